@@ -1,0 +1,135 @@
+//! One cell of a sweep: everything that decides a run.
+
+use serde::{Deserialize, Serialize};
+
+/// How a symmetric Matrix Market file is read.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAs {
+    /// Both triangles: the matrix the file means.
+    #[default]
+    Expanded,
+    /// Only the stored triangle, taken as a general matrix (as Yang et al., Table 2, seem to have).
+    AsStored,
+}
+
+/// How the fill level of an entry is updated during the symbolic phase of ILU(k).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LevelRule {
+    /// `level(i,j) = min(level(i,j), level(i,p) + level(p,j) + 1)`: the textbook rule
+    /// (Yang et al., formula 2; Saad, section 10.3.3).
+    #[default]
+    Min,
+    /// The last update wins, without the minimum; original entries are kept. This gives the
+    /// published iteration counts of Yang et al., Table 1.
+    Overwrite,
+}
+
+/// On which side of the matrix the preconditioner acts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Solve `M^-1 A x = M^-1 b`; the monitored residual is the preconditioned one.
+    Left,
+    /// Solve `A M^-1 u = b`, `x = M^-1 u`; the monitored residual is the true one.
+    #[default]
+    Right,
+}
+
+/// How GMRES makes a new basis vector orthogonal to the others.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Orthogonalisation {
+    /// Classical Gram-Schmidt, repeated only after severe cancellation.
+    #[default]
+    Cgs,
+    /// Classical Gram-Schmidt, always twice.
+    Cgs2,
+    /// Modified Gram-Schmidt.
+    Mgs,
+}
+
+/// Storage format of the matrix in the product `y = A x`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// The one of `csr` and `bsr` that holds fewer bytes.
+    #[default]
+    Auto,
+    /// Scalar compressed sparse rows.
+    Csr,
+    /// Block compressed sparse rows with the case's block size.
+    Bsr,
+}
+
+/// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Case {
+    /// Matrix: a generator (`poisson3d:60`), a catalogue name or a file.
+    pub matrix: String,
+    /// How a symmetric file is read.
+    pub read_as: ReadAs,
+    /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
+    pub rhs: String,
+    /// Unknowns per block, at least 1.
+    pub block_size: usize,
+    /// Preconditioner, a name in the registry.
+    pub precond: String,
+    /// Fill level k of ILU(k).
+    pub fill: usize,
+    /// Update rule of the fill level.
+    pub level_rule: LevelRule,
+    /// Added to the diagonal before factorisation, relative to the largest diagonal entry.
+    pub shift: f64,
+    /// Solver, a name in the registry.
+    pub solver: String,
+    /// Side of the preconditioner.
+    pub side: Side,
+    /// Basis vectors of GMRES between restarts.
+    pub restart: usize,
+    /// Orthogonalisation of GMRES.
+    pub orthogonalisation: Orthogonalisation,
+    /// Converged when the monitored residual is at most `rtol` times its initial value.
+    pub rtol: f64,
+    /// Iteration limit.
+    pub max_iterations: usize,
+    /// Storage format of the product.
+    pub format: Format,
+    /// Backend, a name in the registry.
+    pub backend: String,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            matrix: "poisson3d:60".into(),
+            read_as: ReadAs::default(),
+            rhs: "ones".into(),
+            block_size: 1,
+            precond: "bilu".into(),
+            fill: 0,
+            level_rule: LevelRule::default(),
+            shift: 0.0,
+            solver: "gmres".into(),
+            side: Side::default(),
+            restart: 20,
+            orthogonalisation: Orthogonalisation::default(),
+            rtol: 1e-6,
+            max_iterations: 2000,
+            format: Format::default(),
+            backend: "cpu".into(),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! `bilu-bench`: a benchmark for preconditioned sparse solvers.
+//!
+//! Data flow: TOML or flags -> experiment -> [`case::Case`]s -> [`problem::Problem`] -> symbolic,
+//! numeric, solve on a backend -> [`result::Record`] -> tables and files.
+
+pub mod case;
+pub mod error;
+pub mod matrix;
+pub mod problem;
+pub mod result;
+pub mod run;
+
+pub use error::{Error, Result};

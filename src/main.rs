@@ -1,0 +1,3 @@
+//! Command line of `bilu-bench`.
+
+fn main() {}

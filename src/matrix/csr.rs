@@ -1,0 +1,148 @@
+//! Compressed sparse row storage with scalar entries: what every matrix source yields.
+
+use crate::error::{Error, Result};
+
+/// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
+///
+/// Invariants, checked by [`Csr::new`]: `row_ptr` has `rows + 1` non-decreasing entries from 0 to
+/// `nnz`; the columns of each row are strictly increasing and below `cols`. Indices are 32-bit,
+/// so at most 2^32 - 1 entries are held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Csr {
+    rows: usize,
+    cols: usize,
+    row_ptr: Vec<u32>,
+    col_ind: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Csr {
+    /// Checks the invariants and takes the arrays.
+    ///
+    /// # Errors
+    /// Names the first row that breaks an invariant.
+    pub fn new(
+        rows: usize,
+        cols: usize,
+        row_ptr: Vec<u32>,
+        col_ind: Vec<u32>,
+        values: Vec<f64>,
+    ) -> Result<Self> {
+        let broken = |what: String| Err(Error::input(format!("invalid CSR matrix: {what}")));
+        if row_ptr.len() != rows + 1 || row_ptr[0] != 0 {
+            return broken(format!("row_ptr has {} entries for {rows} rows", row_ptr.len()));
+        }
+        if *row_ptr.last().unwrap_or(&0) as usize != col_ind.len() || col_ind.len() != values.len()
+        {
+            return broken(format!(
+                "{} columns and {} values, row_ptr ends at {}",
+                col_ind.len(),
+                values.len(),
+                row_ptr[rows]
+            ));
+        }
+        for (i, w) in row_ptr.windows(2).enumerate() {
+            if w[0] > w[1] {
+                return broken(format!("row_ptr decreases at row {i}"));
+            }
+            let cols_i = &col_ind[w[0] as usize..w[1] as usize];
+            if cols_i.windows(2).any(|c| c[0] >= c[1]) {
+                return broken(format!("columns of row {i} are not strictly increasing"));
+            }
+            if cols_i.last().is_some_and(|&c| c as usize >= cols) {
+                return broken(format!("row {i} has a column outside 0..{cols}"));
+            }
+        }
+        Ok(Self { rows, cols, row_ptr, col_ind, values })
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of columns.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Number of stored entries, explicit zeros included.
+    pub fn nnz(&self) -> usize {
+        self.col_ind.len()
+    }
+
+    /// Start of each row in `col_ind` and `values`; `rows + 1` entries.
+    pub fn row_ptr(&self) -> &[u32] {
+        &self.row_ptr
+    }
+
+    /// Column of each entry, increasing within a row.
+    pub fn col_ind(&self) -> &[u32] {
+        &self.col_ind
+    }
+
+    /// Value of each entry.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Values, to be changed in place; the pattern stays.
+    pub fn values_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+
+    /// Columns and values of row `i`.
+    pub fn row(&self, i: usize) -> (&[u32], &[f64]) {
+        let r = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
+        (&self.col_ind[r.clone()], &self.values[r])
+    }
+
+    /// The entry `(i, j)`, if stored.
+    pub fn get(&self, i: usize, j: usize) -> Option<f64> {
+        let (cols, values) = self.row(i);
+        cols.binary_search(&(j as u32)).ok().map(|k| values[k])
+    }
+
+    /// The arrays `(row_ptr, col_ind, values)`.
+    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
+        (self.row_ptr, self.col_ind, self.values)
+    }
+
+    /// `y = A x` in plain loops: the reference for tests and for residuals outside the timing.
+    pub fn multiply(&self, x: &[f64], y: &mut [f64]) {
+        for (i, yi) in y.iter_mut().enumerate() {
+            let (cols, values) = self.row(i);
+            *yi = cols.iter().zip(values).map(|(&j, v)| v * x[j as usize]).sum();
+        }
+    }
+
+    /// Bytes held by the three arrays.
+    pub fn bytes(&self) -> usize {
+        4 * self.row_ptr.len() + 12 * self.col_ind.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refuses_broken_patterns() {
+        let bad = |rp: &[u32], ci: &[u32]| {
+            Csr::new(2, 2, rp.into(), ci.into(), vec![1.0; ci.len()]).unwrap_err().to_string()
+        };
+        assert!(bad(&[0, 1], &[0]).contains("row_ptr has 2 entries"));
+        assert!(bad(&[0, 2, 1], &[0]).contains("row_ptr decreases at row 1"));
+        assert!(bad(&[0, 2, 2], &[1, 0]).contains("row 0 are not strictly"));
+        assert!(bad(&[0, 0, 1], &[2]).contains("row 1 has a column outside 0..2"));
+    }
+
+    #[test]
+    fn multiplies_and_looks_up() {
+        let a = Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 2.0, 3.0]).unwrap();
+        let mut y = [0.0; 2];
+        a.multiply(&[1.0, 10.0], &mut y);
+        assert_eq!(y, [21.0, 30.0]);
+        assert_eq!((a.get(0, 1), a.get(1, 0)), (Some(2.0), None));
+    }
+}

@@ -1,0 +1,5 @@
+//! Sparse matrix storage and files.
+
+pub mod csr;
+
+pub use csr::Csr;

@@ -1,0 +1,195 @@
+//! The record of one run: one row of every table and file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    /// The monitored residual met the tolerance and the recomputed one agrees.
+    #[default]
+    Converged,
+    /// The iteration limit was reached.
+    NotConverged,
+    /// The residual no longer falls, or the true residual does not follow the monitored one.
+    Stagnated,
+    /// The residual grew beyond all bounds or became NaN.
+    Diverged,
+    /// A singular block in the factorisation or a zero in a recurrence.
+    Breakdown,
+    /// The time limit of a run was reached.
+    TimeLimit,
+    /// Not enough memory.
+    OutOfMemory,
+    /// The case cannot run here (no such device, a format that does not fit, ...).
+    Unsupported,
+}
+
+impl Status {
+    /// The name used in tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::NotConverged => "not-converged",
+            Self::Stagnated => "stagnated",
+            Self::Diverged => "diverged",
+            Self::Breakdown => "breakdown",
+            Self::TimeLimit => "time-limit",
+            Self::OutOfMemory => "out-of-memory",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// Sizes of the system.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SystemSize {
+    /// Scalar unknowns of the matrix, without padding.
+    pub n: usize,
+    /// Stored entries of the matrix, explicit zeros included.
+    pub nnz: usize,
+    /// Identity rows added because the block size does not divide n.
+    pub padding: usize,
+    /// Block rows, padding included.
+    pub block_rows: usize,
+    /// Nonzero blocks of the matrix.
+    pub matrix_blocks: usize,
+}
+
+/// Size and parallelism of the factors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FactorSize {
+    /// Blocks of L, D and U together.
+    pub factor_blocks: Option<usize>,
+    /// Scalar entries of the factors: blocks times block size squared.
+    pub factor_entries: Option<usize>,
+    /// Factor blocks over matrix blocks.
+    pub fill_ratio: Option<f64>,
+    /// Levels of the L solve.
+    pub levels_lower: Option<usize>,
+    /// Levels of the U solve.
+    pub levels_upper: Option<usize>,
+    /// Mean block rows per level of the L solve.
+    pub rows_per_level: Option<f64>,
+}
+
+/// Phase times in seconds. Phases that a method does not have are empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Times {
+    /// Symbolic phase: fill pattern from the pattern of A.
+    pub symbolic_s: Option<f64>,
+    /// Analysis: level schedule, storage and upload.
+    pub analysis_s: Option<f64>,
+    /// Numeric factorisation.
+    pub numeric_s: Option<f64>,
+    /// All setup together.
+    pub setup_s: Option<f64>,
+    /// Median solve time over the repetitions.
+    pub solve_s: Option<f64>,
+    /// Lower end of the 95 % confidence interval of the median.
+    pub solve_low_s: Option<f64>,
+    /// Upper end of it.
+    pub solve_high_s: Option<f64>,
+    /// Repetitions of the solve that were timed.
+    pub repetitions: usize,
+    /// Setup plus median solve.
+    pub total_s: Option<f64>,
+    /// Median solve time over iterations, in milliseconds.
+    pub ms_per_iteration: Option<f64>,
+}
+
+/// Convergence.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Convergence {
+    /// Krylov iterations: applications of the preconditioned operator (full steps of BiCGStab).
+    pub iterations: usize,
+    /// Residual the solver monitored, relative to its initial value.
+    pub monitored_residual: Option<f64>,
+    /// `|b - A x| / |b|`, recomputed in float64 after the solve.
+    pub true_residual: Option<f64>,
+}
+
+/// Bytes moved and what they cost: measured once per case, outside the timed solve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Traffic {
+    /// Bytes the matrix and the factors occupy on the backend.
+    pub memory_bytes: Option<usize>,
+    /// Seconds of one preconditioner application (median).
+    pub apply_s: Option<f64>,
+    /// Bytes one preconditioner application must move at least.
+    pub apply_bytes: Option<usize>,
+    /// `apply_bytes / apply_s` in GB/s (1e9).
+    pub apply_gbps: Option<f64>,
+    /// Seconds of one product `y = A x` (median).
+    pub spmv_s: Option<f64>,
+    /// Bytes one product must move at least.
+    pub spmv_bytes: Option<usize>,
+    /// `spmv_bytes / spmv_s` in GB/s (1e9).
+    pub spmv_gbps: Option<f64>,
+    /// Measured copy bandwidth of the backend in GB/s: the roof.
+    pub copy_gbps: Option<f64>,
+    /// Microseconds per level of the preconditioner application.
+    pub us_per_level: Option<f64>,
+    /// Bytes over copy bandwidth, in percent of the application's time.
+    pub percent_of_roof: Option<f64>,
+}
+
+/// Where a record was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Environment {
+    /// Device the backend ran on.
+    pub device: String,
+    /// Threads of the backend.
+    pub threads: usize,
+    /// Host processor.
+    pub cpu: String,
+    /// Operating system and architecture.
+    pub os: String,
+    /// Rust compiler that built the program.
+    pub compiler: String,
+    /// Program version and source revision.
+    pub revision: String,
+    /// Start of the run, UTC, RFC 3339.
+    pub date: String,
+}
+
+/// One finished run. The leaf names are unique: they are the columns of the CSV file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Record {
+    /// What was run.
+    #[serde(flatten)]
+    pub case: Case,
+    /// Format that `auto` chose, or the one asked for.
+    pub format_used: Option<String>,
+    /// How it ended.
+    pub status: Status,
+    /// Why, when it did not converge; remarks otherwise.
+    pub reason: Option<String>,
+    /// Sizes.
+    #[serde(flatten)]
+    pub size: SystemSize,
+    /// Factor sizes.
+    #[serde(flatten)]
+    pub factor: FactorSize,
+    /// Phase times.
+    #[serde(flatten)]
+    pub times: Times,
+    /// Convergence.
+    #[serde(flatten)]
+    pub convergence: Convergence,
+    /// Bytes and bandwidth.
+    #[serde(flatten)]
+    pub traffic: Traffic,
+    /// Where.
+    #[serde(flatten)]
+    pub environment: Environment,
+}
