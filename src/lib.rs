@@ -8,6 +8,7 @@ pub mod case;
 pub mod error;
 pub mod matrix;
 pub mod measure;
+pub mod memory;
 pub mod precond;
 pub mod problem;
 pub mod result;
