@@ -1,5 +1,6 @@
 //! Sparse matrix storage and files.
 
 pub mod csr;
+pub mod market;
 
 pub use csr::Csr;
