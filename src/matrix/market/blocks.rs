@@ -95,7 +95,14 @@ impl Text {
             _ => Box::new(raw),
         };
         let reader = BufReader::with_capacity(64 << 10, reader);
-        Ok(Self { name: name.into(), reader, lines: 0, carry: Vec::new(), done: false, failure: None })
+        Ok(Self {
+            name: name.into(),
+            reader,
+            lines: 0,
+            carry: Vec::new(),
+            done: false,
+            failure: None,
+        })
     }
 
     /// The next line without its end; `None` at the end of the text.
@@ -147,7 +154,7 @@ impl Text {
     }
 
     /// Parses the rest of the text: `parse(block, limit)` may take at most `limit` entries and
-    /// faults at the next. Yields the parts in the order of the text.
+    /// faults at the next; `take` gets the parts in the order of the text.
     ///
     /// Blocks are read while the ones before are parsed. When a block faults or holds more
     /// entries than `declared` leaves, it is parsed again with the exact limit, so that the
@@ -156,8 +163,8 @@ impl Text {
         &mut self,
         declared: usize,
         parse: impl Fn(&[u8], usize) -> Result<P, Fault> + Sync,
-    ) -> Result<Vec<P>> {
-        let mut parts = Vec::new();
+        mut take: impl FnMut(P),
+    ) -> Result<()> {
         let mut stored = 0;
         let mut batch = self.batch();
         while !batch.is_empty() {
@@ -170,7 +177,7 @@ impl Text {
                 };
                 stored += part.stored();
                 self.lines += part.lines();
-                parts.push(part);
+                take(part);
             }
             batch = next;
         }
@@ -182,7 +189,7 @@ impl Text {
                 .error_here(format!("the file ends after {stored} of {declared} entries"))
                 .hint("the file is incomplete, or its size line is wrong"));
         }
-        Ok(parts)
+        Ok(())
     }
 
     /// A few blocks for each thread, fewer at the end of the text or of what can be read.

@@ -3,7 +3,7 @@
 use crate::case::ReadAs;
 use crate::error::Result;
 
-use super::assemble;
+use super::assemble::{self, Assembly, Ranges};
 use super::blocks::{Fault, Part, Text};
 use super::header::{self, Field, Header, Layout, Symmetry};
 use super::line::{self, Rules};
@@ -17,12 +17,11 @@ pub(super) struct Entry {
     pub(super) value: f64,
 }
 
-/// The entries of one block in the order of the file, mirrored ones after their originals.
+/// The entries of one block.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) entries: Vec<Entry>,
-    /// Whether the rows never decrease.
-    pub(super) by_rows: bool,
+struct Chunk {
+    part: assemble::Part,
+    /// Entries without the mirrored ones.
     stored: usize,
     lines: usize,
 }
@@ -39,9 +38,6 @@ impl Part for Chunk {
 
 /// Row and column from 0, value.
 type Triple = (u32, u32, f64);
-
-/// Rows below which empty ones are not worth a question (64 MiB of row pointers).
-const FEW_ROWS: usize = 1 << 24;
 
 /// Reads a coordinate file.
 pub(super) fn read(mut text: Text, read_as: ReadAs) -> Result<Matrix> {
@@ -63,17 +59,20 @@ pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<
         symmetry: header.symmetry,
     };
     let mirror = read_as == ReadAs::Expanded && header.symmetry != Symmetry::General;
-    let chunks = text.parse(header.entries, |block, limit| parse(block, &rules, mirror, limit))?;
-    let entries: usize = chunks.iter().map(|c| c.entries.len()).sum();
+    let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirror)));
+    let mut assembly = Assembly::new(header.rows, header.cols, ranges);
+    let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
+    text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
+    let entries = assembly.entries();
     if entries > u32::MAX as usize {
         let limit = u32::MAX;
         return Err(text.error_here(format!("{entries} entries: the limit is {limit}")));
     }
-    if header.rows > FEW_ROWS && header.rows / 16 > entries {
+    if assembly.is_nearly_empty() {
         let message = format!("{} rows but only {entries} entries", header.rows);
         return Err(text.error_here(message).hint("nearly every row would be empty"));
     }
-    let (matrix, summed) = assemble::to_csr(header.rows, header.cols, chunks)?;
+    let (matrix, summed) = assembly.finish(mirror)?;
     let mut remarks = Vec::new();
     if summed > 0 {
         let entries = if summed == 1 { "entry" } else { "entries" };
@@ -84,38 +83,35 @@ pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<
 
 /// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond
 /// `limit`.
-fn parse(block: &[u8], rules: &Rules, mirror: bool, limit: usize) -> Result<Chunk, Fault> {
-    let mut chunk = Chunk {
-        entries: Vec::with_capacity(estimate(block) * (1 + usize::from(mirror))),
-        by_rows: true,
-        stored: 0,
-        lines: 0,
-    };
-    let (mut at, mut last_row) = (0, 0);
+fn parse(
+    block: &[u8],
+    rules: &Rules,
+    mirror: bool,
+    ranges: Ranges,
+    limit: usize,
+) -> Result<Chunk, Fault> {
+    let mut entries = Vec::with_capacity(estimate(block) * (1 + usize::from(mirror)));
+    let (mut at, mut stored, mut lines) = (0, 0, 0);
+    let sign = if rules.symmetry == Symmetry::SkewSymmetric { -1.0 } else { 1.0 };
     while at < block.len() {
         let (entry, next) = match fast(block, at, rules) {
             Some((entry, next)) => (Some(entry), next),
-            None => slow(block, at, rules).map_err(|f| f.down(chunk.lines))?,
+            None => slow(block, at, rules).map_err(|f| f.down(lines))?,
         };
         if let Some((row, col, value)) = entry {
-            if chunk.stored == limit {
-                return Err(surplus().down(chunk.lines));
+            if stored == limit {
+                return Err(surplus().down(lines));
             }
-            chunk.stored += 1;
-            chunk.by_rows &= row >= last_row;
-            last_row = row;
-            chunk.entries.push(Entry { row, col, value });
+            stored += 1;
+            entries.push(Entry { row, col, value });
             if mirror && row != col {
-                let value =
-                    if rules.symmetry == Symmetry::SkewSymmetric { -value } else { value };
-                chunk.by_rows = false;
-                chunk.entries.push(Entry { row: col, col: row, value });
+                entries.push(Entry { row: col, col: row, value: sign * value });
             }
         }
-        chunk.lines += 1;
+        lines += 1;
         at = next;
     }
-    Ok(chunk)
+    Ok(Chunk { part: assemble::Part::new(entries, ranges), stored, lines })
 }
 
 /// Lines of `block`, judged by the length of the first.
@@ -131,7 +127,7 @@ pub(super) fn surplus() -> Fault {
 
 /// The entry on the line at `at` and the start of the next line, when the line is of the common
 /// form; anything else is left to [`slow`].
-#[inline]
+#[inline(always)]
 fn fast(block: &[u8], at: usize, rules: &Rules) -> Option<(Triple, usize)> {
     let (row, end) = number::index(block, skip_spaces(block, at))?;
     let (col, end) = number::index(block, gap(block, end)?)?;
@@ -152,11 +148,11 @@ fn fast(block: &[u8], at: usize, rules: &Rules) -> Option<(Triple, usize)> {
             Symmetry::SkewSymmetric => row > col,
         };
     let good = block.get(end) == Some(&b'\n') && inside && value.is_finite();
-    good.then_some(((row as u32 - 1, col as u32 - 1, value), end + 1))
+    good.then(|| ((row as u32 - 1, col as u32 - 1, value), end + 1))
 }
 
 /// A signed integer of few digits.
-#[inline]
+#[inline(always)]
 fn integer(block: &[u8], at: usize) -> Option<(f64, usize)> {
     let negative = block.get(at) == Some(&b'-');
     let (value, end) = number::index(block, at + usize::from(negative))?;
@@ -164,7 +160,7 @@ fn integer(block: &[u8], at: usize) -> Option<(f64, usize)> {
     Some((if negative { -value } else { value }, end))
 }
 
-#[inline]
+#[inline(always)]
 fn skip_spaces(block: &[u8], mut at: usize) -> usize {
     while matches!(block.get(at), Some(b' ' | b'\t')) {
         at += 1;
@@ -173,7 +169,7 @@ fn skip_spaces(block: &[u8], mut at: usize) -> usize {
 }
 
 /// Skips at least one space.
-#[inline]
+#[inline(always)]
 fn gap(block: &[u8], at: usize) -> Option<usize> {
     let end = skip_spaces(block, at);
     (end > at).then_some(end)

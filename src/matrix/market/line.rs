@@ -138,7 +138,11 @@ fn value(words: &mut Words<'_>, field: Field) -> Result<f64, Fault> {
     }
     match number::real(word, 0) {
         Some((value, end)) if end == word.len() => {
-            if value.is_finite() { Ok(value) } else { Err(wrong("beyond the range of float64")) }
+            if value.is_finite() {
+                Ok(value)
+            } else {
+                Err(wrong("beyond the range of float64"))
+            }
         }
         _ => {
             let lower = word.to_ascii_lowercase();

@@ -16,6 +16,7 @@ mod entries;
 mod header;
 mod line;
 mod number;
+mod power;
 mod vector;
 mod write;
 

@@ -1,5 +1,7 @@
 //! Numbers in decimal text: eight digits per machine word, exact rounding.
 
+use super::power;
+
 /// Powers of ten that are exact in float64.
 const EXACT: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
@@ -14,7 +16,7 @@ const SHIFT: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_0
 /// The word is compared with `'0'` byte by byte; the first byte of ten or more ends the number.
 /// The digits are then moved to the top of the word, which leaves zeros in front of them, and
 /// added in pairs, fours and eights (Lemire, *Quickly parsing eight digits*, 2018).
-#[inline]
+#[inline(always)]
 fn eight_digits(text: [u8; 8]) -> (u64, usize) {
     let v = u64::from_le_bytes(text) ^ 0x3030_3030_3030_3030;
     let other = (v.wrapping_add(0x7676_7676_7676_7676) | v) & 0x8080_8080_8080_8080;
@@ -29,11 +31,17 @@ fn eight_digits(text: [u8; 8]) -> (u64, usize) {
 }
 
 /// The eight bytes at `at`, zeros beyond the end.
-#[inline]
+#[inline(always)]
 fn word(text: &[u8], at: usize) -> [u8; 8] {
-    if let Some(bytes) = text.get(at..at + 8) {
-        return bytes.try_into().unwrap_or([0; 8]);
+    match text.get(at..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => *bytes,
+        None => last_word(text, at),
     }
+}
+
+/// As [`word`], near the end of the text.
+#[cold]
+fn last_word(text: &[u8], at: usize) -> [u8; 8] {
     let mut padded = [0; 8];
     if let Some(rest) = text.get(at..) {
         padded[..rest.len()].copy_from_slice(rest);
@@ -43,7 +51,7 @@ fn word(text: &[u8], at: usize) -> [u8; 8] {
 
 /// The unsigned integer at `at` and the place after it; `None` without digits or beyond ten of
 /// them.
-#[inline]
+#[inline(always)]
 pub(super) fn index(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let (value, count) = eight_digits(word(text, at));
     if count < 8 {
@@ -61,7 +69,7 @@ struct Mantissa {
 
 impl Mantissa {
     /// Takes the digits at `at` and yields the place after them.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, text: &[u8], mut at: usize) -> usize {
         loop {
             let (value, count) = eight_digits(word(text, at));
@@ -79,7 +87,7 @@ impl Mantissa {
 ///
 /// The exponent may be marked by `e`, `E`, `d` or `D` (Fortran). `None` where there is no number;
 /// the words `nan` and `inf` are none. A number beyond the range of float64 yields an infinity.
-#[inline]
+#[inline(always)]
 pub(super) fn real(text: &[u8], at: usize) -> Option<(f64, usize)> {
     let byte = |at: usize| text.get(at).copied().unwrap_or(0);
     let negative = byte(at) == b'-';
@@ -95,7 +103,6 @@ pub(super) fn real(text: &[u8], at: usize) -> Option<(f64, usize)> {
     if mantissa.digits == 0 {
         return None;
     }
-    let mut written = 0_i64;
     if byte(end) | 0x21 == b'e' {
         // `e`, `E`, `d` and `D` differ in these two bits only
         let minus = byte(end + 1) == b'-';
@@ -104,18 +111,31 @@ pub(super) fn real(text: &[u8], at: usize) -> Option<(f64, usize)> {
         if count == 0 || count == 8 {
             return None;
         }
-        written = if minus { -(value as i64) } else { value as i64 };
+        // two's complement instead of a branch that cannot be predicted
+        let sign = -i64::from(minus);
+        exponent += (value as i64 ^ sign) - sign;
         end = digits + count;
     }
-    let power = exponent + written;
-    let magnitude = if mantissa.digits <= 19 && mantissa.value < 1 << 53 && power.abs() <= 22 {
-        // both operands are exact, so one rounding remains (Clinger 1990)
-        let (m, scale) = (mantissa.value as f64, EXACT[power.unsigned_abs() as usize]);
-        if power < 0 { m / scale } else { m * scale }
-    } else {
-        long(text.get(start..end)?)?
+    let magnitude = match scaled(&mantissa, exponent) {
+        Some(value) => value,
+        None => long(text.get(start..end)?)?,
     };
-    Some((if negative { -magnitude } else { magnitude }, end))
+    let sign = u64::from(negative) << 63;
+    Some((f64::from_bits(magnitude.to_bits() | sign), end))
+}
+
+/// `mantissa * 10^exponent` where that can be rounded at once.
+#[inline(always)]
+fn scaled(mantissa: &Mantissa, exponent: i64) -> Option<f64> {
+    if mantissa.digits > 19 {
+        return None;
+    }
+    if mantissa.value < 1 << 53 && exponent.unsigned_abs() <= 22 {
+        // both operands are exact, so one rounding remains (Clinger 1990)
+        let (m, scale) = (mantissa.value as f64, EXACT[exponent.unsigned_abs() as usize]);
+        return Some(if exponent < 0 { m / scale } else { m * scale });
+    }
+    power::scaled(mantissa.value, exponent)
 }
 
 /// A number whose digits or exponent leave the exact range; `token` has no sign.

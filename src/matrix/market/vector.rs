@@ -48,10 +48,10 @@ pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
     let mut remarks = Vec::new();
     let values = match header.layout {
         Layout::Array => {
-            let parts =
-                text.parse(header.entries, |block, limit| parse(block, header.field, limit))?;
-            let skip = chosen * rows;
-            parts.iter().flat_map(|p| &p.values).skip(skip).take(rows).copied().collect()
+            let mut values = Vec::new();
+            let parse = |block: &[u8], limit| parse(block, header.field, limit);
+            text.parse(header.entries, parse, |part: Values| values.extend(part.values))?;
+            values.drain(chosen * rows..).take(rows).collect()
         }
         Layout::Coordinate => {
             let matrix = entries::after(text, &header, ReadAs::Expanded)?;
