@@ -3,11 +3,16 @@
 //! Data flow: TOML or flags -> experiment -> [`case::Case`]s -> [`problem::Problem`] -> symbolic,
 //! numeric, solve on a backend -> [`result::Record`] -> tables and files.
 
+pub mod backend;
 pub mod case;
 pub mod error;
 pub mod matrix;
+pub mod measure;
+pub mod precond;
 pub mod problem;
 pub mod result;
 pub mod run;
+pub mod solver;
+pub mod symbolic;
 
 pub use error::{Error, Result};

@@ -1,6 +1,8 @@
 //! Sparse matrix storage and files.
 
+pub mod bsr;
 pub mod csr;
 pub mod market;
 
+pub use bsr::Bsr;
 pub use csr::Csr;
