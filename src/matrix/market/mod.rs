@@ -32,6 +32,7 @@ pub use vector::Vector;
 pub use write::{write_matrix, write_vector};
 
 use blocks::Text;
+use header::Header;
 
 /// A coordinate file as read.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,6 +66,31 @@ pub fn read_matrix_from(
     read_as: ReadAs,
 ) -> Result<Matrix> {
     entries::read(Text::new(name, Box::new(reader))?, read_as)
+}
+
+/// What the first lines of a file declare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Entries in the file; one triangle where it is symmetric.
+    pub entries: usize,
+    /// Entries left out.
+    pub symmetry: Symmetry,
+    /// Coordinate or array.
+    pub layout: Layout,
+}
+
+/// Reads the first lines only.
+///
+/// # Errors
+/// As [`read_matrix`], for those lines.
+pub fn read_size(path: &Path) -> Result<Size> {
+    let Header { rows, cols, entries, symmetry, layout, .. } =
+        header::read(&mut Text::open(path)?)?;
+    Ok(Size { rows, cols, entries, symmetry, layout })
 }
 
 /// Reads a vector: an `array` file, or a `coordinate` file whose missing entries are zero.
