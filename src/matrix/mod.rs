@@ -3,6 +3,7 @@
 pub mod bsr;
 pub mod cache;
 pub mod csr;
+pub mod info;
 pub mod market;
 mod triangle;
 
