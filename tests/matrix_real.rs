@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use bilu_bench::case::ReadAs;
 use bilu_bench::matrix::cache::Cache;
+use bilu_bench::matrix::info::inspect;
 use bilu_bench::problem::{Folders, Source, catalogue, right_hand_side};
 
 /// The folder, or nothing and a word about it.
@@ -46,7 +47,42 @@ fn every_file_of_the_manifest_loads_with_its_counts() {
         let entry = catalogue::find(name).expect(name);
         assert_eq!((entry.n, entry.block), (count("n"), Some(count("natural_block"))), "{name}");
         assert!(entry.fits(count("n"), count("n"), count("stored"), false), "{name}");
+
+        let info = inspect(&p.matrix);
+        let block = (info.block.size, info.block.blocks);
+        assert_eq!(block, (count("natural_block"), count("blocks")), "{name}");
+        assert_eq!(info.symmetry.pattern == 1.0, field("pattern_symmetric") == "yes", "{name}");
+        let difference: f64 = field("asymmetry_rel").parse().unwrap();
+        let rounded = format!("{:.2e}", info.symmetry.difference);
+        assert_eq!(rounded.parse::<f64>().unwrap(), difference, "{name}");
+        assert_eq!(
+            info.diagonal.missing + info.diagonal.zero,
+            count("zero_scalar_diagonals"),
+            "{name}"
+        );
         seen += 1;
     }
     assert_eq!(seen, 21);
+}
+
+#[test]
+fn grids_of_reservoirs_are_recognised() {
+    let Some(folder) = folder() else { return };
+    let folders = Folders { search: vec![folder], data: None };
+    for (name, grid) in [
+        ("sherman1", Some(([10, 10, 10], 0))),
+        ("orsreg_1", Some(([21, 21, 5], 0))),
+        ("nos7", Some(([9, 9, 9], 0))),
+        ("steam2", None),
+        ("spe1_b3", Some(([10, 10, 3], 0))),
+        ("spe9cp_b3", Some(([24, 25, 15], 62))),
+        ("spe10m1_b3", Some(([100, 20, 1], 684))),
+        ("jpwh_991", None),
+        ("bcsstk16", None),
+    ] {
+        let source = Source::find(name, &folders).unwrap();
+        let p = source.load(ReadAs::Expanded, &Cache::off()).unwrap();
+        let found = inspect(&p.matrix).grid.map(|g| (g.size, g.others));
+        assert_eq!(found, grid, "{name}");
+    }
 }

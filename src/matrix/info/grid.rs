@@ -11,7 +11,7 @@ use crate::symbolic::{Pattern, block_pattern};
 /// share of the block rows; two points in a direction give one half.
 const LEAST_SHARE: f64 = 0.25;
 /// Share of the off-diagonal blocks that may lie elsewhere (wells).
-const MOST_OTHERS: f64 = 0.05;
+const MOST_OTHERS: f64 = 0.1;
 
 /// A grid whose neighbours the block pattern couples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -26,7 +26,7 @@ pub struct Grid {
 /// The grid whose three-, five- or seven-point pattern the blocks of size `b` show.
 ///
 /// The distances from the diagonal that many block rows share must be 1, nx and nx ny, each a
-/// multiple of the one before; up to 5 % of the off-diagonal blocks may lie elsewhere, entries
+/// multiple of the one before; up to 10 % of the off-diagonal blocks may lie elsewhere, entries
 /// across the end of a grid line among them. A plane of one point is not told from a grid of fewer
 /// dimensions.
 pub fn detect_grid(a: &Csr, b: usize) -> Option<Grid> {
@@ -100,7 +100,9 @@ mod tests {
         let well = |i: usize, j: usize| (i == 3 && j == 77) || (i == 77 && j == 3);
         let (mut row_ptr, mut cols) = (vec![0], Vec::new());
         for i in 0..120 {
-            cols.extend((0..120).filter(|&j| a.get(i, j).is_some() || well(i, j)).map(|j| j as u32));
+            cols.extend(
+                (0..120).filter(|&j| a.get(i, j).is_some() || well(i, j)).map(|j| j as u32),
+            );
             row_ptr.push(cols.len() as u32);
         }
         let values = vec![1.0; cols.len()];
