@@ -49,7 +49,7 @@ pub(super) fn scaled(w: u64, q: i64) -> Option<f64> {
     let w = w << zeros;
     let mut product = u128::from(w) * u128::from(high);
     if (product >> 64) as u64 & 0x1ff == 0x1ff {
-        product += u128::from(w) * u128::from(low) >> 64;
+        product += (u128::from(w) * u128::from(low)) >> 64;
     }
     let (upper, lower) = ((product >> 64) as u64, product as u64);
     // 54 bits: the float64 and one for rounding
@@ -62,7 +62,7 @@ pub(super) fn scaled(w: u64, q: i64) -> Option<f64> {
     }
     mantissa = (mantissa + (mantissa & 1)) >> 1;
     // 217706 / 2^16 approximates the binary logarithm of ten
-    let exponent = (q * 217_706 >> 16) + 63 + top as i64 - i64::from(zeros) + 1023;
+    let exponent = ((q * 217_706) >> 16) + 63 + top as i64 - i64::from(zeros) + 1023;
     // a mantissa rounded up to 2^53 carries into the exponent
     Some(f64::from_bits(((exponent as u64 - 1) << 52) + mantissa))
 }
