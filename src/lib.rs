@@ -9,6 +9,7 @@ pub mod cli;
 pub mod error;
 pub mod matrix;
 pub mod measure;
+pub mod memory;
 pub mod precond;
 pub mod problem;
 pub mod result;
