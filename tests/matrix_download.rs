@@ -1,5 +1,6 @@
 //! `matrix get` against a server on this machine.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -32,11 +33,11 @@ fn serve(archive: Vec<u8>) -> String {
 fn sherman(stored: usize) -> String {
     let mut text = format!("%%MatrixMarket matrix coordinate real symmetric\n1000 1000 {stored}\n");
     for i in 1..=1000 {
-        text += &format!("{i} {i} 6\n");
+        _ = writeln!(text, "{i} {i} 6");
     }
     for i in 0..stored - 1000 {
         let column = i % 990 + 1;
-        text += &format!("{} {column} -1\n", column + 1 + i / 990);
+        _ = writeln!(text, "{} {column} -1", column + 1 + i / 990);
     }
     text
 }
@@ -100,8 +101,11 @@ fn a_good_archive_is_unpacked_under_its_names() {
     assert_eq!(read.matrix.nnz(), 3750);
     let note = std::fs::read_to_string(to.join("sherman1.mtx.sha256")).unwrap();
     let digest = <sha2::Sha256 as sha2::Digest>::digest(text.as_bytes());
-    let digest: String = digest.iter().map(|b| format!("{b:02x}")).collect();
-    assert_eq!(note, format!("{digest}  sherman1.mtx\n"));
+    let mut expected = String::new();
+    for byte in digest {
+        _ = write!(expected, "{byte:02x}");
+    }
+    assert_eq!(note, expected + "  sherman1.mtx\n");
 }
 
 #[test]

@@ -300,7 +300,7 @@ fn reference(entries: &[(usize, usize, f64)]) -> Vec<(usize, usize, f64)> {
 fn order_of_the_file_and_threads_do_not_change_the_matrix() {
     let (n, count) = (3000, 200_000);
     let mut entries = random_entries(n, count);
-    let mut check = |what: &str, entries: &[(usize, usize, f64)]| {
+    let check = |what: &str, entries: &[(usize, usize, f64)]| {
         let text = text_of(n, "general", entries);
         assert!(text.len() > 4 << 20, "must span several blocks");
         let expected = reference(entries);
@@ -439,8 +439,12 @@ fn matrix() -> impl Strategy<Value = Csr> {
         let entries = prop::collection::btree_map((0..n, 0..n), finite(), 0..40);
         entries.prop_map(move |entries| {
             let mut row_ptr = vec![0_u32; n + 1];
-            entries.keys().for_each(|e| row_ptr[e.0 + 1] += 1);
-            (0..n).for_each(|i| row_ptr[i + 1] += row_ptr[i]);
+            for e in entries.keys() {
+                row_ptr[e.0 + 1] += 1;
+            }
+            for i in 0..n {
+                row_ptr[i + 1] += row_ptr[i];
+            }
             let cols = entries.keys().map(|e| e.1 as u32).collect();
             Csr::new(n, n, row_ptr, cols, entries.into_values().collect()).unwrap()
         })

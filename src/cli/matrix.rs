@@ -1,5 +1,6 @@
 //! `bilu-bench matrix`: list, inspect, fetch, generate and convert matrices.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -289,7 +290,7 @@ fn inspect(args: &InfoArgs) -> Result<String> {
 fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        text += &format!("{name:<19}{value}\n");
+        _ = writeln!(text, "{name:<19}{value}");
     };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let (s, d, b) = (&info.symmetry, &info.diagonal, &info.block);
@@ -327,7 +328,7 @@ fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
         line("remark", remark.clone());
     }
     if !factors.is_empty() {
-        text += &format!("\n{}\n", factor_table(factors));
+        _ = writeln!(text, "\n{}", factor_table(factors));
     }
     text
 }
@@ -403,7 +404,7 @@ fn generate(args: &GenerateArgs) -> Result<String> {
     if let Some(b) = rhs {
         let path = rhs_beside(&args.output);
         market::write_vector(&path, &b)?;
-        text += &format!("{}\n", path.display());
+        _ = writeln!(text, "{}", path.display());
     }
     Ok(text)
 }

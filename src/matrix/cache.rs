@@ -274,7 +274,9 @@ fn write_array<V, const N: usize>(
     let mut block = Vec::with_capacity(N * STEP);
     for values in values.chunks(STEP) {
         block.clear();
-        values.iter().for_each(|v| block.extend_from_slice(&bytes(v)));
+        for v in values {
+            block.extend_from_slice(&bytes(v));
+        }
         out.write_all(&block)?;
     }
     Ok(())
@@ -283,6 +285,8 @@ fn write_array<V, const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt::Write as _;
+
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
@@ -293,7 +297,7 @@ mod tests {
         let mut text =
             format!("%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {}\n1 1 1\n", n + 1);
         for i in 1..=n {
-            text += &format!("{i} {} {}\n", rng.random_range(1..=i), rng.random::<f64>());
+            _ = writeln!(text, "{i} {} {}", rng.random_range(1..=i), rng.random::<f64>());
         }
         let path = folder.join("a.mtx.gz");
         let out = File::create(&path).unwrap();

@@ -61,7 +61,8 @@ impl Entry {
     /// A triangle holds half of the off-diagonal entries and up to n diagonal ones.
     pub fn fits(&self, rows: usize, cols: usize, stored: usize, symmetric: bool) -> bool {
         let all = self.nnz + self.explicit_zeros;
-        let entries = if symmetric { all.div_ceil(2)..=(all + self.n) / 2 } else { all..=all };
+        let entries =
+            if symmetric { all.div_ceil(2)..=usize::midpoint(all, self.n) } else { all..=all };
         rows == self.n && cols == self.n && entries.contains(&stored)
     }
 }

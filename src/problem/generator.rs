@@ -3,6 +3,8 @@
 //! A spec reads `name:SIZE[,key=value]...` or `name:PRESET[,key=value]...`; SIZE is `60x50x40`, or
 //! `60` for the same size in every direction.
 
+use std::fmt::Write as _;
+
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
@@ -194,11 +196,11 @@ impl Generator {
     pub fn usage(&self) -> String {
         let mut usage = format!("write `{}:{}", self.name, self.size_form().replace(" or ", "|"));
         for p in self.parameters {
-            usage += &format!("[,{}=..]", p.key);
+            _ = write!(usage, "[,{}=..]", p.key);
         }
         usage.push('`');
         for p in self.presets {
-            usage += &format!(" or `{}:{}`", self.name, p.name);
+            _ = write!(usage, " or `{}:{}`", self.name, p.name);
         }
         usage
     }

@@ -72,13 +72,12 @@ fn parse(block: &[u8], field: Field, limit: usize) -> Result<Values, Fault> {
     while at < block.len() {
         let fast = number::real(block, at)
             .filter(|&(v, end)| field == Field::Real && v.is_finite() && block[end] == b'\n');
-        let (value, next) = match fast {
-            Some((value, end)) => (Some(value), end + 1),
-            None => {
-                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
-                let value = line::single(&block[at..end], field).map_err(|f| f.down(part.lines))?;
-                (value, end + 1)
-            }
+        let (value, next) = if let Some((value, end)) = fast {
+            (Some(value), end + 1)
+        } else {
+            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
+            let value = line::single(&block[at..end], field).map_err(|f| f.down(part.lines))?;
+            (value, end + 1)
         };
         if let Some(value) = value {
             if part.values.len() == limit {
