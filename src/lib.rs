@@ -5,6 +5,7 @@
 
 pub mod backend;
 pub mod case;
+pub mod cli;
 pub mod error;
 pub mod matrix;
 pub mod measure;

@@ -1,0 +1,440 @@
+//! `bilu-bench matrix`: list, inspect, fetch, generate and convert matrices.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use tabled::builder::Builder;
+use tabled::settings::{Alignment, Style, object::Columns};
+
+use crate::case::ReadAs;
+use crate::error::{Error, Result};
+use crate::matrix::cache::Cache;
+use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info};
+use crate::matrix::market::{self, Symmetry};
+use crate::problem::generator::{GENERATORS, Generator};
+use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
+use crate::symbolic::fill::MAX_FILL;
+
+/// Arguments of `bilu-bench matrix`.
+#[derive(Args, Clone, Debug)]
+pub struct MatrixArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Command {
+    /// Generators and known matrices
+    List(ListArgs),
+    /// What a matrix looks like: symmetry, blocks, grid, fill of its factors
+    Info(InfoArgs),
+    /// Fetch a matrix of the catalogue from the SuiteSparse collection
+    Get(GetArgs),
+    /// Write a generated matrix to a file
+    Generate(GenerateArgs),
+    /// Read a matrix and write it in another form
+    Convert(ConvertArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+struct ListArgs {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+struct InfoArgs {
+    /// Generator with its size (`poisson3d:60`), name in the catalogue, or file
+    spec: String,
+    /// How a symmetric file is read
+    #[arg(long, value_enum, default_value_t)]
+    read_as: ReadAs,
+    /// Fill levels k of ILU(k) to work out: `0..3`, `2` or `none`
+    #[arg(long, value_name = "LEVELS", default_value = "0..3", value_parser = parse_levels)]
+    fill: Levels,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+struct GetArgs {
+    /// Name in the catalogue
+    name: String,
+    /// Server that is laid out like the SuiteSparse collection
+    #[arg(long, value_name = "URL", env = download::SUITESPARSE, default_value = download::BASE_URL)]
+    base_url: String,
+    /// Folder to put it in, instead of the program's data folder
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Args, Clone, Debug)]
+struct GenerateArgs {
+    /// Generator with its size, such as `poisson3d:60` or `fem-p1:parabolic_fem`
+    spec: String,
+    /// File to write, `.mtx` or `.mtx.gz`
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Also write this right-hand side, beside the matrix as `<stem>_rhs.mtx`
+    #[arg(long, value_name = "RHS")]
+    rhs: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+struct ConvertArgs {
+    /// Matrix to read: a file, a name in the catalogue or a generator
+    input: String,
+    /// File to write, `.mtx` or `.mtx.gz`
+    output: PathBuf,
+    /// Read only the stored triangle of a symmetric matrix
+    #[arg(long, conflicts_with = "symmetric")]
+    as_stored: bool,
+    /// Write only the lower triangle; the matrix must be symmetric
+    #[arg(long)]
+    symmetric: bool,
+}
+
+/// Fill levels; empty for none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Levels(Option<RangeInclusive<usize>>);
+
+fn parse_levels(text: &str) -> Result<Levels, String> {
+    if text == "none" {
+        return Ok(Levels(None));
+    }
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| text.trim_start_matches('=').parse::<usize>();
+    match (number(first), number(last)) {
+        (Ok(first), Ok(last)) if last > MAX_FILL => {
+            Err(format!("fill level {} is above {MAX_FILL}", first.max(last)))
+        }
+        (Ok(first), Ok(last)) if first <= last => Ok(Levels(Some(first..=last))),
+        _ => Err("write `0..3`, `2` or `none`".into()),
+    }
+}
+
+/// Runs the subcommand, printing to standard output.
+///
+/// # Errors
+/// Those of the matrix or of a file that cannot be written. A reader that closes the pipe early is
+/// no error.
+pub fn run(args: &MatrixArgs) -> Result<()> {
+    run_to(args, &mut anstream::stdout())
+}
+
+/// As [`run`], printing to `out`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_to(args: &MatrixArgs, out: &mut dyn Write) -> Result<()> {
+    let text = match &args.command {
+        Command::List(args) => list(args, &Folders::from_env()),
+        Command::Info(args) => inspect(args)?,
+        Command::Get(args) => get(args)?,
+        Command::Generate(args) => generate(args)?,
+        Command::Convert(args) => convert(args)?,
+    };
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::run(format!("cannot print: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("plain data");
+    text.push('\n');
+    text
+}
+
+/// A generator as `list --json` shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct GeneratorRow {
+    name: &'static str,
+    size: String,
+    parameters: Vec<ParameterRow>,
+    presets: Vec<&'static str>,
+    summary: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct ParameterRow {
+    key: &'static str,
+    default: f64,
+    summary: &'static str,
+}
+
+impl From<&Generator> for GeneratorRow {
+    fn from(g: &Generator) -> Self {
+        let parameter = |p: &crate::problem::generator::Parameter| ParameterRow {
+            key: p.key,
+            default: p.default,
+            summary: p.summary,
+        };
+        Self {
+            name: g.name,
+            size: g.size_form(),
+            parameters: g.parameters.iter().map(parameter).collect(),
+            presets: g.presets.iter().map(|p| p.name).collect(),
+            summary: g.summary,
+        }
+    }
+}
+
+/// A known matrix as `list --json` shows it.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct CatalogueRow {
+    #[serde(flatten)]
+    entry: &'static catalogue::Entry,
+    /// Its file, where it is on this machine.
+    file: Option<PathBuf>,
+}
+
+fn list(args: &ListArgs, folders: &Folders) -> String {
+    let generators: Vec<GeneratorRow> = GENERATORS.iter().map(|g| (*g).into()).collect();
+    let known: Vec<CatalogueRow> = catalogue::entries()
+        .iter()
+        .map(|entry| CatalogueRow { entry, file: folders.find(&entry.name) })
+        .collect();
+    if args.json {
+        return to_json(&serde_json::json!({ "generators": generators, "catalogue": known }));
+    }
+    let mut table = Builder::default();
+    table.push_record(["generator", "size", "parameters", "presets", "summary"]);
+    for g in generators {
+        let keys: Vec<_> = g.parameters.iter().map(|p| p.key).collect();
+        table.push_record([
+            g.name.into(),
+            g.size,
+            keys.join(" "),
+            g.presets.join(" "),
+            g.summary.into(),
+        ]);
+    }
+    let generators = table.build().with(Style::psql()).to_string();
+    let mut table = Builder::default();
+    table.push_record(["matrix", "n", "nnz", "sym", "block", "here", "twin", "kind"]);
+    for CatalogueRow { entry: e, file } in &known {
+        let here = match (file, &e.group) {
+            (Some(_), _) => "yes",
+            (None, Some(_)) => "get",
+            (None, None) => "no",
+        };
+        table.push_record([
+            e.name.clone(),
+            e.n.to_string(),
+            (e.nnz + e.explicit_zeros).to_string(),
+            if e.symmetric { "yes" } else { "no" }.into(),
+            e.block.map(|b| b.to_string()).unwrap_or_default(),
+            here.into(),
+            e.twin.clone().unwrap_or_default(),
+            e.kind.clone(),
+        ]);
+    }
+    let mut table = table.build();
+    table.with(Style::psql());
+    table.modify(Columns::new(1..3), Alignment::right());
+    table.modify(Columns::one(4), Alignment::right());
+    format!(
+        "{generators}\n\n{table}\n\nhere: yes, on this machine; get, to be fetched with \
+         `bilu-bench matrix get`\n"
+    )
+}
+
+/// What `info --json` shows.
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct InfoReport<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    info: &'a Info,
+    has_own_rhs: bool,
+    factors: &'a [Fill],
+    remarks: &'a [String],
+}
+
+fn inspect(args: &InfoArgs) -> Result<String> {
+    let source = Source::find(&args.spec, &Folders::from_env())?;
+    let problem = source.load(args.read_as, &Cache::from_env())?;
+    let info = info::inspect(&problem.matrix);
+    let mut sizes = vec![1, info.block.size];
+    sizes.dedup();
+    let factors = match &args.fill.0 {
+        Some(levels) => info::factor_sizes(&problem.matrix, &sizes, levels.clone(), FILL_LIMIT),
+        None => Vec::new(),
+    };
+    if args.json {
+        return Ok(to_json(&InfoReport {
+            name: &problem.name,
+            info: &info,
+            has_own_rhs: problem.own_rhs.is_some(),
+            factors: &factors,
+            remarks: &problem.remarks,
+        }));
+    }
+    Ok(describe(&problem, &info, &factors))
+}
+
+/// The text of `info`.
+fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        _ = writeln!(text, "{name:<19}{value}");
+    };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let (s, d, b) = (&info.symmetry, &info.diagonal, &info.block);
+    line("matrix", problem.name.clone());
+    line("rows", info.n.to_string());
+    line("entries", format!("{}, {} of them zero", info.nnz, info.explicit_zeros));
+    let rows = &info.row_length;
+    line("entries per row", format!("{} to {}, {:.2} on average", rows.min, rows.max, rows.mean));
+    line("bandwidth", format!("{} below, {} above", info.lower_bandwidth, info.upper_bandwidth));
+    line("pattern symmetry", percent(s.pattern));
+    line(
+        "numeric symmetry",
+        format!(
+            "{}, largest difference {:.2e} of the largest entry",
+            percent(s.numeric),
+            s.difference
+        ),
+    );
+    line("diagonal", format!("{} missing, {} zero", d.missing, d.zero));
+    line(
+        "dominant rows",
+        format!(
+            "{}, {} strictly",
+            percent(d.dominant_rows as f64 / info.n as f64),
+            percent(d.strictly_dominant_rows as f64 / info.n as f64)
+        ),
+    );
+    line(
+        "natural block size",
+        format!("{} ({} blocks, {} full)", b.size, b.blocks, percent(b.fill)),
+    );
+    line("grid", describe_grid(info));
+    line("right-hand side", if problem.own_rhs.is_some() { "own" } else { "none" }.into());
+    for remark in &problem.remarks {
+        line("remark", remark.clone());
+    }
+    if !factors.is_empty() {
+        _ = writeln!(text, "\n{}", factor_table(factors));
+    }
+    text
+}
+
+fn describe_grid(info: &Info) -> String {
+    let Some(grid) = info.grid else { return "not recognised".into() };
+    let [nx, ny, nz] = grid.size;
+    let what = if info.block.size > 1 { "block " } else { "" };
+    let others = match grid.others {
+        0 => String::new(),
+        1 => " and 1 entry elsewhere".into(),
+        n => format!(" and {n} entries elsewhere"),
+    };
+    format!("{nx} x {ny} x {nz}, {what}nearest neighbours{others}")
+}
+
+fn factor_table(factors: &[Fill]) -> String {
+    let mut table = Builder::default();
+    table.push_record(["block size", "k", "factor blocks", "fill", "L levels", "U levels"]);
+    for fill in factors {
+        let [blocks, ratio, lower, upper] = match fill.outcome {
+            FillOutcome::Done { factor_blocks, fill_ratio, levels_lower, levels_upper } => [
+                factor_blocks.to_string(),
+                format!("{fill_ratio:.3}"),
+                levels_lower.to_string(),
+                levels_upper.to_string(),
+            ],
+            FillOutcome::Skipped { above_blocks } => {
+                [format!("above {above_blocks}"), "skipped".into(), String::new(), String::new()]
+            }
+        };
+        let (b, k) = (fill.block_size.to_string(), fill.k.to_string());
+        table.push_record([b, k, blocks, ratio, lower, upper]);
+    }
+    let mut table = table.build();
+    table.with(Style::psql());
+    table.modify(Columns::new(..), Alignment::right());
+    table.to_string()
+}
+
+fn get(args: &GetArgs) -> Result<String> {
+    let folder = args.dir.clone().or(Folders::from_env().data).ok_or_else(|| {
+        Error::input("there is no data folder for this user").hint("name a folder with --dir")
+    })?;
+    let bar = ProgressBar::no_length().with_style(
+        ProgressStyle::with_template(
+            "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}",
+        )
+        .expect("a valid template"),
+    );
+    bar.set_message(args.name.clone());
+    let path = download::get(&args.name, &args.base_url, &folder, &mut |received, announced| {
+        if let Some(total) = announced {
+            bar.set_length(total);
+        }
+        bar.set_position(received);
+    });
+    bar.finish_and_clear();
+    Ok(format!("{}\n", path?.display()))
+}
+
+fn generate(args: &GenerateArgs) -> Result<String> {
+    check_ending(&args.output)?;
+    let source = Source::find(&args.spec, &Folders::default())?;
+    if matches!(source, Source::File(_)) {
+        return Err(Error::input(format!("`{}` is a file, not a generator", args.spec))
+            .hint("`bilu-bench matrix convert` reads files"));
+    }
+    let problem = source.load(ReadAs::Expanded, &Cache::off())?;
+    let rhs = args.rhs.as_ref().map(|spec| right_hand_side(&problem, spec)).transpose()?;
+    market::write_matrix(&args.output, &problem.matrix, Symmetry::General)?;
+    let mut text = format!("{}\n", args.output.display());
+    if let Some(b) = rhs {
+        let path = rhs_beside(&args.output);
+        market::write_vector(&path, &b)?;
+        _ = writeln!(text, "{}", path.display());
+    }
+    Ok(text)
+}
+
+/// `a_rhs.mtx` beside `a.mtx`, with the same ending.
+fn rhs_beside(matrix: &std::path::Path) -> PathBuf {
+    let name = matrix.file_name().unwrap_or_default().to_string_lossy();
+    let ending = if name.ends_with(".gz") { ".mtx.gz" } else { ".mtx" };
+    let stem = name.strip_suffix(ending).unwrap_or(&name);
+    matrix.with_file_name(format!("{stem}_rhs{ending}"))
+}
+
+fn check_ending(output: &std::path::Path) -> Result<()> {
+    let name = output.to_string_lossy();
+    if name.ends_with(".mtx") || name.ends_with(".mtx.gz") {
+        return Ok(());
+    }
+    Err(Error::input(format!("`{name}` is not the name of a Matrix Market file"))
+        .hint("let it end in .mtx or .mtx.gz"))
+}
+
+fn convert(args: &ConvertArgs) -> Result<String> {
+    check_ending(&args.output)?;
+    let read_as = if args.as_stored { ReadAs::AsStored } else { ReadAs::Expanded };
+    let source = Source::find(&args.input, &Folders::from_env())?;
+    let problem = source.load(read_as, &Cache::from_env())?;
+    for remark in &problem.remarks {
+        anstream::eprintln!("remark: {remark}");
+    }
+    let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
+    market::write_matrix(&args.output, &problem.matrix, symmetry)?;
+    Ok(format!("{}\n", args.output.display()))
+}

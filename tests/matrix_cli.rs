@@ -1,0 +1,159 @@
+//! `bilu-bench matrix` through the library.
+
+use std::path::Path;
+
+use bilu_bench::cli::matrix::{MatrixArgs, run_to};
+use bilu_bench::error::Error;
+use clap::Parser;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    matrix: MatrixArgs,
+}
+
+/// What the command prints.
+fn run(args: &[&str]) -> Result<String, Error> {
+    let cli = Cli::parse_from(["matrix"].iter().chain(args));
+    let mut out = Vec::new();
+    run_to(&cli.matrix, &mut out)?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+fn json(args: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&run(args).unwrap()).unwrap()
+}
+
+#[test]
+fn list_shows_generators_and_catalogue() {
+    let text = run(&["list"]).unwrap();
+    let line =
+        |start: &str| text.lines().find(|l| l.trim_start().starts_with(start)).unwrap().to_owned();
+    let words =
+        |start: &str| line(start).split('|').map(|w| w.trim().to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        words("fem-p1"),
+        [
+            "fem-p1",
+            "N or NXxNY",
+            "dt",
+            "parabolic_fem",
+            "heat equation, one implicit step: M + dt K of linear triangles on a rectangle"
+        ]
+    );
+    let fem = words("parabolic_fem");
+    assert_eq!(fem[..5], ["parabolic_fem", "525825", "3674625", "yes", ""]);
+    assert_eq!(fem[6], "fem-p1:parabolic_fem");
+
+    let all = json(&["list", "--json"]);
+    assert_eq!(all["generators"].as_array().unwrap().len(), 3);
+    assert_eq!(all["generators"][1]["presets"][0], "atmosmodd");
+    assert_eq!(all["generators"][2]["parameters"][0]["default"], 0.01);
+    let catalogue = all["catalogue"].as_array().unwrap();
+    assert_eq!(catalogue.len(), 52);
+    let steam = catalogue.iter().find(|e| e["name"] == "steam2").unwrap();
+    assert_eq!((&steam["block"], &steam["explicit-zeros"]), (&4.into(), &8100.into()));
+}
+
+#[test]
+fn info_describes_a_generated_matrix() {
+    let text = run(&["info", "poisson3d:4x3x2", "--fill", "0..1"]).unwrap();
+    assert_eq!(
+        text,
+        "\
+matrix             poisson3d:4x3x2
+rows               24
+entries            116, 0 of them zero
+entries per row    4 to 6, 4.83 on average
+bandwidth          12 below, 12 above
+pattern symmetry   100.0 %
+numeric symmetry   100.0 %, largest difference 0.00e0 of the largest entry
+diagonal           0 missing, 0 zero
+dominant rows      100.0 %, 100.0 % strictly
+natural block size 1 (116 blocks, 100.0 % full)
+grid               4 x 3 x 2, nearest neighbours
+right-hand side    none
+
+ block size | k | factor blocks |  fill | L levels | U levels 
+------------+---+---------------+-------+----------+----------
+          1 | 0 |           116 | 1.000 |        7 |        7 
+          1 | 1 |           174 | 1.500 |       11 |       11 
+"
+    );
+}
+
+#[test]
+fn info_as_json_holds_the_same() {
+    let info = json(&["info", "fem-p1:6x4", "--read-as", "as-stored", "--fill", "none", "--json"]);
+    assert_eq!((&info["n"], &info["nnz"]), (&24.into(), &77.into()));
+    assert_eq!((&info["upper-bandwidth"], &info["lower-bandwidth"]), (&0.into(), &7.into()));
+    assert_eq!((&info["symmetry"]["pattern"], &info["grid"]), (&0.0.into(), &().into()));
+    assert_eq!((&info["factors"], &info["has-own-rhs"]), (&serde_json::json!([]), &false.into()));
+    let info = json(&["info", "poisson3d:3", "--fill", "2", "--json"]);
+    assert_eq!(info["factors"].as_array().unwrap().len(), 1);
+    assert_eq!(info["factors"][0]["k"], 2);
+    assert!(info["factors"][0]["outcome"]["factor-blocks"].as_u64().unwrap() > 135);
+}
+
+#[test]
+fn generated_and_converted_files_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (a, gz) = (at("p.mtx"), at("q.mtx.gz"));
+    let printed = run(&["generate", "poisson3d:5", "-o", &a, "--rhs", "a-ones"]).unwrap();
+    assert_eq!(printed, format!("{a}\n{}\n", at("p_rhs.mtx")));
+    let info = json(&["info", &a, "--json", "--fill", "none"]);
+    assert_eq!((&info["nnz"], &info["has-own-rhs"]), (&725.into(), &true.into()));
+    assert_eq!(info["grid"]["size"], serde_json::json!([5, 5, 5]));
+
+    run(&["convert", &a, &gz, "--symmetric"]).unwrap();
+    let stored = json(&["info", &gz, "--read-as", "as-stored", "--json", "--fill", "none"]);
+    assert_eq!(stored["nnz"], 425);
+    assert_eq!(json(&["info", &gz, "--json", "--fill", "none"])["nnz"], 725);
+    let general = at("lower.mtx");
+    run(&["convert", &gz, &general, "--as-stored"]).unwrap();
+    assert_eq!(json(&["info", &general, "--json", "--fill", "none"])["nnz"], 425);
+    let text = std::fs::read_to_string(Path::new(&general)).unwrap();
+    assert!(
+        text.starts_with("%%MatrixMarket matrix coordinate real general\n125 125 425\n1 1 6.0\n")
+    );
+}
+
+#[test]
+fn errors_name_what_is_wrong() {
+    let message = |args: &[&str]| run(args).unwrap_err().to_string();
+    assert_eq!(
+        message(&["generate", "poisson3d:2", "-o", "a.txt"]),
+        "`a.txt` is not the name of a Matrix Market file"
+    );
+    assert_eq!(
+        message(&["generate", "tests/data/mm/sym.mtx", "-o", "a.mtx"]),
+        "`tests/data/mm/sym.mtx` is a file, not a generator"
+    );
+    let convert = message(&["convert", "convdiff3d:3,px=0.5", "/tmp/a.mtx", "--symmetric"]);
+    assert_eq!(
+        convert,
+        "cannot write `/tmp/a.mtx` as symmetric: entries (1, 2) and (2, 1) do not match"
+    );
+    for (fill, what) in
+        [("3..1", "write `0..3`, `2` or `none`"), ("0..999", "fill level 999 is above 120")]
+    {
+        let error = Cli::try_parse_from(["matrix", "info", "poisson3d:2", "--fill", fill]);
+        assert!(error.err().unwrap().to_string().contains(what), "{fill}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    struct Closed;
+    impl std::io::Write for Closed {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let cli = Cli::parse_from(["matrix", "list"]);
+    assert_eq!(run_to(&cli.matrix, &mut Closed), Ok(()));
+}
