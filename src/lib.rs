@@ -4,9 +4,11 @@
 //! numeric, solve on a backend -> [`result::Record`] -> tables and files.
 
 pub mod case;
+pub mod config;
 pub mod error;
 pub mod matrix;
 pub mod problem;
+pub mod registry;
 pub mod result;
 pub mod run;
 
