@@ -61,7 +61,8 @@ fn embed_configs(root: &Path) {
     for file in &files {
         let name = file.strip_prefix(&folder).expect("collected below it");
         let name = name.to_str().expect("names in the repository are UTF-8").replace('\\', "/");
-        writeln!(code, "    ({name:?}, include_str!({file:?})),").expect("a string grows");
+        let path = file.to_str().expect("cargo builds in UTF-8 paths");
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string grows");
     }
     code.push(']');
     let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("configs.rs");

@@ -4,11 +4,14 @@
 //! numeric, solve on a backend -> [`result::Record`] -> tables and files.
 
 pub mod case;
+pub mod cli;
 pub mod config;
+pub mod engine;
 pub mod error;
 pub mod matrix;
 pub mod problem;
 pub mod registry;
+pub mod report;
 pub mod result;
 pub mod run;
 

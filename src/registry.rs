@@ -20,3 +20,13 @@ pub const PRECONDITIONERS: Names = &[
 /// Backends.
 pub const BACKENDS: Names =
     &[("cpu", "one thread"), ("cpu-mt", "all cores, level-scheduled triangular solves")];
+
+/// Storage formats of the matrix in the product.
+pub const FORMATS: Names = &[
+    ("auto", "the one of csr and bsr that holds fewer bytes"),
+    ("csr", "scalar compressed sparse rows"),
+    ("bsr", "block compressed sparse rows with the case's block size"),
+];
+
+/// Generators.
+pub const GENERATORS: Names = &[];

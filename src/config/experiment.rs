@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::case::Case;
 use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
-use crate::config::{Published, Sweep};
+use crate::config::{AXES, Published, Sweep};
 use crate::error::{Error, Result};
 
 /// What is run and what is known about it.
@@ -44,11 +44,18 @@ impl Experiment {
         Self { sweeps: vec![sweep], ..Self::default() }
     }
 
-    /// Settings given on the command line replace those of every sweep.
+    /// Settings given on the command line replace those of every sweep; an inferred setting that
+    /// is replaced says so.
     #[must_use]
     pub fn overridden_by(mut self, sweep: &Sweep, measure: &MeasureOptions) -> Self {
         for own in &mut self.sweeps {
             *own = own.overridden_by(sweep);
+        }
+        for text in &mut self.inferred {
+            let setting = text.split_whitespace().next().unwrap_or_default();
+            if AXES.iter().any(|axis| axis.name == setting && axis.is_given(sweep)) {
+                text.push_str(" (replaced on the command line)");
+            }
         }
         self.measure = self.measure.overridden_by(measure);
         self
@@ -82,9 +89,17 @@ mod tests {
         let (cases, dropped) = experiment.cases().unwrap();
         assert_eq!(cases.iter().map(|c| c.fill).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(dropped, 1);
+        let experiment = Experiment {
+            inferred: vec!["fill 0: not stated".into(), "rtol 1e-6: not stated".into()],
+            ..experiment
+        };
         let flags = Sweep { fill: Some(vec![5]), block_size: Some(vec![4]), ..Sweep::default() };
-        let (cases, dropped) =
-            experiment.overridden_by(&flags, &MeasureOptions::default()).cases().unwrap();
+        let changed = experiment.overridden_by(&flags, &MeasureOptions::default());
+        assert_eq!(
+            changed.inferred,
+            ["fill 0: not stated (replaced on the command line)", "rtol 1e-6: not stated"]
+        );
+        let (cases, dropped) = changed.cases().unwrap();
         assert_eq!((cases.len(), cases[0].fill, cases[0].block_size, dropped), (1, 5, 4, 1));
     }
 }

@@ -9,6 +9,7 @@ pub mod library;
 pub mod measure;
 pub mod parse;
 pub mod published;
+pub mod scale;
 pub mod sweep;
 
 pub use experiment::Experiment;

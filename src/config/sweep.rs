@@ -30,6 +30,7 @@ pub struct Axis {
     pub choices: fn() -> Vec<String>,
     /// The value in a case, as it would be written in a flag.
     pub text: fn(&Case) -> String,
+    given: fn(&Sweep) -> bool,
     set: fn(&mut Sweep, &[String]) -> Result<Vec<String>>,
 }
 
@@ -38,6 +39,11 @@ impl Axis {
     /// given more than once and kept once.
     pub fn set(&self, sweep: &mut Sweep, words: &[String]) -> Result<Vec<String>> {
         (self.set)(sweep, words)
+    }
+
+    /// Whether `sweep` has values for this axis.
+    pub fn is_given(&self, sweep: &Sweep) -> bool {
+        (self.given)(sweep)
     }
 
     /// `word` as [`Axis::text`] would write it; an error when it is not one value of this axis.
@@ -89,6 +95,7 @@ macro_rules! axes {
             help: $help,
             choices: $choices,
             text: |case| ($text)(&case.$field),
+            given: |sweep| sweep.$field.is_some(),
             set: |sweep, words| {
                 let (values, repeated) = values(words, $parse)?;
                 sweep.$field = Some(values);
@@ -135,13 +142,13 @@ macro_rules! axes {
 axes! {
     matrix: String, "matrix", "SPEC",
         "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`) or Matrix Market file",
-        Vec::new, String::clone, |t, out| matrix(t, out);
+        Vec::new, String::clone, |t, out| one(Ok(t.to_owned()), out);
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
         choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
-        Vec::new, String::clone, |t, out| rhs(t, out);
+        Vec::new, String::clone, rhs;
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 256",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
@@ -221,11 +228,6 @@ fn one<T>(value: Result<T>, out: &mut Vec<T>) -> Result<()> {
 
 fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
-}
-
-fn matrix(text: &str, out: &mut Vec<String>) -> Result<()> {
-    out.push(text.to_owned());
-    Ok(())
 }
 
 /// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
