@@ -3,16 +3,21 @@
 //! Data flow: TOML or flags -> experiment -> [`case::Case`]s -> [`problem::Problem`] -> symbolic,
 //! numeric, solve on a backend -> [`result::Record`] -> tables and files.
 
+pub mod backend;
 pub mod case;
 pub mod cli;
 pub mod config;
 pub mod engine;
 pub mod error;
 pub mod matrix;
+pub mod measure;
+pub mod precond;
 pub mod problem;
 pub mod registry;
 pub mod report;
 pub mod result;
 pub mod run;
+pub mod solver;
+pub mod symbolic;
 
 pub use error::{Error, Result};

@@ -1,8 +1,20 @@
 //! Runs one case and yields its record.
 
-use crate::case::Case;
+mod phases;
+
+use std::sync::Arc;
+
+use crate::backend::{self, Backend, Visitor};
+use crate::case::{Case, Format, Side};
+use crate::matrix::{Csr, bsr};
+use crate::measure::{Median, copy_bandwidth, median, memory_free, now, seconds_since};
+use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
+use crate::result::record::{Status, Traffic};
+use crate::solver::{self, End, Monitor, Outcome, Settings, Solver, Stop, System};
+use crate::symbolic::block_pattern;
+use phases::{PhaseClock, PhaseSeconds};
 
 /// How long and how often to measure.
 #[derive(Clone, Debug)]
@@ -11,7 +23,8 @@ pub struct Measure {
     pub min_repetitions: usize,
     /// Most timed solves.
     pub max_repetitions: usize,
-    /// Stop repeating after this many seconds of timed solves (the minimum is kept).
+    /// Stop repeating after this many seconds of timed solves (the minimum is kept). A first solve
+    /// that takes longer than this counts as a measurement instead of a warm-up.
     pub time_budget_s: f64,
     /// A single solve is stopped after this many seconds.
     pub time_limit_s: Option<f64>,
@@ -28,15 +41,27 @@ impl Default for Measure {
 pub enum Stage {
     /// Fill pattern.
     Symbolic,
-    /// Factorisation.
+    /// Schedules, storage and factorisation.
     Numeric,
-    /// Untimed first solve.
+    /// First solve, not timed unless it is long.
     WarmUp,
     /// Timed solve number i (from 1).
     Solve(usize),
     /// Bandwidth of the pieces.
     Traffic,
 }
+
+/// Told each stage as it starts, and again at every iteration of a solve; `false` abandons the case.
+pub type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
+
+/// Width of the confidence interval, relative to the median, at which repetition ends.
+const PRECISE: f64 = 0.02;
+
+/// Setups shorter than this are repeated, in seconds.
+const SHORT_SETUP: f64 = 0.1;
+
+/// A true residual this many times the tolerance contradicts the monitored one.
+const CONTRADICTION: f64 = 10.0;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names) with right-hand side `b`.
 ///
@@ -48,8 +73,338 @@ pub fn run_case(
     problem: &Problem,
     b: &[f64],
     measure: &Measure,
-    progress: &mut dyn FnMut(Stage) -> bool,
+    progress: Progress,
 ) -> Option<Record> {
-    let _ = (case, problem, b, measure, progress);
-    todo!("written by the core")
+    let padded = bsr::pad(&problem.matrix, case.block_size).map(Arc::new);
+    let a = padded.as_ref().unwrap_or(&problem.matrix);
+    let mut record = Record { case: case.clone(), ..Record::default() };
+    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
+    record.size.n = problem.matrix.rows();
+    record.size.nnz = problem.matrix.nnz();
+    record.size.padding = a.rows() - problem.matrix.rows();
+    record.size.block_rows = a.rows() / case.block_size;
+    record.size.matrix_blocks = block_pattern(a, case.block_size).entries();
+    let job = Job { case, problem, a, b, measure, progress, record };
+    match backend::with(&case.backend, job) {
+        Some(Ok(record)) => record,
+        failed => {
+            let mut record = Record { case: case.clone(), ..Record::default() };
+            record.status = Status::Unsupported;
+            record.reason = Some(match failed {
+                Some(Err(e)) => e.to_string(),
+                _ => format!("there is no backend `{}`", case.backend),
+            });
+            Some(record)
+        }
+    }
+}
+
+struct Job<'a> {
+    case: &'a Case,
+    problem: &'a Problem,
+    a: &'a Arc<Csr>,
+    b: &'a [f64],
+    measure: &'a Measure,
+    progress: Progress<'a>,
+    record: Record,
+}
+
+impl Visitor for Job<'_> {
+    type Output = Option<Record>;
+
+    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Record> {
+        self.record.environment.device = k.device();
+        self.record.environment.threads = k.threads();
+        match self.stages(k) {
+            Ok(()) => {}
+            Err(Stopped::Cancelled) => return None,
+            Err(Stopped::Ended(status, reason)) => {
+                self.record.status = status;
+                self.record.reason = Some(reason);
+            }
+        }
+        Some(self.record)
+    }
+}
+
+/// Why a case ended before its solves were measured.
+enum Stopped {
+    Cancelled,
+    Ended(Status, String),
+}
+
+impl Stopped {
+    fn ended(status: Status, reason: impl Into<String>) -> Self {
+        Self::Ended(status, reason.into())
+    }
+}
+
+impl From<crate::Error> for Stopped {
+    fn from(e: crate::Error) -> Self {
+        Self::ended(Status::Unsupported, e.to_string())
+    }
+}
+
+impl Job<'_> {
+    fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), Stopped> {
+        let case = self.case;
+        let unknown = |what: &str, name: &str| {
+            Stopped::ended(Status::Unsupported, format!("there is no {what} `{name}`"))
+        };
+        let setup = precond::lookup::<K>(&case.precond)
+            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
+        let build =
+            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        // measured first, so that its arrays do not add to the case's peak
+        let copy_gbps = copy_bandwidth(k.threads());
+
+        let matrix = k.matrix(self.a, case.block_size, case.format)?;
+        self.record.format_used = Some(format_name(k.format(&matrix)).into());
+        let m = self.set_up(k, setup)?;
+        self.record.factor = m.size(k, self.record.size.matrix_blocks);
+
+        self.check_vectors()?;
+        let n = self.a.rows();
+        let mut padded = self.b.to_vec();
+        padded.resize(n, 0.0);
+        let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
+        k.upload(&padded, &mut b);
+        drop(padded);
+        let settings = Settings {
+            side: case.side,
+            restart: case.restart,
+            orthogonalisation: case.orthogonalisation,
+            stop: Stop {
+                rtol: case.rtol,
+                max_iterations: case.max_iterations,
+                time_limit_s: self.measure.time_limit_s,
+            },
+        };
+        let mut method = build(k, &settings, n)?;
+        let system = System { a: &matrix, m: &*m, b: &b, n };
+        let outcome = self.solve(k, &mut *method, &system, &mut x)?;
+        self.judge(k, &x, &outcome);
+        self.measure_traffic(k, &system, &mut x, copy_gbps)
+    }
+
+    /// Symbolic, analysis and numeric phases, repeated when short.
+    fn set_up<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        setup: fn(Setup<K>) -> precond::Ready<K>,
+    ) -> Result<Box<dyn Preconditioner<K>>, Stopped> {
+        let mut runs: Vec<PhaseSeconds> = Vec::new();
+        let start = now();
+        loop {
+            let mut clock = PhaseClock::new(k, self.progress);
+            let ready = setup(Setup { k, a: self.a, case: self.case, phases: &mut clock });
+            let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
+            runs.push(seconds);
+            phases::record(&runs, &mut self.record.times);
+            let m = ready.map_err(failure)?;
+            if runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
+                return Ok(m);
+            }
+        }
+    }
+
+    /// A record instead of a killed process when the Krylov vectors do not fit.
+    fn check_vectors(&self) -> Result<(), Stopped> {
+        let vectors = if self.case.solver == "gmres" { self.case.restart + 4 } else { 10 };
+        let (needed, free) = (8 * self.a.rows() * vectors, memory_free());
+        if needed > free {
+            return Err(failure(Failure::OutOfMemory { needed, free }));
+        }
+        Ok(())
+    }
+
+    /// First solve and repetitions; fills the solve times.
+    fn solve<K: Backend>(
+        &mut self,
+        k: &K,
+        method: &mut dyn Solver<K>,
+        system: &System<K>,
+        x: &mut K::Vector,
+    ) -> Result<Outcome, Stopped> {
+        let mut once = |stage: Stage, progress: Progress| {
+            if !progress(stage) {
+                return Err(Stopped::Cancelled);
+            }
+            let mut watch = Watch { progress, stage, cancelled: false };
+            k.synchronise();
+            let start = now();
+            let outcome = method.solve(k, system, x, &mut watch);
+            k.synchronise();
+            let seconds = seconds_since(start);
+            if watch.cancelled { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
+        };
+        let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
+        let Measure { min_repetitions, max_repetitions, time_budget_s, .. } = *self.measure;
+        let mut samples = Vec::new();
+        if first > time_budget_s {
+            samples.push(first);
+        }
+        let mut spent: f64 = samples.iter().sum();
+        while samples.len() < min_repetitions.max(1)
+            || (samples.len() < max_repetitions
+                && spent < time_budget_s
+                && !median(&samples).is_some_and(|m| m.count > 2 && m.relative_error() < PRECISE))
+        {
+            let (again, seconds) = once(Stage::Solve(samples.len() + 1), self.progress)?;
+            outcome = again;
+            spent += seconds;
+            samples.push(seconds);
+        }
+        let m = median(&samples).expect("at least one repetition");
+        let times = &mut self.record.times;
+        times.solve_s = Some(m.value);
+        (times.solve_low_s, times.solve_high_s) = (Some(m.low), Some(m.high));
+        times.repetitions = m.count;
+        times.total_s = times.setup_s.map(|s| s + m.value);
+        times.ms_per_iteration =
+            (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
+        Ok(outcome)
+    }
+
+    /// Status, residuals and their agreement.
+    fn judge<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
+        let mut solution = vec![0.0; self.a.rows()];
+        k.download(x, &mut solution);
+        let n = self.problem.matrix.rows();
+        let true_residual = relative_residual(&self.problem.matrix, &solution[..n], self.b);
+        let finite = |v: f64| v.is_finite().then_some(v);
+        let record = &mut self.record;
+        record.convergence.iterations = outcome.iterations;
+        record.convergence.monitored_residual = finite(outcome.residual);
+        record.convergence.true_residual = finite(true_residual);
+        let (status, reason) = match &outcome.end {
+            End::Converged => (Status::Converged, None),
+            End::IterationLimit => (
+                Status::NotConverged,
+                Some(format!("iteration limit {} reached", self.case.max_iterations)),
+            ),
+            End::Stagnated => {
+                (Status::Stagnated, Some("the residual no longer falls over 8 restarts".into()))
+            }
+            End::Diverged => (Status::Diverged, Some("the residual grew without bound".into())),
+            End::Breakdown(what) => (Status::Breakdown, Some((*what).to_owned())),
+            End::TimeLimit | End::Cancelled => {
+                (Status::TimeLimit, Some("time limit of a solve reached".into()))
+            }
+        };
+        let contradicted = status == Status::Converged
+            && !(true_residual <= CONTRADICTION * self.case.rtol)
+            && self.b.iter().any(|&v| v != 0.0);
+        let note = contradicted.then(|| {
+            format!(
+                "true residual {true_residual:.1e} where {:.1e} was monitored",
+                outcome.residual
+            )
+        });
+        // left GMRES monitors the preconditioned residual, which may honestly be smaller
+        let preconditioned = self.case.solver == "gmres" && self.case.side == Side::Left;
+        record.status = if contradicted && !preconditioned { Status::Stagnated } else { status };
+        let remarks = [record.reason.take(), reason, note];
+        let remarks: Vec<String> = remarks.into_iter().flatten().collect();
+        record.reason = (!remarks.is_empty()).then(|| remarks.join("; "));
+    }
+
+    /// One product and one preconditioner application, timed apart.
+    fn measure_traffic<K: Backend>(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        copy_gbps: f64,
+    ) -> Result<(), Stopped> {
+        if !(self.progress)(Stage::Traffic) {
+            return Err(Stopped::Cancelled);
+        }
+        let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
+        let spmv = sample(k, || k.spmv(system.a, system.b, x));
+        let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
+        let mut t = Traffic {
+            memory_bytes: Some(product.held + apply.held),
+            spmv_s: Some(spmv.value),
+            spmv_bytes: Some(product.moved),
+            spmv_gbps: Some(gbps(product.moved, &spmv)),
+            copy_gbps: Some(copy_gbps),
+            ..Traffic::default()
+        };
+        if apply.moved > 0 {
+            let time = sample(k, || system.m.apply(k, system.b, x));
+            let achieved = gbps(apply.moved, &time);
+            t.apply_s = Some(time.value);
+            t.apply_bytes = Some(apply.moved);
+            t.apply_gbps = Some(achieved);
+            t.percent_of_roof = Some(100.0 * achieved / copy_gbps);
+            let f = &self.record.factor;
+            t.us_per_level =
+                f.levels_lower.zip(f.levels_upper).map(|(l, u)| 1e6 * time.value / (l + u) as f64);
+        }
+        self.record.traffic = t;
+        Ok(())
+    }
+}
+
+/// Median time of `f`: at least 3 runs, at most 30, about 0.2 s.
+fn sample<K: Backend>(k: &K, mut f: impl FnMut()) -> Median {
+    let start = now();
+    let mut samples = Vec::new();
+    while samples.len() < 3 || (samples.len() < 30 && seconds_since(start) < 0.2) {
+        k.synchronise();
+        let run = now();
+        f();
+        k.synchronise();
+        samples.push(seconds_since(run));
+    }
+    median(&samples).expect("three samples")
+}
+
+/// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
+fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
+    let mut r = vec![0.0; b.len()];
+    a.multiply(x, &mut r);
+    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    let top = norm(&mut b.iter().zip(&r).map(|(b, r)| b - r));
+    let bottom = norm(&mut b.iter().copied());
+    if bottom == 0.0 { top } else { top / bottom }
+}
+
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Csr => "csr",
+        Format::Bsr => "bsr",
+        Format::Auto => "auto",
+    }
+}
+
+fn failure(f: Failure) -> Stopped {
+    let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+    match f {
+        Failure::Singular(block) => Stopped::ended(Status::Breakdown, block.to_string()),
+        Failure::TooLarge(at) => Stopped::ended(
+            Status::OutOfMemory,
+            format!("the factors pass the free memory in row {} ({} entries)", at.row, at.entries),
+        ),
+        Failure::OutOfMemory { needed, free } => Stopped::ended(
+            Status::OutOfMemory,
+            format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
+        ),
+        Failure::Backend(e) => e.into(),
+    }
+}
+
+/// Shows iterations to the progress callback.
+struct Watch<'a> {
+    progress: Progress<'a>,
+    stage: Stage,
+    cancelled: bool,
+}
+
+impl Monitor for Watch<'_> {
+    fn iteration(&mut self, _: usize, _: f64) -> bool {
+        self.cancelled = !(self.progress)(self.stage);
+        !self.cancelled
+    }
 }

@@ -1,5 +1,7 @@
 //! Sparse matrix storage and files.
 
+pub mod bsr;
 pub mod csr;
 
+pub use bsr::Bsr;
 pub use csr::Csr;

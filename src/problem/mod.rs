@@ -1,5 +1,7 @@
 //! Linear systems: generators, files and the SuiteSparse catalogue, right-hand sides.
 
+use std::sync::Arc;
+
 use crate::case::ReadAs;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -10,7 +12,7 @@ pub struct Problem {
     /// Short name for tables (`poisson3d:60`, `nornebox_b3`).
     pub name: String,
     /// The matrix, square.
-    pub matrix: Csr,
+    pub matrix: Arc<Csr>,
     /// Grid dimensions, x fastest, when the source knows them.
     pub grid: Option<[usize; 3]>,
     /// Right-hand side that came with the matrix.

@@ -1,0 +1,376 @@
+//! Arithmetic on dense b x b blocks, column-major (Yang et al., Figure 2).
+//!
+//! [`Fixed`] knows its size at compile time and is unrolled and vectorised; [`Runtime`] serves
+//! every other size with the same operations.
+
+use super::simd::madd;
+
+/// Largest block size.
+pub const MAX_BLOCK_SIZE: usize = 128;
+
+/// Size of the blocks a loop works on.
+pub(crate) trait BlockSize: Copy + Send + Sync {
+    /// A block's worth of a vector, held in registers where the size allows.
+    type Segment: AsMut<[f64]>;
+
+    /// Rows and columns of a block.
+    fn b(self) -> usize;
+    /// A segment that starts as the head of `x`.
+    fn segment(self, x: &[f64]) -> Self::Segment;
+
+    /// `y -= A x`.
+    fn gemv_sub<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]);
+    /// `y += A x`.
+    fn gemv_add<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]);
+    /// `C -= A B`.
+    fn gemm_sub<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]);
+    /// `C = A B`.
+    fn gemm<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]);
+}
+
+/// Block size B, known at compile time.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixed<const B: usize>;
+
+/// Block size known at run time.
+#[derive(Clone, Copy)]
+pub(crate) struct Runtime(pub(crate) usize);
+
+/// The block at `a` as B columns.
+#[inline(always)]
+fn columns<const B: usize>(a: &[f64]) -> &[[f64; B]] {
+    &a.as_chunks::<B>().0[..B]
+}
+
+#[inline(always)]
+fn head<const B: usize>(x: &[f64]) -> &[f64; B] {
+    x.first_chunk().expect("a vector segment of the block size")
+}
+
+#[inline(always)]
+fn head_mut<const B: usize>(x: &mut [f64]) -> &mut [f64; B] {
+    x.first_chunk_mut().expect("a vector segment of the block size")
+}
+
+impl<const B: usize> BlockSize for Fixed<B> {
+    type Segment = [f64; B];
+
+    #[inline(always)]
+    fn b(self) -> usize {
+        B
+    }
+
+    #[inline(always)]
+    fn segment(self, x: &[f64]) -> [f64; B] {
+        *head::<B>(x)
+    }
+
+    #[inline(always)]
+    fn gemv_sub<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]) {
+        let (a, x, y) = (columns::<B>(a), head::<B>(x), head_mut::<B>(y));
+        let mut acc = *y;
+        for c in 0..B {
+            for r in 0..B {
+                acc[r] = madd::<FMA>(-a[c][r], x[c], acc[r]);
+            }
+        }
+        *y = acc;
+    }
+
+    #[inline(always)]
+    fn gemv_add<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]) {
+        let (a, x, y) = (columns::<B>(a), head::<B>(x), head_mut::<B>(y));
+        let mut acc = *y;
+        for c in 0..B {
+            for r in 0..B {
+                acc[r] = madd::<FMA>(a[c][r], x[c], acc[r]);
+            }
+        }
+        *y = acc;
+    }
+
+    #[inline(always)]
+    fn gemm_sub<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]) {
+        let (a, b) = (columns::<B>(a), columns::<B>(b));
+        let c = &mut c.as_chunks_mut::<B>().0[..B];
+        for (bj, cj) in b.iter().zip(c) {
+            let mut acc = *cj;
+            for k in 0..B {
+                for r in 0..B {
+                    acc[r] = madd::<FMA>(-a[k][r], bj[k], acc[r]);
+                }
+            }
+            *cj = acc;
+        }
+    }
+
+    #[inline(always)]
+    fn gemm<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]) {
+        let (a, b) = (columns::<B>(a), columns::<B>(b));
+        let c = &mut c.as_chunks_mut::<B>().0[..B];
+        for (bj, cj) in b.iter().zip(c) {
+            let mut acc = [0.0; B];
+            for k in 0..B {
+                for r in 0..B {
+                    acc[r] = madd::<FMA>(a[k][r], bj[k], acc[r]);
+                }
+            }
+            *cj = acc;
+        }
+    }
+}
+
+impl BlockSize for Runtime {
+    type Segment = [f64; MAX_BLOCK_SIZE];
+
+    #[inline(always)]
+    fn b(self) -> usize {
+        self.0
+    }
+
+    #[inline(always)]
+    fn segment(self, x: &[f64]) -> [f64; MAX_BLOCK_SIZE] {
+        let mut segment = [0.0; MAX_BLOCK_SIZE];
+        segment[..self.0].copy_from_slice(&x[..self.0]);
+        segment
+    }
+
+    #[inline(always)]
+    fn gemv_sub<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]) {
+        for (column, &xc) in a[..self.0 * self.0].chunks_exact(self.0).zip(&x[..self.0]) {
+            for (yr, &ar) in y[..self.0].iter_mut().zip(column) {
+                *yr = madd::<FMA>(-ar, xc, *yr);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn gemv_add<const FMA: bool>(self, a: &[f64], x: &[f64], y: &mut [f64]) {
+        for (column, &xc) in a[..self.0 * self.0].chunks_exact(self.0).zip(&x[..self.0]) {
+            for (yr, &ar) in y[..self.0].iter_mut().zip(column) {
+                *yr = madd::<FMA>(ar, xc, *yr);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn gemm_sub<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]) {
+        for (bj, cj) in b.chunks_exact(self.0).zip(c.chunks_exact_mut(self.0)) {
+            self.gemv_sub::<FMA>(a, bj, cj);
+        }
+    }
+
+    #[inline(always)]
+    fn gemm<const FMA: bool>(self, a: &[f64], b: &[f64], c: &mut [f64]) {
+        c[..self.0 * self.0].fill(0.0);
+        for (bj, cj) in b.chunks_exact(self.0).zip(c.chunks_exact_mut(self.0)) {
+            self.gemv_add::<FMA>(a, bj, cj);
+        }
+    }
+}
+
+/// Calls `$f::<BlockSize>(size, args)` with the compile-time size where there is one.
+macro_rules! with_block_size {
+    ($b:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+        match $b {
+            1 => $f($crate::backend::cpu::block::Fixed::<1>, $($arg),*),
+            2 => $f($crate::backend::cpu::block::Fixed::<2>, $($arg),*),
+            3 => $f($crate::backend::cpu::block::Fixed::<3>, $($arg),*),
+            4 => $f($crate::backend::cpu::block::Fixed::<4>, $($arg),*),
+            5 => $f($crate::backend::cpu::block::Fixed::<5>, $($arg),*),
+            6 => $f($crate::backend::cpu::block::Fixed::<6>, $($arg),*),
+            7 => $f($crate::backend::cpu::block::Fixed::<7>, $($arg),*),
+            8 => $f($crate::backend::cpu::block::Fixed::<8>, $($arg),*),
+            16 => $f($crate::backend::cpu::block::Fixed::<16>, $($arg),*),
+            b => $f($crate::backend::cpu::block::Runtime(b), $($arg),*),
+        }
+    };
+}
+pub(super) use with_block_size;
+
+/// A pivot below this part of its row's largest entry counts as zero: a few roundings.
+const SINGULAR: f64 = 16.0 * f64::EPSILON;
+
+/// Scratch of [`invert`] for one block size.
+pub(crate) struct InvertScratch {
+    row_max: Vec<f64>,
+    swaps: Vec<usize>,
+}
+
+impl InvertScratch {
+    /// Scratch for b x b blocks.
+    pub(crate) fn new(b: usize) -> Self {
+        Self { row_max: vec![0.0; b], swaps: vec![0; b] }
+    }
+}
+
+/// Replaces the block by its inverse: Gauss-Jordan by columns with column pivoting, so that every
+/// inner loop runs along a stored column.
+///
+/// A pivot is compared with the largest entry its row had at the start, so that rows of different
+/// scale (pressures beside saturations) do not look singular.
+///
+/// # Errors
+/// Step at which no pivot was found, and the best candidate relative to its row. A block with a
+/// NaN or infinite entry is singular at step 0.
+#[inline(always)]
+pub(crate) fn invert<K: BlockSize, const FMA: bool>(
+    size: K,
+    a: &mut [f64],
+    scratch: &mut InvertScratch,
+) -> Result<(), (usize, f64)> {
+    let b = size.b();
+    let a = &mut a[..b * b];
+    if b == 1 {
+        let inverse = 1.0 / a[0];
+        if !(a[0].is_finite() && inverse.is_finite()) {
+            return Err((0, 0.0));
+        }
+        a[0] = inverse;
+        return Ok(());
+    }
+    let (row_max, swaps) = (&mut scratch.row_max[..b], &mut scratch.swaps[..b]);
+    row_max.fill(0.0);
+    let mut sum = 0.0;
+    for column in a.chunks_exact(b) {
+        for (m, v) in row_max.iter_mut().zip(column) {
+            *m = m.max(v.abs());
+            sum += v * 0.0;
+        }
+    }
+    if sum != 0.0 {
+        return Err((0, 0.0)); // a NaN or infinite entry
+    }
+    for k in 0..b {
+        let (mut p, mut best) = (k, a[k * b + k].abs());
+        for c in k + 1..b {
+            let candidate = a[c * b + k].abs();
+            if candidate > best {
+                (p, best) = (c, candidate);
+            }
+        }
+        if best <= SINGULAR * row_max[k] {
+            return Err((k, if row_max[k] > 0.0 { best / row_max[k] } else { 0.0 }));
+        }
+        swaps[k] = p;
+        if p != k {
+            let (left, right) = a.split_at_mut(p * b);
+            left[k * b..(k + 1) * b].swap_with_slice(&mut right[..b]);
+        }
+        let inverse = 1.0 / a[k * b + k];
+        a[k * b + k] = 1.0;
+        for v in &mut a[k * b..(k + 1) * b] {
+            *v *= inverse;
+        }
+        let (left, rest) = a.split_at_mut(k * b);
+        let (pivot, right) = rest.split_at_mut(b);
+        for column in left.chunks_exact_mut(b).chain(right.chunks_exact_mut(b)) {
+            let factor = column[k];
+            column[k] = 0.0;
+            for (v, &p) in column.iter_mut().zip(&*pivot) {
+                *v = madd::<FMA>(-factor, p, *v);
+            }
+        }
+    }
+    // swapped columns of A are swapped rows of the inverse
+    for k in (0..b).rev() {
+        if swaps[k] != k {
+            for column in a.chunks_exact_mut(b) {
+                column.swap(k, swaps[k]);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    fn random(n: usize, seed: u64) -> Vec<f64> {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
+    }
+
+    fn naive(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
+        let mut c = vec![0.0; n * n];
+        for j in 0..n {
+            for k in 0..n {
+                for r in 0..n {
+                    c[j * n + r] += a[k * n + r] * b[j * n + k];
+                }
+            }
+        }
+        c
+    }
+
+    fn check<K: BlockSize>(size: K) {
+        let n = size.b();
+        let (a, b) = (random(n * n, 1), random(n * n, 2));
+        let product = naive(&a, &b, n);
+        let mut c = random(n * n, 3);
+        let before = c.clone();
+        size.gemm_sub::<false>(&a, &b, &mut c);
+        for i in 0..n * n {
+            assert!((c[i] - (before[i] - product[i])).abs() < 1e-13, "b {n} entry {i}");
+        }
+        size.gemm::<true>(&a, &b, &mut c);
+        let mut column = vec![0.0; n];
+        size.gemv_add::<true>(&a, &b[..n], &mut column);
+        for i in 0..n * n {
+            assert!((c[i] - product[i]).abs() < 1e-13);
+        }
+        size.gemv_sub::<false>(&a, &b[..n], &mut column);
+        assert!(column.iter().all(|v| v.abs() < 1e-14));
+    }
+
+    fn check_size(size: impl BlockSize) {
+        check(size);
+    }
+
+    #[test]
+    fn every_block_size_multiplies_like_the_naive_loop() {
+        for b in [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 16, 25, 32, 33] {
+            with_block_size!(b, check_size());
+        }
+    }
+
+    #[test]
+    fn inverse_times_block_is_identity_also_with_zero_diagonal() {
+        for b in [1, 2, 3, 4, 5, 8, 13, 32] {
+            let mut a = random(b * b, b as u64);
+            for i in 0..b {
+                a[i * b + i] = if b > 1 { 0.0 } else { 2.0 };
+            }
+            if b == 1 {
+                a[0] = 2.0;
+            }
+            let mut inverse = a.clone();
+            invert::<_, true>(Runtime(b), &mut inverse, &mut InvertScratch::new(b))
+                .expect("regular");
+            let product = naive(&a, &inverse, b);
+            for j in 0..b {
+                for r in 0..b {
+                    let want = f64::from(u8::from(r == j));
+                    assert!((product[j * b + r] - want).abs() < 1e-10, "b {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn singular_blocks_name_the_step() {
+        let scratch = &mut InvertScratch::new(2);
+        let mut a = vec![1.0, 2.0, 2.0, 4.0];
+        assert_eq!(invert::<_, false>(Fixed::<2>, &mut a, scratch), Err((1, 0.0)));
+        let mut a = vec![1e20, 1.0, 2e20, 2.5];
+        assert_eq!(invert::<_, false>(Fixed::<2>, &mut a, scratch), Ok(()));
+        assert!((a[3] - 2.0).abs() < 1e-12 && (a[0] - 5e-20).abs() < 1e-30, "{a:?}");
+        for bad in [0.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(invert::<_, false>(Fixed::<1>, &mut [bad], scratch), Err((0, 0.0)));
+            let mut a = [1.0, bad, bad, 0.0];
+            assert!(invert::<_, false>(Fixed::<2>, &mut a, scratch).is_err(), "{bad}");
+        }
+    }
+}

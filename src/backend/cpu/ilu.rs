@@ -1,0 +1,291 @@
+//! Block ILU(k) factors on the CPU: storage and numeric factorisation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::block::{BlockSize, InvertScratch, invert, with_block_size};
+use super::shared::Shared;
+use super::simd::{madd, multiversion};
+use super::trsv::Steps;
+use crate::backend::{Bytes, SingularBlock};
+use crate::matrix::Csr;
+use crate::symbolic::{FillPattern, Schedule, schedule};
+
+/// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
+/// of `U' = D^-1 U`; blocks column-major in the order of the pattern.
+pub struct BlockIlu {
+    pub(super) block_size: usize,
+    pub(super) pattern: Arc<FillPattern>,
+    pub(super) lower: Vec<f64>,
+    pub(super) inverse_diagonal: Vec<f64>,
+    pub(super) upper: Vec<f64>,
+    /// Level-parallel plan of both solves; the sequential backend needs none.
+    pub(super) plan: Option<Plan>,
+    levels: [usize; 2],
+}
+
+/// Parallel order of the forward and backward solves.
+pub(super) struct Plan {
+    pub(super) lower: Steps,
+    pub(super) upper: Steps,
+}
+
+impl BlockIlu {
+    /// Storage for factors on `pattern`, with schedules when `parallel`.
+    pub(super) fn new(pattern: &Arc<FillPattern>, block_size: usize, parallel: bool) -> Self {
+        let bb = block_size * block_size;
+        let (levels, plan) = if parallel {
+            let (lower, upper) =
+                rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
+            let levels = [lower.levels(), upper.levels()];
+            let steps = |s| Steps::new(s, block_size);
+            (levels, Some(Plan { lower: steps(lower), upper: steps(upper) }))
+        } else {
+            ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
+        };
+        Self {
+            block_size,
+            lower: vec![0.0; pattern.lower.entries() * bb],
+            inverse_diagonal: vec![0.0; pattern.rows() * bb],
+            upper: vec![0.0; pattern.upper.entries() * bb],
+            pattern: Arc::clone(pattern),
+            plan,
+            levels,
+        }
+    }
+
+    /// Levels of the forward and backward solve.
+    pub(super) fn levels(&self) -> [usize; 2] {
+        self.levels
+    }
+
+    /// Bytes held, and bytes one application moves at least: factors and indices once, r read, z
+    /// written and, between the two sweeps, read and written again.
+    pub(super) fn bytes(&self) -> Bytes {
+        let values = self.lower.len() + self.inverse_diagonal.len() + self.upper.len();
+        let held = 8 * values + self.pattern.bytes();
+        let vector = 8 * self.pattern.rows() * self.block_size;
+        Bytes { held, moved: held + 4 * vector }
+    }
+
+    /// Numeric factorisation; see [`crate::backend::Backend::ilu_factor`].
+    pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+        with_block_size!(self.block_size, factor_sized(self, a, shift))
+    }
+}
+
+fn factor_sized<K: BlockSize>(
+    size: K,
+    ilu: &mut BlockIlu,
+    a: &Csr,
+    shift: f64,
+) -> Result<(), SingularBlock> {
+    assert_eq!(a.rows(), ilu.pattern.rows() * size.b());
+    let shift = if shift == 0.0 { 0.0 } else { shift * largest_diagonal(a) };
+    let job = Job {
+        a,
+        shift,
+        pattern: &ilu.pattern,
+        lower: Shared::new(&mut ilu.lower),
+        inverse_diagonal: Shared::new(&mut ilu.inverse_diagonal),
+        upper: Shared::new(&mut ilu.upper),
+    };
+    let Some(plan) = &ilu.plan else {
+        let mut space = Workspace::new(&job, size.b());
+        return (0..job.pattern.rows()).try_for_each(|i| row(size, &job, i, &mut space));
+    };
+    // the rows of one level are independent; the lowest singular row of the earliest level wins
+    let failed = AtomicUsize::new(usize::MAX);
+    let spaces = plan.lower.run_with(
+        || (Workspace::new(&job, size.b()), None::<SingularBlock>),
+        |(space, error), i| {
+            if failed.load(Ordering::Relaxed) < i as usize {
+                return;
+            }
+            if let Err(e) = row(size, &job, i as usize, space) {
+                failed.fetch_min(e.row, Ordering::Relaxed);
+                if error.is_none_or(|old| e.row < old.row) {
+                    *error = Some(e);
+                }
+            }
+        },
+    );
+    spaces.into_iter().filter_map(|(_, e)| e).min_by_key(|e| e.row).map_or(Ok(()), Err)
+}
+
+fn largest_diagonal(a: &Csr) -> f64 {
+    (0..a.rows()).filter_map(|i| a.get(i, i)).fold(0.0, |m, v| m.max(v.abs()))
+}
+
+/// What all rows of one factorisation share.
+struct Job<'a> {
+    a: &'a Csr,
+    shift: f64,
+    pattern: &'a FillPattern,
+    lower: Shared<'a>,
+    inverse_diagonal: Shared<'a>,
+    upper: Shared<'a>,
+}
+
+/// Scratch of one thread.
+struct Workspace {
+    /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
+    row: Vec<f64>,
+    /// Where each column of the current row is in `row`, plus one; 0 where it is not.
+    position: Vec<u32>,
+    /// Copy of the block that multiplies.
+    multiplier: Vec<f64>,
+    invert: InvertScratch,
+}
+
+impl Workspace {
+    fn new(job: &Job, b: usize) -> Self {
+        let rows = job.pattern.rows();
+        let (row, position) = if b == 1 {
+            (vec![0.0; rows], Vec::new())
+        } else {
+            let length = |i| job.pattern.lower.row(i).len() + 1 + job.pattern.upper.row(i).len();
+            let longest = (0..rows).map(length).max().unwrap_or(0);
+            (vec![0.0; longest * b * b], vec![0; rows])
+        };
+        Self { row, position, multiplier: vec![0.0; b * b], invert: InvertScratch::new(b) }
+    }
+}
+
+multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
+
+/// Row i of Algorithm 4, with `U' = D^-1 U` in place of U:
+///
+/// for p < i in P': `A_ij -= A_ip U'_pj` for j > p, then `L_ip = A_ip D_p^-1`;
+/// at the end `D_i = A_ii` is inverted and `U'_ij = D_i^-1 A_ij`.
+///
+/// Since `L_ip U_pj = A_ip D_p^-1 D_p U'_pj`, this is the same factorisation.
+#[inline(always)]
+fn row_body<K: BlockSize, const FMA: bool>(
+    size: K,
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    if size.b() == 1 {
+        scalar_row::<FMA>(job, i, space)
+    } else {
+        block_row::<K, FMA>(size, job, i, space)
+    }
+}
+
+/// Blocks of one: the row is held dense, so that updates need no test; places outside the pattern
+/// collect rubbish that nobody reads.
+#[inline(always)]
+fn scalar_row<const FMA: bool>(
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
+    let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
+    let row = &mut space.row[..];
+    lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
+    row[i] = 0.0;
+    let (cols, values) = job.a.row(i);
+    cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
+    row[i] += job.shift;
+    // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
+    // finished: earlier in the loop, or in an earlier level behind a barrier.
+    unsafe {
+        let l = job.lower.write(lower.row_ptr[i] as usize..lower.row_ptr[i + 1] as usize);
+        for (l, &p) in l.iter_mut().zip(lower_cols) {
+            let p = p as usize;
+            let multiplier = row[p];
+            let range = upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize;
+            for (&j, &u) in upper.col_ind[range.clone()].iter().zip(job.upper.read(range)) {
+                let at = row.get_unchecked_mut(j as usize);
+                *at = madd::<FMA>(-multiplier, u, *at);
+            }
+            *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
+        }
+        let diagonal = job.inverse_diagonal.write(i..i + 1);
+        diagonal[0] = row[i];
+        if let Err((within, pivot)) =
+            invert::<_, FMA>(super::block::Fixed::<1>, diagonal, &mut space.invert)
+        {
+            return Err(SingularBlock { row: i, within, pivot });
+        }
+        let u = job.upper.write(upper.row_ptr[i] as usize..upper.row_ptr[i + 1] as usize);
+        for (u, &j) in u.iter_mut().zip(upper_cols) {
+            *u = diagonal[0] * row[j as usize];
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn block_row<K: BlockSize, const FMA: bool>(
+    size: K,
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
+    let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
+    let (nl, nu) = (lower_cols.len(), upper_cols.len());
+    let position = &mut space.position[..];
+    for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
+        position[j as usize] = at as u32 + 1;
+    }
+    let row = &mut space.row[..(nl + 1 + nu) * bb];
+    row.fill(0.0);
+    load(size, job, i, position, row);
+    let multiplier = &mut space.multiplier[..bb];
+    // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
+    unsafe {
+        let start = lower.row_ptr[i] as usize;
+        for (at, &p) in lower_cols.iter().enumerate() {
+            let p = p as usize;
+            multiplier.copy_from_slice(&row[at * bb..(at + 1) * bb]);
+            for e in upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize {
+                let target = position[upper.col_ind[e] as usize] as usize;
+                if target != 0 {
+                    let u = job.upper.read(e * bb..(e + 1) * bb);
+                    size.gemm_sub::<FMA>(multiplier, u, &mut row[(target - 1) * bb..target * bb]);
+                }
+            }
+            let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
+            size.gemm::<FMA>(multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
+        }
+        for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
+            position[j as usize] = 0;
+        }
+        let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
+        diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
+        if let Err((within, pivot)) = invert::<K, FMA>(size, diagonal, &mut space.invert) {
+            return Err(SingularBlock { row: i, within, pivot });
+        }
+        let start = upper.row_ptr[i] as usize;
+        for at in 0..nu {
+            let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
+            let u = job.upper.write((start + at) * bb..(start + at + 1) * bb);
+            size.gemm::<FMA>(diagonal, from, u);
+        }
+    }
+    debug_assert_eq!(b * b, bb);
+    Ok(())
+}
+
+/// Copies block row i of A into the row's blocks; entries outside the pattern are dropped.
+#[inline(always)]
+fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut [f64]) {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    for r in 0..b {
+        let (cols, values) = job.a.row(i * b + r);
+        for (&j, &v) in cols.iter().zip(values) {
+            let at = position[j as usize / b] as usize;
+            if at != 0 {
+                row[(at - 1) * bb + (j as usize % b) * b + r] = v;
+            }
+        }
+        let diagonal = position[i] as usize - 1;
+        row[diagonal * bb + r * b + r] += job.shift;
+    }
+}

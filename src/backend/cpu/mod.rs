@@ -1,0 +1,277 @@
+//! CPU backend: one thread (the papers' reference) or all cores.
+
+mod block;
+mod ilu;
+mod shared;
+pub mod simd;
+mod spmv;
+mod trsv;
+mod vector;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
+use crate::case::Format;
+use crate::error::{Error, Result};
+use crate::matrix::{Bsr, Csr};
+use crate::symbolic::{FillPattern, block_pattern};
+pub use block::MAX_BLOCK_SIZE;
+pub use ilu::BlockIlu;
+use rayon::prelude::*;
+
+/// Computes on the host, on one thread or on a pool of its own.
+pub struct Cpu {
+    slots: RefCell<Vec<f64>>,
+    pool: Option<rayon::ThreadPool>,
+}
+
+/// A matrix stored for products.
+pub enum Matrix {
+    /// Scalar rows, shared with the problem.
+    Csr(Arc<Csr>),
+    /// Block rows.
+    Bsr(Bsr),
+}
+
+impl Cpu {
+    /// One thread.
+    pub fn sequential() -> Self {
+        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: None }
+    }
+
+    /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
+    /// when the pool has no more threads than cores.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn parallel(threads: Option<usize>) -> Result<Self> {
+        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        let threads = threads.unwrap_or_else(|| cores.len().max(1));
+        let pin = threads <= cores.len();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("cpu-mt-{i}"))
+            .start_handler(move |i| {
+                if pin {
+                    core_affinity::set_for_current(cores[i]);
+                }
+            })
+            .build()
+            .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
+        Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool) })
+    }
+
+    /// Runs `f(parallel)` on the pool, or here when there is none.
+    fn on<R: Send>(&self, f: impl FnOnce(bool) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(|| f(true)),
+            None => f(false),
+        }
+    }
+
+    fn value(&self, c: Coef) -> f64 {
+        let s = self.slots.borrow();
+        let at = |slot: Slot| s[slot.0 as usize];
+        match c {
+            Coef::Host(v) => v,
+            Coef::Slot(i) => at(i),
+            Coef::Reciprocal(i) => quotient(1.0, at(i)),
+            Coef::Ratio(i, j) => quotient(at(i), at(j)),
+            Coef::NegRatio(i, j) => -quotient(at(i), at(j)),
+        }
+    }
+
+    fn set(&self, slot: Slot, value: f64) {
+        self.slots.borrow_mut()[slot.0 as usize] = value;
+    }
+}
+
+fn quotient(num: f64, den: f64) -> f64 {
+    if den == 0.0 { 0.0 } else { num / den }
+}
+
+fn slices(basis: &[Vec<f64>]) -> Vec<&[f64]> {
+    basis.iter().map(Vec::as_slice).collect()
+}
+
+impl Backend for Cpu {
+    type Vector = Vec<f64>;
+    type Matrix = Matrix;
+    type BlockIlu = BlockIlu;
+
+    fn device(&self) -> String {
+        let brand = crate::measure::cpu_name();
+        match self.threads() {
+            1 => format!("{brand}, 1 thread"),
+            t => format!("{brand}, {t} threads"),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
+    fn vector(&self, n: usize) -> Result<Vec<f64>> {
+        Ok(vec![0.0; n])
+    }
+
+    fn upload(&self, from: &[f64], to: &mut Vec<f64>) {
+        to.copy_from_slice(from);
+    }
+
+    fn download(&self, from: &Vec<f64>, to: &mut [f64]) {
+        to.copy_from_slice(from);
+    }
+
+    fn fill(&self, x: &mut Vec<f64>, value: f64) {
+        x.fill(value);
+    }
+
+    fn copy(&self, x: &Vec<f64>, y: &mut Vec<f64>) {
+        self.axpby(Coef::ONE, x, Coef::ZERO, y);
+    }
+
+    fn axpby(&self, a: Coef, x: &Vec<f64>, b: Coef, y: &mut Vec<f64>) {
+        let (a, b) = (self.value(a), self.value(b));
+        self.on(|parallel| {
+            if parallel {
+                y.par_chunks_mut(vector::SEGMENT)
+                    .zip(x.par_chunks(vector::SEGMENT))
+                    .for_each(|(y, x)| vector::axpby(a, x, b, y));
+            } else {
+                vector::axpby(a, x, b, y);
+            }
+        });
+    }
+
+    fn scale(&self, a: Coef, x: &mut Vec<f64>) {
+        let a = self.value(a);
+        let segment = |x: &mut [f64]| x.iter_mut().for_each(|x| *x *= a);
+        self.on(|parallel| {
+            if parallel {
+                x.par_chunks_mut(vector::SEGMENT).for_each(segment);
+            } else {
+                segment(x);
+            }
+        });
+    }
+
+    fn dot(&self, x: &Vec<f64>, y: &Vec<f64>, out: Slot) {
+        self.set(out, self.on(|parallel| vector::dot(x, y, parallel)));
+    }
+
+    fn norm(&self, x: &Vec<f64>, out: Slot) {
+        self.set(out, self.on(|parallel| vector::dot(x, x, parallel)).sqrt());
+    }
+
+    fn multi_dot(&self, basis: &[Vec<f64>], w: &Vec<f64>, out: Slot) {
+        let first = out.0 as usize;
+        let slots = &mut self.slots.borrow_mut()[first..first + basis.len()];
+        self.on(|parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
+    }
+
+    fn multi_axpy_norm(&self, basis: &[Vec<f64>], coef: Slot, w: &mut Vec<f64>, norm_out: Slot) {
+        let first = coef.0 as usize;
+        let slots = &mut self.slots.borrow_mut()[..];
+        let coef = slots[first..first + basis.len()].to_vec();
+        let norm2 =
+            self.on(|parallel| vector::multi_axpy_norm2(&slices(basis), &coef, w, parallel));
+        slots[norm_out.0 as usize] = norm2.sqrt();
+    }
+
+    fn combine(&self, basis: &[Vec<f64>], coef: &[f64], x: &mut Vec<f64>) {
+        self.on(|parallel| vector::combine(&slices(basis), coef, x, parallel));
+    }
+
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
+        let product = |slots: &[Slot]| slots.iter().map(|&s| self.value(Coef::Slot(s))).product();
+        let (num, den): (f64, f64) = (product(num), product(den));
+        self.set(out, quotient(num, den));
+    }
+
+    fn read(&self, first: Slot, out: &mut [f64]) {
+        let first = first.0 as usize;
+        out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
+    }
+
+    fn synchronise(&self) {}
+
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
+        let bsr = match format {
+            Format::Csr => false,
+            Format::Bsr => true,
+            Format::Auto => {
+                block_size > 1 && {
+                    let blocks = block_pattern(a, block_size).entries();
+                    let rows = a.rows() / block_size + 1;
+                    blocks * (8 * block_size * block_size + 4) + 4 * rows < a.bytes()
+                }
+            }
+        };
+        // blocks of one are CSR
+        if bsr && block_size > 1 {
+            Ok(Matrix::Bsr(Bsr::from_csr(a, block_size)))
+        } else {
+            Ok(Matrix::Csr(Arc::clone(a)))
+        }
+    }
+
+    fn format(&self, a: &Matrix) -> Format {
+        match a {
+            Matrix::Csr(_) => Format::Csr,
+            Matrix::Bsr(_) => Format::Bsr,
+        }
+    }
+
+    fn matrix_bytes(&self, a: &Matrix) -> Bytes {
+        let (held, vectors) = match a {
+            Matrix::Csr(a) => (a.bytes(), 16 * a.rows()),
+            Matrix::Bsr(a) => (a.bytes(), 16 * a.block_rows() * a.block_size()),
+        };
+        Bytes { held, moved: held + vectors }
+    }
+
+    fn spmv(&self, a: &Matrix, x: &Vec<f64>, y: &mut Vec<f64>) {
+        self.on(|parallel| product(a, x, None, y, parallel));
+    }
+
+    fn residual(&self, a: &Matrix, x: &Vec<f64>, b: &Vec<f64>, r: &mut Vec<f64>) {
+        self.on(|parallel| product(a, x, Some(b), r, parallel));
+    }
+
+    fn ilu_analyse(&self, pattern: &Arc<FillPattern>, block_size: usize) -> Result<BlockIlu> {
+        Ok(self.on(|parallel| BlockIlu::new(pattern, block_size, parallel)))
+    }
+
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+        self.on(|_| ilu.factor(a, shift))
+    }
+
+    fn ilu_apply(&self, ilu: &BlockIlu, r: &Vec<f64>, z: &mut Vec<f64>) {
+        self.on(|_| trsv::apply(ilu, r, z));
+    }
+
+    fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
+        &ilu.pattern
+    }
+
+    fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
+        ilu.block_size
+    }
+
+    fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
+        ilu.bytes()
+    }
+
+    fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
+        ilu.levels()
+    }
+}
+
+fn product(a: &Matrix, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+    match a {
+        Matrix::Csr(a) => spmv::product((&**a).into(), x, b, y, parallel),
+        Matrix::Bsr(a) => spmv::product(a.into(), x, b, y, parallel),
+    }
+}

@@ -1,0 +1,177 @@
+//! Triangular solves with block ILU factors (Yang et al., Algorithms 6 and 7).
+
+use rayon::prelude::*;
+
+use super::block::{BlockSize, with_block_size};
+use super::ilu::BlockIlu;
+use super::shared::{Shared, SpinBarrier};
+use super::simd::multiversion;
+use crate::symbolic::Schedule;
+
+/// Unknowns below which a level is not worth sharing out.
+const SERIAL_UNKNOWNS: usize = 256;
+
+/// A schedule cut into steps: wide levels are shared by all threads, runs of narrow ones are done
+/// by one thread without a barrier between them.
+pub(super) struct Steps {
+    schedule: Schedule,
+    /// (first position, one past the last, shared) in `schedule.rows`.
+    steps: Vec<(u32, u32, bool)>,
+}
+
+impl Steps {
+    pub(super) fn new(schedule: Schedule, block_size: usize) -> Self {
+        let mut steps: Vec<(u32, u32, bool)> = Vec::new();
+        for w in schedule.level_ptr.windows(2) {
+            let shared = (w[1] - w[0]) as usize * block_size >= SERIAL_UNKNOWNS;
+            match steps.last_mut() {
+                Some(last) if !shared && !last.2 => last.1 = w[1],
+                _ => steps.push((w[0], w[1], shared)),
+            }
+        }
+        Self { schedule, steps }
+    }
+
+    /// Runs `work(state, row)` for every row in an order that respects the schedule, on all
+    /// threads of the current pool; returns the threads' states.
+    pub(super) fn run_with<S: Send>(
+        &self,
+        state: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, u32) + Sync,
+    ) -> Vec<S> {
+        let threads = rayon::current_num_threads();
+        let barrier = SpinBarrier::new(threads);
+        rayon::broadcast(|context| {
+            let mut state = state();
+            for &(start, end, shared) in &self.steps {
+                let rows = &self.schedule.rows[start as usize..end as usize];
+                let mine = match (shared, context.index()) {
+                    (true, t) => &rows[rows.len() * t / threads..rows.len() * (t + 1) / threads],
+                    (false, 0) => rows,
+                    (false, _) => &[],
+                };
+                mine.iter().for_each(|&i| work(&mut state, i));
+                barrier.wait();
+            }
+            state
+        })
+    }
+}
+
+/// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place.
+pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+    with_block_size!(ilu.block_size, sized(ilu, r, z));
+}
+
+fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+    let n = ilu.pattern.rows() * size.b();
+    assert!(r.len() == n && z.len() == n);
+    let Some(plan) = &ilu.plan else {
+        forward(size, ilu, r, z);
+        backward(size, ilu, z);
+        return;
+    };
+    if ilu.pattern.lower.entries() + ilu.pattern.upper.entries() == 0 {
+        diagonal(size, ilu, r, z);
+        return;
+    }
+    let z = Shared::new(z);
+    plan.lower.run_with(|| (), |(), i| forward_row(size, ilu, r, z, i as usize));
+    plan.upper.run_with(|| (), |(), i| backward_row(size, ilu, z, i as usize));
+}
+
+/// A diagonal pattern has nothing to wait for.
+fn diagonal<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+    let rows = 4096 * size.b();
+    z.par_chunks_mut(rows).zip(r.par_chunks(rows)).enumerate().for_each(|(t, (z, r))| {
+        z.copy_from_slice(r);
+        let z = Shared::new(z);
+        for i in 0..r.len() / size.b() {
+            backward_local(size, ilu, z, i, t * 4096 + i);
+        }
+    });
+}
+
+multiversion! { fn forward[K: BlockSize](size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) = forward_body }
+multiversion! { fn backward[K: BlockSize](size: K, ilu: &BlockIlu, z: &mut [f64]) = backward_body }
+multiversion! { fn forward_row[K: BlockSize](size: K, ilu: &BlockIlu, r: &[f64], z: Shared, i: usize) = forward_row_body }
+multiversion! { fn backward_row[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared, i: usize) = backward_row_body }
+multiversion! { fn backward_local[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared, at: usize, i: usize) = diagonal_row_body }
+
+#[inline(always)]
+fn forward_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+    let z = Shared::new(z);
+    for i in 0..ilu.pattern.rows() {
+        forward_row_body::<K, FMA>(size, ilu, r, z, i);
+    }
+}
+
+#[inline(always)]
+fn backward_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, z: &mut [f64]) {
+    let z = Shared::new(z);
+    for i in (0..ilu.pattern.rows()).rev() {
+        backward_row_body::<K, FMA>(size, ilu, z, i);
+    }
+}
+
+/// `y_i = r_i - sum_{j < i} L_ij y_j`. The nearest unknown, which is the last to be ready, has the
+/// highest column and is used last.
+#[inline(always)]
+fn forward_row_body<K: BlockSize, const FMA: bool>(
+    size: K,
+    ilu: &BlockIlu,
+    r: &[f64],
+    z: Shared,
+    i: usize,
+) {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let lower = &ilu.pattern.lower;
+    let (start, end) = (lower.row_ptr[i] as usize, lower.row_ptr[i + 1] as usize);
+    let mut acc = size.segment(&r[i * b..(i + 1) * b]);
+    let blocks = ilu.lower[start * bb..end * bb].chunks_exact(bb);
+    for (&j, block) in lower.col_ind[start..end].iter().zip(blocks) {
+        let j = j as usize;
+        // SAFETY: j < i is solved: earlier in the loop, or in an earlier level.
+        size.gemv_sub::<FMA>(block, unsafe { z.read(j * b..(j + 1) * b) }, acc.as_mut());
+    }
+    // SAFETY: this call alone writes segment i, and nobody reads it before the level ends.
+    unsafe { z.write(i * b..(i + 1) * b) }.copy_from_slice(&acc.as_mut()[..b]);
+}
+
+/// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
+#[inline(always)]
+fn backward_row_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, z: Shared, i: usize) {
+    const ZERO: [f64; super::block::MAX_BLOCK_SIZE] = [0.0; super::block::MAX_BLOCK_SIZE];
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let upper = &ilu.pattern.upper;
+    let (start, end) = (upper.row_ptr[i] as usize, upper.row_ptr[i + 1] as usize);
+    let mut acc = size.segment(&ZERO);
+    // SAFETY: this call alone touches segment i.
+    let y = unsafe { z.write(i * b..(i + 1) * b) };
+    size.gemv_add::<FMA>(&ilu.inverse_diagonal[i * bb..(i + 1) * bb], y, acc.as_mut());
+    let blocks = ilu.upper[start * bb..end * bb].chunks_exact(bb);
+    for (&j, block) in upper.col_ind[start..end].iter().zip(blocks).rev() {
+        let j = j as usize;
+        // SAFETY: j > i is solved: earlier in the loop, or in an earlier level.
+        size.gemv_sub::<FMA>(block, unsafe { z.read(j * b..(j + 1) * b) }, acc.as_mut());
+    }
+    y.copy_from_slice(&acc.as_mut()[..b]);
+}
+
+/// `z_at = D_i^-1 z_at`.
+#[inline(always)]
+fn diagonal_row_body<K: BlockSize, const FMA: bool>(
+    size: K,
+    ilu: &BlockIlu,
+    z: Shared,
+    at: usize,
+    i: usize,
+) {
+    const ZERO: [f64; super::block::MAX_BLOCK_SIZE] = [0.0; super::block::MAX_BLOCK_SIZE];
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let mut acc = size.segment(&ZERO);
+    // SAFETY: the caller's segment is its own.
+    let y = unsafe { z.write(at * b..(at + 1) * b) };
+    size.gemv_add::<FMA>(&ilu.inverse_diagonal[i * bb..(i + 1) * bb], y, acc.as_mut());
+    y.copy_from_slice(&acc.as_mut()[..b]);
+}

@@ -1,0 +1,191 @@
+//! Where vectors, matrices and factors live and who computes on them.
+//!
+//! Solvers and preconditioners are written once, over [`Backend`]. Krylov scalars stay in
+//! [`Slot`]s on the backend, so that a step of a method needs no answer from the device; reading a
+//! slot is the only point of synchronisation.
+
+pub mod cpu;
+
+use std::sync::Arc;
+
+use crate::case::Format;
+use crate::error::Result;
+use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
+
+/// Index of a scalar that lives on the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub u16);
+
+impl Slot {
+    /// The slot `i` places behind this one.
+    #[must_use]
+    pub fn plus(self, i: usize) -> Self {
+        Self(self.0 + i as u16)
+    }
+}
+
+/// Number of slots every backend holds.
+pub const SLOTS: usize = 1024;
+
+/// A coefficient of a vector operation: a number of the host or one that stays on the backend.
+///
+/// A zero denominator gives zero: a method that has just met the exact solution must not be
+/// destroyed by 0/0 before the host sees it. Methods check their denominators when they read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coef {
+    /// A number known to the host.
+    Host(f64),
+    /// The value of a slot.
+    Slot(Slot),
+    /// One over the value of a slot.
+    Reciprocal(Slot),
+    /// First slot over second.
+    Ratio(Slot, Slot),
+    /// Minus first slot over second.
+    NegRatio(Slot, Slot),
+}
+
+impl Coef {
+    /// 1.
+    pub const ONE: Self = Self::Host(1.0);
+    /// 0: the operand is not read.
+    pub const ZERO: Self = Self::Host(0.0);
+}
+
+/// A block of the factorisation that cannot be inverted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SingularBlock {
+    /// Block row, from 0.
+    pub row: usize,
+    /// Row within the block at which elimination found no pivot.
+    pub within: usize,
+    /// Largest candidate pivot, relative to the largest entry of the block.
+    pub pivot: f64,
+}
+
+impl std::fmt::Display for SingularBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "singular diagonal block in block row {}", self.row)
+    }
+}
+
+/// Least bytes an operation moves, and bytes it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Bytes held in memory.
+    pub held: usize,
+    /// Bytes one application must read and write at least.
+    pub moved: usize,
+}
+
+/// A device that computes: vectors, products and block ILU.
+///
+/// Operations may be asynchronous; [`read`](Backend::read), [`download`](Backend::download) and
+/// [`synchronise`](Backend::synchronise) wait. Vectors have the padded length.
+pub trait Backend {
+    /// A dense vector.
+    type Vector;
+    /// A matrix stored for products, in one of the [`Format`]s.
+    type Matrix;
+    /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U'.
+    type BlockIlu;
+
+    /// What the backend runs on, for the records.
+    fn device(&self) -> String;
+    /// Threads of the backend; 1 on a GPU's host side.
+    fn threads(&self) -> usize;
+
+    /// A vector of `n` zeros.
+    fn vector(&self, n: usize) -> Result<Self::Vector>;
+    /// Copies from the host.
+    fn upload(&self, from: &[f64], to: &mut Self::Vector);
+    /// Copies to the host; waits.
+    fn download(&self, from: &Self::Vector, to: &mut [f64]);
+    /// Sets every entry.
+    fn fill(&self, x: &mut Self::Vector, value: f64);
+    /// `y = x`.
+    fn copy(&self, x: &Self::Vector, y: &mut Self::Vector);
+    /// `y = a x + b y`.
+    fn axpby(&self, a: Coef, x: &Self::Vector, b: Coef, y: &mut Self::Vector);
+    /// `x = a x`.
+    fn scale(&self, a: Coef, x: &mut Self::Vector);
+    /// `out = x . y`.
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: Slot);
+    /// `out = |x|`.
+    fn norm(&self, x: &Self::Vector, out: Slot);
+    /// `out[j] = basis[j] . w` in one pass over the basis.
+    fn multi_dot(&self, basis: &[Self::Vector], w: &Self::Vector, out: Slot);
+    /// `w -= sum_j coef[j] basis[j]` in one pass over the basis; `norm_out = |w|`.
+    fn multi_axpy_norm(
+        &self,
+        basis: &[Self::Vector],
+        coef: Slot,
+        w: &mut Self::Vector,
+        norm_out: Slot,
+    );
+    /// `x = sum_j coef[j] basis[j]`.
+    fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
+    /// `out = product of num / product of den`; zero when the denominator is zero.
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
+    /// Reads slots `first..first + out.len()` to the host; waits.
+    fn read(&self, first: Slot, out: &mut [f64]);
+    /// Waits until all work is done.
+    fn synchronise(&self);
+
+    /// Stores `a` for products. Its order must be a multiple of `block_size`.
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Format in which a matrix is stored, never [`Format::Auto`].
+    fn format(&self, a: &Self::Matrix) -> Format;
+    /// Bytes of one product.
+    fn matrix_bytes(&self, a: &Self::Matrix) -> Bytes;
+    /// `y = A x`.
+    fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
+    /// `r = b - A x`.
+    fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
+
+    /// Prepares factors on a pattern: schedules and storage, no values.
+    fn ilu_analyse(&self, pattern: &Arc<FillPattern>, block_size: usize) -> Result<Self::BlockIlu>;
+    /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
+    /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
+    /// added to the diagonal, relative to the largest diagonal entry of `a`.
+    fn ilu_factor(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Csr,
+        shift: f64,
+    ) -> std::result::Result<(), SingularBlock>;
+    /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
+    fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
+    /// Pattern of the factors.
+    fn ilu_pattern<'a>(&self, ilu: &'a Self::BlockIlu) -> &'a FillPattern;
+    /// Unknowns per block of the factors.
+    fn ilu_block_size(&self, ilu: &Self::BlockIlu) -> usize;
+    /// Bytes of one application.
+    fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
+    /// Levels of the forward and the backward solve.
+    fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
+}
+
+/// Code that runs on whichever backend a name stands for.
+pub trait Visitor {
+    /// What it yields.
+    type Output;
+    /// Runs on `backend`.
+    fn visit<K: Backend + 'static>(self, backend: &K) -> Self::Output;
+}
+
+/// Backends by name, with a line about each.
+pub const NAMES: &[(&str, &str)] = &[
+    ("cpu", "one CPU thread: the reference of the papers"),
+    ("cpu-mt", "all CPU cores: level-parallel factorisation and solves"),
+];
+
+/// Runs `visitor` on the backend called `name`; `None` if there is no such backend.
+pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
+    match name {
+        "cpu" => Some(Ok(visitor.visit(&cpu::Cpu::sequential()))),
+        "cpu-mt" => Some(cpu::Cpu::parallel(None).map(|k| visitor.visit(&k))),
+        _ => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
+
+use super::Csr;
+use crate::symbolic::block_pattern;
+
+/// A square matrix of b x b blocks, each stored column by column, explicit zeros kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bsr {
+    block_size: usize,
+    row_ptr: Vec<u32>,
+    col_ind: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Bsr {
+    /// Groups `block_size` consecutive unknowns of `a` to a block; every block that stores at
+    /// least one entry of `a` is kept whole.
+    ///
+    /// # Panics
+    /// If `a` is not square or `block_size` does not divide its order (see [`pad`]).
+    pub fn from_csr(a: &Csr, block_size: usize) -> Self {
+        let b = block_size;
+        assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
+        let pattern = block_pattern(a, b);
+        let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
+        let mut values = vec![0.0; col_ind.len() * b * b];
+        let mut at = vec![0u32; row_ptr.len() - 1];
+        for i in 0..row_ptr.len() - 1 {
+            for e in row_ptr[i]..row_ptr[i + 1] {
+                at[col_ind[e as usize] as usize] = e;
+            }
+            for r in 0..b {
+                let (cols, row) = a.row(i * b + r);
+                for (&j, v) in cols.iter().zip(row) {
+                    let block = at[j as usize / b] as usize * b * b;
+                    values[block + (j as usize % b) * b + r] = *v;
+                }
+            }
+        }
+        Self { block_size, row_ptr, col_ind, values }
+    }
+
+    /// Unknowns per block.
+    pub fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// Number of block rows.
+    pub fn block_rows(&self) -> usize {
+        self.row_ptr.len() - 1
+    }
+
+    /// Number of stored blocks.
+    pub fn blocks(&self) -> usize {
+        self.col_ind.len()
+    }
+
+    /// Start of each block row in `col_ind`.
+    pub fn row_ptr(&self) -> &[u32] {
+        &self.row_ptr
+    }
+
+    /// Block column of each block.
+    pub fn col_ind(&self) -> &[u32] {
+        &self.col_ind
+    }
+
+    /// Blocks in the order of `col_ind`, b * b values each, column-major.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Bytes held by the three arrays.
+    pub fn bytes(&self) -> usize {
+        4 * (self.row_ptr.len() + self.col_ind.len()) + 8 * self.values.len()
+    }
+}
+
+/// `a` followed by identity rows until `block_size` divides its order; `None` if it does already.
+pub fn pad(a: &Csr, block_size: usize) -> Option<Csr> {
+    let n = a.rows().next_multiple_of(block_size);
+    if n == a.rows() {
+        return None;
+    }
+    let (mut row_ptr, mut col_ind, mut values) = a.clone().into_parts();
+    for i in a.rows()..n {
+        col_ind.push(i as u32);
+        values.push(1.0);
+        row_ptr.push(col_ind.len() as u32);
+    }
+    Some(Csr::new(n, n, row_ptr, col_ind, values).expect("identity rows keep a matrix valid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_column_major_with_zeros_kept() {
+        // [1 2 0 0; 0 3 0 4; 0 0 5 0; 6 0 0 7]
+        let a = Csr::new(
+            4,
+            4,
+            vec![0, 2, 4, 5, 7],
+            vec![0, 1, 1, 3, 2, 0, 3],
+            vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+        )
+        .unwrap();
+        let b = Bsr::from_csr(&a, 2);
+        assert_eq!((b.row_ptr(), b.col_ind()), (&[0, 2, 4][..], &[0, 1, 0, 1][..]));
+        assert_eq!(b.values()[..8], [1.0, 0.0, 2.0, 3.0, 0.0, 0.0, 0.0, 4.0]);
+        assert_eq!(b.values()[8..], [0.0, 6.0, 0.0, 0.0, 5.0, 0.0, 0.0, 7.0]);
+    }
+
+    #[test]
+    fn padding_adds_identity_rows() {
+        let a = Csr::new(1, 1, vec![0, 1], vec![0], vec![9.0]).unwrap();
+        let p = pad(&a, 3).unwrap();
+        assert_eq!((p.rows(), p.get(0, 0), p.get(2, 2)), (3, Some(9.0), Some(1.0)));
+        assert!(pad(&p, 3).is_none());
+    }
+}

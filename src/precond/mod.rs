@@ -1,0 +1,107 @@
+//! Preconditioners, written once over the [`Backend`] trait.
+
+mod bilu;
+mod jacobi;
+mod none;
+
+use std::sync::Arc;
+
+use crate::backend::{Backend, Bytes, SingularBlock};
+use crate::case::Case;
+use crate::error::Error;
+use crate::matrix::Csr;
+use crate::result::record::FactorSize;
+use crate::symbolic::TooLarge;
+
+/// A set-up preconditioner: `z = M^-1 r`.
+pub trait Preconditioner<K: Backend> {
+    /// Applies it.
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
+
+    /// Bytes held, and moved by one application.
+    fn bytes(&self, _k: &K) -> Bytes {
+        Bytes::default()
+    }
+
+    /// Sizes for the record.
+    fn size(&self, _k: &K, _matrix_blocks: usize) -> FactorSize {
+        FactorSize::default()
+    }
+}
+
+/// Why a preconditioner could not be set up.
+#[derive(Debug)]
+pub enum Failure {
+    /// A diagonal block cannot be inverted.
+    Singular(SingularBlock),
+    /// The factors would need more memory than there is.
+    TooLarge(TooLarge),
+    /// Bytes asked for and bytes there are.
+    OutOfMemory {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
+    /// The backend failed.
+    Backend(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Self::Backend(e)
+    }
+}
+
+/// What a setup works on and where it reports its phases.
+pub struct Setup<'a, K: Backend> {
+    /// The backend.
+    pub k: &'a K,
+    /// The matrix, padded to a multiple of the block size.
+    pub a: &'a Arc<Csr>,
+    /// Parameters.
+    pub case: &'a Case,
+    /// Clock of the phases; also tells the user what is being done.
+    pub phases: &'a mut dyn Phases,
+}
+
+/// A phase of the setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Pattern of the factors; values are not touched.
+    Symbolic,
+    /// Schedules and storage.
+    Analysis,
+    /// Values of the factors.
+    Numeric,
+}
+
+/// Told when a phase begins; a phase lasts until the next begins or the setup returns.
+pub trait Phases {
+    /// The phase begins now, all earlier work of the backend being done.
+    fn begin(&mut self, phase: Phase);
+}
+
+/// Result of a setup.
+pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
+
+macro_rules! registry {
+    ($($name:literal, $module:ident, $summary:literal;)*) => {
+        /// Preconditioners by name, with a line about each.
+        pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
+
+        /// The setup of the preconditioner called `name`.
+        pub fn lookup<K: Backend + 'static>(name: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
+            match name {
+                $($name => Some($module::setup::<K>),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+registry! {
+    "none", none, "no preconditioner";
+    "jacobi", jacobi, "block Jacobi: inverse of the diagonal blocks";
+    "bilu", bilu, "block ILU(k) by level of fill";
+}

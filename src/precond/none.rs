@@ -1,0 +1,17 @@
+//! No preconditioner: `M = I`.
+
+use super::{Preconditioner, Ready, Setup};
+use crate::backend::Backend;
+
+struct Identity;
+
+impl<K: Backend> Preconditioner<K> for Identity {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        k.copy(r, z);
+    }
+}
+
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend>(_: Setup<K>) -> Ready<K> {
+    Ok(Box::new(Identity))
+}

@@ -1,0 +1,86 @@
+//! Krylov methods, written once over the [`Backend`] trait.
+
+mod bicgstab;
+mod cg;
+mod gmres;
+pub mod stop;
+
+use crate::backend::Backend;
+use crate::case::{Orthogonalisation, Side};
+use crate::error::Result;
+use crate::precond::Preconditioner;
+pub use stop::{End, Monitor, Stop};
+
+/// A linear system on a backend, and where its preconditioner acts.
+pub struct System<'a, K: Backend> {
+    /// The matrix.
+    pub a: &'a K::Matrix,
+    /// The preconditioner.
+    pub m: &'a dyn Preconditioner<K>,
+    /// The right-hand side, of padded length.
+    pub b: &'a K::Vector,
+    /// Padded order of the system.
+    pub n: usize,
+}
+
+/// What decides how a method runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Side of the preconditioner, where the method lets one choose.
+    pub side: Side,
+    /// Basis vectors of GMRES between restarts.
+    pub restart: usize,
+    /// Orthogonalisation of GMRES.
+    pub orthogonalisation: Orthogonalisation,
+    /// When to stop.
+    pub stop: Stop,
+}
+
+/// How a solve went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: End,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Last monitored residual, relative to the initial one.
+    pub residual: f64,
+}
+
+/// A Krylov method, set up for systems of one size on one backend.
+///
+/// `solve` starts from zero and leaves the solution in `x`. `monitor` is shown every iteration.
+pub trait Solver<K: Backend> {
+    /// Solves once.
+    fn solve(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome;
+}
+
+/// Makes a solver's work vectors for order n.
+type Build<K> = fn(&K, &Settings, usize) -> Result<Box<dyn Solver<K>>>;
+
+macro_rules! registry {
+    ($($name:literal, $module:ident :: $type:ident, $summary:literal;)*) => {
+        /// Solvers by name, with a line about each.
+        pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
+
+        /// The constructor of the solver called `name`.
+        pub fn lookup<K: Backend + 'static>(name: &str) -> Option<Build<K>> {
+            match name {
+                $($name => Some(|k, s, n| Ok(Box::new($module::$type::new(k, s, n)?))),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+registry! {
+    "gmres", gmres::Gmres, "restarted GMRES(m), left or right preconditioned";
+    "bicgstab", bicgstab::BiCgStab, "BiCGStab, right preconditioned";
+    "cg", cg::Cg, "preconditioned conjugate gradients, for symmetric positive definite systems";
+}

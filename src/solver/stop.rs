@@ -1,0 +1,134 @@
+//! Stopping rules shared by all methods.
+
+use std::time::Instant;
+
+use crate::measure::{now, seconds_since};
+
+/// Growth of the residual over its initial value that counts as divergence.
+const DIVERGED: f64 = 1e10;
+
+/// Restart cycles (or spans of as many iterations) over which progress is judged.
+const STALL_CYCLES: usize = 8;
+
+/// A residual that keeps more than this part over [`STALL_CYCLES`] cycles has stagnated.
+const STALL_FACTOR: f64 = 0.999;
+
+/// When a solve ends.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// Converged when the monitored residual is at most this part of its initial value.
+    pub rtol: f64,
+    /// Iteration limit.
+    pub max_iterations: usize,
+    /// Seconds after which the solve is given up.
+    pub time_limit_s: Option<f64>,
+}
+
+/// Why a solve ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The monitored residual met the tolerance.
+    Converged,
+    /// Iteration limit.
+    IterationLimit,
+    /// No progress over several restarts.
+    Stagnated,
+    /// NaN, infinite or enormous residual.
+    Diverged,
+    /// A recurrence divided by zero; says which quantity vanished.
+    Breakdown(&'static str),
+    /// Deadline passed.
+    TimeLimit,
+    /// The monitor asked to stop.
+    Cancelled,
+}
+
+/// Sees every iteration.
+pub trait Monitor {
+    /// Residual after `iteration`, relative to the initial one; `false` ends the solve.
+    fn iteration(&mut self, iteration: usize, residual: f64) -> bool;
+}
+
+/// Looks at nothing.
+impl Monitor for () {
+    fn iteration(&mut self, _: usize, _: f64) -> bool {
+        true
+    }
+}
+
+/// Records the residual history.
+impl Monitor for Vec<f64> {
+    fn iteration(&mut self, _: usize, residual: f64) -> bool {
+        self.push(residual);
+        true
+    }
+}
+
+/// Applies the rules of a [`Stop`] from iteration to iteration.
+pub struct Judge<'a> {
+    stop: &'a Stop,
+    monitor: &'a mut dyn Monitor,
+    start: Instant,
+    /// Residual norm that counts as one.
+    scale: f64,
+    /// Residuals at the ends of past cycles.
+    cycles: Vec<f64>,
+    /// Iterations so far.
+    pub iterations: usize,
+    /// Residual relative to the initial one.
+    pub residual: f64,
+}
+
+impl<'a> Judge<'a> {
+    /// Starts with the norm of the initial residual.
+    pub fn new(stop: &'a Stop, monitor: &'a mut dyn Monitor, initial: f64) -> Self {
+        let scale = if initial > 0.0 { initial } else { 1.0 };
+        let residual = initial / scale;
+        Self { stop, monitor, start: now(), scale, cycles: Vec::new(), iterations: 0, residual }
+    }
+
+    /// Judges the state before the first iteration: a zero or broken right-hand side.
+    pub fn first(&self) -> Option<End> {
+        if !self.residual.is_finite() {
+            Some(End::Diverged)
+        } else if self.residual == 0.0 {
+            Some(End::Converged)
+        } else if self.stop.max_iterations == 0 {
+            Some(End::IterationLimit)
+        } else {
+            None
+        }
+    }
+
+    /// Counts an iteration that ended with the residual norm `norm`.
+    pub fn step(&mut self, norm: f64) -> Option<End> {
+        self.iterations += 1;
+        self.residual = norm / self.scale;
+        let go_on = self.monitor.iteration(self.iterations, self.residual);
+        if !self.residual.is_finite() || self.residual > DIVERGED {
+            Some(End::Diverged)
+        } else if self.residual <= self.stop.rtol {
+            Some(End::Converged)
+        } else if !go_on {
+            Some(End::Cancelled)
+        } else if self.iterations >= self.stop.max_iterations {
+            Some(End::IterationLimit)
+        } else if self.stop.time_limit_s.is_some_and(|s| seconds_since(self.start) > s) {
+            Some(End::TimeLimit)
+        } else {
+            None
+        }
+    }
+
+    /// Judges progress at the end of a restart cycle.
+    pub fn cycle(&mut self) -> Option<End> {
+        self.cycles.push(self.residual);
+        let past = self.cycles.len().checked_sub(STALL_CYCLES + 1)?;
+        (self.residual > STALL_FACTOR * self.cycles[past]).then_some(End::Stagnated)
+    }
+
+    /// The outcome with the given end.
+    pub fn outcome(&self, end: End) -> super::Outcome {
+        super::Outcome { end, iterations: self.iterations, residual: self.residual }
+    }
+}

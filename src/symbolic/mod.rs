@@ -1,0 +1,97 @@
+//! Everything that depends on the pattern of a matrix and never on its values.
+//!
+//! Block matrices are abstracted to their point pattern first (Yang et al., section 2.3): one
+//! entry per nonzero block. Fill levels and schedules then work on that pattern.
+
+pub mod fill;
+mod ordered_set;
+pub mod schedule;
+
+use std::borrow::Cow;
+
+use crate::matrix::Csr;
+pub use fill::{FillPattern, TooLarge, iluk};
+pub use schedule::Schedule;
+
+/// A square sparsity pattern by rows; columns increase within a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern<'a> {
+    /// Start of each row in `col_ind`; one more entry than rows.
+    pub row_ptr: Cow<'a, [u32]>,
+    /// Column of each entry.
+    pub col_ind: Cow<'a, [u32]>,
+}
+
+impl Pattern<'_> {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.row_ptr.len() - 1
+    }
+
+    /// Number of entries.
+    pub fn entries(&self) -> usize {
+        self.col_ind.len()
+    }
+
+    /// Columns of row `i`.
+    pub fn row(&self, i: usize) -> &[u32] {
+        &self.col_ind[self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize]
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        4 * (self.row_ptr.len() + self.col_ind.len())
+    }
+}
+
+/// Point pattern of `a` seen as a matrix of b x b blocks: one entry per block that stores at least
+/// one scalar (Yang et al., section 2.3). The matrix must be square. When `b` does not divide
+/// its order the last block is padded; padding rows count as stored diagonals.
+pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
+    if b == 1 {
+        return Pattern {
+            row_ptr: Cow::Borrowed(a.row_ptr()),
+            col_ind: Cow::Borrowed(a.col_ind()),
+        };
+    }
+    let rows = a.rows().div_ceil(b);
+    let mut row_ptr = Vec::with_capacity(rows + 1);
+    row_ptr.push(0);
+    let mut col_ind = Vec::with_capacity(a.nnz() / b);
+    let mut last_seen = vec![u32::MAX; rows];
+    for i in 0..rows {
+        let start = col_ind.len();
+        for r in i * b..((i + 1) * b).min(a.rows()) {
+            for &j in a.row(r).0 {
+                let block = j / b as u32;
+                if last_seen[block as usize] != i as u32 {
+                    last_seen[block as usize] = i as u32;
+                    col_ind.push(block);
+                }
+            }
+        }
+        if (i + 1) * b > a.rows() && last_seen[i] != i as u32 {
+            col_ind.push(i as u32);
+        }
+        col_ind[start..].sort_unstable();
+        row_ptr.push(col_ind.len() as u32);
+    }
+    Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_abstracted_and_padded() {
+        // 5 x 5: entries (0,4), (1,1), (3,0), (4,4)
+        let a =
+            Csr::new(5, 5, vec![0, 1, 2, 2, 3, 4], vec![4, 1, 0, 4], vec![1.0; 4]).expect("valid");
+        let p = block_pattern(&a, 2);
+        assert_eq!(p.rows(), 3);
+        assert_eq!((p.row(0), p.row(1), p.row(2)), (&[0, 2][..], &[0][..], &[2][..]));
+        let p = block_pattern(&a, 5);
+        assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));
+    }
+}

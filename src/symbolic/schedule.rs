@@ -1,0 +1,76 @@
+//! Level schedules of triangular solves (Yang et al., formula 4 and Algorithm 6).
+
+use super::{FillPattern, Pattern};
+
+/// Rows grouped into levels: a row depends only on rows of earlier levels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Rows, level by level, in increasing order within a level.
+    pub rows: Vec<u32>,
+    /// Start of each level in `rows`; one more entry than levels.
+    pub level_ptr: Vec<u32>,
+}
+
+impl Schedule {
+    /// Schedule of the forward solve with `L`.
+    pub fn lower(p: &FillPattern) -> Self {
+        Self::from_levels(&levels(&p.lower, 0..p.rows()))
+    }
+
+    /// Schedule of the backward solve with `U`.
+    pub fn upper(p: &FillPattern) -> Self {
+        Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
+    }
+
+    /// Number of levels.
+    pub fn levels(&self) -> usize {
+        self.level_ptr.len() - 1
+    }
+
+    /// Rows of level `l`, counted from 0.
+    pub fn level(&self, l: usize) -> &[u32] {
+        &self.rows[self.level_ptr[l] as usize..self.level_ptr[l + 1] as usize]
+    }
+
+    /// Stable counting sort of the rows by level.
+    fn from_levels(level: &[u32]) -> Self {
+        let count = level.iter().max().map_or(0, |&l| l as usize + 1);
+        let mut level_ptr = vec![0u32; count + 1];
+        for &l in level {
+            level_ptr[l as usize + 1] += 1;
+        }
+        for l in 0..count {
+            level_ptr[l + 1] += level_ptr[l];
+        }
+        let mut next = level_ptr.clone();
+        let mut rows = vec![0u32; level.len()];
+        for (i, &l) in level.iter().enumerate() {
+            rows[next[l as usize] as usize] = i as u32;
+            next[l as usize] += 1;
+        }
+        Self { rows, level_ptr }
+    }
+}
+
+/// Number of levels of the forward solve.
+pub fn levels_lower(p: &FillPattern) -> usize {
+    count(&levels(&p.lower, 0..p.rows()))
+}
+
+/// Number of levels of the backward solve.
+pub fn levels_upper(p: &FillPattern) -> usize {
+    count(&levels(&p.upper, (0..p.rows()).rev()))
+}
+
+fn count(level: &[u32]) -> usize {
+    level.iter().max().map_or(0, |&l| l as usize + 1)
+}
+
+/// Level of each row, from 0: one more than the highest level it depends on.
+fn levels(p: &Pattern, order: impl Iterator<Item = usize>) -> Vec<u32> {
+    let mut level = vec![0u32; p.rows()];
+    for i in order {
+        level[i] = p.row(i).iter().map(|&j| level[j as usize] + 1).max().unwrap_or(0);
+    }
+    level
+}
