@@ -1,25 +1,17 @@
-//! The names a user may write, gathered for `list`, help texts and error messages.
+//! The names that a user may write, gathered for `list`, help texts and error messages. Each list is
+//! kept where its members are.
 
 /// Names with one-line summaries.
 pub type Names = &'static [(&'static str, &'static str)];
 
 /// Solvers.
-pub const SOLVERS: Names = &[
-    ("gmres", "restarted GMRES(m)"),
-    ("bicgstab", "BiCGStab"),
-    ("cg", "conjugate gradients, for symmetric positive definite systems"),
-];
+pub const SOLVERS: Names = crate::solver::NAMES;
 
 /// Preconditioners.
-pub const PRECONDITIONERS: Names = &[
-    ("none", "no preconditioner"),
-    ("jacobi", "inverse of the diagonal blocks"),
-    ("bilu", "block ILU(k), level of fill k"),
-];
+pub const PRECONDITIONERS: Names = crate::precond::NAMES;
 
 /// Backends.
-pub const BACKENDS: Names =
-    &[("cpu", "one thread"), ("cpu-mt", "all cores, level-scheduled triangular solves")];
+pub const BACKENDS: Names = crate::backend::NAMES;
 
 /// Storage formats of the matrix in the product.
 pub const FORMATS: Names = &[
@@ -30,3 +22,16 @@ pub const FORMATS: Names = &[
 
 /// Generators.
 pub const GENERATORS: Names = &[];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Format;
+    use crate::config::parse::choices;
+
+    #[test]
+    fn every_format_is_described() {
+        let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, choices::<Format>());
+    }
+}

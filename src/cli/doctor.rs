@@ -5,6 +5,7 @@ use sysinfo::System;
 
 use crate::cli::output;
 use crate::error::Result;
+use crate::measure::copy_bandwidth;
 use crate::report::units::aligned;
 use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
 use crate::result::table::cell;
@@ -122,17 +123,28 @@ mod x86 {
 }
 
 fn memory() -> Findings {
-    let Ok(mut system) = System::new() else { return Vec::new() };
-    system.refresh_memory();
-    vec![
-        finding("total GiB", gib(system.total_memory())),
-        finding("available GiB", gib(system.available_memory())),
-    ]
+    let mut found = Vec::new();
+    if let Ok(mut system) = System::new() {
+        system.refresh_memory();
+        found.push(finding("total GiB", gib(system.total_memory())));
+        found.push(finding("available GiB", gib(system.available_memory())));
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    found.push(finding("copy GB/s, 1 thread", rounded(copy_bandwidth(1))));
+    if threads > 1 {
+        let name = format!("copy GB/s, {threads} threads");
+        found.push(finding(&name, rounded(copy_bandwidth(threads))));
+    }
+    found
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
 }
 
 /// Binary gigabytes with one decimal.
 fn gib(bytes: u64) -> f64 {
-    (bytes as f64 / f64::from(1 << 30) * 10.0).round() / 10.0
+    rounded(bytes as f64 / f64::from(1 << 30))
 }
 
 fn folders() -> Findings {

@@ -148,8 +148,12 @@ fn step(
     let (problem, b) = loaded.get(case, runner, observer)?;
     observer.case(case);
     let start = environment::now();
+    let mut latest = None;
     let result = runner.run(case, problem, b, measure, &mut |stage| {
-        observer.stage(stage);
+        // a solve reports every iteration
+        if latest.replace(stage) != Some(stage) {
+            observer.stage(stage);
+        }
         going()
     });
     let Some(mut record) = result else { return Ok(None) };

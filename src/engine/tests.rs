@@ -22,7 +22,7 @@ impl Runner for Fake {
         if spec == "missing" {
             return Err(Error::input("unknown matrix `missing`"));
         }
-        let matrix = Csr::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        let matrix = Csr::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap().into();
         let remarks = vec!["a twin".into()];
         Ok(Problem { name: spec.into(), matrix, grid: None, own_rhs: None, remarks })
     }
