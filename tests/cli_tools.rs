@@ -129,7 +129,9 @@ fn record(fill: usize, solve_s: f64, half_width: f64) -> Record {
 fn file(folder: &Path, name: &str, records: &[Record]) -> String {
     let path: PathBuf = folder.join(name);
     let mut outputs = Outputs::open(std::slice::from_ref(&path), Existing::Refuse).unwrap();
-    records.iter().for_each(|r| outputs.add(r).unwrap());
+    for record in records {
+        outputs.add(record).unwrap();
+    }
     path.display().to_string()
 }
 

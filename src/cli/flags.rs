@@ -137,3 +137,79 @@ impl OutputFlags {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::file::{Source, parse};
+
+    fn flags(arguments: &[String]) -> Overrides {
+        let command = SweepFlags::augment_args(Command::new("run").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).unwrap();
+        SweepFlags::from_arg_matches(&matches).unwrap().resolve().unwrap()
+    }
+
+    /// Up to three words that the axis accepts; for whole numbers also a range.
+    fn words(axis: &'static crate::config::Axis) -> BoxedStrategy<Vec<String>> {
+        let choices = (axis.choices)();
+        if !choices.is_empty() {
+            return prop::collection::vec(prop::sample::select(choices), 1..3).boxed();
+        }
+        match axis.name {
+            "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
+            "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
+            "shift" | "rtol" => prop::collection::vec("1e-[1-9]|0\\.0[1-9]", 1..3).boxed(),
+            _ => prop::collection::vec("[1-9]|[1-4]\\.\\.[5-9]", 1..3).boxed(),
+        }
+    }
+
+    /// For every axis nothing or words.
+    fn sweep() -> impl Strategy<Value = Vec<(&'static str, Vec<String>)>> {
+        let axes: Vec<_> = AXES
+            .iter()
+            .map(|axis| prop::option::weighted(0.2, words(axis)).prop_map(|w| (axis.name, w)))
+            .collect();
+        axes.prop_map(|all| all.into_iter().filter_map(|(name, w)| Some((name, w?))).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn flags_and_toml_make_the_same_cases(sweep in sweep(), repeat in any::<bool>()) {
+            let mut arguments = Vec::new();
+            let mut toml = String::from("[[sweep]]\n");
+            for (name, words) in &sweep {
+                if repeat {
+                    arguments.extend(words.iter().map(|word| format!("--{name}={word}")));
+                } else {
+                    arguments.extend([format!("--{name}"), words.join(",")]);
+                }
+                toml += &format!("{name} = {words:?}\n");
+            }
+            let source = Source {
+                name: "x.toml",
+                text: &toml,
+                beside: &|_| unreachable!("no file is named"),
+            };
+            let from_file = parse(&source).unwrap();
+            let from_flags = flags(&arguments);
+            prop_assert_eq!(&from_file.sweeps[0], &from_flags.sweep);
+            let cases = from_flags.sweep.cases().unwrap();
+            prop_assert_eq!(from_file.cases().unwrap(), (cases, 0));
+        }
+    }
+
+    #[test]
+    fn measuring_options_are_the_same_too() {
+        let given = ["--min-repetitions=3", "--time-limit=2.5", "--fill=1,1"];
+        let overrides = flags(&given.map(str::to_owned));
+        let text = "[measure]\nmin-repetitions = 3\ntime-limit = 2.5\n[[sweep]]\n";
+        let beside = |_: &str| unreachable!("no file is named");
+        let file = parse(&Source { name: "x.toml", text, beside: &beside }).unwrap();
+        assert_eq!(overrides.measure, file.measure);
+        assert_eq!(overrides.remarks, ["--fill: 1 given more than once, kept once"]);
+    }
+}

@@ -9,7 +9,9 @@ fn cases() -> Vec<Record> {
 
 fn write(path: &Path, records: &[Record]) {
     let mut outputs = Outputs::open(&[path.to_owned()], Existing::Refuse).unwrap();
-    records.iter().for_each(|r| outputs.add(r).unwrap());
+    for record in records {
+        outputs.add(record).unwrap();
+    }
 }
 
 proptest! {
