@@ -142,7 +142,8 @@ pub fn devices(records: &[Record]) -> Vec<String> {
         if e.device.is_empty() {
             continue;
         }
-        let threads = if e.threads > 0 {
+        // a backend may name its threads itself
+        let threads = if e.threads > 0 && !e.device.contains("thread") {
             format!(", {}", plural(e.threads, "thread"))
         } else {
             String::new()
