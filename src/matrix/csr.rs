@@ -41,10 +41,10 @@ impl Csr {
                 row_ptr[rows]
             ));
         }
+        if let Some(i) = row_ptr.windows(2).position(|w| w[0] > w[1]) {
+            return broken(format!("row_ptr decreases at row {i}"));
+        }
         for (i, w) in row_ptr.windows(2).enumerate() {
-            if w[0] > w[1] {
-                return broken(format!("row_ptr decreases at row {i}"));
-            }
             let cols_i = &col_ind[w[0] as usize..w[1] as usize];
             if cols_i.windows(2).any(|c| c[0] >= c[1]) {
                 return broken(format!("columns of row {i} are not strictly increasing"));

@@ -1,7 +1,12 @@
 //! Sparse matrix storage and files.
 
 pub mod bsr;
+pub mod cache;
 pub mod csr;
+pub mod info;
+pub mod market;
+mod triangle;
 
 pub use bsr::Bsr;
 pub use csr::Csr;
+pub use triangle::lower_triangle;

@@ -1,10 +1,26 @@
 //! Linear systems: generators, files and the SuiteSparse catalogue, right-hand sides.
 
+pub mod catalogue;
+mod convdiff3d;
+pub mod download;
+mod fem_p1;
+mod file;
+pub mod generator;
+mod poisson3d;
+mod rhs;
+mod source;
+mod stencil;
+
 use std::sync::Arc;
 
 use crate::case::ReadAs;
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::matrix::cache::Cache;
+
+pub use file::{Folders, own_rhs_path};
+pub use rhs::right_hand_side;
+pub use source::Source;
 
 /// A linear system `A x = b` as a source yields it.
 #[derive(Clone, Debug)]
@@ -24,14 +40,13 @@ pub struct Problem {
 /// Loads or generates the system that `spec` names.
 ///
 /// `spec` is a generator with its size (`poisson3d:60`, `poisson3d:60x50x40`), a catalogue name
-/// (`parabolic_fem`) or a path (`a.mtx`, `a.mtx.gz`).
+/// (`parabolic_fem`) or a path (`a.mtx`, `a.mtx.gz`). With [`ReadAs::AsStored`] the matrix is the
+/// lower triangle of a symmetric one.
+///
+/// # Errors
+/// When there is no such source, it is broken, not square, or [`ReadAs::AsStored`] is asked of a
+/// source without symmetry.
 pub fn load(spec: &str, read_as: ReadAs) -> Result<Problem> {
-    let _ = (spec, read_as);
-    todo!("written by the matrix part")
-}
-
-/// The right-hand side that `spec` names (see [`crate::case::Case::rhs`]), of length n.
-pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
-    let _ = (problem, spec);
-    todo!("written by the matrix part")
+    let folders = Folders::from_env();
+    Source::find(spec, &folders)?.load(read_as, &Cache::from_env())
 }

@@ -1,0 +1,244 @@
+//! The text of a file as a stream of blocks cut at line ends, parsed in parallel.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+
+/// Bytes a block is filled to, so that it stays in the second-level cache; a longer line is
+/// refused.
+const BLOCK: usize = 1 << 20;
+
+/// Blocks read ahead per thread.
+const AHEAD: usize = 4;
+
+/// Something on a line that the format does not allow; line from 0 within its block.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) line: usize,
+    /// Column from 1.
+    pub(super) column: usize,
+    pub(super) message: String,
+    pub(super) hint: Option<&'static str>,
+}
+
+impl Fault {
+    /// A fault at `column` (from 1) of the first line.
+    pub(super) fn new(column: usize, message: impl Into<String>) -> Self {
+        Self { line: 0, column, message: message.into(), hint: None }
+    }
+
+    /// Adds what to do.
+    pub(super) fn hint(mut self, hint: &'static str) -> Self {
+        self.hint = Some(hint);
+        self
+    }
+
+    /// The same fault `lines` further down.
+    pub(super) fn down(mut self, lines: usize) -> Self {
+        self.line += lines;
+        self
+    }
+}
+
+/// What a block was parsed to.
+pub(super) trait Part: Send {
+    /// Entries taken, as the size line counts them.
+    fn stored(&self) -> usize;
+    /// Lines of the block.
+    fn lines(&self) -> usize;
+}
+
+/// The text of one file, decompressed, with the place reached.
+pub(super) struct Text {
+    name: String,
+    reader: BufReader<Box<dyn Read + Send>>,
+    /// Lines taken so far.
+    lines: usize,
+    /// Bytes read beyond the last block.
+    carry: Vec<u8>,
+    done: bool,
+    /// Why reading stopped, to be reported once the blocks before are parsed.
+    failure: Option<Failure>,
+}
+
+/// Why no further block could be read.
+enum Failure {
+    LongLine,
+    Io(std::io::Error),
+}
+
+impl Text {
+    /// Opens `path`.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        if path.is_dir() {
+            return Err(Error::input("is a directory, not a Matrix Market file")
+                .in_file(name)
+                .hint("name the `.mtx` or `.mtx.gz` file in it"));
+        }
+        let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
+        Self::new(&name, Box::new(file))
+    }
+
+    /// Takes `reader`, whose content may be gzipped.
+    pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self> {
+        let mut raw = BufReader::with_capacity(64 << 10, reader);
+        let start = raw.fill_buf().map_err(|e| read_error(name, 0, &e))?;
+        let reader: Box<dyn Read + Send> = match start {
+            [] => return Err(Error::input("the file is empty").in_file(name)),
+            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(raw)),
+            _ => Box::new(raw),
+        };
+        let reader = BufReader::with_capacity(64 << 10, reader);
+        Ok(Self {
+            name: name.into(),
+            reader,
+            lines: 0,
+            carry: Vec::new(),
+            done: false,
+            failure: None,
+        })
+    }
+
+    /// The next line without its end; `None` at the end of the text.
+    pub(super) fn line(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let mut limited = (&mut self.reader).take(BLOCK as u64);
+        let count = limited
+            .read_until(b'\n', &mut line)
+            .map_err(|e| read_error(&self.name, self.lines, &e))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        if count == BLOCK && line.last() != Some(&b'\n') {
+            return Err(self.failed(&Failure::LongLine));
+        }
+        self.lines += 1;
+        while matches!(line.last(), Some(b'\n' | b'\r')) {
+            line.pop();
+        }
+        Ok(Some(line))
+    }
+
+    /// The error for `fault` in the block that starts after the lines taken so far.
+    pub(super) fn error(&self, fault: Fault) -> Error {
+        let place = self.lines + fault.line + 1;
+        let error = Error::input(fault.message).at(&self.name, place, Some(fault.column));
+        fault.hint.into_iter().fold(error, Error::hint)
+    }
+
+    /// The error for `fault` in the line taken last.
+    pub(super) fn error_at_last(&self, fault: Fault) -> Error {
+        let error = Error::input(fault.message).at(&self.name, self.lines, Some(fault.column));
+        fault.hint.into_iter().fold(error, Error::hint)
+    }
+
+    /// An error at the last line taken.
+    pub(super) fn error_here(&self, message: impl Into<String>) -> Error {
+        Error::input(message).at(&self.name, self.lines.max(1), None)
+    }
+
+    /// The error for a failure after the lines taken so far.
+    fn failed(&self, failure: &Failure) -> Error {
+        match failure {
+            Failure::LongLine => Error::input(format!("line longer than {BLOCK} bytes"))
+                .at(&self.name, self.lines + 1, None)
+                .hint("is this a Matrix Market file?"),
+            Failure::Io(error) => read_error(&self.name, self.lines, error),
+        }
+    }
+
+    /// Parses the rest of the text: `parse(block, limit)` may take at most `limit` entries and
+    /// faults at the next; `take` gets the parts in the order of the text.
+    ///
+    /// Blocks are read while the ones before are parsed. When a block faults or holds more
+    /// entries than `declared` leaves, it is parsed again with the exact limit, so that the
+    /// first fault in the text is the one reported.
+    pub(super) fn parse<P: Part>(
+        &mut self,
+        declared: usize,
+        parse: impl Fn(&[u8], usize) -> Result<P, Fault> + Sync,
+        mut take: impl FnMut(P),
+    ) -> Result<()> {
+        let mut stored = 0;
+        let mut batch = self.batch();
+        while !batch.is_empty() {
+            let run = || batch.par_iter().map(|b| parse(b, usize::MAX)).collect::<Vec<_>>();
+            let (results, next) = rayon::join(run, || self.batch());
+            for (result, block) in results.into_iter().zip(&batch) {
+                let part = match result {
+                    Ok(part) if stored + part.stored() <= declared => part,
+                    _ => parse(block, declared - stored).map_err(|fault| self.error(fault))?,
+                };
+                stored += part.stored();
+                self.lines += part.lines();
+                take(part);
+            }
+            batch = next;
+        }
+        if let Some(failure) = self.failure.take() {
+            return Err(self.failed(&failure));
+        }
+        if stored < declared {
+            return Err(self
+                .error_here(format!("the file ends after {stored} of {declared} entries"))
+                .hint("the file is incomplete, or its size line is wrong"));
+        }
+        Ok(())
+    }
+
+    /// A few blocks for each thread, fewer at the end of the text or of what can be read.
+    fn batch(&mut self) -> Vec<Vec<u8>> {
+        let mut blocks = Vec::new();
+        while blocks.len() < AHEAD * rayon::current_num_threads() && !self.done {
+            match self.block() {
+                Ok(block) if block.is_empty() => {}
+                Ok(block) => blocks.push(block),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    self.done = true;
+                }
+            }
+        }
+        blocks
+    }
+
+    /// The next block: whole lines, each ended by a line feed.
+    fn block(&mut self) -> Result<Vec<u8>, Failure> {
+        let mut block = Vec::with_capacity(BLOCK + 1);
+        block.append(&mut self.carry);
+        let want = BLOCK - block.len();
+        let limited = &mut (&mut self.reader).take(want as u64);
+        let got = limited.read_to_end(&mut block).map_err(Failure::Io)?;
+        if got < want {
+            self.done = true;
+            if block.last().is_some_and(|&b| b != b'\n') {
+                block.push(b'\n');
+            }
+        } else {
+            let end = memchr::memrchr(b'\n', &block).ok_or(Failure::LongLine)? + 1;
+            self.carry.extend_from_slice(&block[end..]);
+            block.truncate(end);
+        }
+        Ok(block)
+    }
+}
+
+fn read_error(name: &str, lines: usize, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => Error::input("the compressed data end too early")
+            .in_file(name)
+            .hint("the file is incomplete: fetch it again"),
+        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+            Error::input(format!("the compressed data are damaged: {error}"))
+                .in_file(name)
+                .hint("fetch the file again")
+        }
+        _ => Error::input(format!("cannot read beyond line {lines}: {error}")).in_file(name),
+    }
+}

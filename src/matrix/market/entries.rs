@@ -1,0 +1,184 @@
+//! Coordinate entries: the fast path over the lines of a block.
+
+use crate::case::ReadAs;
+use crate::error::Result;
+
+use super::assemble::{self, Assembly, Ranges};
+use super::blocks::{Fault, Part, Text};
+use super::header::{self, Field, Header, Layout, Symmetry};
+use super::line::{self, Rules};
+use super::{Matrix, number};
+
+/// One stored or mirrored entry, row and column from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Entry {
+    pub(super) row: u32,
+    pub(super) col: u32,
+    pub(super) value: f64,
+}
+
+/// The entries of one block.
+#[derive(Debug)]
+struct Chunk {
+    part: assemble::Part,
+    /// Entries without the mirrored ones.
+    stored: usize,
+    lines: usize,
+}
+
+impl Part for Chunk {
+    fn stored(&self) -> usize {
+        self.stored
+    }
+
+    fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
+/// Row and column from 0, value.
+type Triple = (u32, u32, f64);
+
+/// Reads a coordinate file.
+pub(super) fn read(mut text: Text, read_as: ReadAs) -> Result<Matrix> {
+    let header = header::read(&mut text)?;
+    if header.layout == Layout::Array {
+        return Err(text
+            .error_here("an array file holds a vector, not a sparse matrix")
+            .hint("name it as a right-hand side: `file:PATH`"));
+    }
+    after(text, &header, read_as)
+}
+
+/// Reads what follows the header of a coordinate file.
+pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<Matrix> {
+    let rules = Rules {
+        rows: header.rows as u32,
+        cols: header.cols as u32,
+        field: header.field,
+        symmetry: header.symmetry,
+    };
+    let mirror = read_as == ReadAs::Expanded && header.symmetry != Symmetry::General;
+    let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirror)));
+    let mut assembly = Assembly::new(header.rows, header.cols, ranges);
+    let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
+    text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
+    let entries = assembly.entries();
+    if entries > u32::MAX as usize {
+        let limit = u32::MAX;
+        return Err(text.error_here(format!("{entries} entries: the limit is {limit}")));
+    }
+    if assembly.is_nearly_empty() {
+        let message = format!("{} rows but only {entries} entries", header.rows);
+        return Err(text.error_here(message).hint("nearly every row would be empty"));
+    }
+    let (matrix, summed) = assembly.finish(mirror)?;
+    let mut remarks = Vec::new();
+    if summed > 0 {
+        let entries = if summed == 1 { "entry" } else { "entries" };
+        remarks.push(format!("{summed} duplicate {entries} summed"));
+    }
+    Ok(Matrix { matrix, symmetry: header.symmetry, remarks })
+}
+
+/// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond
+/// `limit`.
+fn parse(
+    block: &[u8],
+    rules: &Rules,
+    mirror: bool,
+    ranges: Ranges,
+    limit: usize,
+) -> Result<Chunk, Fault> {
+    let mut entries = Vec::with_capacity(estimate(block) * (1 + usize::from(mirror)));
+    let (mut at, mut stored, mut lines) = (0, 0, 0);
+    let sign = if rules.symmetry == Symmetry::SkewSymmetric { -1.0 } else { 1.0 };
+    while at < block.len() {
+        let (entry, next) = match fast(block, at, rules) {
+            Some((entry, next)) => (Some(entry), next),
+            None => slow(block, at, rules).map_err(|f| f.down(lines))?,
+        };
+        if let Some((row, col, value)) = entry {
+            if stored == limit {
+                return Err(surplus().down(lines));
+            }
+            stored += 1;
+            entries.push(Entry { row, col, value });
+            if mirror && row != col {
+                entries.push(Entry { row: col, col: row, value: sign * value });
+            }
+        }
+        lines += 1;
+        at = next;
+    }
+    Ok(Chunk { part: assemble::Part::new(entries, ranges), stored, lines })
+}
+
+/// Lines of `block`, judged by the length of the first.
+fn estimate(block: &[u8]) -> usize {
+    let first = memchr::memchr(b'\n', block).unwrap_or(block.len()) + 1;
+    block.len() / first.max(4) * 9 / 8 + 16
+}
+
+pub(super) fn surplus() -> Fault {
+    Fault::new(1, "more entries than the size line declares")
+        .hint("the size line is wrong, or lines were added")
+}
+
+/// The entry on the line at `at` and the start of the next line, when the line is of the common
+/// form; anything else is left to [`slow`].
+#[inline(always)]
+fn fast(block: &[u8], at: usize, rules: &Rules) -> Option<(Triple, usize)> {
+    let (row, end) = number::index(block, skip_spaces(block, at))?;
+    let (col, end) = number::index(block, gap(block, end)?)?;
+    let (value, end) = match rules.field {
+        Field::Real => number::real(block, gap(block, end)?)?,
+        Field::Integer => integer(block, gap(block, end)?)?,
+        Field::Pattern => (1.0, end),
+    };
+    let mut end = skip_spaces(block, end);
+    if block.get(end) == Some(&b'\r') {
+        end += 1;
+    }
+    let inside = row.wrapping_sub(1) < u64::from(rules.rows)
+        && col.wrapping_sub(1) < u64::from(rules.cols)
+        && match rules.symmetry {
+            Symmetry::General => true,
+            Symmetry::Symmetric => row >= col,
+            Symmetry::SkewSymmetric => row > col,
+        };
+    let good = block.get(end) == Some(&b'\n') && inside && value.is_finite();
+    good.then(|| ((row as u32 - 1, col as u32 - 1, value), end + 1))
+}
+
+/// A signed integer of few digits.
+#[inline(always)]
+fn integer(block: &[u8], at: usize) -> Option<(f64, usize)> {
+    let negative = block.get(at) == Some(&b'-');
+    let (value, end) = number::index(block, at + usize::from(negative))?;
+    let value = value as f64;
+    Some((if negative { -value } else { value }, end))
+}
+
+#[inline(always)]
+fn skip_spaces(block: &[u8], mut at: usize) -> usize {
+    while matches!(block.get(at), Some(b' ' | b'\t')) {
+        at += 1;
+    }
+    at
+}
+
+/// Skips at least one space.
+#[inline(always)]
+fn gap(block: &[u8], at: usize) -> Option<usize> {
+    let end = skip_spaces(block, at);
+    (end > at).then_some(end)
+}
+
+/// A line as [`line::entry`] reads it and the start of the next line.
+#[cold]
+#[inline(never)]
+fn slow(block: &[u8], at: usize, rules: &Rules) -> Result<(Option<Triple>, usize), Fault> {
+    let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
+    Ok((line::entry(&block[at..end], rules)?, end + 1))
+}

@@ -1,0 +1,93 @@
+//! Vectors: `array` files, and `coordinate` files with one column in use.
+
+use crate::case::ReadAs;
+use crate::error::Result;
+
+use super::blocks::{Fault, Part, Text};
+use super::entries;
+use super::header::{self, Field, Layout};
+use super::line;
+use super::number;
+
+/// A vector as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vector {
+    /// The values.
+    pub values: Vec<f64>,
+    /// Columns of the file.
+    pub columns: usize,
+    /// What a reader of the results has to know (which of several columns this is).
+    pub remarks: Vec<String>,
+}
+
+/// The values of one block.
+struct Values {
+    values: Vec<f64>,
+    lines: usize,
+}
+
+impl Part for Values {
+    fn stored(&self) -> usize {
+        self.values.len()
+    }
+
+    fn lines(&self) -> usize {
+        self.lines
+    }
+}
+
+/// Reads the chosen column.
+pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
+    let header = header::read(&mut text)?;
+    let (rows, columns) = (header.rows, header.cols);
+    let chosen = column.unwrap_or(0);
+    if chosen >= columns {
+        let message = format!("there is no column {} in {rows} x {columns}", chosen + 1);
+        return Err(text.error_here(message));
+    }
+    let mut remarks = Vec::new();
+    let values = match header.layout {
+        Layout::Array => {
+            let mut values = Vec::new();
+            let parse = |block: &[u8], limit| parse(block, header.field, limit);
+            text.parse(header.entries, parse, |part: Values| values.extend(part.values))?;
+            values.drain(chosen * rows..).take(rows).collect()
+        }
+        Layout::Coordinate => {
+            let matrix = entries::after(text, &header, ReadAs::Expanded)?;
+            remarks = matrix.remarks;
+            let value = |i| matrix.matrix.get(i, chosen).unwrap_or(0.0);
+            (0..rows).map(value).collect()
+        }
+    };
+    if columns > 1 {
+        remarks.push(format!("column {} of {columns} taken", chosen + 1));
+    }
+    Ok(Vector { values, columns, remarks })
+}
+
+fn parse(block: &[u8], field: Field, limit: usize) -> Result<Values, Fault> {
+    let mut part = Values { values: Vec::new(), lines: 0 };
+    let mut at = 0;
+    while at < block.len() {
+        let fast = number::real(block, at)
+            .filter(|&(v, end)| field == Field::Real && v.is_finite() && block[end] == b'\n');
+        let (value, next) = match fast {
+            Some((value, end)) => (Some(value), end + 1),
+            None => {
+                let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
+                let value = line::single(&block[at..end], field).map_err(|f| f.down(part.lines))?;
+                (value, end + 1)
+            }
+        };
+        if let Some(value) = value {
+            if part.values.len() == limit {
+                return Err(entries::surplus().down(part.lines));
+            }
+            part.values.push(value);
+        }
+        part.lines += 1;
+        at = next;
+    }
+    Ok(part)
+}

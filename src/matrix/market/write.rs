@@ -1,0 +1,128 @@
+//! Writing files: shortest decimal numbers that read back to the same bits, atomically.
+
+use std::fmt::Write as _;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+
+use super::header::Symmetry;
+
+/// Writes `matrix` to `path`, gzipped when the name ends in `.gz`.
+///
+/// With [`Symmetry::Symmetric`] only the lower triangle is written. The file appears under its
+/// name when it is complete; an existing one is replaced.
+///
+/// # Errors
+/// When the matrix does not have the symmetry, or the file cannot be written.
+pub fn write_matrix(path: &Path, matrix: &Csr, symmetry: Symmetry) -> Result<()> {
+    let (word, stored) = match symmetry {
+        Symmetry::General => ("general", matrix.nnz()),
+        Symmetry::Symmetric => ("symmetric", lower_entries(matrix, 1.0, path)?),
+        Symmetry::SkewSymmetric => ("skew-symmetric", lower_entries(matrix, -1.0, path)?),
+    };
+    atomically(path, |out| {
+        let (rows, cols) = (matrix.rows(), matrix.cols());
+        writeln!(out, "%%MatrixMarket matrix coordinate real {word}\n{rows} {cols} {stored}")?;
+        let mut line = String::new();
+        for i in 0..rows {
+            let (cols, values) = matrix.row(i);
+            line.clear();
+            for (&j, v) in cols.iter().zip(values) {
+                let j = j as usize;
+                let keep = match symmetry {
+                    Symmetry::General => true,
+                    Symmetry::Symmetric => j <= i,
+                    Symmetry::SkewSymmetric => j < i,
+                };
+                if keep {
+                    _ = writeln!(line, "{} {} {v:?}", i + 1, j + 1);
+                }
+            }
+            out.write_all(line.as_bytes())?;
+        }
+        Ok(())
+    })
+}
+
+/// Writes `values` to `path` as an `array` of one column; else as [`write_matrix`].
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+    atomically(path, |out| {
+        writeln!(out, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
+        values.iter().try_for_each(|v| writeln!(out, "{v:?}"))
+    })
+}
+
+/// Entries of the lower triangle, after checking `a(j,i) = sign * a(i,j)` bit for bit.
+fn lower_entries(matrix: &Csr, sign: f64, path: &Path) -> Result<usize> {
+    let broken = |i: usize, j: usize| {
+        let file = path.display();
+        let (i, j) = (i + 1, j + 1);
+        let kind = if sign > 0.0 { "symmetric" } else { "skew-symmetric" };
+        Err(Error::input(format!(
+            "cannot write `{file}` as {kind}: entries ({i}, {j}) and ({j}, {i}) do not match"
+        ))
+        .hint("write it as a general matrix"))
+    };
+    let mut stored = 0;
+    for i in 0..matrix.rows() {
+        let (cols, values) = matrix.row(i);
+        for (&j, &v) in cols.iter().zip(values) {
+            let j = j as usize;
+            let mirrored = if j < matrix.rows() { matrix.get(j, i) } else { None };
+            if mirrored != Some(sign * v) {
+                return broken(i, j);
+            }
+            stored += usize::from(if sign > 0.0 { j <= i } else { j < i });
+        }
+    }
+    if sign < 0.0 && (0..matrix.rows()).any(|i| matrix.get(i, i).is_some()) {
+        return Err(Error::input(format!(
+            "cannot write `{}` as skew-symmetric: its diagonal has entries",
+            path.display()
+        )));
+    }
+    Ok(stored)
+}
+
+/// Lets `content` write a temporary file beside `path` and then gives it that name.
+fn atomically(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+) -> Result<()> {
+    let failed = |e: &std::io::Error| {
+        Error::io("write", path, e).hint("check that the folder exists, is writable and has room")
+    };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.is_dir() || path.file_name().is_none() {
+        return Err(Error::input(format!("cannot write `{}`: it is a directory", path.display()))
+            .hint("add a file name"));
+    }
+    let file = tempfile::Builder::new()
+        .prefix(".bilu-bench-")
+        .suffix(".tmp")
+        .tempfile_in(folder)
+        .map_err(|e| failed(&e))?;
+    let written = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
+        let mut out = BufWriter::new(GzEncoder::new(file.as_file(), Compression::default()));
+        content(&mut out)
+            .and_then(|()| out.into_inner().map_err(std::io::IntoInnerError::into_error))
+            .and_then(|gz| gz.finish().map(drop))
+    } else {
+        let mut out = BufWriter::with_capacity(1 << 18, file.as_file());
+        content(&mut out).and_then(|()| out.flush())
+    };
+    written.map_err(|e| failed(&e))?;
+    file.persist(path).map_err(|e| failed(&e.error))?;
+    Ok(())
+}

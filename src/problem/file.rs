@@ -1,0 +1,115 @@
+//! Systems in Matrix Market files, and where files are looked for by name.
+
+use std::path::{Path, PathBuf};
+
+use directories::ProjectDirs;
+
+use crate::case::ReadAs;
+use crate::error::{Error, Result};
+use crate::matrix::cache::Cache;
+use crate::matrix::market::{self, Symmetry};
+
+use super::Problem;
+
+/// Environment variable with the folders that are searched for matrices by name, separated as in
+/// `PATH`.
+pub(super) const MATRICES: &str = "BILU_BENCH_MATRICES";
+
+/// Endings of Matrix Market files.
+const ENDINGS: [&str; 2] = [".mtx", ".mtx.gz"];
+
+/// Folders in which a name stands for `NAME.mtx` or `NAME.mtx.gz`.
+#[derive(Clone, Debug, Default)]
+pub struct Folders {
+    /// Searched in this order.
+    pub search: Vec<PathBuf>,
+    /// Where downloads are put; searched last.
+    pub data: Option<PathBuf>,
+}
+
+impl Folders {
+    /// Those of `BILU_BENCH_MATRICES`, then the program's data folder.
+    pub fn from_env() -> Self {
+        let listed = std::env::var_os(MATRICES).unwrap_or_default();
+        let search = std::env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
+        let data =
+            ProjectDirs::from("", "", "bilu-bench").map(|dirs| dirs.data_dir().join("matrices"));
+        Self { search, data }
+    }
+
+    /// The file of the matrix called `name`.
+    pub fn find(&self, name: &str) -> Option<PathBuf> {
+        let folders = self.search.iter().chain(&self.data);
+        let files = folders.flat_map(|f| ENDINGS.map(|e| f.join(format!("{name}{e}"))));
+        files.into_iter().find(|f| f.is_file())
+    }
+}
+
+/// Whether `spec` is meant as a path.
+pub(super) fn is_path(spec: &str) -> bool {
+    spec.contains('/')
+        || spec.contains(std::path::MAIN_SEPARATOR)
+        || ENDINGS.iter().any(|e| spec.ends_with(e))
+        || Path::new(spec).is_file()
+}
+
+/// File name without `.mtx` or `.mtx.gz`.
+pub(super) fn stem(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = ENDINGS.iter().rev().find_map(|e| name.strip_suffix(e));
+    stem.unwrap_or(&name).to_owned()
+}
+
+/// The right-hand side beside a matrix: `<stem>_rhs.mtx[.gz]` or `<stem>_b.mtx[.gz]`.
+pub fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
+    let stem = stem(matrix);
+    let names = ["rhs", "b"].into_iter().flat_map(|s| ENDINGS.map(|e| format!("{stem}_{s}{e}")));
+    names.into_iter().map(|n| matrix.with_file_name(n)).find(|p| p.is_file())
+}
+
+/// Reads a square matrix and the right-hand side beside it.
+pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Problem> {
+    let file = path.display().to_string();
+    let read = cache.read_matrix(path, read_as)?;
+    let (rows, cols) = (read.matrix.rows(), read.matrix.cols());
+    if rows != cols {
+        return Err(Error::input(format!("the matrix is {rows} x {cols}, not square"))
+            .in_file(file)
+            .hint("only square systems are solved here"));
+    }
+    if read_as == ReadAs::AsStored && read.symmetry == Symmetry::General {
+        return Err(Error::input("a general file cannot be read as stored")
+            .in_file(file)
+            .hint("only symmetric files store a triangle; read it expanded"));
+    }
+    let mut remarks = read.remarks;
+    let own_rhs = own_rhs_path(path).and_then(|path| {
+        let rhs = market::read_vector(&path, None).and_then(|v| {
+            check_length(&path, v.values.len(), rows)?;
+            Ok(v)
+        });
+        match rhs {
+            Ok(rhs) => {
+                remarks.extend(rhs.remarks.into_iter().map(|r| format!("right-hand side: {r}")));
+                Some(rhs.values)
+            }
+            Err(error) => {
+                remarks.push(format!("{UNUSED}{error}"));
+                None
+            }
+        }
+    });
+    Ok(Problem { name: stem(path), matrix: read.matrix.into(), grid: None, own_rhs, remarks })
+}
+
+/// Start of the remark about a right-hand side that could not be used.
+pub(super) const UNUSED: &str = "right-hand side not used: ";
+
+/// Refuses a right-hand side that does not fit.
+pub(super) fn check_length(path: &Path, length: usize, n: usize) -> Result<()> {
+    if length == n {
+        return Ok(());
+    }
+    Err(Error::input(format!("{length} values for a matrix of {n} rows"))
+        .in_file(path.display().to_string()))
+}

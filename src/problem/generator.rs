@@ -1,0 +1,205 @@
+//! The registry of generated matrices and how their arguments are written.
+//!
+//! A spec reads `name:SIZE[,key=value]...` or `name:PRESET[,key=value]...`; SIZE is `60x50x40`, or
+//! `60` for the same size in every direction.
+
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+
+use super::{convdiff3d, fem_p1, poisson3d};
+
+/// Every generator; a new one is a new file and a line here.
+pub static GENERATORS: &[&Generator] =
+    &[&poisson3d::GENERATOR, &convdiff3d::GENERATOR, &fem_p1::GENERATOR];
+
+/// A family of matrices.
+#[derive(Debug)]
+pub struct Generator {
+    /// Name in specs.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// Directions of the grid.
+    pub dimensions: usize,
+    /// Parameters besides the size.
+    pub parameters: &'static [Parameter],
+    /// Named arguments.
+    pub presets: &'static [Preset],
+    /// Makes the matrix.
+    pub build: fn(&Arguments) -> Result<Generated>,
+}
+
+/// A number a generator takes.
+#[derive(Debug)]
+pub struct Parameter {
+    /// Key in specs.
+    pub key: &'static str,
+    /// Value when it is not given.
+    pub default: f64,
+    /// What it is.
+    pub summary: &'static str,
+}
+
+/// Arguments with a name.
+#[derive(Debug)]
+pub struct Preset {
+    /// Name in specs.
+    pub name: &'static str,
+    /// What it stands for.
+    pub arguments: &'static str,
+    /// What a reader of the results needs to know.
+    pub remark: &'static str,
+}
+
+/// What a generator yields.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// The matrix.
+    pub matrix: Csr,
+    /// Grid of the unknowns, x fastest.
+    pub grid: [usize; 3],
+    /// Whether the matrix is symmetric.
+    pub symmetric: bool,
+}
+
+/// Checked arguments of a generator.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// Points of the grid in each direction, 1 beyond the generator's directions.
+    pub size: [usize; 3],
+    /// Values in the order of [`Generator::parameters`].
+    values: Vec<(&'static str, f64)>,
+    /// The remark of the preset used.
+    pub remark: Option<&'static str>,
+}
+
+impl Arguments {
+    /// The parameter `key`, one of the generator's.
+    ///
+    /// # Panics
+    /// When the generator has no such parameter.
+    pub fn get(&self, key: &str) -> f64 {
+        self.values.iter().find(|v| v.0 == key).expect("a parameter of the generator").1
+    }
+}
+
+/// Most unknowns and entries: indices have 32 bits.
+const LIMIT: u64 = u32::MAX as u64;
+
+impl Generator {
+    /// The generator called `name`.
+    pub fn find(name: &str) -> Option<&'static Self> {
+        GENERATORS.iter().copied().find(|g| g.name == name)
+    }
+
+    /// How the size is written.
+    pub fn size_form(&self) -> String {
+        format!("N or {}", ["NX", "NY", "NZ"][..self.dimensions].join("x"))
+    }
+
+    /// Reads `text`, what follows the colon of a spec.
+    ///
+    /// # Errors
+    /// Names the argument that is missing, unknown, given twice or out of range.
+    pub fn arguments(&'static self, text: &str) -> Result<Arguments> {
+        let mut words = text.split(',');
+        let first = words.next().unwrap_or_default().trim();
+        let mut values: Vec<_> = self.parameters.iter().map(|p| (p.key, p.default)).collect();
+        let (size, remark) = match self.presets.iter().find(|p| p.name == first) {
+            Some(preset) => {
+                let mut words = preset.arguments.split(',');
+                let size = self.size(words.next().unwrap_or_default())?;
+                self.assign(words, &mut values)?;
+                (size, Some(preset.remark))
+            }
+            None => (self.size(first)?, None),
+        };
+        self.assign(words, &mut values)?;
+        Ok(Arguments { size, values, remark })
+    }
+
+    fn assign<'a>(
+        &self,
+        words: impl Iterator<Item = &'a str>,
+        values: &mut [(&'static str, f64)],
+    ) -> Result<()> {
+        let mut given = Vec::new();
+        for word in words {
+            let word = word.trim();
+            let (key, text) = word.split_once('=').ok_or_else(|| {
+                Error::input(format!("`{}`: `{word}` is not of the form key=value", self.name))
+                    .hint(self.usage())
+            })?;
+            let Some(slot) = values.iter_mut().find(|v| v.0 == key) else {
+                let keys: Vec<&str> = self.parameters.iter().map(|p| p.key).collect();
+                if keys.is_empty() {
+                    let message = format!("`{}` has no parameter `{key}`", self.name);
+                    return Err(Error::input(message).hint(self.usage()));
+                }
+                return Err(Error::unknown(&format!("parameter of `{}`", self.name), key, &keys));
+            };
+            if given.contains(&key) {
+                return Err(Error::input(format!("`{}`: `{key}` is given twice", self.name)));
+            }
+            given.push(key);
+            slot.1 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
+                Error::input(format!("`{}`: `{key}={text}` is not a finite number", self.name))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads `60`, `60x50x40`.
+    fn size(&self, text: &str) -> Result<[usize; 3]> {
+        let bad =
+            |what: String| Error::input(format!("`{}`: {what}", self.name)).hint(self.usage());
+        let known: Vec<&str> = self.presets.iter().map(|p| p.name).collect();
+        let mut size = [1_usize; 3];
+        let parts: Vec<&str> = text.split('x').collect();
+        if text.is_empty() {
+            return Err(bad("the size is missing".into()));
+        }
+        let word = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !text.contains('=');
+        if word && !known.is_empty() {
+            return Err(Error::unknown(&format!("preset of `{}`", self.name), text, &known));
+        }
+        if parts.len() != 1 && parts.len() != self.dimensions {
+            let (got, want) = (parts.len(), self.dimensions);
+            return Err(bad(format!("`{text}` has {got} directions, not {want}")));
+        }
+        for d in 0..self.dimensions {
+            let part = parts[if parts.len() == 1 { 0 } else { d }];
+            size[d] = match part.parse::<u32>() {
+                Ok(0) => return Err(bad(format!("the size in `{text}` must be positive"))),
+                Ok(points) => points as usize,
+                Err(_) => {
+                    let why = if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
+                        "is too large"
+                    } else {
+                        "is not a positive integer"
+                    };
+                    return Err(bad(format!("`{part}` in the size `{text}` {why}")));
+                }
+            };
+        }
+        let unknowns = size.iter().map(|&s| s as u128).product::<u128>();
+        if unknowns > u128::from(LIMIT) {
+            let message = format!("{unknowns} unknowns: the limit is {LIMIT}");
+            return Err(bad(message));
+        }
+        Ok(size)
+    }
+
+    /// The form of a spec.
+    pub fn usage(&self) -> String {
+        let mut usage = format!("write `{}:{}", self.name, self.size_form().replace(" or ", "|"));
+        for p in self.parameters {
+            usage += &format!("[,{}=..]", p.key);
+        }
+        usage.push('`');
+        for p in self.presets {
+            usage += &format!(" or `{}:{}`", self.name, p.name);
+        }
+        usage
+    }
+}

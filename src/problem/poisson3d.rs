@@ -1,0 +1,27 @@
+//! The Poisson equation on a box (Yang et al., Table 1).
+
+use crate::error::Result;
+
+use super::convdiff3d::SEVEN_POINT;
+use super::generator::{Arguments, Generated, Generator};
+use super::stencil;
+
+/// 7-point differences on NX x NY x NZ points with Dirichlet boundary, x fastest: diagonal 6, the
+/// others -1.
+pub(super) static GENERATOR: Generator = Generator {
+    name: "poisson3d",
+    summary: "Poisson equation on a box, 7-point differences: diagonal 6, others -1",
+    dimensions: 3,
+    parameters: &[],
+    presets: &[],
+    build,
+};
+
+fn build(arguments: &Arguments) -> Result<Generated> {
+    let values = [-1.0, -1.0, -1.0, 6.0, -1.0, -1.0, -1.0];
+    Ok(Generated {
+        matrix: stencil::matrix(arguments.size, &SEVEN_POINT, |_, k| values[k])?,
+        grid: arguments.size,
+        symmetric: true,
+    })
+}

@@ -1,0 +1,126 @@
+//! Matrices whose rows couple a grid point to neighbours at fixed offsets, written straight into
+//! CSR.
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::measure::memory_free;
+
+/// Grid lines are written in pieces of about this many entries.
+const PIECE: usize = 1 << 16;
+
+/// The matrix with entry `value([x, y, z], k)` between each point and its neighbour at
+/// `offsets[k]`, where that lies on the grid of the given size; x is fastest.
+///
+/// The offsets must be sorted by z, y, x, so that columns increase.
+///
+/// # Errors
+/// When there are too many entries for 32-bit indices or for the memory at hand.
+pub(super) fn matrix(
+    size: [usize; 3],
+    offsets: &[[i64; 3]],
+    value: impl Fn([usize; 3], usize) -> f64 + Sync,
+) -> Result<Csr> {
+    let [nx, ny, nz] = size;
+    let lines = ny * nz;
+    // entries of the line through (y, z)
+    let line_entries = |line: usize| -> usize {
+        let (y, z) = (line % ny, line / ny);
+        let on_grid = |o: &&[i64; 3]| inside(y, o[1], ny) && inside(z, o[2], nz);
+        let per_offset = |o: &[i64; 3]| nx.saturating_sub(o[0].unsigned_abs() as usize);
+        offsets.iter().filter(on_grid).map(per_offset).sum()
+    };
+    let n = nx * lines;
+    let per_offset = |o: &[i64; 3]| -> u64 {
+        (0..3).map(|d| (size[d] as u64).saturating_sub(o[d].unsigned_abs())).product()
+    };
+    let nnz: u64 = offsets.iter().map(per_offset).sum();
+    if nnz > u64::from(u32::MAX) {
+        return Err(Error::input(format!("{nnz} entries: the limit is {}", u32::MAX))
+            .hint("choose a smaller grid"));
+    }
+    check_memory(4 * n as u64 + 12 * nnz)?;
+
+    let nnz = nnz as usize;
+    let mut row_ptr = vec![0_u32; n + 1];
+    let mut col_ind = vec![0_u32; nnz];
+    let mut values = vec![0.0_f64; nnz];
+    let mut pieces = Vec::new();
+    let (mut ends, mut cols, mut vals) = (&mut row_ptr[1..], &mut col_ind[..], &mut values[..]);
+    let (mut line, mut base) = (0, 0);
+    while line < lines {
+        let first = line;
+        let mut count = 0;
+        while line < lines && (count == 0 || count < PIECE) {
+            count += line_entries(line);
+            line += 1;
+        }
+        let (ends_here, cols_here, vals_here);
+        (ends_here, ends) = ends.split_at_mut((line - first) * nx);
+        (cols_here, cols) = cols.split_at_mut(count);
+        (vals_here, vals) = vals.split_at_mut(count);
+        pieces.push((first, base, ends_here, cols_here, vals_here));
+        base += count;
+    }
+    let shifts: Vec<i64> =
+        offsets.iter().map(|o| o[0] + nx as i64 * (o[1] + ny as i64 * o[2])).collect();
+    pieces.into_par_iter().for_each(|(first, base, ends, cols, vals)| {
+        let mut at = 0;
+        for (r, end) in ends.iter_mut().enumerate() {
+            let line = first + r / nx;
+            let point = [r % nx, line % ny, line / ny];
+            for (k, (offset, shift)) in offsets.iter().zip(&shifts).enumerate() {
+                if (0..3).all(|d| inside(point[d], offset[d], size[d])) {
+                    cols[at] = ((first * nx + r) as i64 + shift) as u32;
+                    vals[at] = value(point, k);
+                    at += 1;
+                }
+            }
+            *end = (base + at) as u32;
+        }
+    });
+    Csr::new(n, n, row_ptr, col_ind, values)
+}
+
+/// Whether `at + offset` is one of `0..size`.
+fn inside(at: usize, offset: i64, size: usize) -> bool {
+    at.checked_add_signed(offset as isize).is_some_and(|at| at < size)
+}
+
+/// Refuses what the memory at hand cannot hold.
+fn check_memory(bytes: u64) -> Result<()> {
+    let free = memory_free() as u64;
+    if bytes <= free {
+        return Ok(());
+    }
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    Err(Error::input(format!(
+        "the matrix takes {:.1} GB, but only {:.1} GB of memory are free",
+        gb(bytes),
+        gb(free)
+    ))
+    .hint("choose a smaller grid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_neighbours_outside_the_grid() {
+        let offsets = [[0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0]];
+        let a = matrix([2, 2, 1], &offsets, |p, k| (100 * p[1] + 10 * p[0] + k) as f64).unwrap();
+        assert_eq!(a.row_ptr(), [0, 3, 6, 9, 12]);
+        assert_eq!(a.col_ind(), [0, 1, 2, 0, 1, 3, 0, 2, 3, 1, 2, 3]);
+        let values = [2., 3., 4., 11., 12., 14., 100., 102., 103., 110., 111., 112.];
+        assert_eq!(a.values(), values);
+    }
+
+    #[test]
+    fn refuses_more_entries_than_indices() {
+        let seven = [[0, 0, 0]; 7];
+        let error = matrix([1 << 30, 1, 1], &seven, |_, _| 0.0).unwrap_err();
+        assert_eq!(error.to_string(), "7516192768 entries: the limit is 4294967295");
+    }
+}
