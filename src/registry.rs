@@ -20,9 +20,6 @@ pub const FORMATS: Names = &[
     ("bsr", "block compressed sparse rows with the case's block size"),
 ];
 
-/// Generators.
-pub const GENERATORS: Names = &[];
-
 #[cfg(test)]
 mod tests {
     use super::*;

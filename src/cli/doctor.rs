@@ -1,11 +1,15 @@
 //! `doctor`: what this machine offers to the program.
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use sysinfo::System;
 
 use crate::cli::output;
 use crate::error::Result;
+use crate::matrix::cache::Cache;
 use crate::measure::copy_bandwidth;
+use crate::problem::Folders;
 use crate::report::units::aligned;
 use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
 use crate::result::table::cell;
@@ -147,8 +151,33 @@ fn gib(bytes: u64) -> f64 {
     rounded(bytes as f64 / f64::from(1 << 30))
 }
 
+/// Where matrices are looked for and kept, and whether they can be.
 fn folders() -> Findings {
-    Vec::new()
+    let folders = Folders::from_env();
+    let mut found: Findings = folders
+        .search
+        .iter()
+        .map(|folder| {
+            let there = if folder.is_dir() { "" } else { ", not there" };
+            finding("matrices", format!("{}{there}", folder.display()))
+        })
+        .collect();
+    let cache = Cache::from_env();
+    for (name, folder) in [("downloads", folders.data.as_deref()), ("cache", cache.folder())] {
+        found.push(finding(name, folder.map_or_else(|| "off".to_owned(), writable)));
+    }
+    found
+}
+
+/// The folder and whether files can be made in it, or in what it would be made in.
+fn writable(folder: &Path) -> String {
+    let existing = folder.ancestors().find(|f| f.is_dir()).unwrap_or(folder);
+    let state = match (tempfile::tempfile_in(existing).is_ok(), existing == folder) {
+        (true, true) => "writable",
+        (true, false) => "not there yet, can be made",
+        (false, _) => "not writable",
+    };
+    format!("{}, {state}", folder.display())
 }
 
 #[cfg(feature = "cuda")]

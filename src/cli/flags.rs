@@ -140,6 +140,8 @@ impl OutputFlags {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -187,7 +189,7 @@ mod tests {
                 } else {
                     arguments.extend([format!("--{name}"), words.join(",")]);
                 }
-                toml += &format!("{name} = {words:?}\n");
+                writeln!(toml, "{name} = {words:?}").unwrap();
             }
             let source = Source {
                 name: "x.toml",

@@ -6,6 +6,7 @@ use crate::cli::output;
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::error::{Error, Result};
+use crate::problem::generator::GENERATORS;
 use crate::registry;
 use crate::report::units::aligned;
 use crate::result::columns::COLUMNS;
@@ -52,13 +53,17 @@ fn sections() -> Result<Vec<Section>> {
         let title = library.open(&entry)?.title.unwrap_or_default();
         experiments.push((format!("{}/{}", entry.paper, entry.table), title));
     }
+    let generators = GENERATORS
+        .iter()
+        .map(|g| (g.name.to_owned(), format!("{}; {}", g.summary, g.usage())))
+        .collect();
     let settings = AXES.iter().map(|a| (a.name.to_owned(), a.help.to_owned())).collect();
     Ok(vec![
         named("solvers", registry::SOLVERS),
         named("preconditioners", registry::PRECONDITIONERS),
         named("backends", registry::BACKENDS),
         named("formats", registry::FORMATS),
-        named("generators", registry::GENERATORS),
+        Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
         Section { name: "settings", items: settings },
         named("columns", COLUMNS),

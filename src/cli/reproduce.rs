@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::flags::{OutputFlags, Overrides, SweepFlags};
 use crate::cli::output;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, check};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
@@ -110,7 +110,7 @@ impl Table {
                 }
             }
         }
-        experiment.cases()?;
+        check(&experiment)?;
         Ok(Self { name, experiment, not_comparable })
     }
 

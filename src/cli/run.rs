@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::flags::{OutputFlags, SweepFlags};
 use crate::cli::output;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, check};
 use crate::config::{Experiment, Sweep};
 use crate::error::Result;
 use crate::report::{published, runs};
@@ -33,6 +33,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         Some(path) => Experiment::open(path)?.overridden_by(&flags.sweep, &flags.measure),
         None => Experiment::of(Sweep::default()).overridden_by(&flags.sweep, &flags.measure),
     };
+    check(&experiment)?;
     let session = Session::start(&args.output, &flags)?;
     let mut outputs = session.open()?;
     let outcome = session.run(&experiment, &mut outputs)?;

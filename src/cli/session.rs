@@ -1,6 +1,7 @@
 //! What `run` and `reproduce` have in common around the engine: result files, progress, Ctrl-C and
 //! the exit code.
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
@@ -8,10 +9,27 @@ use crate::cli::flags::{OutputFlags, Overrides};
 use crate::config::Experiment;
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Status;
 use crate::result::output::Outputs;
+
+/// Finds what can be known to be wrong before anything runs: measuring options that contradict each
+/// other, matrices that nobody knows or whose file is not there.
+pub fn check(experiment: &Experiment) -> Result<()> {
+    experiment.measure.resolve()?;
+    let (folders, mut known) = (Folders::from_env(), HashSet::new());
+    for case in experiment.cases()?.0 {
+        if !known.contains(&case.matrix) {
+            if let Source::File(path) = Source::find(&case.matrix, &folders)? {
+                std::fs::metadata(&path).map_err(|e| Error::io("read", &path, &e))?;
+            }
+            known.insert(case.matrix);
+        }
+    }
+    Ok(())
+}
 
 /// One invocation that runs cases.
 pub struct Session<'a> {

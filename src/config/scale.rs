@@ -1,6 +1,7 @@
 //! The same generated matrix on a smaller grid.
 
 use crate::error::{Error, Result};
+use crate::problem::generator::Generator;
 
 /// How the edges of a grid shrink.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,22 +28,22 @@ impl Scale {
         }
     }
 
-    /// The generator `spec` on a smaller grid: every dimension is scaled, options stay. A preset
-    /// (`convdiff3d:atmosmodd`) is expanded first.
+    /// The generator `spec` on a smaller grid: every dimension is scaled, parameters stay. A preset
+    /// (`convdiff3d:atmosmodd`) is written out first.
     pub fn apply(self, spec: &str) -> Result<String> {
-        let expanded = expand(spec);
         let cannot = || {
             Error::input(format!("`{spec}` has no grid that could be scaled"))
-                .hint("only generators such as `poisson3d:120` or `poisson3d:60x50x40` have one")
+                .hint("only generated matrices such as `poisson3d:120` have one")
         };
-        let (name, rest) = expanded.split_once(':').ok_or_else(cannot)?;
-        let end = rest.find([',', ':']).unwrap_or(rest.len());
-        let (grid, options) = rest.split_at(end);
+        let (name, arguments) = spec.split_once(':').ok_or_else(cannot)?;
+        let generator = Generator::find(name).ok_or_else(cannot)?;
+        generator.arguments(arguments)?;
+        let arguments = written_out(generator, arguments);
+        let (grid, parameters) = arguments.split_once(',').unwrap_or((&arguments, ""));
         let edges: Vec<usize> = grid
             .split('x')
-            .map(|edge| edge.parse().ok().filter(|e| *e > 0))
-            .collect::<Option<_>>()
-            .ok_or_else(cannot)?;
+            .map(|edge| edge.parse().map_err(|_| cannot()))
+            .collect::<Result<_>>()?;
         let longest = edges.iter().copied().max().ok_or_else(cannot)?;
         let factor = match self {
             Self::Factor(factor) => factor,
@@ -50,15 +51,25 @@ impl Scale {
         };
         let smaller: Vec<String> = edges
             .iter()
-            .map(|&edge| ((edge as f64 * factor).round() as usize).max(2).min(edge.max(2)))
-            .map(|edge| edge.to_string())
+            .map(|&edge| ((edge as f64 * factor).round() as usize).max(edge.min(2)).to_string())
             .collect();
-        Ok(format!("{name}:{}{options}", smaller.join("x")))
+        let comma = if parameters.is_empty() { "" } else { "," };
+        Ok(format!("{name}:{}{comma}{parameters}", smaller.join("x")))
     }
 }
 
-fn expand(spec: &str) -> String {
-    spec.to_owned()
+/// Arguments with a preset replaced by what it stands for; parameters given after it win.
+fn written_out(generator: &Generator, arguments: &str) -> String {
+    let mut words = arguments.split(',').map(str::trim);
+    let first = words.next().unwrap_or_default();
+    let preset = generator.presets.iter().find(|p| p.name == first);
+    let mut all: Vec<&str> = preset.map_or(first, |p| p.arguments).split(',').collect();
+    for word in words {
+        let key = word.split('=').next();
+        all.retain(|old| !old.contains('=') || old.split('=').next() != key);
+        all.push(word);
+    }
+    all.join(",")
 }
 
 #[cfg(test)]
@@ -74,9 +85,22 @@ mod tests {
         assert_eq!(scaled("0.25", "poisson3d:120").unwrap(), "poisson3d:30");
         assert_eq!(scaled("30", "poisson3d:120").unwrap(), "poisson3d:30");
         assert_eq!(scaled("30", "poisson3d:60x120x10").unwrap(), "poisson3d:15x30x3");
-        assert_eq!(scaled("0.5", "g:8x4,p=1,q=2").unwrap(), "g:4x2,p=1,q=2");
+        assert_eq!(scaled("0.5", "fem-p1:9x5,dt=1").unwrap(), "fem-p1:5x3,dt=1");
         assert_eq!(scaled("0.01", "poisson3d:120").unwrap(), "poisson3d:2");
         assert_eq!(scaled("1", "poisson3d:120").unwrap(), "poisson3d:120");
+    }
+
+    #[test]
+    fn presets_are_written_out() {
+        assert_eq!(scaled("0.25", "fem-p1:parabolic_fem").unwrap(), "fem-p1:256x128");
+        assert_eq!(
+            scaled("74", "convdiff3d:atmosmodd").unwrap(),
+            "convdiff3d:74x74x29,cx=4,cy=1,cz=1,pz=0.05"
+        );
+        assert_eq!(
+            scaled("74", "convdiff3d:atmosmodd,cx=2").unwrap(),
+            "convdiff3d:74x74x29,cy=1,cz=1,pz=0.05,cx=2"
+        );
     }
 
     #[test]
@@ -87,9 +111,5 @@ mod tests {
         assert_eq!(message("1.5", "poisson3d:120"), "`1.5` is no scale");
         assert_eq!(message("nan", "poisson3d:120"), "`nan` is no scale");
         assert_eq!(message("30", "a.mtx"), "`a.mtx` has no grid that could be scaled");
-        assert_eq!(
-            message("30", "poisson3d:ax9"),
-            "`poisson3d:ax9` has no grid that could be scaled"
-        );
     }
 }

@@ -100,7 +100,9 @@ mod tests {
         let well = |i: usize, j: usize| (i == 3 && j == 77) || (i == 77 && j == 3);
         let (mut row_ptr, mut cols) = (vec![0], Vec::new());
         for i in 0..120 {
-            cols.extend((0..120).filter(|&j| a.get(i, j).is_some() || well(i, j)).map(|j| j as u32));
+            cols.extend(
+                (0..120).filter(|&j| a.get(i, j).is_some() || well(i, j)).map(|j| j as u32),
+            );
             row_ptr.push(cols.len() as u32);
         }
         let values = vec![1.0; cols.len()];

@@ -122,10 +122,8 @@ fn symmetry(a: &Csr) -> SymmetryInfo {
         }
         found
     };
-    let (all, mirrored, equal, difference, largest) = (0..a.rows())
-        .into_par_iter()
-        .map(row)
-        .reduce(Default::default, |a, b| {
+    let (all, mirrored, equal, difference, largest) =
+        (0..a.rows()).into_par_iter().map(row).reduce(Default::default, |a, b| {
             (a.0 + b.0, a.1 + b.1, a.2 + b.2, a.3.max(b.3), a.4.max(b.4))
         });
     let share = |count: usize| if all == 0 { 1.0 } else { count as f64 / all as f64 };
