@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod matrix;
 pub mod measure;
+pub mod memory;
 pub mod precond;
 pub mod problem;
 pub mod registry;

@@ -1,15 +1,15 @@
 //! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
 
 use super::Csr;
+use crate::memory::Buffer;
 use crate::symbolic::block_pattern;
 
 /// A square matrix of b x b blocks, each stored column by column, explicit zeros kept.
-#[derive(Clone, Debug, PartialEq)]
 pub struct Bsr {
     block_size: usize,
     row_ptr: Vec<u32>,
     col_ind: Vec<u32>,
-    values: Vec<f64>,
+    values: Buffer<f64>,
 }
 
 impl Bsr {
@@ -23,7 +23,7 @@ impl Bsr {
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
         let pattern = block_pattern(a, b);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        let mut values = vec![0.0; col_ind.len() * b * b];
+        let mut values = Buffer::zeros(col_ind.len() * b * b);
         let mut at = vec![0u32; row_ptr.len() - 1];
         for i in 0..row_ptr.len() - 1 {
             for e in row_ptr[i]..row_ptr[i + 1] {

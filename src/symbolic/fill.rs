@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::Pattern;
 use super::ordered_set::OrderedSet;
 use crate::case::LevelRule;
+use crate::memory;
 
 /// The pattern of the factors: strictly lower and strictly upper part; the diagonal is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,15 +107,15 @@ struct Split {
 impl Split {
     fn with_capacity(rows: usize, half: usize) -> Self {
         let ptr = || {
-            let mut p = Vec::with_capacity(rows + 1);
+            let mut p = memory::with_capacity(rows + 1);
             p.push(0);
             p
         };
         Self {
             lower_ptr: ptr(),
-            lower: Vec::with_capacity(half),
+            lower: memory::with_capacity(half),
             upper_ptr: ptr(),
-            upper: Vec::with_capacity(half),
+            upper: memory::with_capacity(half),
         }
     }
 
@@ -148,9 +149,9 @@ struct ByLevel {
 
 impl ByLevel {
     fn new(n: usize, k: usize, entries: usize) -> Self {
-        let mut start = Vec::with_capacity(n * k + 1);
+        let mut start = memory::with_capacity(n * k + 1);
         start.push(0);
-        Self { k, start, cols: Vec::with_capacity(entries) }
+        Self { k, start, cols: memory::with_capacity(entries) }
     }
 
     /// Appends a row's upper part; level k cannot cause fill and is left out.

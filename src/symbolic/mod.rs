@@ -10,6 +10,7 @@ pub mod schedule;
 use std::borrow::Cow;
 
 use crate::matrix::Csr;
+use crate::memory;
 pub use fill::{FillPattern, TooLarge, iluk};
 pub use schedule::Schedule;
 
@@ -55,9 +56,9 @@ pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
         };
     }
     let rows = a.rows().div_ceil(b);
-    let mut row_ptr = Vec::with_capacity(rows + 1);
+    let mut row_ptr = memory::with_capacity(rows + 1);
     row_ptr.push(0);
-    let mut col_ind = Vec::with_capacity(a.nnz() / b);
+    let mut col_ind = memory::with_capacity(a.nnz() / b);
     let mut last_seen = vec![u32::MAX; rows];
     for i in 0..rows {
         let start = col_ind.len();

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::block::{BlockSize, InvertScratch, invert, with_block_size};
 use super::shared::Shared;
-use super::simd::{madd, multiversion};
+use super::simd::{Simd, multiversion};
 use super::trsv::Steps;
 use crate::backend::{Bytes, SingularBlock};
 use crate::matrix::Csr;
+use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, Schedule, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
@@ -16,9 +17,9 @@ use crate::symbolic::{FillPattern, Schedule, schedule};
 pub struct BlockIlu {
     pub(super) block_size: usize,
     pub(super) pattern: Arc<FillPattern>,
-    pub(super) lower: Vec<f64>,
-    pub(super) inverse_diagonal: Vec<f64>,
-    pub(super) upper: Vec<f64>,
+    pub(super) lower: Buffer<f64>,
+    pub(super) inverse_diagonal: Buffer<f64>,
+    pub(super) upper: Buffer<f64>,
     /// Level-parallel plan of both solves; the sequential backend needs none.
     pub(super) plan: Option<Plan>,
     levels: [usize; 2],
@@ -45,9 +46,9 @@ impl BlockIlu {
         };
         Self {
             block_size,
-            lower: vec![0.0; pattern.lower.entries() * bb],
-            inverse_diagonal: vec![0.0; pattern.rows() * bb],
-            upper: vec![0.0; pattern.upper.entries() * bb],
+            lower: Buffer::zeros(pattern.lower.entries() * bb),
+            inverse_diagonal: Buffer::zeros(pattern.rows() * bb),
+            upper: Buffer::zeros(pattern.upper.entries() * bb),
             pattern: Arc::clone(pattern),
             plan,
             levels,
@@ -130,11 +131,11 @@ struct Job<'a> {
 /// Scratch of one thread.
 struct Workspace {
     /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
-    row: Vec<f64>,
+    row: Buffer<f64>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
-    position: Vec<u32>,
+    position: Buffer<u32>,
     /// Copy of the block that multiplies.
-    multiplier: Vec<f64>,
+    multiplier: Buffer<f64>,
     invert: InvertScratch,
 }
 
@@ -142,13 +143,13 @@ impl Workspace {
     fn new(job: &Job, b: usize) -> Self {
         let rows = job.pattern.rows();
         let (row, position) = if b == 1 {
-            (vec![0.0; rows], Vec::new())
+            (Buffer::zeros(rows), Buffer::zeros(0))
         } else {
             let length = |i| job.pattern.lower.row(i).len() + 1 + job.pattern.upper.row(i).len();
             let longest = (0..rows).map(length).max().unwrap_or(0);
-            (vec![0.0; longest * b * b], vec![0; rows])
+            (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
-        Self { row, position, multiplier: vec![0.0; b * b], invert: InvertScratch::new(b) }
+        Self { row, position, multiplier: Buffer::zeros(b * b), invert: InvertScratch::new(b) }
     }
 }
 
@@ -161,23 +162,21 @@ multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut W
 ///
 /// Since `L_ip U_pj = A_ip D_p^-1 D_p U'_pj`, this is the same factorisation.
 #[inline(always)]
-fn row_body<K: BlockSize, const FMA: bool>(
+fn row_body<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     job: &Job,
     i: usize,
     space: &mut Workspace,
 ) -> Result<(), SingularBlock> {
-    if size.b() == 1 {
-        scalar_row::<FMA>(job, i, space)
-    } else {
-        block_row::<K, FMA>(size, job, i, space)
-    }
+    if size.b() == 1 { scalar_row(s, job, i, space) } else { block_row(s, size, job, i, space) }
 }
 
 /// Blocks of one: the row is held dense, so that updates need no test; places outside the pattern
 /// collect rubbish that nobody reads.
 #[inline(always)]
-fn scalar_row<const FMA: bool>(
+fn scalar_row<S: Simd>(
+    s: S,
     job: &Job,
     i: usize,
     space: &mut Workspace,
@@ -200,14 +199,14 @@ fn scalar_row<const FMA: bool>(
             let range = upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize;
             for (&j, &u) in upper.col_ind[range.clone()].iter().zip(job.upper.read(range)) {
                 let at = row.get_unchecked_mut(j as usize);
-                *at = madd::<FMA>(-multiplier, u, *at);
+                *at = s.madd(-multiplier, u, *at);
             }
             *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
         diagonal[0] = row[i];
         if let Err((within, pivot)) =
-            invert::<_, FMA>(super::block::Fixed::<1>, diagonal, &mut space.invert)
+            invert(s, super::block::Fixed::<1>, diagonal, &mut space.invert)
         {
             return Err(SingularBlock { row: i, within, pivot });
         }
@@ -220,7 +219,8 @@ fn scalar_row<const FMA: bool>(
 }
 
 #[inline(always)]
-fn block_row<K: BlockSize, const FMA: bool>(
+fn block_row<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     job: &Job,
     i: usize,
@@ -248,25 +248,25 @@ fn block_row<K: BlockSize, const FMA: bool>(
                 let target = position[upper.col_ind[e] as usize] as usize;
                 if target != 0 {
                     let u = job.upper.read(e * bb..(e + 1) * bb);
-                    size.gemm_sub::<FMA>(multiplier, u, &mut row[(target - 1) * bb..target * bb]);
+                    size.gemm_sub(s, multiplier, u, &mut row[(target - 1) * bb..target * bb]);
                 }
             }
             let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
-            size.gemm::<FMA>(multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
+            size.gemm(s, multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
         }
         for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
             position[j as usize] = 0;
         }
         let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
         diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
-        if let Err((within, pivot)) = invert::<K, FMA>(size, diagonal, &mut space.invert) {
+        if let Err((within, pivot)) = invert(s, size, diagonal, &mut space.invert) {
             return Err(SingularBlock { row: i, within, pivot });
         }
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
             let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
             let u = job.upper.write((start + at) * bb..(start + at + 1) * bb);
-            size.gemm::<FMA>(diagonal, from, u);
+            size.gemm(s, diagonal, from, u);
         }
     }
     debug_assert_eq!(b * b, bb);

@@ -15,6 +15,7 @@ use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
 use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
+use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, block_pattern};
 pub use block::MAX_BLOCK_SIZE;
 pub use ilu::BlockIlu;
@@ -91,12 +92,12 @@ fn quotient(num: f64, den: f64) -> f64 {
     if den == 0.0 { 0.0 } else { num / den }
 }
 
-fn slices(basis: &[Vec<f64>]) -> Vec<&[f64]> {
-    basis.iter().map(Vec::as_slice).collect()
+fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
+    basis.iter().map(|v| &**v).collect()
 }
 
 impl Backend for Cpu {
-    type Vector = Vec<f64>;
+    type Vector = Buffer<f64>;
     type Matrix = Matrix;
     type BlockIlu = BlockIlu;
 
@@ -112,27 +113,27 @@ impl Backend for Cpu {
         self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
-    fn vector(&self, n: usize) -> Result<Vec<f64>> {
-        Ok(vec![0.0; n])
+    fn vector(&self, n: usize) -> Result<Buffer<f64>> {
+        Ok(Buffer::zeros(n))
     }
 
-    fn upload(&self, from: &[f64], to: &mut Vec<f64>) {
+    fn upload(&self, from: &[f64], to: &mut Buffer<f64>) {
         to.copy_from_slice(from);
     }
 
-    fn download(&self, from: &Vec<f64>, to: &mut [f64]) {
+    fn download(&self, from: &Buffer<f64>, to: &mut [f64]) {
         to.copy_from_slice(from);
     }
 
-    fn fill(&self, x: &mut Vec<f64>, value: f64) {
+    fn fill(&self, x: &mut Buffer<f64>, value: f64) {
         x.fill(value);
     }
 
-    fn copy(&self, x: &Vec<f64>, y: &mut Vec<f64>) {
+    fn copy(&self, x: &Buffer<f64>, y: &mut Buffer<f64>) {
         self.axpby(Coef::ONE, x, Coef::ZERO, y);
     }
 
-    fn axpby(&self, a: Coef, x: &Vec<f64>, b: Coef, y: &mut Vec<f64>) {
+    fn axpby(&self, a: Coef, x: &Buffer<f64>, b: Coef, y: &mut Buffer<f64>) {
         let (a, b) = (self.value(a), self.value(b));
         self.on(|parallel| {
             if parallel {
@@ -145,7 +146,7 @@ impl Backend for Cpu {
         });
     }
 
-    fn scale(&self, a: Coef, x: &mut Vec<f64>) {
+    fn scale(&self, a: Coef, x: &mut Buffer<f64>) {
         let a = self.value(a);
         let segment = |x: &mut [f64]| x.iter_mut().for_each(|x| *x *= a);
         self.on(|parallel| {
@@ -157,21 +158,27 @@ impl Backend for Cpu {
         });
     }
 
-    fn dot(&self, x: &Vec<f64>, y: &Vec<f64>, out: Slot) {
+    fn dot(&self, x: &Buffer<f64>, y: &Buffer<f64>, out: Slot) {
         self.set(out, self.on(|parallel| vector::dot(x, y, parallel)));
     }
 
-    fn norm(&self, x: &Vec<f64>, out: Slot) {
+    fn norm(&self, x: &Buffer<f64>, out: Slot) {
         self.set(out, self.on(|parallel| vector::dot(x, x, parallel)).sqrt());
     }
 
-    fn multi_dot(&self, basis: &[Vec<f64>], w: &Vec<f64>, out: Slot) {
+    fn multi_dot(&self, basis: &[Buffer<f64>], w: &Buffer<f64>, out: Slot) {
         let first = out.0 as usize;
         let slots = &mut self.slots.borrow_mut()[first..first + basis.len()];
         self.on(|parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
     }
 
-    fn multi_axpy_norm(&self, basis: &[Vec<f64>], coef: Slot, w: &mut Vec<f64>, norm_out: Slot) {
+    fn multi_axpy_norm(
+        &self,
+        basis: &[Buffer<f64>],
+        coef: Slot,
+        w: &mut Buffer<f64>,
+        norm_out: Slot,
+    ) {
         let first = coef.0 as usize;
         let slots = &mut self.slots.borrow_mut()[..];
         let coef = slots[first..first + basis.len()].to_vec();
@@ -180,7 +187,7 @@ impl Backend for Cpu {
         slots[norm_out.0 as usize] = norm2.sqrt();
     }
 
-    fn combine(&self, basis: &[Vec<f64>], coef: &[f64], x: &mut Vec<f64>) {
+    fn combine(&self, basis: &[Buffer<f64>], coef: &[f64], x: &mut Buffer<f64>) {
         self.on(|parallel| vector::combine(&slices(basis), coef, x, parallel));
     }
 
@@ -232,11 +239,11 @@ impl Backend for Cpu {
         Bytes { held, moved: held + vectors }
     }
 
-    fn spmv(&self, a: &Matrix, x: &Vec<f64>, y: &mut Vec<f64>) {
+    fn spmv(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>) {
         self.on(|parallel| product(a, x, None, y, parallel));
     }
 
-    fn residual(&self, a: &Matrix, x: &Vec<f64>, b: &Vec<f64>, r: &mut Vec<f64>) {
+    fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
         self.on(|parallel| product(a, x, Some(b), r, parallel));
     }
 
@@ -248,7 +255,7 @@ impl Backend for Cpu {
         self.on(|_| ilu.factor(a, shift))
     }
 
-    fn ilu_apply(&self, ilu: &BlockIlu, r: &Vec<f64>, z: &mut Vec<f64>) {
+    fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
         self.on(|_| trsv::apply(ilu, r, z));
     }
 

@@ -1,4 +1,8 @@
-//! One generic loop body, compiled once per instruction set and chosen at run time.
+//! Explicit vectors of 4 and 8 doubles, and loops compiled once per instruction set.
+//!
+//! A loop body is generic over [`Simd`] and marked `#[inline(always)]`; [`multiversion!`] compiles
+//! it for each instruction set and picks one at run time. A value of [`Avx2`] or [`Avx512`] is
+//! proof that the processor has the instructions: only [`isa`]'s answer creates one.
 
 use std::sync::OnceLock;
 
@@ -56,16 +60,330 @@ fn detect() -> Isa {
     Isa::Baseline
 }
 
-/// `a * b + c`, fused where the instruction set of the caller has it. Without the hardware
-/// instruction `mul_add` would be a library call.
-#[inline(always)]
-pub(super) fn madd<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
-    if FMA { a.mul_add(b, c) } else { a * b + c }
+/// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that
+/// touch memory; the others are zero.
+pub(crate) trait Simd: Copy {
+    /// Four doubles.
+    type F4: Copy;
+    /// Eight doubles.
+    type F8: Copy;
+
+    /// `a * b + c`.
+    fn madd(self, a: f64, b: f64, c: f64) -> f64;
+
+    /// All lanes `v`.
+    fn splat4(self, v: f64) -> Self::F4;
+    /// First `N` of `x`.
+    fn load4<const N: usize>(self, x: &[f64]) -> Self::F4;
+    /// First `N` to `x`.
+    fn store4<const N: usize>(self, v: Self::F4, x: &mut [f64]);
+    /// `a * b + c`.
+    fn madd4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
+    /// `c - a * b`.
+    fn msub4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
+
+    /// All lanes `v`.
+    fn splat8(self, v: f64) -> Self::F8;
+    /// First `N` of `x`.
+    fn load8<const N: usize>(self, x: &[f64]) -> Self::F8;
+    /// First `N` to `x`.
+    fn store8<const N: usize>(self, v: Self::F8, x: &mut [f64]);
+    /// `a * b + c`.
+    fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// `c - a * b`.
+    fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// Sum of all lanes, in a fixed order.
+    fn sum8(self, v: Self::F8) -> f64;
 }
 
-/// Declares `fn $name<...>(args)` that runs `$body::<..., FMA>(args)` compiled for the best
-/// instruction set of the processor. The body must be `#[inline(always)]` and take `FMA: bool` as
-/// its last generic parameter.
+/// Plain arrays; the compiler vectorises what the target guarantees.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline;
+
+#[inline(always)]
+fn partial<const L: usize, const N: usize>(x: &[f64]) -> [f64; L] {
+    let mut v = [0.0; L];
+    v[..N].copy_from_slice(&x[..N]);
+    v
+}
+
+#[inline(always)]
+fn sum_lanes(v: [f64; 8]) -> f64 {
+    ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+}
+
+impl Simd for Baseline {
+    type F4 = [f64; 4];
+    type F8 = [f64; 8];
+
+    #[inline(always)]
+    fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+    #[inline(always)]
+    fn splat4(self, v: f64) -> [f64; 4] {
+        [v; 4]
+    }
+    #[inline(always)]
+    fn load4<const N: usize>(self, x: &[f64]) -> [f64; 4] {
+        partial::<4, N>(x)
+    }
+    #[inline(always)]
+    fn store4<const N: usize>(self, v: [f64; 4], x: &mut [f64]) {
+        x[..N].copy_from_slice(&v[..N]);
+    }
+    #[inline(always)]
+    fn madd4(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn msub4(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn splat8(self, v: f64) -> [f64; 8] {
+        [v; 8]
+    }
+    #[inline(always)]
+    fn load8<const N: usize>(self, x: &[f64]) -> [f64; 8] {
+        partial::<8, N>(x)
+    }
+    #[inline(always)]
+    fn store8<const N: usize>(self, v: [f64; 8], x: &mut [f64]) {
+        x[..N].copy_from_slice(&v[..N]);
+    }
+    #[inline(always)]
+    fn madd8(self, a: [f64; 8], b: [f64; 8], c: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn msub8(self, a: [f64; 8], b: [f64; 8], c: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn sum8(self, v: [f64; 8]) -> f64 {
+        sum_lanes(v)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Simd, sum_lanes};
+    use std::arch::x86_64::*;
+
+    /// Proof of AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(());
+
+    /// Proof of AVX-512 F, DQ and VL.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(());
+
+    impl Avx2 {
+        /// # Safety
+        /// The processor has AVX2 and FMA.
+        #[inline(always)]
+        pub(crate) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    impl Avx512 {
+        /// # Safety
+        /// The processor has AVX-512 F, DQ and VL, AVX2 and FMA.
+        #[inline(always)]
+        pub(crate) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    /// Mask of the first `n` of four lanes.
+    #[inline(always)]
+    fn mask4(n: usize) -> __m256i {
+        const LANES: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+        // SAFETY: 4 - n + 4 lanes lie within the eight; the features are proven by the caller.
+        unsafe { _mm256_loadu_si256(LANES.as_ptr().add(4 - n).cast()) }
+    }
+
+    // SAFETY of every block below: `self` proves the instruction set, and the slice is cut to the
+    // N lanes that are touched before its pointer is used.
+    impl Simd for Avx2 {
+        type F4 = __m256d;
+        type F8 = (__m256d, __m256d);
+
+        #[inline(always)]
+        fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+            a.mul_add(b, c)
+        }
+        #[inline(always)]
+        fn splat4(self, v: f64) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe { if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskload_pd(p, mask4(N)) } }
+        }
+        #[inline(always)]
+        fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 { _mm256_storeu_pd(p, v) } else { _mm256_maskstore_pd(p, mask4(N), v) }
+            }
+        }
+        #[inline(always)]
+        fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn splat8(self, v: f64) -> Self::F8 {
+            (self.splat4(v), self.splat4(v))
+        }
+        #[inline(always)]
+        fn load8<const N: usize>(self, x: &[f64]) -> Self::F8 {
+            (
+                self.load4::<4>(x),
+                match N {
+                    5 => self.load4::<1>(&x[4..]),
+                    6 => self.load4::<2>(&x[4..]),
+                    7 => self.load4::<3>(&x[4..]),
+                    _ => self.load4::<4>(&x[4..]),
+                },
+            )
+        }
+        #[inline(always)]
+        fn store8<const N: usize>(self, v: Self::F8, x: &mut [f64]) {
+            self.store4::<4>(v.0, x);
+            match N {
+                5 => self.store4::<1>(v.1, &mut x[4..]),
+                6 => self.store4::<2>(v.1, &mut x[4..]),
+                7 => self.store4::<3>(v.1, &mut x[4..]),
+                _ => self.store4::<4>(v.1, &mut x[4..]),
+            }
+        }
+        #[inline(always)]
+        fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8 {
+            (self.madd4(a.0, b.0, c.0), self.madd4(a.1, b.1, c.1))
+        }
+        #[inline(always)]
+        fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8 {
+            (self.msub4(a.0, b.0, c.0), self.msub4(a.1, b.1, c.1))
+        }
+        #[inline(always)]
+        fn sum8(self, v: Self::F8) -> f64 {
+            let mut lanes = [0.0; 8];
+            self.store8::<8>(v, &mut lanes);
+            sum_lanes(lanes)
+        }
+    }
+
+    // SAFETY of every block below: as for `Avx2`.
+    impl Simd for Avx512 {
+        type F4 = __m256d;
+        type F8 = __m512d;
+
+        #[inline(always)]
+        fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+            a.mul_add(b, c)
+        }
+        #[inline(always)]
+        fn splat4(self, v: f64) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskz_loadu_pd((1 << N) - 1, p) }
+            }
+        }
+        #[inline(always)]
+        fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 {
+                    _mm256_storeu_pd(p, v);
+                } else {
+                    _mm256_mask_storeu_pd(p, (1 << N) - 1, v);
+                }
+            }
+        }
+        #[inline(always)]
+        fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn splat8(self, v: f64) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load8<const N: usize>(self, x: &[f64]) -> __m512d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 8 {
+                    _mm512_loadu_pd(p)
+                } else {
+                    _mm512_maskz_loadu_pd(((1u32 << N) - 1) as __mmask8, p)
+                }
+            }
+        }
+        #[inline(always)]
+        fn store8<const N: usize>(self, v: __m512d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 8 {
+                    _mm512_storeu_pd(p, v);
+                } else {
+                    _mm512_mask_storeu_pd(p, ((1u32 << N) - 1) as __mmask8, v);
+                }
+            }
+        }
+        #[inline(always)]
+        fn madd8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn sum8(self, v: __m512d) -> f64 {
+            let mut lanes = [0.0; 8];
+            self.store8::<8>(v, &mut lanes);
+            sum_lanes(lanes)
+        }
+    }
+}
+
+/// Declares `fn $name<...>(args)` that runs `$body(simd, args)` compiled for the best instruction
+/// set of the processor. The body must be `#[inline(always)]` and take `S: Simd` as its last
+/// generic parameter and a value of it as its first argument.
 macro_rules! multiversion {
     ($(#[$doc:meta])* $vis:vis fn $name:ident [$($gen:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
         $(#[$doc])*
@@ -73,25 +391,26 @@ macro_rules! multiversion {
         $vis fn $name<$($gen: $bound),*>($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
+                use $crate::backend::cpu::simd::{Avx2, Avx512, Isa, isa};
                 #[target_feature(enable = "avx2,fma")]
                 #[allow(clippy::too_many_arguments)]
-                fn avx2<$($gen: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-                    $body::<$($gen,)* true>($($arg),*)
+                fn avx2<$($gen: $bound),*>(s: Avx2, $($arg: $ty),*) $(-> $ret)? {
+                    $body(s, $($arg),*)
                 }
                 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
                 #[allow(clippy::too_many_arguments)]
-                fn avx512<$($gen: $bound),*>($($arg: $ty),*) $(-> $ret)? {
-                    $body::<$($gen,)* true>($($arg),*)
+                fn avx512<$($gen: $bound),*>(s: Avx512, $($arg: $ty),*) $(-> $ret)? {
+                    $body(s, $($arg),*)
                 }
-                match $crate::backend::cpu::simd::isa() {
+                match isa() {
                     // SAFETY: `isa` found these features on this processor.
-                    $crate::backend::cpu::simd::Isa::Avx512 => return unsafe { avx512::<$($gen),*>($($arg),*) },
+                    Isa::Avx512 => return unsafe { avx512(Avx512::new(), $($arg),*) },
                     // SAFETY: as above.
-                    $crate::backend::cpu::simd::Isa::Avx2 => return unsafe { avx2::<$($gen),*>($($arg),*) },
-                    $crate::backend::cpu::simd::Isa::Baseline => {}
+                    Isa::Avx2 => return unsafe { avx2(Avx2::new(), $($arg),*) },
+                    Isa::Baseline => {}
                 }
             }
-            $body::<$($gen,)* false>($($arg),*)
+            $body($crate::backend::cpu::simd::Baseline, $($arg),*)
         }
     };
 }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::block::{BlockSize, with_block_size};
-use super::simd::multiversion;
+use super::simd::{Simd, multiversion};
 use crate::matrix::{Bsr, Csr};
 
 /// Block rows that one task works on.
@@ -65,7 +65,8 @@ multiversion! { fn plus_rows[K: BlockSize](size: K, a: Rows, x: &[f64], b: &[f64
 multiversion! { fn minus_rows[K: BlockSize](size: K, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = minus_body }
 
 #[inline(always)]
-fn plus_body<K: BlockSize, const FMA: bool>(
+fn plus_body<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     a: Rows,
     x: &[f64],
@@ -73,19 +74,16 @@ fn plus_body<K: BlockSize, const FMA: bool>(
     first: usize,
     y: &mut [f64],
 ) {
-    const ZERO: [f64; super::block::MAX_BLOCK_SIZE] = [0.0; super::block::MAX_BLOCK_SIZE];
-    let n = size.b();
-    for (i, y) in y.chunks_exact_mut(n).enumerate() {
-        let mut acc = size.segment(&ZERO);
-        for_row(size, a, x, first + i, |block, x| {
-            size.gemv_add::<FMA>(block, x, acc.as_mut());
-        });
-        y.copy_from_slice(&acc.as_mut()[..n]);
+    for (i, y) in y.chunks_exact_mut(size.b()).enumerate() {
+        let add = |acc, block: &[f64], x: &[f64]| size.gemv_add(s, block, x, acc);
+        let sum = fold_row(size, a, x, first + i, size.zero(s), add);
+        size.store(s, sum, y);
     }
 }
 
 #[inline(always)]
-fn minus_body<K: BlockSize, const FMA: bool>(
+fn minus_body<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     a: Rows,
     x: &[f64],
@@ -95,23 +93,30 @@ fn minus_body<K: BlockSize, const FMA: bool>(
 ) {
     let n = size.b();
     for (i, y) in y.chunks_exact_mut(n).enumerate() {
-        let mut acc = size.segment(&b[(first + i) * n..]);
-        for_row(size, a, x, first + i, |block, x| {
-            size.gemv_sub::<FMA>(block, x, acc.as_mut());
-        });
-        y.copy_from_slice(&acc.as_mut()[..n]);
+        let start = size.load(s, &b[(first + i) * n..]);
+        let sub = |acc, block: &[f64], x: &[f64]| size.gemv_sub(s, block, x, acc);
+        let rest = fold_row(size, a, x, first + i, start, sub);
+        size.store(s, rest, y);
     }
 }
 
-/// Calls `f(block, segment of x)` for the blocks of row `i`.
+/// Folds `f(acc, block, segment of x)` over the blocks of row `i`.
 #[inline(always)]
-fn for_row<K: BlockSize>(size: K, a: Rows, x: &[f64], i: usize, mut f: impl FnMut(&[f64], &[f64])) {
+fn fold_row<K: BlockSize, A>(
+    size: K,
+    a: Rows,
+    x: &[f64],
+    i: usize,
+    mut acc: A,
+    f: impl Fn(A, &[f64], &[f64]) -> A,
+) -> A {
     let b = size.b();
     let (start, end) = (a.row_ptr[i] as usize, a.row_ptr[i + 1] as usize);
     let blocks = a.values[start * b * b..end * b * b].chunks_exact(b * b);
     for (&j, block) in a.col_ind[start..end].iter().zip(blocks) {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has
         // that many segments.
-        f(block, unsafe { x.get_unchecked(j as usize * b..(j as usize + 1) * b) });
+        acc = f(acc, block, unsafe { x.get_unchecked(j as usize * b..(j as usize + 1) * b) });
     }
+    acc
 }

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::shared::{Shared, SpinBarrier};
-use super::simd::multiversion;
+use super::simd::{Simd, multiversion};
 use crate::symbolic::Schedule;
 
 /// Unknowns below which a level is not worth sharing out.
@@ -99,25 +99,26 @@ multiversion! { fn backward_row[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared
 multiversion! { fn backward_local[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared, at: usize, i: usize) = diagonal_row_body }
 
 #[inline(always)]
-fn forward_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
     let z = Shared::new(z);
     for i in 0..ilu.pattern.rows() {
-        forward_row_body::<K, FMA>(size, ilu, r, z, i);
+        forward_row_body(s, size, ilu, r, z, i);
     }
 }
 
 #[inline(always)]
-fn backward_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, z: &mut [f64]) {
+fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: &mut [f64]) {
     let z = Shared::new(z);
     for i in (0..ilu.pattern.rows()).rev() {
-        backward_row_body::<K, FMA>(size, ilu, z, i);
+        backward_row_body(s, size, ilu, z, i);
     }
 }
 
 /// `y_i = r_i - sum_{j < i} L_ij y_j`. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
-fn forward_row_body<K: BlockSize, const FMA: bool>(
+fn forward_row_body<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     ilu: &BlockIlu,
     r: &[f64],
@@ -127,51 +128,50 @@ fn forward_row_body<K: BlockSize, const FMA: bool>(
     let (b, bb) = (size.b(), size.b() * size.b());
     let lower = &ilu.pattern.lower;
     let (start, end) = (lower.row_ptr[i] as usize, lower.row_ptr[i + 1] as usize);
-    let mut acc = size.segment(&r[i * b..(i + 1) * b]);
+    let mut acc = size.load(s, &r[i * b..(i + 1) * b]);
     let blocks = ilu.lower[start * bb..end * bb].chunks_exact(bb);
     for (&j, block) in lower.col_ind[start..end].iter().zip(blocks) {
         let j = j as usize;
         // SAFETY: j < i is solved: earlier in the loop, or in an earlier level.
-        size.gemv_sub::<FMA>(block, unsafe { z.read(j * b..(j + 1) * b) }, acc.as_mut());
+        acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
     // SAFETY: this call alone writes segment i, and nobody reads it before the level ends.
-    unsafe { z.write(i * b..(i + 1) * b) }.copy_from_slice(&acc.as_mut()[..b]);
+    size.store(s, acc, unsafe { z.write(i * b..(i + 1) * b) });
 }
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
 #[inline(always)]
-fn backward_row_body<K: BlockSize, const FMA: bool>(size: K, ilu: &BlockIlu, z: Shared, i: usize) {
-    const ZERO: [f64; super::block::MAX_BLOCK_SIZE] = [0.0; super::block::MAX_BLOCK_SIZE];
+fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: Shared, i: usize) {
     let (b, bb) = (size.b(), size.b() * size.b());
     let upper = &ilu.pattern.upper;
     let (start, end) = (upper.row_ptr[i] as usize, upper.row_ptr[i + 1] as usize);
-    let mut acc = size.segment(&ZERO);
     // SAFETY: this call alone touches segment i.
     let y = unsafe { z.write(i * b..(i + 1) * b) };
-    size.gemv_add::<FMA>(&ilu.inverse_diagonal[i * bb..(i + 1) * bb], y, acc.as_mut());
+    let inverse = &ilu.inverse_diagonal[i * bb..(i + 1) * bb];
+    let mut acc = size.gemv_add(s, inverse, y, size.zero(s));
     let blocks = ilu.upper[start * bb..end * bb].chunks_exact(bb);
     for (&j, block) in upper.col_ind[start..end].iter().zip(blocks).rev() {
         let j = j as usize;
         // SAFETY: j > i is solved: earlier in the loop, or in an earlier level.
-        size.gemv_sub::<FMA>(block, unsafe { z.read(j * b..(j + 1) * b) }, acc.as_mut());
+        acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
-    y.copy_from_slice(&acc.as_mut()[..b]);
+    size.store(s, acc, y);
 }
 
 /// `z_at = D_i^-1 z_at`.
 #[inline(always)]
-fn diagonal_row_body<K: BlockSize, const FMA: bool>(
+fn diagonal_row_body<K: BlockSize, S: Simd>(
+    s: S,
     size: K,
     ilu: &BlockIlu,
     z: Shared,
     at: usize,
     i: usize,
 ) {
-    const ZERO: [f64; super::block::MAX_BLOCK_SIZE] = [0.0; super::block::MAX_BLOCK_SIZE];
     let (b, bb) = (size.b(), size.b() * size.b());
-    let mut acc = size.segment(&ZERO);
     // SAFETY: the caller's segment is its own.
     let y = unsafe { z.write(at * b..(at + 1) * b) };
-    size.gemv_add::<FMA>(&ilu.inverse_diagonal[i * bb..(i + 1) * bb], y, acc.as_mut());
-    y.copy_from_slice(&acc.as_mut()[..b]);
+    let inverse = &ilu.inverse_diagonal[i * bb..(i + 1) * bb];
+    let product = size.gemv_add(s, inverse, y, size.zero(s));
+    size.store(s, product, y);
 }

@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::simd::{madd, multiversion};
+use super::simd::{Simd, multiversion};
 
 /// Entries per chunk: the chunk of `w` stays in the first-level cache while the basis streams by.
 pub(super) const CHUNK: usize = 2048;
@@ -16,69 +16,111 @@ const CHUNKS_PER_TASK: usize = 8;
 /// Length of a task's segment.
 pub(super) const SEGMENT: usize = CHUNK * CHUNKS_PER_TASK;
 
+/// Lanes of a wide vector.
+const LANES: usize = 8;
+
 #[inline(always)]
-fn dot_body<const FMA: bool>(x: &[f64], y: &[f64]) -> f64 {
-    const LANES: usize = 32;
-    let mut acc = [0.0f64; LANES];
-    let (xs, xr) = x.as_chunks::<LANES>();
-    let (ys, yr) = y.as_chunks::<LANES>();
-    for (a, b) in xs.iter().zip(ys) {
-        for l in 0..LANES {
-            acc[l] = madd::<FMA>(a[l], b[l], acc[l]);
+fn dot_body<S: Simd>(s: S, x: &[f64], y: &[f64]) -> f64 {
+    let (xs, xr) = x.as_chunks::<{ 4 * LANES }>();
+    let (ys, yr) = y.as_chunks::<{ 4 * LANES }>();
+    let mut acc = [s.splat8(0.0); 4];
+    for (x, y) in xs.iter().zip(ys) {
+        for (v, acc) in acc.iter_mut().enumerate() {
+            let at = v * LANES;
+            *acc = s.madd8(s.load8::<LANES>(&x[at..]), s.load8::<LANES>(&y[at..]), *acc);
         }
     }
-    let mut sum = 0.0;
-    for l in (0..LANES).step_by(4) {
-        sum += (acc[l] + acc[l + 1]) + (acc[l + 2] + acc[l + 3]);
-    }
-    for (a, b) in xr.iter().zip(yr) {
-        sum = madd::<FMA>(*a, *b, sum);
+    let mut sum = acc.into_iter().map(|a| s.sum8(a)).sum();
+    for (x, y) in xr.iter().zip(yr) {
+        sum = s.madd(*x, *y, sum);
     }
     sum
 }
 
+/// `out[j] += x[j] . w`, four vectors at a time: more streams in flight, and `w` is read once for
+/// four.
 #[inline(always)]
-fn axpby_body<const FMA: bool>(a: f64, x: &[f64], b: f64, y: &mut [f64]) {
-    if b == 0.0 {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = a * x;
+fn dot_many_body<S: Simd>(s: S, x: &[&[f64]], w: &[f64], out: &mut [f64]) {
+    let n = w.len();
+    let (wide, rest) = w.as_chunks::<LANES>();
+    let mut at = 0;
+    while at + 4 <= x.len() {
+        let [x0, x1, x2, x3] = std::array::from_fn(|v| x[at + v][..n].as_chunks::<LANES>());
+        let mut acc = [s.splat8(0.0); 4];
+        for ((((w, x0), x1), x2), x3) in wide.iter().zip(x0.0).zip(x1.0).zip(x2.0).zip(x3.0) {
+            let w = s.load8::<LANES>(w);
+            acc[0] = s.madd8(s.load8::<LANES>(x0), w, acc[0]);
+            acc[1] = s.madd8(s.load8::<LANES>(x1), w, acc[1]);
+            acc[2] = s.madd8(s.load8::<LANES>(x2), w, acc[2]);
+            acc[3] = s.madd8(s.load8::<LANES>(x3), w, acc[3]);
         }
-    } else if b == 1.0 {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = madd::<FMA>(a, *x, *y);
+        for ((acc, x), out) in acc.into_iter().zip([x0.1, x1.1, x2.1, x3.1]).zip(&mut out[at..]) {
+            let mut sum = s.sum8(acc);
+            for (x, w) in x.iter().zip(rest) {
+                sum = s.madd(*x, *w, sum);
+            }
+            *out += sum;
         }
-    } else {
-        for (y, x) in y.iter_mut().zip(x) {
-            *y = madd::<FMA>(a, *x, b * *y);
-        }
+        at += 4;
+    }
+    for (x, out) in x[at..].iter().zip(&mut out[at..]) {
+        *out += dot_body(s, &x[..n], w);
     }
 }
 
-/// `y -= c0 x0 + c1 x1 + c2 x2 + c3 x3`, four vectors at a time.
 #[inline(always)]
-fn axpy4_body<const FMA: bool>(c: &[f64], x: &[&[f64]], y: &mut [f64]) {
+fn axpby_body<S: Simd>(s: S, a: f64, x: &[f64], b: f64, y: &mut [f64]) {
+    let (va, vb) = (s.splat8(a), s.splat8(b));
+    let (xs, xr) = x.as_chunks::<LANES>();
+    let (ys, yr) = y.as_chunks_mut::<LANES>();
+    for (x, y) in xs.iter().zip(ys) {
+        // y is not read for b = 0: it may hold anything
+        let scaled =
+            if b == 0.0 { s.splat8(0.0) } else { s.madd8(vb, s.load8::<LANES>(y), s.splat8(0.0)) };
+        s.store8::<LANES>(s.madd8(va, s.load8::<LANES>(x), scaled), y);
+    }
+    for (x, y) in xr.iter().zip(yr) {
+        *y = s.madd(a, *x, if b == 0.0 { 0.0 } else { b * *y });
+    }
+}
+
+/// `y -= sum_j c[j] x[j]`, four vectors at a time.
+#[inline(always)]
+fn axpy_many_body<S: Simd>(s: S, c: &[f64], x: &[&[f64]], y: &mut [f64]) {
     let n = y.len();
     let mut at = 0;
     while at + 4 <= x.len() {
-        let (x0, x1, x2, x3) = (&x[at][..n], &x[at + 1][..n], &x[at + 2][..n], &x[at + 3][..n]);
-        let (c0, c1, c2, c3) = (-c[at], -c[at + 1], -c[at + 2], -c[at + 3]);
-        for i in 0..n {
-            let low = madd::<FMA>(c0, x0[i], madd::<FMA>(c1, x1[i], y[i]));
-            y[i] = madd::<FMA>(c2, x2[i], madd::<FMA>(c3, x3[i], low));
+        let [x0, x1, x2, x3] = std::array::from_fn(|v| x[at + v][..n].as_chunks::<LANES>());
+        let c: [f64; 4] = std::array::from_fn(|v| c[at + v]);
+        let wide = c.map(|c| s.splat8(c));
+        let (ys, yr) = y.as_chunks_mut::<LANES>();
+        for ((((y, x0), x1), x2), x3) in ys.iter_mut().zip(x0.0).zip(x1.0).zip(x2.0).zip(x3.0) {
+            let mut v = s.load8::<LANES>(y);
+            v = s.msub8(s.load8::<LANES>(x0), wide[0], v);
+            v = s.msub8(s.load8::<LANES>(x1), wide[1], v);
+            v = s.msub8(s.load8::<LANES>(x2), wide[2], v);
+            v = s.msub8(s.load8::<LANES>(x3), wide[3], v);
+            s.store8::<LANES>(v, y);
+        }
+        for (i, y) in yr.iter_mut().enumerate() {
+            for (c, x) in c.iter().zip([x0.1, x1.1, x2.1, x3.1]) {
+                *y = s.madd(-c, x[i], *y);
+            }
         }
         at += 4;
     }
     for (c, x) in c[at..].iter().zip(&x[at..]) {
-        axpby_body::<FMA>(-c, &x[..n], 1.0, y);
+        axpby_body(s, -c, &x[..n], 1.0, y);
     }
 }
 
+multiversion! { fn dot_many[](x: &[&[f64]], w: &[f64], out: &mut [f64]) = dot_many_body }
 multiversion! { fn dot_chunk[](x: &[f64], y: &[f64]) -> f64 = dot_body }
 multiversion! {
     /// `y = a x + b y` on a segment; `b = 0` does not read `y`.
     pub(super) fn axpby[](a: f64, x: &[f64], b: f64, y: &mut [f64]) = axpby_body
 }
-multiversion! { fn axpy_many[](c: &[f64], x: &[&[f64]], y: &mut [f64]) = axpy4_body }
+multiversion! { fn axpy_many[](c: &[f64], x: &[&[f64]], y: &mut [f64]) = axpy_many_body }
 
 /// `x . y`.
 pub(super) fn dot(x: &[f64], y: &[f64], parallel: bool) -> f64 {
@@ -101,9 +143,7 @@ pub(super) fn multi_dot(basis: &[&[f64]], w: &[f64], parallel: bool, out: &mut [
     let segment = |start: usize, w: &[f64], out: &mut [f64]| {
         for (at, w) in w.chunks(CHUNK).enumerate() {
             let from = start + at * CHUNK;
-            for (v, out) in basis.iter().zip(&mut *out) {
-                *out += dot_chunk(&v[from..from + w.len()], w);
-            }
+            with_segments(basis, from, w.len(), |x| dot_many(x, w, out));
         }
     };
     out.fill(0.0);

@@ -1,0 +1,93 @@
+//! Large arrays on huge pages and cache-line boundaries.
+//!
+//! Every phase streams hundreds of megabytes, and a triangular solve also gathers: with 4 KiB
+//! pages the first touch and the address translation cost a good part of the time, and a wide load
+//! that straddles two cache lines costs two.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+
+/// A fixed-size array of zeros to begin with, aligned to a page. Memory is taken from the system
+/// when it is first touched, in huge pages where it grants them.
+pub struct Buffer<T> {
+    map: Option<MmapMut>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// `len` zeros.
+    ///
+    /// # Panics
+    /// When the system refuses the address space, as an allocation would.
+    pub fn zeros(len: usize) -> Self {
+        let map = (len > 0).then(|| {
+            let map = MmapMut::map_anon(len * size_of::<T>()).expect("address space for an array");
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage); // a wish, not a need
+            map
+        });
+        Self { map, len, of: PhantomData }
+    }
+}
+
+impl<T: Pod> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.map.as_ref().map_or(&[], |map| &bytemuck::cast_slice(map)[..self.len])
+    }
+}
+
+impl<T: Pod> DerefMut for Buffer<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        let len = self.len;
+        self.map.as_mut().map_or(&mut [], |map| &mut bytemuck::cast_slice_mut(map)[..len])
+    }
+}
+
+/// An empty vector with room for `n` entries that asks the system for huge pages.
+pub fn with_capacity<T>(n: usize) -> Vec<T> {
+    let v = Vec::with_capacity(n);
+    advise(&v);
+    v
+}
+
+/// Asks for huge pages for the memory of `v`, if it is large. To be called before it is first
+/// written; nothing happens where the system does not grant it.
+#[cfg(target_os = "linux")]
+fn advise<T>(v: &Vec<T>) {
+    const HUGE: usize = 2 << 20;
+    let bytes = v.capacity() * size_of::<T>();
+    let start = (v.as_ptr() as usize).next_multiple_of(HUGE);
+    let end = (v.as_ptr() as usize + bytes) / HUGE * HUGE;
+    if bytes > 0 && start < end {
+        // SAFETY: the range lies within the vector's own allocation, and the advice changes no
+        // contents.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise<T>(_: &Vec<T>) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_zero_aligned_and_writable() {
+        let mut v = Buffer::<f64>::zeros(3 << 20);
+        assert!(v.iter().all(|&x| x == 0.0));
+        assert_eq!((v.as_ptr() as usize % 64, v.len()), (0, 3 << 20));
+        v[1_000_000] = 1.0;
+        assert_eq!(v.iter().sum::<f64>(), 1.0);
+        assert!(Buffer::<u32>::zeros(0).is_empty());
+        assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
+    }
+}
