@@ -45,9 +45,7 @@ pub fn random_vector(n: usize, seed: u64) -> Vec<f64> {
 
 /// Dense copy, row-major.
 pub fn dense(a: &Csr) -> Vec<Vec<f64>> {
-    (0..a.rows())
-        .map(|i| (0..a.cols()).map(|j| a.get(i, j).unwrap_or(0.0)).collect())
-        .collect()
+    (0..a.rows()).map(|i| (0..a.cols()).map(|j| a.get(i, j).unwrap_or(0.0)).collect()).collect()
 }
 
 /// Largest difference of two vectors relative to the largest entry of the second.
