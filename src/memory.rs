@@ -10,8 +10,9 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 
-/// A fixed-size array of zeros to begin with, aligned to a page. Memory is taken from the system
-/// when it is first touched, in huge pages where it grants them.
+/// A fixed-size array of zeros to begin with, aligned to a page, in huge pages where the system
+/// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
+/// the one that happens to write first.
 pub struct Buffer<T> {
     map: Option<MmapMut>,
     len: usize,
@@ -27,7 +28,9 @@ impl<T: Pod> Buffer<T> {
         let map = (len > 0).then(|| {
             let map = MmapMut::map_anon(len * size_of::<T>()).expect("address space for an array");
             #[cfg(target_os = "linux")]
-            let _ = map.advise(memmap2::Advice::HugePage); // a wish, not a need
+            for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
+                let _ = map.advise(wish); // older systems refuse, and then pages come as touched
+            }
             map
         });
         Self { map, len, of: PhantomData }

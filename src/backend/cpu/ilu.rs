@@ -1,5 +1,6 @@
 //! Block ILU(k) factors on the CPU: storage and numeric factorisation.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +14,8 @@ use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, Schedule, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
-/// of `U' = D^-1 U`; blocks column-major in the order of the pattern.
+/// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
+/// order: the backward solve then runs through ascending memory, as prefetchers expect.
 pub struct BlockIlu {
     pub(super) block_size: usize,
     pub(super) pattern: Arc<FillPattern>,
@@ -197,7 +199,8 @@ fn scalar_row<S: Simd>(
             let p = p as usize;
             let multiplier = row[p];
             let range = upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize;
-            for (&j, &u) in upper.col_ind[range.clone()].iter().zip(job.upper.read(range)) {
+            let values = job.upper.read(reversed(&range, upper.entries()));
+            for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
                 let at = row.get_unchecked_mut(j as usize);
                 *at = s.madd(-multiplier, u, *at);
             }
@@ -210,8 +213,9 @@ fn scalar_row<S: Simd>(
         {
             return Err(SingularBlock { row: i, within, pivot });
         }
-        let u = job.upper.write(upper.row_ptr[i] as usize..upper.row_ptr[i + 1] as usize);
-        for (u, &j) in u.iter_mut().zip(upper_cols) {
+        let range = upper.row_ptr[i] as usize..upper.row_ptr[i + 1] as usize;
+        let u = job.upper.write(reversed(&range, upper.entries()));
+        for (u, &j) in u.iter_mut().rev().zip(upper_cols) {
             *u = diagonal[0] * row[j as usize];
         }
     }
@@ -238,6 +242,7 @@ fn block_row<K: BlockSize, S: Simd>(
     row.fill(0.0);
     load(size, job, i, position, row);
     let multiplier = &mut space.multiplier[..bb];
+    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
     // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
     unsafe {
         let start = lower.row_ptr[i] as usize;
@@ -247,7 +252,8 @@ fn block_row<K: BlockSize, S: Simd>(
             for e in upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize {
                 let target = position[upper.col_ind[e] as usize] as usize;
                 if target != 0 {
-                    let u = job.upper.read(e * bb..(e + 1) * bb);
+                    let stored = last - e;
+                    let u = job.upper.read(stored * bb..(stored + 1) * bb);
                     size.gemm_sub(s, multiplier, u, &mut row[(target - 1) * bb..target * bb]);
                 }
             }
@@ -265,12 +271,19 @@ fn block_row<K: BlockSize, S: Simd>(
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
             let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
-            let u = job.upper.write((start + at) * bb..(start + at + 1) * bb);
+            let stored = last - (start + at);
+            let u = job.upper.write(stored * bb..(stored + 1) * bb);
             size.gemm(s, diagonal, from, u);
         }
     }
     debug_assert_eq!(b * b, bb);
     Ok(())
+}
+
+/// Where a range of entries of U' is stored.
+#[inline(always)]
+fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
+    entries - range.end..entries - range.start
 }
 
 /// Copies block row i of A into the row's blocks; entries outside the pattern are dropped.

@@ -149,8 +149,9 @@ fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: Sh
     let y = unsafe { z.write(i * b..(i + 1) * b) };
     let inverse = &ilu.inverse_diagonal[i * bb..(i + 1) * bb];
     let mut acc = size.gemv_add(s, inverse, y, size.zero(s));
-    let blocks = ilu.upper[start * bb..end * bb].chunks_exact(bb);
-    for (&j, block) in upper.col_ind[start..end].iter().zip(blocks).rev() {
+    let entries = upper.entries();
+    let blocks = ilu.upper[(entries - end) * bb..(entries - start) * bb].chunks_exact(bb);
+    for (&j, block) in upper.col_ind[start..end].iter().rev().zip(blocks) {
         let j = j as usize;
         // SAFETY: j > i is solved: earlier in the loop, or in an earlier level.
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
