@@ -6,12 +6,16 @@
 pub mod backend;
 pub mod case;
 pub mod cli;
+pub mod config;
+pub mod engine;
 pub mod error;
 pub mod matrix;
 pub mod measure;
 pub mod memory;
 pub mod precond;
 pub mod problem;
+pub mod registry;
+pub mod report;
 pub mod result;
 pub mod run;
 pub mod solver;

@@ -1,3 +1,16 @@
-//! Command line of `bilu-bench`.
+//! Command line of `bilu-bench`: parse, dispatch, exit code.
 
-fn main() {}
+use std::process::ExitCode;
+
+use bilu_bench::cli::{self, Cli};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match cli::dispatch(&Cli::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            cli::output::error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

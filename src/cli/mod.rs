@@ -1,3 +1,66 @@
-//! The command line: one file per subcommand.
+//! The subcommands, one file each.
 
+pub mod compare;
+pub mod completions;
+pub mod doctor;
+pub mod flags;
+pub mod list;
 pub mod matrix;
+pub mod output;
+pub mod reproduce;
+pub mod run;
+pub mod session;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::error::Result;
+use crate::result::environment::REVISION;
+
+/// Benchmark for preconditioned sparse solvers.
+#[derive(Debug, Parser)]
+#[command(
+    name = "bilu-bench",
+    version = REVISION,
+    about,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 1 a run failed or did not converge, 2 wrong input, \
+                  130 stopped by Ctrl-C."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a sweep given by flags, a TOML file or both
+    Run(run::RunArgs),
+    /// Run a paper's table and show it beside the published numbers
+    Reproduce(reproduce::ReproduceArgs),
+    /// List, inspect, fetch, generate and convert matrices
+    Matrix(matrix::MatrixArgs),
+    /// List solvers, preconditioners, backends, formats, generators and experiments
+    List(list::ListArgs),
+    /// Compare two result files, with a verdict that knows the noise
+    Compare(compare::CompareArgs),
+    /// Show what this machine offers: processor, memory, bandwidth, GPU, folders
+    Doctor(doctor::DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the subcommand.
+pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
+    let done = |()| ExitCode::SUCCESS;
+    match &cli.command {
+        Command::Run(args) => run::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
+        Command::Matrix(args) => matrix::run(args).map(done),
+        Command::List(args) => list::run(args).map(done),
+        Command::Compare(args) => compare::run(args),
+        Command::Doctor(args) => doctor::run(args).map(done),
+        Command::Completions(args) => completions::run(args).map(done),
+    }
+}

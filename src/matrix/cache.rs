@@ -64,6 +64,11 @@ impl Cache {
         Self { folder: Some(folder.into()) }
     }
 
+    /// Its folder, which need not exist; `None` when there is no cache.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
     /// As [`market::read_matrix`], from the cache where that holds the file.
     ///
     /// # Errors

@@ -1,5 +1,13 @@
 //! Records of runs and the files they are kept in.
 
+pub mod columns;
+pub mod environment;
+pub mod output;
+pub mod read;
 pub mod record;
+pub mod table;
 
 pub use record::{Record, Status};
+
+#[cfg(test)]
+pub(crate) mod samples;

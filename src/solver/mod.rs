@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::case::{Orthogonalisation, Side};
 use crate::error::Result;
 use crate::precond::Preconditioner;
+pub use gmres::MAX_RESTART;
 pub use stop::{End, Monitor, Stop};
 
 /// A linear system on a backend, and where its preconditioner acts.

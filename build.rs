@@ -1,0 +1,82 @@
+//! Tells the program which source revision and compiler made it, so that every result names them,
+//! and embeds the experiments under `configs/`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
+    let compiler = output(&rustc, &["-V"]).unwrap_or_else(|| "unknown rustc".into());
+    println!("cargo:rustc-env=BILU_BENCH_REVISION={}", revision(&root));
+    println!("cargo:rustc-env=BILU_BENCH_COMPILER={compiler}");
+    println!("cargo:rustc-env=BILU_BENCH_TARGET={}", env::var("TARGET").unwrap_or_default());
+    embed_configs(&root);
+}
+
+/// Short commit hash, with `-dirty` when tracked files differ from it. A crate unpacked from a
+/// registry has no repository of its own (one around it is not meant), only the hash that
+/// `cargo package` left; without that it is `unknown`.
+fn revision(root: &Path) -> String {
+    if !root.join(".git").exists() {
+        return packaged_revision(root).unwrap_or_else(|| "unknown".into());
+    }
+    for file in ["HEAD", "index", "logs/HEAD"] {
+        if let Some(path) = output("git", &["rev-parse", "--git-path", file])
+            && Path::new(&path).exists()
+        {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    let Some(hash) = output("git", &["rev-parse", "--short=12", "HEAD"]) else {
+        return "unknown".into();
+    };
+    let changed = output("git", &["status", "--porcelain", "--untracked-files=no"]);
+    if changed.is_some_and(|files| !files.is_empty()) { format!("{hash}-dirty") } else { hash }
+}
+
+/// The commit in `.cargo_vcs_info.json`, which `cargo package` writes.
+fn packaged_revision(root: &Path) -> Option<String> {
+    let text = fs::read_to_string(root.join(".cargo_vcs_info.json")).ok()?;
+    let hash = text.split("\"sha1\"").nth(1)?.split('"').nth(1)?;
+    (hash.len() >= 12 && hash.bytes().all(|b| b.is_ascii_hexdigit())).then(|| hash[..12].to_owned())
+}
+
+/// Standard output of a program, or `None` when it cannot be run or fails.
+fn output(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// Writes `configs.rs`: the path below `configs/` and the text of every TOML and CSV file there.
+fn embed_configs(root: &Path) {
+    let folder = root.join("configs");
+    println!("cargo:rerun-if-changed={}", folder.display());
+    let mut files = Vec::new();
+    collect(&folder, &mut files);
+    files.sort();
+    let mut code = String::from("&[\n");
+    for file in &files {
+        let name = file.strip_prefix(&folder).expect("collected below it");
+        let name = name.to_str().expect("names in the repository are UTF-8").replace('\\', "/");
+        let path = file.to_str().expect("cargo builds in UTF-8 paths");
+        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string grows");
+    }
+    code.push(']');
+    let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("configs.rs");
+    fs::write(target, code).expect("OUT_DIR can be written");
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            println!("cargo:rerun-if-changed={}", path.display());
+            collect(&path, files);
+        } else if path.extension().is_some_and(|e| e == "toml" || e == "csv") {
+            files.push(path);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `compare`: two result files side by side.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::output;
+use crate::config::parse::{number, pieces};
+use crate::config::sweep::{AXES, Axis, axis};
+use crate::engine::progress::say;
+use crate::error::Result;
+use crate::report::{ReportFormat, compare};
+use crate::result::Record;
+use crate::result::read;
+
+/// Arguments of `compare`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "The verdict comes from the 95 % confidence intervals of both medians: \
+                        `slower` and `faster` only when the whole interval of the ratio lies \
+                        beyond the threshold, `same` when it lies within, else `unclear`.")]
+pub struct CompareArgs {
+    /// Result file of before
+    old: PathBuf,
+    /// Result file of after
+    new: PathBuf,
+
+    /// Settings that make two records the same case, such as matrix,block-size,fill
+    /// [default: all]
+    #[arg(long, value_name = "SETTINGS", conflicts_with = "ignore")]
+    by: Option<String>,
+
+    /// Settings that may differ between the files, such as backend
+    #[arg(long, value_name = "SETTINGS")]
+    ignore: Option<String>,
+
+    /// Changes up to this many percent are none
+    #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
+    threshold: String,
+
+    /// Exit with 1 when a case became slower or no longer converges
+    #[arg(long)]
+    fail_on_regression: bool,
+
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: ReportFormat,
+}
+
+/// Prints the comparison.
+pub fn run(args: &CompareArgs) -> Result<ExitCode> {
+    let threshold = number(&args.threshold, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))
+        .map_err(|e| e.in_file("--threshold"))?;
+    let by = join_axes(args)?;
+    let (old, new) = (records(&args.old)?, records(&args.new)?);
+    let names = (args.old.display().to_string(), args.new.display().to_string());
+    let comparison = compare::compare((&names.0, &old), (&names.1, &new), &by, threshold)?;
+    output::print(&args.format.render(&comparison.report)?)?;
+    if args.fail_on_regression && comparison.regressions > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
+    let parse = |flag: &str, list: &str| -> Result<Vec<&'static Axis>> {
+        pieces(list)
+            .and_then(|names| names.iter().map(|name| axis(name)).collect())
+            .map_err(|e| e.in_file(flag))
+    };
+    match (&args.by, &args.ignore) {
+        (Some(list), _) => parse("--by", list),
+        (None, Some(list)) => {
+            let ignored = parse("--ignore", list)?;
+            Ok(AXES.iter().filter(|axis| !ignored.contains(axis)).collect())
+        }
+        (None, None) => Ok(AXES.iter().collect()),
+    }
+}
+
+fn records(path: &std::path::Path) -> Result<Vec<Record>> {
+    let contents = read::read(path)?;
+    if contents.cut_off {
+        say(&format!("note: {}: the last record is cut off and left out", path.display()));
+    }
+    Ok(contents.records)
+}

@@ -1,0 +1,261 @@
+//! `doctor`: what this machine offers to the program.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use sysinfo::System;
+
+use crate::cli::output;
+use crate::error::Result;
+use crate::matrix::cache::Cache;
+use crate::measure::copy_bandwidth;
+use crate::problem::Folders;
+use crate::report::units::aligned;
+use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
+use crate::result::table::cell;
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Findings under one heading: name and what was found.
+type Findings = Vec<(String, Value)>;
+
+/// Prints the findings.
+pub fn run(args: &DoctorArgs) -> Result<()> {
+    let sections: [(&str, Findings); 5] = [
+        ("program", program()),
+        ("processor", processor()),
+        ("memory", memory()),
+        ("gpu", gpu::findings()),
+        ("folders", folders()),
+    ];
+    let text = if args.json { as_json(sections) } else { as_text(&sections) };
+    output::print(&text)
+}
+
+fn finding(name: &str, value: impl Into<Value>) -> (String, Value) {
+    (name.to_owned(), value.into())
+}
+
+fn program() -> Findings {
+    vec![
+        finding("version", REVISION),
+        finding("compiler", COMPILER),
+        finding("target", TARGET),
+        finding("os", OS.as_str()),
+    ]
+}
+
+fn processor() -> Findings {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut found = vec![finding("cpu", CPU.as_str())];
+    found.extend(System::physical_core_count().map(|cores| finding("cores", cores)));
+    found.push(finding("threads available", threads));
+    found.extend(x86::findings());
+    let pinnable = core_affinity::get_core_ids().map_or(0, |ids| ids.len());
+    let pinning = if pinnable > 0 { "possible" } else { "not possible here" };
+    found.push(finding("pinning", pinning));
+    found.extend(numa_nodes().map(|nodes| finding("numa nodes", nodes)));
+    found
+}
+
+/// NUMA nodes as Linux lists them; `None` elsewhere.
+fn numa_nodes() -> Option<usize> {
+    let entries = std::fs::read_dir("/sys/devices/system/node").ok()?;
+    let is_node =
+        |name: &str| name.strip_prefix("node").is_some_and(|n| n.parse::<usize>().is_ok());
+    Some(entries.flatten().filter(|e| e.file_name().to_str().is_some_and(is_node)).count())
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{Findings, finding};
+
+    /// Vector instructions and caches.
+    pub(super) fn findings() -> Findings {
+        let levels = [
+            ("AVX-512", std::arch::is_x86_feature_detected!("avx512f")),
+            (
+                "AVX2 and FMA",
+                std::arch::is_x86_feature_detected!("avx2")
+                    && std::arch::is_x86_feature_detected!("fma"),
+            ),
+            ("AVX", std::arch::is_x86_feature_detected!("avx")),
+        ];
+        let best = levels.iter().find(|(_, there)| *there).map_or("SSE2", |(name, _)| name);
+        let mut found = vec![finding("simd", best)];
+        found.extend(caches().map(|text| finding("caches", text)));
+        found
+    }
+
+    /// `L1 32 KiB, L2 1 MiB, L3 32 MiB`: data and unified caches, per instance.
+    fn caches() -> Option<String> {
+        let cpuid = raw_cpuid::CpuId::new();
+        let texts: Vec<String> = if let Some(list) = cpuid.get_cache_parameters() {
+            list.filter(|c| c.cache_type() != raw_cpuid::CacheType::Instruction)
+                .map(|c| {
+                    let bytes = c.associativity()
+                        * c.physical_line_partitions()
+                        * c.coherency_line_size()
+                        * c.sets();
+                    format!("L{} {} KiB", c.level(), bytes / 1024)
+                })
+                .collect()
+        } else {
+            let l1 = cpuid.get_l1_cache_and_tlb_info()?;
+            let rest = cpuid.get_l2_l3_cache_and_tlb_info()?;
+            vec![
+                format!("L1 {} KiB", l1.dcache_size()),
+                format!("L2 {} KiB", rest.l2cache_size()),
+                format!("L3 {} KiB", u32::from(rest.l3cache_size()) * 512),
+            ]
+        };
+        (!texts.is_empty()).then(|| texts.join(", "))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod x86 {
+    pub(super) fn findings() -> super::Findings {
+        Vec::new()
+    }
+}
+
+fn memory() -> Findings {
+    let mut found = Vec::new();
+    if let Ok(mut system) = System::new() {
+        system.refresh_memory();
+        found.push(finding("total GiB", gib(system.total_memory())));
+        found.push(finding("available GiB", gib(system.available_memory())));
+    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    found.push(finding("copy GB/s, 1 thread", rounded(copy_bandwidth(1))));
+    if threads > 1 {
+        let name = format!("copy GB/s, {threads} threads");
+        found.push(finding(&name, rounded(copy_bandwidth(threads))));
+    }
+    found
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+/// Binary gigabytes with one decimal.
+fn gib(bytes: u64) -> f64 {
+    rounded(bytes as f64 / f64::from(1 << 30))
+}
+
+/// Where matrices are looked for and kept, and whether they can be.
+fn folders() -> Findings {
+    let folders = Folders::from_env();
+    let mut found: Findings = folders
+        .search
+        .iter()
+        .map(|folder| {
+            let there = if folder.is_dir() { "" } else { ", not there" };
+            finding("matrices", format!("{}{there}", folder.display()))
+        })
+        .collect();
+    let cache = Cache::from_env();
+    for (name, folder) in [("downloads", folders.data.as_deref()), ("cache", cache.folder())] {
+        found.push(finding(name, folder.map_or_else(|| "off".to_owned(), writable)));
+    }
+    found
+}
+
+/// The folder and whether files can be made in it, or in what it would be made in.
+fn writable(folder: &Path) -> String {
+    let existing = folder.ancestors().find(|f| f.is_dir()).unwrap_or(folder);
+    let state = match (tempfile::tempfile_in(existing).is_ok(), existing == folder) {
+        (true, true) => "writable",
+        (true, false) => "not there yet, can be made",
+        (false, _) => "not writable",
+    };
+    format!("{}, {state}", folder.display())
+}
+
+#[cfg(feature = "cuda")]
+mod gpu {
+    use cudarc::driver::{DriverError, result, sys};
+
+    use super::{Findings, finding, gib};
+
+    /// Driver and devices, or why there are none.
+    pub(super) fn findings() -> Findings {
+        // SAFETY: only looks for the library; every other call panics without it, so it comes first
+        if !unsafe { sys::is_culib_present() } {
+            return vec![finding("cuda", "no CUDA driver or GPU found; the CPU backends work")];
+        }
+        match devices() {
+            Ok(found) => found,
+            Err(e) => vec![finding(
+                "cuda",
+                format!("the CUDA driver is there but fails ({e}); the CPU backends work"),
+            )],
+        }
+    }
+
+    fn devices() -> Result<Findings, DriverError> {
+        result::init()?;
+        let mut version = 0;
+        // SAFETY: `version` is valid for the write of one integer
+        unsafe { sys::cuDriverGetVersion(&raw mut version) }.result()?;
+        let version = format!("{}.{}", version / 1000, version % 1000 / 10);
+        let mut found = vec![finding("cuda driver", version)];
+        for ordinal in 0..result::device::get_count()? {
+            found.push(finding(&format!("device {ordinal}"), device(ordinal)?));
+        }
+        if found.len() == 1 {
+            found.push(finding("devices", "none; the CPU backends work"));
+        }
+        Ok(found)
+    }
+
+    /// `NVIDIA H200, compute capability 9.0, 139.8 GiB`
+    fn device(ordinal: i32) -> Result<String, DriverError> {
+        use sys::CUdevice_attribute::{
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR,
+            CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+        };
+        let device = result::device::get(ordinal)?;
+        let name = result::device::get_name(device)?;
+        // SAFETY: `device` was returned by the driver above
+        let (major, minor, bytes) = unsafe {
+            (
+                result::device::get_attribute(device, MAJOR)?,
+                result::device::get_attribute(device, MINOR)?,
+                result::device::total_mem(device)?,
+            )
+        };
+        Ok(format!("{name}, compute capability {major}.{minor}, {} GiB", gib(bytes as u64)))
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+mod gpu {
+    pub(super) fn findings() -> super::Findings {
+        vec![super::finding("cuda", "built without CUDA; the CPU backends work")]
+    }
+}
+
+fn as_text(sections: &[(&str, Findings)]) -> String {
+    let text = sections.iter().map(|(name, findings)| {
+        let pairs: Vec<_> = findings.iter().map(|(n, value)| (n.clone(), cell(value))).collect();
+        format!("{name}\n{}", aligned(2, &pairs))
+    });
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn as_json<'a>(sections: impl IntoIterator<Item = (&'a str, Findings)>) -> String {
+    let map: Map<String, Value> = sections
+        .into_iter()
+        .map(|(name, findings)| (name.to_owned(), Value::Object(findings.into_iter().collect())))
+        .collect();
+    format!("{:#}\n", Value::Object(map))
+}

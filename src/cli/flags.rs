@@ -1,0 +1,217 @@
+//! Flags that `run` and `reproduce` share: the axes of a sweep, measuring, result files.
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::case::Case;
+use crate::config::file::repeated_remark;
+use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::{AXES, Sweep};
+use crate::error::Result;
+use crate::report::ReportFormat;
+use crate::result::output::Existing;
+
+/// The flags of the axes and of measuring, made from the same lists that the TOML keys are.
+#[derive(Clone, Debug, Default)]
+pub struct SweepFlags {
+    /// Flag name and the words given to it.
+    words: Vec<(&'static str, Vec<String>)>,
+}
+
+/// What the flags say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Axes that were given.
+    pub sweep: Sweep,
+    /// Measuring options that were given.
+    pub measure: MeasureOptions,
+    /// What was noticed.
+    pub remarks: Vec<String>,
+}
+
+impl SweepFlags {
+    /// Parses and checks the words. Errors name the flag.
+    pub fn resolve(&self) -> Result<Overrides> {
+        let mut overrides = Overrides::default();
+        for (name, words) in &self.words {
+            let place = format!("--{name}");
+            if let Some(axis) = AXES.iter().find(|a| a.name == *name) {
+                let repeated =
+                    axis.set(&mut overrides.sweep, words).map_err(|e| e.in_file(&place))?;
+                overrides.remarks.extend(repeated_remark(&place, &repeated));
+            }
+            for setting in SETTINGS.iter().filter(|s| s.name == *name) {
+                for word in words {
+                    setting.set(&mut overrides.measure, word).map_err(|e| e.in_file(&place))?;
+                }
+            }
+        }
+        overrides.measure.resolve()?;
+        Ok(overrides)
+    }
+}
+
+impl FromArgMatches for SweepFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let names = AXES.iter().map(|a| a.name).chain(SETTINGS.iter().map(|s| s.name));
+        let words = names
+            .filter_map(|name| {
+                let given = matches.get_many::<String>(name)?;
+                Some((name, given.cloned().collect()))
+            })
+            .collect();
+        Ok(Self { words })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for SweepFlags {
+    fn augment_args(command: Command) -> Command {
+        let flag = |name: &'static str, metavar: &'static str| {
+            Arg::new(name).long(name).value_name(metavar).allow_hyphen_values(true)
+        };
+        let default = Case::default();
+        let mut command = command.next_help_heading(
+            "Sweep: one value or a list a,b; whole numbers also inclusive ranges 0..3",
+        );
+        for axis in AXES {
+            let choices = (axis.choices)();
+            let choices = if choices.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", choices.join(", "))
+            };
+            let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
+            command =
+                command.arg(flag(axis.name, axis.metavar).help(help).action(ArgAction::Append));
+        }
+        command = command.next_help_heading("Measuring");
+        for setting in SETTINGS {
+            command = command.arg(flag(setting.name, setting.metavar).help(setting.help));
+        }
+        command.next_help_heading(None::<&str>)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Result files and the report at the end.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct OutputFlags {
+    /// Result file, .csv, .jsonl, .json or .md; every finished case is in it at once (repeatable)
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Vec<PathBuf>,
+
+    /// Keep the records in the result files and run only the cases that are missing
+    #[arg(long, requires = "output", conflicts_with = "force")]
+    resume: bool,
+
+    /// Overwrite result files that exist
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// Form of the report on standard output
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    pub format: ReportFormat,
+
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl OutputFlags {
+    /// What to do with result files that exist.
+    pub fn existing(&self) -> Existing {
+        match (self.resume, self.force) {
+            (true, _) => Existing::Resume,
+            (_, true) => Existing::Overwrite,
+            _ => Existing::Refuse,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::file::{Source, parse};
+
+    fn flags(arguments: &[String]) -> Overrides {
+        let command = SweepFlags::augment_args(Command::new("run").no_binary_name(true));
+        let matches = command.try_get_matches_from(arguments).unwrap();
+        SweepFlags::from_arg_matches(&matches).unwrap().resolve().unwrap()
+    }
+
+    /// Up to three words that the axis accepts; for whole numbers also a range.
+    fn words(axis: &'static crate::config::Axis) -> BoxedStrategy<Vec<String>> {
+        let choices = (axis.choices)();
+        if !choices.is_empty() {
+            return prop::collection::vec(prop::sample::select(choices), 1..3).boxed();
+        }
+        match axis.name {
+            "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
+            "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
+            "shift" | "rtol" => prop::collection::vec("1e-[1-9]|0\\.0[1-9]", 1..3).boxed(),
+            _ => prop::collection::vec("[1-9]|[1-4]\\.\\.[5-9]", 1..3).boxed(),
+        }
+    }
+
+    /// For every axis nothing or words.
+    fn sweep() -> impl Strategy<Value = Vec<(&'static str, Vec<String>)>> {
+        let axes: Vec<_> = AXES
+            .iter()
+            .map(|axis| prop::option::weighted(0.2, words(axis)).prop_map(|w| (axis.name, w)))
+            .collect();
+        axes.prop_map(|all| all.into_iter().filter_map(|(name, w)| Some((name, w?))).collect())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn flags_and_toml_make_the_same_cases(sweep in sweep(), repeat in any::<bool>()) {
+            let mut arguments = Vec::new();
+            let mut toml = String::from("[[sweep]]\n");
+            for (name, words) in &sweep {
+                if repeat {
+                    arguments.extend(words.iter().map(|word| format!("--{name}={word}")));
+                } else {
+                    arguments.extend([format!("--{name}"), words.join(",")]);
+                }
+                writeln!(toml, "{name} = {words:?}").unwrap();
+            }
+            let source = Source {
+                name: "x.toml",
+                text: &toml,
+                beside: &|_| unreachable!("no file is named"),
+            };
+            let from_file = parse(&source).unwrap();
+            let from_flags = flags(&arguments);
+            prop_assert_eq!(&from_file.sweeps[0], &from_flags.sweep);
+            let cases = from_flags.sweep.cases().unwrap();
+            prop_assert_eq!(from_file.cases().unwrap(), (cases, 0));
+        }
+    }
+
+    #[test]
+    fn measuring_options_are_the_same_too() {
+        let given = ["--min-repetitions=3", "--time-limit=2.5", "--fill=1,1"];
+        let overrides = flags(&given.map(str::to_owned));
+        let text = "[measure]\nmin-repetitions = 3\ntime-limit = 2.5\n[[sweep]]\n";
+        let beside = |_: &str| unreachable!("no file is named");
+        let file = parse(&Source { name: "x.toml", text, beside: &beside }).unwrap();
+        assert_eq!(overrides.measure, file.measure);
+        assert_eq!(overrides.remarks, ["--fill: 1 given more than once, kept once"]);
+    }
+}

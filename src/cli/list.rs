@@ -1,0 +1,87 @@
+//! `list`: every name that a sweep may use.
+
+use serde_json::{Map, Value, json};
+
+use crate::cli::output;
+use crate::config::library::Library;
+use crate::config::sweep::AXES;
+use crate::error::{Error, Result};
+use crate::problem::generator::GENERATORS;
+use crate::registry;
+use crate::report::units::aligned;
+use crate::result::columns::COLUMNS;
+
+/// Arguments of `list`.
+#[derive(Debug, clap::Args)]
+pub struct ListArgs {
+    /// Only this section
+    #[arg(value_name = "SECTION")]
+    section: Option<String>,
+
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A heading and its names with summaries.
+struct Section {
+    name: &'static str,
+    items: Vec<(String, String)>,
+}
+
+/// Prints the registries.
+pub fn run(args: &ListArgs) -> Result<()> {
+    let mut sections = sections()?;
+    if let Some(name) = &args.section {
+        let known: Vec<&str> = sections.iter().map(|s| s.name).collect();
+        if !known.contains(&name.as_str()) {
+            return Err(Error::unknown("section", name, &known));
+        }
+        sections.retain(|s| s.name == name);
+    }
+    output::print(&if args.json { as_json(&sections) } else { as_text(&sections) })
+}
+
+fn sections() -> Result<Vec<Section>> {
+    let named = |name, list: registry::Names| Section {
+        name,
+        items: list.iter().map(|(n, s)| ((*n).to_owned(), (*s).to_owned())).collect(),
+    };
+    let library = Library::Embedded;
+    let mut experiments = Vec::new();
+    for entry in library.entries()? {
+        let title = library.open(&entry)?.title.unwrap_or_default();
+        experiments.push((format!("{}/{}", entry.paper, entry.table), title));
+    }
+    let generators = GENERATORS
+        .iter()
+        .map(|g| (g.name.to_owned(), format!("{}; {}", g.summary, g.usage())))
+        .collect();
+    let settings = AXES.iter().map(|a| (a.name.to_owned(), a.help.to_owned())).collect();
+    Ok(vec![
+        named("solvers", registry::SOLVERS),
+        named("preconditioners", registry::PRECONDITIONERS),
+        named("backends", registry::BACKENDS),
+        named("formats", registry::FORMATS),
+        Section { name: "generators", items: generators },
+        Section { name: "experiments", items: experiments },
+        Section { name: "settings", items: settings },
+        named("columns", COLUMNS),
+    ])
+}
+
+fn as_text(sections: &[Section]) -> String {
+    let text = sections.iter().map(|s| format!("{}\n{}", s.name, aligned(2, &s.items)));
+    text.collect::<Vec<_>>().join("\n")
+}
+
+fn as_json(sections: &[Section]) -> String {
+    let map: Map<String, Value> = sections
+        .iter()
+        .map(|section| {
+            let items = section.items.iter().map(|(n, s)| json!({ "name": n, "summary": s }));
+            (section.name.to_owned(), items.collect())
+        })
+        .collect();
+    format!("{:#}\n", Value::Object(map))
+}

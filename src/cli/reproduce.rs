@@ -1,0 +1,138 @@
+//! `reproduce`: a paper's tables beside the published numbers.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::flags::{OutputFlags, Overrides, SweepFlags};
+use crate::cli::output;
+use crate::cli::session::{Session, check};
+use crate::config::Experiment;
+use crate::config::library::{Entry, Library};
+use crate::config::scale::Scale;
+use crate::engine::End;
+use crate::error::{Error, Result};
+use crate::report::units::aligned;
+use crate::report::{Report, published, runs};
+use crate::result::Record;
+
+/// Arguments of `reproduce`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Without a paper, lists the papers and their tables. Flags replace the \
+                        settings of the tables: `reproduce yang/table1 --level-rule overwrite,min` \
+                        shows the textbook rule beside the published one.")]
+pub struct ReproduceArgs {
+    /// `yang` for all tables of a paper, `yang/table1` for one
+    #[arg(value_name = "PAPER[/TABLE]")]
+    name: Option<String>,
+
+    /// Smaller grid: a factor below 1, or the longest grid edge (no verdict then)
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    scale: Option<String>,
+
+    /// Folder of papers to use in place of those in the program
+    #[arg(long, value_name = "DIR")]
+    configs: Option<PathBuf>,
+
+    #[command(flatten)]
+    sweep: SweepFlags,
+
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// Runs the tables one after the other.
+pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+    let library = match &args.configs {
+        Some(folder) => Library::Folder(folder.clone()),
+        None => Library::Embedded,
+    };
+    let Some(name) = &args.name else {
+        output::print(&listing(&library)?)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let flags = args.sweep.resolve()?;
+    let scale = args.scale.as_deref().map(Scale::parse).transpose();
+    let scale = scale.map_err(|e| e.in_file("--scale"))?;
+    // every table is read and checked before the first one runs
+    let tables: Vec<Table> = library
+        .find(name)?
+        .iter()
+        .map(|entry| Table::prepare(&library, entry, scale, &flags))
+        .collect::<Result<_>>()?;
+    let session = Session::start(&args.output, &flags)?;
+    let mut outputs = session.open()?;
+    let (mut outcomes, mut report) = (Vec::new(), Report::default());
+    for table in &tables {
+        let outcome = session.run(&table.experiment, &mut outputs)?;
+        report.append(table.report(&outcome.records));
+        let complete = outcome.end == End::Complete;
+        outcomes.push(outcome);
+        if !complete {
+            break;
+        }
+    }
+    output::print(&args.output.format.render(&report)?)?;
+    session.end(&outcomes, &outputs)
+}
+
+/// A table that is ready to run.
+struct Table {
+    name: String,
+    experiment: Experiment,
+    /// Why its iterations cannot be judged, when another matrix is run.
+    not_comparable: Option<String>,
+}
+
+impl Table {
+    fn prepare(
+        library: &Library,
+        entry: &Entry,
+        scale: Option<Scale>,
+        flags: &Overrides,
+    ) -> Result<Self> {
+        let name = format!("{}/{}", entry.paper, entry.table);
+        let original = library.open(entry)?;
+        let mut experiment = original.overridden_by(&flags.sweep, &flags.measure);
+        let mut not_comparable = None;
+        if let Some(scale) = scale {
+            for sweep in &mut experiment.sweeps {
+                let matrices = sweep
+                    .matrix
+                    .as_mut()
+                    .ok_or_else(|| Error::input(format!("{name} names no matrix to scale")))?;
+                for matrix in matrices {
+                    let smaller = scale.apply(matrix)?;
+                    if smaller != *matrix {
+                        not_comparable =
+                            Some(format!("the grid is {smaller}, the paper's is {matrix}"));
+                        *matrix = smaller;
+                    }
+                }
+            }
+        }
+        check(&experiment)?;
+        Ok(Self { name, experiment, not_comparable })
+    }
+
+    fn report(&self, records: &[Record]) -> Report {
+        match &self.experiment.published {
+            Some(paper) => published::report(
+                &self.name,
+                &self.experiment,
+                paper,
+                records,
+                self.not_comparable.as_deref(),
+            ),
+            None => runs::report(records, self.experiment.title.as_deref()),
+        }
+    }
+}
+
+/// Papers, their tables and titles.
+fn listing(library: &Library) -> Result<String> {
+    let pairs = library.entries()?.into_iter().map(|entry| {
+        let title = library.open(&entry)?.title.unwrap_or_default();
+        Ok((format!("{}/{}", entry.paper, entry.table), title))
+    });
+    Ok(aligned(0, &pairs.collect::<Result<Vec<_>>>()?))
+}

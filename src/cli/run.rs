@@ -1,0 +1,46 @@
+//! `run`: a sweep given by flags, a TOML file or both.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::flags::{OutputFlags, SweepFlags};
+use crate::cli::output;
+use crate::cli::session::{Session, check};
+use crate::config::{Experiment, Sweep};
+use crate::error::Result;
+use crate::report::{published, runs};
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "The cases are the cross product of all values, in the order of the flags \
+                        above: the matrix is the outermost loop, the backend the innermost.")]
+pub struct RunArgs {
+    /// Experiment to run; flags replace its settings
+    #[arg(value_name = "FILE.toml")]
+    experiment: Option<PathBuf>,
+
+    #[command(flatten)]
+    sweep: SweepFlags,
+
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// Runs the experiment and prints its table.
+pub fn run(args: &RunArgs) -> Result<ExitCode> {
+    let flags = args.sweep.resolve()?;
+    let experiment = match &args.experiment {
+        Some(path) => Experiment::open(path)?.overridden_by(&flags.sweep, &flags.measure),
+        None => Experiment::of(Sweep::default()).overridden_by(&flags.sweep, &flags.measure),
+    };
+    check(&experiment)?;
+    let session = Session::start(&args.output, &flags)?;
+    let mut outputs = session.open()?;
+    let outcome = session.run(&experiment, &mut outputs)?;
+    let report = match &experiment.published {
+        Some(paper) => published::report("run", &experiment, paper, &outcome.records, None),
+        None => runs::report(&outcome.records, experiment.title.as_deref()),
+    };
+    output::print(&args.output.format.render(&report)?)?;
+    session.end(&[outcome], &outputs)
+}

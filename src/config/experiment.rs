@@ -1,0 +1,105 @@
+//! An experiment: sweeps, how to measure them and what a paper published about them.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use crate::case::Case;
+use crate::config::file::{self, Source};
+use crate::config::measure::MeasureOptions;
+use crate::config::{AXES, Published, Sweep};
+use crate::error::{Error, Result};
+
+/// What is run and what is known about it.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// Title of its table.
+    pub title: Option<String>,
+    /// Remarks of its author.
+    pub notes: Vec<String>,
+    /// Settings that a paper does not state, each with the reason for its value.
+    pub inferred: Vec<String>,
+    /// How to measure.
+    pub measure: MeasureOptions,
+    /// The sweeps, run one after the other.
+    pub sweeps: Vec<Sweep>,
+    /// Published results.
+    pub published: Option<Published>,
+    /// What was noticed while reading.
+    pub remarks: Vec<String>,
+}
+
+impl Experiment {
+    /// Reads a TOML file; files that it names are looked for beside it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let read =
+            |path: &Path| std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e));
+        let text = read(path)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let beside = |name: &str| read(&folder.join(name));
+        file::parse(&Source { name: &path.display().to_string(), text: &text, beside: &beside })
+    }
+
+    /// An experiment of one sweep.
+    pub fn of(sweep: Sweep) -> Self {
+        Self { sweeps: vec![sweep], ..Self::default() }
+    }
+
+    /// Settings given on the command line replace those of every sweep; an inferred setting that
+    /// is replaced says so.
+    #[must_use]
+    pub fn overridden_by(mut self, sweep: &Sweep, measure: &MeasureOptions) -> Self {
+        for own in &mut self.sweeps {
+            *own = own.overridden_by(sweep);
+        }
+        for text in &mut self.inferred {
+            let setting = text.split_whitespace().next().unwrap_or_default();
+            if AXES.iter().any(|axis| axis.name == setting && axis.is_given(sweep)) {
+                text.push_str(" (replaced on the command line)");
+            }
+        }
+        self.measure = self.measure.overridden_by(measure);
+        self
+    }
+
+    /// All cases in order, each once; second, how many were dropped as repetitions.
+    pub fn cases(&self) -> Result<(Vec<Case>, usize)> {
+        let (mut cases, mut seen, mut dropped) = (Vec::new(), HashSet::new(), 0);
+        for sweep in &self.sweeps {
+            for case in sweep.cases()? {
+                if seen.insert(format!("{case:?}")) {
+                    cases.push(case);
+                } else {
+                    dropped += 1;
+                }
+            }
+        }
+        Ok((cases, dropped))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sweeps_are_joined_without_repetitions_and_flags_replace_their_axes() {
+        let a = Sweep { fill: Some(vec![0, 1]), ..Sweep::default() };
+        let b = Sweep { fill: Some(vec![1, 2]), ..Sweep::default() };
+        let experiment = Experiment { sweeps: vec![a, b], ..Experiment::default() };
+        let (cases, dropped) = experiment.cases().unwrap();
+        assert_eq!(cases.iter().map(|c| c.fill).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(dropped, 1);
+        let experiment = Experiment {
+            inferred: vec!["fill 0: not stated".into(), "rtol 1e-6: not stated".into()],
+            ..experiment
+        };
+        let flags = Sweep { fill: Some(vec![5]), block_size: Some(vec![4]), ..Sweep::default() };
+        let changed = experiment.overridden_by(&flags, &MeasureOptions::default());
+        assert_eq!(
+            changed.inferred,
+            ["fill 0: not stated (replaced on the command line)", "rtol 1e-6: not stated"]
+        );
+        let (cases, dropped) = changed.cases().unwrap();
+        assert_eq!((cases.len(), cases[0].fill, cases[0].block_size, dropped), (1, 5, 4, 1));
+    }
+}

@@ -1,0 +1,341 @@
+//! Reads an experiment from TOML. Every error names file, line and column.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::published::{Device, PublishedSpec};
+use crate::config::sweep::{AXES, Axis, Sweep, axis};
+use crate::config::{Experiment, Published};
+use crate::error::{Error, Result};
+
+type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
+
+/// Where the text of an experiment and of the files it names comes from.
+pub struct Source<'a> {
+    /// Name of the file for messages.
+    pub name: &'a str,
+    /// Its text.
+    pub text: &'a str,
+    /// Reads a file named relative to it.
+    pub beside: &'a dyn Fn(&str) -> Result<String>,
+}
+
+/// Parses and checks an experiment.
+pub fn parse(source: &Source<'_>) -> Result<Experiment> {
+    let document = DeTable::parse(source.text).map_err(|e| {
+        let message = e.message().lines().next().unwrap_or("not valid TOML").to_owned();
+        source.error(e.span().unwrap_or(0..0), Error::input(message))
+    })?;
+    let mut experiment = Experiment::default();
+    for (key, value) in document.into_inner() {
+        match &**key.get_ref() {
+            "title" => experiment.title = Some(source.string(&value)?),
+            "notes" => experiment.notes = source.strings(&value)?,
+            "inferred" => experiment.inferred = source.strings(&value)?,
+            "measure" => experiment.measure = measure(source, value)?,
+            "sweep" => sweeps(source, value, &mut experiment)?,
+            "published" => experiment.published = Some(published(source, value)?),
+            _ => {
+                let known = ["title", "notes", "inferred", "measure", "sweep", "published"];
+                return Err(source.unknown(&key, "key", &known));
+            }
+        }
+    }
+    if experiment.sweeps.is_empty() {
+        return Err(Error::input("no [[sweep]] table").in_file(source.name).hint(
+            "an experiment has at least one, such as `[[sweep]]` and `matrix = \"poisson3d:60\"`",
+        ));
+    }
+    Ok(experiment)
+}
+
+impl Source<'_> {
+    fn error(&self, span: Range<usize>, error: Error) -> Error {
+        let before = self.text.get(..span.start).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        error.at(self.name, line, Some(column))
+    }
+
+    fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
+        self.error(key.span(), Error::unknown(what, key.get_ref(), known))
+    }
+
+    fn wrong_type(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Error {
+        let found = value.get_ref().type_str();
+        self.error(value.span(), Error::input(format!("expected {expected}, found {found}")))
+    }
+
+    fn string(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
+        let text = value.get_ref().as_str();
+        text.map(str::to_owned).ok_or_else(|| self.wrong_type(value, "a string"))
+    }
+
+    /// A string or an array of them.
+    fn strings(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>> {
+        match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(|item| self.string(item)).collect(),
+            _ => self.string(value).map(|text| vec![text]),
+        }
+    }
+
+    fn table<'i>(&self, value: Spanned<DeValue<'i>>, what: &str) -> Result<Vec<Entry<'i>>> {
+        if !value.get_ref().is_table() {
+            return Err(self.wrong_type(&value, what));
+        }
+        match value.into_inner() {
+            DeValue::Table(table) => Ok(table.into_iter().collect()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// A scalar as the word that a flag would take.
+    fn word(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
+        match value.get_ref() {
+            DeValue::String(text) => Ok(text.to_string()),
+            DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+            DeValue::Float(number) => Ok(number.as_str().to_owned()),
+            _ => Err(self.wrong_type(value, "a string or a number")),
+        }
+    }
+
+    /// A scalar or an array of scalars, as words with their places.
+    fn words(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<(String, Range<usize>)>> {
+        let one = |v: &Spanned<DeValue<'_>>| Ok((self.word(v)?, v.span()));
+        match value.get_ref() {
+            DeValue::Array(items) => items.iter().map(one).collect(),
+            _ => Ok(vec![one(value)?]),
+        }
+    }
+}
+
+fn measure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<MeasureOptions> {
+    let mut options = MeasureOptions::default();
+    let span = value.span();
+    for (key, value) in source.table(value, "a table")? {
+        let Some(setting) = SETTINGS.iter().find(|s| s.name == &**key.get_ref()) else {
+            let known: Vec<&str> = SETTINGS.iter().map(|s| s.name).collect();
+            return Err(source.unknown(&key, "measuring option", &known));
+        };
+        let word = source.word(&value)?;
+        setting.set(&mut options, &word).map_err(|e| source.error(value.span(), e))?;
+    }
+    options.resolve().map_err(|e| source.error(span, e))?;
+    Ok(options)
+}
+
+/// One `[sweep]` or several `[[sweep]]`.
+fn sweeps(
+    source: &Source<'_>,
+    value: Spanned<DeValue<'_>>,
+    experiment: &mut Experiment,
+) -> Result<()> {
+    if !value.get_ref().is_array() {
+        let sweep = sweep(source, value, &mut experiment.remarks)?;
+        experiment.sweeps.push(sweep);
+        return Ok(());
+    }
+    if let DeValue::Array(items) = value.into_inner() {
+        for item in items {
+            let sweep = sweep(source, item, &mut experiment.remarks)?;
+            experiment.sweeps.push(sweep);
+        }
+    }
+    Ok(())
+}
+
+fn sweep(
+    source: &Source<'_>,
+    value: Spanned<DeValue<'_>>,
+    remarks: &mut Vec<String>,
+) -> Result<Sweep> {
+    let mut sweep = Sweep::default();
+    let span = value.span();
+    for (key, value) in source.table(value, "a table")? {
+        let Some(axis) = AXES.iter().find(|a| a.name == &**key.get_ref()) else {
+            let known: Vec<&str> = AXES.iter().map(|a| a.name).collect();
+            return Err(source.unknown(&key, "setting", &known));
+        };
+        let words = source.words(&value)?;
+        for (word, span) in &words {
+            // alone first, so that the error points at the one bad item of a list
+            axis.set(&mut Sweep::default(), std::slice::from_ref(word))
+                .map_err(|e| source.error(span.clone(), e))?;
+        }
+        let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
+        let repeated = axis.set(&mut sweep, &words).map_err(|e| source.error(value.span(), e))?;
+        remarks.extend(repeated_remark(&format!("{}: {}", source.name, axis.name), &repeated));
+    }
+    sweep.cases().map_err(|e| source.error(span, e))?;
+    Ok(sweep)
+}
+
+/// The word about values that were given more than once.
+pub fn repeated_remark(place: &str, repeated: &[String]) -> Option<String> {
+    (!repeated.is_empty())
+        .then(|| format!("{place}: {} given more than once, kept once", repeated.join(", ")))
+}
+
+fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Published> {
+    let span = value.span();
+    let mut spec = PublishedSpec::default();
+    let mut csv_span = span.clone();
+    for (key, value) in source.table(value, "a table")? {
+        match &**key.get_ref() {
+            "csv" => {
+                csv_span = value.span();
+                spec.csv = source.string(&value)?;
+            }
+            "citation" => spec.citation = source.string(&value)?,
+            "keys" => spec.keys = keys(source, value)?,
+            "iterations" => spec.iterations = source.string(&value)?,
+            "tolerance-percent" => {
+                let word = source.word(&value)?;
+                spec.tolerance_percent =
+                    crate::config::parse::number(&word, "0 to 100", |v| (0.0..=100.0).contains(&v))
+                        .map_err(|e| source.error(value.span(), e))?;
+            }
+            "slow" => spec.slow = Some(device(source, value)?),
+            "fast" => spec.fast = Some(device(source, value)?),
+            _ => {
+                let known =
+                    ["csv", "citation", "keys", "iterations", "tolerance-percent", "slow", "fast"];
+                return Err(source.unknown(&key, "key", &known));
+            }
+        }
+    }
+    for (name, missing) in [
+        ("csv", spec.csv.is_empty()),
+        ("keys", spec.keys.is_empty()),
+        ("iterations", spec.iterations.is_empty()),
+    ] {
+        if missing {
+            return Err(source.error(span, Error::input(format!("[published] lacks `{name}`"))));
+        }
+    }
+    let text = (source.beside)(&spec.csv).map_err(|e| source.error(csv_span, e))?;
+    Published::read(&spec, &text)
+}
+
+/// `{ block-size = "block_size", fill = "k" }`: setting to column.
+fn keys(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Vec<(&'static Axis, String)>> {
+    let entries = source.table(value, "a table of settings and columns")?;
+    entries
+        .into_iter()
+        .map(|(key, value)| {
+            let axis = axis(key.get_ref()).map_err(|e| source.error(key.span(), e))?;
+            Ok((axis, source.string(&value)?))
+        })
+        .collect()
+}
+
+fn device(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Device> {
+    let span = value.span();
+    let mut device = Device::default();
+    for (key, value) in source.table(value, "a table")? {
+        match &**key.get_ref() {
+            "seconds" => device.seconds = source.string(&value)?,
+            "device" => device.device = source.string(&value)?,
+            "backend" => {
+                let word = source.string(&value)?;
+                let backend = axis("backend").and_then(|axis| axis.canonical(&word));
+                device.backend = backend.map_err(|e| source.error(value.span(), e))?;
+            }
+            _ => return Err(source.unknown(&key, "key", &["seconds", "device", "backend"])),
+        }
+    }
+    if device.seconds.is_empty() || device.backend.is_empty() || device.device.is_empty() {
+        let message = "needs `seconds` (a column), `device` (its name) and `backend`";
+        return Err(source.error(span, Error::input(message)));
+    }
+    Ok(device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Experiment> {
+        let beside = |name: &str| match name {
+            "p.csv" => Ok("b,k,its,t\n1,0,240,26.1\n".to_owned()),
+            _ => Err(Error::input(format!("no such file `{name}`"))),
+        };
+        parse(&Source { name: "x.toml", text, beside: &beside })
+    }
+
+    fn message(text: &str) -> (String, String) {
+        let error = read(text).unwrap_err();
+        (error.to_string(), error.hint_text().unwrap_or_default().to_owned())
+    }
+
+    #[test]
+    fn values_ranges_and_lists_make_the_cross_product() {
+        let e = read(
+            "title = 't'\nnotes = 'n'\ninferred = ['a', 'b']\n[measure]\nmin-repetitions = 3\n\
+             [[sweep]]\nblock-size = [1, 2]\nfill = '0..1'\nrtol = 1e-8\n[[sweep]]\nfill = 1\n",
+        )
+        .unwrap();
+        assert_eq!((e.title.as_deref(), e.notes.len(), e.inferred.len()), (Some("t"), 1, 2));
+        assert_eq!(e.measure.resolve().unwrap().min_repetitions, 3);
+        let (cases, _) = e.cases().unwrap();
+        let text: Vec<_> = cases.iter().map(|c| (c.block_size, c.fill, c.rtol)).collect();
+        assert_eq!(text, [(1, 0, 1e-8), (1, 1, 1e-8), (2, 0, 1e-8), (2, 1, 1e-8), (1, 1, 1e-6)]);
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        let (text, hint) = message("[[sweep]]\nfill = 0\nblok-size = 1\n");
+        assert_eq!(text, "x.toml:3:1: unknown setting `blok-size`");
+        assert!(hint.starts_with("did you mean `block-size`?"), "{hint}");
+        let (text, hint) = message("[[sweep]]\nsolver = [\"gmres\", \"gmers\"]\n");
+        assert_eq!(text, "x.toml:2:20: unknown solver `gmers`");
+        assert!(hint.starts_with("did you mean `gmres`?"), "{hint}");
+        assert_eq!(message("tilte = ''\n").0, "x.toml:1:1: unknown key `tilte`");
+        assert_eq!(message("[measure]\nfoo = 1\n").0, "x.toml:2:1: unknown measuring option `foo`");
+        assert_eq!(message("[[sweep]]\nfill = -1\n").0, "x.toml:2:8: `-1` is outside 0 to 10000");
+        assert_eq!(message("[[sweep]]\nfill = []\n").0, "x.toml:2:8: empty list");
+        assert_eq!(
+            message("[[sweep]]\nfill = true\n").0,
+            "x.toml:2:8: expected a string or a number, found boolean"
+        );
+        assert_eq!(message("title = 't'\n").0, "x.toml: no [[sweep]] table");
+        assert_eq!(message("title = 1\n").0, "x.toml:1:9: expected a string, found integer");
+        assert_eq!(
+            message("[measure]\nmin-repetitions = 9\nmax-repetitions = 2\n").0,
+            "x.toml:1:1: min-repetitions 9 is more than max-repetitions 2"
+        );
+        assert!(
+            message("title = 'x\n").0.starts_with("x.toml:1:"),
+            "{:?}",
+            message("title = 'x\n")
+        );
+        assert_eq!(message("sweep = 3\n").0, "x.toml:1:9: expected a table, found integer");
+    }
+
+    #[test]
+    fn published_values_are_read_with_their_keys() {
+        let head = "[[sweep]]\n[published]\ncsv = 'p.csv'\niterations = 'its'\n";
+        let e = read(&format!("{head}keys = {{ block-size = 'b', fill = 'k' }}\n")).unwrap();
+        assert_eq!(e.published.unwrap().rows[0].iterations, 240);
+        assert_eq!(
+            message(&format!("{head}keys = {{ level = 'k' }}\n")).0,
+            "x.toml:5:10: unknown setting `level`"
+        );
+        assert_eq!(
+            message(&format!("{head}keys = {{ fill = 'kk' }}\n")).0,
+            "p.csv:1: no column `kk`"
+        );
+        assert_eq!(
+            message("[[sweep]]\n[published]\ncsv = 'q.csv'\niterations = 'i'\nkeys = {fill='k'}\n")
+                .0,
+            "x.toml:3:7: no such file `q.csv`"
+        );
+        assert_eq!(
+            message("[[sweep]]\n[published]\ncsv = 'p.csv'\n").0,
+            "x.toml:2:1: [published] lacks `keys`"
+        );
+    }
+}

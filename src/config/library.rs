@@ -1,0 +1,149 @@
+//! The papers' experiments: embedded in the program, or in a folder of the user.
+//!
+//! A paper is a folder, a table of it a TOML file in that folder.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::Experiment;
+use crate::config::file::{self, Source};
+use crate::error::{Error, Result};
+
+/// Path below `configs/` and text of every TOML and CSV file there.
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/configs.rs"));
+
+/// Where experiments are looked up.
+#[derive(Clone, Debug, Default)]
+pub enum Library {
+    /// Those that the program carries.
+    #[default]
+    Embedded,
+    /// A folder laid out like `configs/`.
+    Folder(PathBuf),
+}
+
+/// One table or figure of a paper.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// Folder name.
+    pub paper: String,
+    /// File name without `.toml`.
+    pub table: String,
+}
+
+impl Library {
+    /// All tables, sorted.
+    pub fn entries(&self) -> Result<Vec<Entry>> {
+        let mut entries = match self {
+            Self::Embedded => EMBEDDED.iter().filter_map(|(path, _)| entry(path)).collect(),
+            Self::Folder(folder) => folder_entries(folder)?,
+        };
+        entries.sort();
+        Ok(entries)
+    }
+
+    /// The tables that `name` means: `paper` for all of it, `paper/table` for one.
+    pub fn find(&self, name: &str) -> Result<Vec<Entry>> {
+        let all = self.entries()?;
+        let name = name.trim_end_matches('/');
+        let (paper, table) = match name.split_once('/') {
+            Some((paper, table)) => (paper, Some(table.trim_end_matches(".toml"))),
+            None => (name, None),
+        };
+        let of_paper: Vec<Entry> = all.iter().filter(|e| e.paper == paper).cloned().collect();
+        if of_paper.is_empty() {
+            let mut papers: Vec<&str> = all.iter().map(|e| e.paper.as_str()).collect();
+            papers.dedup();
+            return Err(Error::unknown("paper", paper, &papers));
+        }
+        let Some(table) = table else { return Ok(of_paper) };
+        let tables: Vec<&str> = of_paper.iter().map(|e| e.table.as_str()).collect();
+        match of_paper.iter().find(|e| e.table == table) {
+            Some(entry) => Ok(vec![entry.clone()]),
+            None => Err(Error::unknown(&format!("table of {paper}"), table, &tables)),
+        }
+    }
+
+    /// Reads the experiment of a table.
+    pub fn open(&self, entry: &Entry) -> Result<Experiment> {
+        let path = format!("{}/{}.toml", entry.paper, entry.table);
+        match self {
+            Self::Folder(folder) => Experiment::open(&folder.join(path)),
+            Self::Embedded => {
+                let beside = |name: &str| embedded(&format!("{}/{name}", entry.paper));
+                let text = embedded(&path)?;
+                file::parse(&Source {
+                    name: &format!("configs/{path}"),
+                    text: &text,
+                    beside: &beside,
+                })
+            }
+        }
+    }
+}
+
+fn embedded(path: &str) -> Result<String> {
+    let found = EMBEDDED.iter().find(|(name, _)| *name == path);
+    found
+        .map(|(_, text)| (*text).to_owned())
+        .ok_or_else(|| Error::input(format!("no such file `configs/{path}`")))
+}
+
+fn entry(path: &str) -> Option<Entry> {
+    let (paper, table) = path.strip_suffix(".toml")?.split_once('/')?;
+    (!table.contains('/')).then(|| Entry { paper: paper.into(), table: table.into() })
+}
+
+fn folder_entries(folder: &Path) -> Result<Vec<Entry>> {
+    let list = |path: &Path| std::fs::read_dir(path).map_err(|e| Error::io("read", path, &e));
+    let mut entries = Vec::new();
+    for paper in list(folder)?.flatten().filter(|e| e.path().is_dir()) {
+        for table in list(&paper.path())?.flatten() {
+            let (paper, table) = (paper.file_name(), table.file_name());
+            entries.extend(entry(&format!("{}/{}", paper.display(), table.display())));
+        }
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_experiment_is_valid_and_every_case_has_a_published_row() {
+        let library = Library::Embedded;
+        let entries = library.entries().unwrap();
+        assert!(entries.len() >= 3);
+        for entry in entries {
+            let experiment = library.open(&entry).unwrap();
+            assert!(experiment.title.is_some(), "{entry:?}");
+            let (cases, repeated) = experiment.cases().unwrap();
+            assert_eq!(repeated, 0, "{entry:?}");
+            let published = experiment.published.unwrap();
+            assert!(cases.iter().all(|case| published.find(case).is_some()), "{entry:?}");
+            for row in &published.rows {
+                let found = cases.iter().filter(|c| published.find(c) == Some(row)).count();
+                assert!(found > 0, "{entry:?} {row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_folder_and_the_program_hold_the_same() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+        let (own, disk) = (Library::Embedded, Library::Folder(folder));
+        assert_eq!(own.entries().unwrap(), disk.entries().unwrap());
+        for entry in own.entries().unwrap() {
+            let cases = |library: &Library| library.open(&entry).unwrap().cases().unwrap();
+            assert_eq!(cases(&own), cases(&disk));
+        }
+    }
+
+    #[test]
+    fn unknown_papers_and_tables_are_named() {
+        let error = |name| Library::Embedded.find(name).unwrap_err();
+        assert_eq!(error("yagn").to_string(), "unknown paper `yagn`");
+        assert_eq!(error("yang/table9").to_string(), "unknown table of yang `table9`");
+        assert_eq!(Library::Embedded.find("yang/table1").unwrap()[0].table, "table1");
+    }
+}

@@ -1,0 +1,17 @@
+//! From TOML files and flags to a list of cases.
+//!
+//! [`sweep::AXES`] is the one list of everything a sweep varies. Flags and TOML both hand words to
+//! an axis, which parses and checks them, so the two cannot differ.
+
+pub mod experiment;
+pub mod file;
+pub mod library;
+pub mod measure;
+pub mod parse;
+pub mod published;
+pub mod scale;
+pub mod sweep;
+
+pub use experiment::Experiment;
+pub use published::Published;
+pub use sweep::{AXES, Axis, Sweep};

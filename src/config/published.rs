@@ -1,0 +1,192 @@
+//! Published results: a CSV file whose rows are keyed by settings of a case.
+
+use crate::case::Case;
+use crate::config::sweep::Axis;
+use crate::error::{Error, Result};
+
+/// One of the two devices that a paper compares, and the backend that stands for it here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Device {
+    /// Column of its seconds.
+    pub seconds: String,
+    /// Its name in the paper.
+    pub device: String,
+    /// Backend that takes its place.
+    pub backend: String,
+}
+
+/// How to read the CSV file.
+#[derive(Clone, Debug)]
+pub struct PublishedSpec {
+    /// File, relative to the experiment.
+    pub csv: String,
+    /// Where the numbers come from.
+    pub citation: String,
+    /// Settings that key a row, each with its column.
+    pub keys: Vec<(&'static Axis, String)>,
+    /// Column of the iteration counts.
+    pub iterations: String,
+    /// Iteration counts agree within this many percent.
+    pub tolerance_percent: f64,
+    /// The device whose time is divided.
+    pub slow: Option<Device>,
+    /// The device whose time divides.
+    pub fast: Option<Device>,
+}
+
+impl Default for PublishedSpec {
+    fn default() -> Self {
+        Self {
+            csv: String::new(),
+            citation: String::new(),
+            keys: Vec::new(),
+            iterations: String::new(),
+            tolerance_percent: 5.0,
+            slow: None,
+            fast: None,
+        }
+    }
+}
+
+/// One published row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PublishedRow {
+    /// Values of the key settings, in the order of [`Published::keys`].
+    pub key: Vec<String>,
+    /// Iterations.
+    pub iterations: usize,
+    /// Seconds on the slow device.
+    pub slow_s: Option<f64>,
+    /// Seconds on the fast device.
+    pub fast_s: Option<f64>,
+}
+
+impl PublishedRow {
+    /// Slow over fast.
+    pub fn speedup(&self) -> Option<f64> {
+        Some(self.slow_s? / self.fast_s?)
+    }
+}
+
+/// Published results of one table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// Where the numbers come from.
+    pub citation: String,
+    /// Settings that key a row.
+    pub keys: Vec<&'static Axis>,
+    /// Iteration counts agree within this many percent.
+    pub tolerance_percent: f64,
+    /// The device whose time is divided.
+    pub slow: Option<Device>,
+    /// The device whose time divides.
+    pub fast: Option<Device>,
+    /// The rows, in the order of the file.
+    pub rows: Vec<PublishedRow>,
+}
+
+impl Published {
+    /// Reads the CSV text.
+    pub fn read(spec: &PublishedSpec, text: &str) -> Result<Self> {
+        let mut reader =
+            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+        let header = reader.headers().map_err(|e| csv_error(spec, &e))?.clone();
+        let column = |name: &str| {
+            header.iter().position(|c| c == name).ok_or_else(|| {
+                let known = header.iter().collect::<Vec<_>>().join(", ");
+                let error = Error::input(format!("no column `{name}`"));
+                error.at(&spec.csv, 1, None).hint(format!("columns: {known}"))
+            })
+        };
+        let keys: Vec<usize> =
+            spec.keys.iter().map(|(_, name)| column(name)).collect::<Result<_>>()?;
+        let iterations = column(&spec.iterations)?;
+        let seconds = |device: &Option<Device>| {
+            device.as_ref().map(|device| column(&device.seconds)).transpose()
+        };
+        let (slow, fast) = (seconds(&spec.slow)?, seconds(&spec.fast)?);
+
+        let mut rows = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(|e| csv_error(spec, &e))?;
+            let line = record.position().map_or(0, |p| p.line() as usize);
+            let here = |e: Error| e.at(&spec.csv, line, None);
+            let key = keys.iter().zip(&spec.keys).map(|(&i, (axis, _))| axis.canonical(&record[i]));
+            let positive = |i: usize| {
+                crate::config::parse::number(&record[i], "above 0", |v| v > 0.0).map_err(here)
+            };
+            rows.push(PublishedRow {
+                key: key.collect::<Result<_>>().map_err(here)?,
+                iterations: crate::config::parse::whole(&record[iterations], 1, usize::MAX)
+                    .map_err(here)?,
+                slow_s: slow.map(positive).transpose()?,
+                fast_s: fast.map(positive).transpose()?,
+            });
+        }
+        Ok(Self {
+            citation: spec.citation.clone(),
+            keys: spec.keys.iter().map(|(axis, _)| *axis).collect(),
+            tolerance_percent: spec.tolerance_percent,
+            slow: spec.slow.clone(),
+            fast: spec.fast.clone(),
+            rows,
+        })
+    }
+
+    /// The published row of a case.
+    pub fn find(&self, case: &Case) -> Option<&PublishedRow> {
+        let key: Vec<String> = self.keys.iter().map(|axis| (axis.text)(case)).collect();
+        self.rows.iter().find(|row| row.key == key)
+    }
+}
+
+fn csv_error(spec: &PublishedSpec, error: &csv::Error) -> Error {
+    match error.position() {
+        Some(p) => Error::input(error.to_string()).at(&spec.csv, p.line() as usize, None),
+        None => Error::input(error.to_string()).in_file(&spec.csv),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::sweep::axis;
+
+    fn spec() -> PublishedSpec {
+        PublishedSpec {
+            csv: "p.csv".into(),
+            keys: vec![
+                (axis("block-size").unwrap(), "b".into()),
+                (axis("fill").unwrap(), "k".into()),
+            ],
+            iterations: "its".into(),
+            slow: Some(Device { seconds: "cpu".into(), ..Device::default() }),
+            fast: Some(Device { seconds: "gpu".into(), ..Device::default() }),
+            ..PublishedSpec::default()
+        }
+    }
+
+    #[test]
+    fn rows_are_found_by_their_settings() {
+        let text = "b, k, gpu, cpu, its\n1,0,2.0,13.0,240\n2,1,2.5,10.0,80\n";
+        let published = Published::read(&spec(), text).unwrap();
+        let case = Case { block_size: 2, fill: 1, ..Case::default() };
+        let row = published.find(&case).unwrap();
+        assert_eq!((row.iterations, row.speedup()), (80, Some(4.0)));
+        assert_eq!(published.find(&Case { fill: 3, ..case }), None);
+    }
+
+    #[test]
+    fn bad_rows_are_named_by_line() {
+        let message = |text| Published::read(&spec(), text).unwrap_err().to_string();
+        assert_eq!(
+            message("b,k,gpu,cpu,its\n1,0,2,13,240\n1,x,2,13,240\n"),
+            "p.csv:3: `x` is not a whole number"
+        );
+        assert_eq!(message("b,k,gpu,cpu\n"), "p.csv:1: no column `its`");
+        assert_eq!(
+            message("b,k,gpu,cpu,its\n1,0,-2,13,240\n"),
+            "p.csv:2: `-2` is outside the range: above 0"
+        );
+    }
+}

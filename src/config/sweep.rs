@@ -1,0 +1,355 @@
+//! The sweep: a list of values per axis, and the cases that their cross product makes.
+
+use crate::case::{Case, Format, LevelRule, Orthogonalisation, ReadAs, Side};
+use crate::config::parse::{
+    choice, choice_name, choices, count, number, number_text, pieces, registered,
+};
+use crate::error::{Error, Result};
+use crate::registry;
+
+/// Largest block size.
+pub const MAX_BLOCK_SIZE: usize = 256;
+/// Largest fill level.
+pub const MAX_FILL: usize = 10_000;
+/// Longest restart of GMRES.
+pub const MAX_RESTART: usize = 10_000;
+/// Largest iteration limit.
+pub const MAX_ITERATIONS: usize = 1_000_000_000;
+/// Most cases of one experiment.
+pub const MAX_CASES: usize = 100_000;
+
+/// One setting of [`Case`] that a sweep may vary.
+pub struct Axis {
+    /// Name of the flag (`--name`), the TOML key and the result column.
+    pub name: &'static str,
+    /// Placeholder of the value in the help text.
+    pub metavar: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    /// Accepted names, empty when the values are no fixed set.
+    pub choices: fn() -> Vec<String>,
+    /// The value in a case, as it would be written in a flag.
+    pub text: fn(&Case) -> String,
+    given: fn(&Sweep) -> bool,
+    set: fn(&mut Sweep, &[String]) -> Result<Vec<String>>,
+}
+
+impl Axis {
+    /// Sets this axis of `sweep` to the values that `words` list. Returns the values that were
+    /// given more than once and kept once.
+    pub fn set(&self, sweep: &mut Sweep, words: &[String]) -> Result<Vec<String>> {
+        (self.set)(sweep, words)
+    }
+
+    /// Whether `sweep` has values for this axis.
+    pub fn is_given(&self, sweep: &Sweep) -> bool {
+        (self.given)(sweep)
+    }
+
+    /// `word` as [`Axis::text`] would write it; an error when it is not one value of this axis.
+    pub fn canonical(&self, word: &str) -> Result<String> {
+        let mut sweep = Sweep::default();
+        self.set(&mut sweep, &[word.to_owned()])?;
+        match sweep.cases()?.as_slice() {
+            [case] => Ok((self.text)(case)),
+            _ => Err(Error::input(format!("`{word}` is more than one value"))),
+        }
+    }
+}
+
+impl std::fmt::Debug for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Axis").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for Axis {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// The axis called `name`.
+pub fn axis(name: &str) -> Result<&'static Axis> {
+    AXES.iter().find(|a| a.name == name).ok_or_else(|| {
+        let names: Vec<&str> = AXES.iter().map(|a| a.name).collect();
+        Error::unknown("setting", name, &names)
+    })
+}
+
+/// Declares the axes in the order of the loops: the first is the outermost.
+macro_rules! axes {
+    ($($field:ident: $type:ty, $name:literal, $metavar:literal, $help:literal,
+       $choices:expr, $text:expr, $parse:expr;)*) => {
+        /// Values per axis; `None` leaves the default of [`Case`].
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Sweep {
+            $(#[doc = $help] pub $field: Option<Vec<$type>>,)*
+        }
+
+        /// Every axis, outermost loop first: a matrix is loaded once, and the backends that are
+        /// compared run one after the other.
+        pub const AXES: &[Axis] = &[$(Axis {
+            name: $name,
+            metavar: $metavar,
+            help: $help,
+            choices: $choices,
+            text: |case| ($text)(&case.$field),
+            given: |sweep| sweep.$field.is_some(),
+            set: |sweep, words| {
+                let (values, repeated) = values(words, $parse)?;
+                sweep.$field = Some(values);
+                Ok(repeated.iter().map($text).collect())
+            },
+        }),*];
+
+        impl Sweep {
+            /// The axes given in `other` replace those of `self`.
+            #[must_use]
+            pub fn overridden_by(&self, other: &Self) -> Self {
+                Self { $($field: other.$field.clone().or_else(|| self.$field.clone()),)* }
+            }
+
+            /// Number of cases; `None` when it overflows.
+            fn size(&self) -> Option<usize> {
+                let mut size = 1_usize;
+                $(size = size.checked_mul(self.$field.as_ref().map_or(1, Vec::len))?;)*
+                Some(size)
+            }
+
+            /// The cross product, in the order of [`AXES`].
+            pub fn cases(&self) -> Result<Vec<Case>> {
+                if self.size().is_none_or(|size| size > MAX_CASES) {
+                    return Err(Error::input(format!("the sweep has more than {MAX_CASES} cases"))
+                        .hint("give fewer values per setting"));
+                }
+                let mut cases = vec![Case::default()];
+                $(if let Some(values) = &self.$field {
+                    cases = cases
+                        .into_iter()
+                        .flat_map(|case| values.iter().map(move |value| Case {
+                            $field: value.clone(),
+                            ..case.clone()
+                        }))
+                        .collect();
+                })*
+                Ok(cases)
+            }
+        }
+    };
+}
+
+axes! {
+    matrix: String, "matrix", "SPEC",
+        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`) or Matrix Market file",
+        Vec::new, String::clone, |t, out| one(Ok(t.to_owned()), out);
+    read_as: ReadAs, "read-as", "HOW",
+        "How a symmetric file is read",
+        choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);
+    rhs: String, "rhs", "SPEC",
+        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
+        Vec::new, String::clone, rhs;
+    block_size: usize, "block-size", "N",
+        "Unknowns per block, 1 to 256",
+        Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
+    precond: String, "precond", "NAME",
+        "Preconditioner",
+        || names(registry::PRECONDITIONERS), String::clone,
+        |t, out| one(registered("preconditioner", t, registry::PRECONDITIONERS), out);
+    fill: usize, "fill", "K",
+        "Fill level k of ILU(k), 0 to 10000",
+        Vec::new, usize::to_string, |t, out| count(t, 0, MAX_FILL, out);
+    level_rule: LevelRule, "level-rule", "RULE",
+        "Update rule of the fill level: `min` is the textbook's, `overwrite` keeps the last update",
+        choices::<LevelRule>, choice_name, |t, out| one(choice("level rule", t), out);
+    shift: f64, "shift", "X",
+        "Added to the diagonal before factorisation, relative to its largest entry",
+        Vec::new, |v: &f64| number_text(*v),
+        |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
+    solver: String, "solver", "NAME",
+        "Krylov solver",
+        || names(registry::SOLVERS), String::clone,
+        |t, out| one(registered("solver", t, registry::SOLVERS), out);
+    side: Side, "side", "SIDE",
+        "Side of the preconditioner",
+        choices::<Side>, choice_name, |t, out| one(choice("side", t), out);
+    restart: usize, "restart", "M",
+        "Basis vectors of GMRES between restarts, 1 to 10000",
+        Vec::new, usize::to_string, |t, out| count(t, 1, MAX_RESTART, out);
+    orthogonalisation: Orthogonalisation, "orthogonalisation", "NAME",
+        "Orthogonalisation of GMRES",
+        choices::<Orthogonalisation>, choice_name,
+        |t, out| one(choice("orthogonalisation", t), out);
+    rtol: f64, "rtol", "X",
+        "Converged when the monitored residual is at most X times its initial value",
+        Vec::new, |v: &f64| number_text(*v),
+        |t, out| one(number(t, "above 0 and below 1", |v| v > 0.0 && v < 1.0), out);
+    max_iterations: usize, "max-iterations", "N",
+        "Iteration limit, 1 to 1000000000",
+        Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
+    format: Format, "matrix-format", "NAME",
+        "Storage format of the matrix in the product y = A x",
+        choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
+    backend: String, "backend", "NAME",
+        "Where it runs",
+        || names(registry::BACKENDS), String::clone,
+        |t, out| one(registered("backend", t, registry::BACKENDS), out);
+}
+
+/// Parses every piece of every word, without repetitions; second, the repeated values.
+fn values<T: PartialEq>(
+    words: &[String],
+    parse: impl Fn(&str, &mut Vec<T>) -> Result<()>,
+) -> Result<(Vec<T>, Vec<T>)> {
+    let mut all = Vec::new();
+    for word in words {
+        for piece in pieces(word)? {
+            parse(&piece, &mut all)?;
+        }
+    }
+    if all.is_empty() {
+        return Err(Error::input("empty list").hint("give one value or several"));
+    }
+    let (mut kept, mut repeated) = (Vec::new(), Vec::new());
+    for value in all {
+        if !kept.contains(&value) {
+            kept.push(value);
+        } else if !repeated.contains(&value) {
+            repeated.push(value);
+        }
+    }
+    Ok((kept, repeated))
+}
+
+fn one<T>(value: Result<T>, out: &mut Vec<T>) -> Result<()> {
+    out.push(value?);
+    Ok(())
+}
+
+fn names(registry: registry::Names) -> Vec<String> {
+    registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
+/// matrix shows when both are there.
+fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
+    const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
+    let valid = match text.split_once(':') {
+        Some(("random", seed)) => {
+            seed.parse::<u64>().map_err(|_| {
+                Error::input(format!("the seed `{seed}` of `{text}` is not a whole number"))
+            })?;
+            true
+        }
+        Some(("file", path)) => {
+            if !std::path::Path::new(path).is_file() {
+                return Err(Error::input(format!("no such file `{path}`")));
+            }
+            true
+        }
+        Some(_) => false,
+        None => ["ones", "a-ones", "random", "own"].contains(&text),
+    };
+    if !valid {
+        return Err(Error::unknown("right-hand side", text, KINDS));
+    }
+    out.push(text.to_owned());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(name: &str, words: &[&str]) -> Result<Sweep> {
+        let mut sweep = Sweep::default();
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        axis(name)?.set(&mut sweep, &words)?;
+        Ok(sweep)
+    }
+
+    #[test]
+    fn the_default_sweep_is_the_default_case() {
+        assert_eq!(Sweep::default().cases().unwrap(), [Case::default()]);
+    }
+
+    #[test]
+    fn matrix_is_outermost_and_backend_innermost() {
+        let mut sweep = set("fill", &["0..1"]).unwrap();
+        axis("matrix").unwrap().set(&mut sweep, &["p:1,q:2".into()]).unwrap();
+        axis("backend").unwrap().set(&mut sweep, &["cpu".into(), "cpu-mt".into()]).unwrap();
+        let cases = sweep.cases().unwrap();
+        let text: Vec<String> =
+            cases.iter().map(|c| format!("{} {} {}", c.matrix, c.fill, c.backend)).collect();
+        assert_eq!(
+            text,
+            [
+                "p:1 0 cpu",
+                "p:1 0 cpu-mt",
+                "p:1 1 cpu",
+                "p:1 1 cpu-mt",
+                "q:2 0 cpu",
+                "q:2 0 cpu-mt",
+                "q:2 1 cpu",
+                "q:2 1 cpu-mt"
+            ]
+        );
+    }
+
+    #[test]
+    fn axes_are_all_settings_of_a_case() {
+        let serde_json::Value::Object(case) = serde_json::to_value(Case::default()).unwrap() else {
+            panic!("a case is an object");
+        };
+        let columns: Vec<&str> = case.keys().map(String::as_str).collect();
+        let axes: Vec<&str> = AXES
+            .iter()
+            .map(|a| if a.name == "matrix-format" { "format" } else { a.name })
+            .collect();
+        assert_eq!(axes, columns);
+    }
+
+    #[test]
+    fn every_axis_reads_back_the_text_of_the_default_case() {
+        for axis in AXES {
+            let text = (axis.text)(&Case::default());
+            assert_eq!(axis.canonical(&text).unwrap(), text, "{}", axis.name);
+        }
+    }
+
+    #[test]
+    fn bad_values_are_refused() {
+        let message = |name, word| set(name, &[word]).unwrap_err().to_string();
+        assert_eq!(message("block-size", "0"), "`0` is outside 1 to 256");
+        assert_eq!(message("block-size", "257"), "`257` is outside 1 to 256");
+        assert_eq!(message("fill", "-1"), "`-1` is outside 0 to 10000");
+        assert_eq!(message("restart", "0"), "`0` is outside 1 to 10000");
+        assert_eq!(message("max-iterations", "0"), "`0` is outside 1 to 1000000000");
+        assert_eq!(message("rtol", "1"), "`1` is outside the range: above 0 and below 1");
+        assert_eq!(message("rtol", "0"), "`0` is outside the range: above 0 and below 1");
+        assert_eq!(message("shift", "-0.1"), "`-0.1` is outside the range: 0 to 1e6");
+        assert_eq!(message("solver", "gmers"), "unknown solver `gmers`");
+        assert_eq!(message("precond", "billu"), "unknown preconditioner `billu`");
+        assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
+        assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
+        assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
+        assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is not a whole number");
+        assert_eq!(message("rhs", "file:/no/such"), "no such file `/no/such`");
+        assert_eq!(set("fill", &[]).unwrap_err().to_string(), "empty list");
+        assert_eq!(axis("fil").unwrap_err().hint_text().unwrap()[..20], *"did you mean `fill`?");
+    }
+
+    #[test]
+    fn repetitions_are_named_and_kept_once() {
+        let mut sweep = Sweep::default();
+        let again = axis("fill").unwrap().set(&mut sweep, &["0..2,1".into(), "2".into()]).unwrap();
+        assert_eq!((sweep.fill.unwrap(), again), (vec![0, 1, 2], vec!["1".into(), "2".into()]));
+    }
+
+    #[test]
+    fn too_large_a_sweep_is_refused_before_it_is_made() {
+        let mut sweep = set("fill", &["0..999"]).unwrap();
+        axis("restart").unwrap().set(&mut sweep, &["1..1000".into()]).unwrap();
+        assert_eq!(sweep.cases().unwrap_err().to_string(), "the sweep has more than 100000 cases");
+    }
+}

@@ -1,0 +1,214 @@
+//! Runs the cases of an experiment in order and keeps every finished record at once.
+
+pub mod interrupt;
+pub mod progress;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::case::{Case, ReadAs};
+use crate::error::{Error, Result};
+use crate::problem::{self, Problem};
+use crate::result::output::Outputs;
+use crate::result::{Record, environment};
+use crate::run::{self, Measure, Stage};
+
+/// The numerical work, behind a trait so that the engine is tested without it.
+pub trait Runner {
+    /// Loads or generates a system.
+    fn load(&mut self, spec: &str, read_as: ReadAs) -> Result<Problem>;
+    /// Makes a right-hand side for it.
+    fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
+    /// Runs one case; `None` when `progress` asked to stop.
+    fn run(
+        &mut self,
+        case: &Case,
+        problem: &Problem,
+        b: &[f64],
+        measure: &Measure,
+        progress: &mut dyn FnMut(Stage) -> bool,
+    ) -> Option<Record>;
+}
+
+/// The solvers of this crate.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Solvers;
+
+impl Runner for Solvers {
+    fn load(&mut self, spec: &str, read_as: ReadAs) -> Result<Problem> {
+        problem::load(spec, read_as)
+    }
+
+    fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
+        problem::right_hand_side(problem, spec)
+    }
+
+    fn run(
+        &mut self,
+        case: &Case,
+        problem: &Problem,
+        b: &[f64],
+        measure: &Measure,
+        progress: &mut dyn FnMut(Stage) -> bool,
+    ) -> Option<Record> {
+        run::run_case(case, problem, b, measure, progress)
+    }
+}
+
+/// What is told about a run while it goes on.
+pub trait Observer {
+    /// Of `total` cases those in `pending` follow; the others are finished already.
+    fn begin(&mut self, total: usize, pending: &[&Case]);
+    /// A matrix is being loaded.
+    fn loading(&mut self, spec: &str);
+    /// A remark that the user should see.
+    fn remark(&mut self, text: &str);
+    /// A case starts.
+    fn case(&mut self, case: &Case);
+    /// A stage of it starts.
+    fn stage(&mut self, stage: Stage);
+    /// It is finished and kept.
+    fn finished(&mut self, record: &Record);
+    /// Nothing follows.
+    fn end(&mut self);
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every case has its record.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+    /// A matrix, a right-hand side or an output file was not usable.
+    Failed(Error),
+}
+
+/// What a run yields.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Finished records in the order of the cases, those of an earlier run included.
+    pub records: Vec<Record>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
+/// stop: it is looked at whenever a stage starts.
+pub fn execute(
+    cases: &[Case],
+    measure: &Measure,
+    outputs: &mut Outputs,
+    runner: &mut dyn Runner,
+    observer: &mut dyn Observer,
+    interrupts: &AtomicUsize,
+) -> Outcome {
+    let earlier = outputs.records();
+    let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
+    let done: Vec<&Record> = cases.iter().filter_map(find).collect();
+    if let Some(text) = other_revision(&done) {
+        observer.remark(&text);
+    }
+    let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
+    observer.begin(cases.len(), &pending);
+    let mut loaded = Loaded::default();
+    let mut records = Vec::with_capacity(cases.len());
+    let mut end = End::Complete;
+    for case in cases {
+        if let Some(record) = find(case) {
+            records.push(record.clone());
+            continue;
+        }
+        match step(case, measure, &mut loaded, outputs, runner, observer, interrupts) {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) => end = End::Interrupted,
+            Err(error) => end = End::Failed(error),
+        }
+        if end != End::Complete {
+            break;
+        }
+    }
+    observer.end();
+    Outcome { records, end }
+}
+
+/// Runs one case and keeps its record; `None` when the user stopped it.
+fn step(
+    case: &Case,
+    measure: &Measure,
+    loaded: &mut Loaded,
+    outputs: &mut Outputs,
+    runner: &mut dyn Runner,
+    observer: &mut dyn Observer,
+    interrupts: &AtomicUsize,
+) -> Result<Option<Record>> {
+    let going = || interrupts.load(Ordering::SeqCst) == 0;
+    if !going() {
+        return Ok(None);
+    }
+    let (problem, b) = loaded.get(case, runner, observer)?;
+    observer.case(case);
+    let start = environment::now();
+    let mut latest = None;
+    let result = runner.run(case, problem, b, measure, &mut |stage| {
+        // a solve reports every iteration
+        if latest.replace(stage) != Some(stage) {
+            observer.stage(stage);
+        }
+        going()
+    });
+    let Some(mut record) = result else { return Ok(None) };
+    environment::complete(&mut record.environment, start);
+    outputs.add(&record)?;
+    observer.finished(&record);
+    Ok(Some(record))
+}
+
+/// The system and the right-hand side of the case before, which the next one mostly shares.
+#[derive(Default)]
+struct Loaded {
+    problem: Option<(String, ReadAs, Problem)>,
+    rhs: Option<(String, Vec<f64>)>,
+}
+
+impl Loaded {
+    fn get(
+        &mut self,
+        case: &Case,
+        runner: &mut dyn Runner,
+        observer: &mut dyn Observer,
+    ) -> Result<(&Problem, &[f64])> {
+        let other = |p: &(String, ReadAs, Problem)| p.0 != case.matrix || p.1 != case.read_as;
+        if self.problem.as_ref().is_none_or(other) {
+            // free the old system first: two large ones may not fit
+            self.problem = None;
+            self.rhs = None;
+            observer.loading(&case.matrix);
+            let problem = runner.load(&case.matrix, case.read_as)?;
+            for remark in &problem.remarks {
+                observer.remark(&format!("{}: {remark}", case.matrix));
+            }
+            self.problem = Some((case.matrix.clone(), case.read_as, problem));
+        }
+        let (_, _, problem) = self.problem.as_ref().expect("loaded above");
+        if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
+            self.rhs = Some((case.rhs.clone(), runner.right_hand_side(problem, &case.rhs)?));
+        }
+        let (_, b) = self.rhs.as_ref().expect("made above");
+        Ok((problem, b))
+    }
+}
+
+/// A warning when earlier records come from another revision of the program.
+fn other_revision(done: &[&Record]) -> Option<String> {
+    let other = |r: &&&Record| r.environment.revision != environment::REVISION;
+    let count = done.iter().filter(other).count();
+    let first = done.iter().find(|r| other(r))?;
+    Some(format!(
+        "{count} of the earlier records are of {}, this is {}",
+        first.environment.revision,
+        environment::REVISION
+    ))
+}
+
+#[cfg(test)]
+mod tests;

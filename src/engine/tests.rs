@@ -1,0 +1,170 @@
+use std::path::PathBuf;
+
+use super::*;
+use crate::matrix::Csr;
+use crate::result::output::Existing;
+use crate::result::read::read;
+use crate::result::samples::record;
+
+/// Counts the calls, and stops or fails where it is told to.
+#[derive(Default)]
+struct Fake {
+    loads: Vec<String>,
+    rhs: Vec<String>,
+    runs: Vec<usize>,
+    /// Raises the interrupt counter during the case with this fill level.
+    interrupt_at: Option<(usize, &'static AtomicUsize)>,
+}
+
+impl Runner for Fake {
+    fn load(&mut self, spec: &str, _: ReadAs) -> Result<Problem> {
+        self.loads.push(spec.to_owned());
+        if spec == "missing" {
+            return Err(Error::input("unknown matrix `missing`"));
+        }
+        let matrix = Csr::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap().into();
+        let remarks = vec!["a twin".into()];
+        Ok(Problem { name: spec.into(), matrix, grid: None, own_rhs: None, remarks })
+    }
+
+    fn right_hand_side(&mut self, _: &Problem, spec: &str) -> Result<Vec<f64>> {
+        self.rhs.push(spec.to_owned());
+        Ok(vec![1.0])
+    }
+
+    fn run(
+        &mut self,
+        case: &Case,
+        _: &Problem,
+        _: &[f64],
+        _: &Measure,
+        progress: &mut dyn FnMut(Stage) -> bool,
+    ) -> Option<Record> {
+        self.runs.push(case.fill);
+        if let Some((fill, counter)) = self.interrupt_at
+            && fill == case.fill
+        {
+            counter.fetch_add(1, Ordering::SeqCst);
+        }
+        progress(Stage::Numeric).then(|| record(case.clone(), 10, 1.0))
+    }
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Log(Vec<String>);
+
+impl Observer for Log {
+    fn begin(&mut self, total: usize, pending: &[&Case]) {
+        self.0.push(format!("begin {} of {total}", pending.len()));
+    }
+    fn loading(&mut self, spec: &str) {
+        self.0.push(format!("loading {spec}"));
+    }
+    fn remark(&mut self, text: &str) {
+        self.0.push(format!("remark {text}"));
+    }
+    fn case(&mut self, case: &Case) {
+        self.0.push(format!("case {}", case.fill));
+    }
+    fn stage(&mut self, stage: Stage) {
+        self.0.push(format!("{stage:?}"));
+    }
+    fn finished(&mut self, record: &Record) {
+        self.0.push(format!("finished {}", record.case.fill));
+    }
+    fn end(&mut self) {
+        self.0.push("end".into());
+    }
+}
+
+fn cases(matrices: &[&str], fills: usize) -> Vec<Case> {
+    let case = |matrix: &&str, fill| Case { matrix: (*matrix).into(), fill, ..Case::default() };
+    matrices.iter().flat_map(|m| (0..fills).map(move |fill| case(m, fill))).collect()
+}
+
+struct Setting {
+    folder: tempfile::TempDir,
+    runner: Fake,
+    log: Log,
+    interrupts: &'static AtomicUsize,
+}
+
+impl Setting {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            runner: Fake::default(),
+            log: Log::default(),
+            interrupts: Box::leak(Box::new(AtomicUsize::new(0))),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("a.jsonl")
+    }
+
+    fn execute(&mut self, cases: &[Case], existing: Existing) -> Outcome {
+        let mut outputs = Outputs::open(&[self.path()], existing).unwrap();
+        let measure = Measure::default();
+        execute(cases, &measure, &mut outputs, &mut self.runner, &mut self.log, self.interrupts)
+    }
+}
+
+#[test]
+fn matrix_and_right_hand_side_are_made_once() {
+    let mut s = Setting::new();
+    let outcome = s.execute(&cases(&["p", "q"], 2), Existing::Refuse);
+    assert_eq!(outcome.end, End::Complete);
+    assert_eq!((s.runner.loads.as_slice(), s.runner.rhs.len()), (&["p".into(), "q".into()][..], 2));
+    assert_eq!(
+        s.log.0[..6],
+        ["begin 4 of 4", "loading p", "remark p: a twin", "case 0", "Numeric", "finished 0"]
+    );
+    assert!(outcome.records.iter().all(|r| r.environment.revision == environment::REVISION));
+}
+
+#[test]
+fn a_matrix_that_cannot_be_loaded_stops_the_run_and_keeps_what_is_finished() {
+    let mut s = Setting::new();
+    let outcome = s.execute(&cases(&["p", "missing", "q"], 1), Existing::Refuse);
+    assert_eq!(outcome.end, End::Failed(Error::input("unknown matrix `missing`")));
+    assert_eq!(outcome.records.len(), 1);
+    assert_eq!(read(&s.path()).unwrap().records, outcome.records);
+    assert_eq!(s.log.0.last().unwrap(), "end");
+}
+
+#[test]
+fn an_interrupted_run_goes_on_where_it_stopped() {
+    let mut s = Setting::new();
+    s.runner.interrupt_at = Some((2, s.interrupts));
+    let outcome = s.execute(&cases(&["p"], 4), Existing::Refuse);
+    assert_eq!((outcome.end, outcome.records.len()), (End::Interrupted, 2));
+    assert_eq!(read(&s.path()).unwrap().records.len(), 2);
+
+    s.runner = Fake::default();
+    s.interrupts.store(0, Ordering::SeqCst);
+    s.log.0.clear();
+    let outcome = s.execute(&cases(&["p"], 4), Existing::Resume);
+    assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[2, 3][..]));
+    assert_eq!(s.log.0[0], "begin 2 of 4");
+    let fills: Vec<usize> = outcome.records.iter().map(|r| r.case.fill).collect();
+    assert_eq!(fills, [0, 1, 2, 3]);
+    assert_eq!(read(&s.path()).unwrap().records, outcome.records);
+}
+
+#[test]
+fn records_of_another_revision_are_kept_with_a_warning() {
+    let mut s = Setting::new();
+    let mut outputs = Outputs::open(&[s.path()], Existing::Refuse).unwrap();
+    let mut old = record(cases(&["p"], 1)[0].clone(), 10, 1.0);
+    old.environment.revision = "0.0.9 (abc)".into();
+    outputs.add(&old).unwrap();
+    let outcome = s.execute(&cases(&["p"], 2), Existing::Resume);
+    assert_eq!(outcome.records[0], old);
+    let this = environment::REVISION;
+    assert_eq!(
+        s.log.0[0],
+        format!("remark 1 of the earlier records are of 0.0.9 (abc), this is {this}")
+    );
+}

@@ -1,0 +1,262 @@
+//! Two result files side by side.
+
+use serde_json::{Map, Value};
+
+use crate::case::Case;
+use crate::config::sweep::Axis;
+use crate::error::{Error, Result};
+use crate::report::runs::{head, solve, varying};
+use crate::report::units::{plural, seconds, significant};
+use crate::report::{Head, Report, Sheet};
+use crate::result::{Record, Status};
+
+/// What changed between two records of one case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Faster by more than the threshold, beyond the noise.
+    Faster,
+    /// Slower by more than the threshold, beyond the noise.
+    Slower,
+    /// The whole interval of the ratio is within the threshold.
+    Same,
+    /// The intervals are too wide, or there is none.
+    Unclear,
+    /// Did not converge before and does now.
+    Fixed,
+    /// Converged before and does not now.
+    Broken,
+    /// Converges in neither.
+    Failed,
+}
+
+impl Verdict {
+    /// Its name in tables and rows.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Same => "same",
+            Self::Unclear => "unclear",
+            Self::Fixed => "fixed",
+            Self::Broken => "broken",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether it counts as a regression.
+    pub fn is_regression(self) -> bool {
+        matches!(self, Self::Slower | Self::Broken)
+    }
+
+    /// Judges two records. The interval of the ratio new / old follows from the 95 % intervals of
+    /// the two medians taken at their opposite ends.
+    pub fn of(old: &Record, new: &Record, threshold_percent: f64) -> Self {
+        let converged = |r: &Record| r.status == Status::Converged;
+        match (converged(old), converged(new)) {
+            (true, true) => {}
+            (false, true) => return Self::Fixed,
+            (true, false) => return Self::Broken,
+            (false, false) => return Self::Failed,
+        }
+        let Some((low, high)) = ratio_interval(old, new) else { return Self::Unclear };
+        let limit = 1.0 + threshold_percent / 100.0;
+        if low > limit {
+            Self::Slower
+        } else if high < 1.0 / limit {
+            Self::Faster
+        } else if low >= 1.0 / limit && high <= limit {
+            Self::Same
+        } else {
+            Self::Unclear
+        }
+    }
+}
+
+/// Interval of new / old solve time; `None` without an interval on either side.
+pub fn ratio_interval(old: &Record, new: &Record) -> Option<(f64, f64)> {
+    let interval = |r: &Record| {
+        let (low, high) = (r.times.solve_low_s?, r.times.solve_high_s?);
+        (r.times.repetitions > 1 && low > 0.0 && high >= low).then_some((low, high))
+    };
+    let ((old_low, old_high), (new_low, new_high)) = (interval(old)?, interval(new)?);
+    Some((new_low / old_high, new_high / old_low))
+}
+
+/// Two files compared.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Table and rows.
+    pub report: Report,
+    /// Cases that became slower or no longer converge.
+    pub regressions: usize,
+}
+
+/// Joins `old` and `new` on the settings `by` and judges each pair.
+pub fn compare(
+    old: (&str, &[Record]),
+    new: (&str, &[Record]),
+    by: &[&'static Axis],
+    threshold_percent: f64,
+) -> Result<Comparison> {
+    let key = |case: &Case| -> Vec<String> { by.iter().map(|axis| (axis.text)(case)).collect() };
+    for (name, records) in [old, new] {
+        unique(name, records, &key)?;
+    }
+    let mut pairs = Vec::new();
+    for record in new.1 {
+        if let Some(before) = old.1.iter().find(|r| key(&r.case) == key(&record.case)) {
+            pairs.push((before, record, Verdict::of(before, record, threshold_percent)));
+        }
+    }
+    if pairs.is_empty() {
+        return Err(Error::input(format!("`{}` and `{}` have no case in common", old.0, new.0))
+            .hint("--by SETTINGS joins on fewer settings, such as `--by matrix,block-size,fill`"));
+    }
+    let regressions = pairs.iter().filter(|(.., verdict)| verdict.is_regression()).count();
+    let mut sheet = sheet(&pairs, by);
+    sheet.title = Some(format!("old: {}, new: {}", old.0, new.0));
+    sheet.notes = foot(&pairs, threshold_percent);
+    for (name, count) in [(old.0, old.1.len() - pairs.len()), (new.0, new.1.len() - pairs.len())] {
+        if count > 0 {
+            sheet.notes.push(format!("{} only in {name}", plural(count, "case")));
+        }
+    }
+    let rows = pairs.iter().map(|pair| machine_row(pair, by)).collect();
+    Ok(Comparison { report: Report { sheets: vec![sheet], rows }, regressions })
+}
+
+type Pair<'a> = (&'a Record, &'a Record, Verdict);
+
+/// Every record of a file must be told apart by the settings it is joined on.
+fn unique(name: &str, records: &[Record], key: &dyn Fn(&Case) -> Vec<String>) -> Result<()> {
+    for (i, record) in records.iter().enumerate() {
+        let Some(twin) = records[..i].iter().find(|r| key(&r.case) == key(&record.case)) else {
+            continue;
+        };
+        let differ: Vec<&str> =
+            varying(&[&twin.case, &record.case]).iter().map(|axis| axis.name).collect();
+        let error = Error::input(format!("`{name}` has two records of one case"));
+        return Err(if differ.is_empty() {
+            error.hint("keep one of them")
+        } else {
+            error.hint(format!("they differ in {}: add that to --by", differ.join(", ")))
+        });
+    }
+    Ok(())
+}
+
+fn sheet(pairs: &[Pair<'_>], by: &[&'static Axis]) -> Sheet {
+    let cases: Vec<&Case> = pairs.iter().map(|(_, new, _)| &new.case).collect();
+    let mut shown: Vec<&Axis> =
+        varying(&cases).into_iter().filter(|axis| by.contains(axis)).collect();
+    if shown.is_empty() {
+        shown.extend(by.first());
+    }
+    let mut sheet = Sheet::default();
+    sheet.columns.extend(shown.iter().map(|axis| head(axis)));
+    let numbers =
+        ["old solve", "new solve", "new/old", "95 % interval", "setup new/old", "iterations"];
+    sheet.columns.extend(numbers.map(Head::number));
+    sheet.columns.push(Head::words("verdict"));
+    for (old, new, verdict) in pairs {
+        let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&new.case)).collect();
+        let ratio = |pair: Option<f64>| pair.map(|r| format!("{r:.3}")).unwrap_or_default();
+        let interval = ratio_interval(old, new).map(|(low, high)| format!("{low:.3} to {high:.3}"));
+        row.extend([
+            solve(old),
+            solve(new),
+            ratio(quotient(new.times.solve_s, old.times.solve_s)),
+            interval.unwrap_or_default(),
+            ratio(quotient(new.times.setup_s, old.times.setup_s)),
+            iterations(old, new),
+            verdict.name().to_owned(),
+        ]);
+        sheet.rows.push(row);
+    }
+    sheet.drop_empty_columns();
+    sheet
+}
+
+fn iterations(old: &Record, new: &Record) -> String {
+    let (old, new) = (old.convergence.iterations, new.convergence.iterations);
+    if old == new {
+        new.to_string()
+    } else {
+        format!("{old} -> {new} ({:+})", new as i64 - old as i64)
+    }
+}
+
+fn quotient(new: Option<f64>, old: Option<f64>) -> Option<f64> {
+    let ratio = new? / old?;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+/// Counts per verdict, the geometric mean of the ratios, the threshold.
+fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
+    let all = [
+        Verdict::Faster,
+        Verdict::Slower,
+        Verdict::Same,
+        Verdict::Unclear,
+        Verdict::Fixed,
+        Verdict::Broken,
+        Verdict::Failed,
+    ];
+    let counts: Vec<String> = all
+        .iter()
+        .map(|v| (v, pairs.iter().filter(|(.., own)| own == v).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(v, count)| format!("{count} {}", v.name()))
+        .collect();
+    let mut lines = vec![format!(
+        "{}: {} (threshold {} %)",
+        plural(pairs.len(), "case"),
+        counts.join(", "),
+        significant(threshold_percent, 2)
+    )];
+    let logs: Vec<f64> = pairs
+        .iter()
+        .filter(|(old, new, _)| [old, new].iter().all(|r| r.status == Status::Converged))
+        .filter_map(|(old, new, _)| quotient(new.times.solve_s, old.times.solve_s))
+        .map(f64::ln)
+        .collect();
+    if !logs.is_empty() {
+        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
+        let total = |pick: fn(&Pair<'_>) -> Option<f64>| pairs.iter().filter_map(pick).sum::<f64>();
+        lines.push(format!(
+            "geometric mean of new/old: {mean:.3}; all solves together: {} -> {}",
+            seconds(total(|(old, ..)| old.times.solve_s)),
+            seconds(total(|(_, new, _)| new.times.solve_s))
+        ));
+    }
+    if pairs
+        .iter()
+        .any(|(old, new, v)| *v == Verdict::Unclear && ratio_interval(old, new).is_none())
+    {
+        lines.push("unclear without an interval: measure both with --min-repetitions 5".into());
+    }
+    lines
+}
+
+fn machine_row((old, new, verdict): &Pair<'_>, by: &[&'static Axis]) -> Map<String, Value> {
+    let mut map = Map::new();
+    for axis in by {
+        map.insert(axis.name.into(), (axis.text)(&new.case).into());
+    }
+    let interval = ratio_interval(old, new);
+    let mut put = |name: &str, value: Value| map.insert(name.into(), value);
+    put("old-solve-s", old.times.solve_s.into());
+    put("new-solve-s", new.times.solve_s.into());
+    put("ratio", quotient(new.times.solve_s, old.times.solve_s).into());
+    put("ratio-low", interval.map(|i| i.0).into());
+    put("ratio-high", interval.map(|i| i.1).into());
+    put("setup-ratio", quotient(new.times.setup_s, old.times.setup_s).into());
+    put("old-iterations", old.convergence.iterations.into());
+    put("new-iterations", new.convergence.iterations.into());
+    put("verdict", verdict.name().into());
+    map
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -1,0 +1,71 @@
+use super::*;
+use crate::config::AXES;
+use crate::report::ReportFormat;
+use crate::result::samples::{record, repeated};
+
+fn case(fill: usize) -> Case {
+    Case { fill, ..Case::default() }
+}
+
+fn all() -> Vec<&'static Axis> {
+    AXES.iter().collect()
+}
+
+#[test]
+fn the_verdict_needs_the_whole_interval() {
+    let old = repeated(case(0), 10, 1.0, 1.0);
+    let of = |solve_s, percent| Verdict::of(&old, &repeated(case(0), 10, solve_s, percent), 5.0);
+    assert_eq!(of(1.2, 1.0), Verdict::Slower);
+    assert_eq!(of(0.8, 1.0), Verdict::Faster);
+    assert_eq!(of(1.0, 1.0), Verdict::Same);
+    // the medians differ by 20 %, but so do the repetitions
+    assert_eq!(of(1.2, 20.0), Verdict::Unclear);
+    // 6 % more, of which the noise may be 2 %
+    assert_eq!(of(1.06, 1.0), Verdict::Unclear);
+    assert_eq!(Verdict::of(&old, &record(case(0), 10, 9.0), 5.0), Verdict::Unclear);
+}
+
+#[test]
+fn the_interval_takes_opposite_ends() {
+    let (old, new) = (repeated(case(0), 10, 2.0, 10.0), repeated(case(0), 10, 1.0, 10.0));
+    let (low, high) = ratio_interval(&old, &new).unwrap();
+    assert!((low - 0.9 / 2.2).abs() < 1e-15 && (high - 1.1 / 1.8).abs() < 1e-15);
+}
+
+#[test]
+fn convergence_comes_before_time() {
+    let good = repeated(case(0), 10, 1.0, 1.0);
+    let bad = Record { status: Status::Diverged, ..good.clone() };
+    assert_eq!(Verdict::of(&good, &bad, 5.0), Verdict::Broken);
+    assert_eq!(Verdict::of(&bad, &good, 5.0), Verdict::Fixed);
+    assert_eq!(Verdict::of(&bad, &bad, 5.0), Verdict::Failed);
+}
+
+#[test]
+fn a_comparison_has_rows_counts_and_a_mean() {
+    let old =
+        [repeated(case(0), 10, 1.0, 1.0), repeated(case(1), 8, 1.0, 1.0), record(case(2), 5, 1.0)];
+    let new =
+        [repeated(case(0), 10, 2.0, 1.0), repeated(case(1), 9, 0.5, 1.0), record(case(3), 5, 1.0)];
+    let result = compare(("old.csv", &old), ("new.csv", &new), &all(), 5.0).unwrap();
+    assert_eq!(result.regressions, 1);
+    insta::assert_snapshot!(ReportFormat::Table.render(&result.report).unwrap());
+    assert_eq!(result.report.rows[0]["verdict"], "slower");
+    assert_eq!(result.report.rows[1]["ratio"], 0.5);
+}
+
+#[test]
+fn settings_may_differ_when_they_are_not_joined_on() {
+    let old = [repeated(case(0), 10, 1.0, 1.0)];
+    let other = Case { backend: "cpu-mt".into(), ..case(0) };
+    let new = [repeated(other, 10, 0.5, 1.0)];
+    let error = compare(("a", &old), ("b", &new), &all(), 5.0).unwrap_err();
+    assert_eq!(error.to_string(), "`a` and `b` have no case in common");
+    let by: Vec<&Axis> = AXES.iter().filter(|a| a.name != "backend").collect();
+    let result = compare(("a", &old), ("b", &new), &by, 5.0).unwrap();
+    assert_eq!(result.report.rows[0]["verdict"], "faster");
+    let both = [old[0].clone(), new[0].clone()];
+    let error = compare(("a", &both), ("b", &new), &by, 5.0).unwrap_err();
+    assert_eq!(error.to_string(), "`a` has two records of one case");
+    assert_eq!(error.hint_text(), Some("they differ in backend: add that to --by"));
+}

@@ -1,0 +1,156 @@
+//! What is shown at the end: tables to read, rows to process further.
+//!
+//! A [`Report`] holds both; each output format is one small file with an [`Export`].
+
+pub mod compare;
+pub mod csv;
+pub mod json;
+pub mod markdown;
+pub mod published;
+pub mod runs;
+pub mod table;
+pub mod units;
+
+use serde_json::{Map, Value};
+
+use crate::error::Result;
+
+/// Format of a report on standard output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReportFormat {
+    /// A table for the terminal.
+    #[default]
+    Table,
+    /// A Markdown table.
+    Markdown,
+    /// Comma-separated values, one row per record.
+    Csv,
+    /// A JSON array of records.
+    Json,
+}
+
+/// One output format.
+pub trait Export {
+    /// The report as text that ends in a newline.
+    fn render(&self, report: &Report) -> Result<String>;
+}
+
+impl ReportFormat {
+    /// Renders `report` in this format.
+    pub fn render(self, report: &Report) -> Result<String> {
+        let export: &dyn Export = match self {
+            Self::Table => &table::Table,
+            Self::Markdown => &markdown::Markdown,
+            Self::Csv => &csv::Csv,
+            Self::Json => &json::Json,
+        };
+        export.render(report)
+    }
+}
+
+/// A result in two forms: tables for people, rows for programs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Tables, one below the other.
+    pub sheets: Vec<Sheet>,
+    /// The same as flat objects, which all have the same keys.
+    pub rows: Vec<Map<String, Value>>,
+}
+
+impl Report {
+    /// The report as Markdown.
+    pub fn markdown(&self) -> String {
+        markdown::text(self)
+    }
+
+    /// Puts the tables and rows of `other` below those of `self`. Keys that only one of them has
+    /// are empty in the rows of the other.
+    pub fn append(&mut self, other: Self) {
+        self.sheets.extend(other.sheets);
+        self.rows.extend(other.rows);
+    }
+
+    /// All keys of the rows, in the order of their first appearance.
+    pub fn keys(&self) -> Vec<&str> {
+        let mut keys: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if row.len() != keys.len() || row.keys().zip(&keys).any(|(a, b)| a != b) {
+                for key in row.keys() {
+                    if !keys.contains(&key.as_str()) {
+                        keys.push(key);
+                    }
+                }
+            }
+        }
+        keys
+    }
+}
+
+/// One table with what belongs above and below it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sheet {
+    /// Title.
+    pub title: Option<String>,
+    /// Lines above the table: what all its rows have in common.
+    pub preamble: Vec<String>,
+    /// Column heads.
+    pub columns: Vec<Head>,
+    /// Cells, as many per row as there are columns.
+    pub rows: Vec<Vec<String>>,
+    /// Lines below the table.
+    pub notes: Vec<String>,
+}
+
+/// Head of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its text.
+    pub text: String,
+    /// Whether the cells are words (aligned left) and not numbers (aligned right).
+    pub words: bool,
+}
+
+impl Head {
+    /// Head of a column of numbers.
+    pub fn number(text: impl Into<String>) -> Self {
+        Self { text: text.into(), words: false }
+    }
+
+    /// Head of a column of words.
+    pub fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), words: true }
+    }
+}
+
+impl Sheet {
+    /// Removes the columns that have no content in any row.
+    pub fn drop_empty_columns(&mut self) {
+        let used: Vec<bool> = (0..self.columns.len())
+            .map(|i| self.rows.iter().any(|row| !row[i].is_empty()))
+            .collect();
+        let keep = |i: &mut usize| {
+            *i += 1;
+            used[*i - 1]
+        };
+        let mut i = 0;
+        self.columns.retain(|_| keep(&mut i));
+        for row in &mut self.rows {
+            let mut i = 0;
+            row.retain(|_| keep(&mut i));
+        }
+    }
+
+    /// Adds a footnote once and returns its mark, `[1]` for the first note.
+    pub fn footnote(notes: &mut Vec<String>, text: &str) -> String {
+        let position = notes.iter().position(|n| n == text).unwrap_or_else(|| {
+            notes.push(text.to_owned());
+            notes.len() - 1
+        });
+        format!("[{}]", position + 1)
+    }
+
+    /// Footnotes with their marks, to go below the table.
+    pub fn marked(notes: &[String]) -> impl Iterator<Item = String> + '_ {
+        notes.iter().enumerate().map(|(i, text)| format!("[{}] {text}", i + 1))
+    }
+}

@@ -1,0 +1,251 @@
+//! The table of a run: settings that differ between the rows, and what was measured.
+
+use crate::case::Case;
+use crate::config::sweep::{AXES, Axis};
+use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
+use crate::report::{Head, Report, Sheet};
+use crate::result::table::fields;
+use crate::result::{Record, Status};
+
+/// The table of `records`.
+pub fn report(records: &[Record], title: Option<&str>) -> Report {
+    Report { sheets: vec![sheet(records, title)], rows: records.iter().map(fields).collect() }
+}
+
+fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
+    let mut sheet = Sheet { title: title.map(str::to_owned), ..Sheet::default() };
+    if records.is_empty() {
+        sheet.preamble.push("no records".into());
+        return sheet;
+    }
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let varying = varying(&cases);
+    let sizes_vary = records.iter().any(|r| r.size.n != records[0].size.n);
+    sheet.preamble = preamble(records, &varying);
+    let backends = Speedup::of(records);
+
+    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
+    if sizes_vary {
+        sheet.columns.push(Head::number("n"));
+    }
+    let measured = [
+        "levels L/U",
+        "factor blocks",
+        "fill",
+        "symbolic",
+        "numeric",
+        "setup",
+        "solve",
+        "total",
+        "iterations",
+        "ms/iter",
+        "residual",
+    ];
+    sheet.columns.extend(measured.map(Head::number));
+    sheet.columns.extend(["setup speedup", "solve speedup"].map(Head::number));
+    sheet.columns.push(Head::words("status"));
+
+    let mut notes = Vec::new();
+    for record in records {
+        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
+        if sizes_vary {
+            row.push(grouped(record.size.n));
+        }
+        row.extend(measurements(record));
+        let (setup, solve) = backends.as_ref().map(|s| s.cells(record)).unwrap_or_default();
+        row.extend([setup, solve, status(record, &mut notes)]);
+        sheet.rows.push(row);
+    }
+    sheet.drop_empty_columns();
+    sheet.notes = Sheet::marked(&notes).collect();
+    if let Some(speedup) = backends {
+        sheet
+            .notes
+            .push(format!("speedup: time on {} over time on the row's backend", speedup.base));
+    }
+    sheet
+}
+
+/// The axes on which the cases differ, outermost first.
+pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
+    let differs =
+        |axis: &&Axis| cases.iter().any(|case| (axis.text)(case) != (axis.text)(cases[0]));
+    AXES.iter().filter(differs).collect()
+}
+
+/// Column head of an axis, as short as its meaning allows.
+pub fn head(axis: &Axis) -> Head {
+    match axis.name {
+        "block-size" => Head::number("block"),
+        "fill" => Head::number("k"),
+        "shift" | "restart" | "rtol" | "max-iterations" => Head::number(axis.name),
+        name => Head::words(name),
+    }
+}
+
+/// What all rows have in common: settings, sizes, devices.
+fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
+    let first = &records[0];
+    let mut settings = common_settings(&first.case, varying);
+    if records.iter().all(|r| r.size.n == first.size.n && r.size.nnz == first.size.nnz) {
+        let size = format!("n = {}, nnz = {}", grouped(first.size.n), grouped(first.size.nnz));
+        settings.insert(usize::from(!varying.iter().any(|a| a.name == "matrix")), size);
+    }
+    let mut lines = vec![settings.join(", ")];
+    lines.extend(devices(records));
+    lines
+}
+
+/// The settings that do not vary, in words; those that play no part are left out.
+pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
+    let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
+    let default = Case::default();
+    let mut words = Vec::new();
+    let mut say = |name: &str, text: String| {
+        if fixed(name) {
+            words.push(text);
+        }
+    };
+    say("matrix", case.matrix.clone());
+    if case.read_as != default.read_as {
+        say("read-as", "read as stored".into());
+    }
+    say("rhs", format!("rhs {}", case.rhs));
+    let restarted = case.solver == "gmres" && fixed("restart");
+    say("solver", if restarted { format!("gmres({})", case.restart) } else { case.solver.clone() });
+    say("precond", case.precond.clone());
+    say("block-size", format!("block size {}", case.block_size));
+    if case.precond == "bilu" {
+        say("fill", format!("k = {}", case.fill));
+        if case.level_rule != default.level_rule {
+            say("level-rule", "level rule overwrite".into());
+        }
+    }
+    for name in ["shift", "orthogonalisation", "matrix-format", "max-iterations"] {
+        let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
+        let text = (axis.text)(case);
+        if text != (axis.text)(&default) {
+            say(name, format!("{name} {text}"));
+        }
+    }
+    for name in ["side", "rtol"] {
+        let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
+        say(name, format!("{name} {}", (axis.text)(case)));
+    }
+    words
+}
+
+/// One line per backend: its device and threads.
+pub fn devices(records: &[Record]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for Record { case, environment: e, .. } in records {
+        if e.device.is_empty() {
+            continue;
+        }
+        // a backend may name its threads itself
+        let threads = if e.threads > 0 && !e.device.contains("thread") {
+            format!(", {}", plural(e.threads, "thread"))
+        } else {
+            String::new()
+        };
+        let line = format!("{}: {}{threads}", case.backend, e.device);
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn measurements(record: &Record) -> [String; 11] {
+    let Record { factor, times, convergence, .. } = record;
+    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
+    let levels = match (factor.levels_lower, factor.levels_upper) {
+        (Some(l), Some(u)) => format!("{}/{}", grouped(l), grouped(u)),
+        (Some(one), None) | (None, Some(one)) => grouped(one),
+        (None, None) => String::new(),
+    };
+    let ran = times.solve_s.is_some() || convergence.iterations > 0;
+    [
+        levels,
+        factor.factor_blocks.map(grouped).unwrap_or_default(),
+        factor.fill_ratio.map(|f| format!("{f:.2}")).unwrap_or_default(),
+        time(times.symbolic_s),
+        time(times.numeric_s),
+        time(times.setup_s),
+        solve(record),
+        time(times.total_s),
+        if ran { grouped(convergence.iterations) } else { String::new() },
+        times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),
+        convergence.true_residual.map(residual).unwrap_or_default(),
+    ]
+}
+
+/// The median solve, with the half width of its confidence interval when it was repeated.
+pub fn solve(record: &Record) -> String {
+    let times = &record.times;
+    match (times.solve_s, times.solve_low_s, times.solve_high_s) {
+        (Some(median), Some(low), Some(high)) if times.repetitions > 1 => {
+            seconds_within(median, (high - median).max(median - low))
+        }
+        (Some(median), ..) => seconds(median),
+        (None, ..) => String::new(),
+    }
+}
+
+/// The status; everything but convergence stands out and has its reason below the table.
+pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
+    let mark = record
+        .reason
+        .as_deref()
+        .filter(|r| !r.is_empty())
+        .map(|reason| format!(" {}", Sheet::footnote(notes, reason)));
+    let sign = if record.status == Status::Converged { "" } else { "! " };
+    format!("{sign}{}{}", record.status.name(), mark.unwrap_or_default())
+}
+
+/// Speedups of the other backends over a base one, for cases that are otherwise the same.
+struct Speedup<'a> {
+    records: &'a [Record],
+    base: String,
+}
+
+impl<'a> Speedup<'a> {
+    /// `None` when there is one backend only. The base is `cpu` when it is there, else the first.
+    fn of(records: &'a [Record]) -> Option<Self> {
+        let first = &records[0].case.backend;
+        if records.iter().all(|r| r.case.backend == *first) {
+            return None;
+        }
+        let cpu = records.iter().any(|r| r.case.backend == "cpu");
+        let base = if cpu { "cpu".to_owned() } else { first.clone() };
+        Some(Self { records, base })
+    }
+
+    /// Speedup of setup and solve; empty for the base itself and where a time is missing.
+    fn cells(&self, record: &Record) -> (String, String) {
+        if record.case.backend == self.base {
+            return Default::default();
+        }
+        let twin = Case { backend: self.base.clone(), ..record.case.clone() };
+        let Some(base) = self.records.iter().find(|r| r.case == twin) else {
+            return Default::default();
+        };
+        let text = |base: Option<f64>, own: Option<f64>| {
+            speedup(base, own).map(|s| significant(s, 3)).unwrap_or_default()
+        };
+        (
+            text(base.times.setup_s, record.times.setup_s),
+            text(base.times.solve_s, record.times.solve_s),
+        )
+    }
+}
+
+/// `slow` over `fast`, when both are positive times.
+pub fn speedup(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
+    let ratio = slow? / fast?;
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+#[cfg(test)]
+#[path = "runs_tests.rs"]
+mod tests;

@@ -1,0 +1,65 @@
+use super::*;
+use crate::report::ReportFormat;
+use crate::result::samples::{record, repeated};
+
+fn case(fill: usize, backend: &str) -> Case {
+    Case { fill, backend: backend.into(), ..Case::default() }
+}
+
+fn sweep() -> Vec<Record> {
+    let mut slow = repeated(case(0, "cpu"), 61, 1.2, 1.0);
+    slow.times.setup_s = Some(0.08);
+    let mut broken = record(case(1, "cpu"), 3, 0.1);
+    broken.status = Status::Breakdown;
+    broken.reason = Some("singular block in row 7".into());
+    broken.convergence.true_residual = None;
+    vec![slow, repeated(case(0, "cpu-mt"), 61, 0.6, 2.0), broken]
+}
+
+#[test]
+fn constants_go_above_the_table_and_failures_stand_out() {
+    insta::assert_snapshot!(
+        ReportFormat::Table.render(&report(&sweep(), Some("A sweep"))).unwrap()
+    );
+}
+
+#[test]
+fn markdown_has_the_same_cells() {
+    insta::assert_snapshot!(ReportFormat::Markdown.render(&report(&sweep(), None)).unwrap());
+}
+
+#[test]
+fn csv_and_json_read_back() {
+    let rows = report(&sweep(), None);
+    let folder = tempfile::tempdir().unwrap();
+    for (format, name) in [(ReportFormat::Csv, "a.csv"), (ReportFormat::Json, "a.json")] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format.render(&rows).unwrap()).unwrap();
+        assert_eq!(crate::result::read::read(&path).unwrap().records, sweep());
+    }
+}
+
+#[test]
+fn one_row_has_its_settings_above() {
+    let text = ReportFormat::Table.render(&report(&sweep()[..1], None)).unwrap();
+    let first = text.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "poisson3d:60, n = 216,000, nnz = 1,490,400, rhs ones, gmres(20), bilu, block size 1, \
+         k = 0, side right, rtol 1e-6"
+    );
+    assert!(!text.contains("speedup"), "{text}");
+}
+
+#[test]
+fn nothing_is_said_of_nothing() {
+    assert_eq!(ReportFormat::Table.render(&report(&[], None)).unwrap(), "no records\n");
+    assert_eq!(ReportFormat::Json.render(&report(&[], None)).unwrap(), "[]\n");
+}
+
+#[test]
+fn a_speedup_needs_both_times() {
+    assert_eq!(speedup(Some(4.0), Some(2.0)), Some(2.0));
+    assert_eq!(speedup(Some(4.0), Some(0.0)), None);
+    assert_eq!(speedup(None, Some(2.0)), None);
+}

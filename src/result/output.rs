@@ -1,0 +1,263 @@
+//! Result files that grow by one record at a time and are whole after each.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::case::Case;
+use crate::error::{Error, Result};
+use crate::report;
+use crate::result::read::{FileFormat, read};
+use crate::result::record::Record;
+use crate::result::table;
+
+/// What to do with a file that already holds something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse it.
+    #[default]
+    Refuse,
+    /// Keep its records and add those that are missing.
+    Resume,
+    /// Empty it.
+    Overwrite,
+}
+
+/// One result file.
+#[derive(Debug)]
+struct Output {
+    path: PathBuf,
+    format: FileFormat,
+    /// Open for appending; `None` for the formats that are rewritten.
+    file: Option<File>,
+    records: Vec<Record>,
+}
+
+/// All result files of a run.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    files: Vec<Output>,
+    /// What was noticed while opening them.
+    pub remarks: Vec<String>,
+}
+
+impl Outputs {
+    /// Opens or creates every file, so that an output that cannot be written is known before the
+    /// first case runs.
+    pub fn open(paths: &[PathBuf], existing: Existing) -> Result<Self> {
+        let mut outputs = Self::default();
+        for path in paths {
+            if outputs.files.iter().any(|o| o.path == *path) {
+                outputs.remarks.push(format!("{}: given more than once", path.display()));
+                continue;
+            }
+            let file = Output::open(path, existing, &mut outputs.remarks)?;
+            outputs.files.push(file);
+        }
+        let readable = |o: &Output| o.format != FileFormat::Markdown;
+        if existing == Existing::Resume && !outputs.files.iter().any(readable) {
+            return Err(Error::input("--resume needs an --output that can be read back")
+                .hint("give one that ends in .csv, .jsonl or .json"));
+        }
+        outputs.align()?;
+        Ok(outputs)
+    }
+
+    /// The records that the files held when they were opened.
+    pub fn records(&self) -> Vec<Record> {
+        self.files.first().map(|o| o.records.clone()).unwrap_or_default()
+    }
+
+    /// The paths, for messages.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|o| o.path.as_path())
+    }
+
+    /// Adds a record to every file; it is on disk when this returns.
+    pub fn add(&mut self, record: &Record) -> Result<()> {
+        self.files.iter_mut().try_for_each(|output| output.add(record))
+    }
+
+    /// Gives every file the records that another one holds and it lacks.
+    fn align(&mut self) -> Result<()> {
+        let mut all: Vec<Record> = Vec::new();
+        for record in self.files.iter().flat_map(|o| &o.records) {
+            if !contains(&all, &record.case) {
+                all.push(record.clone());
+            }
+        }
+        for output in &mut self.files {
+            for record in &all {
+                if !contains(&output.records, &record.case) {
+                    output.add(record)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn contains(records: &[Record], case: &Case) -> bool {
+    records.iter().any(|r| r.case == *case)
+}
+
+impl Output {
+    fn open(path: &Path, existing: Existing, remarks: &mut Vec<String>) -> Result<Self> {
+        let format = FileFormat::of(path)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(|e| cannot("write", path, &e))?;
+        let length = file.metadata().map_err(|e| cannot("read", path, &e))?.len();
+        let mut records = Vec::new();
+        if length > 0 {
+            match existing {
+                Existing::Refuse => {
+                    return Err(Error::input(format!("`{}` exists already", path.display()))
+                        .hint("--resume adds what is missing to it, --force overwrites it"));
+                }
+                Existing::Overwrite => file.set_len(0).map_err(|e| cannot("empty", path, &e))?,
+                // rewritten from the records of the other files
+                Existing::Resume if format == FileFormat::Markdown => {}
+                Existing::Resume => {
+                    let contents = read(path)?;
+                    if contents.cut_off {
+                        remarks.push(format!(
+                            "{}: the last record was cut off and is dropped",
+                            path.display()
+                        ));
+                        file.set_len(contents.valid_bytes).map_err(|e| cannot("cut", path, &e))?;
+                    }
+                    if format == FileFormat::Csv && contents.valid_bytes > 0 {
+                        same_columns(path)?;
+                    }
+                    records = contents.records;
+                }
+            }
+        }
+        let appends = matches!(format, FileFormat::Csv | FileFormat::JsonLines);
+        let mut output =
+            Self { path: path.to_owned(), format, file: appends.then_some(file), records };
+        output.start()?;
+        Ok(output)
+    }
+
+    /// Writes the header of an empty CSV file, or the file as a whole.
+    fn start(&mut self) -> Result<()> {
+        match self.format {
+            FileFormat::JsonLines => Ok(()),
+            FileFormat::Csv => {
+                let file = self.file.as_mut().expect("CSV files are appended to");
+                let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+                if end > 0 {
+                    return Ok(());
+                }
+                self.append(&header_line())
+            }
+            FileFormat::Json | FileFormat::Markdown => self.rewrite(),
+        }
+    }
+
+    fn add(&mut self, record: &Record) -> Result<()> {
+        self.records.push(record.clone());
+        match self.format {
+            FileFormat::Csv => self.append(&csv_line(&table::to_cells(record))),
+            FileFormat::JsonLines => {
+                let mut line = json(record, false);
+                line.push(b'\n');
+                self.append(&line)
+            }
+            FileFormat::Json | FileFormat::Markdown => self.rewrite(),
+        }
+    }
+
+    /// One write for a whole line, then on to the disk. A line that only went in part is taken
+    /// back, so that a full disk leaves whole records.
+    fn append(&mut self, line: &[u8]) -> Result<()> {
+        let file = self.file.as_mut().expect("only appended formats come here");
+        let before = file.metadata().map_or(0, |m| m.len());
+        let written = file.write_all(line).and_then(|()| match file.sync_data() {
+            // pipes and character devices cannot be synchronised
+            Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(()),
+            other => other,
+        });
+        written.map_err(|e| {
+            let _ = file.set_len(before);
+            cannot("write", &self.path, &e)
+        })
+    }
+
+    /// Writes a temporary file beside the old one and moves it into place.
+    fn rewrite(&self) -> Result<()> {
+        let text = if self.format == FileFormat::Markdown {
+            report::runs::report(&self.records, None).markdown().into_bytes()
+        } else {
+            let mut text = json(&self.records, true);
+            text.push(b'\n');
+            text
+        };
+        // through a symbolic link to the file itself
+        let target = self.path.canonicalize().map_err(|e| cannot("write", &self.path, &e))?;
+        let folder = target.parent().unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".bilu-bench-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666)); // less the umask
+        }
+        let replace = || -> std::io::Result<()> {
+            let mut file = builder.tempfile_in(folder)?;
+            file.write_all(&text)?;
+            file.as_file().sync_data()?;
+            file.persist(&target)?;
+            Ok(())
+        };
+        replace().map_err(|e| cannot("write", &self.path, &e))
+    }
+}
+
+fn cannot(action: &str, path: &Path, error: &std::io::Error) -> Error {
+    let hint = match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            "the disk is full; records written before are whole, continue with --resume"
+        }
+        ErrorKind::NotFound => "its folder does not exist; create it first",
+        ErrorKind::IsADirectory => "it is a folder; name a file in it",
+        ErrorKind::NotADirectory => "part of the path is a file, not a folder",
+        ErrorKind::PermissionDenied => "choose a place that you may write to",
+        _ => return Error::io(action, path, error),
+    };
+    Error::io(action, path, error).hint(hint)
+}
+
+/// Rows can only be added under the columns that this version writes.
+fn same_columns(path: &Path) -> Result<()> {
+    let text = std::fs::read(path).map_err(|e| cannot("read", path, &e))?;
+    if text.starts_with(&header_line()) {
+        return Ok(());
+    }
+    Err(Error::input("its columns are not those that this version writes")
+        .at(path.display().to_string(), 1, None)
+        .hint("write to a new file"))
+}
+
+fn header_line() -> Vec<u8> {
+    csv_line(&table::SCHEMA.iter().map(|c| c.name.clone()).collect::<Vec<_>>())
+}
+
+fn csv_line(cells: &[String]) -> Vec<u8> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells).expect("writing to memory");
+    writer.into_inner().expect("writing to memory")
+}
+
+fn json<T: serde::Serialize>(value: &T, pretty: bool) -> Vec<u8> {
+    let text = if pretty { serde_json::to_vec_pretty(value) } else { serde_json::to_vec(value) };
+    text.expect("records are flat objects of strings and numbers")
+}
+
+#[cfg(test)]
+#[path = "output_tests.rs"]
+mod tests;

@@ -1,0 +1,174 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::result::samples::{any_record, record};
+
+fn cases() -> Vec<Record> {
+    (0..3).map(|fill| record(Case { fill, ..Case::default() }, 40 - fill, 1.5)).collect()
+}
+
+fn write(path: &Path, records: &[Record]) {
+    let mut outputs = Outputs::open(&[path.to_owned()], Existing::Refuse).unwrap();
+    for record in records {
+        outputs.add(record).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_record_survives_every_format(first in any_record(), second in any_record()) {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.csv", "a.jsonl", "a.json"] {
+            let path = folder.path().join(name);
+            let records = [first.clone(), second.clone()];
+            write(&path, &records);
+            let contents = read(&path).unwrap();
+            prop_assert!(!contents.cut_off);
+            prop_assert_eq!(contents.records.as_slice(), &records, "{}", name);
+        }
+    }
+}
+
+#[test]
+fn a_record_that_was_cut_off_is_dropped_wherever_it_was_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut records = cases();
+    records[2].reason = Some("two\nlines, \"quoted\"".into());
+    for name in ["a.csv", "a.jsonl"] {
+        let whole = folder.path().join(name);
+        write(&whole, &records);
+        let bytes = std::fs::read(&whole).unwrap();
+        let two = folder.path().join(format!("two-{name}"));
+        write(&two, &records[..2]);
+        let start = std::fs::metadata(&two).unwrap().len() as usize;
+        let cut = folder.path().join(format!("cut-{name}"));
+        for end in start + 1..bytes.len() {
+            std::fs::write(&cut, &bytes[..end]).unwrap();
+            let mut outputs = Outputs::open(std::slice::from_ref(&cut), Existing::Resume).unwrap();
+            assert_eq!(outputs.records(), records[..2], "{name} cut at {end}");
+            assert_eq!(outputs.remarks.len(), 1);
+            outputs.add(&records[2]).unwrap();
+            assert_eq!(std::fs::read(&cut).unwrap(), bytes, "{name} cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_off_header_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "matrix,read-").unwrap();
+    let mut outputs = Outputs::open(std::slice::from_ref(&path), Existing::Resume).unwrap();
+    outputs.add(&cases()[0]).unwrap();
+    assert_eq!(read(&path).unwrap().records, cases()[..1]);
+}
+
+#[test]
+fn damage_before_the_end_is_an_error_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let message = |name: &str, damage: &dyn Fn(String) -> String| {
+        let path = folder.path().join(name);
+        let _ = std::fs::remove_file(&path);
+        write(&path, &cases());
+        let text = damage(std::fs::read_to_string(&path).unwrap());
+        std::fs::write(&path, text).unwrap();
+        let error = read(&path).unwrap_err();
+        error.to_string().replace(&folder.path().display().to_string(), "DIR")
+    };
+    let truncate_line_two = |text: String| {
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[1] = &lines[1][..9];
+        lines.join("\n") + "\n"
+    };
+    assert_eq!(message("a.csv", &truncate_line_two), "DIR/a.csv:2: 1 values under 60 columns");
+    assert_eq!(
+        message("a.jsonl", &truncate_line_two),
+        "DIR/a.jsonl:2: EOF while parsing an object"
+    );
+    assert_eq!(
+        message("a.csv", &|t| t.replacen("converged", "fine", 1)),
+        "DIR/a.csv:2: unknown variant `fine`, expected one of `converged`, `not-converged`, \
+         `stagnated`, `diverged`, `breakdown`, `time-limit`, `out-of-memory`, `unsupported`"
+    );
+    assert_eq!(
+        message("a.csv", &|t| t.replacen("nnz", "nzn", 1)),
+        "DIR/a.csv:2: unknown column `nzn`"
+    );
+}
+
+#[test]
+fn existing_files_are_refused_resumed_or_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.csv", "a.jsonl", "a.json"] {
+        let path = folder.path().join(name);
+        write(&path, &cases()[..2]);
+        let paths = [path.clone()];
+        let error = Outputs::open(&paths, Existing::Refuse).unwrap_err();
+        assert_eq!(error.to_string(), format!("`{}` exists already", path.display()));
+        assert_eq!(
+            error.hint_text(),
+            Some("--resume adds what is missing to it, --force overwrites it")
+        );
+        let mut outputs = Outputs::open(&paths, Existing::Resume).unwrap();
+        assert_eq!(outputs.records(), cases()[..2]);
+        outputs.add(&cases()[2]).unwrap();
+        assert_eq!(read(&path).unwrap().records, cases());
+        let mut outputs = Outputs::open(&paths, Existing::Overwrite).unwrap();
+        assert_eq!(outputs.records(), []);
+        outputs.add(&cases()[1]).unwrap();
+        assert_eq!(read(&path).unwrap().records, cases()[1..2]);
+    }
+}
+
+#[test]
+fn files_that_lag_behind_are_brought_level() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> =
+        ["a.csv", "b.jsonl", "c.json", "d.md"].iter().map(|n| folder.path().join(n)).collect();
+    write(&paths[0], &cases()[..1]);
+    write(&paths[1], &cases()[..3]);
+    let outputs = Outputs::open(&paths, Existing::Resume).unwrap();
+    assert_eq!(outputs.records(), cases());
+    for path in &paths[..3] {
+        assert_eq!(read(path).unwrap().records, cases());
+    }
+    let table = std::fs::read_to_string(&paths[3]).unwrap();
+    assert_eq!(table.lines().filter(|l| l.starts_with('|')).count(), 2 + 3, "{table}");
+}
+
+#[test]
+fn outputs_that_cannot_work_are_known_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str, existing| {
+        let error = Outputs::open(&[folder.path().join(name)], existing).unwrap_err();
+        error.to_string().replace(&folder.path().display().to_string(), "DIR")
+    };
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    std::fs::create_dir(folder.path().join("folder.csv")).unwrap();
+    assert_eq!(open("a.txt", Existing::Refuse), "result file `DIR/a.txt` has the extension `.txt`");
+    assert_eq!(open("a", Existing::Refuse), "result file `DIR/a` has no extension");
+    assert_eq!(
+        open("no/a.csv", Existing::Refuse),
+        "cannot write `DIR/no/a.csv`: No such file or directory (os error 2)"
+    );
+    assert_eq!(
+        open("file/a.csv", Existing::Refuse),
+        "cannot write `DIR/file/a.csv`: Not a directory (os error 20)"
+    );
+    assert_eq!(
+        open("folder.csv", Existing::Refuse),
+        "cannot write `DIR/folder.csv`: Is a directory (os error 21)"
+    );
+    assert_eq!(open("a.md", Existing::Resume), "--resume needs an --output that can be read back");
+}
+
+#[test]
+fn rows_are_not_added_under_other_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    std::fs::write(&path, "matrix,fill\npoisson3d:8,1\n").unwrap();
+    let error = Outputs::open(&[path], Existing::Resume).unwrap_err();
+    assert_eq!(error.message(), "its columns are not those that this version writes");
+}

@@ -1,0 +1,142 @@
+//! Reads result files back: CSV, JSON lines and JSON.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::result::record::Record;
+use crate::result::table;
+
+/// Format of a result file, told by its extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// One row per record under a header; appended to.
+    Csv,
+    /// One JSON object per line; appended to.
+    JsonLines,
+    /// An array of objects; rewritten after every record.
+    Json,
+    /// A table to read; rewritten after every record, never read back.
+    Markdown,
+}
+
+impl FileFormat {
+    /// The format that the extension of `path` names.
+    pub fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|e| e.to_str()).unwrap_or_default() {
+            "csv" => Ok(Self::Csv),
+            "jsonl" => Ok(Self::JsonLines),
+            "json" => Ok(Self::Json),
+            "md" => Ok(Self::Markdown),
+            other => {
+                let what = if other.is_empty() {
+                    "has no extension".to_owned()
+                } else {
+                    format!("has the extension `.{other}`")
+                };
+                Err(Error::input(format!("result file `{}` {what}", path.display()))
+                    .hint("known: .csv, .jsonl, .json, .md"))
+            }
+        }
+    }
+}
+
+/// The records of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Its records, in order.
+    pub records: Vec<Record>,
+    /// Bytes that hold them. When the file is longer, a last record was cut off while it was
+    /// being written.
+    pub valid_bytes: u64,
+    /// Whether a cut-off last record was left out.
+    pub cut_off: bool,
+}
+
+/// Reads the records in `path`. A last record that was cut off is left out.
+pub fn read(path: &Path) -> Result<Contents> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let name = path.display().to_string();
+    match FileFormat::of(path)? {
+        FileFormat::Csv => csv(&name, &bytes),
+        FileFormat::JsonLines => json_lines(&name, &bytes),
+        FileFormat::Json => json(&name, &bytes),
+        FileFormat::Markdown => Err(Error::input("a Markdown table cannot be read back")
+            .in_file(name)
+            .hint("keep a .csv, .jsonl or .json beside it")),
+    }
+}
+
+fn json(name: &str, bytes: &[u8]) -> Result<Contents> {
+    let records = if bytes.trim_ascii().is_empty() {
+        Vec::new()
+    } else {
+        serde_json::from_slice(bytes).map_err(|e| json_error(name, e.line(), &e))?
+    };
+    Ok(Contents { records, valid_bytes: bytes.len() as u64, cut_off: false })
+}
+
+fn json_lines(name: &str, bytes: &[u8]) -> Result<Contents> {
+    let mut contents = Contents::default();
+    for (i, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
+        if !line.ends_with(b"\n") {
+            contents.cut_off = true;
+            break;
+        }
+        if !line.trim_ascii().is_empty() {
+            let record = serde_json::from_slice(line).map_err(|e| json_error(name, i + 1, &e))?;
+            contents.records.push(record);
+        }
+        contents.valid_bytes += line.len() as u64;
+    }
+    Ok(contents)
+}
+
+fn json_error(name: &str, line: usize, error: &serde_json::Error) -> Error {
+    let text = error.to_string();
+    // serde_json appends its own place, which counts within one line of JSON lines
+    let message = text.rsplit_once(" at line ").map_or(text.as_str(), |(message, _)| message);
+    let column = (error.column() > 0).then_some(error.column());
+    Error::input(message).at(name, line, column)
+}
+
+fn csv(name: &str, bytes: &[u8]) -> Result<Contents> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let (mut row, mut header) = (csv::StringRecord::new(), None::<Vec<String>>);
+    let mut contents = Contents::default();
+    loop {
+        let start = reader.position().clone();
+        let more = reader.read_record(&mut row).map_err(|e| {
+            Error::input("not valid UTF-8").at(
+                name,
+                e.position().map_or(1, |p| p.line() as usize),
+                None,
+            )
+        })?;
+        if !more {
+            break;
+        }
+        let at_end = reader.position().byte() >= bytes.len() as u64;
+        let whole = header.as_ref().is_none_or(|h| h.len() == row.len());
+        if at_end && (!whole || !bytes.ends_with(b"\n")) {
+            contents.cut_off = true;
+            break;
+        }
+        let line = row.position().map_or(start.line(), csv::Position::line) as usize;
+        match &header {
+            None => header = Some(row.iter().map(str::to_owned).collect()),
+            Some(header) if !whole => {
+                return Err(Error::input(format!(
+                    "{} values under {} columns",
+                    row.len(),
+                    header.len()
+                ))
+                .at(name, line, None));
+            }
+            Some(header) => contents
+                .records
+                .push(table::from_cells(header, row.iter()).map_err(|e| e.at(name, line, None))?),
+        }
+        contents.valid_bytes = reader.position().byte();
+    }
+    Ok(contents)
+}

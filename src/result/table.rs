@@ -1,0 +1,184 @@
+//! Records as flat rows of text, for CSV.
+//!
+//! The columns and their types are those of a fully populated [`Record`], so a field added there
+//! needs no change here.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::result::record::{
+    Convergence, Environment, FactorSize, Record, SystemSize, Times, Traffic,
+};
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Whole,
+    Number,
+}
+
+/// One column of the CSV file.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    kind: Kind,
+    optional: bool,
+}
+
+/// All columns in order.
+pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let defaults = fields(&Record::default());
+    fields(&populated())
+        .into_iter()
+        .map(|(name, value)| Column {
+            kind: match &value {
+                Value::Number(n) if n.is_f64() => Kind::Number,
+                Value::Number(_) => Kind::Whole,
+                _ => Kind::Text,
+            },
+            optional: defaults[&name].is_null(),
+            name,
+        })
+        .collect()
+});
+
+/// The record as one flat object, in the order of the columns.
+pub fn fields(record: &Record) -> Map<String, Value> {
+    match serde_json::to_value(record) {
+        Ok(Value::Object(map)) => map,
+        // a record holds strings, numbers and unit enums only, under text keys
+        _ => unreachable!("a record is a flat object"),
+    }
+}
+
+/// The cells of a record, in the order of [`SCHEMA`]; empty where there is no value.
+pub fn to_cells(record: &Record) -> Vec<String> {
+    fields(record).values().map(cell).collect()
+}
+
+/// One value as text: strings bare, numbers in their shortest form, nothing for null.
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The record that cells under `header` hold. A column that is missing takes its default, one that
+/// is unknown is an error.
+pub fn from_cells<'a>(header: &[String], cells: impl Iterator<Item = &'a str>) -> Result<Record> {
+    let mut map = fields(&Record::default());
+    for (name, text) in header.iter().zip(cells) {
+        let column = SCHEMA.iter().find(|c| c.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = SCHEMA.iter().map(|c| c.name.as_str()).collect();
+            Error::unknown("column", name, &known)
+        })?;
+        map.insert(name.clone(), column.parse(text)?);
+    }
+    serde_json::from_value(Value::Object(map)).map_err(|e| Error::input(e.to_string()))
+}
+
+impl Column {
+    fn parse(&self, text: &str) -> Result<Value> {
+        if text.is_empty() && self.optional {
+            return Ok(Value::Null);
+        }
+        let bad = |what| Error::input(format!("column {}: `{text}` is not {what}", self.name));
+        Ok(match self.kind {
+            Kind::Text => Value::from(text),
+            Kind::Whole => Value::from(text.parse::<u64>().map_err(|_| bad("a whole number"))?),
+            Kind::Number => {
+                let number = text.parse::<f64>().map_err(|_| bad("a number"))?;
+                serde_json::Number::from_f64(number).ok_or_else(|| bad("a finite number"))?.into()
+            }
+        })
+    }
+}
+
+/// A record with every optional field filled.
+fn populated() -> Record {
+    Record {
+        format_used: Some("csr".into()),
+        reason: Some("why".into()),
+        size: SystemSize::default(),
+        factor: FactorSize {
+            factor_blocks: Some(1),
+            factor_entries: Some(1),
+            fill_ratio: Some(1.0),
+            levels_lower: Some(1),
+            levels_upper: Some(1),
+            rows_per_level: Some(1.0),
+        },
+        times: Times {
+            symbolic_s: Some(1.0),
+            analysis_s: Some(1.0),
+            numeric_s: Some(1.0),
+            setup_s: Some(1.0),
+            solve_s: Some(1.0),
+            solve_low_s: Some(1.0),
+            solve_high_s: Some(1.0),
+            repetitions: 1,
+            total_s: Some(1.0),
+            ms_per_iteration: Some(1.0),
+        },
+        convergence: Convergence {
+            iterations: 1,
+            monitored_residual: Some(1.0),
+            true_residual: Some(1.0),
+        },
+        traffic: Traffic {
+            memory_bytes: Some(1),
+            apply_s: Some(1.0),
+            apply_bytes: Some(1),
+            apply_gbps: Some(1.0),
+            spmv_s: Some(1.0),
+            spmv_bytes: Some(1),
+            spmv_gbps: Some(1.0),
+            copy_gbps: Some(1.0),
+            us_per_level: Some(1.0),
+            percent_of_roof: Some(1.0),
+        },
+        environment: Environment::default(),
+        ..Record::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::columns::COLUMNS;
+
+    #[test]
+    fn every_column_is_described_in_order() {
+        let names: Vec<&str> = SCHEMA.iter().map(|c| c.name.as_str()).collect();
+        let described: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, described);
+    }
+
+    #[test]
+    fn the_populated_record_leaves_no_column_empty() {
+        assert!(fields(&populated()).values().all(|v| !v.is_null()));
+    }
+
+    #[test]
+    fn cells_are_checked_by_type() {
+        let read = |name: &str, text: &'static str| {
+            from_cells(&[name.to_owned()], std::iter::once(text)).map_err(|e| e.to_string())
+        };
+        assert_eq!(read("solve-s", "2.5").unwrap().times.solve_s, Some(2.5));
+        assert_eq!(read("solve-s", "").unwrap().times.solve_s, None);
+        assert_eq!(read("solve-s", "x").unwrap_err(), "column solve-s: `x` is not a number");
+        assert_eq!(
+            read("solve-s", "inf").unwrap_err(),
+            "column solve-s: `inf` is not a finite number"
+        );
+        assert_eq!(read("n", "").unwrap_err(), "column n: `` is not a whole number");
+        assert_eq!(read("solve", "1").unwrap_err(), "unknown column `solve`");
+        assert!(read("status", "fine").unwrap_err().starts_with("unknown variant `fine`"));
+    }
+}

@@ -1,0 +1,186 @@
+//! `list`, `doctor`, `completions`, `reproduce` without a paper, `compare`.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use assert_cmd::Command;
+use bilu_bench::case::Case;
+use bilu_bench::result::output::{Existing, Outputs};
+use bilu_bench::result::{Record, Status};
+use serde_json::Value;
+
+fn bilu() -> Command {
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    command.env("NO_COLOR", "1");
+    command
+}
+
+/// Standard output of a call that must succeed.
+fn printed(arguments: &[&str]) -> String {
+    let output = bilu().args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn list_has_every_registry() {
+    let value: Value = serde_json::from_str(&printed(&["list", "--json"])).unwrap();
+    let names = |section: &str| -> Vec<String> {
+        let items = value[section].as_array().unwrap().iter();
+        items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg"]);
+    assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu"]);
+    assert_eq!(names("backends"), ["cpu", "cpu-mt"]);
+    assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
+    assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
+    assert_eq!((names("settings").len(), names("columns").len()), (16, 60));
+    let text = printed(&["list", "formats"]);
+    assert_eq!(text.lines().next(), Some("formats"));
+    assert_eq!(text.lines().count(), 4);
+}
+
+#[test]
+fn reproduce_without_a_paper_lists_the_tables() {
+    assert_eq!(
+        printed(&["reproduce"]),
+        "yang/table1  Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns\n\
+         yang/table2  Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns\n\
+         yang/table3  Yang et al. 2016, Table 3: atmosmodd, 1,270,432 unknowns\n"
+    );
+}
+
+#[test]
+fn doctor_tells_the_version_and_whether_there_is_a_gpu() {
+    let value: Value = serde_json::from_str(&printed(&["doctor", "--json"])).unwrap();
+    let version = value["program"]["version"].as_str().unwrap();
+    assert!(version.starts_with(env!("CARGO_PKG_VERSION")), "{version}");
+    assert!(value["processor"]["threads available"].as_u64().unwrap() >= 1);
+    assert!(value["memory"]["total GiB"].as_f64().unwrap() > 0.0);
+    let gpu = value["gpu"].as_object().unwrap();
+    if gpu.contains_key("cuda") {
+        assert!(gpu["cuda"].as_str().unwrap().ends_with("the CPU backends work"), "{gpu:?}");
+    } else {
+        assert!(gpu.contains_key("cuda driver"), "{gpu:?}");
+    }
+    assert!(printed(&["doctor"]).starts_with("program\n  version"));
+}
+
+#[test]
+fn completions_know_the_flags() {
+    let script = printed(&["completions", "bash"]);
+    assert!(script.contains("--block-size") && script.contains("--level-rule"));
+}
+
+#[test]
+fn help_names_the_values_and_defaults() {
+    let help = printed(&["run", "--help"]);
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("Krylov solver: gmres, bicgstab, cg [default: gmres]"), "{help}");
+    assert!(words.contains("inclusive ranges 0..3"), "{help}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let program = bilu().get_program().to_owned();
+    let mut child = std::process::Command::new(program)
+        .args(["completions", "zsh"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut message = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut message).unwrap();
+    assert!(child.wait().unwrap().success(), "{message}");
+    assert_eq!(message, "");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let program = bilu().get_program().to_owned();
+    let output = std::process::Command::new(program)
+        .args(["completions", "zsh"])
+        .stdout(full)
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: cannot write to `standard output`: No space left on device (os error 28)\n"
+    );
+}
+
+fn record(fill: usize, solve_s: f64, half_width: f64) -> Record {
+    let mut record = Record { case: Case { fill, ..Case::default() }, ..Record::default() };
+    record.times.solve_s = Some(solve_s);
+    record.times.solve_low_s = Some(solve_s - half_width);
+    record.times.solve_high_s = Some(solve_s + half_width);
+    record.times.repetitions = 10;
+    record.convergence.iterations = 20;
+    record
+}
+
+fn file(folder: &Path, name: &str, records: &[Record]) -> String {
+    let path: PathBuf = folder.join(name);
+    let mut outputs = Outputs::open(std::slice::from_ref(&path), Existing::Refuse).unwrap();
+    for record in records {
+        outputs.add(record).unwrap();
+    }
+    path.display().to_string()
+}
+
+#[test]
+fn compare_judges_each_case_and_fails_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let old =
+        [record(0, 1.0, 0.01), record(1, 1.0, 0.01), record(2, 1.0, 0.3), record(3, 1.0, 0.01)];
+    let mut new =
+        [record(0, 1.3, 0.01), record(1, 0.7, 0.01), record(2, 1.3, 0.3), record(3, 1.0, 0.01)];
+    let a = file(folder.path(), "a.csv", &old);
+    let b = file(folder.path(), "b.jsonl", &new);
+    let verdicts = |a: &str, b: &str| -> Vec<String> {
+        let rows: Vec<Value> =
+            serde_json::from_str(&printed(&["compare", a, b, "--format", "json"])).unwrap();
+        rows.iter().map(|row| row["verdict"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(verdicts(&a, &b), ["slower", "faster", "unclear", "same"]);
+    bilu().args(["compare", &a, &b, "--fail-on-regression"]).assert().code(1);
+    bilu().args(["compare", &a, &a, "--fail-on-regression"]).assert().code(0);
+    bilu().args(["compare", &a, &b, "--fail-on-regression", "--threshold", "50"]).assert().code(0);
+    new[3].status = Status::Diverged;
+    let c = file(folder.path(), "c.json", &new[3..]);
+    assert_eq!(verdicts(&a, &c), ["broken"]);
+    bilu().args(["compare", &a, &c, "--fail-on-regression"]).assert().code(1);
+}
+
+#[test]
+fn compare_says_why_it_cannot() {
+    let folder = tempfile::tempdir().unwrap();
+    let a = file(folder.path(), "a.csv", &[record(0, 1.0, 0.01)]);
+    let b = file(folder.path(), "b.csv", &[record(1, 1.0, 0.01)]);
+    let error = |arguments: &[&str]| {
+        let output = bilu().arg("compare").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        error(&[&a, &b]),
+        format!(
+            "error: `{a}` and `{b}` have no case in common\n\
+             hint: --by SETTINGS joins on fewer settings, such as `--by matrix,block-size,fill`\n"
+        )
+    );
+    assert!(
+        error(&[&a, &b, "--by", "blocksize"]).starts_with(
+            "error: --by: unknown setting `blocksize`\nhint: did you mean `block-size`?"
+        )
+    );
+    assert_eq!(error(&[&a, &a, "--threshold", "x"]), "error: --threshold: `x` is not a number\n");
+    assert!(error(&[&a, "no.csv"]).starts_with("error: cannot read `no.csv`: "));
+}
