@@ -417,6 +417,14 @@ fn written_files_are_plain_text() {
         text,
         "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 0.1\n1 2 -2e300\n2 1 -2e300\n"
     );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let plain = folder.path().join("plain");
+        std::fs::write(&plain, "").unwrap();
+        let mode = |p: &Path| p.metadata().unwrap().permissions().mode();
+        assert_eq!(mode(&to), mode(&plain));
+    }
     market::write_matrix(&to, &a, Symmetry::Symmetric).unwrap();
     let text = std::fs::read_to_string(&to).unwrap();
     assert_eq!(

@@ -1,9 +1,10 @@
 //! Parsed matrices kept on disk, so that a gzipped file is inflated and parsed once.
 //!
 //! The key is the SHA-256 of the file's bytes with the way it is read, so a changed file is
-//! never mistaken. Only gzipped files are kept: hashing runs over the compressed bytes, several
-//! times fewer than the text, while a plain file is parsed on two or more threads about as fast as
-//! it can be hashed (`cargo bench --bench market` prints both). The cache never causes an error:
+//! never mistaken. Only gzipped files are kept. For them the hash runs over the compressed bytes and
+//! inflating is saved: a file of 18 MB loads in a seventh of the time. Of a plain file the hash
+//! alone takes 0.4 of the time of parsing it on one thread (`cargo bench --bench market` prints
+//! both), and parsing is spread over threads while hashing is not. The cache never causes an error:
 //! what is damaged or cannot be written is left out, with a remark.
 
 use std::ffi::OsStr;
@@ -178,7 +179,7 @@ fn store(entry: &Path, matrix: &Matrix) -> io::Result<()> {
     let folder = entry.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let a = &matrix.matrix;
-    let file = tempfile::NamedTempFile::new_in(folder)?;
+    let file = market::temporary_in(folder)?;
     let mut out =
         Checked { inner: BufWriter::with_capacity(1 << 18, file.as_file()), crc: Crc::new() };
     let remarks = matrix.remarks.join("\n");

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::memory;
 
 use super::entries::Entry;
 
@@ -139,9 +140,14 @@ impl InOrder {
 }
 
 impl Assembly {
-    /// An empty matrix.
-    pub(super) fn new(rows: usize, cols: usize, ranges: Ranges) -> Self {
-        Self { rows, cols, ranges, entries: 0, in_order: InOrder::default(), parts: Vec::new() }
+    /// An empty matrix with room for `capacity` entries in order.
+    pub(super) fn new(rows: usize, cols: usize, ranges: Ranges, capacity: usize) -> Self {
+        let in_order = InOrder {
+            row_ptr: Vec::new(),
+            col_ind: memory::with_capacity(capacity),
+            values: memory::with_capacity(capacity),
+        };
+        Self { rows, cols, ranges, entries: 0, in_order, parts: Vec::new() }
     }
 
     /// Entries so far, duplicates included.
@@ -159,8 +165,9 @@ impl Assembly {
         self.entries += part.entries.len();
         let rest = if self.parts.is_empty() { self.in_order.append(part) } else { Some(part) };
         if let Some(part) = rest {
-            if !self.in_order.row_ptr.is_empty() {
-                self.parts.push(std::mem::take(&mut self.in_order).into_part());
+            let before = std::mem::take(&mut self.in_order);
+            if !before.row_ptr.is_empty() {
+                self.parts.push(before.into_part());
             }
             self.parts.push(part);
         }
@@ -212,12 +219,19 @@ fn finish_in_order(rows: usize, matrix: InOrder) -> (Arrays, bool) {
     ((row_ptr, col_ind, values), repeated)
 }
 
+/// Zeros on huge pages where the system grants them.
+fn zeros<T: Clone + Default>(count: usize) -> Vec<T> {
+    let mut zeros = memory::with_capacity(count);
+    zeros.resize(count, T::default());
+    zeros
+}
+
 /// Brings the parts together; yields whether entries share a place.
 fn merge(rows: usize, entries: usize, mut parts: Vec<Part>, ranges: Ranges) -> (Arrays, bool) {
     parts.par_iter_mut().for_each(|p| p.locate(ranges));
     let mut row_ptr = vec![0_u32; rows + 1];
-    let mut col_ind = vec![0_u32; entries];
-    let mut values = vec![0.0_f64; entries];
+    let mut col_ind = zeros(entries);
+    let mut values = zeros(entries);
     let outputs = split(&parts, ranges, &mut row_ptr[1..], &mut col_ind, &mut values);
     let fill = |mut out: Output| out.fill(&parts);
     let repeated = outputs.into_par_iter().map(fill).reduce(|| false, |a, b| a | b);

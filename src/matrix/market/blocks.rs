@@ -57,6 +57,8 @@ pub(super) trait Part: Send {
 pub(super) struct Text {
     name: String,
     reader: BufReader<Box<dyn Read + Send>>,
+    /// Bytes of the file, when they are the text.
+    size: Option<u64>,
     /// Lines taken so far.
     lines: usize,
     /// Bytes read beyond the last block.
@@ -82,27 +84,42 @@ impl Text {
                 .hint("name the `.mtx` or `.mtx.gz` file in it"));
         }
         let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-        Self::new(&name, Box::new(file))
+        let size = file.metadata().ok().map(|m| m.len());
+        Self::with_size(&name, Box::new(file), size)
     }
 
     /// Takes `reader`, whose content may be gzipped.
     pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self> {
+        Self::with_size(name, reader, None)
+    }
+
+    /// As [`Text::new`] for a reader that holds `size` bytes.
+    fn with_size(name: &str, reader: Box<dyn Read + Send>, size: Option<u64>) -> Result<Self> {
         let mut raw = BufReader::with_capacity(64 << 10, reader);
         let start = raw.fill_buf().map_err(|e| read_error(name, 0, &e))?;
+        let is_gz = start.starts_with(&[0x1f, 0x8b]);
         let reader: Box<dyn Read + Send> = match start {
             [] => return Err(Error::input("the file is empty").in_file(name)),
-            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(raw)),
+            _ if is_gz => Box::new(MultiGzDecoder::new(raw)),
             _ => Box::new(raw),
         };
         let reader = BufReader::with_capacity(64 << 10, reader);
         Ok(Self {
             name: name.into(),
             reader,
+            size: size.filter(|_| !is_gz),
             lines: 0,
             carry: Vec::new(),
             done: false,
             failure: None,
         })
+    }
+
+    /// The part of `declared` entries that the file is large enough to hold; 0 where its size is
+    /// not known.
+    pub(super) fn backed(&self, declared: usize) -> usize {
+        const SHORTEST: u64 = 4;
+        declared.min((self.size.unwrap_or(0) / SHORTEST) as usize)
     }
 
     /// The next line without its end; `None` at the end of the text.

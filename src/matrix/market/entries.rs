@@ -1,5 +1,8 @@
 //! Coordinate entries: the fast path over the lines of a block.
 
+// the functions are a few instructions each and run for every number of a file
+#![allow(clippy::inline_always)]
+
 use crate::case::ReadAs;
 use crate::error::Result;
 
@@ -60,7 +63,7 @@ pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<
     };
     let mirror = read_as == ReadAs::Expanded && header.symmetry != Symmetry::General;
     let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirror)));
-    let mut assembly = Assembly::new(header.rows, header.cols, ranges);
+    let mut assembly = Assembly::new(header.rows, header.cols, ranges, text.backed(header.entries));
     let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
     text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
     let entries = assembly.entries();
@@ -181,4 +184,62 @@ fn gap(block: &[u8], at: usize) -> Option<usize> {
 fn slow(block: &[u8], at: usize, rules: &Rules) -> Result<(Option<Triple>, usize), Fault> {
     let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
     Ok((line::entry(&block[at..end], rules)?, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Lines that are nearly or wholly entries.
+    fn line() -> impl Strategy<Value = String> {
+        let space = prop::sample::select(vec!["", " ", "\t", "  ", "\r"]);
+        let index = prop_oneof![
+            (0_u64..12).prop_map(|i| i.to_string()),
+            any::<u64>().prop_map(|i| i.to_string()),
+            "[+-]?[0-9x.]{0,3}",
+        ];
+        let value = prop_oneof![
+            any::<f64>().prop_map(|v| v.to_string()),
+            any::<f64>().prop_map(|v| format!("{v:E}")),
+            any::<i32>().prop_map(|v| v.to_string()),
+            "[+-]?[0-9]{0,25}[.]?[0-9]{0,5}([eEdD][+-]?[0-9]{0,3})?",
+            "(nan|inf|%|)",
+        ];
+        let words =
+            (space.clone(), index.clone(), space.clone(), index, space.clone(), value, space);
+        words.prop_map(|(a, i, b, j, c, v, d)| format!("{a}{i}{b}{j}{c}{v}{d}"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn the_fast_path_takes_nothing_that_the_grammar_refuses(
+            line in line(),
+            field in prop::sample::select(vec![Field::Real, Field::Integer, Field::Pattern]),
+            symmetry in prop::sample::select(vec![
+                Symmetry::General,
+                Symmetry::Symmetric,
+                Symmetry::SkewSymmetric,
+            ]),
+        ) {
+            let rules = Rules { rows: 10, cols: 10, field, symmetry };
+            let text = format!("{line}\n");
+            if let Some((entry, end)) = fast(text.as_bytes(), 0, &rules) {
+                prop_assert_eq!(end, text.len());
+                let (i, j, v) = line::entry(line.as_bytes(), &rules).unwrap().unwrap();
+                prop_assert_eq!((i, j, v.to_bits()), (entry.0, entry.1, entry.2.to_bits()));
+            }
+        }
+    }
+
+    #[test]
+    fn common_lines_take_the_fast_path() {
+        let rules = Rules { rows: 10, cols: 10, field: Field::Real, symmetry: Symmetry::General };
+        for line in
+            ["1 2 3\n", " 10\t10  -1.5e-3\r\n", "3 4 1.0D+00 \n", "1 1 .1234567890123456789\n"]
+        {
+            assert!(fast(line.as_bytes(), 0, &rules).is_some(), "{line}");
+        }
+    }
 }

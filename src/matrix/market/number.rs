@@ -1,5 +1,8 @@
 //! Numbers in decimal text: eight digits per machine word, exact rounding.
 
+// the functions are a few instructions each and run for every number of a file
+#![allow(clippy::inline_always)]
+
 use super::power;
 
 /// Powers of ten that are exact in float64.

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -108,11 +109,7 @@ fn atomically(
         return Err(Error::input(format!("cannot write `{}`: it is a directory", path.display()))
             .hint("add a file name"));
     }
-    let file = tempfile::Builder::new()
-        .prefix(".bilu-bench-")
-        .suffix(".tmp")
-        .tempfile_in(folder)
-        .map_err(|e| failed(&e))?;
+    let file = temporary_in(folder).map_err(|e| failed(&e))?;
     let written = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
         let mut out = BufWriter::new(GzEncoder::new(file.as_file(), Compression::default()));
         content(&mut out)
@@ -125,4 +122,16 @@ fn atomically(
     written.map_err(|e| failed(&e))?;
     file.persist(path).map_err(|e| failed(&e.error))?;
     Ok(())
+}
+
+/// A temporary file that, once it has its name, may be read by whom the user's mask allows.
+pub(crate) fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".bilu-bench-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    builder.tempfile_in(folder)
 }
