@@ -131,14 +131,13 @@ fn check(rows: &[&Row]) -> Vec<String> {
                 time_limit_s: None,
             },
         };
-        let mut gmres = solver::lookup::<Cpu>("gmres").expect("registered")(&k, &settings, n)
-            .expect("memory");
+        let mut gmres =
+            solver::lookup::<Cpu>("gmres").expect("registered")(&k, &settings, n).expect("memory");
         let mut history: Vec<f64> = Vec::new();
         let system = System { a: &matrix, m: &*m, b: &b, n };
         gmres.solve(&k, &system, &mut x, &mut history);
         for r in rows {
-            let got =
-                history.iter().position(|&v| v <= r.rtol).map_or(-1, |i| i as i64 + 1);
+            let got = history.iter().position(|&v| v <= r.rtol).map_or(-1, |i| i as i64 + 1);
             if (got - r.iterations).abs() > TOLERANCE {
                 off.push(format!(
                     "{} b {} k {} {:?} {:?} {} {:e}: {got} instead of {}",

@@ -63,11 +63,20 @@ impl Cpu {
         Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool) })
     }
 
-    /// Runs `f(parallel)` on the pool, or here when there is none.
-    fn on<R: Send>(&self, f: impl FnOnce(bool) -> R + Send) -> R {
+    /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
+    /// to be worth waking it.
+    fn on<R: Send>(&self, work: usize, f: impl FnOnce(bool) -> R + Send) -> R {
         match &self.pool {
-            Some(pool) => pool.install(|| f(true)),
-            None => f(false),
+            Some(pool) if work >= WORTH_SHARING => pool.install(|| f(true)),
+            _ => f(false),
+        }
+    }
+
+    /// Runs `f` on the pool, if there is one.
+    fn pooled<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(f),
+            None => f(),
         }
     }
 
@@ -87,6 +96,9 @@ impl Cpu {
         self.slots.borrow_mut()[slot.0 as usize] = value;
     }
 }
+
+/// Numbers below which one thread is faster than several.
+const WORTH_SHARING: usize = 1 << 15;
 
 fn quotient(num: f64, den: f64) -> f64 {
     if den == 0.0 { 0.0 } else { num / den }
@@ -135,7 +147,7 @@ impl Backend for Cpu {
 
     fn axpby(&self, a: Coef, x: &Buffer<f64>, b: Coef, y: &mut Buffer<f64>) {
         let (a, b) = (self.value(a), self.value(b));
-        self.on(|parallel| {
+        self.on(y.len(), |parallel| {
             if parallel {
                 y.par_chunks_mut(vector::SEGMENT)
                     .zip(x.par_chunks(vector::SEGMENT))
@@ -149,7 +161,7 @@ impl Backend for Cpu {
     fn scale(&self, a: Coef, x: &mut Buffer<f64>) {
         let a = self.value(a);
         let segment = |x: &mut [f64]| x.iter_mut().for_each(|x| *x *= a);
-        self.on(|parallel| {
+        self.on(x.len(), |parallel| {
             if parallel {
                 x.par_chunks_mut(vector::SEGMENT).for_each(segment);
             } else {
@@ -159,17 +171,17 @@ impl Backend for Cpu {
     }
 
     fn dot(&self, x: &Buffer<f64>, y: &Buffer<f64>, out: Slot) {
-        self.set(out, self.on(|parallel| vector::dot(x, y, parallel)));
+        self.set(out, self.on(x.len(), |parallel| vector::dot(x, y, parallel)));
     }
 
     fn norm(&self, x: &Buffer<f64>, out: Slot) {
-        self.set(out, self.on(|parallel| vector::dot(x, x, parallel)).sqrt());
+        self.set(out, self.on(x.len(), |parallel| vector::dot(x, x, parallel)).sqrt());
     }
 
     fn multi_dot(&self, basis: &[Buffer<f64>], w: &Buffer<f64>, out: Slot) {
         let first = out.0 as usize;
         let slots = &mut self.slots.borrow_mut()[first..first + basis.len()];
-        self.on(|parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
+        self.on(w.len(), |parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
     }
 
     fn multi_axpy_norm(
@@ -182,13 +194,13 @@ impl Backend for Cpu {
         let first = coef.0 as usize;
         let slots = &mut self.slots.borrow_mut()[..];
         let coef = slots[first..first + basis.len()].to_vec();
-        let norm2 =
-            self.on(|parallel| vector::multi_axpy_norm2(&slices(basis), &coef, w, parallel));
+        let norm2 = self
+            .on(w.len(), |parallel| vector::multi_axpy_norm2(&slices(basis), &coef, w, parallel));
         slots[norm_out.0 as usize] = norm2.sqrt();
     }
 
     fn combine(&self, basis: &[Buffer<f64>], coef: &[f64], x: &mut Buffer<f64>) {
-        self.on(|parallel| vector::combine(&slices(basis), coef, x, parallel));
+        self.on(x.len(), |parallel| vector::combine(&slices(basis), coef, x, parallel));
     }
 
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
@@ -240,23 +252,24 @@ impl Backend for Cpu {
     }
 
     fn spmv(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>) {
-        self.on(|parallel| product(a, x, None, y, parallel));
+        self.on(matrix_numbers(a), |parallel| product(a, x, None, y, parallel));
     }
 
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
-        self.on(|parallel| product(a, x, Some(b), r, parallel));
+        self.on(matrix_numbers(a), |parallel| product(a, x, Some(b), r, parallel));
     }
 
     fn ilu_analyse(&self, pattern: &Arc<FillPattern>, block_size: usize) -> Result<BlockIlu> {
-        Ok(self.on(|parallel| BlockIlu::new(pattern, block_size, parallel)))
+        let numbers = pattern.blocks() * block_size * block_size;
+        Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, parallel)))
     }
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
-        self.on(|_| ilu.factor(a, shift))
+        self.pooled(|| ilu.factor(a, shift))
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        self.on(|_| trsv::apply(ilu, r, z));
+        self.pooled(|| trsv::apply(ilu, r, z));
     }
 
     fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
@@ -273,6 +286,14 @@ impl Backend for Cpu {
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
         ilu.levels()
+    }
+}
+
+/// Stored numbers of a matrix: the work of a product.
+fn matrix_numbers(a: &Matrix) -> usize {
+    match a {
+        Matrix::Csr(a) => a.nnz(),
+        Matrix::Bsr(a) => a.values().len(),
     }
 }
 

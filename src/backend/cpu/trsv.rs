@@ -8,8 +8,8 @@ use super::shared::{Shared, SpinBarrier};
 use super::simd::{Simd, multiversion};
 use crate::symbolic::Schedule;
 
-/// Unknowns below which a level is not worth sharing out.
-const SERIAL_UNKNOWNS: usize = 256;
+/// Unknowns below which a level is not worth a barrier.
+const SERIAL_UNKNOWNS: usize = 1024;
 
 /// A schedule cut into steps: wide levels are shared by all threads, runs of narrow ones are done
 /// by one thread without a barrier between them.
