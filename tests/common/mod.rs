@@ -1,5 +1,7 @@
-//! Random matrices shared by the integration tests.
+//! Shared by the integration tests: random matrices, files that must be refused.
 #![allow(dead_code)] // each test binary uses its part
+
+pub(crate) mod refused;
 
 use bilu_bench::matrix::Csr;
 use rand::{Rng, SeedableRng};
