@@ -293,7 +293,7 @@ impl Job<'_> {
             }
         };
         let contradicted = status == Status::Converged
-            && !(true_residual <= CONTRADICTION * self.case.rtol)
+            && (true_residual.is_nan() || true_residual > CONTRADICTION * self.case.rtol)
             && self.b.iter().any(|&v| v != 0.0);
         let note = contradicted.then(|| {
             format!(

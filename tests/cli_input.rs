@@ -44,7 +44,7 @@ fn bad_values_of_flags_name_the_flag() {
         ("--rtol", "1.0", "`1.0` is outside the range: above 0 and below 1"),
         ("--rtol", "-1e-6", "`-1e-6` is outside the range: above 0 and below 1"),
         ("--rtol", "inf", "`inf` is outside the range: above 0 and below 1"),
-        ("--restart", "0", "`0` is outside 1 to 10000"),
+        ("--restart", "0", "`0` is outside 1 to 506"),
         ("--max-iterations", "0", "`0` is outside 1 to 1000000000"),
         ("--shift", "nan", "`nan` is outside the range: 0 to 1e6"),
         ("--solver", "gmers", "unknown solver `gmers`"),
@@ -71,7 +71,7 @@ fn bad_values_of_flags_name_the_flag() {
         "error: min-repetitions 3 is more than max-repetitions 2"
     );
     assert_eq!(
-        first_line(&["run", "--fill", "0..999", "--restart", "1..1000"]),
+        first_line(&["run", "--fill", "0..999", "--max-iterations", "1..1000"]),
         "error: the sweep has more than 100000 cases"
     );
 }

@@ -64,14 +64,18 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let (mut outcomes, mut report) = (Vec::new(), Report::default());
     for table in &tables {
         let outcome = session.run(&table.experiment, &mut outputs)?;
-        report.append(table.report(&outcome.records));
+        if !outcome.records.is_empty() {
+            report.append(table.report(&outcome.records));
+        }
         let complete = outcome.end == End::Complete;
         outcomes.push(outcome);
         if !complete {
             break;
         }
     }
-    output::print(&args.output.format.render(&report)?)?;
+    if outcomes.iter().any(|o| !o.records.is_empty()) {
+        output::print(&args.output.format.render(&report)?)?;
+    }
     session.end(&outcomes, &outputs)
 }
 

@@ -37,6 +37,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let session = Session::start(&args.output, &flags)?;
     let mut outputs = session.open()?;
     let outcome = session.run(&experiment, &mut outputs)?;
+    if outcome.records.is_empty() {
+        // stopped before the first record: nothing to show
+        return session.end(&[outcome], &outputs);
+    }
     let report = match &experiment.published {
         Some(paper) => published::report("run", &experiment, paper, &outcome.records, None),
         None => runs::report(&outcome.records, experiment.title.as_deref()),

@@ -6,13 +6,12 @@ use crate::config::parse::{
 };
 use crate::error::{Error, Result};
 use crate::registry;
+use crate::solver::MAX_RESTART;
 
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 256;
 /// Largest fill level.
 pub const MAX_FILL: usize = 10_000;
-/// Longest restart of GMRES.
-pub const MAX_RESTART: usize = 10_000;
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;
 /// Most cases of one experiment.
@@ -174,7 +173,7 @@ axes! {
         "Side of the preconditioner",
         choices::<Side>, choice_name, |t, out| one(choice("side", t), out);
     restart: usize, "restart", "M",
-        "Basis vectors of GMRES between restarts, 1 to 10000",
+        "Basis vectors of GMRES between restarts, 1 to 506",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_RESTART, out);
     orthogonalisation: Orthogonalisation, "orthogonalisation", "NAME",
         "Orthogonalisation of GMRES",
@@ -323,7 +322,8 @@ mod tests {
         assert_eq!(message("block-size", "0"), "`0` is outside 1 to 256");
         assert_eq!(message("block-size", "257"), "`257` is outside 1 to 256");
         assert_eq!(message("fill", "-1"), "`-1` is outside 0 to 10000");
-        assert_eq!(message("restart", "0"), "`0` is outside 1 to 10000");
+        assert_eq!(message("restart", "0"), "`0` is outside 1 to 506");
+        assert_eq!(message("restart", "507"), "`507` is outside 1 to 506");
         assert_eq!(message("max-iterations", "0"), "`0` is outside 1 to 1000000000");
         assert_eq!(message("rtol", "1"), "`1` is outside the range: above 0 and below 1");
         assert_eq!(message("rtol", "0"), "`0` is outside the range: above 0 and below 1");
@@ -340,6 +340,19 @@ mod tests {
     }
 
     #[test]
+    fn help_states_the_limits() {
+        for (name, limit) in [
+            ("block-size", MAX_BLOCK_SIZE),
+            ("fill", MAX_FILL),
+            ("restart", MAX_RESTART),
+            ("max-iterations", MAX_ITERATIONS),
+        ] {
+            let help = axis(name).unwrap().help;
+            assert!(help.ends_with(&format!(" to {limit}")), "{help}");
+        }
+    }
+
+    #[test]
     fn repetitions_are_named_and_kept_once() {
         let mut sweep = Sweep::default();
         let again = axis("fill").unwrap().set(&mut sweep, &["0..2,1".into(), "2".into()]).unwrap();
@@ -349,7 +362,7 @@ mod tests {
     #[test]
     fn too_large_a_sweep_is_refused_before_it_is_made() {
         let mut sweep = set("fill", &["0..999"]).unwrap();
-        axis("restart").unwrap().set(&mut sweep, &["1..1000".into()]).unwrap();
+        axis("max-iterations").unwrap().set(&mut sweep, &["1..1000".into()]).unwrap();
         assert_eq!(sweep.cases().unwrap_err().to_string(), "the sweep has more than 100000 cases");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::case::{Case, ReadAs};
 use crate::error::{Error, Result};
 use crate::problem::{self, Problem};
+use crate::report::units::plural;
 use crate::result::output::Outputs;
 use crate::result::{Record, environment};
 use crate::run::{self, Measure, Stage};
@@ -110,7 +111,7 @@ pub fn execute(
     }
     let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
     observer.begin(cases.len(), &pending);
-    let mut loaded = Loaded::default();
+    let mut loaded = Loaded { pending: &pending, problem: None, rhs: None };
     let mut records = Vec::with_capacity(cases.len());
     let mut end = End::Complete;
     for case in cases {
@@ -135,7 +136,7 @@ pub fn execute(
 fn step(
     case: &Case,
     measure: &Measure,
-    loaded: &mut Loaded,
+    loaded: &mut Loaded<'_>,
     outputs: &mut Outputs,
     runner: &mut dyn Runner,
     observer: &mut dyn Observer,
@@ -164,13 +165,13 @@ fn step(
 }
 
 /// The system and the right-hand side of the case before, which the next one mostly shares.
-#[derive(Default)]
-struct Loaded {
+struct Loaded<'a> {
+    pending: &'a [&'a Case],
     problem: Option<(String, ReadAs, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
 }
 
-impl Loaded {
+impl Loaded<'_> {
     fn get(
         &mut self,
         case: &Case,
@@ -187,6 +188,7 @@ impl Loaded {
             for remark in &problem.remarks {
                 observer.remark(&format!("{}: {remark}", case.matrix));
             }
+            check_block_sizes(self.pending, &case.matrix, problem.matrix.rows())?;
             self.problem = Some((case.matrix.clone(), case.read_as, problem));
         }
         let (_, _, problem) = self.problem.as_ref().expect("loaded above");
@@ -195,6 +197,19 @@ impl Loaded {
         }
         let (_, b) = self.rhs.as_ref().expect("made above");
         Ok((problem, b))
+    }
+}
+
+/// Refuses blocks larger than a matrix of order `n` before any of its cases runs.
+fn check_block_sizes(cases: &[&Case], matrix: &str, n: usize) -> Result<()> {
+    match cases.iter().find(|c| c.matrix == matrix && c.block_size > n) {
+        None => Ok(()),
+        Some(case) => Err(Error::input(format!(
+            "block size {} is above the {} of `{matrix}`",
+            case.block_size,
+            plural(n, "unknown")
+        ))
+        .hint(format!("use block sizes up to {n}"))),
     }
 }
 

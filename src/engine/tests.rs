@@ -135,6 +135,19 @@ fn a_matrix_that_cannot_be_loaded_stops_the_run_and_keeps_what_is_finished() {
 }
 
 #[test]
+fn a_block_above_the_order_is_refused_before_any_case_of_its_matrix() {
+    let mut s = Setting::new();
+    let mut cases = cases(&["p", "q"], 2);
+    cases[3].block_size = 2;
+    let outcome = s.execute(&cases, Existing::Refuse);
+    let error =
+        Error::input("block size 2 is above the 1 unknown of `q`").hint("use block sizes up to 1");
+    assert_eq!(outcome.end, End::Failed(error));
+    assert_eq!((outcome.records.len(), s.runner.runs.as_slice()), (2, &[0, 1][..]));
+    assert_eq!(read(&s.path()).unwrap().records, outcome.records);
+}
+
+#[test]
 fn an_interrupted_run_goes_on_where_it_stopped() {
     let mut s = Setting::new();
     s.runner.interrupt_at = Some((2, s.interrupts));

@@ -54,14 +54,15 @@ pub(super) fn factorise<K: Backend>(
     s: Setup<K>,
     pattern: &Arc<FillPattern>,
 ) -> Result<K::BlockIlu, Failure> {
-    let b = s.case.block_size;
+    let Setup { k, a, case, phases } = s;
+    let b = case.block_size;
     let (needed, free) = (8 * pattern.blocks() * b * b, memory_free());
     if needed > free {
         return Err(Failure::OutOfMemory { needed, free });
     }
-    s.phases.begin(Phase::Analysis);
-    let mut ilu = s.k.ilu_analyse(pattern, b)?;
-    s.phases.begin(Phase::Numeric);
-    s.k.ilu_factor(&mut ilu, s.a, s.case.shift).map_err(Failure::Singular)?;
+    phases.begin(Phase::Analysis);
+    let mut ilu = k.ilu_analyse(pattern, b)?;
+    phases.begin(Phase::Numeric);
+    k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Singular)?;
     Ok(ilu)
 }

@@ -106,7 +106,9 @@ mod tests {
     fn steps_over_far_gaps() {
         let members = BTreeSet::from([0, 63, 64, 4095, 4096, 262_143, 262_144, 20_000_000]);
         let mut set = OrderedSet::new(20_000_001);
-        members.iter().for_each(|&i| set.insert(i));
+        for &i in &members {
+            set.insert(i);
+        }
         let mut at = 0;
         for &i in &members {
             assert_eq!(set.next(at), Some(i));

@@ -1,7 +1,7 @@
 //! Explicit vectors of 4 and 8 doubles, and loops compiled once per instruction set.
 //!
-//! A loop body is generic over [`Simd`] and marked `#[inline(always)]`; [`multiversion!`] compiles
-//! it for each instruction set and picks one at run time. A value of [`Avx2`] or [`Avx512`] is
+//! A loop body is generic over `Simd` and marked `#[inline(always)]`; `multiversion!` compiles
+//! it for each instruction set and picks one at run time. A value of `Avx2` or `Avx512` is
 //! proof that the processor has the instructions: only [`isa`]'s answer creates one.
 
 use std::sync::OnceLock;
@@ -170,6 +170,7 @@ impl Simd for Baseline {
 pub(crate) use x86::{Avx2, Avx512};
 
 #[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the module is made of intrinsics")]
 mod x86 {
     use super::{Simd, sum_lanes};
     use std::arch::x86_64::*;

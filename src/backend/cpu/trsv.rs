@@ -50,7 +50,9 @@ impl Steps {
                     (false, 0) => rows,
                     (false, _) => &[],
                 };
-                mine.iter().for_each(|&i| work(&mut state, i));
+                for &i in mine {
+                    work(&mut state, i);
+                }
                 barrier.wait();
             }
             state

@@ -1,0 +1,189 @@
+//! Bad input through the program: one error line that names it, a hint, exit code 2, nothing on
+//! standard output, and no record lost.
+#![cfg(unix)]
+
+mod common;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use bilu_bench::result::read::read;
+use common::refused::{FOLDER, REFUSED};
+
+/// Runs `bilu-bench run ARGUMENTS` with 4 GB of address space: what is declared but not there must
+/// not be allocated.
+fn run(arguments: &[&str]) -> Output {
+    Command::new("sh")
+        .args([
+            "-c",
+            "ulimit -v 4000000 && exec \"$0\" run \"$@\"",
+            env!("CARGO_BIN_EXE_bilu-bench"),
+        ])
+        .args(arguments)
+        .args(["--max-repetitions", "1", "-q"])
+        .env("NO_COLOR", "1")
+        .env("RAYON_NUM_THREADS", "2")
+        .output()
+        .unwrap()
+}
+
+/// Standard error of a run that must be refused.
+fn refused(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
+    text
+}
+
+/// `error: MESSAGE`, and `hint: HINT` when there is one.
+fn error(message: &str, hint: &str) -> String {
+    let hint = if hint.is_empty() { String::new() } else { format!("hint: {hint}\n") };
+    format!("error: {message}\n{hint}")
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn every_broken_matrix_file_is_refused_in_one_line() {
+    for (file, place, hint) in REFUSED {
+        let path = format!("{FOLDER}/{file}");
+        assert_eq!(refused(&["--matrix", &path]), error(&format!("{path}{place}"), hint));
+    }
+}
+
+#[test]
+fn shapes_that_are_no_square_system_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "%%MatrixMarket matrix coordinate real general\n";
+    let wide = write(folder.path(), "wide.mtx", &format!("{head}2 3 1\n1 3 1.0\n"));
+    let text = refused(&["--matrix", &wide]);
+    assert!(text.starts_with(&format!("error: {wide}")) && text.contains("2 x 3"), "{text}");
+    assert!(text.lines().count() <= 2, "{text}");
+
+    let here = folder.path().display().to_string();
+    assert_eq!(
+        refused(&["--matrix", &here]),
+        error(
+            &format!("{here}: is a directory, not a Matrix Market file"),
+            "name the `.mtx` or `.mtx.gz` file in it"
+        )
+    );
+    let empty = write(folder.path(), "empty.mtx.gz", "");
+    assert_eq!(refused(&["--matrix", &empty]), error(&format!("{empty}: the file is empty"), ""));
+}
+
+#[test]
+fn sizes_of_generators_are_checked_before_memory_is_taken() {
+    let usage = "write `poisson3d:N|NXxNYxNZ`";
+    for (spec, message, hint) in [
+        ("poisson3d:0", "`poisson3d`: the size in `0` must be positive", usage),
+        ("poisson3d:-3", "`poisson3d`: `-3` in the size `-3` is not a positive integer", usage),
+        ("poisson3d:4x0x4", "`poisson3d`: the size in `4x0x4` must be positive", usage),
+        ("poisson3d:3x3", "`poisson3d`: `3x3` has 2 directions, not 3", usage),
+        ("poisson3d:", "`poisson3d`: the size is missing", usage),
+        ("poisson3d:4000", "`poisson3d`: 64000000000 unknowns: the limit is 4294967295", usage),
+        ("poisson3d:1600", "28656640000 entries: the limit is 4294967295", "choose a smaller grid"),
+        ("convdiff3d:4,px=nan", "`convdiff3d`: `px=nan` is not a finite number", ""),
+    ] {
+        assert_eq!(refused(&["--matrix", spec]), error(message, hint));
+    }
+}
+
+#[test]
+fn a_block_above_the_order_is_refused_before_any_case_of_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    let output = path.display().to_string();
+    let matrices = "poisson3d:5,poisson3d:2";
+    let arguments = ["--matrix", matrices, "--block-size", "2,9", "-o", &output];
+    let done = run(&arguments);
+    assert_eq!(done.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(done.stderr).unwrap(),
+        error("block size 9 is above the 8 unknowns of `poisson3d:2`", "use block sizes up to 8")
+    );
+    let rows = read(&path).unwrap().records;
+    let cases: Vec<_> = rows.iter().map(|r| (r.case.matrix.as_str(), r.case.block_size)).collect();
+    assert_eq!(cases, [("poisson3d:5", 2), ("poisson3d:5", 9)]);
+}
+
+#[test]
+fn wrong_settings_in_a_file_name_line_column_and_what_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, place, message, hint) in [
+        (
+            "[[sweep]]\nsolver = \"gmres\"\nblocksize = 4\n",
+            ":3:1",
+            "unknown setting `blocksize`",
+            "did you mean `block-size`?",
+        ),
+        (
+            "[[sweep]]\nfill = 0\n\n[[sweeps]]\n",
+            ":4:3",
+            "unknown key `sweeps`",
+            "did you mean `sweep`?",
+        ),
+        (
+            "[[sweep]]\nbackend = [\"cpu\", \"cpu-tm\"]\n",
+            ":2:19",
+            "unknown backend `cpu-tm`",
+            "did you mean `cpu-mt`?",
+        ),
+        ("[[sweep]]\nblock-size = -4\n", ":2:14", "`-4` is outside 1 to 256", ""),
+        ("[[sweep]]\nblock-size = 257\n", ":2:14", "`257` is outside 1 to 256", ""),
+        ("[[sweep]]\nrestart = 507\n", ":2:11", "`507` is outside 1 to 506", ""),
+        ("[[sweep]]\nrestart = 0\n", ":2:11", "`0` is outside 1 to 506", ""),
+    ] {
+        let path = write(folder.path(), "x.toml", text);
+        let said = refused(&[&path]);
+        assert!(said.starts_with(&format!("error: {path}{place}: {message}\n")), "{said}");
+        let second = said.lines().nth(1).unwrap_or_default();
+        let expected = if hint.is_empty() { hint.to_owned() } else { format!("hint: {hint}") };
+        assert!(second.starts_with(&expected), "{said}");
+        assert!(said.lines().count() <= 2, "{said}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_cannot_be_written_leaves_earlier_rows_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let rows = path.display().to_string();
+    assert_eq!(run(&["--matrix", "poisson3d:6", "-o", &rows]).status.code(), Some(0));
+    let before = std::fs::read(&path).unwrap();
+
+    let full = folder.path().join("full.jsonl");
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let full = full.display().to_string();
+    let more = ["--matrix", "poisson3d:6,poisson3d:7", "--resume", "-o", &rows, "-o"];
+    assert_eq!(
+        refused(&[&more[..], &[&full]].concat()),
+        error(
+            &format!("cannot write `{full}`: No space left on device (os error 28)"),
+            "the disk is full; records written before are whole, continue with --resume"
+        )
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+
+    let taken = folder.path().join("d.json");
+    std::fs::create_dir(&taken).unwrap();
+    let taken = taken.display().to_string();
+    assert_eq!(
+        refused(&[&more[..], &[&taken]].concat()),
+        error(
+            &format!("cannot write `{taken}`: Is a directory (os error 21)"),
+            "it is a folder; name a file in it"
+        )
+    );
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+
+    // with room the same command goes on
+    let code = run(&[&more[..5]].concat()).status.code();
+    assert_eq!((code, read(&path).unwrap().records.len()), (Some(0), 2));
+}
