@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Largest block size.
+pub const MAX_BLOCK_SIZE: usize = 128;
+
+/// Largest fill level; levels are held in 8 bits.
+pub const MAX_FILL: usize = 120;
+
 /// How a symmetric Matrix Market file is read.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -13,6 +19,19 @@ pub enum ReadAs {
     Expanded,
     /// Only the stored triangle, taken as a general matrix (as Yang et al., Table 2, seem to have).
     AsStored,
+}
+
+/// What becomes of entries that a file stores although they are zero.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zeros {
+    /// They belong to the pattern, as simulators mean them: a later step may fill them.
+    #[default]
+    Keep,
+    /// They are removed, so that the pattern is that of the nonzeros (Yang et al., section 2.1).
+    Drop,
 }
 
 /// How the fill level of an entry is updated during the symbolic phase of ILU(k).
@@ -81,6 +100,9 @@ pub struct Case {
     pub matrix: String,
     /// How a symmetric file is read.
     pub read_as: ReadAs,
+    /// What becomes of stored zeros.
+    #[serde(default)]
+    pub zeros: Zeros,
     /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
     pub rhs: String,
     /// Unknowns per block, at least 1.
@@ -116,6 +138,7 @@ impl Default for Case {
         Self {
             matrix: "poisson3d:60".into(),
             read_as: ReadAs::default(),
+            zeros: Zeros::default(),
             rhs: "ones".into(),
             block_size: 1,
             precond: "bilu".into(),

@@ -134,8 +134,8 @@ fn wrong_settings_in_a_file_name_line_column_and_what_is_known() {
             "unknown backend `cpu-tm`",
             "did you mean `cpu-mt`?",
         ),
-        ("[[sweep]]\nblock-size = -4\n", ":2:14", "`-4` is outside 1 to 256", ""),
-        ("[[sweep]]\nblock-size = 257\n", ":2:14", "`257` is outside 1 to 256", ""),
+        ("[[sweep]]\nblock-size = -4\n", ":2:14", "`-4` is outside 1 to 128", ""),
+        ("[[sweep]]\nblock-size = 129\n", ":2:14", "`129` is outside 1 to 128", ""),
         ("[[sweep]]\nrestart = 507\n", ":2:11", "`507` is outside 1 to 506", ""),
         ("[[sweep]]\nrestart = 0\n", ":2:11", "`0` is outside 1 to 506", ""),
     ] {

@@ -33,9 +33,9 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 #[test]
 fn bad_values_of_flags_name_the_flag() {
     for (flag, value, message) in [
-        ("--block-size", "0", "`0` is outside 1 to 256"),
-        ("--block-size", "-4", "`-4` is outside 1 to 256"),
-        ("--block-size", "1000000000000", "`1000000000000` is outside 1 to 256"),
+        ("--block-size", "0", "`0` is outside 1 to 128"),
+        ("--block-size", "-4", "`-4` is outside 1 to 128"),
+        ("--block-size", "1000000000000", "`1000000000000` is outside 1 to 128"),
         ("--fill", "3..0", "the range `3..0` is empty"),
         ("--fill", "", "empty list ``"),
         ("--fill", "1,,2", "empty value in the list `1,,2`"),
@@ -71,7 +71,7 @@ fn bad_values_of_flags_name_the_flag() {
         "error: min-repetitions 3 is more than max-repetitions 2"
     );
     assert_eq!(
-        first_line(&["run", "--fill", "0..999", "--max-iterations", "1..1000"]),
+        first_line(&["run", "--fill", "0..100", "--max-iterations", "1..1000"]),
         "error: the sweep has more than 100000 cases"
     );
 }
@@ -91,7 +91,7 @@ fn errors_in_a_file_name_line_and_column() {
     );
     assert_eq!(
         refused_file("[[sweep]]\nblock-size = [1, 2, 0]\n"),
-        "error: DIR/x.toml:2:21: `0` is outside 1 to 256\n"
+        "error: DIR/x.toml:2:21: `0` is outside 1 to 128\n"
     );
     assert_eq!(
         refused_file("[[sweep]]\nprecond = \"billu\"\n"),

@@ -35,7 +35,7 @@ fn list_has_every_registry() {
     assert_eq!(names("backends"), ["cpu", "cpu-mt"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (16, 60));
+    assert_eq!((names("settings").len(), names("columns").len()), (17, 61));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);

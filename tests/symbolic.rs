@@ -96,11 +96,11 @@ fn a_limit_stops_the_phase_and_names_the_row() {
 }
 
 #[test]
-fn a_missing_diagonal_is_part_of_the_pattern() {
-    // [0 1; 1 0]
+fn a_missing_diagonal_is_named_unless_fill_provides_it() {
+    // [0 1; 1 0]: elimination reaches (2,2) at level 1
     let a = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0; 2]).unwrap();
-    for k in [0, 1] {
+    for (k, missing) in [(0, vec![0, 1]), (1, vec![0])] {
         let p = iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).unwrap();
-        assert_eq!(p.blocks(), 4);
+        assert_eq!((p.blocks(), &p.no_diagonal), (4, &missing), "k {k}");
     }
 }

@@ -60,13 +60,19 @@ pub struct SingularBlock {
     pub row: usize,
     /// Row within the block at which elimination found no pivot.
     pub within: usize,
-    /// Largest candidate pivot, relative to the largest entry of the block.
+    /// Largest candidate pivot, relative to the largest entry of its row in the block.
     pub pivot: f64,
+    /// Whether the diagonal is not even in the pattern.
+    pub absent: bool,
 }
 
 impl std::fmt::Display for SingularBlock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "singular diagonal block in block row {}", self.row)
+        if self.absent {
+            write!(f, "zero pivot: block row {} has no diagonal entry", self.row)
+        } else {
+            write!(f, "singular diagonal block in block row {}", self.row)
+        }
     }
 }
 

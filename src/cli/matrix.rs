@@ -11,14 +11,13 @@ use serde::Serialize;
 use tabled::builder::Builder;
 use tabled::settings::{Alignment, Style, object::Columns};
 
-use crate::case::ReadAs;
+use crate::case::{MAX_FILL, ReadAs};
 use crate::error::{Error, Result};
 use crate::matrix::cache::Cache;
 use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info};
 use crate::matrix::market::{self, Symmetry};
 use crate::problem::generator::{GENERATORS, Generator};
 use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
-use crate::symbolic::fill::MAX_FILL;
 
 /// Arguments of `bilu-bench matrix`.
 #[derive(Args, Clone, Debug)]

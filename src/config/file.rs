@@ -295,7 +295,7 @@ mod tests {
         assert!(hint.starts_with("did you mean `gmres`?"), "{hint}");
         assert_eq!(message("tilte = ''\n").0, "x.toml:1:1: unknown key `tilte`");
         assert_eq!(message("[measure]\nfoo = 1\n").0, "x.toml:2:1: unknown measuring option `foo`");
-        assert_eq!(message("[[sweep]]\nfill = -1\n").0, "x.toml:2:8: `-1` is outside 0 to 10000");
+        assert_eq!(message("[[sweep]]\nfill = -1\n").0, "x.toml:2:8: `-1` is outside 0 to 120");
         assert_eq!(message("[[sweep]]\nfill = []\n").0, "x.toml:2:8: empty list");
         assert_eq!(
             message("[[sweep]]\nfill = true\n").0,

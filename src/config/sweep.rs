@@ -1,6 +1,8 @@
 //! The sweep: a list of values per axis, and the cases that their cross product makes.
 
-use crate::case::{Case, Format, LevelRule, Orthogonalisation, ReadAs, Side};
+use crate::case::{
+    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side, Zeros,
+};
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
 };
@@ -8,10 +10,6 @@ use crate::error::{Error, Result};
 use crate::registry;
 use crate::solver::MAX_RESTART;
 
-/// Largest block size.
-pub const MAX_BLOCK_SIZE: usize = 256;
-/// Largest fill level.
-pub const MAX_FILL: usize = 10_000;
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;
 /// Most cases of one experiment.
@@ -145,18 +143,21 @@ axes! {
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
         choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);
+    zeros: Zeros, "zeros", "WHAT",
+        "Entries stored although they are zero: kept in the pattern or removed from it",
+        choices::<Zeros>, choice_name, |t, out| one(choice("treatment of zeros", t), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
         Vec::new, String::clone, rhs;
     block_size: usize, "block-size", "N",
-        "Unknowns per block, 1 to 256",
+        "Unknowns per block, 1 to 128",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
     precond: String, "precond", "NAME",
         "Preconditioner",
         || names(registry::PRECONDITIONERS), String::clone,
         |t, out| one(registered("preconditioner", t, registry::PRECONDITIONERS), out);
     fill: usize, "fill", "K",
-        "Fill level k of ILU(k), 0 to 10000",
+        "Fill level k of ILU(k), 0 to 120",
         Vec::new, usize::to_string, |t, out| count(t, 0, MAX_FILL, out);
     level_rule: LevelRule, "level-rule", "RULE",
         "Update rule of the fill level: `min` is the textbook's, `overwrite` keeps the last update",
@@ -319,9 +320,9 @@ mod tests {
     #[test]
     fn bad_values_are_refused() {
         let message = |name, word| set(name, &[word]).unwrap_err().to_string();
-        assert_eq!(message("block-size", "0"), "`0` is outside 1 to 256");
-        assert_eq!(message("block-size", "257"), "`257` is outside 1 to 256");
-        assert_eq!(message("fill", "-1"), "`-1` is outside 0 to 10000");
+        assert_eq!(message("block-size", "0"), "`0` is outside 1 to 128");
+        assert_eq!(message("block-size", "129"), "`129` is outside 1 to 128");
+        assert_eq!(message("fill", "-1"), "`-1` is outside 0 to 120");
         assert_eq!(message("restart", "0"), "`0` is outside 1 to 506");
         assert_eq!(message("restart", "507"), "`507` is outside 1 to 506");
         assert_eq!(message("max-iterations", "0"), "`0` is outside 1 to 1000000000");
@@ -361,7 +362,7 @@ mod tests {
 
     #[test]
     fn too_large_a_sweep_is_refused_before_it_is_made() {
-        let mut sweep = set("fill", &["0..999"]).unwrap();
+        let mut sweep = set("fill", &["0..100"]).unwrap();
         axis("max-iterations").unwrap().set(&mut sweep, &["1..1000".into()]).unwrap();
         assert_eq!(sweep.cases().unwrap_err().to_string(), "the sweep has more than 100000 cases");
     }

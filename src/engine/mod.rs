@@ -5,7 +5,7 @@ pub mod progress;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::case::{Case, ReadAs};
+use crate::case::{Case, Zeros};
 use crate::error::{Error, Result};
 use crate::problem::{self, Problem};
 use crate::report::units::plural;
@@ -15,8 +15,8 @@ use crate::run::{self, Measure, Stage};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
 pub trait Runner {
-    /// Loads or generates a system.
-    fn load(&mut self, spec: &str, read_as: ReadAs) -> Result<Problem>;
+    /// Loads or generates the system of a case.
+    fn load(&mut self, case: &Case) -> Result<Problem>;
     /// Makes a right-hand side for it.
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
     /// Runs one case; `None` when `progress` asked to stop.
@@ -35,8 +35,12 @@ pub trait Runner {
 pub struct Solvers;
 
 impl Runner for Solvers {
-    fn load(&mut self, spec: &str, read_as: ReadAs) -> Result<Problem> {
-        problem::load(spec, read_as)
+    fn load(&mut self, case: &Case) -> Result<Problem> {
+        let problem = problem::load(&case.matrix, case.read_as)?;
+        Ok(match case.zeros {
+            Zeros::Keep => problem,
+            Zeros::Drop => problem.without_zeros(),
+        })
     }
 
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
@@ -167,7 +171,7 @@ fn step(
 /// The system and the right-hand side of the case before, which the next one mostly shares.
 struct Loaded<'a> {
     pending: &'a [&'a Case],
-    problem: Option<(String, ReadAs, Problem)>,
+    problem: Option<(Case, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
 }
 
@@ -178,20 +182,20 @@ impl Loaded<'_> {
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
     ) -> Result<(&Problem, &[f64])> {
-        let other = |p: &(String, ReadAs, Problem)| p.0 != case.matrix || p.1 != case.read_as;
-        if self.problem.as_ref().is_none_or(other) {
+        let system = |c: &Case| (c.matrix.clone(), c.read_as, c.zeros);
+        if self.problem.as_ref().is_none_or(|(of, _)| system(of) != system(case)) {
             // free the old system first: two large ones may not fit
             self.problem = None;
             self.rhs = None;
             observer.loading(&case.matrix);
-            let problem = runner.load(&case.matrix, case.read_as)?;
+            let problem = runner.load(case)?;
             for remark in &problem.remarks {
                 observer.remark(&format!("{}: {remark}", case.matrix));
             }
             check_block_sizes(self.pending, &case.matrix, problem.matrix.rows())?;
-            self.problem = Some((case.matrix.clone(), case.read_as, problem));
+            self.problem = Some((case.clone(), problem));
         }
-        let (_, _, problem) = self.problem.as_ref().expect("loaded above");
+        let (_, problem) = self.problem.as_ref().expect("loaded above");
         if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
             self.rhs = Some((case.rhs.clone(), runner.right_hand_side(problem, &case.rhs)?));
         }

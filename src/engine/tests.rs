@@ -17,7 +17,8 @@ struct Fake {
 }
 
 impl Runner for Fake {
-    fn load(&mut self, spec: &str, _: ReadAs) -> Result<Problem> {
+    fn load(&mut self, case: &Case) -> Result<Problem> {
+        let spec = &*case.matrix;
         self.loads.push(spec.to_owned());
         if spec == "missing" {
             return Err(Error::input("unknown matrix `missing`"));

@@ -116,6 +116,21 @@ impl Csr {
         }
     }
 
+    /// The matrix of the entries that are not zero.
+    #[must_use]
+    pub fn without_zeros(&self) -> Self {
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+        for i in 0..self.rows {
+            let (cols, row) = self.row(i);
+            for (&j, &v) in cols.iter().zip(row).filter(|(_, v)| **v != 0.0) {
+                col_ind.push(j);
+                values.push(v);
+            }
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Self { rows: self.rows, cols: self.cols, row_ptr, col_ind, values }
+    }
+
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
         4 * self.row_ptr.len() + 12 * self.col_ind.len()

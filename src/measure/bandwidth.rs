@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::{median, timed};
 
 /// Bytes of each of the two arrays: far beyond any cache.
-const ARRAY_BYTES: usize = 256 << 20;
+const ARRAY_BYTES: usize = 128 << 20;
 
 /// Passes; the median counts.
 const PASSES: usize = 7;

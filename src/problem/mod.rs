@@ -37,6 +37,19 @@ pub struct Problem {
     pub remarks: Vec<String>,
 }
 
+impl Problem {
+    /// The same system without the entries that are stored although they are zero.
+    #[must_use]
+    pub fn without_zeros(mut self) -> Self {
+        let dropped = self.matrix.values().iter().filter(|&&v| v == 0.0).count();
+        if dropped > 0 {
+            self.matrix = Arc::new(self.matrix.without_zeros());
+            self.remarks.push(format!("{dropped} stored zeros dropped"));
+        }
+        self
+    }
+}
+
 /// Loads or generates the system that `spec` names.
 ///
 /// `spec` is a generator with its size (`poisson3d:60`, `poisson3d:60x50x40`), a catalogue name

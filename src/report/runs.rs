@@ -110,6 +110,9 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     if case.read_as != default.read_as {
         say("read-as", "read as stored".into());
     }
+    if case.zeros != default.zeros {
+        say("zeros", "stored zeros dropped".into());
+    }
     say("rhs", format!("rhs {}", case.rhs));
     let restarted = case.solver == "gmres" && fixed("restart");
     say("solver", if restarted { format!("gmres({})", case.restart) } else { case.solver.clone() });

@@ -4,6 +4,7 @@
 pub const COLUMNS: &[(&str, &str)] = &[
     ("matrix", "generator, catalogue name or file"),
     ("read-as", "how a symmetric file was read: expanded or as-stored"),
+    ("zeros", "entries stored although they are zero: keep or drop"),
     ("rhs", "right-hand side"),
     ("block-size", "unknowns per block"),
     ("precond", "preconditioner"),

@@ -17,6 +17,9 @@ pub const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
 /// what one pass loses in orthogonality is the rounding unit over this part.
 const CANCELLATION: f64 = 1e-2;
 
+/// A column of the triangular factor below this part of its norm depends on the others.
+const DEPENDENT: f64 = 16.0 * f64::EPSILON;
+
 /// GMRES with its basis.
 pub(super) struct Gmres<K: Backend> {
     settings: Settings,
@@ -146,13 +149,15 @@ impl<K: Backend> Solver<K> for Gmres<K> {
                 self.expand(k, s, j);
                 let column = &mut column[..j + 2];
                 self.orthogonalise(k, j, column);
-                let residual = self.small.add(column);
-                end = judge.step(residual);
-                let exhausted = column[j + 1] == 0.0;
-                if exhausted && end.is_none() {
-                    // the space is invariant and yet the residual is not zero: A M^-1 is singular
-                    end = Some(End::Breakdown("the Krylov space is exhausted"));
-                }
+                end = match self.small.add(column) {
+                    Some(residual) => judge.step(residual),
+                    // the space is invariant and yet the residual is not zero
+                    None => {
+                        let what =
+                            "the Krylov space is exhausted: the preconditioned matrix is singular";
+                        judge.step(self.small.residual()).or(Some(End::Breakdown(what)))
+                    }
+                };
                 if end.is_some() {
                     break;
                 }
@@ -230,8 +235,14 @@ impl LeastSquares {
         self.g[0] = beta;
     }
 
-    /// Adds a column of H; returns the norm of the residual.
-    fn add(&mut self, column: &[f64]) -> f64 {
+    /// Norm of the residual of the columns so far.
+    fn residual(&self) -> f64 {
+        self.g[self.columns].abs()
+    }
+
+    /// Adds a column of H; returns the norm of the residual. `None` when the column depends on the
+    /// others up to rounding: it is left out.
+    fn add(&mut self, column: &[f64]) -> Option<f64> {
         let j = self.columns;
         let r = &mut self.r[j * self.stride..][..j + 2];
         r.copy_from_slice(column);
@@ -239,19 +250,22 @@ impl LeastSquares {
             (r[i], r[i + 1]) = (c * r[i] + s * r[i + 1], c * r[i + 1] - s * r[i]);
         }
         let length = r[j].hypot(r[j + 1]);
-        let (c, s) = if length > 0.0 { (r[j] / length, r[j + 1] / length) } else { (1.0, 0.0) };
+        let norm = column.iter().map(|h| h * h).sum::<f64>().sqrt();
+        if length <= DEPENDENT * norm {
+            return None;
+        }
+        let (c, s) = (r[j] / length, r[j + 1] / length);
         r[j] = length;
         self.rotations.push((c, s));
         self.g[j + 1] = -s * self.g[j];
         self.g[j] *= c;
         self.columns += 1;
-        self.g[j + 1].abs()
+        Some(self.residual())
     }
 
-    /// Back substitution; a zero on the diagonal (singular H) ends the usable part.
+    /// Back substitution.
     fn solve(&mut self) -> &[f64] {
-        let usable =
-            (0..self.columns).find(|&j| self.r[j * self.stride + j] == 0.0).unwrap_or(self.columns);
+        let usable = self.columns;
         for i in (0..usable).rev() {
             let mut sum = self.g[i];
             for j in i + 1..usable {

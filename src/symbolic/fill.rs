@@ -4,16 +4,19 @@ use std::borrow::Cow;
 
 use super::Pattern;
 use super::ordered_set::OrderedSet;
-use crate::case::LevelRule;
+use crate::case::{LevelRule, MAX_FILL};
 use crate::memory;
 
-/// The pattern of the factors: strictly lower and strictly upper part; the diagonal is full.
+/// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
+/// every row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillPattern {
     /// Pattern of L without its unit diagonal.
     pub lower: Pattern<'static>,
     /// Pattern of U without the diagonal.
     pub upper: Pattern<'static>,
+    /// Rows whose diagonal is neither an entry of A nor fill: their pivot is zero.
+    pub no_diagonal: Vec<u32>,
 }
 
 impl FillPattern {
@@ -36,7 +39,7 @@ impl FillPattern {
     pub fn diagonal(rows: usize) -> Self {
         let empty =
             || Pattern { row_ptr: Cow::Owned(vec![0; rows + 1]), col_ind: Cow::Owned(Vec::new()) };
-        Self { lower: empty(), upper: empty() }
+        Self { lower: empty(), upper: empty(), no_diagonal: Vec::new() }
     }
 }
 
@@ -52,15 +55,12 @@ pub struct TooLarge {
 /// Level of a column that is not in the current row.
 const ABSENT: u8 = u8::MAX;
 
-/// Highest fill level that is supported; levels are held in 8 bits.
-pub const MAX_FILL: usize = 120;
-
 /// Pattern of ILU(k) (Yang et al., Algorithm 3), row by row.
 ///
 /// Row i starts with the entries of A at level 0. For each column p < i of the row, in increasing
 /// order, and each j > p of row p, `l = level(i,p) + level(p,j) + 1`; entries with `l <= k` enter
-/// the row. How a level already there is updated is the `rule`'s matter. The diagonal is always
-/// kept. `limit` bounds the entries of L and U together.
+/// the row. How a level already there is updated is the `rule`'s matter. `limit` bounds the entries
+/// of L and U together.
 ///
 /// Only entries of row p with `level(p,j) < k - level(i,p)` can matter, so rows are kept grouped
 /// by level while the phase runs, and the others are never looked at.
@@ -88,7 +88,11 @@ fn split(a: &Pattern, limit: usize) -> Result<FillPattern, TooLarge> {
     for i in 0..n {
         let row = a.row(i);
         let lower = row.partition_point(|&j| (j as usize) < i);
-        let upper = lower + usize::from(row.get(lower).is_some_and(|&j| j as usize == i));
+        let diagonal = row.get(lower).is_some_and(|&j| j as usize == i);
+        if !diagonal {
+            out.no_diagonal.push(i as u32);
+        }
+        let upper = lower + usize::from(diagonal);
         out.lower.extend_from_slice(&row[..lower]);
         out.upper.extend_from_slice(&row[upper..]);
         out.end_row(i, limit)?;
@@ -102,6 +106,7 @@ struct Split {
     lower: Vec<u32>,
     upper_ptr: Vec<u32>,
     upper: Vec<u32>,
+    no_diagonal: Vec<u32>,
 }
 
 impl Split {
@@ -116,6 +121,7 @@ impl Split {
             lower: memory::with_capacity(half),
             upper_ptr: ptr(),
             upper: memory::with_capacity(half),
+            no_diagonal: Vec::new(),
         }
     }
 
@@ -135,6 +141,7 @@ impl Split {
         FillPattern {
             lower: Pattern { row_ptr: self.lower_ptr.into(), col_ind: self.lower.into() },
             upper: Pattern { row_ptr: self.upper_ptr.into(), col_ind: self.upper.into() },
+            no_diagonal: self.no_diagonal,
         }
     }
 }
@@ -182,8 +189,6 @@ fn fill<const OVERWRITE: bool>(
     let mut members = OrderedSet::new(n);
     let mut row: Vec<u32> = Vec::new();
     for i in 0..n {
-        level[i] = 0;
-        members.insert(i as u32);
         for &j in a.row(i) {
             level[j as usize] = 0;
             members.insert(j);
@@ -213,12 +218,19 @@ fn fill<const OVERWRITE: bool>(
             at = members.next(p + 1);
         }
         let lower = row.len();
+        if at == Some(i as u32) {
+            row.push(i as u32);
+            at = members.next(i as u32 + 1);
+        } else {
+            out.no_diagonal.push(i as u32);
+        }
+        let diagonal = row.len();
         while let Some(j) = at {
             row.push(j);
             at = members.next(j + 1);
         }
         out.lower.extend_from_slice(&row[..lower]);
-        let upper = &row[lower + 1..];
+        let upper = &row[diagonal..];
         out.upper.extend_from_slice(upper);
         out.end_row(i, limit)?;
         done.push_row(upper, &level);

@@ -4,9 +4,7 @@
 //! every other size with the same operations.
 
 use super::simd::Simd;
-
-/// Largest block size.
-pub const MAX_BLOCK_SIZE: usize = 128;
+use crate::case::MAX_BLOCK_SIZE;
 
 /// Size of the blocks a loop works on, and its arithmetic.
 pub(crate) trait BlockSize: Copy + Send + Sync {

@@ -185,6 +185,7 @@ fn scalar_row<S: Simd>(
 ) -> Result<(), SingularBlock> {
     let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
+    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
     let row = &mut space.row[..];
     lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
     row[i] = 0.0;
@@ -207,11 +208,11 @@ fn scalar_row<S: Simd>(
             *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
-        diagonal[0] = row[i];
+        diagonal[0] = if absent { job.shift } else { row[i] };
         if let Err((within, pivot)) =
             invert(s, super::block::Fixed::<1>, diagonal, &mut space.invert)
         {
-            return Err(SingularBlock { row: i, within, pivot });
+            return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let range = upper.row_ptr[i] as usize..upper.row_ptr[i + 1] as usize;
         let u = job.upper.write(reversed(&range, upper.entries()));
@@ -234,6 +235,7 @@ fn block_row<K: BlockSize, S: Simd>(
     let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
+    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
     let position = &mut space.position[..];
     for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
         position[j as usize] = at as u32 + 1;
@@ -265,8 +267,12 @@ fn block_row<K: BlockSize, S: Simd>(
         }
         let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
         diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
+        if absent {
+            diagonal.fill(0.0);
+            (0..b).for_each(|r| diagonal[r * b + r] = job.shift);
+        }
         if let Err((within, pivot)) = invert(s, size, diagonal, &mut space.invert) {
-            return Err(SingularBlock { row: i, within, pivot });
+            return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
@@ -276,7 +282,6 @@ fn block_row<K: BlockSize, S: Simd>(
             size.gemm(s, diagonal, from, u);
         }
     }
-    debug_assert_eq!(b * b, bb);
     Ok(())
 }
 

@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, block_pattern};
-pub use block::MAX_BLOCK_SIZE;
 pub use ilu::BlockIlu;
 use rayon::prelude::*;
 

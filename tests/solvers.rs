@@ -1,0 +1,189 @@
+//! The methods through the case runner: agreement with each other and with the truth, and every
+//! way a solve can end.
+
+mod common;
+
+use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
+use bilu_bench::matrix::Csr;
+use bilu_bench::problem::{self, Problem};
+use bilu_bench::result::{Record, Status};
+use bilu_bench::run::{Measure, Stage, run_case};
+
+fn of(matrix: Csr) -> Problem {
+    Problem {
+        name: "test".into(),
+        matrix: matrix.into(),
+        grid: None,
+        own_rhs: None,
+        remarks: Vec::new(),
+    }
+}
+
+fn run(problem: &Problem, b: &[f64], case: &Case) -> Record {
+    let measure = Measure { max_repetitions: 1, ..Measure::default() };
+    run_case(case, problem, b, &measure, &mut |_| true).expect("not cancelled")
+}
+
+fn poisson() -> Problem {
+    problem::load("poisson3d:9x10x11", ReadAs::Expanded).expect("generator")
+}
+
+#[test]
+fn every_combination_solves_poisson_to_the_same_truth() {
+    let p = poisson();
+    let b = common::random_vector(990, 3);
+    let mut runs = 0;
+    for solver in ["gmres", "bicgstab", "cg"] {
+        for precond in ["none", "jacobi", "bilu"] {
+            for backend in ["cpu", "cpu-mt"] {
+                for (side, orthogonalisation) in [
+                    (Side::Right, Orthogonalisation::Cgs),
+                    (Side::Left, Orthogonalisation::Cgs2),
+                    (Side::Right, Orthogonalisation::Mgs),
+                ] {
+                    // 7 does not divide 990: the system is padded
+                    for (block_size, format) in
+                        [(1, Format::Csr), (5, Format::Bsr), (7, Format::Auto)]
+                    {
+                        let case = Case {
+                            solver: solver.into(),
+                            precond: precond.into(),
+                            backend: backend.into(),
+                            side,
+                            orthogonalisation,
+                            block_size,
+                            format,
+                            fill: 1,
+                            rtol: 1e-10,
+                            ..Case::default()
+                        };
+                        let r = run(&p, &b, &case);
+                        assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
+                        assert!(r.convergence.true_residual.unwrap() < 1e-9, "{case:?}");
+                        assert_eq!(r.size.padding, if block_size == 7 { 4 } else { 0 });
+                        runs += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(runs, 162);
+}
+
+#[test]
+fn one_thread_and_many_count_alike() {
+    let p = problem::load("convdiff3d:40x40x40,cx=3,pz=0.5", ReadAs::Expanded).expect("generator");
+    let b = vec![1.0; 64_000];
+    for solver in ["gmres", "bicgstab"] {
+        for block_size in [1, 4] {
+            let case = |backend: &str| Case {
+                backend: backend.into(),
+                solver: solver.into(),
+                block_size,
+                ..Case::default()
+            };
+            let (one, many) = (run(&p, &b, &case("cpu")), run(&p, &b, &case("cpu-mt")));
+            // sums are taken in the same order: the same bits
+            assert_eq!(one.convergence, many.convergence, "{solver}");
+            assert_eq!(one.factor, many.factor);
+        }
+    }
+}
+
+#[test]
+fn ends_are_named() {
+    let p = poisson();
+    let b = vec![1.0; 990];
+    let limited = run(&p, &b, &Case { max_iterations: 3, ..Case::default() });
+    assert_eq!((limited.status, limited.convergence.iterations), (Status::NotConverged, 3));
+    assert_eq!(limited.reason.as_deref(), Some("iteration limit 3 reached"));
+
+    // a cyclic shift: GMRES(m) makes no progress before the n-th step
+    let n = 50;
+    let shift = Csr::new(
+        n,
+        n,
+        (0..=n as u32).collect(),
+        (0..n as u32).map(|i| (i + 1) % n as u32).collect(),
+        vec![1.0; n],
+    );
+    let mut e1 = vec![0.0; n];
+    e1[0] = 1.0;
+    let case = Case { precond: "none".into(), restart: 5, ..Case::default() };
+    let stalled = run(&of(shift.unwrap()), &e1, &case);
+    assert_eq!(stalled.status, Status::Stagnated);
+    assert_eq!(stalled.reason.as_deref(), Some("the residual no longer falls over 8 restarts"));
+
+    // CG on an indefinite matrix
+    let indefinite = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, -3.0]).unwrap();
+    let cg = Case { solver: "cg".into(), precond: "none".into(), ..Case::default() };
+    let broken = run(&of(indefinite), &[1.0, 1.0], &cg);
+    assert_eq!(broken.status, Status::Breakdown);
+    assert!(broken.reason.unwrap().contains("not positive definite"));
+
+    // singular and inconsistent: the Krylov space is exhausted, nothing converges
+    let singular = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, 0.0]).unwrap();
+    let none = Case { precond: "none".into(), ..Case::default() };
+    let record = run(&of(singular), &[1.0, 1.0], &none);
+    assert_eq!(record.status, Status::Breakdown, "{:?}", record.reason);
+
+    // a zero pivot
+    let pivot = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 1.0]).unwrap();
+    let record = run(&of(pivot), &[1.0, 2.0], &Case::default());
+    assert_eq!(record.status, Status::Breakdown);
+    assert_eq!(record.reason.as_deref(), Some("zero pivot: block row 0 has no diagonal entry"));
+
+    let slow = Measure { time_limit_s: Some(0.0), ..Measure::default() };
+    let record = run_case(&Case::default(), &p, &b, &slow, &mut |_| true).unwrap();
+    assert_eq!(record.status, Status::TimeLimit);
+
+    let record = run(&p, &b, &Case { backend: "tpu".into(), ..Case::default() });
+    assert_eq!(record.reason.as_deref(), Some("there is no backend `tpu`"));
+}
+
+#[test]
+fn exact_and_zero_right_hand_sides_end_at_once() {
+    let identity = Csr::new(3, 3, vec![0, 1, 2, 3], vec![0, 1, 2], vec![2.0; 3]).unwrap();
+    let p = of(identity);
+    for solver in ["gmres", "bicgstab", "cg"] {
+        for (b, iterations) in [([0.0; 3], 0), ([1.0, 2.0, 3.0], 1)] {
+            let r = run(&p, &b, &Case { solver: solver.into(), ..Case::default() });
+            assert_eq!(r.status, Status::Converged, "{solver} {b:?}");
+            assert_eq!(r.convergence.iterations, iterations, "{solver} {b:?}");
+            assert_eq!(r.convergence.true_residual, Some(0.0));
+        }
+    }
+}
+
+#[test]
+fn a_case_can_be_abandoned_at_every_stage() {
+    let p = poisson();
+    let b = vec![1.0; 990];
+    for stop in [Stage::Symbolic, Stage::Numeric, Stage::WarmUp, Stage::Solve(1), Stage::Traffic] {
+        let mut seen = false;
+        let record = run_case(&Case::default(), &p, &b, &Measure::default(), &mut |stage| {
+            seen |= stage == stop;
+            stage != stop
+        });
+        assert!(seen && record.is_none(), "{stop:?}");
+    }
+}
+
+#[test]
+fn records_hold_sizes_phases_and_traffic() {
+    let p = poisson();
+    let r = run(&p, &vec![1.0; 990], &Case { block_size: 2, fill: 1, ..Case::default() });
+    assert_eq!((r.size.n, r.size.nnz, r.size.block_rows), (990, 7 * 990 - 2 * (90 + 99 + 110), 495));
+    let blocks = r.factor.factor_blocks.unwrap();
+    assert_eq!(r.factor.factor_entries, Some(4 * blocks));
+    assert_eq!(r.factor.fill_ratio, Some(blocks as f64 / r.size.matrix_blocks as f64));
+    let t = &r.times;
+    let phases = t.symbolic_s.unwrap() + t.analysis_s.unwrap() + t.numeric_s.unwrap();
+    assert!((t.setup_s.unwrap() - phases).abs() < 1e-12);
+    assert_eq!(t.total_s, Some(t.setup_s.unwrap() + t.solve_s.unwrap()));
+    let traffic = &r.traffic;
+    // factors, their indices and row pointers once; four passes over a vector
+    let indices = 4 * (blocks - 495) + 2 * 4 * 496;
+    assert_eq!(traffic.apply_bytes, Some(8 * 4 * blocks + indices + 4 * 8 * 990));
+    assert!(traffic.copy_gbps.unwrap() > 0.1 && traffic.percent_of_roof.unwrap() > 0.0);
+}
