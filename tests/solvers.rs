@@ -173,7 +173,10 @@ fn a_case_can_be_abandoned_at_every_stage() {
 fn records_hold_sizes_phases_and_traffic() {
     let p = poisson();
     let r = run(&p, &vec![1.0; 990], &Case { block_size: 2, fill: 1, ..Case::default() });
-    assert_eq!((r.size.n, r.size.nnz, r.size.block_rows), (990, 7 * 990 - 2 * (90 + 99 + 110), 495));
+    assert_eq!(
+        (r.size.n, r.size.nnz, r.size.block_rows),
+        (990, 7 * 990 - 2 * (90 + 99 + 110), 495)
+    );
     let blocks = r.factor.factor_blocks.unwrap();
     assert_eq!(r.factor.factor_entries, Some(4 * blocks));
     assert_eq!(r.factor.fill_ratio, Some(blocks as f64 / r.size.matrix_blocks as f64));

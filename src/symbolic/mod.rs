@@ -23,7 +23,41 @@ pub struct Pattern<'a> {
     pub col_ind: Cow<'a, [u32]>,
 }
 
+/// A pattern as plain slices, for loops that cannot afford to look through an owner.
+#[derive(Clone, Copy, Debug)]
+pub struct PatternView<'a> {
+    /// Start of each row in `col_ind`; one more entry than rows.
+    pub row_ptr: &'a [u32],
+    /// Column of each entry.
+    pub col_ind: &'a [u32],
+}
+
+impl<'a> PatternView<'a> {
+    /// Entries of row `i`.
+    #[inline]
+    pub fn range(self, i: usize) -> std::ops::Range<usize> {
+        self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize
+    }
+
+    /// Columns of row `i`.
+    #[inline]
+    pub fn row(self, i: usize) -> &'a [u32] {
+        &self.col_ind[self.range(i)]
+    }
+
+    /// Number of entries.
+    #[inline]
+    pub fn entries(self) -> usize {
+        self.col_ind.len()
+    }
+}
+
 impl Pattern<'_> {
+    /// The pattern as plain slices.
+    pub fn view(&self) -> PatternView<'_> {
+        PatternView { row_ptr: &self.row_ptr, col_ind: &self.col_ind }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.row_ptr.len() - 1

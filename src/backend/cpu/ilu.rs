@@ -1,8 +1,8 @@
 //! Block ILU(k) factors on the CPU: storage and numeric factorisation.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockSize, InvertScratch, invert, with_block_size};
 use super::shared::Shared;
@@ -11,7 +11,7 @@ use super::trsv::Steps;
 use crate::backend::{Bytes, SingularBlock};
 use crate::matrix::Csr;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, Schedule, schedule};
+use crate::symbolic::{FillPattern, PatternView, Schedule, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
 /// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
@@ -24,6 +24,8 @@ pub struct BlockIlu {
     pub(super) upper: Buffer<f64>,
     /// Level-parallel plan of both solves; the sequential backend needs none.
     pub(super) plan: Option<Plan>,
+    /// Scratch of the factorisation, one per thread.
+    spaces: Vec<Mutex<Workspace>>,
     levels: [usize; 2],
 }
 
@@ -46,8 +48,10 @@ impl BlockIlu {
         } else {
             ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
         };
+        let threads = if parallel { rayon::current_num_threads() } else { 1 };
         Self {
             block_size,
+            spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern, block_size))).collect(),
             lower: Buffer::zeros(pattern.lower.entries() * bb),
             inverse_diagonal: Buffer::zeros(pattern.rows() * bb),
             upper: Buffer::zeros(pattern.upper.entries() * bb),
@@ -89,18 +93,19 @@ fn factor_sized<K: BlockSize>(
         a,
         shift,
         pattern: &ilu.pattern,
+        lower_pattern: ilu.pattern.lower.view(),
+        upper_pattern: ilu.pattern.upper.view(),
         lower: Shared::new(&mut ilu.lower),
         inverse_diagonal: Shared::new(&mut ilu.inverse_diagonal),
         upper: Shared::new(&mut ilu.upper),
     };
     let Some(plan) = &ilu.plan else {
-        let mut space = Workspace::new(&job, size.b());
-        return (0..job.pattern.rows()).try_for_each(|i| row(size, &job, i, &mut space));
+        return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
     };
     // the rows of one level are independent; the lowest singular row of the earliest level wins
     let failed = AtomicUsize::new(usize::MAX);
-    let spaces = plan.lower.run_with(
-        || (Workspace::new(&job, size.b()), None::<SingularBlock>),
+    let errors = plan.lower.run_with(
+        |thread| (lock(&ilu.spaces[thread]), None::<SingularBlock>),
         |(space, error), i| {
             if failed.load(Ordering::Relaxed) < i as usize {
                 return;
@@ -112,8 +117,13 @@ fn factor_sized<K: BlockSize>(
                 }
             }
         },
+        |(_, error)| error,
     );
-    spaces.into_iter().filter_map(|(_, e)| e).min_by_key(|e| e.row).map_or(Ok(()), Err)
+    errors.into_iter().flatten().min_by_key(|e| e.row).map_or(Ok(()), Err)
+}
+
+fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
+    space.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn largest_diagonal(a: &Csr) -> f64 {
@@ -125,6 +135,8 @@ struct Job<'a> {
     a: &'a Csr,
     shift: f64,
     pattern: &'a FillPattern,
+    lower_pattern: PatternView<'a>,
+    upper_pattern: PatternView<'a>,
     lower: Shared<'a>,
     inverse_diagonal: Shared<'a>,
     upper: Shared<'a>,
@@ -142,12 +154,12 @@ struct Workspace {
 }
 
 impl Workspace {
-    fn new(job: &Job, b: usize) -> Self {
-        let rows = job.pattern.rows();
+    fn new(pattern: &FillPattern, b: usize) -> Self {
+        let rows = pattern.rows();
         let (row, position) = if b == 1 {
             (Buffer::zeros(rows), Buffer::zeros(0))
         } else {
-            let length = |i| job.pattern.lower.row(i).len() + 1 + job.pattern.upper.row(i).len();
+            let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
             let longest = (0..rows).map(length).max().unwrap_or(0);
             (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
@@ -156,6 +168,22 @@ impl Workspace {
 }
 
 multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
+
+multiversion! { fn all_rows[K: BlockSize](size: K, job: &Job, space: &mut Workspace) -> Result<(), SingularBlock> = all_rows_body }
+
+#[inline(always)]
+fn all_rows_body<K: BlockSize, S: Simd>(
+    s: S,
+    size: K,
+    job: &Job,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    // no closure: it would be compiled without the caller's instruction set
+    for i in 0..job.pattern.rows() {
+        row_body(s, size, job, i, space)?;
+    }
+    Ok(())
+}
 
 /// Row i of Algorithm 4, with `U' = D^-1 U` in place of U:
 ///
@@ -183,7 +211,7 @@ fn scalar_row<S: Simd>(
     i: usize,
     space: &mut Workspace,
 ) -> Result<(), SingularBlock> {
-    let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
+    let (lower, upper) = (job.lower_pattern, job.upper_pattern);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
     let row = &mut space.row[..];
@@ -195,11 +223,11 @@ fn scalar_row<S: Simd>(
     // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
     // finished: earlier in the loop, or in an earlier level behind a barrier.
     unsafe {
-        let l = job.lower.write(lower.row_ptr[i] as usize..lower.row_ptr[i + 1] as usize);
+        let l = job.lower.write(lower.range(i));
         for (l, &p) in l.iter_mut().zip(lower_cols) {
             let p = p as usize;
             let multiplier = row[p];
-            let range = upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize;
+            let range = upper.range(p);
             let values = job.upper.read(reversed(&range, upper.entries()));
             for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
                 let at = row.get_unchecked_mut(j as usize);
@@ -214,7 +242,7 @@ fn scalar_row<S: Simd>(
         {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
-        let range = upper.row_ptr[i] as usize..upper.row_ptr[i + 1] as usize;
+        let range = upper.range(i);
         let u = job.upper.write(reversed(&range, upper.entries()));
         for (u, &j) in u.iter_mut().rev().zip(upper_cols) {
             *u = diagonal[0] * row[j as usize];
@@ -232,7 +260,7 @@ fn block_row<K: BlockSize, S: Simd>(
     space: &mut Workspace,
 ) -> Result<(), SingularBlock> {
     let (b, bb) = (size.b(), size.b() * size.b());
-    let (lower, upper) = (&job.pattern.lower, &job.pattern.upper);
+    let (lower, upper) = (job.lower_pattern, job.upper_pattern);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
     let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
@@ -251,7 +279,7 @@ fn block_row<K: BlockSize, S: Simd>(
         for (at, &p) in lower_cols.iter().enumerate() {
             let p = p as usize;
             multiplier.copy_from_slice(&row[at * bb..(at + 1) * bb]);
-            for e in upper.row_ptr[p] as usize..upper.row_ptr[p + 1] as usize {
+            for e in upper.range(p) {
                 let target = position[upper.col_ind[e] as usize] as usize;
                 if target != 0 {
                     let stored = last - e;

@@ -6,7 +6,7 @@ use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::shared::{Shared, SpinBarrier};
 use super::simd::{Simd, multiversion};
-use crate::symbolic::Schedule;
+use crate::symbolic::{PatternView, Schedule};
 
 /// Unknowns below which a level is not worth a barrier.
 const SERIAL_UNKNOWNS: usize = 1024;
@@ -33,16 +33,17 @@ impl Steps {
     }
 
     /// Runs `work(state, row)` for every row in an order that respects the schedule, on all
-    /// threads of the current pool; returns the threads' states.
-    pub(super) fn run_with<S: Send>(
+    /// threads of the current pool. Thread t works with `state(t)`; returns `finish` of each.
+    pub(super) fn run_with<S, R: Send>(
         &self,
-        state: impl Fn() -> S + Sync,
+        state: impl Fn(usize) -> S + Sync,
         work: impl Fn(&mut S, u32) + Sync,
-    ) -> Vec<S> {
+        finish: impl Fn(S) -> R + Sync,
+    ) -> Vec<R> {
         let threads = rayon::current_num_threads();
         let barrier = SpinBarrier::new(threads);
         rayon::broadcast(|context| {
-            let mut state = state();
+            let mut state = state(context.index());
             for &(start, end, shared) in &self.steps {
                 let rows = &self.schedule.rows[start as usize..end as usize];
                 let mine = match (shared, context.index()) {
@@ -55,7 +56,7 @@ impl Steps {
                 }
                 barrier.wait();
             }
-            state
+            finish(state)
         })
     }
 }
@@ -65,54 +66,77 @@ pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
     with_block_size!(ilu.block_size, sized(ilu, r, z));
 }
 
+/// Factors as plain slices.
+#[derive(Clone, Copy)]
+struct Factors<'a> {
+    lower_pattern: PatternView<'a>,
+    upper_pattern: PatternView<'a>,
+    lower: &'a [f64],
+    inverse_diagonal: &'a [f64],
+    upper: &'a [f64],
+}
+
+impl Factors<'_> {
+    fn rows(self) -> usize {
+        self.lower_pattern.row_ptr.len() - 1
+    }
+}
+
 fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
     let n = ilu.pattern.rows() * size.b();
     assert!(r.len() == n && z.len() == n);
+    let f = Factors {
+        lower_pattern: ilu.pattern.lower.view(),
+        upper_pattern: ilu.pattern.upper.view(),
+        lower: &ilu.lower,
+        inverse_diagonal: &ilu.inverse_diagonal,
+        upper: &ilu.upper,
+    };
     let Some(plan) = &ilu.plan else {
-        forward(size, ilu, r, z);
-        backward(size, ilu, z);
+        forward(size, f, r, z);
+        backward(size, f, z);
         return;
     };
     if ilu.pattern.lower.entries() + ilu.pattern.upper.entries() == 0 {
-        diagonal(size, ilu, r, z);
+        diagonal(size, f, r, z);
         return;
     }
     let z = Shared::new(z);
-    plan.lower.run_with(|| (), |(), i| forward_row(size, ilu, r, z, i as usize));
-    plan.upper.run_with(|| (), |(), i| backward_row(size, ilu, z, i as usize));
+    plan.lower.run_with(|_| (), |(), i| forward_row(size, f, r, z, i as usize), |()| ());
+    plan.upper.run_with(|_| (), |(), i| backward_row(size, f, z, i as usize), |()| ());
 }
 
 /// A diagonal pattern has nothing to wait for.
-fn diagonal<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+fn diagonal<K: BlockSize>(size: K, f: Factors, r: &[f64], z: &mut [f64]) {
     let rows = 4096 * size.b();
     z.par_chunks_mut(rows).zip(r.par_chunks(rows)).enumerate().for_each(|(t, (z, r))| {
         z.copy_from_slice(r);
         let z = Shared::new(z);
         for i in 0..r.len() / size.b() {
-            backward_local(size, ilu, z, i, t * 4096 + i);
+            backward_local(size, f, z, i, t * 4096 + i);
         }
     });
 }
 
-multiversion! { fn forward[K: BlockSize](size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) = forward_body }
-multiversion! { fn backward[K: BlockSize](size: K, ilu: &BlockIlu, z: &mut [f64]) = backward_body }
-multiversion! { fn forward_row[K: BlockSize](size: K, ilu: &BlockIlu, r: &[f64], z: Shared, i: usize) = forward_row_body }
-multiversion! { fn backward_row[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared, i: usize) = backward_row_body }
-multiversion! { fn backward_local[K: BlockSize](size: K, ilu: &BlockIlu, z: Shared, at: usize, i: usize) = diagonal_row_body }
+multiversion! { fn forward[K: BlockSize](size: K, f: Factors, r: &[f64], z: &mut [f64]) = forward_body }
+multiversion! { fn backward[K: BlockSize](size: K, f: Factors, z: &mut [f64]) = backward_body }
+multiversion! { fn forward_row[K: BlockSize](size: K, f: Factors, r: &[f64], z: Shared, i: usize) = forward_row_body }
+multiversion! { fn backward_row[K: BlockSize](size: K, f: Factors, z: Shared, i: usize) = backward_row_body }
+multiversion! { fn backward_local[K: BlockSize](size: K, f: Factors, z: Shared, at: usize, i: usize) = diagonal_row_body }
 
 #[inline(always)]
-fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, r: &[f64], z: &mut [f64]) {
     let z = Shared::new(z);
-    for i in 0..ilu.pattern.rows() {
-        forward_row_body(s, size, ilu, r, z, i);
+    for i in 0..f.rows() {
+        forward_row_body(s, size, f, r, z, i);
     }
 }
 
 #[inline(always)]
-fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: &mut [f64]) {
+fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: &mut [f64]) {
     let z = Shared::new(z);
-    for i in (0..ilu.pattern.rows()).rev() {
-        backward_row_body(s, size, ilu, z, i);
+    for i in (0..f.rows()).rev() {
+        backward_row_body(s, size, f, z, i);
     }
 }
 
@@ -122,17 +146,16 @@ fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: &mut [
 fn forward_row_body<K: BlockSize, S: Simd>(
     s: S,
     size: K,
-    ilu: &BlockIlu,
+    f: Factors,
     r: &[f64],
     z: Shared,
     i: usize,
 ) {
     let (b, bb) = (size.b(), size.b() * size.b());
-    let lower = &ilu.pattern.lower;
-    let (start, end) = (lower.row_ptr[i] as usize, lower.row_ptr[i + 1] as usize);
+    let range = f.lower_pattern.range(i);
     let mut acc = size.load(s, &r[i * b..(i + 1) * b]);
-    let blocks = ilu.lower[start * bb..end * bb].chunks_exact(bb);
-    for (&j, block) in lower.col_ind[start..end].iter().zip(blocks) {
+    let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
+    for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
         let j = j as usize;
         // SAFETY: j < i is solved: earlier in the loop, or in an earlier level.
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
@@ -143,17 +166,16 @@ fn forward_row_body<K: BlockSize, S: Simd>(
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
 #[inline(always)]
-fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: Shared, i: usize) {
+fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared, i: usize) {
     let (b, bb) = (size.b(), size.b() * size.b());
-    let upper = &ilu.pattern.upper;
-    let (start, end) = (upper.row_ptr[i] as usize, upper.row_ptr[i + 1] as usize);
+    let (range, entries) = (f.upper_pattern.range(i), f.upper_pattern.entries());
     // SAFETY: this call alone touches segment i.
     let y = unsafe { z.write(i * b..(i + 1) * b) };
-    let inverse = &ilu.inverse_diagonal[i * bb..(i + 1) * bb];
+    let inverse = &f.inverse_diagonal[i * bb..(i + 1) * bb];
     let mut acc = size.gemv_add(s, inverse, y, size.zero(s));
-    let entries = upper.entries();
-    let blocks = ilu.upper[(entries - end) * bb..(entries - start) * bb].chunks_exact(bb);
-    for (&j, block) in upper.col_ind[start..end].iter().rev().zip(blocks) {
+    let stored = (entries - range.end) * bb..(entries - range.start) * bb;
+    let blocks = f.upper[stored].chunks_exact(bb);
+    for (&j, block) in f.upper_pattern.col_ind[range].iter().rev().zip(blocks) {
         let j = j as usize;
         // SAFETY: j > i is solved: earlier in the loop, or in an earlier level.
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
@@ -166,7 +188,7 @@ fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, ilu: &BlockIlu, z: Sh
 fn diagonal_row_body<K: BlockSize, S: Simd>(
     s: S,
     size: K,
-    ilu: &BlockIlu,
+    f: Factors,
     z: Shared,
     at: usize,
     i: usize,
@@ -174,7 +196,7 @@ fn diagonal_row_body<K: BlockSize, S: Simd>(
     let (b, bb) = (size.b(), size.b() * size.b());
     // SAFETY: the caller's segment is its own.
     let y = unsafe { z.write(at * b..(at + 1) * b) };
-    let inverse = &ilu.inverse_diagonal[i * bb..(i + 1) * bb];
+    let inverse = &f.inverse_diagonal[i * bb..(i + 1) * bb];
     let product = size.gemv_add(s, inverse, y, size.zero(s));
     size.store(s, product, y);
 }
