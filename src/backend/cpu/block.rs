@@ -122,6 +122,22 @@ macro_rules! in_one_register {
                 }
                 y
             }
+            /// The columns of A stay in registers for all columns of B.
+            #[inline(always)]
+            fn gemm_sub<S: Simd>(self, s: S, a: &[f64], b: &[f64], c: &mut [f64]) {
+                let (a, b, c) = (&a[..$b * $b], &b[..$b * $b], &mut c[..$b * $b]);
+                let mut columns = [s.$splat(0.0); $b];
+                for k in 0..$b {
+                    columns[k] = s.$load::<$b>(&a[k * $b..]);
+                }
+                for j in 0..$b {
+                    let mut y = s.$load::<$b>(&c[j * $b..]);
+                    for k in 0..$b {
+                        y = s.$msub(columns[k], s.$splat(b[j * $b + k]), y);
+                    }
+                    s.$store::<$b>(y, &mut c[j * $b..]);
+                }
+            }
         }
     )*};
 }
