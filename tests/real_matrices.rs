@@ -23,10 +23,10 @@ fn load(name: &str) -> Option<Problem> {
     Some(problem::load(path.to_str().expect("a readable path"), ReadAs::Expanded).expect(name))
 }
 
-fn run(problem: &Problem, rhs: &str, case: Case) -> Record {
+fn run(problem: &Problem, rhs: &str, case: &Case) -> Record {
     let b = problem::right_hand_side(problem, rhs).expect("right-hand side");
     let measure = Measure { max_repetitions: 1, ..Measure::default() };
-    run_case(&case, problem, &b, &measure, &mut |_| true).expect("not cancelled")
+    run_case(case, problem, &b, &measure, &mut |_| true).expect("not cancelled")
 }
 
 fn case(block_size: usize, fill: usize) -> Case {
@@ -42,25 +42,25 @@ fn zero_scalar_diagonals_break_scalar_ilu_and_not_block_ilu() {
     assert_eq!(zeros(&stored), 1985);
     let nonzeros = stored.clone().without_zeros();
     // on the pattern of the nonzeros a diagonal that is not there stays zero
-    let scalar = run(&nonzeros, "ones", case(1, 0));
+    let scalar = run(&nonzeros, "ones", &case(1, 0));
     assert_eq!(scalar.status, Status::Breakdown);
     let reason = scalar.reason.expect("says why");
     assert!(reason.contains("has no diagonal entry"), "{reason}");
     for problem in [&stored, &nonzeros] {
-        let block = run(problem, "ones", case(3, 0));
+        let block = run(problem, "ones", &case(3, 0));
         assert_eq!(block.status, Status::Converged);
         assert!(block.convergence.true_residual.unwrap() < 1e-8);
     }
     // the stored zeros give scalar elimination room inside the blocks: the same factors, PETSc's count
     let settings = Case { restart: 20, ..case(1, 0) };
-    assert_eq!(run(&stored, "ones", settings).convergence.iterations, 418);
+    assert_eq!(run(&stored, "ones", &settings).convergence.iterations, 418);
 }
 
 #[test]
 fn the_norne_box_converges_with_its_own_right_hand_side() {
     let Some(problem) = load("nornebox_b3") else { return };
     for fill in [1, 3] {
-        let record = run(&problem, "own", case(3, fill));
+        let record = run(&problem, "own", &case(3, fill));
         assert_eq!(record.status, Status::Converged, "k {fill}: {:?}", record.reason);
         assert_eq!((record.size.n, record.size.block_rows), (134_781, 44_927));
         assert!(record.convergence.true_residual.unwrap() < 1e-8);
@@ -73,7 +73,7 @@ fn every_method_solves_the_spe9_system() {
     for solver in ["gmres", "bicgstab"] {
         for backend in ["cpu", "cpu-mt"] {
             let settings = Case { solver: solver.into(), backend: backend.into(), ..case(3, 0) };
-            let record = run(&problem, "own", settings);
+            let record = run(&problem, "own", &settings);
             assert_eq!(record.status, Status::Converged, "{solver} {backend}");
         }
     }

@@ -20,6 +20,9 @@ const CANCELLATION: f64 = 1e-2;
 /// A column of the triangular factor below this part of its norm depends on the others.
 const DEPENDENT: f64 = 16.0 * f64::EPSILON;
 
+/// Breakdown of a column that depends on the others.
+const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
+
 /// GMRES with its basis.
 pub(super) struct Gmres<K: Backend> {
     settings: Settings,
@@ -149,14 +152,11 @@ impl<K: Backend> Solver<K> for Gmres<K> {
                 self.expand(k, s, j);
                 let column = &mut column[..j + 2];
                 self.orthogonalise(k, j, column);
-                end = match self.small.add(column) {
-                    Some(residual) => judge.step(residual),
+                end = if let Some(residual) = self.small.add(column) {
+                    judge.step(residual)
+                } else {
                     // the space is invariant and yet the residual is not zero
-                    None => {
-                        let what =
-                            "the Krylov space is exhausted: the preconditioned matrix is singular";
-                        judge.step(self.small.residual()).or(Some(End::Breakdown(what)))
-                    }
+                    judge.step(self.small.residual()).or(Some(End::Breakdown(EXHAUSTED)))
                 };
                 if end.is_some() {
                     break;

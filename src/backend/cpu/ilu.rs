@@ -106,14 +106,16 @@ fn factor_sized<K: BlockSize>(
     let failed = AtomicUsize::new(usize::MAX);
     let errors = plan.lower.run_with(
         |thread| (lock(&ilu.spaces[thread]), None::<SingularBlock>),
-        |(space, error), i| {
-            if failed.load(Ordering::Relaxed) < i as usize {
-                return;
-            }
-            if let Err(e) = row(size, &job, i as usize, space) {
-                failed.fetch_min(e.row, Ordering::Relaxed);
-                if error.is_none_or(|old| e.row < old.row) {
-                    *error = Some(e);
+        |(space, error), rows| {
+            for &i in rows {
+                if failed.load(Ordering::Relaxed) < i as usize {
+                    continue;
+                }
+                if let Err(e) = row(size, &job, i as usize, space) {
+                    failed.fetch_min(e.row, Ordering::Relaxed);
+                    if error.is_none_or(|old| e.row < old.row) {
+                        *error = Some(e);
+                    }
                 }
             }
         },

@@ -32,12 +32,12 @@ impl Steps {
         Self { schedule, steps }
     }
 
-    /// Runs `work(state, row)` for every row in an order that respects the schedule, on all
+    /// Runs `work(state, rows)` on slices that cover all rows, in an order that respects the schedule, on all
     /// threads of the current pool. Thread t works with `state(t)`; returns `finish` of each.
     pub(super) fn run_with<S, R: Send>(
         &self,
         state: impl Fn(usize) -> S + Sync,
-        work: impl Fn(&mut S, u32) + Sync,
+        work: impl Fn(&mut S, &[u32]) + Sync,
         finish: impl Fn(S) -> R + Sync,
     ) -> Vec<R> {
         let threads = rayon::current_num_threads();
@@ -51,9 +51,7 @@ impl Steps {
                     (false, 0) => rows,
                     (false, _) => &[],
                 };
-                for &i in mine {
-                    work(&mut state, i);
-                }
+                work(&mut state, mine);
                 barrier.wait();
             }
             finish(state)
@@ -102,8 +100,8 @@ fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
         return;
     }
     let z = Shared::new(z);
-    plan.lower.run_with(|_| (), |(), i| forward_row(size, f, r, z, i as usize), |()| ());
-    plan.upper.run_with(|_| (), |(), i| backward_row(size, f, z, i as usize), |()| ());
+    plan.lower.run_with(|_| (), |(), rows| forward_rows(size, f, r, z, rows), |()| ());
+    plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
 }
 
 /// A diagonal pattern has nothing to wait for.
@@ -120,8 +118,8 @@ fn diagonal<K: BlockSize>(size: K, f: Factors, r: &[f64], z: &mut [f64]) {
 
 multiversion! { fn forward[K: BlockSize](size: K, f: Factors, r: &[f64], z: &mut [f64]) = forward_body }
 multiversion! { fn backward[K: BlockSize](size: K, f: Factors, z: &mut [f64]) = backward_body }
-multiversion! { fn forward_row[K: BlockSize](size: K, f: Factors, r: &[f64], z: Shared, i: usize) = forward_row_body }
-multiversion! { fn backward_row[K: BlockSize](size: K, f: Factors, z: Shared, i: usize) = backward_row_body }
+multiversion! { fn forward_rows[K: BlockSize](size: K, f: Factors, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
+multiversion! { fn backward_rows[K: BlockSize](size: K, f: Factors, z: Shared, rows: &[u32]) = backward_rows_body }
 multiversion! { fn backward_local[K: BlockSize](size: K, f: Factors, z: Shared, at: usize, i: usize) = diagonal_row_body }
 
 #[inline(always)]
@@ -137,6 +135,29 @@ fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: &mut [f64]
     let z = Shared::new(z);
     for i in (0..f.rows()).rev() {
         backward_row_body(s, size, f, z, i);
+    }
+}
+
+/// Rows of one level, or of several narrow ones in order.
+#[inline(always)]
+fn forward_rows_body<K: BlockSize, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors,
+    r: &[f64],
+    z: Shared,
+    rows: &[u32],
+) {
+    for &i in rows {
+        forward_row_body(s, size, f, r, z, i as usize);
+    }
+}
+
+/// As `forward_rows_body`, for the backward solve.
+#[inline(always)]
+fn backward_rows_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared, rows: &[u32]) {
+    for &i in rows {
+        backward_row_body(s, size, f, z, i as usize);
     }
 }
 
