@@ -12,8 +12,8 @@ consecutive unknowns (AIJ for block size 1, BAIJ above).
 The table shows medians over the repeats, with half their range in percent after the sign; in
 brackets stands PETSc's value over that of bilu-bench: above 1 bilu-bench needs less. Symbolic time is, for PETSc,
 the first setup less a second one on the same pattern; for bilu-bench, pattern and analysis. Numeric time
-is PETSc's second factorisation, whose memory is there already; that of bilu-bench holds the first
-touch of no memory either: it is taken in the analysis. Peak memory is that of the
+is PETSc's second factorisation, whose memory is there already; bilu-bench takes its
+memory in the analysis, which counts as symbolic here. Peak memory is that of the
 whole process (VmHWM, ru_maxrss); for bilu-bench it is never below about 0.28 GB, the arrays with which
 it measures the copy bandwidth before the case starts.
 """

@@ -181,7 +181,7 @@ impl Job<'_> {
             },
         };
         let mut method = build(k, &settings, n)?;
-        let system = System { a: &matrix, m: &*m, b: &b, n };
+        let system = System { a: &matrix, m: &*m, b: &b };
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
         self.judge(k, &x, &outcome);
         self.measure_traffic(k, &system, &mut x, copy_gbps)

@@ -20,8 +20,6 @@ pub struct System<'a, K: Backend> {
     pub m: &'a dyn Preconditioner<K>,
     /// The right-hand side, of padded length.
     pub b: &'a K::Vector,
-    /// Padded order of the system.
-    pub n: usize,
 }
 
 /// What decides how a method runs.

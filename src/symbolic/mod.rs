@@ -70,7 +70,7 @@ impl Pattern<'_> {
 
     /// Columns of row `i`.
     pub fn row(&self, i: usize) -> &[u32] {
-        &self.col_ind[self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize]
+        self.view().row(i)
     }
 
     /// Bytes held.

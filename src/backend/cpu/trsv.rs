@@ -1,7 +1,5 @@
 //! Triangular solves with block ILU factors (Yang et al., Algorithms 6 and 7).
 
-use rayon::prelude::*;
-
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::shared::{Shared, SpinBarrier};
@@ -95,32 +93,15 @@ fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
         backward(size, f, z);
         return;
     };
-    if ilu.pattern.lower.entries() + ilu.pattern.upper.entries() == 0 {
-        diagonal(size, f, r, z);
-        return;
-    }
     let z = Shared::new(z);
     plan.lower.run_with(|_| (), |(), rows| forward_rows(size, f, r, z, rows), |()| ());
     plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
-}
-
-/// A diagonal pattern has nothing to wait for.
-fn diagonal<K: BlockSize>(size: K, f: Factors, r: &[f64], z: &mut [f64]) {
-    let rows = 4096 * size.b();
-    z.par_chunks_mut(rows).zip(r.par_chunks(rows)).enumerate().for_each(|(t, (z, r))| {
-        z.copy_from_slice(r);
-        let z = Shared::new(z);
-        for i in 0..r.len() / size.b() {
-            backward_local(size, f, z, i, t * 4096 + i);
-        }
-    });
 }
 
 multiversion! { fn forward[K: BlockSize](size: K, f: Factors, r: &[f64], z: &mut [f64]) = forward_body }
 multiversion! { fn backward[K: BlockSize](size: K, f: Factors, z: &mut [f64]) = backward_body }
 multiversion! { fn forward_rows[K: BlockSize](size: K, f: Factors, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
 multiversion! { fn backward_rows[K: BlockSize](size: K, f: Factors, z: Shared, rows: &[u32]) = backward_rows_body }
-multiversion! { fn backward_local[K: BlockSize](size: K, f: Factors, z: Shared, at: usize, i: usize) = diagonal_row_body }
 
 #[inline(always)]
 fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, r: &[f64], z: &mut [f64]) {
@@ -202,22 +183,4 @@ fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
     size.store(s, acc, y);
-}
-
-/// `z_at = D_i^-1 z_at`.
-#[inline(always)]
-fn diagonal_row_body<K: BlockSize, S: Simd>(
-    s: S,
-    size: K,
-    f: Factors,
-    z: Shared,
-    at: usize,
-    i: usize,
-) {
-    let (b, bb) = (size.b(), size.b() * size.b());
-    // SAFETY: the caller's segment is its own.
-    let y = unsafe { z.write(at * b..(at + 1) * b) };
-    let inverse = &f.inverse_diagonal[i * bb..(i + 1) * bb];
-    let product = size.gemv_add(s, inverse, y, size.zero(s));
-    size.store(s, product, y);
 }
