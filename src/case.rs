@@ -92,6 +92,25 @@ pub enum Format {
     Bsr,
 }
 
+/// How triangular systems with the factors are solved on a GPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trisolve {
+    /// The backend's best; the only choice on the CPU.
+    #[default]
+    Auto,
+    /// One launch per level, replayed as a CUDA graph (Yang et al., Algorithm 6).
+    Levels,
+    /// Factors turned into point triangular systems, one launch per level (Yang et al., Algorithm 7).
+    Pointwise,
+    /// One launch; a row waits for the values it needs, not for a level.
+    Syncfree,
+    /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
+    Cusparse,
+}
+
 /// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -129,6 +148,9 @@ pub struct Case {
     pub max_iterations: usize,
     /// Storage format of the product.
     pub format: Format,
+    /// Way of the triangular solves on a GPU.
+    #[serde(default)]
+    pub trisolve: Trisolve,
     /// Backend, a name in the registry.
     pub backend: String,
 }
@@ -152,6 +174,7 @@ impl Default for Case {
             rtol: 1e-6,
             max_iterations: 2000,
             format: Format::default(),
+            trisolve: Trisolve::default(),
             backend: "cpu".into(),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::backend::{self, Backend, Visitor};
 use crate::case::{Case, Format, Side};
 use crate::matrix::{Csr, bsr};
-use crate::measure::{Median, copy_bandwidth, median, memory_free, now, seconds_since};
+use crate::measure::{Median, median, now, seconds_since};
 use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
@@ -156,14 +156,14 @@ impl Job<'_> {
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         // measured first, so that its arrays do not add to the case's peak
-        let copy_gbps = copy_bandwidth(k.threads());
+        let copy_gbps = k.copy_bandwidth();
 
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
         let m = self.set_up(k, setup)?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
 
-        self.check_vectors()?;
+        self.check_vectors(k)?;
         let n = self.a.rows();
         let mut padded = self.b.to_vec();
         padded.resize(n, 0.0);
@@ -198,6 +198,7 @@ impl Job<'_> {
         loop {
             let mut clock = PhaseClock::new(k, self.progress);
             let ready = setup(Setup { k, a: self.a, case: self.case, phases: &mut clock });
+            k.check()?;
             let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
@@ -209,9 +210,9 @@ impl Job<'_> {
     }
 
     /// A record instead of a killed process when the Krylov vectors do not fit.
-    fn check_vectors(&self) -> Result<(), Stopped> {
+    fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let vectors = if self.case.solver == "gmres" { self.case.restart + 4 } else { 10 };
-        let (needed, free) = (8 * self.a.rows() * vectors, memory_free());
+        let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
         if needed > free {
             return Err(failure(Failure::OutOfMemory { needed, free }));
         }
@@ -231,11 +232,10 @@ impl Job<'_> {
                 return Err(Stopped::Cancelled);
             }
             let mut watch = Watch { progress, stage, cancelled: false };
-            k.synchronise();
-            let start = now();
+            let start = k.mark();
             let outcome = method.solve(k, system, x, &mut watch);
-            k.synchronise();
-            let seconds = seconds_since(start);
+            let seconds = k.seconds(&start, &k.mark());
+            k.check()?;
             if watch.cancelled { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
         };
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
@@ -352,11 +352,9 @@ fn sample<K: Backend>(k: &K, mut f: impl FnMut()) -> Median {
     let start = now();
     let mut samples = Vec::new();
     while samples.len() < 3 || (samples.len() < 30 && seconds_since(start) < 0.2) {
-        k.synchronise();
-        let run = now();
+        let run = k.mark();
         f();
-        k.synchronise();
-        samples.push(seconds_since(run));
+        samples.push(k.seconds(&run, &k.mark()));
     }
     median(&samples).expect("three samples")
 }

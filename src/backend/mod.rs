@@ -5,10 +5,12 @@
 //! slot is the only point of synchronisation.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 
 use std::sync::Arc;
 
-use crate::case::Format;
+use crate::case::{Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
@@ -96,11 +98,24 @@ pub trait Backend {
     type Matrix;
     /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U'.
     type BlockIlu;
+    /// A point in the backend's time: an event of its stream, or the clock of the host.
+    type Mark;
 
     /// What the backend runs on, for the records.
     fn device(&self) -> String;
     /// Threads of the backend; 1 on a GPU's host side.
     fn threads(&self) -> usize;
+    /// Bytes that can still be had for vectors, matrices and factors.
+    fn memory_free(&self) -> usize;
+    /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
+    /// moves bytes. Measured once and remembered.
+    fn copy_bandwidth(&self) -> f64;
+    /// Waits, and tells of the first operation that failed since the backend was made, if any.
+    fn check(&self) -> Result<()>;
+    /// The time at which all work so far is done.
+    fn mark(&self) -> Self::Mark;
+    /// Seconds between two marks; waits for the later one.
+    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
 
     /// A vector of `n` zeros.
     fn vector(&self, n: usize) -> Result<Self::Vector>;
@@ -151,7 +166,12 @@ pub trait Backend {
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
 
     /// Prepares factors on a pattern: schedules and storage, no values.
-    fn ilu_analyse(&self, pattern: &Arc<FillPattern>, block_size: usize) -> Result<Self::BlockIlu>;
+    fn ilu_analyse(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+    ) -> Result<Self::BlockIlu>;
     /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
     /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
     /// added to the diagonal, relative to the largest diagonal entry of `a`.
@@ -169,6 +189,8 @@ pub trait Backend {
     fn ilu_block_size(&self, ilu: &Self::BlockIlu) -> usize;
     /// Bytes of one application.
     fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
+    /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
+    fn ilu_trisolve(&self, ilu: &Self::BlockIlu) -> Trisolve;
     /// Levels of the forward and the backward solve.
     fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
 }
@@ -185,6 +207,8 @@ pub trait Visitor {
 pub const NAMES: &[(&str, &str)] = &[
     ("cpu", "one CPU thread: the reference of the papers"),
     ("cpu-mt", "all CPU cores: level-parallel factorisation and solves"),
+    ("cuda", "one NVIDIA GPU, our kernels"),
+    ("cusparse", "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline"),
 ];
 
 /// Runs `visitor` on the backend called `name`; `None` if there is no such backend.
@@ -192,6 +216,12 @@ pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
     match name {
         "cpu" => Some(Ok(visitor.visit(&cpu::Cpu::sequential()))),
         "cpu-mt" => Some(cpu::Cpu::parallel(None).map(|k| visitor.visit(&k))),
+        #[cfg(feature = "cuda")]
+        "cuda" => Some(cuda::Cuda::ours().map(|k| visitor.visit(&k))),
+        #[cfg(feature = "cuda")]
+        "cusparse" => Some(cuda::Cuda::vendor().map(|k| visitor.visit(&k))),
+        #[cfg(not(feature = "cuda"))]
+        "cuda" | "cusparse" => Some(Err(crate::Error::run("this program was built without CUDA"))),
         _ => None,
     }
 }

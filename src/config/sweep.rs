@@ -1,7 +1,8 @@
 //! The sweep: a list of values per axis, and the cases that their cross product makes.
 
 use crate::case::{
-    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side, Zeros,
+    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side,
+    Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -190,6 +191,9 @@ axes! {
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
         choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
+    trisolve: Trisolve, "trisolve", "NAME",
+        "Way of the triangular solves on a GPU",
+        choices::<Trisolve>, choice_name, |t, out| one(choice("way of triangular solves", t), out);
     backend: String, "backend", "NAME",
         "Where it runs",
         || names(registry::BACKENDS), String::clone,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Bytes};
-use crate::measure::memory_free;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, block_pattern, iluk};
 
@@ -43,7 +42,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let pattern = {
         let point = block_pattern(s.a, b);
         // entries cost their index twice (pattern and phase) and their block's values
-        let limit = memory_free() / (8 * b * b + 8);
+        let limit = s.k.memory_free() / (8 * b * b + 8);
         iluk(&point, s.case.fill, s.case.level_rule, limit).map_err(Failure::TooLarge)?
     };
     Ok(Box::new(Factors::<K>(factorise(s, &Arc::new(pattern))?)))
@@ -56,12 +55,12 @@ pub(super) fn factorise<K: Backend>(
 ) -> Result<K::BlockIlu, Failure> {
     let Setup { k, a, case, phases } = s;
     let b = case.block_size;
-    let (needed, free) = (8 * pattern.blocks() * b * b, memory_free());
+    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
     if needed > free {
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, b)?;
+    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve)?;
     phases.begin(Phase::Numeric);
     k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Singular)?;
     Ok(ilu)

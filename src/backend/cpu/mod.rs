@@ -10,11 +10,13 @@ mod vector;
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
-use crate::case::Format;
+use crate::case::{Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
+use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, block_pattern};
 pub use ilu::BlockIlu;
@@ -111,6 +113,7 @@ impl Backend for Cpu {
     type Vector = Buffer<f64>;
     type Matrix = Matrix;
     type BlockIlu = BlockIlu;
+    type Mark = Instant;
 
     fn device(&self) -> String {
         let brand = crate::measure::cpu_name();
@@ -122,6 +125,26 @@ impl Backend for Cpu {
 
     fn threads(&self) -> usize {
         self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
+    fn memory_free(&self) -> usize {
+        measure::memory_free()
+    }
+
+    fn copy_bandwidth(&self) -> f64 {
+        measure::copy_bandwidth(self.threads())
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn mark(&self) -> Instant {
+        measure::now()
+    }
+
+    fn seconds(&self, from: &Instant, to: &Instant) -> f64 {
+        to.duration_since(*from).as_secs_f64()
     }
 
     fn vector(&self, n: usize) -> Result<Buffer<f64>> {
@@ -258,7 +281,16 @@ impl Backend for Cpu {
         self.on(matrix_numbers(a), |parallel| product(a, x, Some(b), r, parallel));
     }
 
-    fn ilu_analyse(&self, pattern: &Arc<FillPattern>, block_size: usize) -> Result<BlockIlu> {
+    fn ilu_analyse(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+    ) -> Result<BlockIlu> {
+        if trisolve != Trisolve::Auto {
+            return Err(Error::input("the CPU has one way of triangular solves")
+                .hint("leave `--trisolve` at `auto` for it"));
+        }
         let numbers = pattern.blocks() * block_size * block_size;
         Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, parallel)))
     }
@@ -281,6 +313,10 @@ impl Backend for Cpu {
 
     fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
         ilu.bytes()
+    }
+
+    fn ilu_trisolve(&self, _: &BlockIlu) -> Trisolve {
+        Trisolve::Auto
     }
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {

@@ -1,0 +1,41 @@
+//! The CUDA sources, embedded, one entry per file of `kernels/`.
+
+/// A file of kernels, compiled at run time.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Source {
+    /// File name without its ending.
+    pub name: &'static str,
+    /// The file.
+    pub text: &'static str,
+    /// Whether it is compiled for each block size, as the macro `BS`.
+    pub sized: bool,
+}
+
+macro_rules! sources {
+    ($($constant:ident, $name:literal, $sized:literal;)*) => {
+        $(
+            #[doc = concat!("`kernels/", $name, ".cu`.")]
+            pub static $constant: Source = Source {
+                name: $name,
+                text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name, ".cu")),
+                sized: $sized,
+            };
+        )*
+
+        /// Every source.
+        pub static ALL: &[&Source] = &[$(&$constant),*];
+    };
+}
+
+sources! {
+    VECTOR, "vector", false;
+    SPMV, "spmv", true;
+    ILU, "ilu", true;
+    TRSV, "trsv", true;
+}
+
+/// Headers that the sources may include, by name.
+pub static HEADERS: &[(&str, &str)] = &[(
+    "common.cuh",
+    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/common.cuh")),
+)];
