@@ -13,6 +13,8 @@ pub enum Kind {
     Input,
     /// The run itself failed: exit code 1.
     Run,
+    /// There is not enough memory on the host or on a device: exit code 1.
+    Memory,
 }
 
 /// A position in a file; line and column count from 1.
@@ -59,6 +61,11 @@ impl Error {
     /// An error of the run itself (exit code 1).
     pub fn run(message: impl Into<String>) -> Self {
         Self { kind: Kind::Run, message: message.into(), place: None, hint: None }
+    }
+
+    /// Not enough memory: what was asked for and what is free.
+    pub fn memory(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Memory, message: message.into(), place: None, hint: None }
     }
 
     /// An input error from the operating system, naming the file.
@@ -121,7 +128,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Input => 2,
-            Kind::Run => 1,
+            Kind::Run | Kind::Memory => 1,
         }
     }
 

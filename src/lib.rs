@@ -12,6 +12,7 @@ pub mod error;
 pub mod matrix;
 pub mod measure;
 pub mod memory;
+pub mod parity;
 pub mod precond;
 pub mod problem;
 pub mod registry;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::backend::{self, Backend, Visitor};
 use crate::case::{Case, Format, Side};
+use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
 use crate::measure::{Median, median, now, seconds_since};
 use crate::precond::{self, Failure, Preconditioner, Setup};
@@ -141,7 +142,12 @@ impl Stopped {
 
 impl From<crate::Error> for Stopped {
     fn from(e: crate::Error) -> Self {
-        Self::ended(Status::Unsupported, e.to_string())
+        let status = match e.kind() {
+            Kind::Memory => Status::OutOfMemory,
+            Kind::Run => Status::Failed,
+            Kind::Input => Status::Unsupported,
+        };
+        Self::ended(status, e.to_string())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
 
 use super::Csr;
+use crate::case::Format;
 use crate::memory::Buffer;
 use crate::symbolic::block_pattern;
 
@@ -73,6 +74,23 @@ impl Bsr {
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
         4 * (self.row_ptr.len() + self.col_ind.len()) + 8 * self.values.len()
+    }
+}
+
+impl Format {
+    /// The format in which `a` is stored when this one is asked for; never [`Format::Auto`]. Blocks
+    /// of one are CSR.
+    #[must_use]
+    pub fn stored(self, a: &Csr, block_size: usize) -> Self {
+        if block_size == 1 || self == Self::Csr {
+            return Self::Csr;
+        }
+        if self == Self::Bsr {
+            return Self::Bsr;
+        }
+        let blocks = block_pattern(a, block_size).entries();
+        let bytes = blocks * (8 * block_size * block_size + 4) + 4 * (a.rows() / block_size + 1);
+        if bytes < a.bytes() { Self::Bsr } else { Self::Csr }
     }
 }
 

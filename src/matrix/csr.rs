@@ -103,6 +103,11 @@ impl Csr {
         cols.binary_search(&(j as u32)).ok().map(|k| values[k])
     }
 
+    /// Largest diagonal entry by magnitude; 0 when none is stored.
+    pub fn largest_diagonal(&self) -> f64 {
+        (0..self.rows).filter_map(|i| self.get(i, i)).fold(0.0, |m, v| m.max(v.abs()))
+    }
+
     /// The arrays `(row_ptr, col_ind, values)`.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
         (self.row_ptr, self.col_ind, self.values)

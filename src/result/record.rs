@@ -25,6 +25,8 @@ pub enum Status {
     OutOfMemory,
     /// The case cannot run here (no such device, a format that does not fit, ...).
     Unsupported,
+    /// An operation of the device failed.
+    Failed,
 }
 
 impl Status {
@@ -39,6 +41,7 @@ impl Status {
             Self::TimeLimit => "time-limit",
             Self::OutOfMemory => "out-of-memory",
             Self::Unsupported => "unsupported",
+            Self::Failed => "failed",
         }
     }
 }

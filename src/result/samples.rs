@@ -101,6 +101,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
         Status::TimeLimit,
         Status::OutOfMemory,
         Status::Unsupported,
+        Status::Failed,
     ]);
     let case = (text(), finite(), finite(), any::<usize>(), any::<usize>());
     let words = (statuses, prop::option::of(text()), prop::option::of(text()), ".*", text());

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::measure;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, block_pattern};
+use crate::symbolic::FillPattern;
 pub use ilu::BlockIlu;
 use rayon::prelude::*;
 
@@ -239,22 +239,9 @@ impl Backend for Cpu {
     fn synchronise(&self) {}
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        let bsr = match format {
-            Format::Csr => false,
-            Format::Bsr => true,
-            Format::Auto => {
-                block_size > 1 && {
-                    let blocks = block_pattern(a, block_size).entries();
-                    let rows = a.rows() / block_size + 1;
-                    blocks * (8 * block_size * block_size + 4) + 4 * rows < a.bytes()
-                }
-            }
-        };
-        // blocks of one are CSR
-        if bsr && block_size > 1 {
-            Ok(Matrix::Bsr(Bsr::from_csr(a, block_size)))
-        } else {
-            Ok(Matrix::Csr(Arc::clone(a)))
+        match format.stored(a, block_size) {
+            Format::Bsr => Ok(Matrix::Bsr(Bsr::from_csr(a, block_size))),
+            _ => Ok(Matrix::Csr(Arc::clone(a))),
         }
     }
 

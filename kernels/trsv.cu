@@ -1,0 +1,255 @@
+// Triangular solves with block ILU factors (Yang et al., Algorithms 6 and 7): y = L^-1 r, then
+// z = U'^-1 D y, both triangles with unit diagonals.
+//
+// A factor is kept in slices. A slice is a few block rows of one level, as many as a warp holds with
+// one lane per scalar row; slices follow one another level by level. The e-th blocks of a slice's
+// rows are stored together, column by column, so that the warp reads them in one piece.
+#include "common.cuh"
+
+constexpr u32 LANES = BS < 32 ? BS : 32;
+constexpr u32 TILES = (BS + LANES - 1) / LANES;
+constexpr u32 THREADS = 128;
+constexpr u32 WARPS = THREADS / WARP;
+
+// Slice s holds the rows order[first[s]..first[s + 1]); its blocks start at `start[s]`, `length[s]` for
+// each row, shorter rows being filled up with column NONE.
+struct Slices {
+    const u32* order;
+    const u32* first;
+    const u32* start;
+    const u32* length;
+    const u32* col_ind;
+    const double* val;
+};
+
+// The pattern and values that slices are made of have blocks of BS * SPREAD: SPREAD above 1 takes
+// them apart, row by row, to point triangular systems (then BS is 1).
+
+// Columns of the slices from the rows of a pattern. One warp per slice.
+extern "C" __global__ void __launch_bounds__(THREADS)
+slice_columns(u32 slices, Slices t, const u32* __restrict__ row_ptr, const u32* __restrict__ columns,
+              u32 spread, u32* __restrict__ col_ind) {
+    const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (s >= slices) return;
+    const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
+    for (u32 w = lane; w < rows * length; w += WARP) {
+        const u32 i = t.order[first + w % rows] / spread, n = w / rows, e = row_ptr[i] + n / spread;
+        col_ind[t.start[s] + w] = e < row_ptr[i + 1] ? columns[e] * spread + n % spread : NONE;
+    }
+}
+
+// Values of the slices from blocks in the order of the pattern. One warp per slice.
+extern "C" __global__ void __launch_bounds__(THREADS)
+slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double* __restrict__ blocks,
+             u32 spread, double* __restrict__ val) {
+    const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (s >= slices) return;
+    const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
+    double* const to = val + (size_t)t.start[s] * BB;
+    for (u32 w = lane; w < rows * length * BB; w += WARP) {
+        // place in the slice: entry, column of the block, row of the slice, row of the block
+        const u32 r = w % BS, g = w / BS % rows, c = w / (BS * rows) % BS, n = w / (BB * rows);
+        const u32 i = t.order[first + g], e = row_ptr[i / spread] + n / spread, size = BS * spread;
+        const u32 row = i % spread * BS + r, column = n % spread * BS + c;
+        to[w] = e < row_ptr[i / spread + 1] ? blocks[((size_t)e * size + column) * size + row] : 0.0;
+    }
+}
+
+// Where a solve reads and writes.
+struct Solve {
+    // Right-hand side of the forward solve, read as it is.
+    const double* r;
+    // Inverse diagonal blocks, by which the backward solve multiplies y first; null when that is done.
+    const double* diagonal;
+    // Forward solution: right-hand side of the backward solve.
+    double* y;
+    double* z;
+};
+
+// Right-hand side of row `i`, scalar rows `r`, `r + LANES`, ...: r_i, or D_i y_i.
+template <bool BACKWARD>
+__device__ inline void start_row(const Solve& v, u32 i, u32 r, double (&sum)[TILES]) {
+    const size_t at = (size_t)i * BS;
+#pragma unroll
+    for (u32 t = 0; t < TILES; ++t) {
+        const u32 row = r + t * LANES;
+        if (row >= BS) continue;
+        if (!BACKWARD || !v.diagonal) {
+            sum[t] = (BACKWARD ? v.y : v.r)[at + row];
+            continue;
+        }
+        sum[t] = 0.0;
+        const double* d = v.diagonal + (size_t)i * BB + row;
+#pragma unroll(BS <= 8 ? BS : 8)
+        for (u32 c = 0; c < BS; ++c) sum[t] = fma(d[c * BS], v.y[at + c], sum[t]);
+    }
+}
+
+// z = D y for inverse diagonal blocks D. One warp for a few block rows.
+extern "C" __global__ void __launch_bounds__(THREADS)
+block_diagonal(u32 block_rows, Solve v) {
+    const u32 lane = threadIdx.x % WARP, g = lane / LANES, r = lane % LANES;
+    const u32 i = (blockIdx.x * WARPS + threadIdx.x / WARP) * (WARP / LANES) + g;
+    if (g >= WARP / LANES || i >= block_rows) return;
+    double sum[TILES] = {};
+    start_row<true>(v, i, r, sum);
+#pragma unroll
+    for (u32 k = 0; k < TILES; ++k)
+        if (r + k * LANES < BS) v.z[(size_t)i * BS + r + k * LANES] = sum[k];
+}
+
+// One level, one launch: what earlier launches wrote is there. One warp per slice.
+template <bool BACKWARD>
+__device__ void level(u32 begin, u32 end, const Slices& t, const Solve& v) {
+    const u32 s = begin + blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    if (s >= end) return;
+    const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
+    const u32 g = lane / LANES, r = lane % LANES;
+    if (g >= rows) return;
+    const u32 i = t.order[first + g];
+    double* const x = BACKWARD ? v.z : v.y;
+    double sum[TILES];
+    start_row<BACKWARD>(v, i, r, sum);
+    for (u32 e = 0; e < length; ++e) {
+        const u32 at = t.start[s] + e * rows, j = t.col_ind[at + g];
+        if (j == NONE) break;
+        const double* const a = t.val + (size_t)at * BB + g * BS;
+        const double* const xj = x + (size_t)j * BS;
+#pragma unroll(BS <= 8 ? BS : 8)
+        for (u32 c = 0; c < BS; ++c) {
+#pragma unroll
+            for (u32 k = 0; k < TILES; ++k)
+                if (TILES == 1 || r + k * LANES < BS)
+                    sum[k] = fma(-a[c * rows * BS + r + k * LANES], xj[c], sum[k]);
+        }
+    }
+#pragma unroll
+    for (u32 k = 0; k < TILES; ++k)
+        if (r + k * LANES < BS) x[(size_t)i * BS + r + k * LANES] = sum[k];
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+level_forward(u32 begin, u32 end, Slices t, Solve v) {
+    level<false>(begin, end, t, v);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+level_backward(u32 begin, u32 end, Slices t, Solve v) {
+    level<true>(begin, end, t, v);
+}
+
+// A value that no arithmetic yields: "not there yet".
+constexpr long long ABSENT = -1;
+
+__device__ inline bool absent(double v) { return __double_as_longlong(v) == ABSENT; }
+
+// A NaN of the input that looks like ABSENT would never arrive.
+__device__ inline double arrived(double v) {
+    return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
+}
+
+// Blocks whose values are fetched before the wait for their operands.
+constexpr u32 AHEAD = BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
+// Whether a lane has registers for its part of the blocks ahead.
+constexpr bool HELD = TILES == 1;
+
+// The whole triangle in one launch. A row waits for each value it needs: the value itself is the
+// flag. Warps take slices in turn, so that a slice depends only on slices begun before; all thread
+// blocks must be resident.
+//
+// The forward solve leaves ABSENT in z for the backward solve, and that leaves it in y for the next
+// forward solve.
+template <bool BACKWARD>
+__device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
+    const u32 lane = threadIdx.x % WARP, g = lane / LANES, r = lane % LANES;
+    const u32 warp = blockIdx.x * WARPS + threadIdx.x / WARP, warps = gridDim.x * WARPS;
+    double* const x = BACKWARD ? v.z : v.y;
+    for (u32 s = warp; s < slices; s += warps) {
+        const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
+        const u32 start = t.start[s];
+        const bool active = g < rows;
+        const u32 i = active ? t.order[first + g] : 0;
+        double sum[TILES] = {};
+        if (active) start_row<BACKWARD>(v, i, r, sum);
+        __syncwarp();  // all lanes of a row have read y before one of them marks it
+        if (active) {
+#pragma unroll
+            for (u32 k = 0; k < TILES; ++k)
+                if (r + k * LANES < BS)
+                    (BACKWARD ? v.y : v.z)[(size_t)i * BS + r + k * LANES] =
+                        __longlong_as_double(ABSENT);
+        }
+        const double* const a0 = t.val + (size_t)start * BB + g * BS + r;
+        const size_t column = (size_t)rows * BS;
+        for (u32 e = 0; e < length; e += AHEAD) {
+            const double* from[AHEAD];
+            double xj[AHEAD][TILES], a[AHEAD][HELD ? BS : 1];
+#pragma unroll
+            for (u32 u = 0; u < AHEAD; ++u) {
+                const bool there = active && e + u < length;
+                const u32 j = there ? t.col_ind[start + (e + u) * rows + g] : NONE;
+                from[u] = j == NONE ? nullptr : x + (size_t)j * BS + r;
+#pragma unroll
+                for (u32 k = 0; k < TILES; ++k)
+                    xj[u][k] = from[u] && (TILES == 1 || r + k * LANES < BS)
+                                   ? load_relaxed(from[u] + k * LANES)
+                                   : 0.0;
+            }
+            if (HELD) {
+#pragma unroll
+                for (u32 u = 0; u < AHEAD; ++u)
+#pragma unroll
+                    for (u32 c = 0; c < BS; ++c)
+                        a[u][c] = from[u] ? a0[((e + u) * BS + c) * column] : 0.0;
+            }
+            bool waiting;
+            do {
+                waiting = false;
+#pragma unroll
+                for (u32 u = 0; u < AHEAD; ++u)
+#pragma unroll
+                    for (u32 k = 0; k < TILES; ++k)
+                        if (absent(xj[u][k])) {
+                            xj[u][k] = load_relaxed(from[u] + k * LANES);
+                            waiting |= absent(xj[u][k]);
+                        }
+            } while (__any_sync(FULL, waiting));
+#pragma unroll
+            for (u32 u = 0; u < AHEAD; ++u) {
+#pragma unroll(HELD ? BS : 8)
+                for (u32 c = 0; c < BS; ++c) {
+                    double xc = xj[u][0];
+                    if (BS > 1) {
+#pragma unroll
+                        for (u32 k = 0; k < TILES; ++k)
+                            if (k == c / LANES) xc = __shfl_sync(FULL, xj[u][k], g * LANES + c % LANES);
+                    }
+                    if (HELD) {
+                        sum[0] = fma(-a[u][c], xc, sum[0]);
+                    } else if (from[u]) {
+#pragma unroll
+                        for (u32 k = 0; k < TILES; ++k)
+                            if (TILES == 1 || r + k * LANES < BS)
+                                sum[k] = fma(-a0[((e + u) * BS + c) * column + k * LANES], xc, sum[k]);
+                    }
+                }
+            }
+        }
+        if (active) {
+#pragma unroll
+            for (u32 k = 0; k < TILES; ++k)
+                if (r + k * LANES < BS)
+                    store_relaxed(x + (size_t)i * BS + r + k * LANES, arrived(sum[k]));
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+syncfree_forward(u32 slices, Slices t, Solve v) {
+    syncfree<false>(slices, t, v);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+syncfree_backward(u32 slices, Slices t, Solve v) {
+    syncfree<true>(slices, t, v);
+}

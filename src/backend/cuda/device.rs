@@ -1,0 +1,250 @@
+//! The GPU: context, stream, modules, memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::{
+    CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
+    LaunchConfig, ValidAsZeroBits, sys,
+};
+use cudarc::nvrtc::Ptx;
+
+use super::sources::Source;
+use super::cubins;
+use crate::error::{Error, Result};
+use crate::measure::median;
+
+/// Oldest architecture the kernels are written for: memory model and independent thread scheduling.
+pub const OLDEST: (i32, i32) = (7, 0);
+
+/// A GPU with everything that outlives a case.
+pub struct Device {
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    modules: Mutex<HashMap<(&'static str, usize), Arc<CudaModule>>>,
+    copy_gbps: OnceLock<f64>,
+    name: String,
+    arch: (i32, i32),
+    multiprocessors: u32,
+    driver: (i32, i32),
+}
+
+/// An error of the driver, with what was being done.
+pub(super) fn failed(what: &str, e: &DriverError) -> Error {
+    let text = e.error_string().map_or_else(|_| format!("{e:?}"), |s| s.to_string_lossy().into());
+    Error::run(format!("CUDA: {what}: {text}"))
+}
+
+impl Device {
+    /// The first GPU; made at the first call and kept.
+    ///
+    /// # Errors
+    /// When there is no driver, no GPU, or one that is too old.
+    pub fn shared() -> Result<Arc<Self>> {
+        static DEVICE: Mutex<Option<Arc<Device>>> = Mutex::new(None);
+        let mut device = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = &*device {
+            device
+                .context
+                .bind_to_thread()
+                .map_err(|e| failed("cannot use the context", &e))?;
+            return Ok(Arc::clone(device));
+        }
+        let new = Arc::new(Self::open(0)?);
+        *device = Some(Arc::clone(&new));
+        Ok(new)
+    }
+
+    fn open(ordinal: usize) -> Result<Self> {
+        // SAFETY: only looks for the library; every other call panics without it
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::run("no CUDA driver found (libcuda.so)")
+                .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
+        }
+        let count = CudaContext::device_count()
+            .map_err(|e| failed("cannot start", &e).hint("is the driver loaded? see nvidia-smi"))?;
+        if count == 0 {
+            return Err(Error::run("no CUDA device found"));
+        }
+        let context = CudaContext::new(ordinal)
+            .map_err(|e| failed("cannot open the device", &e).hint("is another program using it?"))?;
+        // SAFETY: everything runs on one stream, and nothing has been allocated yet
+        unsafe { context.disable_event_tracking() };
+        let about = |e: DriverError| failed("cannot ask the device", &e);
+        let arch = context.compute_capability().map_err(about)?;
+        let name = context.name().map_err(about)?;
+        if arch < OLDEST {
+            return Err(Error::run(format!(
+                "{name} has compute capability {}.{}; at least {}.{} is needed",
+                arch.0, arch.1, OLDEST.0, OLDEST.1
+            )));
+        }
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = context.attribute(attribute).map_err(about)? as u32;
+        let mut version = 0;
+        // SAFETY: `version` is valid for the write of one integer
+        unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(about)?;
+        let stream = context.new_stream().map_err(|e| failed("cannot make a stream", &e))?;
+        Ok(Self {
+            context,
+            stream,
+            modules: Mutex::default(),
+            copy_gbps: OnceLock::new(),
+            name,
+            arch,
+            multiprocessors,
+            driver: (version / 1000, version % 1000 / 10),
+        })
+    }
+
+    /// `NVIDIA H200, sm_90, CUDA 13.0`
+    pub fn describe(&self) -> String {
+        let ((major, minor), (cuda, point)) = (self.arch, self.driver);
+        format!("{}, sm_{major}{minor}, CUDA {cuda}.{point}", self.name)
+    }
+
+    /// Compute capability.
+    pub fn arch(&self) -> (i32, i32) {
+        self.arch
+    }
+
+    /// Multiprocessors.
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+
+    /// The stream on which everything runs.
+    pub fn stream(&self) -> &Arc<CudaStream> {
+        &self.stream
+    }
+
+    /// Bytes free and bytes in all.
+    pub fn memory(&self) -> Result<(usize, usize)> {
+        self.context.mem_get_info().map_err(|e| failed("cannot ask for the memory", &e))
+    }
+
+    /// The module of `source` for blocks of `block_size`, compiled and loaded at the first call.
+    pub fn module(&self, source: &'static Source, block_size: usize) -> Result<Arc<CudaModule>> {
+        let block_size = if source.sized { block_size } else { 1 };
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&(source.name, block_size)) {
+            return Ok(Arc::clone(module));
+        }
+        let cubin = cubins::cubin(source, block_size, self.arch)?;
+        let module = self
+            .context
+            .load_module(Ptx::from_binary(cubin))
+            .map_err(|e| failed(&format!("cannot load {}.cu", source.name), &e))?;
+        modules.insert((source.name, block_size), Arc::clone(&module));
+        Ok(module)
+    }
+
+    /// A kernel of `source`.
+    pub fn kernel(
+        &self,
+        source: &'static Source,
+        block_size: usize,
+        name: &str,
+    ) -> Result<CudaFunction> {
+        self.module(source, block_size)?
+            .load_function(name)
+            .map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), &e))
+    }
+
+    /// `len` entries of unset memory, at least one.
+    ///
+    /// # Errors
+    /// [`crate::error::Kind::Memory`] with the bytes asked for and free.
+    pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
+        // SAFETY: every caller writes before it reads
+        unsafe { self.stream.alloc::<T>(len.max(1)) }.map_err(|e| {
+            if e.0 != sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+                return failed("cannot allocate", &e);
+            }
+            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+            let (free, total) = self.memory().unwrap_or_default();
+            Error::memory(format!(
+                "GPU memory: {:.2} GiB needed, {:.2} of {:.2} GiB free",
+                gib(len * size_of::<T>()),
+                gib(free),
+                gib(total)
+            ))
+        })
+    }
+
+    /// `len` zeros.
+    pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
+        let mut new = self.alloc(len)?;
+        self.stream.memset_zeros(&mut new).map_err(|e| failed("cannot clear memory", &e))?;
+        Ok(new)
+    }
+
+    /// A copy of `from` on the device; waits.
+    pub fn copied<T: DeviceRepr>(&self, from: &[T]) -> Result<CudaSlice<T>> {
+        let mut new = self.alloc(from.len())?;
+        if !from.is_empty() {
+            self.stream.memcpy_htod(from, &mut new).map_err(|e| failed("cannot upload", &e))?;
+            self.stream.synchronize().map_err(|e| failed("cannot upload", &e))?;
+        }
+        Ok(new)
+    }
+
+    /// A copy of `from` on the host; waits.
+    pub fn host<T: DeviceRepr>(&self, from: &CudaSlice<T>) -> Result<Vec<T>> {
+        let copy = self.stream.clone_dtoh(from).map_err(|e| failed("cannot download", &e))?;
+        self.stream.synchronize().map_err(|e| failed("cannot download", &e))?;
+        Ok(copy)
+    }
+
+    /// An event that takes the time.
+    pub(super) fn event(&self) -> Result<cudarc::driver::CudaEvent, DriverError> {
+        // without the flag events take no time
+        self.stream.record_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT))
+    }
+
+    /// Seconds that `work` takes on the stream.
+    pub(super) fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let late = |e: DriverError| failed("cannot take the time", &e);
+        let start = self.event().map_err(late)?;
+        work()?;
+        let end = self.event().map_err(late)?;
+        Ok(f64::from(start.elapsed_ms(&end).map_err(late)?) / 1e3)
+    }
+
+    /// Bandwidth of a copy on the device in GB/s, reads and writes counted; measured once. Not a
+    /// number when it cannot be measured.
+    pub fn copy_bandwidth(&self) -> f64 {
+        *self.copy_gbps.get_or_init(|| self.measure_copy().unwrap_or(f64::NAN))
+    }
+
+    fn measure_copy(&self) -> Result<f64> {
+        // far beyond the cache, and far below the memory that is free
+        let bytes = (1 << 30).min(self.memory()?.0 / 8);
+        let (x, mut y) = (self.zeros::<u8>(bytes)?, self.alloc::<u8>(bytes)?);
+        let mut samples = Vec::new();
+        for _ in 0..12 {
+            samples.push(self.time(|| {
+                self.stream.memcpy_dtod(&x, &mut y).map_err(|e| failed("cannot copy", &e))
+            })?);
+        }
+        let seconds = median(&samples[2..]).map_or(f64::NAN, |m| m.value);
+        Ok(2.0 * bytes as f64 / seconds / 1e9)
+    }
+
+    /// Thread blocks of `kernel` that are resident together.
+    pub(super) fn resident(&self, kernel: &CudaFunction, threads: u32, shared: u32) -> Result<u32> {
+        let each = kernel
+            .occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)
+            .map_err(|e| failed("cannot ask for the occupancy", &e))?;
+        Ok(each * self.multiprocessors)
+    }
+}
+
+/// A launch of `blocks` by `threads`.
+pub(super) fn grid(blocks: usize, threads: u32) -> LaunchConfig {
+    LaunchConfig {
+        grid_dim: (blocks as u32, 1, 1),
+        block_dim: (threads, 1, 1),
+        shared_mem_bytes: 0,
+    }
+}

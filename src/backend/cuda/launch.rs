@@ -1,0 +1,110 @@
+//! Kernel launches, and the structs that kernels take by value.
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr};
+
+use crate::backend::{Coef, Slot};
+
+/// Address on the device; 0 is null.
+pub(super) type Address = u64;
+
+/// Address of a buffer. With one stream and no event tracking, order on the stream is all the
+/// protection it needs.
+pub(super) fn address<T>(buffer: &CudaSlice<T>) -> Address {
+    let stream: &CudaStream = buffer.stream();
+    buffer.device_ptr(stream).0
+}
+
+/// Launches `kernel` with `arguments` of exactly the types of its parameters; buffers are given as
+/// `CudaSlice` or by their [`address`].
+macro_rules! launch {
+    ($device:expr, $kernel:expr, $config:expr; $($argument:expr),* $(,)?) => {
+        $crate::backend::cuda::launch::launch!(@ launch $device, $kernel, $config; $($argument),*)
+    };
+    (cooperative $device:expr, $kernel:expr, $config:expr; $($argument:expr),* $(,)?) => {
+        $crate::backend::cuda::launch::launch!(
+            @ launch_cooperative $device, $kernel, $config; $($argument),*
+        )
+    };
+    (@ $how:ident $device:expr, $kernel:expr, $config:expr; $($argument:expr),*) => {{
+        use cudarc::driver::PushKernelArg as _;
+        let mut builder = $device.stream().launch_builder($kernel);
+        $(
+            let argument = &$argument;
+            builder.arg(argument);
+        )*
+        // SAFETY: the launchers of this module give each kernel the parameters it declares, and
+        // buffers of the sizes it works on; parity tests run under compute-sanitizer
+        unsafe { builder.$how($config) }.map(|_| ())
+    }};
+}
+pub(super) use launch;
+
+/// Declares structs that kernels take by value.
+macro_rules! by_value {
+    ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[repr(C)]
+        #[derive(Clone, Copy)]
+        pub(super) struct $name { $(pub(super) $field: $type),* }
+
+        // SAFETY: plain numbers in C layout, as the kernels declare them
+        unsafe impl DeviceRepr for $name {}
+    )*};
+}
+
+/// Vectors that one pass over a basis takes.
+pub(super) const MOST: usize = 32;
+
+by_value! {
+    /// `Coef` of `common.cuh`.
+    CoefArg { value: f64, kind: u32, a: u16, b: u16 }
+    /// `Basis` of `vector.cu`.
+    Basis { v: [Address; MOST] }
+    /// `Numbers` of `vector.cu`.
+    Numbers { v: [f64; MOST] }
+    /// `Meeting` of `vector.cu`.
+    Meeting { partials: Address, arrived: Address }
+    /// `Slots` of `vector.cu`.
+    SlotList { at: [u16; 8] }
+    /// `Pattern` of `ilu.cu`.
+    PatternArg { row_ptr: Address, col_ind: Address }
+    /// `Factors` of `ilu.cu`.
+    FactorsArg { lower: Address, diagonal: Address, upper: Address }
+    /// `Slices` of `trsv.cu`.
+    SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address }
+    /// `Solve` of `trsv.cu`.
+    SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
+}
+
+impl From<Coef> for CoefArg {
+    fn from(c: Coef) -> Self {
+        let new = |kind, a: Slot, b: Slot| Self { value: 0.0, kind, a: a.0, b: b.0 };
+        match c {
+            Coef::Host(value) => Self { value, kind: 0, a: 0, b: 0 },
+            Coef::Slot(a) => new(1, a, a),
+            Coef::Reciprocal(a) => new(2, a, a),
+            Coef::Ratio(a, b) => new(3, a, b),
+            Coef::NegRatio(a, b) => new(4, a, b),
+        }
+    }
+}
+
+impl From<&[Slot]> for SlotList {
+    fn from(slots: &[Slot]) -> Self {
+        let mut at = [0; 8];
+        for (to, from) in at.iter_mut().zip(slots) {
+            *to = from.0;
+        }
+        Self { at }
+    }
+}
+
+impl From<&[CudaSlice<f64>]> for Basis {
+    fn from(basis: &[CudaSlice<f64>]) -> Self {
+        let mut v = [0; MOST];
+        for (to, from) in v.iter_mut().zip(basis) {
+            *to = address(from);
+        }
+        Self { v }
+    }
+}

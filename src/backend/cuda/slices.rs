@@ -1,0 +1,169 @@
+//! Triangular factors in the order in which a solve reads them (`kernels/trsv.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice};
+
+use super::device::{Device, failed, grid};
+use super::launch::{SlicesArg, address, launch};
+use super::sources::TRSV;
+use crate::error::{Error, Result};
+use crate::symbolic::{PatternView, Schedule};
+
+/// Threads of a block and slices it works on; mirrors `trsv.cu`.
+pub(super) const THREADS: u32 = 128;
+pub(super) const SLICES_PER_BLOCK: usize = THREADS as usize / 32;
+
+/// Block rows of one level, as many as a warp holds: the plan of the slices of a triangle.
+struct Plan {
+    order: Vec<u32>,
+    first: Vec<u32>,
+    start: Vec<u32>,
+    length: Vec<u32>,
+    /// Start of each level in the slices, and one past the last.
+    levels: Vec<u32>,
+    /// Stored blocks, those that fill up short rows included.
+    blocks: usize,
+}
+
+impl Plan {
+    /// `rows` of each slice at most; `entries(i)` blocks in row i.
+    fn new(schedule: &Schedule, rows: usize, entries: impl Fn(u32) -> u32) -> Result<Self> {
+        let mut order = schedule.rows.clone();
+        let (mut first, mut start, mut length) = (vec![0], Vec::new(), Vec::new());
+        let mut levels = vec![0];
+        let mut blocks = 0;
+        for level in schedule.level_ptr.windows(2) {
+            let range = level[0] as usize..level[1] as usize;
+            // rows of like length share a slice; equal ones stay in order, near each other in memory
+            order[range.clone()].sort_by_key(|&i| entries(i));
+            for slice in order[range].chunks(rows) {
+                let longest = slice.last().map_or(0, |&i| entries(i));
+                let at = u32::try_from(blocks)
+                    .map_err(|_| Error::memory("a factor has more than 2^32 blocks"))?;
+                start.push(at);
+                length.push(longest);
+                blocks += longest as usize * slice.len();
+                first.push(first[first.len() - 1] + slice.len() as u32);
+            }
+            levels.push(length.len() as u32);
+        }
+        Ok(Self { order, first, start, length, levels, blocks })
+    }
+}
+
+/// A strictly triangular factor on the device.
+pub(super) struct Triangle {
+    order: CudaSlice<u32>,
+    first: CudaSlice<u32>,
+    start: CudaSlice<u32>,
+    length: CudaSlice<u32>,
+    col_ind: CudaSlice<u32>,
+    val: CudaSlice<f64>,
+    fill_values: CudaFunction,
+    /// Blocks of the pattern are taken apart to blocks this many times smaller.
+    spread: u32,
+    pub(super) slices: usize,
+    pub(super) levels: Vec<u32>,
+}
+
+impl Triangle {
+    /// Plan and columns of the factor with `pattern` (whose row pointers and columns are also
+    /// there on the device) in blocks of `block_size`, solved in the order of `schedule`. With a
+    /// `spread` above 1, which needs a `block_size` of 1, the pattern is one of blocks of that size.
+    pub(super) fn new(
+        d: &Device,
+        pattern: PatternView,
+        device_pattern: (&CudaSlice<u32>, &CudaSlice<u32>),
+        schedule: &Schedule,
+        block_size: usize,
+        spread: usize,
+    ) -> Result<Self> {
+        assert!(spread == 1 || block_size == 1);
+        let rows = (32 / block_size).max(1);
+        let plan = if spread == 1 {
+            Plan::new(schedule, rows, |i| pattern.range(i as usize).len() as u32)?
+        } else {
+            let point = spread_schedule(schedule, spread as u32);
+            let s = spread as u32;
+            Plan::new(&point, rows, |i| pattern.range((i / s) as usize).len() as u32 * s)?
+        };
+        let triangle = Self {
+            order: d.copied(&plan.order)?,
+            first: d.copied(&plan.first)?,
+            start: d.copied(&plan.start)?,
+            length: d.copied(&plan.length)?,
+            col_ind: d.alloc(plan.blocks)?,
+            val: d.alloc(plan.blocks * block_size * block_size)?,
+            fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
+            spread: spread as u32,
+            slices: plan.length.len(),
+            levels: plan.levels,
+        };
+        let columns = d.kernel(&TRSV, block_size, "slice_columns")?;
+        let (count, arg) = (triangle.slices as u32, triangle.argument());
+        let (row_ptr, col_ind) = device_pattern;
+        launch!(
+            d, &columns, grid(triangle.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
+            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.col_ind
+        )
+        .map_err(|e| failed("slice_columns", &e))?;
+        Ok(triangle)
+    }
+
+    /// Takes over the values of `blocks`, which are in the order of the pattern.
+    pub(super) fn set_values(
+        &mut self,
+        d: &Device,
+        row_ptr: &CudaSlice<u32>,
+        blocks: &CudaSlice<f64>,
+    ) -> Result<()> {
+        let (count, arg) = (self.slices as u32, self.argument());
+        launch!(
+            d, &self.fill_values, grid(self.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
+            count, arg, *row_ptr, *blocks, self.spread, self.val
+        )
+        .map_err(|e| failed("slice_values", &e))
+    }
+
+    pub(super) fn argument(&self) -> SlicesArg {
+        SlicesArg {
+            order: address(&self.order),
+            first: address(&self.first),
+            start: address(&self.start),
+            length: address(&self.length),
+            col_ind: address(&self.col_ind),
+            val: address(&self.val),
+        }
+    }
+}
+
+/// The schedule of the scalar rows of block rows: all rows of a block are in its level.
+fn spread_schedule(schedule: &Schedule, spread: u32) -> Schedule {
+    Schedule {
+        rows: schedule.rows.iter().flat_map(|&i| i * spread..(i + 1) * spread).collect(),
+        level_ptr: schedule.level_ptr.iter().map(|&p| p * spread).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_keep_to_levels_and_sort_by_length() {
+        let schedule = Schedule { rows: vec![0, 2, 4, 1, 3], level_ptr: vec![0, 3, 5] };
+        let lengths = [3, 1, 0, 2, 1];
+        let plan = Plan::new(&schedule, 2, |i| lengths[i as usize]).unwrap();
+        assert_eq!(plan.order, [2, 4, 0, 1, 3]);
+        assert_eq!(plan.first, [0, 2, 3, 5]);
+        assert_eq!(plan.length, [1, 3, 2]);
+        assert_eq!(plan.start, [0, 2, 5]);
+        assert_eq!((plan.levels, plan.blocks), (vec![0, 2, 3], 9));
+    }
+
+    #[test]
+    fn scalar_rows_of_a_block_row_share_its_level() {
+        let schedule = Schedule { rows: vec![1, 0], level_ptr: vec![0, 1, 2] };
+        let point = spread_schedule(&schedule, 2);
+        assert_eq!((point.rows, point.level_ptr), (vec![2, 3, 0, 1], vec![0, 2, 4]));
+    }
+}

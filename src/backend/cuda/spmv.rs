@@ -1,0 +1,138 @@
+//! Products with a sparse matrix (`kernels/spmv.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
+
+use super::device::{Device, grid};
+use super::launch::{Address, launch};
+use super::sources::SPMV;
+use crate::backend::Bytes;
+use crate::case::Format;
+use crate::error::Result;
+use crate::matrix::{Bsr, Csr};
+
+/// Threads of a block; mirrors `spmv.cu`.
+const THREADS: u32 = 256;
+
+/// Entries and rows of a chunk of CSR rows; the entries mirror `spmv.cu`.
+const CHUNK: u32 = 2048;
+const CHUNK_ROWS: u32 = 1024;
+
+/// A matrix on the device.
+pub struct Matrix {
+    pub(super) block_size: usize,
+    pub(super) block_rows: usize,
+    pub(super) blocks: usize,
+    pub(super) row_ptr: CudaSlice<u32>,
+    pub(super) col_ind: CudaSlice<u32>,
+    pub(super) val: CudaSlice<f64>,
+    way: Way,
+}
+
+/// Who multiplies.
+enum Way {
+    /// Chunks of rows: start of each, and one past the last.
+    Chunks { first: CudaSlice<u32>, chunks: usize, kernel: CudaFunction },
+    /// Lanes per block row.
+    Blocks { kernel: CudaFunction },
+}
+
+impl Matrix {
+    pub(super) fn csr(d: &Device, a: &Csr) -> Result<Self> {
+        let chunks = chunks(a.row_ptr());
+        let way = Way::Chunks {
+            chunks: chunks.len() - 1,
+            first: d.copied(&chunks)?,
+            kernel: d.kernel(&SPMV, 1, "spmv")?,
+        };
+        Self::new(d, way, 1, a.row_ptr(), a.col_ind(), a.values())
+    }
+
+    pub(super) fn bsr(d: &Device, a: &Bsr) -> Result<Self> {
+        let b = a.block_size();
+        let way = Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? };
+        Self::new(d, way, b, a.row_ptr(), a.col_ind(), a.values())
+    }
+
+    fn new(
+        d: &Device,
+        way: Way,
+        block_size: usize,
+        row_ptr: &[u32],
+        col_ind: &[u32],
+        val: &[f64],
+    ) -> Result<Self> {
+        Ok(Self {
+            block_size,
+            block_rows: row_ptr.len() - 1,
+            blocks: col_ind.len(),
+            row_ptr: d.copied(row_ptr)?,
+            col_ind: d.copied(col_ind)?,
+            val: d.copied(val)?,
+            way,
+        })
+    }
+
+    pub(super) fn format(&self) -> Format {
+        if self.block_size == 1 { Format::Csr } else { Format::Bsr }
+    }
+
+    /// Bytes held, and moved by a product: matrix, x and y once.
+    pub(super) fn bytes(&self) -> Bytes {
+        let b = self.block_size;
+        let held = 4 * (self.block_rows + 1 + self.blocks) + 8 * self.blocks * b * b;
+        Bytes { held, moved: held + 16 * self.block_rows * b }
+    }
+
+    /// `y = A x`, or `y = b - A x` when the address `b` is not null.
+    pub(super) fn product(
+        &self,
+        d: &Device,
+        x: &CudaSlice<f64>,
+        b: Address,
+        y: &mut CudaSlice<f64>,
+    ) -> Result<(), DriverError> {
+        let Self { row_ptr, col_ind, val, .. } = self;
+        match &self.way {
+            Way::Chunks { first, chunks, kernel } => {
+                let config = grid(*chunks, THREADS);
+                launch!(d, kernel, config; *first, *row_ptr, *col_ind, *val, *x, b, *y)
+            }
+            Way::Blocks { kernel } => {
+                let groups = (32 / self.block_size.min(32)) * THREADS as usize / 32;
+                let config = grid(self.block_rows.div_ceil(groups), THREADS);
+                let rows = self.block_rows as u32;
+                launch!(d, kernel, config; rows, *row_ptr, *col_ind, *val, *x, b, *y)
+            }
+        }
+    }
+}
+
+/// Consecutive rows with at most [`CHUNK`] entries and [`CHUNK_ROWS`] rows together, or one row
+/// alone.
+fn chunks(row_ptr: &[u32]) -> Vec<u32> {
+    let rows = row_ptr.len() - 1;
+    let mut starts = vec![0];
+    let mut first = 0;
+    for i in 1..rows {
+        if row_ptr[i + 1] - row_ptr[first] > CHUNK || (i - first) as u32 >= CHUNK_ROWS {
+            starts.push(i as u32);
+            first = i;
+        }
+    }
+    starts.push(rows as u32);
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_hold_all_rows_and_few_entries() {
+        assert_eq!(chunks(&[0, 3]), [0, 1]);
+        // rows of 1000, 1000, 100, 5000, 1 entries
+        assert_eq!(chunks(&[0, 1000, 2000, 2100, 7100, 7101]), [0, 2, 3, 4, 5]);
+        let empty = vec![0; 3001];
+        assert_eq!(chunks(&empty), [0, 1024, 2048, 3000]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Triangular solves with block ILU factors (`kernels/trsv.cu`).
+
+use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
+
+use super::device::{Device, failed, grid};
+use super::ilu::{Factorisation, Factors};
+use super::launch::{SolveArg, address, launch};
+use super::slices::{SLICES_PER_BLOCK, THREADS, Triangle};
+use super::sources::TRSV;
+use crate::case::Trisolve;
+use crate::error::Result;
+use crate::measure::median;
+use crate::symbolic::Schedule;
+
+/// Both triangles in slices, and a way to run through them.
+pub(super) struct Sliced {
+    lower: Triangle,
+    upper: Triangle,
+    diagonal: Option<CudaSlice<f64>>,
+    /// Forward solution.
+    y: CudaSlice<f64>,
+    way: Way,
+}
+
+/// How the slices are run through.
+enum Way {
+    Syncfree(Syncfree),
+    Levels(Levels),
+}
+
+impl Sliced {
+    /// Plans and storage; `schedules` are those of the forward and the backward solve.
+    pub(super) fn new(
+        d: &Device,
+        f: &Factorisation,
+        schedules: &[Schedule; 2],
+        trisolve: Trisolve,
+    ) -> Result<Self> {
+        let b = f.block_size;
+        let pointwise = trisolve == Trisolve::Pointwise && b > 1;
+        let (size, spread) = if pointwise { (1, b) } else { (b, 1) };
+        let triangle = |pattern: &crate::symbolic::Pattern, device: &super::ilu::DevicePattern, s| {
+            Triangle::new(d, pattern.view(), (&device.row_ptr, &device.col_ind), s, size, spread)
+        };
+        let n = f.pattern.rows() * b;
+        let lower = triangle(&f.pattern.lower, &f.lower, &schedules[0])?;
+        let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1])?;
+        let way = if trisolve == Trisolve::Syncfree {
+            Way::Syncfree(Syncfree::new(d, size)?)
+        } else {
+            Way::Levels(Levels::new(d, size, pointwise.then_some(b), n)?)
+        };
+        Ok(Self { lower, upper, diagonal: None, y: d.alloc(n)?, way })
+    }
+
+    /// Takes over the factors; the first time, looks for the best launch.
+    pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
+        self.lower.set_values(d, &f.lower.row_ptr, &v.lower)?;
+        self.upper.set_values(d, &f.upper.row_ptr, &v.upper)?;
+        self.diagonal = Some(v.diagonal);
+        let arg = self.argument();
+        match &mut self.way {
+            Way::Syncfree(way) => {
+                way.reset(d, &mut self.y)?;
+                way.tune(d, &self.lower, &self.upper, arg, self.y.len())
+            }
+            Way::Levels(way) => way.record(d, &self.lower, &self.upper, arg, f.pattern.rows()),
+        }
+    }
+
+    fn argument(&self) -> SolveArg {
+        let diagonal = self.diagonal.as_ref().map_or(0, address);
+        SolveArg { r: 0, diagonal, y: address(&self.y), z: 0 }
+    }
+
+    /// `z = (L D U')^-1 r`.
+    pub(super) fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<(), DriverError> {
+        let arg = SolveArg { r: address(r), z: address(z), ..self.argument() };
+        match &self.way {
+            Way::Syncfree(way) => way.apply(d, &self.lower, &self.upper, arg, way.blocks),
+            Way::Levels(way) => way.apply(d, r, z),
+        }
+    }
+}
+
+/// One launch per triangle; rows wait for the values they need.
+struct Syncfree {
+    forward: CudaFunction,
+    backward: CudaFunction,
+    /// Thread blocks, all resident; 0 until measured.
+    blocks: u32,
+    resident: u32,
+}
+
+/// Thread blocks per multiprocessor that are tried. Few wait with less noise, many hide more latency.
+const CROWDS: [u32; 4] = [1, 2, 4, 8];
+
+impl Syncfree {
+    fn new(d: &Device, block_size: usize) -> Result<Self> {
+        let forward = d.kernel(&TRSV, block_size, "syncfree_forward")?;
+        let backward = d.kernel(&TRSV, block_size, "syncfree_backward")?;
+        let resident =
+            d.resident(&forward, THREADS, 0)?.min(d.resident(&backward, THREADS, 0)?);
+        Ok(Self { forward, backward, blocks: 0, resident })
+    }
+
+    /// Marks all of y as not there yet.
+    fn reset(&self, d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
+        // SAFETY: y has that many bytes
+        unsafe {
+            result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream())
+        }
+        .map_err(|e| failed("cannot clear memory", &e))
+    }
+
+    /// Measures how many thread blocks are best.
+    fn tune(
+        &mut self,
+        d: &Device,
+        lower: &Triangle,
+        upper: &Triangle,
+        arg: SolveArg,
+        n: usize,
+    ) -> Result<()> {
+        if self.blocks > 0 {
+            return Ok(());
+        }
+        let most = lower.slices.max(upper.slices).div_ceil(SLICES_PER_BLOCK).max(1) as u32;
+        let (r, z) = (d.zeros::<f64>(n)?, d.alloc::<f64>(n)?);
+        let arg = SolveArg { r: address(&r), z: address(&z), ..arg };
+        let mut best = (f64::INFINITY, 0);
+        for crowd in CROWDS {
+            let blocks = (crowd * d.multiprocessors()).min(self.resident).min(most);
+            if blocks == best.1 {
+                break;
+            }
+            let mut samples = Vec::new();
+            for _ in 0..4 {
+                let run = || {
+                    self.apply(d, lower, upper, arg, blocks).map_err(|e| failed("solve", &e))
+                };
+                samples.push(d.time(run)?);
+            }
+            let time = median(&samples[1..]).map_or(f64::INFINITY, |m| m.value);
+            if time < best.0 {
+                best = (time, blocks);
+            }
+        }
+        self.blocks = best.1.max(1);
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        d: &Device,
+        lower: &Triangle,
+        upper: &Triangle,
+        arg: SolveArg,
+        blocks: u32,
+    ) -> Result<(), DriverError> {
+        let config = grid(blocks as usize, THREADS);
+        let (slices, t) = (lower.slices as u32, lower.argument());
+        launch!(cooperative d, &self.forward, config; slices, t, arg)?;
+        let (slices, t) = (upper.slices as u32, upper.argument());
+        launch!(cooperative d, &self.backward, config; slices, t, arg)
+    }
+}
+
+/// One launch per level, all of them replayed as one graph on vectors of its own.
+struct Levels {
+    forward: CudaFunction,
+    backward: CudaFunction,
+    /// `z = D y` for blocks of the size of the factorisation, when the triangles are point
+    /// triangular systems; and the vector it writes.
+    diagonal: Option<(CudaFunction, usize, CudaSlice<f64>)>,
+    r: CudaSlice<f64>,
+    z: CudaSlice<f64>,
+    graph: Option<CudaGraph>,
+}
+
+impl Levels {
+    fn new(d: &Device, block_size: usize, apart: Option<usize>, n: usize) -> Result<Self> {
+        let diagonal = match apart {
+            Some(b) => Some((d.kernel(&TRSV, b, "block_diagonal")?, b, d.alloc(n)?)),
+            None => None,
+        };
+        Ok(Self {
+            forward: d.kernel(&TRSV, block_size, "level_forward")?,
+            backward: d.kernel(&TRSV, block_size, "level_backward")?,
+            diagonal,
+            r: d.alloc(n)?,
+            z: d.alloc(n)?,
+            graph: None,
+        })
+    }
+
+    /// Captures the launches.
+    fn record(
+        &mut self,
+        d: &Device,
+        lower: &Triangle,
+        upper: &Triangle,
+        arg: SolveArg,
+        block_rows: usize,
+    ) -> Result<()> {
+        let fault = |e: DriverError| failed("cannot capture the solves", &e);
+        let arg = SolveArg { r: address(&self.r), z: address(&self.z), ..arg };
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        d.stream().begin_capture(mode).map_err(fault)?;
+        let launched = self.launch_levels(d, lower, upper, arg, block_rows);
+        let flags =
+            sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let graph = d.stream().end_capture(flags).map_err(fault)?;
+        launched.map_err(fault)?;
+        if let Some(graph) = &graph {
+            graph.upload().map_err(fault)?;
+        }
+        self.graph = graph;
+        Ok(())
+    }
+
+    fn launch_levels(
+        &self,
+        d: &Device,
+        lower: &Triangle,
+        upper: &Triangle,
+        arg: SolveArg,
+        block_rows: usize,
+    ) -> Result<(), DriverError> {
+        each_level(d, &self.forward, lower, arg)?;
+        let Some((kernel, b, scaled)) = &self.diagonal else {
+            return each_level(d, &self.backward, upper, arg);
+        };
+        let rows_per_block = (32 / (*b).min(32)) * SLICES_PER_BLOCK;
+        let (rows, to_scaled) = (block_rows as u32, SolveArg { z: address(scaled), ..arg });
+        let config = grid(block_rows.div_ceil(rows_per_block), THREADS);
+        launch!(d, kernel, config; rows, to_scaled)?;
+        each_level(d, &self.backward, upper, SolveArg { y: address(scaled), diagonal: 0, ..arg })
+    }
+
+    fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<(), DriverError> {
+        let bytes = 8 * r.len();
+        let stream = d.stream().cu_stream();
+        // SAFETY: all four vectors have the order of the system
+        unsafe { result::memcpy_dtod_async(address(&self.r), address(r), bytes, stream) }?;
+        self.graph.as_ref().map_or(Ok(()), CudaGraph::launch)?;
+        // SAFETY: as above
+        unsafe { result::memcpy_dtod_async(address(z), address(&self.z), bytes, stream) }
+    }
+}
+
+fn each_level(
+    d: &Device,
+    kernel: &CudaFunction,
+    t: &Triangle,
+    arg: SolveArg,
+) -> Result<(), DriverError> {
+    let slices = t.argument();
+    for level in t.levels.windows(2) {
+        let (begin, end) = (level[0], level[1]);
+        let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);
+        launch!(d, kernel, config; begin, end, slices, arg)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Vector operations and reductions (`kernels/vector.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
+
+use super::device::{Device, grid};
+use super::launch::{Address, Basis, CoefArg, MOST, Meeting, Numbers, SlotList, address, launch};
+use super::sources::VECTOR;
+use crate::backend::{Coef, SLOTS, Slot};
+use crate::error::Result;
+
+/// Threads of a block; mirrors `vector.cu`.
+const THREADS: u32 = 256;
+
+/// Vectors per pass for which there is a kernel.
+const PASSES: [usize; 6] = [1, 4, 8, 16, 24, MOST];
+
+/// Kernels of `vector.cu`, and the scalars they share.
+pub(super) struct Vectors {
+    fill: CudaFunction,
+    axpby: CudaFunction,
+    scale: CudaFunction,
+    combine: CudaFunction,
+    ratio: CudaFunction,
+    multi_dot: Vec<CudaFunction>,
+    multi_axpy: Vec<CudaFunction>,
+    pub(super) slots: CudaSlice<f64>,
+    partials: CudaSlice<f64>,
+    arrived: CudaSlice<u32>,
+    /// Thread blocks of a reduction.
+    blocks: usize,
+}
+
+type Done = Result<(), DriverError>;
+
+impl Vectors {
+    pub(super) fn new(device: &Device) -> Result<Self> {
+        let kernel = |name: &str| device.kernel(&VECTOR, 1, name);
+        let passes = |what: &str| -> Result<Vec<CudaFunction>> {
+            PASSES.iter().map(|m| kernel(&format!("{what}_{m}"))).collect()
+        };
+        let blocks = 4 * device.multiprocessors() as usize;
+        Ok(Self {
+            fill: kernel("fill")?,
+            axpby: kernel("axpby")?,
+            scale: kernel("scale")?,
+            combine: kernel("combine")?,
+            ratio: kernel("ratio")?,
+            multi_dot: passes("multi_dot")?,
+            multi_axpy: passes("multi_axpy")?,
+            slots: device.zeros(SLOTS)?,
+            partials: device.zeros(blocks * MOST)?,
+            arrived: device.zeros(1)?,
+            blocks,
+        })
+    }
+
+    /// Thread blocks for `n` entries, two a thread, `most` at most.
+    fn blocks(&self, n: usize, most: usize) -> usize {
+        n.div_ceil(2 * THREADS as usize).clamp(1, most)
+    }
+
+    fn slot(&self, slot: Slot) -> Address {
+        address(&self.slots) + 8 * u64::from(slot.0)
+    }
+
+    fn meeting(&self) -> Meeting {
+        Meeting { partials: address(&self.partials), arrived: address(&self.arrived) }
+    }
+
+    pub(super) fn fill(&self, d: &Device, x: &mut CudaSlice<f64>, value: f64) -> Done {
+        let n = x.len();
+        launch!(d, &self.fill, grid(self.blocks(n, 1 << 20), THREADS); n, value, *x)
+    }
+
+    pub(super) fn axpby(
+        &self,
+        d: &Device,
+        a: Coef,
+        x: &CudaSlice<f64>,
+        b: Coef,
+        y: &mut CudaSlice<f64>,
+    ) -> Done {
+        let (n, a, b) = (y.len(), CoefArg::from(a), CoefArg::from(b));
+        let config = grid(self.blocks(n, 1 << 20), THREADS);
+        launch!(d, &self.axpby, config; n, a, *x, b, *y, self.slots)
+    }
+
+    pub(super) fn scale(&self, d: &Device, a: Coef, x: &mut CudaSlice<f64>) -> Done {
+        let (n, a) = (x.len(), CoefArg::from(a));
+        launch!(d, &self.scale, grid(self.blocks(n, 1 << 20), THREADS); n, a, *x, self.slots)
+    }
+
+    pub(super) fn ratio(&self, d: &Device, out: Slot, num: &[Slot], den: &[Slot]) -> Done {
+        assert!(num.len() <= 8 && den.len() <= 8, "products of at most 8 slots");
+        let (n_num, n_den, out) = (num.len() as u32, den.len() as u32, u32::from(out.0));
+        let (num, den) = (SlotList::from(num), SlotList::from(den));
+        launch!(d, &self.ratio, grid(1, 1); out, n_num, num, n_den, den, self.slots)
+    }
+
+    /// `out[j] = basis[j] . w`; the square roots when `root`.
+    pub(super) fn multi_dot<'a>(
+        &self,
+        d: &Device,
+        basis: impl IntoIterator<Item = &'a CudaSlice<f64>>,
+        w: &CudaSlice<f64>,
+        out: Slot,
+        root: bool,
+    ) -> Done {
+        let all: Vec<Address> = basis.into_iter().map(address).collect();
+        let config = grid(self.blocks(w.len(), self.blocks), THREADS);
+        for (pass, part) in all.chunks(MOST).enumerate() {
+            let (n, m, root) = (w.len(), part.len() as u32, u32::from(root));
+            let out = self.slot(out.plus(pass * MOST));
+            let kernel = &self.multi_dot[pass_size(part.len())];
+            launch!(d, kernel, config; n, m, basis_of(part), *w, out, root, self.meeting())?;
+        }
+        Ok(())
+    }
+
+    /// `w -= sum_j coef[j] basis[j]`, `norm_out = |w|`.
+    pub(super) fn multi_axpy_norm(
+        &self,
+        d: &Device,
+        basis: &[CudaSlice<f64>],
+        coef: Slot,
+        w: &mut CudaSlice<f64>,
+        norm_out: Slot,
+    ) -> Done {
+        let config = grid(self.blocks(w.len(), self.blocks), THREADS);
+        let passes = basis.len().div_ceil(MOST);
+        for (pass, part) in basis.chunks(MOST).enumerate() {
+            let (n, m) = (w.len(), part.len() as u32);
+            let coef = self.slot(coef.plus(pass * MOST));
+            let norm = if pass + 1 == passes { self.slot(norm_out) } else { 0 };
+            let kernel = &self.multi_axpy[pass_size(part.len())];
+            launch!(d, kernel, config; n, m, Basis::from(part), coef, *w, norm, self.meeting())?;
+        }
+        Ok(())
+    }
+
+    /// `x = sum_j coef[j] basis[j]`.
+    pub(super) fn combine(
+        &self,
+        d: &Device,
+        basis: &[CudaSlice<f64>],
+        coef: &[f64],
+        x: &mut CudaSlice<f64>,
+    ) -> Done {
+        if basis.is_empty() {
+            return self.fill(d, x, 0.0);
+        }
+        let config = grid(self.blocks(x.len(), 1 << 20), THREADS);
+        for (pass, (part, c)) in basis.chunks(MOST).zip(coef.chunks(MOST)).enumerate() {
+            let mut numbers = Numbers { v: [0.0; MOST] };
+            numbers.v[..c.len()].copy_from_slice(c);
+            let (n, m, add) = (x.len(), part.len() as u32, u32::from(pass > 0));
+            launch!(d, &self.combine, config; n, m, Basis::from(part), numbers, add, *x)?;
+        }
+        Ok(())
+    }
+}
+
+fn basis_of(part: &[Address]) -> Basis {
+    let mut v = [0; MOST];
+    v[..part.len()].copy_from_slice(part);
+    Basis { v }
+}
+
+/// Index in [`PASSES`] of the smallest kernel for `m` vectors.
+fn pass_size(m: usize) -> usize {
+    PASSES.iter().position(|&p| m <= p).expect("at most MOST vectors")
+}

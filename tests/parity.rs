@@ -1,0 +1,61 @@
+//! Backends against the sequential CPU on random input. The GPU's part is skipped, visibly, where
+//! there is none; `BILU_BENCH_REQUIRE_GPU=1` makes that a failure.
+
+use bilu_bench::backend::Backend;
+use bilu_bench::backend::cpu::Cpu;
+use bilu_bench::case::Trisolve;
+use bilu_bench::parity::{self, Finding};
+
+/// Compares, and fails with the list of what differs.
+fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) {
+    let seed = std::env::var("BILU_BENCH_SEED").ok().and_then(|s| s.parse().ok());
+    let seed = seed.unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.expect("after 1970").subsec_nanos().into()
+    });
+    let mut findings: Vec<Finding> = Vec::new();
+    let done = parity::compare(k, ways, seed, &mut |finding| findings.push(finding));
+    let failed: Vec<String> = findings
+        .iter()
+        .filter(|f| !f.passed())
+        .map(|f| format!("{}: {:.1e} > {:.0e}", f.check, f.difference, f.limit))
+        .collect();
+    assert!(
+        done.is_ok() && failed.is_empty(),
+        "seed {seed}: {done:?}; {} of {} comparisons differ:\n{}",
+        failed.len(),
+        findings.len(),
+        failed.join("\n")
+    );
+    println!("{} comparisons agree, seed {seed}", findings.len());
+}
+
+#[test]
+fn all_cores_agree_with_one() {
+    agrees(&Cpu::parallel(Some(3)).expect("threads"), &[Trisolve::Auto]);
+}
+
+#[cfg(feature = "cuda")]
+mod cuda {
+    use bilu_bench::backend::cuda::Cuda;
+
+    use super::*;
+
+    fn gpu(made: bilu_bench::Result<Cuda>) -> Option<Cuda> {
+        match made {
+            Ok(k) => Some(k),
+            Err(e) if std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_some() => panic!("{e}"),
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn gpu_agrees_with_cpu() {
+        if let Some(k) = gpu(Cuda::ours()) {
+            agrees(&k, &[Trisolve::Auto, Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+        }
+    }
+}
