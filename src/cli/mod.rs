@@ -4,6 +4,8 @@ pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod flags;
+#[cfg(feature = "cuda")]
+pub mod kernels;
 pub mod list;
 pub mod matrix;
 pub mod output;
@@ -45,6 +47,9 @@ enum Command {
     List(list::ListArgs),
     /// Compare two result files, with a verdict that knows the noise
     Compare(compare::CompareArgs),
+    /// Compile the CUDA kernels and show their registers, shared memory and spills
+    #[cfg(feature = "cuda")]
+    Kernels(kernels::KernelsArgs),
     /// Show what this machine offers: processor, memory, bandwidth, GPU, folders
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -60,6 +65,8 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Matrix(args) => matrix::run(args).map(done),
         Command::List(args) => list::run(args).map(done),
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "cuda")]
+        Command::Kernels(args) => kernels::run(args),
         Command::Doctor(args) => doctor::run(args).map(done),
         Command::Completions(args) => completions::run(args).map(done),
     }

@@ -129,7 +129,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn damaged(what: &str) -> io::Error {
+/// Why an entry is not used.
+pub(crate) fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
@@ -197,7 +198,7 @@ fn store(entry: &Path, matrix: &Matrix) -> io::Result<()> {
     out.flush()?;
     drop(out);
     file.persist(entry).map_err(|e| e.error)?;
-    prune(folder, LARGEST)
+    prune(folder, ENDING, LARGEST)
 }
 
 /// In the order of their numbers in an entry.
@@ -208,11 +209,12 @@ fn symmetry(number: u64) -> io::Result<Symmetry> {
     known.copied().ok_or_else(|| damaged("unknown symmetry"))
 }
 
-/// Drops the entries that were not used for longest until at most `largest` bytes are left.
-fn prune(folder: &Path, largest: u64) -> io::Result<()> {
+/// Drops the entries, files with that `ending`, that were not used for longest until at most
+/// `largest` bytes are left.
+pub(crate) fn prune(folder: &Path, ending: &str, largest: u64) -> io::Result<()> {
     let mut entries = Vec::new();
     for file in std::fs::read_dir(folder)?.flatten() {
-        if file.path().extension() == Some(OsStr::new(ENDING)) {
+        if file.path().extension() == Some(OsStr::new(ending)) {
             let meta = file.metadata()?;
             entries.push((meta.modified()?, meta.len(), file.path()));
         }
@@ -387,7 +389,7 @@ mod tests {
             (&file).write_all(&[0; 100]).unwrap();
             file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
         }
-        prune(folder.path(), 200).unwrap();
+        prune(folder.path(), ENDING, 200).unwrap();
         let left = ["b.csr", "c.csr", "kept.txt"].map(|n| folder.path().join(n));
         assert_eq!(entries(folder.path()), left);
     }

@@ -1,0 +1,213 @@
+//! The CUDA kernels compiled to machine code for an H200, which needs NVRTC but no GPU:
+//! `scripts/fetch-nvrtc.sh` gets it.
+#![cfg(feature = "cuda")]
+
+use assert_cmd::Command;
+use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
+use bilu_bench::backend::cuda::sources::{self, Source};
+use rayon::prelude::*;
+use serde_json::Value;
+
+/// Compute capability of the H200.
+const ARCH: (i32, i32) = (9, 0);
+
+/// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
+const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
+
+/// Kernels that may spill, with the block size, 0 where there is none; each with the reason.
+const ALLOWED_SPILLS: &[(&str, usize)] = &[];
+
+/// Whether NVRTC is there. Where it has to be, that it is not fails the test.
+fn has_nvrtc() -> bool {
+    let Err(error) = nvrtc::version() else { return true };
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    let required = set("CI") || set("BILU_BENCH_REQUIRE_NVRTC");
+    assert!(!required, "{error} ({})", error.hint_text().unwrap_or_default());
+    eprintln!("skipped: {error}; scripts/fetch-nvrtc.sh gets it");
+    false
+}
+
+/// What is wrong with a program, one line each.
+fn faults(compiled: &Compiled, block_size: usize) -> Vec<String> {
+    let kernels = compiled.kernels();
+    let mut faults: Vec<String> = compiled.warnings().map(str::to_owned).collect();
+    if kernels.is_empty() || !compiled.cubin.starts_with(b"\x7fELF") {
+        faults.push("no kernels".into());
+    }
+    for k in kernels {
+        let allowed = ALLOWED_SPILLS.contains(&(&k.name, block_size));
+        if k.spills() && !allowed {
+            let (stores, loads) = (k.spill_stores, k.spill_loads);
+            faults.push(format!("{} spills: {stores} bytes stored, {loads} loaded", k.name));
+        }
+        if !k.spills() && allowed {
+            faults.push(format!("{} no longer spills: take it off the list", k.name));
+        }
+    }
+    faults
+}
+
+#[test]
+fn every_kernel_compiles_without_warnings_and_spills() {
+    if !has_nvrtc() {
+        return;
+    }
+    let sizes = |source: &Source| if source.sized { &BLOCK_SIZES[..] } else { &[0] };
+    let programs: Vec<(&Source, usize)> =
+        sources::ALL.iter().flat_map(|s| sizes(s).iter().map(|size| (*s, *size))).collect();
+    let faults: Vec<String> = programs
+        .into_par_iter()
+        .flat_map_iter(|(source, size)| {
+            let faults = match nvrtc::compile(source, size, ARCH) {
+                Ok(compiled) => faults(&compiled, size),
+                Err(error) => vec![error.to_string()],
+            };
+            faults.into_iter().map(move |fault| format!("{}, {size}: {fault}", source.name))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// 64 products of 64 values in at most 32 registers, and a variable that nothing uses.
+const SPILLING: Source = Source {
+    name: "spilling",
+    sized: true,
+    text: r#"
+extern "C" __global__ void __launch_bounds__(1024, 2) spilling(double* x, int n) {
+  int unused;
+  double v[16 * BS];
+  #pragma unroll
+  for (int i = 0; i < 16 * BS; ++i) v[i] = x[i * n + threadIdx.x];
+  #pragma unroll
+  for (int i = 0; i < 16 * BS; ++i) x[i * n + threadIdx.x] = v[i] * v[(i * 7 + 1) % (16 * BS)];
+}
+"#,
+};
+
+#[test]
+fn the_check_sees_warnings_and_spills() {
+    if !has_nvrtc() {
+        return;
+    }
+    let compiled = nvrtc::compile(&SPILLING, 4, ARCH).unwrap();
+    let kernels = compiled.kernels();
+    assert_eq!((kernels.len(), kernels[0].registers), (1, 32));
+    let found = faults(&compiled, 4);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("spilling.cu(3): warning #177-D"), "{found:?}");
+    assert!(found[1].starts_with("spilling spills: "), "{found:?}");
+}
+
+#[test]
+fn errors_name_source_line_and_block_size() {
+    if !has_nvrtc() {
+        return;
+    }
+    let source = |sized| Source { name: "bad", text: "// line 1\n__device__ int b = c;\n", sized };
+    let message = |sized, arch| nvrtc::compile(&source(sized), 4, arch).unwrap_err().to_string();
+    let undefined = "bad.cu(2): error: identifier \"c\" is undefined";
+    assert_eq!(
+        message(true, ARCH),
+        format!("`bad.cu` does not compile for sm_90, block size 4: {undefined}")
+    );
+    assert_eq!(message(false, ARCH), format!("`bad.cu` does not compile for sm_90: {undefined}"));
+    assert_eq!(
+        message(false, (1, 2)),
+        "`bad.cu` does not compile for sm_12: \
+         nvrtc: error: invalid value for --gpu-architecture (-arch)"
+    );
+}
+
+fn kernels(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    command.arg("kernels").args(arguments).env("NO_COLOR", "1");
+    command
+}
+
+/// Exit code, standard output and error.
+fn outcome(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_command_shows_every_kernel() {
+    if !has_nvrtc() {
+        return;
+    }
+    let arguments = ["--arch", "sm_80", "--block-size", "2,3", "--json"];
+    let (code, stdout, stderr) = outcome(&mut kernels(&arguments));
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    for source in sources::ALL {
+        let of_source = rows.iter().filter(|row| row["source"] == source.name);
+        let mut sizes: Vec<Value> = of_source.map(|row| row["block_size"].clone()).collect();
+        sizes.dedup();
+        let expected = if source.sized { vec![2.into(), 3.into()] } else { vec![Value::Null] };
+        assert_eq!(sizes, expected, "{}", source.name);
+    }
+    assert!(rows.iter().all(|row| row["registers"].as_u64() > Some(0)), "{stdout}");
+
+    let (code, stdout, _) = outcome(&mut kernels(&["--arch", "sm_80", "--block-size", "2"]));
+    assert_eq!(code, Some(0));
+    let (major, minor) = nvrtc::version().unwrap();
+    assert_eq!(stdout.lines().next().unwrap(), format!("sm_80, NVRTC {major}.{minor}"));
+    let of_size = rows.iter().filter(|row| row["block_size"] != 3);
+    let body = stdout.lines().filter(|line| line.starts_with(' ')).count();
+    assert_eq!(body, of_size.count() + 1, "{stdout}");
+}
+
+#[test]
+fn the_command_shows_every_failure() {
+    if !has_nvrtc() {
+        return;
+    }
+    let arguments = ["--arch", "sm_10", "--block-size", "2", "--json"];
+    let (code, stdout, stderr) = outcome(&mut kernels(&arguments));
+    assert_eq!(code, Some(1));
+    let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    let messages: Vec<&str> = rows.iter().map(|row| row["error"].as_str().unwrap()).collect();
+    assert_eq!(messages.len(), sources::ALL.len());
+    for message in messages {
+        assert!(stderr.contains(&format!("error: {message}\n")), "{message}\n{stderr}");
+    }
+}
+
+#[test]
+fn the_command_tells_that_nvrtc_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let there = folder.path().display();
+    let absent = folder.path().join("absent");
+    for (path, why) in [
+        (folder.path(), format!("no libnvrtc-builtins.so in `{there}`")),
+        (&absent, format!("`{}`: No such file or directory (os error 2)", absent.display())),
+    ] {
+        let (code, stdout, stderr) =
+            outcome(kernels(&["--arch", "sm_90"]).env("BILU_BENCH_NVRTC_DIR", path));
+        assert_eq!((code, stdout.as_str()), (Some(1), ""));
+        assert_eq!(
+            stderr,
+            format!(
+                "error: BILU_BENCH_NVRTC_DIR: NVRTC cannot be loaded: {why}\n\
+                 hint: the variable names a folder with libnvrtc.so and libnvrtc-builtins.so of \
+                 one version\n"
+            )
+        );
+    }
+}
+
+#[test]
+fn the_command_refuses_bad_arguments() {
+    for (arguments, message) in [
+        (
+            ["--arch", "90"],
+            "--arch: `90` is not an architecture\nhint: give a compute capability: `sm_80` for 8.0, `sm_90`, `sm_100` for 10.0",
+        ),
+        (["--block-size", "0"], "--block-size: `0` is outside 1 to 128"),
+    ] {
+        let (code, stdout, stderr) = outcome(&mut kernels(&arguments));
+        assert_eq!((code, stdout.as_str()), (Some(2), ""));
+        assert_eq!(stderr, format!("error: {message}\n"));
+    }
+}
