@@ -51,7 +51,8 @@ pub fn compare<K: Backend + 'static>(
     seed: u64,
     report: &mut dyn FnMut(Finding),
 ) -> Result<()> {
-    let mut bench = Bench { k, cpu: Cpu::sequential(), rng: ChaCha8Rng::seed_from_u64(seed), report };
+    let mut bench =
+        Bench { k, cpu: Cpu::sequential(), rng: ChaCha8Rng::seed_from_u64(seed), report };
     bench.vectors()?;
     bench.products()?;
     bench.factors(trisolves)?;
@@ -123,9 +124,17 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 |k| scalars(k, &x, &y),
             )?;
         }
-        for (n, m) in
-            [(5, 1), (1001, 3), (70_003, 5), (999, 13), (4097, 20), (333, 24), (77, 31), (129, 33), (65, 70)]
-        {
+        for (n, m) in [
+            (5, 1),
+            (1001, 3),
+            (70_003, 5),
+            (999, 13),
+            (4097, 20),
+            (333, 24),
+            (77, 31),
+            (129, 33),
+            (65, 70),
+        ] {
             let basis: Vec<Vec<f64>> = (0..m).map(|_| self.random(n)).collect();
             let w = self.random(n);
             self.both(
@@ -258,7 +267,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let want = iterations(&self.cpu, &a, &host, &rhs)?;
             let got = iterations(self.k, &a, &case, &rhs)?;
             (self.report)(Finding {
-                check: format!("{solver} with {precond}, b {b}, k {fill}: {got} iterations, {want} on the CPU"),
+                check: format!(
+                    "{solver} with {precond}, b {b}, k {fill}: {got} iterations, {want} on the CPU"
+                ),
                 difference: (got as f64 - want as f64).abs(),
                 limit: 1.0,
             });
@@ -388,7 +399,12 @@ impl Phases for Silent {
     fn begin(&mut self, _: Phase) {}
 }
 
-fn iterations<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, rhs: &[f64]) -> Result<usize> {
+fn iterations<B: Backend + 'static>(
+    k: &B,
+    a: &Arc<Csr>,
+    case: &Case,
+    rhs: &[f64],
+) -> Result<usize> {
     let unknown = |name: &str| crate::Error::run(format!("`{name}` is not registered"));
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let m = setup(Setup { k, a, case, phases: &mut Silent })

@@ -55,7 +55,10 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            agrees(&k, &[Trisolve::Auto, Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+            agrees(
+                &k,
+                &[Trisolve::Auto, Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise],
+            );
         }
     }
 }

@@ -208,7 +208,10 @@ pub const NAMES: &[(&str, &str)] = &[
     ("cpu", "one CPU thread: the reference of the papers"),
     ("cpu-mt", "all CPU cores: level-parallel factorisation and solves"),
     ("cuda", "one NVIDIA GPU, our kernels"),
-    ("cusparse", "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline"),
+    (
+        "cusparse",
+        "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
+    ),
 ];
 
 /// Runs `visitor` on the backend called `name`; `None` if there is no such backend.

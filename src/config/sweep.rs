@@ -1,8 +1,8 @@
 //! The sweep: a list of values per axis, and the cases that their cross product makes.
 
 use crate::case::{
-    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side,
-    Trisolve, Zeros,
+    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side, Trisolve,
+    Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,

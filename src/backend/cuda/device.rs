@@ -9,8 +9,8 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use super::sources::Source;
 use super::cubins;
+use super::sources::Source;
 use crate::error::{Error, Result};
 use crate::measure::median;
 
@@ -44,10 +44,7 @@ impl Device {
         static DEVICE: Mutex<Option<Arc<Device>>> = Mutex::new(None);
         let mut device = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*device {
-            device
-                .context
-                .bind_to_thread()
-                .map_err(|e| failed("cannot use the context", &e))?;
+            device.context.bind_to_thread().map_err(|e| failed("cannot use the context", &e))?;
             return Ok(Arc::clone(device));
         }
         let new = Arc::new(Self::open(0)?);
@@ -66,8 +63,9 @@ impl Device {
         if count == 0 {
             return Err(Error::run("no CUDA device found"));
         }
-        let context = CudaContext::new(ordinal)
-            .map_err(|e| failed("cannot open the device", &e).hint("is another program using it?"))?;
+        let context = CudaContext::new(ordinal).map_err(|e| {
+            failed("cannot open the device", &e).hint("is another program using it?")
+        })?;
         // SAFETY: everything runs on one stream, and nothing has been allocated yet
         unsafe { context.disable_event_tracking() };
         let about = |e: DriverError| failed("cannot ask the device", &e);

@@ -21,8 +21,8 @@ use crate::case::{Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, Schedule};
-pub use device::{Device, OLDEST};
 use device::failed;
+pub use device::{Device, OLDEST};
 use ilu::Factorisation;
 use launch::address;
 pub use spmv::Matrix;
@@ -220,13 +220,7 @@ impl Backend for Cuda {
         self.note("spmv", a.product(&self.device, x, 0, y));
     }
 
-    fn residual(
-        &self,
-        a: &Matrix,
-        x: &CudaSlice<f64>,
-        b: &CudaSlice<f64>,
-        r: &mut CudaSlice<f64>,
-    ) {
+    fn residual(&self, a: &Matrix, x: &CudaSlice<f64>, b: &CudaSlice<f64>, r: &mut CudaSlice<f64>) {
         self.note("residual", a.product(&self.device, x, address(b), r));
     }
 

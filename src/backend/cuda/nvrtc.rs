@@ -2,7 +2,7 @@
 //! architecture. Needs neither a GPU nor a driver.
 //!
 //! The library is loaded at the first use, from the folder in `BILU_BENCH_NVRTC_DIR` or from where
-//! the loader looks. The eight functions are resolved here and not through `cudarc`, which would
+//! the loader looks. The nine functions are resolved here and not through `cudarc`, which would
 //! take a `libnvrtc.so` of the system before that of the folder, and panics on what is missing.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

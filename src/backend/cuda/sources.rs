@@ -35,7 +35,5 @@ sources! {
 }
 
 /// Headers that the sources may include, by name.
-pub static HEADERS: &[(&str, &str)] = &[(
-    "common.cuh",
-    include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/common.cuh")),
-)];
+pub static HEADERS: &[(&str, &str)] =
+    &[("common.cuh", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/common.cuh")))];

@@ -39,7 +39,9 @@ impl Sliced {
         let b = f.block_size;
         let pointwise = trisolve == Trisolve::Pointwise && b > 1;
         let (size, spread) = if pointwise { (1, b) } else { (b, 1) };
-        let triangle = |pattern: &crate::symbolic::Pattern, device: &super::ilu::DevicePattern, s| {
+        let triangle = |pattern: &crate::symbolic::Pattern,
+                        device: &super::ilu::DevicePattern,
+                        s| {
             Triangle::new(d, pattern.view(), (&device.row_ptr, &device.col_ind), s, size, spread)
         };
         let n = f.pattern.rows() * b;
@@ -104,18 +106,15 @@ impl Syncfree {
     fn new(d: &Device, block_size: usize) -> Result<Self> {
         let forward = d.kernel(&TRSV, block_size, "syncfree_forward")?;
         let backward = d.kernel(&TRSV, block_size, "syncfree_backward")?;
-        let resident =
-            d.resident(&forward, THREADS, 0)?.min(d.resident(&backward, THREADS, 0)?);
+        let resident = d.resident(&forward, THREADS, 0)?.min(d.resident(&backward, THREADS, 0)?);
         Ok(Self { forward, backward, blocks: 0, resident })
     }
 
     /// Marks all of y as not there yet.
     fn reset(&self, d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
         // SAFETY: y has that many bytes
-        unsafe {
-            result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream())
-        }
-        .map_err(|e| failed("cannot clear memory", &e))
+        unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
+            .map_err(|e| failed("cannot clear memory", &e))
     }
 
     /// Measures how many thread blocks are best.
@@ -141,9 +140,8 @@ impl Syncfree {
             }
             let mut samples = Vec::new();
             for _ in 0..4 {
-                let run = || {
-                    self.apply(d, lower, upper, arg, blocks).map_err(|e| failed("solve", &e))
-                };
+                let run =
+                    || self.apply(d, lower, upper, arg, blocks).map_err(|e| failed("solve", &e));
                 samples.push(d.time(run)?);
             }
             let time = median(&samples[1..]).map_or(f64::INFINITY, |m| m.value);
@@ -213,8 +211,7 @@ impl Levels {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         d.stream().begin_capture(mode).map_err(fault)?;
         let launched = self.launch_levels(d, lower, upper, arg, block_rows);
-        let flags =
-            sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+        let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         let graph = d.stream().end_capture(flags).map_err(fault)?;
         launched.map_err(fault)?;
         if let Some(graph) = &graph {
