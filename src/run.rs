@@ -4,7 +4,7 @@ mod phases;
 
 use std::sync::Arc;
 
-use crate::backend::{self, Backend, Visitor};
+use crate::backend::{self, Backend, Slot, Visitor};
 use crate::case::{Case, Format, Side};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
@@ -60,6 +60,9 @@ const PRECISE: f64 = 0.02;
 
 /// Setups shorter than this are repeated, in seconds.
 const SHORT_SETUP: f64 = 0.1;
+
+/// Calls are repeated within a sample until it lasts about this long, in seconds.
+const SHORT_CALLS: f64 = 1e-3;
 
 /// A true residual this many times the tolerance contradicts the monitored one.
 const CONTRADICTION: f64 = 10.0;
@@ -348,19 +351,51 @@ impl Job<'_> {
             t.us_per_level =
                 f.levels_lower.zip(f.levels_upper).map(|(l, u)| 1e6 * time.value / (l + u) as f64);
         }
+        if self.case.solver == "gmres" {
+            self.measure_orthogonalisation(k, x, &mut t)?;
+        }
         self.record.traffic = t;
+        Ok(())
+    }
+
+    /// One pass of Gram-Schmidt against as many vectors as a restart has, when they fit beside what
+    /// is there: the basis is read twice, the vector read twice and written once.
+    fn measure_orthogonalisation<K: Backend>(
+        &self,
+        k: &K,
+        w: &mut K::Vector,
+        t: &mut Traffic,
+    ) -> Result<(), Stopped> {
+        let (n, m) = (self.a.rows(), self.case.restart);
+        if 8 * n * m > k.memory_free() / 2 {
+            return Ok(());
+        }
+        let basis = (0..m).map(|_| k.vector(n)).collect::<crate::Result<Vec<_>>>()?;
+        let (coef, norm) = (Slot(0), Slot(m as u16));
+        let time = sample(k, || {
+            k.multi_dot(&basis, w, coef);
+            k.multi_axpy_norm(&basis, coef, w, norm);
+        });
+        t.orthogonalisation_s = Some(time.value);
+        t.orthogonalisation_gbps = Some((8 * n * (2 * m + 3)) as f64 / time.value / 1e9);
         Ok(())
     }
 }
 
-/// Median time of `f`: at least 3 runs, at most 30, about 0.2 s.
+/// Median time of `f`: at least 3 samples, at most 30, about 0.2 s. Short calls are sampled several
+/// at a time, back to back, as a solver makes them.
 fn sample<K: Backend>(k: &K, mut f: impl FnMut()) -> Median {
     let start = now();
+    let mut once = |calls: usize| {
+        let run = k.mark();
+        (0..calls).for_each(|_| f());
+        k.seconds(&run, &k.mark()) / calls as f64
+    };
+    once(1);
+    let calls = (SHORT_CALLS / once(1)).clamp(1.0, 20.0) as usize;
     let mut samples = Vec::new();
     while samples.len() < 3 || (samples.len() < 30 && seconds_since(start) < 0.2) {
-        let run = k.mark();
-        f();
-        samples.push(k.seconds(&run, &k.mark()));
+        samples.push(once(calls));
     }
     median(&samples).expect("three samples")
 }

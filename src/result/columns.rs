@@ -53,6 +53,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("spmv-s", "one product y = A x, seconds (median)"),
     ("spmv-bytes", "bytes that one product must move at least"),
     ("spmv-gbps", "spmv-bytes over spmv-s, 1e9 bytes per second"),
+    ("orthogonalisation-s", "GMRES: one vector against a whole restart's basis, seconds (median)"),
+    ("orthogonalisation-gbps", "bytes that must move for that over its time, 1e9 bytes per second"),
     ("copy-gbps", "measured copy bandwidth of the backend, 1e9 bytes per second"),
     ("us-per-level", "microseconds per level of the preconditioner's application"),
     ("percent-of-roof", "apply-bytes at copy bandwidth, in percent of apply-s"),

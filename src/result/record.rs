@@ -136,6 +136,10 @@ pub struct Traffic {
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
     pub spmv_gbps: Option<f64>,
+    /// Seconds of one orthogonalisation of GMRES against a whole restart's basis (median).
+    pub orthogonalisation_s: Option<f64>,
+    /// Bytes that moves at least, both passes over the basis, in GB/s (1e9).
+    pub orthogonalisation_gbps: Option<f64>,
     /// Measured copy bandwidth of the backend in GB/s: the roof.
     pub copy_gbps: Option<f64>,
     /// Microseconds per level of the preconditioner application.

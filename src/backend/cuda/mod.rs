@@ -187,7 +187,10 @@ impl Backend for Cuda {
         let first = first.0 as usize;
         let from = self.vectors.slots.slice(first..first + out.len());
         let mut host = self.host.borrow_mut();
-        self.note("read", self.device.stream().memcpy_dtoh(&from, &mut *host));
+        let copied = host.as_mut_slice().and_then(|host| {
+            self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()])
+        });
+        self.note("read", copied);
         self.synchronise();
         match host.as_slice() {
             Ok(values) if self.failure.borrow().is_none() => {
