@@ -83,6 +83,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             spmv_s: e,
             spmv_bytes: f,
             spmv_gbps: g,
+            orthogonalisation_s: e,
+            orthogonalisation_gbps: g,
             copy_gbps: h,
             us_per_level: i,
             percent_of_roof: j,

@@ -139,6 +139,8 @@ fn populated() -> Record {
             spmv_s: Some(1.0),
             spmv_bytes: Some(1),
             spmv_gbps: Some(1.0),
+            orthogonalisation_s: Some(1.0),
+            orthogonalisation_gbps: Some(1.0),
             copy_gbps: Some(1.0),
             us_per_level: Some(1.0),
             percent_of_roof: Some(1.0),
