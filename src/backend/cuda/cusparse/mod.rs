@@ -10,7 +10,7 @@
 //!   ordered on the stream too) cannot overtake their use; cudarc's event tracking is not needed.
 //! - Coefficients are numbers of the host.
 //! - Lengths that do not fit the pattern are mistakes of the program and panic; everything the
-//!   library answers comes back as an [`Error`](crate::error::Error) naming the function.
+//!   library answers comes back as an [`Error`] naming the function.
 
 mod bsrsv;
 mod ilu;
