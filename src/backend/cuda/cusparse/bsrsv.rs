@@ -18,9 +18,10 @@ use crate::error::Result;
 /// not looked at.
 ///
 /// The triangle is one of *numbers*: of a diagonal block only its lower or upper triangle counts,
-/// with ones or the stored numbers on its diagonal. That is what [`Ilu02`](super::Ilu02) leaves:
+/// with ones or the stored numbers on its diagonal (the library's documentation:
+/// `bsr2csr(bsrsv2(A)) = csrsv2(bsr2csr(A))`). That is what [`Ilu02`](super::Ilu02) leaves:
 /// [`Lower`](Triangle::Lower) and [`Unit`](Diagonal::Unit) for L, [`Upper`](Triangle::Upper) and
-/// [`Stored`](Diagonal::Stored) for U. Diagonal blocks must be in the pattern.
+/// [`Stored`](Diagonal::Stored) for U. Stored diagonals must be in the pattern.
 pub struct BsrSv2 {
     pattern: Rc<DevicePattern>,
     triangle: Triangle,
@@ -143,7 +144,8 @@ impl BsrSv2 {
     }
 
     /// The first block row (from 0) whose diagonal block is missing or has a zero on its stored
-    /// diagonal, as the analysis or the last solve found it; waits.
+    /// diagonal, as the analysis or the last solve found it; waits for the whole device. A unit
+    /// diagonal has none.
     ///
     /// # Panics
     /// If nothing was analysed.

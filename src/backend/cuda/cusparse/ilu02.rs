@@ -17,8 +17,9 @@ use crate::error::Result;
 /// The factors take the place of the values. Neither function pivots, and both leave factors of
 /// *numbers*: a diagonal block `A_ii` becomes its own `L_ii U_ii` (`L_ii` with a unit diagonal that
 /// is not stored), blocks below hold `L_ij = A_ij U_jj^-1`, blocks above `U_ij = L_ii^-1 A_ij`. The
-/// result is the point factorisation on the pattern with full blocks: L is the unit lower and U the
-/// upper triangle of the numbers. No diagonal block is inverted.
+/// result is the point factorisation on the pattern with full blocks (the library's documentation:
+/// `bsr2csr(bsrilu02(A)) = csrilu02(bsr2csr(A))`): L is the unit lower and U the upper triangle of
+/// the numbers. No diagonal block is inverted.
 pub struct Ilu02 {
     pattern: Rc<DevicePattern>,
     policy: Policy,
@@ -174,7 +175,7 @@ impl Ilu02 {
     }
 
     /// The first block row (from 0) whose diagonal is missing or singular in the last
-    /// factorisation; waits for it. The library finds exact zeros only.
+    /// factorisation; waits for the whole device. The library finds exact zeros only.
     ///
     /// # Panics
     /// If nothing was analysed.

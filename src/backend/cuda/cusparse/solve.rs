@@ -17,7 +17,7 @@ use crate::symbolic::{Pattern, PatternView};
 /// - Blocks of one: CSR of the strictly lower and the strictly upper entries. Solved by `SpSV`,
 ///   whose analysis depends on the values.
 /// - Larger blocks: BSR, column by column, *with* an identity block on the diagonal, because bsrsv2
-///   wants diagonal blocks: the last block of each row of L, the first of each row of U' (see
+///   takes diagonal blocks apart: the last block of each row of L, the first of each row of U' (see
 ///   [`with_diagonal`]). Solved by bsrsv2.
 pub struct SolveWithOurFactors {
     lower: Factor,
@@ -157,14 +157,13 @@ fn check_layout(block_size: usize, pattern: PatternView<'_>, triangle: Triangle)
             outermost == Some(&(i as u32))
         };
         if !fits {
-            let wanted = if block_size == 1 {
-                "entries beside the diagonal alone"
-            } else {
-                "a diagonal block at its end towards the diagonal"
+            let wanted = match (block_size, triangle) {
+                (1, Triangle::Lower) => "lie below the diagonal",
+                (1, Triangle::Upper) => "lie above the diagonal",
+                (_, Triangle::Lower) => "end with its diagonal block",
+                (_, Triangle::Upper) => "begin with its diagonal block",
             };
-            return Err(Error::run(format!(
-                "factor for cuSPARSE: row {i} of the {triangle:?} triangle must have {wanted}"
-            )));
+            return Err(Error::run(format!("factor for cuSPARSE: row {i} must {wanted}")));
         }
     }
     Ok(())
@@ -213,15 +212,12 @@ mod tests {
     fn other_layouts_are_refused() {
         assert_eq!(check_layout(1, STRICT, Triangle::Lower), Ok(()));
         let refused = |b, triangle| check_layout(b, STRICT, triangle).unwrap_err().to_string();
+        let at = "factor for cuSPARSE: row";
+        assert_eq!(refused(2, Triangle::Lower), format!("{at} 0 must end with its diagonal block"));
         assert_eq!(
-            refused(2, Triangle::Lower),
-            "factor for cuSPARSE: row 0 of the Lower triangle must have a diagonal block at its end \
-             towards the diagonal"
+            refused(2, Triangle::Upper),
+            format!("{at} 0 must begin with its diagonal block")
         );
-        assert_eq!(
-            refused(1, Triangle::Upper),
-            "factor for cuSPARSE: row 1 of the Upper triangle must have entries beside the diagonal \
-             alone"
-        );
+        assert_eq!(refused(1, Triangle::Upper), format!("{at} 1 must lie above the diagonal"));
     }
 }
