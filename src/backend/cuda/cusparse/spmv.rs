@@ -1,0 +1,278 @@
+//! Sparse matrix-vector products.
+
+use std::ptr;
+use std::rc::Rc;
+
+use cudarc::cusparse::sys::{self, cusparseSpMVAlg_t as Algorithm, cusparseStatus_t as Status};
+use cudarc::driver::CudaSlice;
+
+use super::owned::{self, Owned};
+use super::symbol::{call, check, has, status};
+use super::{AS_IS, COLUMN, DevicePattern, Handle, NUMBERS, Workspace, timing};
+use crate::backend::Bytes;
+use crate::error::Result;
+
+/// The library's ways of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpmvAlgorithm {
+    /// `SpMV` on CSR, the library's choice.
+    CsrDefault,
+    /// `SpMV` on CSR, the first algorithm.
+    CsrAlg1,
+    /// `SpMV` on CSR, the second algorithm: balanced over the entries.
+    CsrAlg2,
+    /// `SpMV` on BSR.
+    BsrAlg1,
+    /// `Dbsrmv`, the older function for BSR.
+    Bsrmv,
+}
+
+impl SpmvAlgorithm {
+    /// Those that take blocks of `block_size`: CSR for 1, BSR beyond.
+    pub fn candidates(block_size: usize) -> &'static [Self] {
+        match block_size {
+            1 => &[Self::CsrDefault, Self::CsrAlg1, Self::CsrAlg2],
+            _ => &[Self::BsrAlg1, Self::Bsrmv],
+        }
+    }
+
+    /// The library's word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CsrDefault => "SpMV, SPMV_ALG_DEFAULT",
+            Self::CsrAlg1 => "SpMV, SPMV_CSR_ALG1",
+            Self::CsrAlg2 => "SpMV, SPMV_CSR_ALG2",
+            Self::BsrAlg1 => "SpMV, SPMV_BSR_ALG1",
+            Self::Bsrmv => "Dbsrmv",
+        }
+    }
+
+    /// Its number for the generic functions; `None` for the older one.
+    fn generic(self) -> Option<Algorithm> {
+        match self {
+            Self::CsrDefault => Some(Algorithm::CUSPARSE_SPMV_ALG_DEFAULT),
+            Self::CsrAlg1 => Some(Algorithm::CUSPARSE_SPMV_CSR_ALG1),
+            Self::CsrAlg2 => Some(Algorithm::CUSPARSE_SPMV_CSR_ALG2),
+            Self::BsrAlg1 => Some(Algorithm::CUSPARSE_SPMV_BSR_ALG1),
+            Self::Bsrmv => None,
+        }
+    }
+}
+
+/// A matrix stored for products by one algorithm; keeps its values.
+pub struct Spmv {
+    pattern: Rc<DevicePattern>,
+    values: CudaSlice<f64>,
+    algorithm: SpmvAlgorithm,
+    plan: Plan,
+    handle: Rc<Handle>,
+}
+
+/// What an algorithm needs beside the matrix.
+enum Plan {
+    Generic {
+        algorithm: Algorithm,
+        matrix: Owned<sys::cusparseSpMatDescr_t>,
+        x: Owned<sys::cusparseDnVecDescr_t>,
+        y: Owned<sys::cusparseDnVecDescr_t>,
+        /// Holds what the preprocessing found.
+        workspace: Workspace,
+    },
+    Older(Owned<sys::cusparseMatDescr_t>),
+}
+
+impl Spmv {
+    /// Stores a matrix for the fastest of the library's algorithms, found by running each on it:
+    /// one warm-up, then the median of five; waits. Blocks in `values` are column by column.
+    ///
+    /// # Errors
+    /// When no algorithm works on the matrix.
+    ///
+    /// # Panics
+    /// If there are fewer values than the pattern has places.
+    pub fn new(
+        handle: &Rc<Handle>,
+        pattern: &Rc<DevicePattern>,
+        values: CudaSlice<f64>,
+    ) -> Result<Self> {
+        let candidates = SpmvAlgorithm::candidates(pattern.block_size());
+        Self::fastest(handle, pattern, values, candidates)
+    }
+
+    /// As [`new`](Self::new), with the algorithm chosen by the caller.
+    pub fn with_algorithm(
+        handle: &Rc<Handle>,
+        pattern: &Rc<DevicePattern>,
+        values: CudaSlice<f64>,
+        algorithm: SpmvAlgorithm,
+    ) -> Result<Self> {
+        Self::fastest(handle, pattern, values, &[algorithm])
+    }
+
+    fn fastest(
+        handle: &Rc<Handle>,
+        pattern: &Rc<DevicePattern>,
+        values: CudaSlice<f64>,
+        candidates: &[SpmvAlgorithm],
+    ) -> Result<Self> {
+        pattern.assert_values(&values);
+        let x = handle.zeros(pattern.unknowns())?;
+        let mut y = handle.zeros(pattern.unknowns())?;
+        let (algorithm, plan) = timing::fastest(candidates, |&algorithm| {
+            let plan = Plan::new(handle, pattern, &values, &x, &mut y, algorithm)?;
+            let ms = timing::median_ms(handle.stream(), || {
+                plan.run(handle, pattern, &values, 1.0, &x, 0.0, &mut y)
+            })?;
+            Ok(((algorithm, plan), ms))
+        })?;
+        let (handle, pattern) = (Rc::clone(handle), Rc::clone(pattern));
+        Ok(Self { pattern, values, algorithm, plan, handle })
+    }
+
+    /// Pattern of the matrix.
+    pub fn pattern(&self) -> &DevicePattern {
+        &self.pattern
+    }
+
+    /// Values of the matrix, on the device.
+    pub fn values(&self) -> &CudaSlice<f64> {
+        &self.values
+    }
+
+    /// The algorithm in use.
+    pub fn name(&self) -> &'static str {
+        self.algorithm.name()
+    }
+
+    /// Bytes held, and bytes a product moves at least: matrix, `x`, and `y` once.
+    pub fn bytes(&self) -> Bytes {
+        let matrix = self.pattern.bytes() + 8 * self.pattern.numbers();
+        let workspace = match &self.plan {
+            Plan::Generic { workspace, .. } => workspace.bytes(),
+            Plan::Older(_) => 0,
+        };
+        Bytes { held: matrix + workspace, moved: matrix + 16 * self.pattern.unknowns() }
+    }
+
+    /// `y = alpha A x + beta y`; with `beta` zero, `y` is not read. Asynchronous.
+    ///
+    /// # Panics
+    /// If a vector is shorter than the matrix.
+    pub fn apply(
+        &self,
+        alpha: f64,
+        x: &CudaSlice<f64>,
+        beta: f64,
+        y: &mut CudaSlice<f64>,
+    ) -> Result<()> {
+        self.pattern.assert_vector(x);
+        self.pattern.assert_vector(y);
+        self.plan.run(&self.handle, &self.pattern, &self.values, alpha, x, beta, y)
+    }
+}
+
+impl Plan {
+    /// Prepares `algorithm`; with preprocessing, where the library has it.
+    fn new(
+        handle: &Handle,
+        pattern: &DevicePattern,
+        values: &CudaSlice<f64>,
+        x: &CudaSlice<f64>,
+        y: &mut CudaSlice<f64>,
+        algorithm: SpmvAlgorithm,
+    ) -> Result<Self> {
+        let Some(algorithm) = algorithm.generic() else {
+            return Ok(Self::Older(owned::matrix_descriptor()?));
+        };
+        let matrix = owned::sparse_matrix(handle, pattern, handle.address(values))?;
+        let x = owned::dense_vector(pattern.unknowns(), handle.address(x))?;
+        let y = owned::dense_vector(pattern.unknowns(), handle.address_mut(y))?;
+        let (alpha, beta) = (1.0f64, 0.0f64);
+        let mut bytes = 0usize;
+        call!(cusparseSpMV_bufferSize(
+            handle.raw(),
+            AS_IS,
+            ptr::from_ref(&alpha).cast(),
+            matrix.raw().cast_const(),
+            x.raw().cast_const(),
+            ptr::from_ref(&beta).cast(),
+            y.raw(),
+            NUMBERS,
+            algorithm,
+            &raw mut bytes,
+        ))?;
+        let workspace = handle.workspace(bytes)?;
+        // an acceleration that newer libraries offer for some algorithms
+        if has("cusparseSpMV_preprocess") {
+            let answer = status!(cusparseSpMV_preprocess(
+                handle.raw(),
+                AS_IS,
+                ptr::from_ref(&alpha).cast(),
+                matrix.raw().cast_const(),
+                x.raw().cast_const(),
+                ptr::from_ref(&beta).cast(),
+                y.raw(),
+                NUMBERS,
+                algorithm,
+                workspace.address,
+            ))?;
+            if answer != Status::CUSPARSE_STATUS_NOT_SUPPORTED {
+                check("cusparseSpMV_preprocess", answer)?;
+            }
+        }
+        Ok(Self::Generic { algorithm, matrix, x, y, workspace })
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the operands of one product")]
+    fn run(
+        &self,
+        handle: &Handle,
+        pattern: &DevicePattern,
+        values: &CudaSlice<f64>,
+        alpha: f64,
+        x: &CudaSlice<f64>,
+        beta: f64,
+        y: &mut CudaSlice<f64>,
+    ) -> Result<()> {
+        let (x_at, y_at) = (handle.address(x), handle.address_mut(y));
+        match self {
+            Self::Generic { algorithm, matrix, x, y, workspace } => {
+                call!(cusparseDnVecSetValues(x.raw(), x_at.cast()))?;
+                call!(cusparseDnVecSetValues(y.raw(), y_at.cast()))?;
+                call!(cusparseSpMV(
+                    handle.raw(),
+                    AS_IS,
+                    ptr::from_ref(&alpha).cast(),
+                    matrix.raw().cast_const(),
+                    x.raw().cast_const(),
+                    ptr::from_ref(&beta).cast(),
+                    y.raw(),
+                    NUMBERS,
+                    *algorithm,
+                    workspace.address,
+                ))
+            }
+            Self::Older(descriptor) => {
+                let (row_ptr, col_ind) = pattern.indices(handle);
+                let rows = pattern.rows() as i32;
+                call!(cusparseDbsrmv(
+                    handle.raw(),
+                    COLUMN,
+                    AS_IS,
+                    rows,
+                    rows,
+                    pattern.entries() as i32,
+                    &raw const alpha,
+                    descriptor.raw(),
+                    handle.address(values).cast_const(),
+                    row_ptr.cast_const(),
+                    col_ind.cast_const(),
+                    pattern.block_size() as i32,
+                    x_at.cast_const(),
+                    &raw const beta,
+                    y_at,
+                ))
+            }
+        }
+    }
+}
