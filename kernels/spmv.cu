@@ -18,9 +18,19 @@ spmv(const u32* __restrict__ chunk_row, const u32* __restrict__ row_ptr,
     const u32 first = chunk_row[blockIdx.x], last = chunk_row[blockIdx.x + 1];
     const u32 start = row_ptr[first], end = row_ptr[last];
     if (end - start <= CHUNK) {
-#pragma unroll 8
-        for (u32 e = start + threadIdx.x; e < end; e += THREADS)
-            product[e - start] = val[e] * __ldg(&x[col_ind[e]]);
+        // all loads of a thread are under way before the first is used
+        constexpr u32 EACH = CHUNK / THREADS;
+        double a[EACH];
+        u32 column[EACH];
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u) {
+            const u32 e = start + threadIdx.x + u * THREADS;
+            column[u] = e < end ? __ldcs(&col_ind[e]) : NONE;
+            a[u] = e < end ? __ldcs(&val[e]) : 0.0;
+        }
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u)
+            if (column[u] != NONE) product[threadIdx.x + u * THREADS] = a[u] * __ldg(&x[column[u]]);
         __syncthreads();
         for (u32 i = first + threadIdx.x; i < last; i += THREADS) {
             double s = 0.0;
@@ -51,15 +61,18 @@ constexpr u32 TILES = (BS + LANES - 1) / LANES;
 // Blocks in flight at a time.
 constexpr u32 AHEAD = BS <= 2 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
 
+// sum += A x for one block; a block that is not `there` is read, but not added.
 __device__ inline void add_block(const double* __restrict__ a, const double* __restrict__ xj, u32 r,
-                                 double (&sum)[TILES]) {
+                                 bool there, double (&sum)[TILES]) {
 #pragma unroll(BS <= 8 ? BS : 8)
     for (u32 c = 0; c < BS; ++c) {
         const double xc = __ldg(&xj[c]);
 #pragma unroll
         for (u32 t = 0; t < TILES; ++t)
-            if (TILES == 1 || r + t * LANES < BS)
-                sum[t] = fma(__ldg(&a[c * BS + r + t * LANES]), xc, sum[t]);
+            if (TILES == 1 || r + t * LANES < BS) {
+                const double v = __ldg(&a[c * BS + r + t * LANES]);
+                if (there) sum[t] = fma(v, xc, sum[t]);
+            }
     }
 }
 
@@ -72,17 +85,19 @@ spmv(u32 block_rows, const u32* __restrict__ row_ptr, const u32* __restrict__ co
     const u32 i = warp * GROUPS + group;
     if (group >= GROUPS || i >= block_rows) return;
     double sum[TILES] = {};
-    u32 e = row_ptr[i];
     const u32 end = row_ptr[i + 1];
-    for (; e + AHEAD <= end; e += AHEAD) {
-        u32 j[AHEAD];
+    for (u32 e = row_ptr[i]; e < end; e += AHEAD) {
+        // past the end the last block is read again, so that no load waits for a branch
+        u32 at[AHEAD], j[AHEAD];
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u) j[u] = col_ind[e + u];
+        for (u32 u = 0; u < AHEAD; ++u) {
+            at[u] = min(e + u, end - 1);
+            j[u] = __ldg(&col_ind[at[u]]);
+        }
 #pragma unroll
         for (u32 u = 0; u < AHEAD; ++u)
-            add_block(val + (size_t)(e + u) * BB, x + (size_t)j[u] * BS, r, sum);
+            add_block(val + (size_t)at[u] * BB, x + (size_t)j[u] * BS, r, e + u < end, sum);
     }
-    for (; e < end; ++e) add_block(val + (size_t)e * BB, x + (size_t)col_ind[e] * BS, r, sum);
 #pragma unroll
     for (u32 t = 0; t < TILES; ++t) {
         const u32 row = r + t * LANES;

@@ -10,6 +10,8 @@ constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
+// Blocks of a row whose loads are under way together.
+constexpr u32 AHEAD = BS == 1 ? 8 : BS == 2 ? 6 : BS <= 8 ? 4 : BS <= 16 ? 2 : 1;
 
 // Slice s holds the rows order[first[s]..first[s + 1]); its blocks start at `start[s]`, `length[s]` for
 // each row, shorter rows being filled up with column NONE.
@@ -25,23 +27,38 @@ struct Slices {
 // The pattern and values that slices are made of have blocks of BS * SPREAD: SPREAD above 1 takes
 // them apart, row by row, to point triangular systems (then BS is 1).
 
+// Entry n of row i of the slices: block of the pattern, and column of blocks of BS in it. The last one
+// of a row is the one nearest to the diagonal, which is the last to be known.
+struct Entry {
+    u32 block, within;
+    bool there;
+
+    __device__ Entry(const u32* row_ptr, u32 i, u32 n, u32 spread, bool backward) {
+        const u32 begin = row_ptr[i / spread], count = (row_ptr[i / spread + 1] - begin) * spread;
+        there = n < count;
+        const u32 at = backward ? count - 1 - n : n;
+        block = begin + at / spread;
+        within = at % spread;
+    }
+};
+
 // Columns of the slices from the rows of a pattern. One warp per slice.
 extern "C" __global__ void __launch_bounds__(THREADS)
 slice_columns(u32 slices, Slices t, const u32* __restrict__ row_ptr, const u32* __restrict__ columns,
-              u32 spread, u32* __restrict__ col_ind) {
+              u32 spread, u32 backward, u32* __restrict__ col_ind) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
     for (u32 w = lane; w < rows * length; w += WARP) {
-        const u32 i = t.order[first + w % rows] / spread, n = w / rows, e = row_ptr[i] + n / spread;
-        col_ind[t.start[s] + w] = e < row_ptr[i + 1] ? columns[e] * spread + n % spread : NONE;
+        const Entry from(row_ptr, t.order[first + w % rows], w / rows, spread, backward);
+        col_ind[t.start[s] + w] = from.there ? columns[from.block] * spread + from.within : NONE;
     }
 }
 
 // Values of the slices from blocks in the order of the pattern. One warp per slice.
 extern "C" __global__ void __launch_bounds__(THREADS)
 slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double* __restrict__ blocks,
-             u32 spread, double* __restrict__ val) {
+             u32 spread, u32 backward, double* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
@@ -49,9 +66,10 @@ slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double
     for (u32 w = lane; w < rows * length * BB; w += WARP) {
         // place in the slice: entry, column of the block, row of the slice, row of the block
         const u32 r = w % BS, g = w / BS % rows, c = w / (BS * rows) % BS, n = w / (BB * rows);
-        const u32 i = t.order[first + g], e = row_ptr[i / spread] + n / spread, size = BS * spread;
-        const u32 row = i % spread * BS + r, column = n % spread * BS + c;
-        to[w] = e < row_ptr[i / spread + 1] ? blocks[((size_t)e * size + column) * size + row] : 0.0;
+        const u32 i = t.order[first + g], size = BS * spread;
+        const Entry from(row_ptr, i, n, spread, backward);
+        const u32 row = i % spread * BS + r, column = from.within * BS + c;
+        to[w] = from.there ? blocks[((size_t)from.block * size + column) * size + row] : 0.0;
     }
 }
 
@@ -110,17 +128,23 @@ __device__ void level(u32 begin, u32 end, const Slices& t, const Solve& v) {
     double* const x = BACKWARD ? v.z : v.y;
     double sum[TILES];
     start_row<BACKWARD>(v, i, r, sum);
-    for (u32 e = 0; e < length; ++e) {
-        const u32 at = t.start[s] + e * rows, j = t.col_ind[at + g];
-        if (j == NONE) break;
-        const double* const a = t.val + (size_t)at * BB + g * BS;
-        const double* const xj = x + (size_t)j * BS;
-#pragma unroll(BS <= 8 ? BS : 8)
-        for (u32 c = 0; c < BS; ++c) {
+    for (u32 e = 0; e < length; e += AHEAD) {
+        u32 j[AHEAD];
 #pragma unroll
-            for (u32 k = 0; k < TILES; ++k)
-                if (TILES == 1 || r + k * LANES < BS)
-                    sum[k] = fma(-a[c * rows * BS + r + k * LANES], xj[c], sum[k]);
+        for (u32 u = 0; u < AHEAD; ++u)
+            j[u] = e + u < length ? t.col_ind[t.start[s] + (e + u) * rows + g] : NONE;
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; ++u) {
+            if (j[u] == NONE) continue;
+            const double* const a = t.val + (size_t)(t.start[s] + (e + u) * rows) * BB + g * BS;
+            const double* const xj = x + (size_t)j[u] * BS;
+#pragma unroll(BS <= 8 ? BS : 8)
+            for (u32 c = 0; c < BS; ++c) {
+#pragma unroll
+                for (u32 k = 0; k < TILES; ++k)
+                    if (TILES == 1 || r + k * LANES < BS)
+                        sum[k] = fma(-a[c * rows * BS + r + k * LANES], xj[c], sum[k]);
+            }
         }
     }
 #pragma unroll
@@ -128,12 +152,12 @@ __device__ void level(u32 begin, u32 end, const Slices& t, const Solve& v) {
         if (r + k * LANES < BS) x[(size_t)i * BS + r + k * LANES] = sum[k];
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 level_forward(u32 begin, u32 end, Slices t, Solve v) {
     level<false>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
 level_backward(u32 begin, u32 end, Slices t, Solve v) {
     level<true>(begin, end, t, v);
 }
@@ -148,14 +172,19 @@ __device__ inline double arrived(double v) {
     return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
 }
 
-// Blocks whose values are fetched before the wait for their operands.
-constexpr u32 AHEAD = BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
 // Whether a lane has registers for its part of the blocks ahead.
 constexpr bool HELD = TILES == 1;
 
+// One block of a row, under way: where its operand comes from, the operand, the lane's row of it.
+struct Ahead {
+    const double* from;
+    double x[TILES];
+    double a[HELD ? BS : 1];
+};
+
 // The whole triangle in one launch. A row waits for each value it needs: the value itself is the
 // flag. Warps take slices in turn, so that a slice depends only on slices begun before; all thread
-// blocks must be resident.
+// blocks must be resident. Within a row the blocks whose operands come latest are last.
 //
 // The forward solve leaves ABSENT in z for the backward solve, and that leaves it in y for the next
 // forward solve.
@@ -166,9 +195,31 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
     double* const x = BACKWARD ? v.z : v.y;
     for (u32 s = warp; s < slices; s += warps) {
         const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
-        const u32 start = t.start[s];
+        const u32* const columns = t.col_ind + t.start[s] + g;
+        const double* const a0 = t.val + (size_t)t.start[s] * BB + g * BS + r;
+        const size_t stride = (size_t)rows * BS;
         const bool active = g < rows;
         const u32 i = active ? t.order[first + g] : 0;
+
+        Ahead ahead[AHEAD];
+        // starts the loads of entry e
+        auto fetch = [&](Ahead& next, u32 e) {
+            const u32 j = active && e < length ? __ldcs(&columns[e * rows]) : NONE;
+            next.from = j == NONE ? nullptr : x + (size_t)j * BS + r;
+#pragma unroll
+            for (u32 k = 0; k < TILES; ++k)
+                next.x[k] = next.from && (TILES == 1 || r + k * LANES < BS)
+                                ? load_relaxed(next.from + k * LANES)
+                                : 0.0;
+            if (HELD) {
+#pragma unroll
+                for (u32 c = 0; c < BS; ++c)
+                    next.a[c] = next.from ? __ldcs(&a0[(e * BS + c) * stride]) : 0.0;
+            }
+        };
+#pragma unroll
+        for (u32 u = 0; u < AHEAD; ++u) fetch(ahead[u], u);
+
         double sum[TILES] = {};
         if (active) start_row<BACKWARD>(v, i, r, sum);
         __syncwarp();  // all lanes of a row have read y before one of them marks it
@@ -179,60 +230,41 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
                     (BACKWARD ? v.y : v.z)[(size_t)i * BS + r + k * LANES] =
                         __longlong_as_double(ABSENT);
         }
-        const double* const a0 = t.val + (size_t)start * BB + g * BS + r;
-        const size_t column = (size_t)rows * BS;
-        for (u32 e = 0; e < length; e += AHEAD) {
-            const double* from[AHEAD];
-            double xj[AHEAD][TILES], a[AHEAD][HELD ? BS : 1];
+
+        for (u32 e0 = 0; e0 < length; e0 += AHEAD) {
 #pragma unroll
             for (u32 u = 0; u < AHEAD; ++u) {
-                const bool there = active && e + u < length;
-                const u32 j = there ? t.col_ind[start + (e + u) * rows + g] : NONE;
-                from[u] = j == NONE ? nullptr : x + (size_t)j * BS + r;
-#pragma unroll
-                for (u32 k = 0; k < TILES; ++k)
-                    xj[u][k] = from[u] && (TILES == 1 || r + k * LANES < BS)
-                                   ? load_relaxed(from[u] + k * LANES)
-                                   : 0.0;
-            }
-            if (HELD) {
-#pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u)
-#pragma unroll
-                    for (u32 c = 0; c < BS; ++c)
-                        a[u][c] = from[u] ? a0[((e + u) * BS + c) * column] : 0.0;
-            }
-            bool waiting;
-            do {
-                waiting = false;
-#pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u)
+                const u32 e = e0 + u;
+                if (e >= length) break;
+                Ahead& now = ahead[u];
+                bool waiting;
+                do {
+                    waiting = false;
 #pragma unroll
                     for (u32 k = 0; k < TILES; ++k)
-                        if (absent(xj[u][k])) {
-                            xj[u][k] = load_relaxed(from[u] + k * LANES);
-                            waiting |= absent(xj[u][k]);
+                        if (absent(now.x[k])) {
+                            now.x[k] = load_relaxed(now.from + k * LANES);
+                            waiting |= absent(now.x[k]);
                         }
-            } while (__any_sync(FULL, waiting));
-#pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) {
+                } while (__any_sync(FULL, waiting));
 #pragma unroll(HELD ? BS : 8)
                 for (u32 c = 0; c < BS; ++c) {
-                    double xc = xj[u][0];
+                    double xc = now.x[0];
                     if (BS > 1) {
 #pragma unroll
                         for (u32 k = 0; k < TILES; ++k)
-                            if (k == c / LANES) xc = __shfl_sync(FULL, xj[u][k], g * LANES + c % LANES);
+                            if (k == c / LANES) xc = __shfl_sync(FULL, now.x[k], g * LANES + c % LANES);
                     }
                     if (HELD) {
-                        sum[0] = fma(-a[u][c], xc, sum[0]);
-                    } else if (from[u]) {
+                        sum[0] = fma(-now.a[c], xc, sum[0]);
+                    } else if (now.from) {
 #pragma unroll
                         for (u32 k = 0; k < TILES; ++k)
-                            if (TILES == 1 || r + k * LANES < BS)
-                                sum[k] = fma(-a0[((e + u) * BS + c) * column + k * LANES], xc, sum[k]);
+                            if (r + k * LANES < BS)
+                                sum[k] = fma(-a0[(e * BS + c) * stride + k * LANES], xc, sum[k]);
                     }
                 }
+                if (e0 + AHEAD < length) fetch(now, e + AHEAD);
             }
         }
         if (active) {

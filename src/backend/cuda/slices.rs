@@ -61,6 +61,8 @@ pub(super) struct Triangle {
     fill_values: CudaFunction,
     /// Blocks of the pattern are taken apart to blocks this many times smaller.
     spread: u32,
+    /// Whether rows are taken from their end: 1 or 0.
+    backward: u32,
     pub(super) slices: usize,
     pub(super) levels: Vec<u32>,
 }
@@ -69,6 +71,7 @@ impl Triangle {
     /// Plan and columns of the factor with `pattern` (whose row pointers and columns are also
     /// there on the device) in blocks of `block_size`, solved in the order of `schedule`. With a
     /// `spread` above 1, which needs a `block_size` of 1, the pattern is one of blocks of that size.
+    /// A `backward` solve keeps the entries of a row from its end.
     pub(super) fn new(
         d: &Device,
         pattern: PatternView,
@@ -76,6 +79,7 @@ impl Triangle {
         schedule: &Schedule,
         block_size: usize,
         spread: usize,
+        backward: bool,
     ) -> Result<Self> {
         assert!(spread == 1 || block_size == 1);
         let rows = (32 / block_size).max(1);
@@ -95,6 +99,7 @@ impl Triangle {
             val: d.alloc(plan.blocks * block_size * block_size)?,
             fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
             spread: spread as u32,
+            backward: u32::from(backward),
             slices: plan.length.len(),
             levels: plan.levels,
         };
@@ -103,7 +108,7 @@ impl Triangle {
         let (row_ptr, col_ind) = device_pattern;
         launch!(
             d, &columns, grid(triangle.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.col_ind
+            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.backward, triangle.col_ind
         )
         .map_err(|e| failed("slice_columns", &e))?;
         Ok(triangle)
@@ -119,7 +124,7 @@ impl Triangle {
         let (count, arg) = (self.slices as u32, self.argument());
         launch!(
             d, &self.fill_values, grid(self.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *blocks, self.spread, self.val
+            count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val
         )
         .map_err(|e| failed("slice_values", &e))
     }

@@ -15,7 +15,7 @@ const THREADS: u32 = 256;
 
 /// Entries and rows of a chunk of CSR rows; the entries mirror `spmv.cu`.
 const CHUNK: u32 = 2048;
-const CHUNK_ROWS: u32 = 1024;
+const CHUNK_ROWS: u32 = 512;
 
 /// A matrix on the device.
 pub struct Matrix {
@@ -133,6 +133,6 @@ mod tests {
         // rows of 1000, 1000, 100, 5000, 1 entries
         assert_eq!(chunks(&[0, 1000, 2000, 2100, 7100, 7101]), [0, 2, 3, 4, 5]);
         let empty = vec![0; 3001];
-        assert_eq!(chunks(&empty), [0, 1024, 2048, 3000]);
+        assert_eq!(chunks(&empty), [0, 512, 1024, 1536, 2048, 2560, 3000]);
     }
 }

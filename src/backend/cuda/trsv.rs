@@ -3,14 +3,14 @@
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
 
 use super::device::{Device, failed, grid};
-use super::ilu::{Factorisation, Factors};
+use super::ilu::{DevicePattern, Factorisation, Factors};
 use super::launch::{SolveArg, address, launch};
 use super::slices::{SLICES_PER_BLOCK, THREADS, Triangle};
 use super::sources::TRSV;
 use crate::case::Trisolve;
 use crate::error::Result;
 use crate::measure::median;
-use crate::symbolic::Schedule;
+use crate::symbolic::{Pattern, Schedule};
 
 /// Both triangles in slices, and a way to run through them.
 pub(super) struct Sliced {
@@ -39,14 +39,13 @@ impl Sliced {
         let b = f.block_size;
         let pointwise = trisolve == Trisolve::Pointwise && b > 1;
         let (size, spread) = if pointwise { (1, b) } else { (b, 1) };
-        let triangle = |pattern: &crate::symbolic::Pattern,
-                        device: &super::ilu::DevicePattern,
-                        s| {
-            Triangle::new(d, pattern.view(), (&device.row_ptr, &device.col_ind), s, size, spread)
+        let triangle = |pattern: &Pattern, device: &DevicePattern, s, backward| {
+            let on_device = (&device.row_ptr, &device.col_ind);
+            Triangle::new(d, pattern.view(), on_device, s, size, spread, backward)
         };
         let n = f.pattern.rows() * b;
-        let lower = triangle(&f.pattern.lower, &f.lower, &schedules[0])?;
-        let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1])?;
+        let lower = triangle(&f.pattern.lower, &f.lower, &schedules[0], false)?;
+        let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1], true)?;
         let way = if trisolve == Trisolve::Syncfree {
             Way::Syncfree(Syncfree::new(d, size)?)
         } else {

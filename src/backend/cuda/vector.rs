@@ -21,12 +21,17 @@ pub(super) struct Vectors {
     scale: CudaFunction,
     combine: CudaFunction,
     ratio: CudaFunction,
-    multi_dot: Vec<CudaFunction>,
-    multi_axpy: Vec<CudaFunction>,
+    multi_dot: Vec<Pass>,
+    multi_axpy: Vec<Pass>,
     pub(super) slots: CudaSlice<f64>,
     partials: CudaSlice<f64>,
     arrived: CudaSlice<u32>,
-    /// Thread blocks of a reduction.
+}
+
+/// A kernel for so many vectors at a time, and the thread blocks of it that are resident together:
+/// with more, the last would run almost alone.
+struct Pass {
+    kernel: CudaFunction,
     blocks: usize,
 }
 
@@ -35,22 +40,25 @@ type Done = Result<(), DriverError>;
 impl Vectors {
     pub(super) fn new(device: &Device) -> Result<Self> {
         let kernel = |name: &str| device.kernel(&VECTOR, 1, name);
-        let passes = |what: &str| -> Result<Vec<CudaFunction>> {
-            PASSES.iter().map(|m| kernel(&format!("{what}_{m}"))).collect()
+        let pass = |what: &str, m: &usize| -> Result<Pass> {
+            let kernel = kernel(&format!("{what}_{m}"))?;
+            let blocks = device.resident(&kernel, THREADS, 0)? as usize;
+            Ok(Pass { kernel, blocks })
         };
-        let blocks = 4 * device.multiprocessors() as usize;
+        let passes = |what: &str| PASSES.iter().map(|m| pass(what, m)).collect::<Result<Vec<_>>>();
+        let (multi_dot, multi_axpy) = (passes("multi_dot")?, passes("multi_axpy")?);
+        let most = multi_dot.iter().chain(&multi_axpy).map(|p| p.blocks).max().unwrap_or(1);
         Ok(Self {
             fill: kernel("fill")?,
             axpby: kernel("axpby")?,
             scale: kernel("scale")?,
             combine: kernel("combine")?,
             ratio: kernel("ratio")?,
-            multi_dot: passes("multi_dot")?,
-            multi_axpy: passes("multi_axpy")?,
+            multi_dot,
+            multi_axpy,
             slots: device.zeros(SLOTS)?,
-            partials: device.zeros(blocks * MOST)?,
+            partials: device.zeros(most * MOST)?,
             arrived: device.zeros(1)?,
-            blocks,
         })
     }
 
@@ -107,11 +115,11 @@ impl Vectors {
         root: bool,
     ) -> Done {
         let all: Vec<Address> = basis.into_iter().map(address).collect();
-        let config = grid(self.blocks(w.len(), self.blocks), THREADS);
         for (pass, part) in all.chunks(MOST).enumerate() {
             let (n, m, root) = (w.len(), part.len() as u32, u32::from(root));
             let out = self.slot(out.plus(pass * MOST));
-            let kernel = &self.multi_dot[pass_size(part.len())];
+            let Pass { kernel, blocks } = &self.multi_dot[pass_size(part.len())];
+            let config = grid(self.blocks(w.len(), *blocks), THREADS);
             launch!(d, kernel, config; n, m, basis_of(part), *w, out, root, self.meeting())?;
         }
         Ok(())
@@ -126,13 +134,13 @@ impl Vectors {
         w: &mut CudaSlice<f64>,
         norm_out: Slot,
     ) -> Done {
-        let config = grid(self.blocks(w.len(), self.blocks), THREADS);
         let passes = basis.len().div_ceil(MOST);
         for (pass, part) in basis.chunks(MOST).enumerate() {
             let (n, m) = (w.len(), part.len() as u32);
             let coef = self.slot(coef.plus(pass * MOST));
             let norm = if pass + 1 == passes { self.slot(norm_out) } else { 0 };
-            let kernel = &self.multi_axpy[pass_size(part.len())];
+            let Pass { kernel, blocks } = &self.multi_axpy[pass_size(part.len())];
+            let config = grid(self.blocks(w.len(), *blocks), THREADS);
             launch!(d, kernel, config; n, m, Basis::from(part), coef, *w, norm, self.meeting())?;
         }
         Ok(())
