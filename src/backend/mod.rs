@@ -112,6 +112,11 @@ pub trait Backend {
     fn copy_bandwidth(&self) -> f64;
     /// Waits, and tells of the first operation that failed since the backend was made, if any.
     fn check(&self) -> Result<()>;
+    /// Seconds spent so far on what no phase should be charged with: trying the ways of a library
+    /// against each other, to be fair to it.
+    fn uncounted(&self) -> f64 {
+        0.0
+    }
     /// The time at which all work so far is done.
     fn mark(&self) -> Self::Mark;
     /// Seconds between two marks; waits for the later one.

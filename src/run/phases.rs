@@ -15,7 +15,8 @@ pub(super) type PhaseSeconds = [Option<f64>; 3];
 pub(super) struct PhaseClock<'a, K> {
     k: &'a K,
     progress: Progress<'a>,
-    running: Option<(Phase, Instant)>,
+    /// Phase, its start, and the seconds not to be counted until then.
+    running: Option<(Phase, Instant, f64)>,
     seconds: PhaseSeconds,
     cancelled: bool,
 }
@@ -26,9 +27,10 @@ impl<'a, K: Backend> PhaseClock<'a, K> {
     }
 
     fn end(&mut self) {
-        if let Some((phase, start)) = self.running.take() {
+        if let Some((phase, start, before)) = self.running.take() {
             self.k.synchronise();
-            *self.seconds[phase as usize].get_or_insert(0.0) += seconds_since(start);
+            let seconds = seconds_since(start) - (self.k.uncounted() - before);
+            *self.seconds[phase as usize].get_or_insert(0.0) += seconds;
         }
     }
 
@@ -47,7 +49,7 @@ impl<K: Backend> Phases for PhaseClock<'_, K> {
             Phase::Analysis | Phase::Numeric => Stage::Numeric,
         };
         self.cancelled |= !(self.progress)(stage);
-        self.running = Some((phase, now()));
+        self.running = Some((phase, now(), self.k.uncounted()));
     }
 }
 

@@ -10,7 +10,9 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 
 use super::cubins;
+use super::launch::address;
 use super::sources::Source;
+use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::measure::median;
 
@@ -23,6 +25,7 @@ pub struct Device {
     stream: Arc<CudaStream>,
     modules: Mutex<HashMap<(&'static str, usize), Arc<CudaModule>>>,
     copy_gbps: OnceLock<f64>,
+    staging: Mutex<Option<Staging>>,
     name: String,
     arch: (i32, i32),
     multiprocessors: u32,
@@ -88,6 +91,7 @@ impl Device {
             stream,
             modules: Mutex::default(),
             copy_gbps: OnceLock::new(),
+            staging: Mutex::default(),
             name,
             arch,
             multiprocessors,
@@ -178,12 +182,15 @@ impl Device {
     }
 
     /// A copy of `from` on the device; waits.
-    pub fn copied<T: DeviceRepr>(&self, from: &[T]) -> Result<CudaSlice<T>> {
-        let mut new = self.alloc(from.len())?;
-        if !from.is_empty() {
-            self.stream.memcpy_htod(from, &mut new).map_err(|e| failed("cannot upload", &e))?;
-            self.stream.synchronize().map_err(|e| failed("cannot upload", &e))?;
+    pub fn copied<T: DeviceRepr + bytemuck::Pod>(&self, from: &[T]) -> Result<CudaSlice<T>> {
+        let new = self.alloc(from.len())?;
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        let fault = |e: DriverError| failed("cannot upload", &e);
+        if staging.is_none() {
+            *staging = Some(Staging::new(&self.stream).map_err(fault)?);
         }
+        let staging = staging.as_mut().expect("just made");
+        staging.upload(&self.stream, bytemuck::cast_slice(from), address(&new)).map_err(fault)?;
         Ok(new)
     }
 

@@ -1,6 +1,7 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 pub mod cubins;
+pub mod cusparse;
 mod device;
 mod ilu;
 mod launch;
@@ -8,10 +9,13 @@ pub mod nvrtc;
 mod slices;
 pub mod sources;
 mod spmv;
+mod staging;
 mod trsv;
 mod vector;
+mod vendor;
 
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
@@ -20,14 +24,16 @@ use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
 use crate::case::{Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
-use crate::symbolic::{FillPattern, Schedule};
+use crate::symbolic::{FillPattern, PatternView, Schedule};
+use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
-use ilu::Factorisation;
+use ilu::{Factorisation, Factors};
 use launch::address;
-pub use spmv::Matrix;
+use spmv::Stored;
 use trsv::Sliced;
 use vector::Vectors;
+use vendor::{LibrarySolve, VendorIlu};
 
 /// Computes on the first GPU.
 ///
@@ -38,6 +44,20 @@ pub struct Cuda {
     vectors: Vectors,
     host: RefCell<PinnedHostSlice<f64>>,
     failure: RefCell<Option<Error>>,
+    /// Whether products, factorisation and solves are those of cuSPARSE.
+    vendor: bool,
+    /// cuSPARSE, opened when it is first needed.
+    library: OnceCell<Rc<Handle>>,
+    /// Seconds spent on choices among the library's ways.
+    uncounted: Cell<f64>,
+}
+
+/// A matrix stored for products.
+pub enum Matrix {
+    /// For our kernels.
+    Ours(Stored),
+    /// For cuSPARSE.
+    Vendor(Spmv),
 }
 
 impl Cuda {
@@ -46,17 +66,42 @@ impl Cuda {
     /// # Errors
     /// When there is no GPU, no driver or no run-time compiler.
     pub fn ours() -> Result<Self> {
+        Self::new(false)
+    }
+
+    /// With the routines of cuSPARSE for products, factorisation and triangular solves.
+    ///
+    /// # Errors
+    /// As [`ours`](Self::ours), and when there is no cuSPARSE.
+    pub fn vendor() -> Result<Self> {
+        let k = Self::new(true)?;
+        k.library()?;
+        Ok(k)
+    }
+
+    fn new(vendor: bool) -> Result<Self> {
         let device = Device::shared()?;
         // SAFETY: slots are written by a download before they are read
         let host = unsafe { device.stream().context().alloc_pinned_with_flags::<f64>(SLOTS, 0) }
             .map_err(|e| failed("cannot pin host memory", &e))?;
         let vectors = Vectors::new(&device)?;
-        Ok(Self { device, vectors, host: RefCell::new(host), failure: RefCell::default() })
+        Ok(Self {
+            device,
+            vectors,
+            host: RefCell::new(host),
+            failure: RefCell::default(),
+            vendor,
+            library: OnceCell::new(),
+            uncounted: Cell::new(0.0),
+        })
     }
 
-    /// With the routines of cuSPARSE.
-    pub fn vendor() -> Result<Self> {
-        Err(Error::run("cuSPARSE is not wired up"))
+    fn library(&self) -> Result<&Rc<Handle>> {
+        if let Some(handle) = self.library.get() {
+            return Ok(handle);
+        }
+        let handle = Handle::new(self.device.stream())?;
+        Ok(self.library.get_or_init(|| handle))
     }
 
     /// The GPU.
@@ -66,17 +111,30 @@ impl Cuda {
 
     fn note(&self, what: &str, done: Result<(), DriverError>) {
         if let Err(e) = done {
-            self.failure.borrow_mut().get_or_insert_with(|| failed(what, &e));
+            self.failed(failed(what, &e));
         }
+    }
+
+    /// Remembers the first failure.
+    fn failed(&self, e: Error) {
+        self.failure.borrow_mut().get_or_insert(e);
     }
 }
 
 /// Factors on the GPU, and how they are solved with.
 pub struct BlockIlu {
-    factorisation: Factorisation,
+    pattern: Arc<FillPattern>,
+    block_size: usize,
     levels: [usize; 2],
     trisolve: Trisolve,
-    solve: Sliced,
+    parts: Parts,
+}
+
+/// Who factorises and who solves.
+enum Parts {
+    Ours(Factorisation, Sliced),
+    Mixed(Factorisation, LibrarySolve),
+    Vendor(VendorIlu),
 }
 
 impl Backend for Cuda {
@@ -86,7 +144,12 @@ impl Backend for Cuda {
     type Mark = Option<CudaEvent>;
 
     fn device(&self) -> String {
-        self.device.describe()
+        match self.library.get() {
+            Some(library) if self.vendor => {
+                format!("{}, cuSPARSE {}", self.device.describe(), library.version())
+            }
+            _ => self.device.describe(),
+        }
     }
 
     fn threads(&self) -> usize {
@@ -104,6 +167,10 @@ impl Backend for Cuda {
     fn check(&self) -> Result<()> {
         self.synchronise();
         self.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    fn uncounted(&self) -> f64 {
+        self.uncounted.get()
     }
 
     fn mark(&self) -> Option<CudaEvent> {
@@ -187,9 +254,9 @@ impl Backend for Cuda {
         let first = first.0 as usize;
         let from = self.vectors.slots.slice(first..first + out.len());
         let mut host = self.host.borrow_mut();
-        let copied = host.as_mut_slice().and_then(|host| {
-            self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()])
-        });
+        let copied = host
+            .as_mut_slice()
+            .and_then(|host| self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()]));
         self.note("read", copied);
         self.synchronise();
         match host.as_slice() {
@@ -205,26 +272,60 @@ impl Backend for Cuda {
     }
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        match format.stored(a, block_size) {
-            Format::Bsr => Matrix::bsr(&self.device, &Bsr::from_csr(a, block_size)),
-            _ => Matrix::csr(&self.device, a),
+        let d = &self.device;
+        let bsr = format.stored(a, block_size) == Format::Bsr;
+        let bsr = bsr.then(|| Bsr::from_csr(a, block_size));
+        if self.vendor {
+            let (b, pattern, values) = match &bsr {
+                Some(a) => (
+                    block_size,
+                    PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() },
+                    a.values(),
+                ),
+                None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
+            };
+            let handle = self.library()?;
+            let pattern = cusparse::DevicePattern::new(handle, b, pattern)?;
+            return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
         }
+        Ok(Matrix::Ours(match &bsr {
+            Some(a) => Stored::bsr(d, a)?,
+            None => Stored::csr(d, a)?,
+        }))
     }
 
     fn format(&self, a: &Matrix) -> Format {
-        a.format()
+        let block_size = match a {
+            Matrix::Ours(a) => a.block_size,
+            Matrix::Vendor(a) => a.pattern().block_size(),
+        };
+        if block_size == 1 { Format::Csr } else { Format::Bsr }
     }
 
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
-        a.bytes()
+        match a {
+            Matrix::Ours(a) => a.bytes(),
+            Matrix::Vendor(a) => a.bytes(),
+        }
     }
 
     fn spmv(&self, a: &Matrix, x: &CudaSlice<f64>, y: &mut CudaSlice<f64>) {
-        self.note("spmv", a.product(&self.device, x, 0, y));
+        match a {
+            Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
+            Matrix::Vendor(a) => {
+                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+            }
+        }
     }
 
     fn residual(&self, a: &Matrix, x: &CudaSlice<f64>, b: &CudaSlice<f64>, r: &mut CudaSlice<f64>) {
-        self.note("residual", a.product(&self.device, x, address(b), r));
+        match a {
+            Matrix::Ours(a) => self.note("residual", a.product(&self.device, x, address(b), r)),
+            Matrix::Vendor(a) => {
+                self.copy(b, r);
+                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+            }
+        }
     }
 
     fn ilu_analyse(
@@ -233,44 +334,82 @@ impl Backend for Cuda {
         block_size: usize,
         trisolve: Trisolve,
     ) -> Result<BlockIlu> {
+        let d = &self.device;
         let trisolve = match trisolve {
+            Trisolve::Auto if self.vendor => Trisolve::Cusparse,
             Trisolve::Auto => Trisolve::Syncfree,
+            Trisolve::Cusparse => Trisolve::Cusparse,
+            _ if self.vendor => {
+                return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
+                    .hint("leave `--trisolve` at `auto` for it"));
+            }
             chosen => chosen,
         };
-        let d = &self.device;
         let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
         let schedules = [lower, upper];
-        let factorisation = Factorisation::new(d, pattern, &schedules[0], block_size)?;
+        let parts = if self.vendor {
+            Parts::Vendor(VendorIlu::new(d, self.library()?, pattern, block_size)?)
+        } else {
+            let factorisation = Factorisation::new(d, pattern, &schedules[0], block_size)?;
+            if trisolve == Trisolve::Cusparse {
+                let solve = LibrarySolve::new(d, self.library()?, &factorisation)?;
+                Parts::Mixed(factorisation, solve)
+            } else {
+                let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
+                Parts::Ours(factorisation, solve)
+            }
+        };
         Ok(BlockIlu {
+            pattern: Arc::clone(pattern),
+            block_size,
             levels: [schedules[0].levels(), schedules[1].levels()],
-            solve: Sliced::new(d, &factorisation, &schedules, trisolve)?,
-            factorisation,
             trisolve,
+            parts,
         })
     }
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
-        let done = ilu.factor(&self.device, a, shift);
+        let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
+        let d = &self.device;
+        let mut uncounted = 0.0;
+        let done = match &mut ilu.parts {
+            Parts::Vendor(ilu) => ilu.factor(d, a, shift, &mut uncounted),
+            Parts::Ours(f, solve) => {
+                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
+            }
+            Parts::Mixed(f, solve) => handed_on(f.run(d, a, shift), |values| {
+                solve.set_values(d, f, values, &mut uncounted)
+            }),
+        };
+        self.uncounted.set(self.uncounted.get() + uncounted);
         done.unwrap_or_else(|e| {
-            self.failure.borrow_mut().get_or_insert(e);
+            self.failed(e);
             Ok(())
         })
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
-        self.note("triangular solve", ilu.solve.apply(&self.device, r, z));
+        let d = &self.device;
+        match &ilu.parts {
+            Parts::Ours(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
+            Parts::Mixed(_, solve) => solve.apply(d, r, z).unwrap_or_else(|e| self.failed(e)),
+            Parts::Vendor(ilu) => ilu.apply(r, z).unwrap_or_else(|e| self.failed(e)),
+        }
     }
 
     fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
-        &ilu.factorisation.pattern
+        &ilu.pattern
     }
 
     fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
-        ilu.factorisation.block_size
+        ilu.block_size
     }
 
     fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
-        let (pattern, b) = (&ilu.factorisation.pattern, ilu.factorisation.block_size);
+        if let Parts::Vendor(ilu) = &ilu.parts {
+            return ilu.bytes();
+        }
+        let (pattern, b) = (&ilu.pattern, ilu.block_size);
         let held = 8 * pattern.blocks() * b * b + pattern.bytes();
         Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
     }
@@ -284,12 +423,13 @@ impl Backend for Cuda {
     }
 }
 
-impl BlockIlu {
-    fn factor(&mut self, d: &Device, a: &Csr, shift: f64) -> Result<Result<(), SingularBlock>> {
-        let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        match self.factorisation.run(d, a, shift)? {
-            Err(singular) => Ok(Err(singular)),
-            Ok(values) => self.solve.set_values(d, &self.factorisation, values).map(Ok),
-        }
+/// Factors go on to those who solve with them; a singular block passes through.
+fn handed_on(
+    made: Result<Result<Factors, SingularBlock>>,
+    take: impl FnOnce(Factors) -> Result<()>,
+) -> Result<Result<(), SingularBlock>> {
+    match made? {
+        Ok(values) => take(values).map(Ok),
+        Err(singular) => Ok(Err(singular)),
     }
 }

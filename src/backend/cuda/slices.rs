@@ -96,7 +96,7 @@ impl Triangle {
             start: d.copied(&plan.start)?,
             length: d.copied(&plan.length)?,
             col_ind: d.alloc(plan.blocks)?,
-            val: d.alloc(plan.blocks * block_size * block_size)?,
+            val: d.zeros(plan.blocks * block_size * block_size)?,
             fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),

@@ -6,7 +6,6 @@ use super::device::{Device, grid};
 use super::launch::{Address, launch};
 use super::sources::SPMV;
 use crate::backend::Bytes;
-use crate::case::Format;
 use crate::error::Result;
 use crate::matrix::{Bsr, Csr};
 
@@ -18,13 +17,13 @@ const CHUNK: u32 = 2048;
 const CHUNK_ROWS: u32 = 512;
 
 /// A matrix on the device.
-pub struct Matrix {
+pub struct Stored {
     pub(super) block_size: usize,
-    pub(super) block_rows: usize,
-    pub(super) blocks: usize,
-    pub(super) row_ptr: CudaSlice<u32>,
-    pub(super) col_ind: CudaSlice<u32>,
-    pub(super) val: CudaSlice<f64>,
+    block_rows: usize,
+    blocks: usize,
+    row_ptr: CudaSlice<u32>,
+    col_ind: CudaSlice<u32>,
+    val: CudaSlice<f64>,
     way: Way,
 }
 
@@ -36,7 +35,7 @@ enum Way {
     Blocks { kernel: CudaFunction },
 }
 
-impl Matrix {
+impl Stored {
     pub(super) fn csr(d: &Device, a: &Csr) -> Result<Self> {
         let chunks = chunks(a.row_ptr());
         let way = Way::Chunks {
@@ -70,10 +69,6 @@ impl Matrix {
             val: d.copied(val)?,
             way,
         })
-    }
-
-    pub(super) fn format(&self) -> Format {
-        if self.block_size == 1 { Format::Csr } else { Format::Bsr }
     }
 
     /// Bytes held, and moved by a product: matrix, x and y once.

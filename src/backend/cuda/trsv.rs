@@ -4,7 +4,7 @@ use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sy
 
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation, Factors};
-use super::launch::{SolveArg, address, launch};
+use super::launch::{Address, SolveArg, address, launch};
 use super::slices::{SLICES_PER_BLOCK, THREADS, Triangle};
 use super::sources::TRSV;
 use crate::case::Trisolve;
@@ -46,25 +46,26 @@ impl Sliced {
         let n = f.pattern.rows() * b;
         let lower = triangle(&f.pattern.lower, &f.lower, &schedules[0], false)?;
         let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1], true)?;
+        let mut y = d.alloc(n)?;
         let way = if trisolve == Trisolve::Syncfree {
-            Way::Syncfree(Syncfree::new(d, size)?)
+            let mut way = Syncfree::new(d, size)?;
+            way.reset(d, &mut y)?;
+            way.tune(d, &lower, &upper, address(&y), n)?;
+            Way::Syncfree(way)
         } else {
             Way::Levels(Levels::new(d, size, pointwise.then_some(b), n)?)
         };
-        Ok(Self { lower, upper, diagonal: None, y: d.alloc(n)?, way })
+        Ok(Self { lower, upper, diagonal: None, y, way })
     }
 
-    /// Takes over the factors; the first time, looks for the best launch.
+    /// Takes over the factors.
     pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
         self.lower.set_values(d, &f.lower.row_ptr, &v.lower)?;
         self.upper.set_values(d, &f.upper.row_ptr, &v.upper)?;
         self.diagonal = Some(v.diagonal);
         let arg = self.argument();
         match &mut self.way {
-            Way::Syncfree(way) => {
-                way.reset(d, &mut self.y)?;
-                way.tune(d, &self.lower, &self.upper, arg, self.y.len())
-            }
+            Way::Syncfree(_) => Ok(()),
             Way::Levels(way) => way.record(d, &self.lower, &self.upper, arg, f.pattern.rows()),
         }
     }
@@ -116,21 +117,18 @@ impl Syncfree {
             .map_err(|e| failed("cannot clear memory", &e))
     }
 
-    /// Measures how many thread blocks are best.
+    /// Measures, with factors of zeros, how many thread blocks are best.
     fn tune(
         &mut self,
         d: &Device,
         lower: &Triangle,
         upper: &Triangle,
-        arg: SolveArg,
+        y: Address,
         n: usize,
     ) -> Result<()> {
-        if self.blocks > 0 {
-            return Ok(());
-        }
         let most = lower.slices.max(upper.slices).div_ceil(SLICES_PER_BLOCK).max(1) as u32;
         let (r, z) = (d.zeros::<f64>(n)?, d.alloc::<f64>(n)?);
-        let arg = SolveArg { r: address(&r), z: address(&z), ..arg };
+        let arg = SolveArg { r: address(&r), diagonal: 0, y, z: address(&z) };
         let mut best = (f64::INFINITY, 0);
         for crowd in CROWDS {
             let blocks = (crowd * d.multiprocessors()).min(self.resident).min(most);
@@ -138,12 +136,15 @@ impl Syncfree {
                 break;
             }
             let mut samples = Vec::new();
-            for _ in 0..4 {
+            for _ in 0..3 {
                 let run =
                     || self.apply(d, lower, upper, arg, blocks).map_err(|e| failed("solve", &e));
                 samples.push(d.time(run)?);
             }
             let time = median(&samples[1..]).map_or(f64::INFINITY, |m| m.value);
+            if std::env::var_os("BB_TRACE").is_some() {
+                eprintln!("crowd {crowd} blocks {blocks}: {:.3} ms", 1e3 * time);
+            }
             if time < best.0 {
                 best = (time, blocks);
             }

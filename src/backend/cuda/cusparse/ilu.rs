@@ -45,6 +45,11 @@ impl BlockIluVendor {
         })
     }
 
+    /// The pattern the factors have.
+    pub fn pattern(&self) -> &Rc<DevicePattern> {
+        &self.pattern
+    }
+
     /// Symbolic phase, under the policies in use; waits.
     ///
     /// # Errors

@@ -232,5 +232,9 @@ fn older_size(function: &str, bytes: i32) -> Result<usize> {
 }
 
 fn driver(what: &str, error: DriverError) -> Error {
-    Error::run(format!("{what}: {error}"))
+    let text = format!("{what}: {error}");
+    if error.0 == cudarc::driver::sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        return Error::memory(text);
+    }
+    Error::run(text)
 }

@@ -65,6 +65,11 @@ impl DevicePattern {
         4 * (self.rows + 1 + self.entries)
     }
 
+    /// Row pointers and columns on the device.
+    pub fn on_device(&self) -> (&CudaSlice<u32>, &CudaSlice<u32>) {
+        (&self.row_ptr, &self.col_ind)
+    }
+
     /// `row_ptr` and `col_ind` as the library takes them.
     pub(super) fn indices(&self, handle: &Handle) -> (*mut i32, *mut i32) {
         (handle.address(&self.row_ptr).cast(), handle.address(&self.col_ind).cast())

@@ -1,0 +1,59 @@
+//! Transfers to the device through pinned memory, which the device reads at full speed.
+
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, result, sys};
+use rayon::prelude::*;
+
+use super::launch::Address;
+
+/// Bytes of a piece.
+const PIECE: usize = 16 << 20;
+
+/// Bytes that one thread copies at a time.
+const PART: usize = 1 << 20;
+
+/// Two pieces of pinned memory: one is filled while the other is on its way.
+pub(super) struct Staging {
+    pieces: [Piece; 2],
+}
+
+struct Piece {
+    memory: PinnedHostSlice<u8>,
+    /// When the device has last read it.
+    read: CudaEvent,
+}
+
+impl Staging {
+    pub(super) fn new(stream: &CudaStream) -> Result<Self, DriverError> {
+        let piece = || {
+            // not write-combined, which is slow with several writers; written before it is read
+            // SAFETY: bytes of any value are valid
+            let memory = unsafe { stream.context().alloc_pinned_with_flags::<u8>(PIECE, 0) }?;
+            let flags = Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
+            Ok(Piece { memory, read: stream.record_event(flags)? })
+        };
+        Ok(Self { pieces: [piece()?, piece()?] })
+    }
+
+    /// Copies `from` to `to`; returns when `from` may change.
+    pub(super) fn upload(
+        &mut self,
+        stream: &CudaStream,
+        from: &[u8],
+        to: Address,
+    ) -> Result<(), DriverError> {
+        for (i, bytes) in from.chunks(PIECE).enumerate() {
+            let piece = &mut self.pieces[i % 2];
+            piece.read.synchronize()?;
+            let memory = &mut piece.memory.as_mut_slice()?[..bytes.len()];
+            memory
+                .par_chunks_mut(PART)
+                .zip(bytes.par_chunks(PART))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+            let at = to + (i * PIECE) as u64;
+            // SAFETY: the caller's buffer has room for all of `from`
+            unsafe { result::memcpy_htod_async(at, memory, stream.cu_stream()) }?;
+            piece.read.record(stream)?;
+        }
+        Ok(())
+    }
+}
