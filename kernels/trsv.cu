@@ -56,7 +56,7 @@ slice_columns(u32 slices, Slices t, const u32* __restrict__ row_ptr, const u32* 
 }
 
 // Values of the slices from blocks in the order of the pattern. One warp per slice.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 8)
 slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double* __restrict__ blocks,
              u32 spread, u32 backward, double* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -182,6 +182,38 @@ struct Ahead {
     double a[HELD ? BS : 1];
 };
 
+// Looks again for the operands that are not there. Returns whether some still are not.
+__device__ inline bool look(Ahead (&ahead)[AHEAD]) {
+    bool waiting = false;
+#pragma unroll
+    for (u32 u = 0; u < AHEAD; ++u)
+#pragma unroll
+        for (u32 k = 0; k < TILES; ++k)
+            if (absent(ahead[u].x[k])) {
+                ahead[u].x[k] = load_relaxed(ahead[u].from + k * LANES);
+                waiting |= absent(ahead[u].x[k]);
+            }
+    return waiting;
+}
+
+// Waits until all operands are there. One lane of those that wait looks again and again: all of
+// them together would fill the L2 cache's queues, which the values they wait for must pass too.
+__device__ inline void wait(Ahead (&ahead)[AHEAD], u32 lane) {
+    bool waiting = false;
+#pragma unroll
+    for (u32 u = 0; u < AHEAD; ++u)
+#pragma unroll
+        for (u32 k = 0; k < TILES; ++k) waiting |= absent(ahead[u].x[k]);
+    for (;;) {
+        const u32 lanes = __ballot_sync(FULL, waiting);
+        if (!lanes) return;
+        if (lane == WARP - 1 - __clz(lanes))
+            while (look(ahead)) {}
+        __syncwarp();
+        if (waiting) waiting = look(ahead);
+    }
+}
+
 // The whole triangle in one launch. A row waits for each value it needs: the value itself is the
 // flag. Warps take slices in turn, so that a slice depends only on slices begun before; all thread
 // blocks must be resident. Within a row the blocks whose operands come latest are last.
@@ -232,21 +264,11 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
         }
 
         for (u32 e0 = 0; e0 < length; e0 += AHEAD) {
+            wait(ahead, lane);
 #pragma unroll
             for (u32 u = 0; u < AHEAD; ++u) {
                 const u32 e = e0 + u;
-                if (e >= length) break;
                 Ahead& now = ahead[u];
-                bool waiting;
-                do {
-                    waiting = false;
-#pragma unroll
-                    for (u32 k = 0; k < TILES; ++k)
-                        if (absent(now.x[k])) {
-                            now.x[k] = load_relaxed(now.from + k * LANES);
-                            waiting |= absent(now.x[k]);
-                        }
-                } while (__any_sync(FULL, waiting));
 #pragma unroll(HELD ? BS : 8)
                 for (u32 c = 0; c < BS; ++c) {
                     double xc = now.x[0];

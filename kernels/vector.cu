@@ -20,33 +20,18 @@ struct Meeting {
     u32* arrived;
 };
 
-// Sums the first m of `value` over all threads of the grid in a fixed order. The block that arrives
-// last writes them to out[0..m), or their square roots.
-template <u32 C>
-__device__ void reduce(const double (&value)[C], u32 m, Meeting meeting, double* out, bool root) {
-    __shared__ double sums[C][WARPS];
+// The block that arrives last gathers what all blocks left in `partials`, in a fixed order, and
+// writes out[0..m), or their square roots. All threads of a block call it after they have written.
+__device__ void finish(u32 m, Meeting meeting, double* out, bool root) {
     __shared__ bool last;
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-#pragma unroll
-    for (u32 j = 0; j < C; ++j) {
-        if (j < m) {
-            const double s = warp_sum(value[j]);
-            if (lane == 0) sums[j][warp] = s;
-        }
-    }
-    __syncthreads();
-    if (threadIdx.x < m) {
-        double s = 0.0;
-        for (u32 k = 0; k < WARPS; ++k) s += sums[threadIdx.x][k];
-        __stcg(&meeting.partials[threadIdx.x * gridDim.x + blockIdx.x], s);
-        __threadfence();
-    }
+    __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) last = atomicAdd(meeting.arrived, 1) == gridDim.x - 1;
     __syncthreads();
     if (!last) return;
     __threadfence();
-    for (u32 j = warp; j < m; j += WARPS) {
+    const u32 lane = threadIdx.x % WARP;
+    for (u32 j = threadIdx.x / WARP; j < m; j += blockDim.x / WARP) {
         double s = 0.0;
         for (u32 k = lane; k < gridDim.x; k += WARP) s += __ldcg(&meeting.partials[j * gridDim.x + k]);
         s = warp_sum(s);
@@ -102,79 +87,114 @@ scale(size_t n, Coef ca, double* x, const double* slots) {
     if (ODD_END(n)) x[n - 1] *= a;
 }
 
-// slots[out + j] = v_j . w for j < m, in one pass.
-template <u32 C>
+// out[j] = v_j . w for j < m, or their square roots. A warp takes V of the vectors; the warps of a
+// block that take different vectors go through the same entries, so that w comes from memory once.
+// Entries of `basis` beyond m repeat the last one.
+template <u32 V>
 __device__ void multi_dot(size_t n, u32 m, const Basis& basis, const double* __restrict__ w,
                           double* out, bool root, Meeting meeting) {
-    double sum[C] = {};
-    FOR_PAIRS(n, i) {
-        const double2 b = pair(w, i);
+    // pairs of entries that a warp takes at a time
+    constexpr u32 EACH = V == 1 ? 4 : 2, STEP = EACH * WARP;
+    const u32 groups = (m + V - 1) / V, tiles = blockDim.x / WARP / groups;
+    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const u32 group = warp % groups, tile = warp / groups;
+    const double* v[V];
 #pragma unroll
-        for (u32 j = 0; j < C; ++j) {
-            if (j < m) {
-                const double2 a = pair(basis.v[j], i);
-                sum[j] = fma(a.x, b.x, fma(a.y, b.y, sum[j]));
-            }
+    for (u32 k = 0; k < V; ++k) v[k] = basis.v[group * V + k];
+    double sum[V] = {};
+    const size_t pairs = n / 2, stride = (size_t)gridDim.x * tiles * STEP;
+    for (size_t at = ((size_t)blockIdx.x * tiles + tile) * STEP; at < pairs; at += stride) {
+        double2 a[V][EACH], b[EACH];
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u) {
+            const size_t i = min(at + u * WARP + lane, pairs - 1);
+            b[u] = pair(w, i);
+#pragma unroll
+            for (u32 k = 0; k < V; ++k) a[k][u] = pair(v[k], i);
+        }
+#pragma unroll
+        for (u32 u = 0; u < EACH; ++u) {
+            if (at + u * WARP + lane >= pairs) break;
+#pragma unroll
+            for (u32 k = 0; k < V; ++k)
+                sum[k] = fma(a[k][u].x, b[u].x, fma(a[k][u].y, b[u].y, sum[k]));
         }
     }
-    if (ODD_END(n)) {
+    if (n % 2 == 1 && blockIdx.x == 0 && tile == 0 && lane == 0) {
 #pragma unroll
-        for (u32 j = 0; j < C; ++j)
-            if (j < m) sum[j] = fma(basis.v[j][n - 1], w[n - 1], sum[j]);
+        for (u32 k = 0; k < V; ++k) sum[k] = fma(v[k][n - 1], w[n - 1], sum[k]);
     }
-    reduce<C>(sum, m, meeting, out, root);
+    __shared__ double sums[WARPS][V];
+#pragma unroll
+    for (u32 k = 0; k < V; ++k) {
+        sum[k] = warp_sum(sum[k]);
+        if (lane == 0) sums[warp][k] = sum[k];
+    }
+    __syncthreads();
+    if (threadIdx.x < m) {
+        const u32 j = threadIdx.x;
+        double s = 0.0;
+        for (u32 t = 0; t < tiles; ++t) s += sums[t * groups + j / V][j % V];
+        __stcg(&meeting.partials[j * gridDim.x + blockIdx.x], s);
+    }
+    finish(m, meeting, out, root);
 }
 
-// w -= sum_j slots[coef + j] v_j, and slots[norm_out] = |w| when asked.
-template <u32 C>
-__device__ void multi_axpy(size_t n, u32 m, const Basis& basis, const double* coef,
-                           double* __restrict__ w, double* norm_out, Meeting meeting) {
-    double c[C];
-#pragma unroll
-    for (u32 j = 0; j < C; ++j) c[j] = j < m ? coef[j] : 0.0;
-    double sum[1] = {0.0};
+extern "C" __global__ void __launch_bounds__(THREADS)
+dot(size_t n, u32 m, Basis basis, const double* w, double* out, u32 root, Meeting meeting) {
+    multi_dot<1>(n, m, basis, w, out, root != 0, meeting);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+dots(size_t n, u32 m, Basis basis, const double* w, double* out, u32 root, Meeting meeting) {
+    multi_dot<4>(n, m, basis, w, out, root != 0, meeting);
+}
+
+// w -= sum_j coef_j v_j for j < m, and norm_out = |w| when that is not null. Entries of `basis` beyond
+// m repeat the last one.
+extern "C" __global__ void __launch_bounds__(THREADS)
+multi_axpy(size_t n, u32 m, Basis basis, const double* coef, double* __restrict__ w,
+           double* norm_out, Meeting meeting) {
+    constexpr u32 EACH = 4;
+    __shared__ double c[MOST];
+    if (threadIdx.x < MOST) c[threadIdx.x] = threadIdx.x < m ? -coef[threadIdx.x] : 0.0;
+    __syncthreads();
+    double sum = 0.0;
     FOR_PAIRS(n, i) {
         double2 s = pair(w, i);
+#pragma unroll 2
+        for (u32 j = 0; j < m; j += EACH) {
+            double2 a[EACH];
 #pragma unroll
-        for (u32 j = 0; j < C; ++j) {
-            if (j < m) {
-                const double2 a = pair(basis.v[j], i);
-                s.x = fma(-c[j], a.x, s.x);
-                s.y = fma(-c[j], a.y, s.y);
+            for (u32 k = 0; k < EACH; ++k) a[k] = pair(basis.v[j + k], i);
+#pragma unroll
+            for (u32 k = 0; k < EACH; ++k) {
+                if (j + k >= m) break;
+                s.x = fma(c[j + k], a[k].x, s.x);
+                s.y = fma(c[j + k], a[k].y, s.y);
             }
         }
         set_pair(w, i, s);
-        sum[0] = fma(s.x, s.x, fma(s.y, s.y, sum[0]));
+        sum = fma(s.x, s.x, fma(s.y, s.y, sum));
     }
     if (ODD_END(n)) {
         double s = w[n - 1];
-#pragma unroll
-        for (u32 j = 0; j < C; ++j)
-            if (j < m) s = fma(-c[j], basis.v[j][n - 1], s);
+        for (u32 j = 0; j < m; ++j) s = fma(c[j], basis.v[j][n - 1], s);
         w[n - 1] = s;
-        sum[0] = fma(s, s, sum[0]);
+        sum = fma(s, s, sum);
     }
-    if (norm_out) reduce<1>(sum, 1, meeting, norm_out, true);
+    if (!norm_out) return;
+    __shared__ double sums[WARPS];
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0) sums[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        double s = 0.0;
+        for (u32 k = 0; k < WARPS; ++k) s += sums[k];
+        __stcg(&meeting.partials[blockIdx.x], s);
+    }
+    finish(1, meeting, norm_out, true);
 }
-
-#define PASSES(C)                                                                              \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                      \
-    multi_dot_##C(size_t n, u32 m, Basis basis, const double* w, double* out, u32 root,        \
-                  Meeting meeting) {                                                           \
-        multi_dot<C>(n, m, basis, w, out, root != 0, meeting);                                 \
-    }                                                                                          \
-    extern "C" __global__ void __launch_bounds__(THREADS)                                      \
-    multi_axpy_##C(size_t n, u32 m, Basis basis, const double* coef, double* w,                \
-                   double* norm_out, Meeting meeting) {                                        \
-        multi_axpy<C>(n, m, basis, coef, w, norm_out, meeting);                                \
-    }
-
-PASSES(1)
-PASSES(4)
-PASSES(8)
-PASSES(16)
-PASSES(24)
-PASSES(32)
 
 // x = sum_j coef_j v_j, or x += that.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -55,10 +55,21 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            agrees(
-                &k,
-                &[Trisolve::Auto, Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise],
-            );
+            agrees(&k, &[Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+        }
+    }
+
+    #[test]
+    fn gpu_with_solves_by_cusparse_agrees_with_cpu() {
+        if let Some(k) = gpu(Cuda::ours()) {
+            agrees(&k, &[Trisolve::Cusparse]);
+        }
+    }
+
+    #[test]
+    fn gpu_cusparse_agrees_with_cpu() {
+        if let Some(k) = gpu(Cuda::vendor()) {
+            agrees(&k, &[Trisolve::Auto]);
         }
     }
 }

@@ -98,13 +98,3 @@ impl From<&[Slot]> for SlotList {
         Self { at }
     }
 }
-
-impl From<&[CudaSlice<f64>]> for Basis {
-    fn from(basis: &[CudaSlice<f64>]) -> Self {
-        let mut v = [0; MOST];
-        for (to, from) in v.iter_mut().zip(basis) {
-            *to = address(from);
-        }
-        Self { v }
-    }
-}

@@ -11,8 +11,8 @@ use crate::error::Result;
 /// Threads of a block; mirrors `vector.cu`.
 const THREADS: u32 = 256;
 
-/// Vectors per pass for which there is a kernel.
-const PASSES: [usize; 6] = [1, 4, 8, 16, 24, MOST];
+/// Vectors that a warp of `dots` takes; mirrors `vector.cu`.
+const VECTORS_PER_WARP: usize = 4;
 
 /// Kernels of `vector.cu`, and the scalars they share.
 pub(super) struct Vectors {
@@ -21,16 +21,17 @@ pub(super) struct Vectors {
     scale: CudaFunction,
     combine: CudaFunction,
     ratio: CudaFunction,
-    multi_dot: Vec<Pass>,
-    multi_axpy: Vec<Pass>,
+    dot: Resident,
+    dots: Resident,
+    multi_axpy: Resident,
     pub(super) slots: CudaSlice<f64>,
     partials: CudaSlice<f64>,
     arrived: CudaSlice<u32>,
 }
 
-/// A kernel for so many vectors at a time, and the thread blocks of it that are resident together:
-/// with more, the last would run almost alone.
-struct Pass {
+/// A reduction, and the thread blocks of it that are resident together: with more, the last would
+/// run almost alone.
+struct Resident {
     kernel: CudaFunction,
     blocks: usize,
 }
@@ -40,21 +41,23 @@ type Done = Result<(), DriverError>;
 impl Vectors {
     pub(super) fn new(device: &Device) -> Result<Self> {
         let kernel = |name: &str| device.kernel(&VECTOR, 1, name);
-        let pass = |what: &str, m: &usize| -> Result<Pass> {
-            let kernel = kernel(&format!("{what}_{m}"))?;
+        let resident = |name: &str| -> Result<Resident> {
+            let kernel = kernel(name)?;
             let blocks = device.resident(&kernel, THREADS, 0)? as usize;
-            Ok(Pass { kernel, blocks })
+            Ok(Resident { kernel, blocks })
         };
-        let passes = |what: &str| PASSES.iter().map(|m| pass(what, m)).collect::<Result<Vec<_>>>();
-        let (multi_dot, multi_axpy) = (passes("multi_dot")?, passes("multi_axpy")?);
-        let most = multi_dot.iter().chain(&multi_axpy).map(|p| p.blocks).max().unwrap_or(1);
+        let (dot, dots, multi_axpy) =
+            (resident("dot")?, resident("dots")?, resident("multi_axpy")?);
+        // `dots` may run with smaller thread blocks, of which more are resident
+        let most = 8 * dot.blocks.max(dots.blocks).max(multi_axpy.blocks);
         Ok(Self {
             fill: kernel("fill")?,
             axpby: kernel("axpby")?,
             scale: kernel("scale")?,
             combine: kernel("combine")?,
             ratio: kernel("ratio")?,
-            multi_dot,
+            dot,
+            dots,
             multi_axpy,
             slots: device.zeros(SLOTS)?,
             partials: device.zeros(most * MOST)?,
@@ -116,10 +119,16 @@ impl Vectors {
     ) -> Done {
         let all: Vec<Address> = basis.into_iter().map(address).collect();
         for (pass, part) in all.chunks(MOST).enumerate() {
-            let (n, m, root) = (w.len(), part.len() as u32, u32::from(root));
-            let out = self.slot(out.plus(pass * MOST));
-            let Pass { kernel, blocks } = &self.multi_dot[pass_size(part.len())];
-            let config = grid(self.blocks(w.len(), *blocks), THREADS);
+            let (n, m, root) = (w.len(), part.len(), u32::from(root));
+            let (Resident { kernel, blocks }, groups) = match m {
+                1 => (&self.dot, 1),
+                m => (&self.dots, m.div_ceil(VECTORS_PER_WARP)),
+            };
+            // as many warps as make whole sets of all vectors
+            let threads = THREADS / 32 / groups as u32 * groups as u32 * 32;
+            let most = blocks * (THREADS / threads) as usize;
+            let config = grid(self.blocks(n, most), threads);
+            let (m, out) = (m as u32, self.slot(out.plus(pass * MOST)));
             launch!(d, kernel, config; n, m, basis_of(part), *w, out, root, self.meeting())?;
         }
         Ok(())
@@ -139,9 +148,9 @@ impl Vectors {
             let (n, m) = (w.len(), part.len() as u32);
             let coef = self.slot(coef.plus(pass * MOST));
             let norm = if pass + 1 == passes { self.slot(norm_out) } else { 0 };
-            let Pass { kernel, blocks } = &self.multi_axpy[pass_size(part.len())];
-            let config = grid(self.blocks(w.len(), *blocks), THREADS);
-            launch!(d, kernel, config; n, m, Basis::from(part), coef, *w, norm, self.meeting())?;
+            let Resident { kernel, blocks } = &self.multi_axpy;
+            let config = grid(self.blocks(n, *blocks), THREADS);
+            launch!(d, kernel, config; n, m, basis_of(&part.iter().map(address).collect::<Vec<_>>()), coef, *w, norm, self.meeting())?;
         }
         Ok(())
     }
@@ -162,19 +171,15 @@ impl Vectors {
             let mut numbers = Numbers { v: [0.0; MOST] };
             numbers.v[..c.len()].copy_from_slice(c);
             let (n, m, add) = (x.len(), part.len() as u32, u32::from(pass > 0));
-            launch!(d, &self.combine, config; n, m, Basis::from(part), numbers, add, *x)?;
+            launch!(d, &self.combine, config; n, m, basis_of(&part.iter().map(address).collect::<Vec<_>>()), numbers, add, *x)?;
         }
         Ok(())
     }
 }
 
+/// The last vector fills the places that are left.
 fn basis_of(part: &[Address]) -> Basis {
-    let mut v = [0; MOST];
+    let mut v = [part[part.len() - 1]; MOST];
     v[..part.len()].copy_from_slice(part);
     Basis { v }
-}
-
-/// Index in [`PASSES`] of the smallest kernel for `m` vectors.
-fn pass_size(m: usize) -> usize {
-    PASSES.iter().position(|&p| m <= p).expect("at most MOST vectors")
 }
