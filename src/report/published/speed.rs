@@ -65,14 +65,14 @@ pub(super) fn time_heads(sides: &Sides) -> Vec<String> {
 /// The times under [`time_heads`].
 pub(super) fn time_cells(line: &Line<'_>) -> Vec<String> {
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let setup = |record: &Option<&Record>| time(record.and_then(|r| r.times.setup_s));
+    let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.setup_s));
     let ratio =
         |side: usize| line.speedup(side).map(|ratio| significant(ratio, 3)).unwrap_or_default();
     let reached = |r: Option<Reached>| r.map(Reached::text).unwrap_or_default();
     let mut cells = vec![time(solved(line.slow))];
     cells.extend(line.fast.iter().map(|record| time(solved(*record))));
     let speedups: Vec<String> = (0..line.fast.len()).map(ratio).collect();
-    let setups = std::iter::once(&line.slow).chain(&line.fast).map(setup);
+    let setups = std::iter::once(line.slow).chain(line.fast.iter().copied()).map(setup);
     if line.fast.len() > 1 {
         cells.push(joined(&speedups));
         cells.extend([reached(line.reached), reached(line.ahead)]);
@@ -111,11 +111,12 @@ pub(super) fn speed_summary(
         });
         let short: Vec<_> = short.collect();
         let ok = judged.len() - short.len();
-        let mut text = format!("{what} in {ok} of {}", plural(judged.len(), "row"));
-        if let Some((line, deviation)) = short.iter().min_by(|a, b| a.1.total_cmp(&b.1)) {
-            let place = place(published, line);
-            text.push_str(&format!(", worst {} ({place})", percent(*deviation)));
-        }
+        let worst = short.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let worst = worst.map(|(line, deviation)| {
+            format!(", worst {} ({})", percent(*deviation), place(published, line))
+        });
+        let rows = plural(judged.len(), "row");
+        let text = format!("{what} in {ok} of {rows}{}", worst.unwrap_or_default());
         (!judged.is_empty()).then_some(text)
     };
     let mut all = Vec::new();
