@@ -8,10 +8,10 @@
 # FOLDER holds `bilu-bench` and the test programs `parity` and `cusparse`; without it they are built.
 # --quick leaves out the long comparisons and the benchmark.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+here="$(cd "$(dirname "$0")" && pwd)"
 
 usage() {
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
 }
 
 quick=no
@@ -40,9 +40,10 @@ done
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
-source scripts/programs.sh
+source "$here/programs.sh"
 programs "$folder" "$scratch" bilu-bench parity cusparse
 bilu="$scratch/bilu-bench"
+cd "$here/.."
 
 export BILU_BENCH_REQUIRE_GPU=1 NO_COLOR=1
 # a stable input: what failed can be run again
@@ -130,7 +131,8 @@ done
 step spills 600 bash -c no_spills
 [ "$quick" = yes ] || step benchmark 900 bash -c benchmark
 
-printf '\n%s\n' "seed $seed" "${summary[@]}"
+printf '\n'
+printf '%s\n' "seed $seed" "${summary[@]}"
 if [ "$failed" = 1 ]; then
     echo "FAIL"
     exit 1

@@ -10,11 +10,11 @@
 # `reproduce`, such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are
 # kept: a run that was stopped goes on where it was.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+here="$(cd "$(dirname "$0")" && pwd)"
 
 case "${1:-}" in
 -h | --help)
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$0" | sed '$d'
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
     exit 0
     ;;
 esac
@@ -24,11 +24,11 @@ esac
 }
 folder="${1:-}"
 [ "$folder" != - ] || folder=
-out="${2:-}"
+out="${2:+$(realpath -m "$2")}"
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
-source scripts/programs.sh
+source "$here/programs.sh"
 programs "$folder" "$scratch" bilu-bench
 bilu="$scratch/bilu-bench"
 export NO_COLOR=1
@@ -43,7 +43,7 @@ gpu="$(sed -n 's/^ *device 0  *\([^,]*\),.*/\1/p' <<<"$doctor")"
 }
 if [ -z "$out" ]; then
     name="$(tr '[:upper:] ' '[:lower:]-' <<<"$gpu" | tr -cd 'a-z0-9.-')"
-    out="results/yang/$name"
+    out="$(realpath -m "$here/../results/yang/$name")"
 fi
 mkdir -p "$out"
 # folders of this user do not belong into the repository

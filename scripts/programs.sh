@@ -7,8 +7,8 @@ programs() {
     shift 2
     if [ -n "$folder" ]; then
         for name in "$@"; do
-            path="$(cd "$folder" 2>/dev/null && pwd)/$name"
-            [ -x "$path" ] || {
+            path="$(realpath -m "$folder/$name")"
+            [ -f "$path" ] && [ -x "$path" ] || {
                 echo "error: no program \`$name\` in \`$folder\`" >&2
                 return 2
             }
@@ -17,6 +17,8 @@ programs() {
         return
     fi
     local tests=() built
+    # to the project, and from there on absolute paths
+    cd "$(dirname "${BASH_SOURCE[0]}")/.."
     for name in "$@"; do
         if [ "$name" = bilu-bench ]; then
             CARGO_TERM_COLOR=never cargo build --release --locked

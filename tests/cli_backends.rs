@@ -6,7 +6,7 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use bilu_bench::backend;
-use bilu_bench::case::Case;
+use bilu_bench::case::{Case, Trisolve};
 use bilu_bench::result::output::{Existing, Outputs};
 use bilu_bench::result::read::read;
 use bilu_bench::result::{Record, Status};
@@ -67,7 +67,7 @@ fn without_a_usable_backend_nothing_runs() {
     }
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", feature = "cuda"))]
 #[test]
 fn a_missing_driver_is_named() {
     let Some(error) = reason() else { return };
@@ -136,4 +136,27 @@ fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
     let output = ran(command.arg("-o").arg(&path), 1);
     assert!(text(&output.stderr).ends_with(&printed(&error)), "{}", text(&output.stderr));
     assert_eq!(backends(&path), ["cuda", "cpu"]);
+}
+
+#[test]
+fn the_way_of_triangular_solves_is_recorded() {
+    if let Err(why) = backend::available("cuda") {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let mut command = bilu(&["run", "--matrix", "poisson3d:8", "--precond", "bilu,jacobi"]);
+    command.args(["--trisolve", "auto,levels,syncfree", "--backend", "cuda", "-o"]).arg(&path);
+    ran(&mut command, 0);
+    let records = read(&path).unwrap().records;
+    let of = |precond: &str| -> Vec<Option<Trisolve>> {
+        let chosen = records.iter().filter(|r| r.case.precond == precond);
+        chosen.map(|r| r.factor.trisolve_used).collect()
+    };
+    let used = of("bilu");
+    assert!(used[0].is_some_and(|way| way != Trisolve::Auto), "{used:?}");
+    assert_eq!(used[1..], [Some(Trisolve::Levels), Some(Trisolve::Syncfree)]);
+    assert_eq!(of("jacobi"), [None; 3]);
+    assert!(records.iter().all(|r| r.environment.device.contains("CUDA ")));
 }

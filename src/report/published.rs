@@ -117,6 +117,8 @@ struct Sides {
     slow: Option<(Device, String)>,
     /// Backends in place of the fast device, the one to be judged first.
     fast: Vec<(Device, String)>,
+    /// Whether speedups are judged: a paper's GPU is no measure of processor cores.
+    judged: bool,
 }
 
 impl Sides {
@@ -143,7 +145,11 @@ impl Sides {
             }
             chosen.into_iter().map(|name| (device.clone(), name.to_owned()))
         });
-        Self { slow, fast: fast.collect() }
+        let fast: Vec<_> = fast.collect();
+        let judged = fast
+            .first()
+            .is_some_and(|(_, name)| backend::on_gpu(name) && ran.contains(&name.as_str()));
+        Self { slow, fast, judged }
     }
 
     fn slow_name(&self) -> &str {
@@ -153,11 +159,6 @@ impl Sides {
     /// Names of the fast backends.
     fn fast_names(&self) -> impl Iterator<Item = &str> {
         self.fast.iter().map(|(_, backend)| backend.as_str())
-    }
-
-    /// Whether speedups are judged: a paper's GPU is no measure of processor cores.
-    fn judged(&self) -> bool {
-        self.fast_names().next().is_some_and(backend::on_gpu)
     }
 
     /// The record of `case` on the slow backend.
@@ -173,25 +174,26 @@ fn find<'a>(records: &'a [Record], case: &Case, backend: &str) -> Option<&'a Rec
     records.iter().find(|r| r.case == case)
 }
 
-/// One case for each line: what differs only in the backend shares a line. Where a backend has
+/// One record for each line: what differs only in the backend shares a line. Where a backend has
 /// several ways of triangular solves, each has a line.
-fn line_cases(records: &[Record]) -> Vec<&Case> {
-    let mut cases: Vec<&Case> = Vec::new();
-    for Record { case, .. } in records {
-        let twin = |other: &Case| other.on(&case.backend) == *case;
+fn line_records(records: &[Record]) -> Vec<&Record> {
+    let mut firsts: Vec<&Record> = Vec::new();
+    for record in records {
+        let case = &record.case;
+        let twin = |other: &Record| other.case.on(&case.backend) == *case;
         let covered = match case.trisolve {
             // by any line, and any case of a GPU that is to come
             Trisolve::Auto => {
-                cases.iter().any(|c| twin(c))
-                    || records.iter().any(|r| r.case.trisolve != Trisolve::Auto && twin(&r.case))
+                firsts.iter().any(|r| twin(r))
+                    || records.iter().any(|r| r.case.trisolve != Trisolve::Auto && twin(r))
             }
-            _ => cases.iter().any(|c| c.trisolve == case.trisolve && twin(c)),
+            _ => firsts.iter().any(|r| r.case.trisolve == case.trisolve && twin(r)),
         };
         if !covered {
-            cases.push(case);
+            firsts.push(record);
         }
     }
-    cases
+    firsts
 }
 
 fn lines<'a>(
@@ -200,10 +202,10 @@ fn lines<'a>(
     records: &'a [Record],
     scaled: bool,
 ) -> Vec<Line<'a>> {
-    let of = |case: &Case| {
+    let of = |first: &'a Record| {
+        let case = &first.case;
         let slow = sides.slow_record(records, case);
         let fast: Vec<_> = sides.fast_names().map(|name| find(records, case, name)).collect();
-        let first = find(records, case, &case.backend).expect("the case comes from a record");
         let row = published.find(case);
         let judged = if scaled { None } else { row };
         let mut line = Line {
@@ -216,7 +218,7 @@ fn lines<'a>(
             ahead: None,
         };
         line.verdict = Verdict::of(line.record(), judged, published.tolerance_percent);
-        if sides.judged() {
+        if sides.judged {
             let of_side = |i: usize| converged(line.fast.get(i).copied().flatten());
             let measured = speedup(converged(line.slow), of_side(0));
             line.reached = Reached::of(measured, judged.and_then(PublishedRow::speedup));
@@ -224,7 +226,7 @@ fn lines<'a>(
         }
         line
     };
-    line_cases(records).into_iter().map(of).collect()
+    line_records(records).into_iter().map(of).collect()
 }
 
 fn sheet(
@@ -302,7 +304,7 @@ fn preamble(
         lines.push(format!("{name}: in the paper {}; here {own}", device.device));
     }
     lines.push("times: solve, without setup; speedup: slow over fast".into());
-    if sides.judged() {
+    if sides.judged {
         let names: Vec<&str> = sides.fast_names().collect();
         lines.push(format!(
             "speedup verdict: ok when the speedup of {} reaches the paper's, else by how much not",

@@ -158,6 +158,14 @@ fn one_gpu_backend_has_a_verdict_on_its_speedup() {
 }
 
 #[test]
+fn without_a_gpu_nothing_is_said_of_its_speed() {
+    for backends in [&["cpu"][..], &["cpu", "cpu-mt"]] {
+        let (text, _) = rendered(&on(backends, &[240]), None);
+        assert!(!text.contains("speedup verdict") && !text.contains("cusparse"), "{text}");
+    }
+}
+
+#[test]
 fn each_way_of_triangular_solves_has_a_line_beside_the_same_cpu() {
     let mut records = on(&["cpu", "cusparse"], &[240]);
     for (trisolve, seconds) in [(Trisolve::Levels, 4.0), (Trisolve::Syncfree, 0.5)] {
