@@ -63,7 +63,7 @@ fn sections() -> Result<Vec<Section>> {
         named("preconditioners", registry::PRECONDITIONERS),
         named("backends", registry::BACKENDS),
         named("formats", registry::FORMATS),
-        named("triangular solves", registry::TRISOLVES),
+        named("trisolves", registry::TRISOLVES),
         Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
         Section { name: "settings", items: settings },
