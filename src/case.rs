@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend;
+
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 128;
 
@@ -153,6 +155,17 @@ pub struct Case {
     pub trisolve: Trisolve,
     /// Backend, a name in the registry.
     pub backend: String,
+}
+
+impl Case {
+    /// The same on another backend, as a sweep has it: without the way of triangular solves where
+    /// the backend offers none.
+    #[must_use]
+    pub fn on(&self, backend: &str) -> Self {
+        let kept = backend::has_trisolves(backend);
+        let trisolve = if kept { self.trisolve } else { Trisolve::Auto };
+        Self { trisolve, backend: backend.to_owned(), ..self.clone() }
+    }
 }
 
 impl Default for Case {

@@ -37,22 +37,117 @@ impl Finding {
 /// Rounding differs by the order of sums alone.
 const LIMIT: f64 = 1e-12;
 
-/// Block sizes: those with kernels of their own on the CPU, and some larger, odd and above a warp.
-pub const BLOCK_SIZES: [usize; 13] = [1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 25, 32, 40];
+/// How much is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Every operation with many sizes: what a change of a kernel must pass.
+    #[default]
+    Full,
+    /// Every operation with few and small sizes, for a look that takes seconds and for tools that
+    /// slow every access down.
+    Quick,
+}
 
-/// Compares `k` with the CPU; `trisolves` are the ways of triangular solves to try. `seed` decides
-/// the input. Every comparison is handed to `report` as it is made.
+/// The sizes that an extent stands for.
+struct Sizes {
+    /// Lengths of vectors.
+    vectors: &'static [usize],
+    /// Lengths and numbers of basis vectors.
+    bases: &'static [(usize, usize)],
+    /// Unknowns per block: with kernels of their own on the CPU, larger, odd and above a warp.
+    blocks: &'static [usize],
+    /// Rows of the largest product.
+    product_rows: usize,
+    /// Fill levels.
+    fills: &'static [usize],
+    /// Block rows of random matrices that are factored, up to and above 8 unknowns per block.
+    block_rows: [usize; 2],
+    /// Matrix that is factored beside the random ones.
+    grid: &'static str,
+    /// Block sizes with a singular block.
+    singular: &'static [usize],
+    /// Matrix of the solvers.
+    system: &'static str,
+    /// Solvers with preconditioner, block size and fill level.
+    solvers: &'static [(&'static str, &'static str, usize, usize)],
+}
+
+const FULL: Sizes = Sizes {
+    vectors: &[1, 2, 3, 31, 257, 1001, 70_003],
+    bases: &[
+        (5, 1),
+        (1001, 3),
+        (70_003, 5),
+        (999, 13),
+        (4097, 20),
+        (333, 24),
+        (77, 31),
+        (129, 33),
+        (65, 70),
+    ],
+    blocks: &[1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 25, 32, 40],
+    product_rows: 3001,
+    fills: &[0, 1, 3],
+    block_rows: [211, 23],
+    grid: "poisson3d:13x7x9",
+    singular: &[1, 2, 5, 8, 13, 33],
+    system: "poisson3d:20",
+    solvers: &[
+        ("gmres", "bilu", 1, 0),
+        ("gmres", "bilu", 4, 1),
+        ("bicgstab", "bilu", 2, 1),
+        ("cg", "bilu", 1, 0),
+        ("cg", "jacobi", 4, 0),
+        ("gmres", "none", 1, 0),
+    ],
+};
+
+const QUICK: Sizes = Sizes {
+    vectors: &[1, 33, 1001],
+    bases: &[(5, 1), (333, 13), (65, 70)],
+    blocks: &[1, 4, 7, 33],
+    product_rows: 301,
+    fills: &[0, 1],
+    block_rows: [41, 5],
+    grid: "poisson3d:5x4x3",
+    singular: &[1, 4],
+    system: "poisson3d:6",
+    solvers: &[("gmres", "bilu", 4, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 4, 0)],
+};
+
+impl Extent {
+    fn sizes(self) -> &'static Sizes {
+        match self {
+            Self::Full => &FULL,
+            Self::Quick => &QUICK,
+        }
+    }
+}
+
+/// The first reason for which `k` cannot solve triangular systems in the way `trisolve`.
+pub fn lacks<K: Backend>(k: &K, trisolve: Trisolve) -> Option<crate::Error> {
+    k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve).err()
+}
+
+/// Compares `k` with the CPU; `trisolves` are the ways of triangular solves to try, at least one.
+/// `seed` decides the input. Every comparison is handed to `report` as it is made.
 ///
 /// # Errors
 /// When an operation fails altogether.
 pub fn compare<K: Backend + 'static>(
     k: &K,
     trisolves: &[Trisolve],
+    extent: Extent,
     seed: u64,
     report: &mut dyn FnMut(Finding),
 ) -> Result<()> {
-    let mut bench =
-        Bench { k, cpu: Cpu::sequential(), rng: ChaCha8Rng::seed_from_u64(seed), report };
+    let mut bench = Bench {
+        k,
+        cpu: Cpu::sequential(),
+        sizes: extent.sizes(),
+        rng: ChaCha8Rng::seed_from_u64(seed),
+        report,
+    };
     bench.vectors()?;
     bench.products()?;
     bench.factors(trisolves)?;
@@ -64,6 +159,7 @@ pub fn compare<K: Backend + 'static>(
 struct Bench<'a, K: Backend> {
     k: &'a K,
     cpu: Cpu,
+    sizes: &'static Sizes,
     rng: ChaCha8Rng,
     report: &'a mut dyn FnMut(Finding),
 }
@@ -111,7 +207,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     fn vectors(&mut self) -> Result<()> {
-        for n in [1, 2, 3, 31, 257, 1001, 70_003] {
+        for &n in self.sizes.vectors {
             let (x, y) = (self.random(n), self.random(n));
             self.both(
                 format!("vector operations, n {n}"),
@@ -124,17 +220,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 |k| scalars(k, &x, &y),
             )?;
         }
-        for (n, m) in [
-            (5, 1),
-            (1001, 3),
-            (70_003, 5),
-            (999, 13),
-            (4097, 20),
-            (333, 24),
-            (77, 31),
-            (129, 33),
-            (65, 70),
-        ] {
+        for &(n, m) in self.sizes.bases {
             let basis: Vec<Vec<f64>> = (0..m).map(|_| self.random(n)).collect();
             let w = self.random(n);
             self.both(
@@ -172,8 +258,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     fn products(&mut self) -> Result<()> {
-        for b in BLOCK_SIZES {
-            for (rows, per_row, dense) in [(1, 1, false), (37, 3, false), (3001 / b, 5, true)] {
+        for &b in self.sizes.blocks {
+            let most = self.sizes.product_rows / b;
+            for (rows, per_row, dense) in [(1, 1, false), (37, 3, false), (most, 5, true)] {
                 let a = self.matrix(rows, b, per_row, dense);
                 let (x, y) = (self.random(a.rows()), self.random(a.rows()));
                 let format = if b == 1 { Format::Csr } else { Format::Bsr };
@@ -188,11 +275,11 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     fn factors(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        for b in BLOCK_SIZES {
-            for fill in [0, 1, 3] {
-                let rows = if b > 8 { 23 } else { 211 };
+        for &b in self.sizes.blocks {
+            for &fill in self.sizes.fills {
+                let rows = self.sizes.block_rows[usize::from(b > 8)];
                 let random = self.matrix(rows, b, 2, false);
-                let grid = problem::load("poisson3d:13x7x9", ReadAs::Expanded)?.matrix;
+                let grid = problem::load(self.sizes.grid, ReadAs::Expanded)?.matrix;
                 let grid = crate::matrix::bsr::pad(&grid, b).map_or(grid, Arc::new);
                 for (name, a) in [("random", random), ("grid", grid)] {
                     if name == "grid" && b > 8 {
@@ -214,7 +301,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
 
     /// A singular block is found in the same row, at the same step.
     fn singular(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        for b in [1, 2, 5, 8, 13, 33] {
+        for &b in self.sizes.singular {
             let mut a = (*self.matrix(41, b, 2, false)).clone();
             let row = 17 * b;
             // the first row of block 17 becomes zero: so does the row of its diagonal block
@@ -245,16 +332,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
 
     /// Iteration counts differ by one at most.
     fn solvers(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        let a = problem::load("poisson3d:20", ReadAs::Expanded)?.matrix;
+        let a = problem::load(self.sizes.system, ReadAs::Expanded)?.matrix;
         let rhs = self.random(a.rows());
-        for (solver, precond, b, fill) in [
-            ("gmres", "bilu", 1, 0),
-            ("gmres", "bilu", 4, 1),
-            ("bicgstab", "bilu", 2, 1),
-            ("cg", "bilu", 1, 0),
-            ("cg", "jacobi", 4, 0),
-            ("gmres", "none", 1, 0),
-        ] {
+        for &(solver, precond, b, fill) in self.sizes.solvers {
             let case = Case {
                 solver: solver.into(),
                 precond: precond.into(),

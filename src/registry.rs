@@ -20,15 +20,35 @@ pub const FORMATS: Names = &[
     ("bsr", "block compressed sparse rows with the case's block size"),
 ];
 
+/// Ways of triangular solves on a GPU.
+pub const TRISOLVES: Names = &[
+    ("auto", "the backend's best; the only one on a CPU"),
+    ("levels", "one launch per level, replayed as a CUDA graph"),
+    ("pointwise", "point triangular systems in place of blocks, one launch per level"),
+    ("syncfree", "one launch; a row waits for the values it needs"),
+    ("cusparse", "SpSV or bsrsv2 of cuSPARSE with our factors"),
+    ("all", "levels, pointwise, syncfree and cusparse, one after the other"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Format;
+    use crate::case::{Format, Trisolve};
     use crate::config::parse::choices;
 
     #[test]
     fn every_format_is_described() {
         let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, choices::<Format>());
+    }
+
+    #[test]
+    fn every_trisolve_is_described() {
+        let names: Vec<&str> = TRISOLVES.iter().map(|(name, _)| *name).collect();
+        let (all, ways) = names.split_last().unwrap();
+        assert_eq!(
+            (*all, ways),
+            ("all", &choices::<Trisolve>().iter().map(String::as_str).collect::<Vec<_>>()[..])
+        );
     }
 }

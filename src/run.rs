@@ -167,7 +167,10 @@ impl Job<'_> {
         // measured first, so that its arrays do not add to the case's peak
         let copy_gbps = k.copy_bandwidth();
 
+        let start = now();
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
+        k.synchronise();
+        self.record.times.matrix_s = Some(seconds_since(start));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
         let m = self.set_up(k, setup)?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);

@@ -32,10 +32,11 @@ fn list_has_every_registry() {
     };
     assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg"]);
     assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu"]);
-    assert_eq!(names("backends"), ["cpu", "cpu-mt"]);
+    assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
+    assert_eq!(names("trisolves"), ["auto", "levels", "pointwise", "syncfree", "cusparse", "all"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (17, 61));
+    assert_eq!((names("settings").len(), names("columns").len()), (18, 64));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
@@ -65,6 +66,72 @@ fn doctor_tells_the_version_and_whether_there_is_a_gpu() {
         assert!(gpu.contains_key("cuda driver"), "{gpu:?}");
     }
     assert!(printed(&["doctor"]).starts_with("program\n  version"));
+    if !cfg!(feature = "cuda") {
+        return;
+    }
+    // found, or what to do about it
+    let nvrtc = gpu["nvrtc"].as_str().unwrap();
+    assert!(
+        nvrtc.split('.').all(|part| part.parse::<u32>().is_ok())
+            || nvrtc.contains("BILU_BENCH_NVRTC_DIR"),
+        "{nvrtc}"
+    );
+    let cusparse = gpu["cusparse"].as_str().unwrap();
+    assert!(
+        cusparse.starts_with("libcusparse.so")
+            || cusparse.starts_with(
+                "cuSPARSE was not found as libcusparse.so, libcusparse.so.12, libcusparse.so.13; "
+            ),
+        "{cusparse}"
+    );
+    let gpus = gpu.keys().filter(|name| name.starts_with("device ")).count();
+    assert_eq!(gpu.contains_key("copy GB/s"), gpus > 0, "{gpu:?}");
+    let kernels = value["folders"]["compiled kernels"].as_str().unwrap();
+    assert!(kernels == "off" || kernels.contains("cubins, "), "{kernels}");
+}
+
+#[test]
+fn the_self_test_counts_its_comparisons() {
+    let test = |more: &[&str]| {
+        let mut words = vec!["doctor", "--self-test", "--quick", "--backend", "cpu-mt"];
+        words.extend(more);
+        printed(&words)
+    };
+    let summary = test(&["--seed", "5"]);
+    let all = test(&["--seed", "5", "--verbose"]);
+    let lines: Vec<&str> = all.lines().collect();
+    assert_eq!(lines.last(), summary.lines().last().as_ref());
+    assert!(lines[..lines.len() - 1].iter().all(|line| line.starts_with("ok ")), "{all}");
+    assert!(
+        summary.starts_with("self-test of ")
+            && summary.ends_with(&format!(": {} comparisons agree, seed 5\n", lines.len() - 1)),
+        "{summary}"
+    );
+    assert_eq!(summary.lines().count(), 1);
+    assert_ne!(test(&[]), test(&[]), "the seed is another one each time");
+}
+
+#[test]
+fn the_self_test_refuses_what_it_cannot_test() {
+    let refused = |arguments: &[&str], code: i32| {
+        let output = bilu().arg("doctor").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(
+        refused(&["--self-test", "--backend", "gpu"], 2),
+        "error: --backend: unknown backend `gpu`\n\
+         hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse\n"
+    );
+    assert!(refused(&["--seed", "1"], 2).contains("--self-test"));
+    match bilu_bench::backend::available("cuda") {
+        Ok(()) => eprintln!("skipped: there is a GPU"),
+        Err(why) => {
+            let text = refused(&["--self-test", "--backend", "cuda"], 1);
+            assert!(text.starts_with(&format!("error: {why}\n")), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use bilu_bench::backend::Backend;
 use bilu_bench::backend::cpu::Cpu;
 use bilu_bench::case::Trisolve;
-use bilu_bench::parity::{self, Finding};
+use bilu_bench::parity::{self, Extent, Finding};
 
 /// Compares, and fails with the list of what differs.
 fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) {
@@ -14,7 +14,7 @@ fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) {
         now.expect("after 1970").subsec_nanos().into()
     });
     let mut findings: Vec<Finding> = Vec::new();
-    let done = parity::compare(k, ways, seed, &mut |finding| findings.push(finding));
+    let done = parity::compare(k, ways, Extent::Full, seed, &mut |finding| findings.push(finding));
     let failed: Vec<String> = findings
         .iter()
         .filter(|f| !f.passed())

@@ -219,6 +219,57 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Whether the backend called `name` computes on a GPU.
+pub fn on_gpu(name: &str) -> bool {
+    matches!(name, "cuda" | "cusparse")
+}
+
+/// Whether the backend called `name` offers a choice of triangular solves.
+pub fn has_trisolves(name: &str) -> bool {
+    name == "cuda"
+}
+
+/// Whether the backend called `name` can compute here: its devices and libraries are there. Cheap
+/// but for the first use of a GPU, which is kept.
+///
+/// # Errors
+/// What is missing, and what to do about it.
+pub fn available(name: &str) -> Result<()> {
+    match name {
+        #[cfg(feature = "cuda")]
+        "cuda" => cuda::Device::shared().and_then(|_| cuda::nvrtc::version()).map(|_| ()),
+        #[cfg(feature = "cuda")]
+        "cusparse" => available("cuda").and_then(|()| cusparse_library()).map(|_| ()),
+        #[cfg(not(feature = "cuda"))]
+        "cuda" | "cusparse" => Err(without_cuda()),
+        _ => Ok(()),
+    }
+}
+
+/// Name under which the loader finds cuSPARSE.
+///
+/// # Errors
+/// When it does not.
+#[cfg(feature = "cuda")]
+pub fn cusparse_library() -> Result<&'static str> {
+    // the library of CUDA 13 is still called 12
+    const NAMES: [&str; 3] = ["libcusparse.so", "libcusparse.so.12", "libcusparse.so.13"];
+    // SAFETY: NVIDIA's libraries do no more than set up themselves when they are loaded
+    let loads = |name: &&&str| unsafe { libloading::Library::new(**name) }.is_ok();
+    NAMES.iter().find(loads).copied().ok_or_else(|| {
+        crate::Error::run(format!("cuSPARSE was not found as {}", NAMES.join(", "))).hint(
+            "add the folders of libcusparse and libnvJitLink to LD_LIBRARY_PATH, or use the \
+             backend `cuda`",
+        )
+    })
+}
+
+#[cfg(not(feature = "cuda"))]
+fn without_cuda() -> crate::Error {
+    crate::Error::run("this program was built without CUDA")
+        .hint("build it with the feature `cuda`, which needs no CUDA toolkit")
+}
+
 /// Runs `visitor` on the backend called `name`; `None` if there is no such backend.
 pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
     match name {
@@ -229,7 +280,7 @@ pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
         #[cfg(feature = "cuda")]
         "cusparse" => Some(cuda::Cuda::vendor().map(|k| visitor.visit(&k))),
         #[cfg(not(feature = "cuda"))]
-        "cuda" | "cusparse" => Some(Err(crate::Error::run("this program was built without CUDA"))),
+        "cuda" | "cusparse" => Some(Err(without_cuda())),
         _ => None,
     }
 }

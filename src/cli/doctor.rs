@@ -1,6 +1,9 @@
 //! `doctor`: what this machine offers to the program.
 
+mod self_test;
+
 use std::path::Path;
+use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 use sysinfo::System;
@@ -20,13 +23,19 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    self_test: self_test::SelfTestArgs,
 }
 
 /// Findings under one heading: name and what was found.
 type Findings = Vec<(String, Value)>;
 
-/// Prints the findings.
-pub fn run(args: &DoctorArgs) -> Result<()> {
+/// Prints the findings, or runs the self-test.
+pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+    if args.self_test.asked() {
+        return self_test::run(&args.self_test);
+    }
     let sections: [(&str, Findings); 5] = [
         ("program", program()),
         ("processor", processor()),
@@ -35,7 +44,8 @@ pub fn run(args: &DoctorArgs) -> Result<()> {
         ("folders", folders()),
     ];
     let text = if args.json { as_json(sections) } else { as_text(&sections) };
-    output::print(&text)
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn finding(name: &str, value: impl Into<Value>) -> (String, Value) {
@@ -166,6 +176,7 @@ fn folders() -> Findings {
     for (name, folder) in [("downloads", folders.data.as_deref()), ("cache", cache.folder())] {
         found.push(finding(name, folder.map_or_else(|| "off".to_owned(), writable)));
     }
+    found.extend(gpu::kernels_folder(cache.folder()));
     found
 }
 
@@ -184,10 +195,41 @@ fn writable(folder: &Path) -> String {
 mod gpu {
     use cudarc::driver::{DriverError, result, sys};
 
-    use super::{Findings, finding, gib};
+    use std::path::Path;
 
-    /// Driver and devices, or why there are none.
+    use serde_json::Value;
+
+    use super::{Findings, finding, gib, rounded, writable};
+    use crate::backend::cuda::{Device, nvrtc};
+    use crate::backend::cusparse_library;
+    use crate::error::Error;
+
+    /// Driver and devices, or why there are none; the libraries.
     pub(super) fn findings() -> Findings {
+        let mut found = driver();
+        let nvrtc = nvrtc::version().map(|(major, minor)| format!("{major}.{minor}"));
+        found.push(finding("nvrtc", nvrtc.unwrap_or_else(|e| missing(&e))));
+        let cusparse = cusparse_library().map(str::to_owned);
+        found.push(finding("cusparse", cusparse.unwrap_or_else(|e| missing(&e))));
+        found
+    }
+
+    /// Where compiled kernels are kept, below the folder of the cache.
+    pub(super) fn kernels_folder(cache: Option<&Path>) -> Findings {
+        let folder = cache.map(|cache| cache.join("cubins"));
+        let text = folder.as_deref().map_or_else(|| "off".to_owned(), writable);
+        vec![finding("compiled kernels", text)]
+    }
+
+    /// What is missing and what to do, on one line.
+    fn missing(error: &Error) -> String {
+        match error.hint_text() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        }
+    }
+
+    fn driver() -> Findings {
         // SAFETY: only looks for the library; every other call panics without it, so it comes first
         if !unsafe { sys::is_culib_present() } {
             return vec![finding("cuda", "no CUDA driver or GPU found; the CPU backends work")];
@@ -213,6 +255,9 @@ mod gpu {
         }
         if found.len() == 1 {
             found.push(finding("devices", "none; the CPU backends work"));
+        } else {
+            let copy = Device::shared().map(|device| Value::from(rounded(device.copy_bandwidth())));
+            found.push(finding("copy GB/s", copy.unwrap_or_else(|e| missing(&e).into())));
         }
         Ok(found)
     }
@@ -241,6 +286,10 @@ mod gpu {
 mod gpu {
     pub(super) fn findings() -> super::Findings {
         vec![super::finding("cuda", "built without CUDA; the CPU backends work")]
+    }
+
+    pub(super) fn kernels_folder(_: Option<&std::path::Path>) -> super::Findings {
+        Vec::new()
     }
 }
 

@@ -63,6 +63,7 @@ fn sections() -> Result<Vec<Section>> {
         named("preconditioners", registry::PRECONDITIONERS),
         named("backends", registry::BACKENDS),
         named("formats", registry::FORMATS),
+        named("trisolves", registry::TRISOLVES),
         Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
         Section { name: "settings", items: settings },

@@ -50,7 +50,7 @@ enum Command {
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
-    /// Show what this machine offers: processor, memory, bandwidth, GPU, folders
+    /// Show what this machine offers: processor, memory, bandwidth, GPU, folders; test the GPU
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
@@ -67,7 +67,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
-        Command::Doctor(args) => doctor::run(args).map(done),
+        Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args).map(done),
     }
 }

@@ -59,8 +59,9 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         .iter()
         .map(|entry| Table::prepare(&library, entry, scale, &flags))
         .collect::<Result<_>>()?;
-    let session = Session::start(&args.output, &flags)?;
-    let mut outputs = session.open()?;
+    let mut session = Session::start(&args.output, &flags)?;
+    let experiments: Vec<&Experiment> = tables.iter().map(|table| &table.experiment).collect();
+    let mut outputs = session.open(&experiments)?;
     let (mut outcomes, mut report) = (Vec::new(), Report::default());
     for table in &tables {
         let outcome = session.run(&table.experiment, &mut outputs)?;

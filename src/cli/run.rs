@@ -34,8 +34,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         None => Experiment::of(Sweep::default()).overridden_by(&flags.sweep, &flags.measure),
     };
     check(&experiment)?;
-    let session = Session::start(&args.output, &flags)?;
-    let mut outputs = session.open()?;
+    let mut session = Session::start(&args.output, &flags)?;
+    let mut outputs = session.open(&[&experiment])?;
     let outcome = session.run(&experiment, &mut outputs)?;
     if outcome.records.is_empty() {
         // stopped before the first record: nothing to show

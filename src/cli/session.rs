@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
+use crate::backend;
+use crate::case::Case;
 use crate::cli::flags::{OutputFlags, Overrides};
 use crate::config::Experiment;
 use crate::engine::progress::{self, say};
@@ -13,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Status;
-use crate::result::output::Outputs;
+use crate::result::output::{Existing, Outputs};
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -35,25 +37,62 @@ pub fn check(experiment: &Experiment) -> Result<()> {
 pub struct Session<'a> {
     flags: &'a OutputFlags,
     interrupts: &'static AtomicUsize,
+    /// Backends that cannot compute here.
+    missing: Vec<Missing>,
+}
+
+/// A backend that cannot compute here, and why.
+struct Missing {
+    backend: String,
+    why: Error,
 }
 
 impl<'a> Session<'a> {
     /// Says what was noticed in the flags and starts to listen for Ctrl-C.
     pub fn start(flags: &'a OutputFlags, overrides: &Overrides) -> Result<Self> {
         remarks(&overrides.remarks);
-        Ok(Self { flags, interrupts: interrupt::install()? })
+        Ok(Self { flags, interrupts: interrupt::install()?, missing: Vec::new() })
     }
 
-    /// Opens the result files.
-    pub fn open(&self) -> Result<Outputs> {
-        let outputs = Outputs::open(&self.flags.output, self.flags.existing())?;
+    /// Opens the result files for `experiments`, after a look at what their backends need. Says
+    /// which backends are left out because something is missing.
+    ///
+    /// # Errors
+    /// When a case has to run and no backend can compute; no file is made then.
+    pub fn open(&mut self, experiments: &[&Experiment]) -> Result<Outputs> {
+        let mut cases = Vec::new();
+        for experiment in experiments {
+            cases.extend(experiment.cases()?.0);
+        }
+        let backends = backends(&cases);
+        let mut missing = missing(&backends);
+        let existing = self.flags.existing();
+        let resumed = existing == Existing::Resume;
+        if !resumed {
+            some_usable(&backends, &missing)?;
+        }
+        let outputs = Outputs::open(&self.flags.output, existing)?;
         remarks(&outputs.remarks);
+        if resumed {
+            // what is finished needs no backend any more
+            let done = outputs.records();
+            let pending = |case: &Case| !done.iter().any(|r| r.case == *case);
+            missing.retain(|m| cases.iter().any(|c| c.backend == m.backend && pending(c)));
+            some_usable(&backends, &missing)?;
+        }
+        remarks(&left_out(&missing));
+        self.missing = missing;
         Ok(outputs)
     }
 
-    /// Runs the cases of `experiment` that `outputs` lacks.
+    /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
     pub fn run(&self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
-        let (cases, repeated) = experiment.cases()?;
+        let (mut cases, repeated) = experiment.cases()?;
+        if !self.missing.is_empty() {
+            let done = outputs.records();
+            let is_missing = |name: &str| self.missing.iter().any(|m| m.backend == name);
+            cases.retain(|c| !is_missing(&c.backend) || done.iter().any(|r| r.case == *c));
+        }
         remarks(&experiment.remarks);
         if repeated > 0 {
             remarks(&[format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
@@ -105,8 +144,73 @@ fn interrupted(outputs: &Outputs) -> String {
     }
 }
 
+/// The backends of `cases`, in the order of their first appearance.
+fn backends(cases: &[Case]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for case in cases {
+        if !names.contains(&case.backend.as_str()) {
+            names.push(&case.backend);
+        }
+    }
+    names
+}
+
+fn missing(backends: &[&str]) -> Vec<Missing> {
+    let missing = |name: &&str| {
+        let why = backend::available(name).err()?;
+        Some(Missing { backend: (*name).to_owned(), why })
+    };
+    backends.iter().filter_map(missing).collect()
+}
+
+/// The first reason when every backend is missing.
+fn some_usable(backends: &[&str], missing: &[Missing]) -> Result<()> {
+    match missing.first() {
+        Some(first) if missing.len() == backends.len() => Err(first.why.clone()),
+        _ => Ok(()),
+    }
+}
+
+/// One line per reason: `cuda, cusparse left out: no CUDA driver found (libcuda.so)`.
+fn left_out(missing: &[Missing]) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for Missing { backend, why } in missing {
+        let why = why.to_string();
+        match groups.iter_mut().find(|(text, _)| *text == why) {
+            Some((_, names)) => names.push(backend),
+            None => groups.push((why, vec![backend])),
+        }
+    }
+    groups.iter().map(|(why, names)| format!("{} left out: {why}", names.join(", "))).collect()
+}
+
 fn remarks(remarks: &[String]) {
     for text in remarks {
         say(&format!("note: {text}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missing(backend: &str, why: &str) -> Missing {
+        Missing { backend: backend.into(), why: Error::run(why) }
+    }
+
+    #[test]
+    fn backends_without_a_device_are_grouped_by_the_reason() {
+        let list = [missing("cuda", "no driver"), missing("cusparse", "no driver")];
+        assert_eq!(left_out(&list), ["cuda, cusparse left out: no driver"]);
+        let list = [missing("cuda", "too old"), missing("cusparse", "no library")];
+        assert_eq!(left_out(&list), ["cuda left out: too old", "cusparse left out: no library"]);
+    }
+
+    #[test]
+    fn one_usable_backend_is_enough() {
+        let gone = [missing("cuda", "no driver")];
+        assert_eq!(some_usable(&["cpu", "cuda"], &gone), Ok(()));
+        assert_eq!(some_usable(&["cuda"], &gone), Err(Error::run("no driver")));
+        assert_eq!(some_usable(&[], &[]), Ok(()));
     }
 }

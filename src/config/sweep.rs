@@ -1,5 +1,10 @@
 //! The sweep: a list of values per axis, and the cases that their cross product makes.
 
+use std::collections::HashSet;
+
+use clap::ValueEnum;
+
+use crate::backend;
 use crate::case::{
     Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side, Trisolve,
     Zeros,
@@ -48,7 +53,7 @@ impl Axis {
     pub fn canonical(&self, word: &str) -> Result<String> {
         let mut sweep = Sweep::default();
         self.set(&mut sweep, &[word.to_owned()])?;
-        match sweep.cases()?.as_slice() {
+        match sweep.product()?.as_slice() {
             [case] => Ok((self.text)(case)),
             _ => Err(Error::input(format!("`{word}` is more than one value"))),
         }
@@ -116,7 +121,7 @@ macro_rules! axes {
             }
 
             /// The cross product, in the order of [`AXES`].
-            pub fn cases(&self) -> Result<Vec<Case>> {
+            fn product(&self) -> Result<Vec<Case>> {
                 if self.size().is_none_or(|size| size > MAX_CASES) {
                     return Err(Error::input(format!("the sweep has more than {MAX_CASES} cases"))
                         .hint("give fewer values per setting"));
@@ -192,12 +197,28 @@ axes! {
         "Storage format of the matrix in the product y = A x",
         choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
     trisolve: Trisolve, "trisolve", "NAME",
-        "Way of the triangular solves on a GPU",
-        choices::<Trisolve>, choice_name, |t, out| one(choice("way of triangular solves", t), out);
+        "Way of the triangular solves; only the backend `cuda` has a choice",
+        || names(registry::TRISOLVES), choice_name, trisolve;
     backend: String, "backend", "NAME",
         "Where it runs",
         || names(registry::BACKENDS), String::clone,
         |t, out| one(registered("backend", t, registry::BACKENDS), out);
+}
+
+impl Sweep {
+    /// The cases in the order of [`AXES`]: the cross product, where settings without a meaning for
+    /// a backend do not multiply its cases.
+    pub fn cases(&self) -> Result<Vec<Case>> {
+        let mut cases = self.product()?;
+        if self.trisolve.is_some() {
+            let mut seen = HashSet::new();
+            cases.retain_mut(|case| {
+                *case = case.on(&case.backend);
+                backend::has_trisolves(&case.backend) || seen.insert(format!("{case:?}"))
+            });
+        }
+        Ok(cases)
+    }
 }
 
 /// Parses every piece of every word, without repetitions; second, the repeated values.
@@ -232,6 +253,17 @@ fn one<T>(value: Result<T>, out: &mut Vec<T>) -> Result<()> {
 
 fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Ways of triangular solves; `all` is each of them, without `auto`, which is one of them.
+fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
+    if text == "all" {
+        let ways = Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto);
+        out.extend(ways);
+        return Ok(());
+    }
+    registered("way of triangular solves", text, registry::TRISOLVES)?;
+    one(choice("way of triangular solves", text), out)
 }
 
 /// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
@@ -301,6 +333,27 @@ mod tests {
     }
 
     #[test]
+    fn ways_of_triangular_solves_multiply_only_the_cases_that_have_them() {
+        let of = |ways: &str, backends: &str| -> Vec<String> {
+            let mut sweep = set("trisolve", &[ways]).unwrap();
+            axis("backend").unwrap().set(&mut sweep, &[backends.into()]).unwrap();
+            let cases = sweep.cases().unwrap();
+            cases.iter().map(|c| format!("{} {}", c.backend, choice_name(&c.trisolve))).collect()
+        };
+        assert_eq!(of("levels,syncfree", "cpu,cuda"), ["cpu auto", "cuda levels", "cuda syncfree"]);
+        assert_eq!(
+            of("all", "cusparse,cuda"),
+            ["cusparse auto", "cuda levels", "cuda pointwise", "cuda syncfree", "cuda cusparse"]
+        );
+        assert_eq!(of("levels", "cpu,cpu-mt"), ["cpu auto", "cpu-mt auto"]);
+        assert_eq!(axis("trisolve").unwrap().canonical("levels").unwrap(), "levels");
+        assert_eq!(
+            axis("trisolve").unwrap().canonical("all").unwrap_err().to_string(),
+            "`all` is more than one value"
+        );
+    }
+
+    #[test]
     fn axes_are_all_settings_of_a_case() {
         let serde_json::Value::Object(case) = serde_json::to_value(Case::default()).unwrap() else {
             panic!("a case is an object");
@@ -336,6 +389,7 @@ mod tests {
         assert_eq!(message("solver", "gmers"), "unknown solver `gmers`");
         assert_eq!(message("precond", "billu"), "unknown preconditioner `billu`");
         assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
+        assert_eq!(message("trisolve", "level"), "unknown way of triangular solves `level`");
         assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
         assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
         assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is not a whole number");

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::Case;
+use crate::case::{Case, Trisolve};
+use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
 use crate::result::{Record, Status};
@@ -176,7 +177,11 @@ fn stage_name(stage: Stage) -> String {
 /// A case in a few words.
 fn name(case: &Case) -> String {
     let Case { matrix, block_size, precond, fill, solver, backend, .. } = case;
-    format!("{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}")
+    let way = match case.trisolve {
+        Trisolve::Auto => String::new(),
+        way => format!(" {}", choice_name(&way)),
+    };
+    format!("{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}{way}")
 }
 
 fn summary(record: &Record) -> String {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Bytes};
+use crate::case::Trisolve;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, block_pattern, iluk};
 
@@ -24,6 +25,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         let pattern = k.ilu_pattern(&self.0);
         let b = k.ilu_block_size(&self.0);
         let [lower, upper] = k.ilu_levels(&self.0);
+        let trisolve = k.ilu_trisolve(&self.0);
         let blocks = pattern.blocks();
         FactorSize {
             factor_blocks: Some(blocks),
@@ -32,6 +34,8 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             levels_lower: Some(lower),
             levels_upper: Some(upper),
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
+            trisolve_used: (blocks > pattern.rows() && trisolve != Trisolve::Auto)
+                .then_some(trisolve),
         }
     }
 }

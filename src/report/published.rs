@@ -1,9 +1,12 @@
 //! Measured beside published: iterations with a verdict, times and speedups without one, since the
 //! machines differ.
 
+mod speed;
+
 use serde_json::{Map, Value};
 
-use crate::case::Case;
+use crate::backend;
+use crate::case::{Case, Trisolve};
 use crate::config::published::{Device, PublishedRow};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Published};
@@ -12,6 +15,7 @@ use crate::report::units::{grouped, percent, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 use crate::result::table::fields;
 use crate::result::{Record, Status};
+use speed::{Reached, converged, solved, speed_summary, time_cells, time_heads};
 
 /// What the table says about one measured iteration count.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,18 +64,30 @@ impl Verdict {
     }
 }
 
-/// One line of the table: the records of a case on the slow and the fast backend.
+/// One line of the table: the records of a case on the slow and the fast backends.
 struct Line<'a> {
     slow: Option<&'a Record>,
-    fast: Option<&'a Record>,
+    /// One place for each fast side.
+    fast: Vec<Option<&'a Record>>,
+    /// The record that made the line.
+    first: &'a Record,
     published: Option<&'a PublishedRow>,
     verdict: Verdict,
+    /// Whether the speedup of the first fast side reaches the published one.
+    reached: Option<Reached>,
+    /// Whether the first fast side is at least as fast as the second.
+    ahead: Option<Reached>,
 }
 
 impl<'a> Line<'a> {
     /// The record that speaks for the line.
     fn record(&self) -> &'a Record {
-        self.slow.or(self.fast).expect("a line has a record")
+        self.slow.or_else(|| self.fast.iter().find_map(|r| *r)).unwrap_or(self.first)
+    }
+
+    /// Speedup of a fast side.
+    fn speedup(&self, side: usize) -> Option<f64> {
+        speedup(solved(self.slow), solved(self.fast[side]))
     }
 }
 
@@ -89,7 +105,9 @@ pub fn report(
     let sheet = sheet(experiment, published, &sides, &lines, records, not_comparable);
     let rows = records
         .iter()
-        .map(|record| machine_row(name, published, &sides, record, not_comparable.is_some()))
+        .map(|record| {
+            machine_row(name, published, &sides, records, record, not_comparable.is_some())
+        })
         .collect();
     Report { sheets: vec![sheet], rows }
 }
@@ -97,24 +115,85 @@ pub fn report(
 /// The backends that stand for the two devices.
 struct Sides {
     slow: Option<(Device, String)>,
-    fast: Option<(Device, String)>,
+    /// Backends in place of the fast device, the one to be judged first.
+    fast: Vec<(Device, String)>,
+    /// Whether speedups are judged: a paper's GPU is no measure of processor cores.
+    judged: bool,
 }
 
 impl Sides {
-    /// The backends that the experiment names; when another one ran instead of the fast one, that.
+    /// The backends that the experiment names. In place of the fast one stand all GPU backends that
+    /// ran, if it is one of them; another one when it did not run.
     fn of(published: &Published, records: &[Record]) -> Self {
-        let ran = |name: &str| records.iter().any(|r| r.case.backend == name);
         let slow = published.slow.as_ref().map(|d| (d.clone(), d.backend.clone()));
-        let fast = published.fast.as_ref().map(|device| {
-            let other = records
-                .iter()
-                .map(|r| &r.case.backend)
-                .find(|backend| slow.as_ref().is_none_or(|(_, slow)| slow != *backend));
-            let backend = if ran(&device.backend) { None } else { other };
-            (device.clone(), backend.unwrap_or(&device.backend).clone())
+        let mut ran: Vec<&str> = Vec::new();
+        for record in records {
+            let name = record.case.backend.as_str();
+            if slow.as_ref().is_none_or(|(_, slow)| slow != name) && !ran.contains(&name) {
+                ran.push(name);
+            }
+        }
+        let fast = published.fast.iter().flat_map(|device| {
+            let named = device.backend.as_str();
+            let on_gpu = ran.iter().copied().filter(|name| backend::on_gpu(name));
+            let mut chosen: Vec<&str> = on_gpu.collect();
+            chosen.sort_by_key(|name| *name != named);
+            if ran.contains(&named) && !backend::on_gpu(named) {
+                chosen = vec![named];
+            } else if chosen.is_empty() {
+                chosen.push(ran.first().copied().unwrap_or(named));
+            }
+            chosen.into_iter().map(|name| (device.clone(), name.to_owned()))
         });
-        Self { slow, fast }
+        let fast: Vec<_> = fast.collect();
+        let judged = fast
+            .first()
+            .is_some_and(|(_, name)| backend::on_gpu(name) && ran.contains(&name.as_str()));
+        Self { slow, fast, judged }
     }
+
+    fn slow_name(&self) -> &str {
+        self.slow.as_ref().map_or("", |(_, backend)| backend)
+    }
+
+    /// Names of the fast backends.
+    fn fast_names(&self) -> impl Iterator<Item = &str> {
+        self.fast.iter().map(|(_, backend)| backend.as_str())
+    }
+
+    /// The record of `case` on the slow backend.
+    fn slow_record<'a>(&self, records: &'a [Record], case: &Case) -> Option<&'a Record> {
+        let (_, backend) = self.slow.as_ref()?;
+        find(records, case, backend)
+    }
+}
+
+/// The record of `case` on `backend`.
+fn find<'a>(records: &'a [Record], case: &Case, backend: &str) -> Option<&'a Record> {
+    let case = case.on(backend);
+    records.iter().find(|r| r.case == case)
+}
+
+/// One record for each line: what differs only in the backend shares a line. Where a backend has
+/// several ways of triangular solves, each has a line.
+fn line_records(records: &[Record]) -> Vec<&Record> {
+    let mut firsts: Vec<&Record> = Vec::new();
+    for record in records {
+        let case = &record.case;
+        let twin = |other: &Record| other.case.on(&case.backend) == *case;
+        let covered = match case.trisolve {
+            // by any line, and any case of a GPU that is to come
+            Trisolve::Auto => {
+                firsts.iter().any(|r| twin(r))
+                    || records.iter().any(|r| r.case.trisolve != Trisolve::Auto && twin(r))
+            }
+            _ => firsts.iter().any(|r| r.case.trisolve == case.trisolve && twin(r)),
+        };
+        if !covered {
+            firsts.push(record);
+        }
+    }
+    firsts
 }
 
 fn lines<'a>(
@@ -123,36 +202,31 @@ fn lines<'a>(
     records: &'a [Record],
     scaled: bool,
 ) -> Vec<Line<'a>> {
-    let anywhere = |case: &Case| Case { backend: String::new(), ..case.clone() };
-    let mut cases: Vec<Case> = Vec::new();
-    for record in records {
-        let case = anywhere(&record.case);
-        if !cases.contains(&case) {
-            cases.push(case);
+    let of = |first: &'a Record| {
+        let case = &first.case;
+        let slow = sides.slow_record(records, case);
+        let fast: Vec<_> = sides.fast_names().map(|name| find(records, case, name)).collect();
+        let row = published.find(case);
+        let judged = if scaled { None } else { row };
+        let mut line = Line {
+            slow,
+            fast,
+            first,
+            published: row,
+            verdict: Verdict::None,
+            reached: None,
+            ahead: None,
+        };
+        line.verdict = Verdict::of(line.record(), judged, published.tolerance_percent);
+        if sides.judged {
+            let of_side = |i: usize| converged(line.fast.get(i).copied().flatten());
+            let measured = speedup(converged(line.slow), of_side(0));
+            line.reached = Reached::of(measured, judged.and_then(PublishedRow::speedup));
+            line.ahead = Reached::of(of_side(1), of_side(0));
         }
-    }
-    cases
-        .iter()
-        .map(|case| {
-            let on = |side: &Option<(Device, String)>| {
-                let (_, backend) = side.as_ref()?;
-                records.iter().find(|r| r.case.backend == *backend && anywhere(&r.case) == *case)
-            };
-            let (slow, fast) = (on(&sides.slow), on(&sides.fast));
-            let slow = slow.or_else(|| {
-                if fast.is_some() {
-                    None
-                } else {
-                    records.iter().find(|r| anywhere(&r.case) == *case)
-                }
-            });
-            let row = published.find(case);
-            let record = slow.or(fast).expect("the case comes from a record");
-            let judged = if scaled { None } else { row };
-            let verdict = Verdict::of(record, judged, published.tolerance_percent);
-            Line { slow, fast, published: row, verdict }
-        })
-        .collect()
+        line
+    };
+    line_records(records).into_iter().map(of).collect()
 }
 
 fn sheet(
@@ -164,7 +238,7 @@ fn sheet(
     not_comparable: Option<&str>,
 ) -> Sheet {
     let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
-    let cases: Vec<&Case> = lines.iter().map(|line| &line.record().case).collect();
+    let cases: Vec<&Case> = lines.iter().map(|line| &line.first.case).collect();
     if cases.is_empty() {
         sheet.preamble.push("no records".into());
         return sheet;
@@ -181,36 +255,25 @@ fn sheet(
         sheet.columns.push(Head::number(text));
     }
     sheet.columns.push(Head::number("verdict"));
-    let (slow, fast) = (backend(sides.slow.as_ref()), backend(sides.fast.as_ref()));
     for text in ["slow paper", "fast paper", "speedup paper"] {
         sheet.columns.push(Head::number(text));
     }
-    for text in [&format!("{slow} here"), &format!("{fast} here"), "speedup here"] {
-        sheet.columns.push(Head::number(text));
-    }
-    for text in [format!("setup {slow}"), format!("setup {fast}")] {
-        sheet.columns.push(Head::number(text));
-    }
+    sheet.columns.extend(time_heads(sides).into_iter().map(Head::number));
     sheet.columns.push(Head::words("status"));
 
     let mut notes = Vec::new();
     for line in lines {
-        let mut row: Vec<String> =
-            shown.iter().map(|axis| (axis.text)(&line.record().case)).collect();
+        let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&line.first.case)).collect();
         row.extend(cells(line));
-        let other = line.fast.filter(|f| f.status != line.record().status);
-        let worst = other.unwrap_or(line.record());
-        row.push(status(worst, &mut notes));
+        let own = line.record();
+        let other = line.fast.iter().flatten().find(|f| f.status != own.status);
+        row.push(status(other.unwrap_or(&own), &mut notes));
         sheet.rows.push(row);
     }
     sheet.drop_empty_columns();
     sheet.notes = Sheet::marked(&notes).collect();
-    sheet.notes.extend(foot(published, &groups, lines, not_comparable));
+    sheet.notes.extend(foot(published, sides, &groups, lines, not_comparable));
     sheet
-}
-
-fn backend(side: Option<&(Device, String)>) -> &str {
-    side.map_or("", |(_, backend)| backend.as_str())
 }
 
 /// Citation, settings, what was inferred, and which device stands for which.
@@ -231,8 +294,9 @@ fn preamble(
     lines.push(format!("run: {}", common_settings(case, &hidden).join(", ")));
     lines.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
     lines.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
-    for (name, side) in [("slow", &sides.slow), ("fast", &sides.fast)] {
-        let Some((device, backend)) = side else { continue };
+    let slow = sides.slow.iter().map(|side| ("slow", side));
+    let fast = sides.fast.iter().map(|side| ("fast", side));
+    for (name, (device, backend)) in slow.chain(fast) {
         let own = devices(records)
             .into_iter()
             .find(|line| line.split_once(':').is_some_and(|(name, _)| name == backend));
@@ -240,51 +304,63 @@ fn preamble(
         lines.push(format!("{name}: in the paper {}; here {own}", device.device));
     }
     lines.push("times: solve, without setup; speedup: slow over fast".into());
+    if sides.judged {
+        let names: Vec<&str> = sides.fast_names().collect();
+        lines.push(format!(
+            "speedup verdict: ok when the speedup of {} reaches the paper's, else by how much not",
+            names[0]
+        ));
+        if let [first, second, ..] = names[..] {
+            lines.push(format!(
+                "{first} against {second}: ok when {first} solves at least as fast, else by how \
+                 much not"
+            ));
+        }
+    }
     lines
 }
 
 fn cells(line: &Line<'_>) -> Vec<String> {
-    let solve = |record: Option<&Record>| record.and_then(|r| r.times.solve_s);
-    let setup = |record: Option<&Record>| record.and_then(|r| r.times.setup_s);
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let ratio = |r: Option<f64>| r.map(|r| significant(r, 3)).unwrap_or_default();
     let paper = line.published;
-    vec![
+    let mut cells = vec![
         paper.map(|p| grouped(p.iterations)).unwrap_or_default(),
         iterations(line),
         line.verdict.text(),
         time(paper.and_then(|p| p.slow_s)),
         time(paper.and_then(|p| p.fast_s)),
-        ratio(paper.and_then(PublishedRow::speedup)),
-        time(solve(line.slow)),
-        time(solve(line.fast)),
-        ratio(speedup(solve(line.slow), solve(line.fast))),
-        time(setup(line.slow)),
-        time(setup(line.fast)),
-    ]
+        paper
+            .and_then(PublishedRow::speedup)
+            .map(|ratio| significant(ratio, 3))
+            .unwrap_or_default(),
+    ];
+    cells.extend(time_cells(line));
+    cells
 }
 
-/// Iterations on both backends, once when they agree.
+/// Iterations on all backends, once when they agree.
 fn iterations(line: &Line<'_>) -> String {
-    let count = |record: &Record| record.convergence.iterations;
-    match (line.slow.map(count), line.fast.map(count)) {
-        (Some(a), Some(b)) if a != b => format!("{}/{}", grouped(a), grouped(b)),
-        _ => grouped(count(line.record())),
+    let records = std::iter::once(&line.slow).chain(&line.fast).flatten();
+    let counts: Vec<usize> = records.map(|r| r.convergence.iterations).collect();
+    match counts.first() {
+        Some(first) if counts.iter().any(|count| count != first) => {
+            counts.into_iter().map(grouped).collect::<Vec<_>>().join("/")
+        }
+        _ => grouped(line.record().convergence.iterations),
     }
 }
 
-/// Per group of rows: how many agree, the root mean square and the worst deviation.
+/// Per group of rows: how many agree, the root mean square and the worst deviation; how many reach
+/// the speedup that is wanted.
 fn foot(
     published: &Published,
+    sides: &Sides,
     groups: &[&Axis],
     lines: &[Line<'_>],
     not_comparable: Option<&str>,
 ) -> Vec<String> {
-    if let Some(reason) = not_comparable {
-        return vec![format!("no verdict: {reason}")];
-    }
     let group = |line: &Line<'_>| -> Vec<String> {
-        let words = groups.iter().map(|a| format!("{} {}", a.name, (a.text)(&line.record().case)));
+        let words = groups.iter().map(|a| format!("{} {}", a.name, (a.text)(&line.first.case)));
         words.collect()
     };
     let mut seen: Vec<Vec<String>> = Vec::new();
@@ -294,13 +370,19 @@ fn foot(
             seen.push(words);
         }
     }
-    let summaries = seen.iter().map(|words| {
+    let mut notes: Vec<String> =
+        not_comparable.iter().map(|r| format!("no verdict: {r}")).collect();
+    for words in &seen {
         let members: Vec<&Line<'_>> = lines.iter().filter(|l| group(l) == *words).collect();
         let prefix =
             if words.is_empty() { String::new() } else { format!("{}: ", words.join(", ")) };
-        prefix + &summary(published, &members)
-    });
-    let mut notes: Vec<String> = summaries.collect();
+        let iterations = not_comparable.is_none().then(|| summary(published, &members));
+        let all = iterations.into_iter().chain(speed_summary(published, sides, &members));
+        notes.extend(all.map(|text| format!("{prefix}{text}")));
+    }
+    if not_comparable.is_some() {
+        return notes;
+    }
     let missing = published
         .rows
         .iter()
@@ -326,18 +408,21 @@ fn summary(published: &Published, lines: &[&Line<'_>]) -> String {
     let deviations: Vec<f64> = judged.iter().map(|(_, d)| *d).collect();
     let worst = judged.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
     if let (Some(rms), Some((line, deviation))) = (root_mean_square(&deviations), worst) {
-        let place: Vec<String> = published
-            .keys
-            .iter()
-            .map(|axis| format!("{} {}", head(axis).text, (axis.text)(&line.record().case)))
-            .collect();
         parts.push(format!("rms deviation {rms:.1} %"));
-        parts.push(format!("worst {} ({})", percent(*deviation), place.join(", ")));
+        parts.push(format!("worst {} ({})", percent(*deviation), place(published, line)));
     }
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }
     parts.join(", ")
+}
+
+/// `block 2, k 0`: the row of a line.
+fn place(published: &Published, line: &Line<'_>) -> String {
+    let case = &line.first.case;
+    let words =
+        published.keys.iter().map(|axis| format!("{} {}", head(axis).text, (axis.text)(case)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Root mean square; `None` of nothing.
@@ -351,22 +436,20 @@ fn machine_row(
     name: &str,
     published: &Published,
     sides: &Sides,
+    records: &[Record],
     record: &Record,
     scaled: bool,
 ) -> Map<String, Value> {
     let row = published.find(&record.case);
-    let runs_on = |side: &Option<(Device, String)>| {
-        side.as_ref().is_some_and(|(_, backend)| *backend == record.case.backend)
-    };
-    let seconds = row.and_then(|row| {
-        if runs_on(&sides.slow) {
-            row.slow_s
-        } else if runs_on(&sides.fast) {
-            row.fast_s
-        } else {
-            None
-        }
-    });
+    let backend = record.case.backend.as_str();
+    let is_slow = sides.slow_name() == backend;
+    let is_fast = sides.fast_names().any(|name| name == backend);
+    let seconds = row.and_then(|row| if is_slow { row.slow_s } else { row.fast_s });
+    let seconds = seconds.filter(|_| is_slow || is_fast);
+    let slow = sides.slow_record(records, &record.case);
+    let own_speedup = if is_slow { None } else { speedup(solved(slow), solved(Some(record))) };
+    let rival = sides.fast_names().nth(1).filter(|_| sides.fast_names().next() == Some(backend));
+    let rival = rival.and_then(|name| solved(find(records, &record.case, name)));
     let judged = if scaled { None } else { row };
     let verdict = Verdict::of(record, judged, published.tolerance_percent);
     let word = match verdict {
@@ -382,6 +465,10 @@ fn machine_row(
     map.insert("published-s".into(), seconds.into());
     map.insert("deviation-percent".into(), verdict.deviation().into());
     map.insert("verdict".into(), word.into());
+    let wanted = row.filter(|_| is_fast).and_then(PublishedRow::speedup);
+    map.insert("published-speedup".into(), wanted.into());
+    map.insert("speedup".into(), own_speedup.into());
+    map.insert("speedup-over-cusparse".into(), speedup(rival, solved(Some(record))).into());
     map
 }
 

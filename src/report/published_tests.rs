@@ -8,13 +8,27 @@ fn table1() -> Experiment {
     library.open(&library.find("yang/table1").unwrap()[0]).unwrap()
 }
 
-/// Records of the first cases of Table 1 (cpu and cpu-mt alternate) with these iterations.
+/// Records of the first rows of Table 1 on `cpu` and `cpu-mt`, with these iterations.
 fn records(iterations: &[usize]) -> Vec<Record> {
+    on(&["cpu", "cpu-mt"], iterations)
+}
+
+/// Records of the first rows of Table 1 on `backends`, with these iterations.
+fn on(backends: &[&str], iterations: &[usize]) -> Vec<Record> {
     let (cases, _) = table1().cases().unwrap();
-    let records = iterations.iter().zip(cases.chunks(2)).flat_map(|(&count, pair)| {
-        pair.iter().map(move |case| {
-            let seconds = if case.backend == "cpu" { 8.0 } else { 5.0 };
-            record(case.clone(), count, seconds)
+    let rows = cases.into_iter().filter(|case| case.backend == "cpu").zip(iterations);
+    let records = rows.flat_map(|(case, &count)| {
+        backends.iter().map(move |backend| {
+            let (seconds, setup, device) = match *backend {
+                "cpu" => (8.0, 0.04, "Some CPU"),
+                "cpu-mt" => (5.0, 0.04, "Some CPU"),
+                "cuda" => (0.8, 0.02, "Some GPU, sm_90, CUDA 13.0"),
+                _ => (1.0, 0.03, "Some GPU, sm_90, CUDA 13.0, cuSPARSE 12.6"),
+            };
+            let mut record = record(case.on(backend), count, seconds);
+            record.times.setup_s = Some(setup);
+            record.environment.device = device.into();
+            record
         })
     });
     records.collect()
@@ -99,4 +113,117 @@ fn variants_are_summed_up_apart() {
 fn root_mean_square_of_nothing_is_nothing() {
     assert_eq!(root_mean_square(&[]), None);
     assert_eq!(root_mean_square(&[3.0, -4.0, 0.0, 0.0]), Some(2.5));
+}
+
+/// Cells of the columns called `heads`, row by row.
+fn cells<'a>(report: &'a Report, heads: &[&str]) -> Vec<Vec<&'a str>> {
+    let sheet = &report.sheets[0];
+    let places: Vec<usize> = heads
+        .iter()
+        .map(|head| sheet.columns.iter().position(|c| c.text == *head).expect(head))
+        .collect();
+    let row = |row: &'a Vec<String>| places.iter().map(|&i| row[i].as_str()).collect();
+    sheet.rows.iter().map(row).collect()
+}
+
+#[test]
+fn both_gpu_backends_stand_beside_the_papers_gpu() {
+    let mut records = on(&["cpu", "cpu-mt", "cuda", "cusparse"], &[240, 120, 191]);
+    // below the paper's 4.28, and behind cuSPARSE
+    records[6].times.solve_s = Some(2.5);
+    // one iteration more on a GPU
+    records[10].convergence.iterations = 192;
+    let (text, report) = rendered(&records, None);
+    insta::assert_snapshot!(text);
+    let of = |i: usize| {
+        let row = &report.rows[i];
+        let keys = ["published-s", "published-speedup", "speedup", "speedup-over-cusparse"];
+        keys.map(|key| row[key].as_f64().map(|v| (v * 1e3).round() / 1e3))
+    };
+    assert_eq!(of(0), [Some(26.128), None, None, None]);
+    assert_eq!(of(1), [None, None, Some(1.6), None]);
+    assert_eq!(of(2), [Some(3.803), Some(6.871), Some(10.0), Some(1.25)]);
+    assert_eq!(of(3), [Some(3.803), Some(6.871), Some(8.0), None]);
+}
+
+#[test]
+fn one_gpu_backend_has_a_verdict_on_its_speedup() {
+    let (text, report) = rendered(&on(&["cpu", "cuda"], &[240, 120]), None);
+    let heads = ["cpu here", "cuda here", "speedup here", "speedup verdict", "setup cuda"];
+    assert_eq!(cells(&report, &heads)[0], ["8.000 s", "800.0 ms", "10.0", "ok", "20.00 ms"]);
+    assert!(!text.contains("cusparse"), "{text}");
+    assert!(text.contains("\nspeedup: cuda reaches the paper's in 2 of 2 rows\n"), "{text}");
+    let (_, vendor) = rendered(&on(&["cpu", "cusparse"], &[240]), None);
+    assert_eq!(cells(&vendor, &["cusparse here", "speedup verdict"]), [["1.000 s", "ok"]]);
+}
+
+#[test]
+fn without_a_gpu_nothing_is_said_of_its_speed() {
+    for backends in [&["cpu"][..], &["cpu", "cpu-mt"]] {
+        let (text, _) = rendered(&on(backends, &[240]), None);
+        assert!(!text.contains("speedup verdict") && !text.contains("cusparse"), "{text}");
+    }
+}
+
+#[test]
+fn each_way_of_triangular_solves_has_a_line_beside_the_same_cpu() {
+    let mut records = on(&["cpu", "cusparse"], &[240]);
+    for (trisolve, seconds) in [(Trisolve::Levels, 4.0), (Trisolve::Syncfree, 0.5)] {
+        let mut way = on(&["cuda"], &[240]).remove(0);
+        way.case.trisolve = trisolve;
+        way.times.solve_s = Some(seconds);
+        records.push(way);
+    }
+    let (text, report) = rendered(&records, None);
+    assert_eq!(
+        cells(
+            &report,
+            &[
+                "trisolve",
+                "cpu here",
+                "cuda here",
+                "speedup cuda/cusparse",
+                "speedup verdict",
+                "cuda against cusparse"
+            ]
+        ),
+        [
+            ["levels", "8.000 s", "4.000 s", "2.00/8.00", "-70.9 %", "-75.0 %"],
+            ["syncfree", "8.000 s", "500.0 ms", "16.0/8.00", "ok", "ok"],
+        ]
+    );
+    assert!(
+        text.contains(
+            "\ntrisolve levels: speedup: cuda reaches the paper's in 0 of 1 row, worst -70.9 % (block 1, k 0)\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_did_not_converge_has_no_speed_verdict() {
+    let mut records = on(&["cpu", "cuda", "cusparse"], &[240]);
+    records[1].status = Status::Diverged;
+    let (text, _) = rendered(&records, None);
+    assert!(
+        !text.contains("reaches the paper's in") && !text.contains("at least as fast as"),
+        "{text}"
+    );
+    // on another grid speeds are compared on this machine alone
+    let small = on(&["cpu", "cuda", "cusparse"], &[60]);
+    let (text, _) = rendered(&small, Some("the grid is a, the paper's is b"));
+    assert!(
+        text.ends_with(
+            "\nno verdict: the grid is a, the paper's is b\n\
+             cuda at least as fast as cusparse in 1 of 1 row\n"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_deviation_that_would_not_show_is_none() {
+    assert_eq!(Reached::of(Some(0.9996), Some(1.0)).map(Reached::text).unwrap(), "ok");
+    assert_eq!(Reached::of(Some(0.999), Some(1.0)).map(Reached::text).unwrap(), "-0.1 %");
+    assert_eq!(Reached::of(None, Some(1.0)), None);
 }

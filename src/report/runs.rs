@@ -1,5 +1,6 @@
 //! The table of a run: settings that differ between the rows, and what was measured.
 
+use crate::backend;
 use crate::case::Case;
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
@@ -124,7 +125,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
             say("level-rule", "level rule overwrite".into());
         }
     }
-    for name in ["shift", "orthogonalisation", "matrix-format", "max-iterations"] {
+    for name in ["shift", "orthogonalisation", "matrix-format", "trisolve", "max-iterations"] {
         let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
         let text = (axis.text)(case);
         if text != (axis.text)(&default) {
@@ -145,8 +146,9 @@ pub fn devices(records: &[Record]) -> Vec<String> {
         if e.device.is_empty() {
             continue;
         }
-        // a backend may name its threads itself
-        let threads = if e.threads > 0 && !e.device.contains("thread") {
+        // a backend may name its threads itself, and those of a GPU's host say nothing
+        let named = e.device.contains("thread") || backend::on_gpu(&case.backend);
+        let threads = if e.threads > 0 && !named {
             format!(", {}", plural(e.threads, "thread"))
         } else {
             String::new()
@@ -229,7 +231,7 @@ impl<'a> Speedup<'a> {
         if record.case.backend == self.base {
             return Default::default();
         }
-        let twin = Case { backend: self.base.clone(), ..record.case.clone() };
+        let twin = record.case.on(&self.base);
         let Some(base) = self.records.iter().find(|r| r.case == twin) else {
             return Default::default();
         };

@@ -63,3 +63,18 @@ fn a_speedup_needs_both_times() {
     assert_eq!(speedup(Some(4.0), Some(0.0)), None);
     assert_eq!(speedup(None, Some(2.0)), None);
 }
+
+#[test]
+fn the_base_has_no_way_of_triangular_solves() {
+    use crate::case::Trisolve;
+    let way = |trisolve| Case { trisolve, ..case(0, "cuda") };
+    let records = [
+        record(case(0, "cpu"), 61, 1.0),
+        record(way(Trisolve::Levels), 61, 0.25),
+        record(way(Trisolve::Syncfree), 61, 0.125),
+    ];
+    let sheet = &report(&records, None).sheets[0];
+    let column = sheet.columns.iter().position(|c| c.text == "solve speedup").unwrap();
+    let cells: Vec<_> = sheet.rows.iter().map(|r| (r[0].as_str(), r[column].as_str())).collect();
+    assert_eq!(cells, [("auto", ""), ("levels", "4.00"), ("syncfree", "8.00")]);
+}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::Case;
+use crate::case::{Case, Trisolve};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,19 +78,24 @@ pub struct FactorSize {
     pub levels_upper: Option<usize>,
     /// Mean block rows per level of the L solve.
     pub rows_per_level: Option<f64>,
+    /// Way of the triangular solves; empty where there is no choice (on a CPU) or no triangle.
+    pub trisolve_used: Option<Trisolve>,
 }
 
 /// Phase times in seconds. Phases that a method does not have are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Times {
+    /// Conversion of the matrix to the format of the product and its transfer to the backend. Not
+    /// part of the setup.
+    pub matrix_s: Option<f64>,
     /// Symbolic phase: fill pattern from the pattern of A.
     pub symbolic_s: Option<f64>,
     /// Analysis: level schedule, storage and upload.
     pub analysis_s: Option<f64>,
     /// Numeric factorisation.
     pub numeric_s: Option<f64>,
-    /// All setup together.
+    /// The three phases together.
     pub setup_s: Option<f64>,
     /// Median solve time over the repetitions.
     pub solve_s: Option<f64>,

@@ -53,8 +53,10 @@ fn finite() -> impl Strategy<Value = f64> {
 
 fn times() -> impl Strategy<Value = Times> {
     let time = || prop::option::of(finite());
-    ((time(), time(), time(), time(), time()), (time(), time(), any::<usize>(), time(), time()))
-        .prop_map(|((a, b, c, d, e), (f, g, repetitions, h, i))| Times {
+    let whole = any::<usize>();
+    ((time(), time(), time(), time(), time(), time()), (time(), time(), whole, time(), time()))
+        .prop_map(|((m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
+            matrix_s: m,
             symbolic_s: a,
             analysis_s: b,
             numeric_s: c,

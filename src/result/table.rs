@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
+use crate::case::Trisolve;
 use crate::error::{Error, Result};
 use crate::result::record::{
     Convergence, Environment, FactorSize, Record, SystemSize, Times, Traffic,
@@ -113,8 +114,10 @@ fn populated() -> Record {
             levels_lower: Some(1),
             levels_upper: Some(1),
             rows_per_level: Some(1.0),
+            trisolve_used: Some(Trisolve::Levels),
         },
         times: Times {
+            matrix_s: Some(1.0),
             symbolic_s: Some(1.0),
             analysis_s: Some(1.0),
             numeric_s: Some(1.0),

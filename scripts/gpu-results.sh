@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Runs the published tables of Yang et al. on this machine's GPU and CPU, and writes what is kept in
+# the repository: per table the records as CSV and JSON, the comparison with the published numbers as
+# Markdown, CSV and JSON, and what `doctor` says of the machine.
+#
+#   scripts/gpu-results.sh [FOLDER] [OUT]
+#
+# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/yang/<GPU> unless
+# given. BILU_BENCH_TABLES (`table1 table2 table3`) and BILU_BENCH_FLAGS (further flags of
+# `reproduce`, such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are
+# kept: a run that was stopped goes on where it was.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+
+case "${1:-}" in
+-h | --help)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
+    exit 0
+    ;;
+esac
+[ "$#" -le 2 ] || {
+    echo "gpu-results: at most a folder and an output folder" >&2
+    exit 2
+}
+folder="${1:-}"
+[ "$folder" != - ] || folder=
+out="${2:+$(realpath -m "$2")}"
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+source "$here/programs.sh"
+programs "$folder" "$scratch" bilu-bench
+bilu="$scratch/bilu-bench"
+export NO_COLOR=1
+
+# `device 0  NVIDIA H200, compute capability 9.0, 139.8 GiB`
+doctor="$(timeout --kill-after=30 300 "$bilu" doctor)"
+gpu="$(sed -n 's/^ *device 0  *\([^,]*\),.*/\1/p' <<<"$doctor")"
+[ -n "$gpu" ] || {
+    printf '%s\n' "$doctor" >&2
+    echo "gpu-results: no GPU found" >&2
+    exit 1
+}
+if [ -z "$out" ]; then
+    name="$(tr '[:upper:] ' '[:lower:]-' <<<"$gpu" | tr -cd 'a-z0-9.-')"
+    out="$(realpath -m "$here/../results/yang/$name")"
+fi
+mkdir -p "$out"
+# folders of this user do not belong into the repository
+sed '/^folders$/,$d' <<<"$doctor" >"$out/environment.txt"
+
+read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
+failed=0
+for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
+    printf '\n==> yang/%s on %s\n' "$table" "$gpu"
+    run() {
+        local limit=$1
+        shift
+        timeout --kill-after=60 "$limit" "$bilu" reproduce "yang/$table" "${flags[@]}" --resume \
+            --output "$out/$table.csv" --output "$out/$table.json" "$@"
+    }
+    code=0
+    run 14400 --format markdown >"$out/$table.md" || code=$?
+    cat "$out/$table.md"
+    if [ "$code" -gt 1 ]; then
+        echo "FAIL  yang/$table (exit code $code)" >&2
+        failed=1
+        continue
+    fi
+    # everything is finished: these only print; 1 is a case that did not converge, which is a result
+    for format in csv json; do
+        run 600 --quiet --format "$format" >"$out/$table-published.$format" || [ $? = 1 ]
+    done
+done
+printf '\nresults in %s\n' "$out"
+exit "$failed"

@@ -1,0 +1,178 @@
+//! `doctor --self-test`: every operation of a backend against one CPU thread.
+
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::backend::{self, Backend, Visitor};
+use crate::case::Trisolve;
+use crate::cli::output;
+use crate::config::parse::{choice_name, registered};
+use crate::error::{Error, Result};
+use crate::parity::{self, Extent, Finding};
+use crate::registry;
+use crate::report::units::{grouped, plural};
+
+/// Arguments of the self-test.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Self-test")]
+pub(super) struct SelfTestArgs {
+    /// Compare every operation of the GPU with one CPU thread; without a GPU, of all CPU cores
+    #[arg(long, conflicts_with = "json")]
+    self_test: bool,
+
+    /// Backend to compare [default: `cuda` where there is a GPU, else `cpu-mt`]
+    #[arg(long, requires = "self_test", value_name = "NAME")]
+    backend: Option<String>,
+
+    /// Seed of the input [default: another one each time]
+    #[arg(long, requires = "self_test", value_name = "N")]
+    seed: Option<u64>,
+
+    /// Fewer and smaller sizes
+    #[arg(long, requires = "self_test")]
+    quick: bool,
+
+    /// List the comparisons that agree, too
+    #[arg(short, long, requires = "self_test")]
+    verbose: bool,
+}
+
+impl SelfTestArgs {
+    /// Whether the self-test was asked for.
+    pub(super) fn asked(&self) -> bool {
+        self.self_test
+    }
+}
+
+/// Prints what differs and a summary; exit code 1 when anything does.
+pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
+    let name = match &args.backend {
+        Some(text) => {
+            registered("backend", text, registry::BACKENDS).map_err(|e| e.in_file("--backend"))?
+        }
+        None if backend::available("cuda").is_ok() => "cuda".to_owned(),
+        None => "cpu-mt".to_owned(),
+    };
+    backend::available(&name)?;
+    let test = SelfTest {
+        choice: backend::has_trisolves(&name),
+        extent: if args.quick { Extent::Quick } else { Extent::Full },
+        seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
+        verbose: args.verbose,
+    };
+    match backend::with(&name, test) {
+        Some(Ok(done)) => done,
+        Some(Err(error)) => Err(error),
+        None => Err(Error::run(format!("there is no backend `{name}`"))),
+    }
+}
+
+struct SelfTest {
+    /// Whether the backend has several ways of triangular solves.
+    choice: bool,
+    extent: Extent,
+    seed: u64,
+    verbose: bool,
+}
+
+impl Visitor for SelfTest {
+    type Output = Result<ExitCode>;
+
+    fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
+        let mut ways = vec![Trisolve::Auto];
+        if self.choice {
+            for &way in Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto) {
+                match parity::lacks(k, way) {
+                    None => ways.push(way),
+                    Some(why) => {
+                        let name = choice_name(&way);
+                        output::print(&format!("triangular solves {name} left out: {why}\n"))?;
+                    }
+                }
+            }
+        }
+        let mut tally = Tally::default();
+        let mut printed = Ok(());
+        let compared = parity::compare(k, &ways, self.extent, self.seed, &mut |finding| {
+            let text = tally.add(&finding, self.verbose);
+            if printed.is_ok() && !text.is_empty() {
+                printed = output::print(&text);
+            }
+        });
+        if let Err(error) = compared {
+            let (done, seed) = (plural(tally.total, "comparison"), self.seed);
+            output::print(&format!("stopped after {done}, seed {seed}\n"))?;
+            return Err(error);
+        }
+        printed?;
+        output::print(&tally.summary(&k.device(), self.seed))?;
+        Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+/// Counts comparisons.
+#[derive(Default)]
+struct Tally {
+    total: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// Counts `finding`; its line when it failed or `verbose` is set, else nothing.
+    fn add(&mut self, finding: &Finding, verbose: bool) -> String {
+        let Finding { check, difference, limit } = finding;
+        self.total += 1;
+        if finding.passed() {
+            if verbose { format!("ok {check}: {difference:.1e}\n") } else { String::new() }
+        } else {
+            self.failed += 1;
+            format!("DIFFERS {check}: {difference:.1e}, at most {limit:.0e} allowed\n")
+        }
+    }
+
+    /// `self-test of NVIDIA H200: 213 comparisons agree, seed 123`
+    fn summary(&self, device: &str, seed: u64) -> String {
+        let name = device.split(", ").next().unwrap_or(device);
+        let verdict = match self.failed {
+            0 => format!("{} agree", plural(self.total, "comparison")),
+            failed => {
+                format!("{} of {} differ", grouped(failed), plural(self.total, "comparison"))
+            }
+        };
+        format!("self-test of {name}: {verdict}, seed {seed}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(difference: f64) -> Finding {
+        Finding { check: "dot, n 3".into(), difference, limit: 1e-12 }
+    }
+
+    #[test]
+    fn what_differs_has_a_line_and_counts() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.add(&finding(1e-13), false), "");
+        assert_eq!(tally.add(&finding(1e-13), true), "ok dot, n 3: 1.0e-13\n");
+        let device = "NVIDIA H200, sm_90, CUDA 13.0";
+        assert_eq!(
+            tally.summary(device, 7),
+            "self-test of NVIDIA H200: 2 comparisons agree, seed 7\n"
+        );
+        assert_eq!(
+            tally.add(&finding(2.5e-3), false),
+            "DIFFERS dot, n 3: 2.5e-3, at most 1e-12 allowed\n"
+        );
+        assert_eq!(
+            tally.add(&finding(f64::NAN), false),
+            "DIFFERS dot, n 3: NaN, at most 1e-12 allowed\n"
+        );
+        assert_eq!(
+            tally.summary(device, 7),
+            "self-test of NVIDIA H200: 2 of 4 comparisons differ, seed 7\n"
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Backends that are not there. The tests expect a machine without a GPU; with one they say that
+//! they were skipped.
+
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+use bilu_bench::backend;
+use bilu_bench::case::{Case, Trisolve};
+use bilu_bench::result::output::{Existing, Outputs};
+use bilu_bench::result::read::read;
+use bilu_bench::result::{Record, Status};
+
+/// Why `cuda` cannot compute here; `None`, with a word about it, where it can.
+fn reason() -> Option<bilu_bench::Error> {
+    let error = backend::available("cuda").err();
+    if error.is_none() {
+        eprintln!("skipped: there is a GPU");
+    }
+    error
+}
+
+fn bilu(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    let (name, rest) = arguments.split_first().unwrap();
+    command.env("NO_COLOR", "1").args([name, "--max-repetitions=1"]).args(rest);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn ran(command: &mut Command, code: i32) -> Output {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
+    output
+}
+
+/// What `error` looks like on standard error.
+fn printed(error: &bilu_bench::Error) -> String {
+    let hint = error.hint_text().map(|hint| format!("hint: {hint}\n")).unwrap_or_default();
+    format!("error: {error}\n{hint}")
+}
+
+fn backends(path: &Path) -> Vec<String> {
+    read(path).unwrap().records.into_iter().map(|r| r.case.backend).collect()
+}
+
+#[test]
+fn cpu_backends_are_always_there() {
+    assert_eq!(backend::available("cpu"), Ok(()));
+    assert_eq!(backend::available("cpu-mt"), Ok(()));
+}
+
+#[test]
+fn without_a_usable_backend_nothing_runs() {
+    let Some(error) = reason() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    for list in ["cuda", "cuda,cusparse"] {
+        let mut command = bilu(&["run", "--matrix", "poisson3d:8", "--backend", list, "-o"]);
+        let output = ran(command.arg(&path), 1);
+        assert_eq!(text(&output.stderr), printed(&error));
+        assert_eq!(text(&output.stdout), "");
+        assert!(!path.exists());
+    }
+}
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn a_missing_driver_is_named() {
+    let Some(error) = reason() else { return };
+    if Path::new("/proc/driver/nvidia").exists() {
+        return;
+    }
+    assert_eq!(error.to_string(), "no CUDA driver found (libcuda.so)");
+    assert_eq!(
+        error.hint_text(),
+        Some("`bilu-bench doctor` shows what is there; the CPU backends need none")
+    );
+}
+
+#[test]
+fn missing_backends_are_left_out_with_one_line() {
+    let Some(error) = reason() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let toml = folder.path().join("x.toml");
+    std::fs::write(
+        &toml,
+        "[[sweep]]\nmatrix = 'poisson3d:8'\nbackend = ['cuda', 'cpu', 'cusparse']\n",
+    )
+    .unwrap();
+    let path = folder.path().join("a.csv");
+    let mut command = bilu(&["run"]);
+    let output = ran(command.arg(&toml).arg("-o").arg(&path), 0);
+    let lines: Vec<String> = text(&output.stderr).lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(lines[0], format!("note: cuda, cusparse left out: {error}"));
+    assert!(lines[1].starts_with("[1/1] poisson3d:8, gmres, bilu, block size 1, k = 0, cpu: "));
+    assert_eq!(backends(&path), ["cpu"]);
+}
+
+/// A record of `backend` that another machine made.
+fn elsewhere(path: &Path, backend: &str) {
+    let case = Case { matrix: "poisson3d:8".into(), backend: backend.into(), ..Case::default() };
+    let mut record = Record { case, status: Status::Converged, ..Record::default() };
+    record.convergence.iterations = 11;
+    let mut outputs = Outputs::open(&[path.to_owned()], Existing::Refuse).unwrap();
+    outputs.add(&record).unwrap();
+}
+
+#[test]
+fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
+    let Some(error) = reason() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    elsewhere(&path, "cuda");
+    let resume = |list: &str| {
+        let mut command = bilu(&["run", "--matrix", "poisson3d:8", "--backend", list, "--resume"]);
+        command.arg("-o").arg(&path);
+        command
+    };
+    // everything is there already
+    let output = ran(&mut resume("cuda"), 0);
+    assert!(!text(&output.stderr).contains("left out"), "{}", text(&output.stderr));
+    // one is missing and cannot be made, one can
+    let output = ran(&mut resume("cpu,cuda,cusparse"), 0);
+    let stderr = text(&output.stderr);
+    let why = backend::available("cusparse").unwrap_err();
+    assert!(stderr.contains(&format!("note: cusparse left out: {why}\n")), "{stderr}");
+    assert_eq!(backends(&path), ["cuda", "cpu"]);
+    assert!(text(&output.stdout).contains(" cuda "), "{}", text(&output.stdout));
+    // nothing can be made
+    let mut command = bilu(&["run", "--matrix", "poisson3d:9", "--backend", "cuda", "--resume"]);
+    let output = ran(command.arg("-o").arg(&path), 1);
+    assert!(text(&output.stderr).ends_with(&printed(&error)), "{}", text(&output.stderr));
+    assert_eq!(backends(&path), ["cuda", "cpu"]);
+}
+
+#[test]
+fn the_way_of_triangular_solves_is_recorded() {
+    if let Err(why) = backend::available("cuda") {
+        eprintln!("skipped: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    let mut command = bilu(&["run", "--matrix", "poisson3d:8", "--precond", "bilu,jacobi"]);
+    command.args(["--trisolve", "auto,levels,syncfree", "--backend", "cuda", "-o"]).arg(&path);
+    ran(&mut command, 0);
+    let records = read(&path).unwrap().records;
+    let of = |precond: &str| -> Vec<Option<Trisolve>> {
+        let chosen = records.iter().filter(|r| r.case.precond == precond);
+        chosen.map(|r| r.factor.trisolve_used).collect()
+    };
+    let used = of("bilu");
+    assert!(used[0].is_some_and(|way| way != Trisolve::Auto), "{used:?}");
+    assert_eq!(used[1..], [Some(Trisolve::Levels), Some(Trisolve::Syncfree)]);
+    assert_eq!(of("jacobi"), [None; 3]);
+    assert!(records.iter().all(|r| r.environment.device.contains("CUDA ")));
+}
