@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::block::{BlockSize, InvertScratch, invert, with_block_size};
+use super::block::{BlockSize, Fixed, with_block_size};
 use super::shared::Shared;
-use super::simd::{Simd, multiversion};
+use super::simd::{Simd, multiversion, prefetch};
 use super::trsv::Steps;
 use crate::backend::{Bytes, SingularBlock};
 use crate::matrix::Csr;
@@ -150,9 +150,6 @@ struct Workspace {
     row: Buffer<f64>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
     position: Buffer<u32>,
-    /// Copy of the block that multiplies.
-    multiplier: Buffer<f64>,
-    invert: InvertScratch,
 }
 
 impl Workspace {
@@ -165,7 +162,7 @@ impl Workspace {
             let longest = (0..rows).map(length).max().unwrap_or(0);
             (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
-        Self { row, position, multiplier: Buffer::zeros(b * b), invert: InvertScratch::new(b) }
+        Self { row, position }
     }
 }
 
@@ -239,9 +236,7 @@ fn scalar_row<S: Simd>(
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
         diagonal[0] = if absent { job.shift } else { row[i] };
-        if let Err((within, pivot)) =
-            invert(s, super::block::Fixed::<1>, diagonal, &mut space.invert)
-        {
+        if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let range = upper.range(i);
@@ -266,6 +261,9 @@ fn block_row<K: BlockSize, S: Simd>(
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
     let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
+    if let Some(&p) = lower_cols.first() && size.b() > 4 {
+        prefetch_row(job, bb, p as usize);
+    }
     let position = &mut space.position[..];
     for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
         position[j as usize] = at as u32 + 1;
@@ -273,20 +271,25 @@ fn block_row<K: BlockSize, S: Simd>(
     let row = &mut space.row[..(nl + 1 + nu) * bb];
     row.fill(0.0);
     load(size, job, i, position, row);
-    let multiplier = &mut space.multiplier[..bb];
     let last = upper.entries().wrapping_sub(1); // unused when there is no entry
     // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
     unsafe {
         let start = lower.row_ptr[i] as usize;
         for (at, &p) in lower_cols.iter().enumerate() {
             let p = p as usize;
-            multiplier.copy_from_slice(&row[at * bb..(at + 1) * bb]);
+            if let Some(&next) = lower_cols.get(at + 1) && size.b() > 4 {
+                prefetch_row(job, bb, next as usize);
+            }
+            // p < j: what the multiplier changes lies behind it
+            let (head, behind) = row.split_at_mut((at + 1) * bb);
+            let multiplier = size.factor(s, &head[at * bb..]);
             for e in upper.range(p) {
                 let target = position[upper.col_ind[e] as usize] as usize;
                 if target != 0 {
                     let stored = last - e;
                     let u = job.upper.read(stored * bb..(stored + 1) * bb);
-                    size.gemm_sub(s, multiplier, u, &mut row[(target - 1) * bb..target * bb]);
+                    let c = (target - 1 - (at + 1)) * bb;
+                    size.gemm_sub(s, multiplier, u, &mut behind[c..c + bb]);
                 }
             }
             let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
@@ -301,18 +304,27 @@ fn block_row<K: BlockSize, S: Simd>(
             diagonal.fill(0.0);
             (0..b).for_each(|r| diagonal[r * b + r] = job.shift);
         }
-        if let Err((within, pivot)) = invert(s, size, diagonal, &mut space.invert) {
+        if let Err((within, pivot)) = size.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
+        let inverse = size.factor(s, diagonal);
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
             let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
             let stored = last - (start + at);
             let u = job.upper.write(stored * bb..(stored + 1) * bb);
-            size.gemm(s, diagonal, from, u);
+            size.gemm(s, inverse, from, u);
         }
     }
     Ok(())
+}
+
+/// Asks for row p of U'.
+#[inline(always)]
+fn prefetch_row(job: &Job, bb: usize, p: usize) {
+    let stored = reversed(&job.upper_pattern.range(p), job.upper_pattern.entries());
+    // SAFETY: row p < i is finished, as in `scalar_row`.
+    prefetch(unsafe { job.upper.read(stored.start * bb..stored.end * bb) });
 }
 
 /// Where a range of entries of U' is stored.
