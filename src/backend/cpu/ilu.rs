@@ -150,7 +150,23 @@ struct Workspace {
     row: Buffer<f64>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
     position: Buffer<u32>,
+    /// Updates of the current row, p by p, and where those of each p end.
+    updates: Vec<Update>,
+    ends: Vec<u32>,
 }
+
+/// `A_ij -= A_ip U'_pj`.
+#[derive(Clone, Copy, Default)]
+struct Update {
+    /// Where U'_pj is stored, in blocks.
+    upper: u32,
+    /// Where A_ij is in the row, in blocks.
+    target: u32,
+}
+
+/// Updates between the request for a block of U' and its use: longer than a fetch from the last
+/// cache takes.
+const AHEAD: usize = 4;
 
 impl Workspace {
     fn new(pattern: &FillPattern, b: usize) -> Self {
@@ -162,7 +178,7 @@ impl Workspace {
             let longest = (0..rows).map(length).max().unwrap_or(0);
             (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
-        Self { row, position }
+        Self { row, position, updates: Vec::new(), ends: Vec::new() }
     }
 }
 
@@ -261,9 +277,6 @@ fn block_row<K: BlockSize, S: Simd>(
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
     let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
-    if let Some(&p) = lower_cols.first() && size.b() > 4 {
-        prefetch_row(job, bb, p as usize);
-    }
     let position = &mut space.position[..];
     for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
         position[j as usize] = at as u32 + 1;
@@ -271,32 +284,32 @@ fn block_row<K: BlockSize, S: Simd>(
     let row = &mut space.row[..(nl + 1 + nu) * bb];
     row.fill(0.0);
     load(size, job, i, position, row);
-    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
+    let updates = list_updates(job, lower_cols, position, &mut space.updates, &mut space.ends);
+    for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
+        position[j as usize] = 0;
+    }
     // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
     unsafe {
         let start = lower.row_ptr[i] as usize;
-        for (at, &p) in lower_cols.iter().enumerate() {
+        let mut done = 0;
+        for (at, (&p, &end)) in lower_cols.iter().zip(&space.ends).enumerate() {
             let p = p as usize;
-            if let Some(&next) = lower_cols.get(at + 1) && size.b() > 4 {
-                prefetch_row(job, bb, next as usize);
-            }
             // p < j: what the multiplier changes lies behind it
             let (head, behind) = row.split_at_mut((at + 1) * bb);
             let multiplier = size.factor(s, &head[at * bb..]);
-            for e in upper.range(p) {
-                let target = position[upper.col_ind[e] as usize] as usize;
-                if target != 0 {
-                    let stored = last - e;
-                    let u = job.upper.read(stored * bb..(stored + 1) * bb);
-                    let c = (target - 1 - (at + 1)) * bb;
-                    size.gemm_sub(s, multiplier, u, &mut behind[c..c + bb]);
+            for update in done..end as usize {
+                if size.b() > 4 && let Some(next) = updates.get(update + AHEAD) {
+                    let u = next.upper as usize;
+                    prefetch(job.upper.read(u * bb..(u + 1) * bb));
                 }
+                let Update { upper: u, target } = updates[update];
+                let (u, c) = (u as usize, (target as usize - 1 - at) * bb);
+                let u = job.upper.read(u * bb..(u + 1) * bb);
+                size.gemm_sub(s, multiplier, u, &mut behind[c..c + bb]);
             }
+            done = end as usize;
             let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
             size.gemm(s, multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
-        }
-        for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
-            position[j as usize] = 0;
         }
         let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
         diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
@@ -311,7 +324,7 @@ fn block_row<K: BlockSize, S: Simd>(
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
             let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
-            let stored = last - (start + at);
+            let stored = upper.entries() - 1 - (start + at);
             let u = job.upper.write(stored * bb..(stored + 1) * bb);
             size.gemm(s, inverse, from, u);
         }
@@ -319,12 +332,39 @@ fn block_row<K: BlockSize, S: Simd>(
     Ok(())
 }
 
-/// Asks for row p of U'.
+/// Lists what row i subtracts, p by p; `ends` gets the end of each p in the list.
 #[inline(always)]
-fn prefetch_row(job: &Job, bb: usize, p: usize) {
-    let stored = reversed(&job.upper_pattern.range(p), job.upper_pattern.entries());
-    // SAFETY: row p < i is finished, as in `scalar_row`.
-    prefetch(unsafe { job.upper.read(stored.start * bb..stored.end * bb) });
+fn list_updates<'a>(
+    job: &Job,
+    lower_cols: &[u32],
+    position: &[u32],
+    updates: &'a mut Vec<Update>,
+    ends: &mut Vec<u32>,
+) -> &'a [Update] {
+    let upper = job.upper_pattern;
+    let mut most = 0;
+    for &p in lower_cols {
+        most += upper.range(p as usize).len();
+    }
+    if updates.len() < most {
+        updates.resize(most, Update::default());
+    }
+    ends.clear();
+    let mut count = 0;
+    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
+    for &p in lower_cols {
+        let range = upper.range(p as usize);
+        let first = range.start;
+        for (at, &j) in upper.col_ind[range].iter().enumerate() {
+            // written always, kept only if j is in row i: no branch to mispredict
+            let target = position[j as usize];
+            updates[count] =
+                Update { upper: (last - (first + at)) as u32, target: target.wrapping_sub(1) };
+            count += usize::from(target != 0);
+        }
+        ends.push(count as u32);
+    }
+    &updates[..count]
 }
 
 /// Where a range of entries of U' is stored.
