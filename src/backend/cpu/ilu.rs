@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
+use super::chunks::Sweep;
+use super::order::Order;
 use super::shared::Shared;
 use super::simd::{Simd, multiversion, prefetch};
-use super::trsv::Steps;
 use crate::backend::{Bytes, SingularBlock};
 use crate::matrix::Csr;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, PatternView, Schedule, schedule};
+use crate::symbolic::{FillPattern, Pattern, PatternView, Schedule, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
 /// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
@@ -31,8 +32,8 @@ pub struct BlockIlu {
 
 /// Parallel order of the forward and backward solves.
 pub(super) struct Plan {
-    pub(super) lower: Steps,
-    pub(super) upper: Steps,
+    pub(super) lower: Order,
+    pub(super) upper: Order,
 }
 
 impl BlockIlu {
@@ -40,11 +41,16 @@ impl BlockIlu {
     pub(super) fn new(pattern: &Arc<FillPattern>, block_size: usize, parallel: bool) -> Self {
         let bb = block_size * block_size;
         let (levels, plan) = if parallel {
-            let (lower, upper) =
-                rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
-            let levels = [lower.levels(), upper.levels()];
-            let steps = |s| Steps::new(s, block_size);
-            (levels, Some(Plan { lower: steps(lower), upper: steps(upper) }))
+            let threads = rayon::current_num_threads();
+            let order = |side: &Pattern, sweep, schedule: Schedule| {
+                let levels = schedule.levels();
+                (levels, Order::new(side.view(), sweep, &schedule, block_size, threads))
+            };
+            let ((lower_levels, lower), (upper_levels, upper)) = rayon::join(
+                || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
+                || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
+            );
+            ([lower_levels, upper_levels], Some(Plan { lower, upper }))
         } else {
             ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
         };
@@ -102,7 +108,7 @@ fn factor_sized<K: BlockSize>(
     let Some(plan) = &ilu.plan else {
         return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
     };
-    // the rows of one level are independent; the lowest singular row of the earliest level wins
+    // a row needs only lower ones, so every row below the lowest singular one is finished
     let failed = AtomicUsize::new(usize::MAX);
     let errors = plan.lower.run_with(
         |thread| (lock(&ilu.spaces[thread]), None::<SingularBlock>),
@@ -158,9 +164,9 @@ struct Workspace {
 /// `A_ij -= A_ip U'_pj`.
 #[derive(Clone, Copy, Default)]
 struct Update {
-    /// Where U'_pj is stored, in blocks.
+    /// Where `U'_pj` is stored, in blocks.
     upper: u32,
-    /// Where A_ij is in the row, in blocks.
+    /// Where `A_ij` is in the row, in blocks.
     target: u32,
 }
 
@@ -236,7 +242,7 @@ fn scalar_row<S: Simd>(
     cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
     row[i] += job.shift;
     // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
-    // finished: earlier in the loop, or in an earlier level behind a barrier.
+    // finished: earlier in the loop, or in a task that was waited for.
     unsafe {
         let l = job.lower.write(lower.range(i));
         for (l, &p) in l.iter_mut().zip(lower_cols) {
@@ -298,7 +304,9 @@ fn block_row<K: BlockSize, S: Simd>(
             let (head, behind) = row.split_at_mut((at + 1) * bb);
             let multiplier = size.factor(s, &head[at * bb..]);
             for update in done..end as usize {
-                if size.b() > 4 && let Some(next) = updates.get(update + AHEAD) {
+                if (5..=8).contains(&size.b())
+                    && let Some(next) = updates.get(update + AHEAD)
+                {
                     let u = next.upper as usize;
                     prefetch(job.upper.read(u * bb..(u + 1) * bb));
                 }
