@@ -184,7 +184,7 @@ pub trait Visitor {
 /// Backends by name, with a line about each.
 pub const NAMES: &[(&str, &str)] = &[
     ("cpu", "one CPU thread: the reference of the papers"),
-    ("cpu-mt", "all CPU cores: level-parallel factorisation and solves"),
+    ("cpu-mt", "all CPU cores: factorisation and solves in parallel chunks and levels"),
 ];
 
 /// Runs `visitor` on the backend called `name`; `None` if there is no such backend.

@@ -207,7 +207,7 @@ impl Finished {
     /// Waits for the counter to reach `tasks`: spins, then yields. What was written before the
     /// counter is visible after.
     fn reached(&self, tasks: u32) {
-        const SPINS: u32 = 10_000;
+        const SPINS: u32 = 1000;
         let mut spins = 0;
         while self.0.load(Ordering::Acquire) < tasks {
             if spins < SPINS {
