@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bilu_bench::backend::cpu::Cpu;
 use bilu_bench::backend::{Backend, SingularBlock};
-use bilu_bench::case::{Format, LevelRule, Trisolve};
+use bilu_bench::case::{Format, LevelRule, ReadAs, Trisolve};
 use bilu_bench::matrix::{Csr, bsr};
 use bilu_bench::symbolic::{FillPattern, block_pattern, iluk};
 use common::{random_csr, random_vector, relative_difference};
@@ -168,6 +168,21 @@ fn many_threads_give_the_same_bits_as_one() {
             let got = product(&one);
             assert!(relative_difference(&got, &want) < 1e-14, "b {b} {format:?}");
             assert_eq!(got, product(&many), "b {b} {format:?}");
+        }
+    }
+}
+
+#[test]
+fn many_threads_give_the_same_bits_as_one_on_a_grid() {
+    let a = bilu_bench::problem::load("poisson3d:40", ReadAs::default()).unwrap().matrix;
+    let r = random_vector(a.rows(), 5);
+    let one = Cpu::sequential();
+    for threads in [2, 5] {
+        let many = Cpu::parallel(Some(threads)).unwrap();
+        for (b, fill) in [(1, 0), (1, 2), (4, 1), (8, 0), (8, 3)] {
+            let z = apply(&one, &factors(&one, &a, b, fill), &r);
+            let got = apply(&many, &factors(&many, &a, b, fill), &r);
+            assert_eq!(z, got, "{threads} threads, b {b}, k {fill}");
         }
     }
 }

@@ -211,7 +211,7 @@ pub trait Visitor {
 /// Backends by name, with a line about each.
 pub const NAMES: &[(&str, &str)] = &[
     ("cpu", "one CPU thread: the reference of the papers"),
-    ("cpu-mt", "all CPU cores: level-parallel factorisation and solves"),
+    ("cpu-mt", "all CPU cores: factorisation and solves in parallel chunks and levels"),
     ("cuda", "one NVIDIA GPU, our kernels"),
     (
         "cusparse",
@@ -239,29 +239,11 @@ pub fn available(name: &str) -> Result<()> {
         #[cfg(feature = "cuda")]
         "cuda" => cuda::Device::shared().and_then(|_| cuda::nvrtc::version()).map(|_| ()),
         #[cfg(feature = "cuda")]
-        "cusparse" => available("cuda").and_then(|()| cusparse_library()).map(|_| ()),
+        "cusparse" => available("cuda").and_then(|()| cuda::cusparse::version()).map(|_| ()),
         #[cfg(not(feature = "cuda"))]
         "cuda" | "cusparse" => Err(without_cuda()),
         _ => Ok(()),
     }
-}
-
-/// Name under which the loader finds cuSPARSE.
-///
-/// # Errors
-/// When it does not.
-#[cfg(feature = "cuda")]
-pub fn cusparse_library() -> Result<&'static str> {
-    // the library of CUDA 13 is still called 12
-    const NAMES: [&str; 3] = ["libcusparse.so", "libcusparse.so.12", "libcusparse.so.13"];
-    // SAFETY: NVIDIA's libraries do no more than set up themselves when they are loaded
-    let loads = |name: &&&str| unsafe { libloading::Library::new(**name) }.is_ok();
-    NAMES.iter().find(loads).copied().ok_or_else(|| {
-        crate::Error::run(format!("cuSPARSE was not found as {}", NAMES.join(", "))).hint(
-            "add the folders of libcusparse and libnvJitLink to LD_LIBRARY_PATH, or use the \
-             backend `cuda`",
-        )
-    })
 }
 
 #[cfg(not(feature = "cuda"))]

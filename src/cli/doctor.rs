@@ -200,8 +200,8 @@ mod gpu {
     use serde_json::Value;
 
     use super::{Findings, finding, gib, rounded, writable};
+    use crate::backend::cuda::cusparse;
     use crate::backend::cuda::{Device, nvrtc};
-    use crate::backend::cusparse_library;
     use crate::error::Error;
 
     /// Driver and devices, or why there are none; the libraries.
@@ -209,7 +209,7 @@ mod gpu {
         let mut found = driver();
         let nvrtc = nvrtc::version().map(|(major, minor)| format!("{major}.{minor}"));
         found.push(finding("nvrtc", nvrtc.unwrap_or_else(|e| missing(&e))));
-        let cusparse = cusparse_library().map(str::to_owned);
+        let cusparse = cusparse::version();
         found.push(finding("cusparse", cusparse.unwrap_or_else(|e| missing(&e))));
         found
     }

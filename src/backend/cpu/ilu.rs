@@ -4,14 +4,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::block::{BlockSize, InvertScratch, invert, with_block_size};
+use super::block::{BlockSize, Fixed, with_block_size};
+use super::chunks::Sweep;
+use super::order::Order;
 use super::shared::Shared;
-use super::simd::{Simd, multiversion};
-use super::trsv::Steps;
+use super::simd::{Simd, multiversion, prefetch};
 use crate::backend::{Bytes, SingularBlock};
 use crate::matrix::Csr;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, PatternView, Schedule, schedule};
+use crate::symbolic::{FillPattern, Pattern, PatternView, Schedule, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
 /// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
@@ -31,8 +32,8 @@ pub struct BlockIlu {
 
 /// Parallel order of the forward and backward solves.
 pub(super) struct Plan {
-    pub(super) lower: Steps,
-    pub(super) upper: Steps,
+    pub(super) lower: Order,
+    pub(super) upper: Order,
 }
 
 impl BlockIlu {
@@ -40,11 +41,16 @@ impl BlockIlu {
     pub(super) fn new(pattern: &Arc<FillPattern>, block_size: usize, parallel: bool) -> Self {
         let bb = block_size * block_size;
         let (levels, plan) = if parallel {
-            let (lower, upper) =
-                rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
-            let levels = [lower.levels(), upper.levels()];
-            let steps = |s| Steps::new(s, block_size);
-            (levels, Some(Plan { lower: steps(lower), upper: steps(upper) }))
+            let threads = rayon::current_num_threads();
+            let order = |side: &Pattern, sweep, schedule: Schedule| {
+                let levels = schedule.levels();
+                (levels, Order::new(side.view(), sweep, &schedule, block_size, threads))
+            };
+            let ((lower_levels, lower), (upper_levels, upper)) = rayon::join(
+                || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
+                || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
+            );
+            ([lower_levels, upper_levels], Some(Plan { lower, upper }))
         } else {
             ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
         };
@@ -102,7 +108,7 @@ fn factor_sized<K: BlockSize>(
     let Some(plan) = &ilu.plan else {
         return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
     };
-    // the rows of one level are independent; the lowest singular row of the earliest level wins
+    // a row needs only lower ones, so every row below the lowest singular one is finished
     let failed = AtomicUsize::new(usize::MAX);
     let errors = plan.lower.run_with(
         |thread| (lock(&ilu.spaces[thread]), None::<SingularBlock>),
@@ -150,10 +156,23 @@ struct Workspace {
     row: Buffer<f64>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
     position: Buffer<u32>,
-    /// Copy of the block that multiplies.
-    multiplier: Buffer<f64>,
-    invert: InvertScratch,
+    /// Updates of the current row, p by p, and where those of each p end.
+    updates: Vec<Update>,
+    ends: Vec<u32>,
 }
+
+/// `A_ij -= A_ip U'_pj`.
+#[derive(Clone, Copy, Default)]
+struct Update {
+    /// Where `U'_pj` is stored, in blocks.
+    upper: u32,
+    /// Where `A_ij` is in the row, in blocks.
+    target: u32,
+}
+
+/// Updates between the request for a block of U' and its use: longer than a fetch from the last
+/// cache takes.
+const AHEAD: usize = 4;
 
 impl Workspace {
     fn new(pattern: &FillPattern, b: usize) -> Self {
@@ -165,7 +184,7 @@ impl Workspace {
             let longest = (0..rows).map(length).max().unwrap_or(0);
             (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
-        Self { row, position, multiplier: Buffer::zeros(b * b), invert: InvertScratch::new(b) }
+        Self { row, position, updates: Vec::new(), ends: Vec::new() }
     }
 }
 
@@ -223,7 +242,7 @@ fn scalar_row<S: Simd>(
     cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
     row[i] += job.shift;
     // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
-    // finished: earlier in the loop, or in an earlier level behind a barrier.
+    // finished: earlier in the loop, or in a task that was waited for.
     unsafe {
         let l = job.lower.write(lower.range(i));
         for (l, &p) in l.iter_mut().zip(lower_cols) {
@@ -239,9 +258,7 @@ fn scalar_row<S: Simd>(
         }
         let diagonal = job.inverse_diagonal.write(i..i + 1);
         diagonal[0] = if absent { job.shift } else { row[i] };
-        if let Err((within, pivot)) =
-            invert(s, super::block::Fixed::<1>, diagonal, &mut space.invert)
-        {
+        if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
         let range = upper.range(i);
@@ -273,27 +290,34 @@ fn block_row<K: BlockSize, S: Simd>(
     let row = &mut space.row[..(nl + 1 + nu) * bb];
     row.fill(0.0);
     load(size, job, i, position, row);
-    let multiplier = &mut space.multiplier[..bb];
-    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
+    let updates = list_updates(job, lower_cols, position, &mut space.updates, &mut space.ends);
+    for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
+        position[j as usize] = 0;
+    }
     // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
     unsafe {
         let start = lower.row_ptr[i] as usize;
-        for (at, &p) in lower_cols.iter().enumerate() {
+        let mut done = 0;
+        for (at, (&p, &end)) in lower_cols.iter().zip(&space.ends).enumerate() {
             let p = p as usize;
-            multiplier.copy_from_slice(&row[at * bb..(at + 1) * bb]);
-            for e in upper.range(p) {
-                let target = position[upper.col_ind[e] as usize] as usize;
-                if target != 0 {
-                    let stored = last - e;
-                    let u = job.upper.read(stored * bb..(stored + 1) * bb);
-                    size.gemm_sub(s, multiplier, u, &mut row[(target - 1) * bb..target * bb]);
+            // p < j: what the multiplier changes lies behind it
+            let (head, behind) = row.split_at_mut((at + 1) * bb);
+            let multiplier = size.factor(s, &head[at * bb..]);
+            for update in done..end as usize {
+                if (5..=8).contains(&size.b())
+                    && let Some(next) = updates.get(update + AHEAD)
+                {
+                    let u = next.upper as usize;
+                    prefetch(job.upper.read(u * bb..(u + 1) * bb));
                 }
+                let Update { upper: u, target } = updates[update];
+                let (u, c) = (u as usize, (target as usize - 1 - at) * bb);
+                let u = job.upper.read(u * bb..(u + 1) * bb);
+                size.gemm_sub(s, multiplier, u, &mut behind[c..c + bb]);
             }
+            done = end as usize;
             let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
             size.gemm(s, multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
-        }
-        for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
-            position[j as usize] = 0;
         }
         let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
         diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
@@ -301,18 +325,54 @@ fn block_row<K: BlockSize, S: Simd>(
             diagonal.fill(0.0);
             (0..b).for_each(|r| diagonal[r * b + r] = job.shift);
         }
-        if let Err((within, pivot)) = invert(s, size, diagonal, &mut space.invert) {
+        if let Err((within, pivot)) = size.invert(s, diagonal) {
             return Err(SingularBlock { row: i, within, pivot, absent });
         }
+        let inverse = size.factor(s, diagonal);
         let start = upper.row_ptr[i] as usize;
         for at in 0..nu {
             let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
-            let stored = last - (start + at);
+            let stored = upper.entries() - 1 - (start + at);
             let u = job.upper.write(stored * bb..(stored + 1) * bb);
-            size.gemm(s, diagonal, from, u);
+            size.gemm(s, inverse, from, u);
         }
     }
     Ok(())
+}
+
+/// Lists what row i subtracts, p by p; `ends` gets the end of each p in the list.
+#[inline(always)]
+fn list_updates<'a>(
+    job: &Job,
+    lower_cols: &[u32],
+    position: &[u32],
+    updates: &'a mut Vec<Update>,
+    ends: &mut Vec<u32>,
+) -> &'a [Update] {
+    let upper = job.upper_pattern;
+    let mut most = 0;
+    for &p in lower_cols {
+        most += upper.range(p as usize).len();
+    }
+    if updates.len() < most {
+        updates.resize(most, Update::default());
+    }
+    ends.clear();
+    let mut count = 0;
+    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
+    for &p in lower_cols {
+        let range = upper.range(p as usize);
+        let first = range.start;
+        for (at, &j) in upper.col_ind[range].iter().enumerate() {
+            // written always, kept only if j is in row i: no branch to mispredict
+            let target = position[j as usize];
+            updates[count] =
+                Update { upper: (last - (first + at)) as u32, target: target.wrapping_sub(1) };
+            count += usize::from(target != 0);
+        }
+        ends.push(count as u32);
+    }
+    &updates[..count]
 }
 
 /// Where a range of entries of U' is stored.

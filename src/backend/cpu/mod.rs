@@ -1,7 +1,9 @@
 //! CPU backend: one thread (the papers' reference) or all cores.
 
 mod block;
+mod chunks;
 mod ilu;
+mod order;
 mod shared;
 pub mod simd;
 mod spmv;

@@ -1,8 +1,7 @@
-//! A slice that several threads write in disjoint places, and a barrier between their steps.
+//! A slice that several threads write in disjoint places.
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A mutable slice shared by threads that agree on who touches what.
 #[derive(Clone, Copy)]
@@ -46,40 +45,6 @@ impl<'a> Shared<'a> {
                 UnsafeCell::raw_get(self.0.as_ptr().add(range.start)),
                 range.len(),
             )
-        }
-    }
-}
-
-/// A barrier for the threads of one `broadcast`: spins, then yields.
-pub(super) struct SpinBarrier {
-    threads: usize,
-    arrived: AtomicUsize,
-    generation: AtomicUsize,
-}
-
-impl SpinBarrier {
-    /// A barrier that `threads` threads pass together.
-    pub(super) fn new(threads: usize) -> Self {
-        Self { threads, arrived: AtomicUsize::new(0), generation: AtomicUsize::new(0) }
-    }
-
-    /// Waits for the others; what they wrote before is visible after.
-    pub(super) fn wait(&self) {
-        const SPINS: u32 = 10_000;
-        let generation = self.generation.load(Ordering::Acquire);
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            self.arrived.store(0, Ordering::Relaxed);
-            self.generation.store(generation + 1, Ordering::Release);
-            return;
-        }
-        let mut spins = 0;
-        while self.generation.load(Ordering::Acquire) == generation {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
         }
     }
 }

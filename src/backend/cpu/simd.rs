@@ -60,6 +60,19 @@ fn detect() -> Isa {
     Isa::Baseline
 }
 
+/// Asks for the cache lines of `x` before they are needed.
+#[inline(always)]
+pub(crate) fn prefetch(x: &[f64]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in x.chunks(8) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of the target, and a prefetch changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that
 /// touch memory; the others are zero.
 pub(crate) trait Simd: Copy {

@@ -2,60 +2,9 @@
 
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
-use super::shared::{Shared, SpinBarrier};
+use super::shared::Shared;
 use super::simd::{Simd, multiversion};
-use crate::symbolic::{PatternView, Schedule};
-
-/// Unknowns below which a level is not worth a barrier.
-const SERIAL_UNKNOWNS: usize = 1024;
-
-/// A schedule cut into steps: wide levels are shared by all threads, runs of narrow ones are done
-/// by one thread without a barrier between them.
-pub(super) struct Steps {
-    schedule: Schedule,
-    /// (first position, one past the last, shared) in `schedule.rows`.
-    steps: Vec<(u32, u32, bool)>,
-}
-
-impl Steps {
-    pub(super) fn new(schedule: Schedule, block_size: usize) -> Self {
-        let mut steps: Vec<(u32, u32, bool)> = Vec::new();
-        for w in schedule.level_ptr.windows(2) {
-            let shared = (w[1] - w[0]) as usize * block_size >= SERIAL_UNKNOWNS;
-            match steps.last_mut() {
-                Some(last) if !shared && !last.2 => last.1 = w[1],
-                _ => steps.push((w[0], w[1], shared)),
-            }
-        }
-        Self { schedule, steps }
-    }
-
-    /// Runs `work(state, rows)` on slices that cover all rows, in an order that respects the schedule, on all
-    /// threads of the current pool. Thread t works with `state(t)`; returns `finish` of each.
-    pub(super) fn run_with<S, R: Send>(
-        &self,
-        state: impl Fn(usize) -> S + Sync,
-        work: impl Fn(&mut S, &[u32]) + Sync,
-        finish: impl Fn(S) -> R + Sync,
-    ) -> Vec<R> {
-        let threads = rayon::current_num_threads();
-        let barrier = SpinBarrier::new(threads);
-        rayon::broadcast(|context| {
-            let mut state = state(context.index());
-            for &(start, end, shared) in &self.steps {
-                let rows = &self.schedule.rows[start as usize..end as usize];
-                let mine = match (shared, context.index()) {
-                    (true, t) => &rows[rows.len() * t / threads..rows.len() * (t + 1) / threads],
-                    (false, 0) => rows,
-                    (false, _) => &[],
-                };
-                work(&mut state, mine);
-                barrier.wait();
-            }
-            finish(state)
-        })
-    }
-}
+use crate::symbolic::PatternView;
 
 /// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place.
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
@@ -119,7 +68,7 @@ fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: &mut [f64]
     }
 }
 
-/// Rows of one level, or of several narrow ones in order.
+/// Rows of one task.
 #[inline(always)]
 fn forward_rows_body<K: BlockSize, S: Simd>(
     s: S,
@@ -159,10 +108,10 @@ fn forward_row_body<K: BlockSize, S: Simd>(
     let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
     for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
         let j = j as usize;
-        // SAFETY: j < i is solved: earlier in the loop, or in an earlier level.
+        // SAFETY: j < i is solved: earlier in the loop, or in a task that was waited for.
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
-    // SAFETY: this call alone writes segment i, and nobody reads it before the level ends.
+    // SAFETY: this call alone writes segment i, and nobody reads it before the task ends.
     size.store(s, acc, unsafe { z.write(i * b..(i + 1) * b) });
 }
 
@@ -179,7 +128,7 @@ fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared
     let blocks = f.upper[stored].chunks_exact(bb);
     for (&j, block) in f.upper_pattern.col_ind[range].iter().rev().zip(blocks) {
         let j = j as usize;
-        // SAFETY: j > i is solved: earlier in the loop, or in an earlier level.
+        // SAFETY: j > i is solved: earlier in the loop, or in a task that was waited for.
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
     size.store(s, acc, y);
