@@ -10,8 +10,15 @@ constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
-// Blocks of a row whose loads are under way together.
-constexpr u32 AHEAD = BS == 1 ? 8 : BS == 2 ? 6 : BS <= 8 ? 4 : BS <= 16 ? 2 : 1;
+// Blocks of a row whose operands are under way together: for `syncfree` best all of a row.
+#ifndef AHEAD
+#define AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
+#endif
+// Where `syncfree` keeps the values of a row while it waits: 0 in registers, 1 in shared memory, 2 in
+// memory.
+#ifndef VALUES
+#define VALUES (BS <= 4 ? 0 : BS <= 32 ? 1 : 2)
+#endif
 
 // Slice s holds the rows order[first[s]..first[s + 1]); its blocks start at `start[s]`, `length[s]` for
 // each row, shorter rows being filled up with column NONE.
@@ -22,6 +29,8 @@ struct Slices {
     const u32* length;
     const u32* col_ind;
     const double* val;
+    // A row that must be known long before those of the slice, or NONE.
+    const u32* gate;
 };
 
 // The pattern and values that slices are made of have blocks of BS * SPREAD: SPREAD above 1 takes
@@ -45,10 +54,19 @@ struct Entry {
 // Columns of the slices from the rows of a pattern. One warp per slice.
 extern "C" __global__ void __launch_bounds__(THREADS)
 slice_columns(u32 slices, Slices t, const u32* __restrict__ row_ptr, const u32* __restrict__ columns,
-              u32 spread, u32 backward, u32* __restrict__ col_ind) {
+              u32 spread, u32 backward, u32* __restrict__ col_ind, u32* __restrict__ gates) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
+    if (lane == 0) {
+        // two steps back from the last row, each to what is known last
+        u32 j = t.order[first + rows - 1];
+        for (u32 step = 0; step < 2 && j != NONE; ++step) {
+            const u32 begin = row_ptr[j / spread], count = row_ptr[j / spread + 1] - begin;
+            j = count == 0 ? NONE : columns[backward ? begin : begin + count - 1] * spread;
+        }
+        gates[s] = j;
+    }
     for (u32 w = lane; w < rows * length; w += WARP) {
         const Entry from(row_ptr, t.order[first + w % rows], w / rows, spread, backward);
         col_ind[t.start[s] + w] = from.there ? columns[from.block] * spread + from.within : NONE;
@@ -167,86 +185,103 @@ constexpr long long ABSENT = -1;
 
 __device__ inline bool absent(double v) { return __double_as_longlong(v) == ABSENT; }
 
+// Loads from p if v is absent.
+__device__ inline void load_if_absent(double& v, const double* p) {
+    asm volatile(
+        "{\n"
+        ".reg .pred missing;\n"
+        ".reg .b64 bits;\n"
+        "mov.b64 bits, %0;\n"
+        "setp.eq.s64 missing, bits, -1;\n"
+        "@missing ld.relaxed.gpu.global.f64 %0, [%1];\n"
+        "}"
+        : "+d"(v)
+        : "l"(p)
+        : "memory");
+}
+
 // A NaN of the input that looks like ABSENT would never arrive.
 __device__ inline double arrived(double v) {
     return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
 }
 
-// Whether a lane has registers for its part of the blocks ahead.
-constexpr bool HELD = TILES == 1;
-
-// One block of a row, under way: where its operand comes from, the operand, the lane's row of it.
+// One block of a row, under way: entry of x that the lane reads, or NONE; its value; with VALUES 0,
+// the lane's row of the block.
 struct Ahead {
-    const double* from;
+    u32 from;
     double x[TILES];
-    double a[HELD ? BS : 1];
+    double a[VALUES == 0 ? BS : 1];
 };
 
-// Looks again for the operands that are not there. Returns whether some still are not.
-__device__ inline bool look(Ahead (&ahead)[AHEAD]) {
-    bool waiting = false;
+// Looks again for the operands that are not there; all loads are under way before one is awaited.
+// Returns whether some are still missing.
+__device__ inline bool look(Ahead (&ahead)[AHEAD], const double* x) {
 #pragma unroll
     for (u32 u = 0; u < AHEAD; ++u)
 #pragma unroll
-        for (u32 k = 0; k < TILES; ++k)
-            if (absent(ahead[u].x[k])) {
-                ahead[u].x[k] = load_relaxed(ahead[u].from + k * LANES);
-                waiting |= absent(ahead[u].x[k]);
-            }
-    return waiting;
-}
-
-// Waits until all operands are there. One lane of those that wait looks again and again: all of
-// them together would fill the L2 cache's queues, which the values they wait for must pass too.
-__device__ inline void wait(Ahead (&ahead)[AHEAD], u32 lane) {
+        for (u32 k = 0; k < TILES; ++k) load_if_absent(ahead[u].x[k], x + ahead[u].from + k * LANES);
     bool waiting = false;
 #pragma unroll
     for (u32 u = 0; u < AHEAD; ++u)
 #pragma unroll
         for (u32 k = 0; k < TILES; ++k) waiting |= absent(ahead[u].x[k]);
-    for (;;) {
-        const u32 lanes = __ballot_sync(FULL, waiting);
-        if (!lanes) return;
-        if (lane == WARP - 1 - __clz(lanes))
-            while (look(ahead)) {}
-        __syncwarp();
-        if (waiting) waiting = look(ahead);
+    return waiting;
+}
+
+// Starts the copy of n numbers to shared memory.
+__device__ inline void copy_ahead(double* to, const double* from, u32 n, u32 lane) {
+    constexpr u32 AT_A_TIME = BB % 2 == 0 ? 2 : 1;
+    const u32 shared = (u32)__cvta_generic_to_shared(to);
+    for (u32 w = lane * AT_A_TIME; w < n; w += WARP * AT_A_TIME) {
+        if (AT_A_TIME == 2)
+            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared + 8 * w), "l"(from + w));
+        else
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" : : "r"(shared + 8 * w), "l"(from + w));
     }
+    asm volatile("cp.async.commit_group;" : : : "memory");
 }
 
 // The whole triangle in one launch. A row waits for each value it needs: the value itself is the
 // flag. Warps take slices in turn, so that a slice depends only on slices begun before; all thread
-// blocks must be resident. Within a row the blocks whose operands come latest are last.
+// blocks must be resident. Everything but the operands is fetched before the wait.
+//
+// A warp that comes early would fill the L2 cache's queues with looking for operands, and the values
+// that all wait for must pass these too: so one lane first looks, at leisure, for a value two levels
+// back.
 //
 // The forward solve leaves ABSENT in z for the backward solve, and that leaves it in y for the next
 // forward solve.
 template <bool BACKWARD>
-__device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
+__device__ void syncfree(u32 slices, const Slices& t, const Solve& v, u32 longest) {
+    extern __shared__ double memory[];
     const u32 lane = threadIdx.x % WARP, g = lane / LANES, r = lane % LANES;
-    const u32 warp = blockIdx.x * WARPS + threadIdx.x / WARP, warps = gridDim.x * WARPS;
+    const u32 per_block = blockDim.x / WARP, warps = gridDim.x * per_block;
+    double* const held = memory + (size_t)(threadIdx.x / WARP) * longest;
     double* const x = BACKWARD ? v.z : v.y;
-    for (u32 s = warp; s < slices; s += warps) {
+    for (u32 s = blockIdx.x * per_block + threadIdx.x / WARP; s < slices; s += warps) {
         const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
         const u32* const columns = t.col_ind + t.start[s] + g;
-        const double* const a0 = t.val + (size_t)t.start[s] * BB + g * BS + r;
-        const size_t stride = (size_t)rows * BS;
+        const double* const blocks = t.val + (size_t)t.start[s] * BB;
+        const u32 stride = rows * BS, gate = t.gate[s];
         const bool active = g < rows;
         const u32 i = active ? t.order[first + g] : 0;
+        if (VALUES == 1) copy_ahead(held, blocks, length * rows * BB, lane);
+        const double* const a0 = (VALUES == 1 ? held : blocks) + g * BS + r;
 
         Ahead ahead[AHEAD];
         // starts the loads of entry e
         auto fetch = [&](Ahead& next, u32 e) {
-            const u32 j = active && e < length ? __ldcs(&columns[e * rows]) : NONE;
-            next.from = j == NONE ? nullptr : x + (size_t)j * BS + r;
+            const u32 j = active && e < length ? __ldg(&columns[e * rows]) : NONE;
+            next.from = j == NONE ? NONE : j * BS + r;
 #pragma unroll
             for (u32 k = 0; k < TILES; ++k)
-                next.x[k] = next.from && (TILES == 1 || r + k * LANES < BS)
-                                ? load_relaxed(next.from + k * LANES)
+                next.x[k] = j != NONE && (TILES == 1 || r + k * LANES < BS)
+                                ? load_relaxed(x + next.from + k * LANES)
                                 : 0.0;
-            if (HELD) {
+            if (VALUES == 0) {
 #pragma unroll
                 for (u32 c = 0; c < BS; ++c)
-                    next.a[c] = next.from ? __ldcs(&a0[(e * BS + c) * stride]) : 0.0;
+                    next.a[c] = j == NONE ? 0.0 : __ldg(&a0[(size_t)(e * BS + c) * stride]);
             }
         };
 #pragma unroll
@@ -262,28 +297,35 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
                     (BACKWARD ? v.y : v.z)[(size_t)i * BS + r + k * LANES] =
                         __longlong_as_double(ABSENT);
         }
+        if (lane == 0 && gate != NONE)
+            while (absent(load_relaxed(x + (size_t)gate * BS))) __nanosleep(20);
+        if (VALUES == 1) asm volatile("cp.async.wait_all;" : : : "memory");
+        __syncwarp();
 
         for (u32 e0 = 0; e0 < length; e0 += AHEAD) {
-            wait(ahead, lane);
+            bool waiting = look(ahead, x);
+            while (__any_sync(FULL, waiting))
+                if (waiting) waiting = look(ahead, x);
 #pragma unroll
             for (u32 u = 0; u < AHEAD; ++u) {
                 const u32 e = e0 + u;
                 Ahead& now = ahead[u];
-#pragma unroll(HELD ? BS : 8)
-                for (u32 c = 0; c < BS; ++c) {
-                    double xc = now.x[0];
-                    if (BS > 1) {
 #pragma unroll
-                        for (u32 k = 0; k < TILES; ++k)
-                            if (k == c / LANES) xc = __shfl_sync(FULL, now.x[k], g * LANES + c % LANES);
-                    }
-                    if (HELD) {
-                        sum[0] = fma(-now.a[c], xc, sum[0]);
-                    } else if (now.from) {
+                for (u32 part = 0; part < TILES; ++part) {
+                    const u32 end = min(LANES, BS - part * LANES);
+#pragma unroll(TILES == 1 && BS <= 16 ? BS : 8)
+                    for (u32 c = 0; c < end; ++c) {
+                        const u32 column = e * BS + part * LANES + c;
+                        const double xc = BS == 1 ? now.x[0]
+                                                  : __shfl_sync(FULL, now.x[part], g * LANES + c);
+                        if (VALUES == 0) {
+                            sum[0] = fma(-now.a[c], xc, sum[0]);
+                        } else if (now.from != NONE) {
 #pragma unroll
-                        for (u32 k = 0; k < TILES; ++k)
-                            if (r + k * LANES < BS)
-                                sum[k] = fma(-a0[(e * BS + c) * stride + k * LANES], xc, sum[k]);
+                            for (u32 k = 0; k < TILES; ++k)
+                                if (TILES == 1 || r + k * LANES < BS)
+                                    sum[k] = fma(-a0[(size_t)column * stride + k * LANES], xc, sum[k]);
+                        }
                     }
                 }
                 if (e0 + AHEAD < length) fetch(now, e + AHEAD);
@@ -295,15 +337,16 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
                 if (r + k * LANES < BS)
                     store_relaxed(x + (size_t)i * BS + r + k * LANES, arrived(sum[k]));
         }
+        __syncwarp();  // all lanes have read what the next slice overwrites
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
-syncfree_forward(u32 slices, Slices t, Solve v) {
-    syncfree<false>(slices, t, v);
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+syncfree_forward(u32 slices, Slices t, Solve v, u32 longest) {
+    syncfree<false>(slices, t, v, longest);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
-syncfree_backward(u32 slices, Slices t, Solve v) {
-    syncfree<true>(slices, t, v);
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
+syncfree_backward(u32 slices, Slices t, Solve v, u32 longest) {
+    syncfree<true>(slices, t, v, longest);
 }

@@ -4,7 +4,8 @@
 
 use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
-use bilu_bench::backend::cuda::sources::{self, Source};
+use bilu_bench::backend::cuda::largest_variants;
+use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -53,16 +54,20 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         return;
     }
     let sizes = |source: &Source| if source.sized { &BLOCK_SIZES[..] } else { &[0] };
-    let programs: Vec<(&Source, usize)> =
-        sources::ALL.iter().flat_map(|s| sizes(s).iter().map(|size| (*s, *size))).collect();
+    let plain =
+        |s: &&'static Source| sizes(s).iter().map(|b| (*s, (*b).into())).collect::<Vec<_>>();
+    let mut programs: Vec<(&Source, Variant)> = sources::ALL.iter().flat_map(plain).collect();
+    // the solves are also compiled for the lengths of rows
+    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
+    programs.extend(largest.map(|variant| (&sources::TRSV, variant)));
     let faults: Vec<String> = programs
         .into_par_iter()
-        .flat_map_iter(|(source, size)| {
-            let faults = match nvrtc::compile(source, size, ARCH) {
-                Ok(compiled) => faults(&compiled, size),
+        .flat_map_iter(|(source, variant)| {
+            let faults = match nvrtc::compile(source, variant.clone(), ARCH) {
+                Ok(compiled) => faults(&compiled, variant.block_size),
                 Err(error) => vec![error.to_string()],
             };
-            faults.into_iter().map(move |fault| format!("{}, {size}: {fault}", source.name))
+            faults.into_iter().map(move |fault| format!("{}, {variant:?}: {fault}", source.name))
         })
         .collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));

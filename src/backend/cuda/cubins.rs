@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use super::nvrtc;
-use super::sources::{HEADERS, Source};
+use super::sources::{HEADERS, Source, Variant};
 use crate::engine::progress::say;
 use crate::error::Result;
 use crate::matrix::cache::{Cache, damaged, hex, prune};
@@ -29,17 +29,17 @@ const ENDING: &str = "cubin";
 /// Bytes the cache may hold; the entries that were not used for longest are dropped.
 const LARGEST: u64 = 64 << 20;
 
-/// Machine code of `source` for blocks of `block_size` unknowns and the compute capability `arch`:
+/// Machine code of a `variant` of `source` for the compute capability `arch`:
 /// from the cache, or compiled and put there.
 ///
 /// # Errors
 /// Those of [`nvrtc::compile`].
-pub fn cubin(source: &Source, block_size: usize, arch: (i32, i32)) -> Result<Vec<u8>> {
+pub fn cubin(source: &Source, variant: &Variant, arch: (i32, i32)) -> Result<Vec<u8>> {
     static REMARK: Once = Once::new();
-    let key = key(source, &nvrtc::options(source, block_size, arch), nvrtc::version()?);
+    let key = key(source, &nvrtc::options(source, variant.clone(), arch), nvrtc::version()?);
     Store::from_env().get(
         &key,
-        || nvrtc::compile(source, block_size, arch).map(|compiled| compiled.cubin),
+        || nvrtc::compile(source, variant.clone(), arch).map(|compiled| compiled.cubin),
         |remark| REMARK.call_once(|| say(&format!("note: compiled kernels: {remark}"))),
     )
 }

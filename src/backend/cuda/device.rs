@@ -11,7 +11,7 @@ use cudarc::nvrtc::Ptx;
 
 use super::cubins;
 use super::launch::address;
-use super::sources::Source;
+use super::sources::{Source, Variant};
 use super::staging::Staging;
 use crate::error::{Error, Result};
 use crate::measure::median;
@@ -23,7 +23,7 @@ pub const OLDEST: (i32, i32) = (7, 0);
 pub struct Device {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    modules: Mutex<HashMap<(&'static str, usize), Arc<CudaModule>>>,
+    modules: Mutex<HashMap<(&'static str, Variant), Arc<CudaModule>>>,
     copy_gbps: OnceLock<f64>,
     staging: Mutex<Option<Staging>>,
     name: String,
@@ -125,30 +125,38 @@ impl Device {
         self.context.mem_get_info().map_err(|e| failed("cannot ask for the memory", &e))
     }
 
-    /// The module of `source` for blocks of `block_size`, compiled and loaded at the first call.
-    pub fn module(&self, source: &'static Source, block_size: usize) -> Result<Arc<CudaModule>> {
-        let block_size = if source.sized { block_size } else { 1 };
+    /// The module of a variant of `source`, compiled and loaded at the first call.
+    pub fn module(
+        &self,
+        source: &'static Source,
+        variant: impl Into<Variant>,
+    ) -> Result<Arc<CudaModule>> {
+        let mut variant = variant.into();
+        if !source.sized {
+            variant.block_size = 1;
+        }
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(&(source.name, block_size)) {
+        let key = (source.name, variant);
+        if let Some(module) = modules.get(&key) {
             return Ok(Arc::clone(module));
         }
-        let cubin = cubins::cubin(source, block_size, self.arch)?;
+        let cubin = cubins::cubin(source, &key.1, self.arch)?;
         let module = self
             .context
             .load_module(Ptx::from_binary(cubin))
             .map_err(|e| failed(&format!("cannot load {}.cu", source.name), &e))?;
-        modules.insert((source.name, block_size), Arc::clone(&module));
+        modules.insert(key, Arc::clone(&module));
         Ok(module)
     }
 
-    /// A kernel of `source`.
+    /// A kernel of a variant of `source`.
     pub fn kernel(
         &self,
         source: &'static Source,
-        block_size: usize,
+        variant: impl Into<Variant>,
         name: &str,
     ) -> Result<CudaFunction> {
-        self.module(source, block_size)?
+        self.module(source, variant)?
             .load_function(name)
             .map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), &e))
     }

@@ -71,7 +71,7 @@ by_value! {
     /// `Factors` of `ilu.cu`.
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Slices` of `trsv.cu`.
-    SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address }
+    SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

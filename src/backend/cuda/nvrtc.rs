@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use libloading::Library;
 
-use super::sources::{HEADERS, Source};
+use super::sources::{HEADERS, Source, Variant};
 use crate::error::{Error, Result};
 
 /// Environment variable with the folder of `libnvrtc` and `libnvrtc-builtins`, instead of where the
@@ -84,7 +84,8 @@ pub fn version() -> Result<(i32, i32)> {
 }
 
 /// Options with which `source` is compiled. `block_size` counts only where the source is sized.
-pub fn options(source: &Source, block_size: usize, arch: (i32, i32)) -> Vec<String> {
+pub fn options(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -> Vec<String> {
+    let variant = variant.into();
     let mut options = vec![
         format!("-arch={}", arch_name(arch)),
         "--std=c++17".to_owned(),
@@ -92,8 +93,9 @@ pub fn options(source: &Source, block_size: usize, arch: (i32, i32)) -> Vec<Stri
         "--ptxas-options=-v".to_owned(),
     ];
     if source.sized {
-        options.push(format!("-DBS={block_size}"));
+        options.push(format!("-DBS={}", variant.block_size));
     }
+    options.extend(variant.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
     options
 }
 
@@ -102,9 +104,10 @@ pub fn options(source: &Source, block_size: usize, arch: (i32, i32)) -> Vec<Stri
 ///
 /// # Errors
 /// When NVRTC is not there or refuses the source; the message holds the first error it found.
-pub fn compile(source: &Source, block_size: usize, arch: (i32, i32)) -> Result<Compiled> {
-    let nvrtc = nvrtc()?;
-    nvrtc.compile(source, &options(source, block_size, arch)).map_err(|why| {
+pub fn compile(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -> Result<Compiled> {
+    let (nvrtc, variant) = (nvrtc()?, variant.into());
+    let block_size = variant.block_size;
+    nvrtc.compile(source, &options(source, variant, arch)).map_err(|why| {
         let size = if source.sized { format!(", block size {block_size}") } else { String::new() };
         let (name, arch) = (source.name, arch_name(arch));
         let (major, minor) = nvrtc.version;

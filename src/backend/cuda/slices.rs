@@ -22,6 +22,8 @@ struct Plan {
     levels: Vec<u32>,
     /// Stored blocks, those that fill up short rows included.
     blocks: usize,
+    /// Most blocks of a slice.
+    largest: usize,
 }
 
 impl Plan {
@@ -30,7 +32,7 @@ impl Plan {
         let mut order = schedule.rows.clone();
         let (mut first, mut start, mut length) = (vec![0], Vec::new(), Vec::new());
         let mut levels = vec![0];
-        let mut blocks = 0;
+        let (mut blocks, mut largest) = (0, 0);
         for level in schedule.level_ptr.windows(2) {
             let range = level[0] as usize..level[1] as usize;
             // rows of like length share a slice; equal ones stay in order, near each other in memory
@@ -41,12 +43,14 @@ impl Plan {
                     .map_err(|_| Error::memory("a factor has more than 2^32 blocks"))?;
                 start.push(at);
                 length.push(longest);
-                blocks += longest as usize * slice.len();
+                let count = longest as usize * slice.len();
+                blocks += count;
+                largest = largest.max(count);
                 first.push(first[first.len() - 1] + slice.len() as u32);
             }
             levels.push(length.len() as u32);
         }
-        Ok(Self { order, first, start, length, levels, blocks })
+        Ok(Self { order, first, start, length, levels, blocks, largest })
     }
 }
 
@@ -58,6 +62,7 @@ pub(super) struct Triangle {
     length: CudaSlice<u32>,
     col_ind: CudaSlice<u32>,
     val: CudaSlice<f64>,
+    gate: CudaSlice<u32>,
     fill_values: CudaFunction,
     /// Blocks of the pattern are taken apart to blocks this many times smaller.
     spread: u32,
@@ -65,6 +70,9 @@ pub(super) struct Triangle {
     backward: u32,
     pub(super) slices: usize,
     pub(super) levels: Vec<u32>,
+    /// Most blocks of a row, and of a slice.
+    pub(super) longest: usize,
+    pub(super) largest: usize,
 }
 
 impl Triangle {
@@ -97,10 +105,13 @@ impl Triangle {
             length: d.copied(&plan.length)?,
             col_ind: d.alloc(plan.blocks)?,
             val: d.zeros(plan.blocks * block_size * block_size)?,
+            gate: d.alloc(plan.length.len())?,
             fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),
             slices: plan.length.len(),
+            longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
+            largest: plan.largest,
             levels: plan.levels,
         };
         let columns = d.kernel(&TRSV, block_size, "slice_columns")?;
@@ -108,7 +119,7 @@ impl Triangle {
         let (row_ptr, col_ind) = device_pattern;
         launch!(
             d, &columns, grid(triangle.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.backward, triangle.col_ind
+            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.backward, triangle.col_ind, triangle.gate
         )
         .map_err(|e| failed("slice_columns", &e))?;
         Ok(triangle)
@@ -137,6 +148,7 @@ impl Triangle {
             length: address(&self.length),
             col_ind: address(&self.col_ind),
             val: address(&self.val),
+            gate: address(&self.gate),
         }
     }
 }
@@ -162,7 +174,7 @@ mod tests {
         assert_eq!(plan.first, [0, 2, 3, 5]);
         assert_eq!(plan.length, [1, 3, 2]);
         assert_eq!(plan.start, [0, 2, 5]);
-        assert_eq!((plan.levels, plan.blocks), (vec![0, 2, 3], 9));
+        assert_eq!((plan.levels, plan.blocks, plan.largest), (vec![0, 2, 3], 9, 4));
     }
 
     #[test]

@@ -11,6 +11,21 @@ pub struct Source {
     pub sized: bool,
 }
 
+/// For what a source is compiled: a block size, and macros of the source's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// Unknowns per block; the macro `BS` of sized sources.
+    pub block_size: usize,
+    /// Further macros with their values.
+    pub defines: Vec<(&'static str, usize)>,
+}
+
+impl From<usize> for Variant {
+    fn from(block_size: usize) -> Self {
+        Self { block_size, defines: Vec::new() }
+    }
+}
+
 macro_rules! sources {
     ($($constant:ident, $name:literal, $sized:literal;)*) => {
         $(

@@ -1,15 +1,15 @@
 //! Triangular solves with block ILU factors (`kernels/trsv.cu`).
 
-use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
+use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, LaunchConfig, result, sys};
 
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation, Factors};
-use super::launch::{Address, SolveArg, address, launch};
+use super::launch::{SolveArg, address, launch};
 use super::slices::{SLICES_PER_BLOCK, THREADS, Triangle};
-use super::sources::TRSV;
+use super::sources::{TRSV, Variant};
 use crate::case::Trisolve;
 use crate::error::Result;
-use crate::measure::median;
 use crate::symbolic::{Pattern, Schedule};
 
 /// Both triangles in slices, and a way to run through them.
@@ -48,9 +48,8 @@ impl Sliced {
         let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1], true)?;
         let mut y = d.alloc(n)?;
         let way = if trisolve == Trisolve::Syncfree {
-            let mut way = Syncfree::new(d, size)?;
+            let way = Syncfree::new(d, size, &lower, &upper)?;
             way.reset(d, &mut y)?;
-            way.tune(d, &lower, &upper, address(&y), n)?;
             Way::Syncfree(way)
         } else {
             Way::Levels(Levels::new(d, size, pointwise.then_some(b), n)?)
@@ -84,7 +83,7 @@ impl Sliced {
     ) -> Result<(), DriverError> {
         let arg = SolveArg { r: address(r), z: address(z), ..self.argument() };
         match &self.way {
-            Way::Syncfree(way) => way.apply(d, &self.lower, &self.upper, arg, way.blocks),
+            Way::Syncfree(way) => way.apply(d, &self.lower, &self.upper, arg),
             Way::Levels(way) => way.apply(d, r, z),
         }
     }
@@ -94,20 +93,101 @@ impl Sliced {
 struct Syncfree {
     forward: CudaFunction,
     backward: CudaFunction,
-    /// Thread blocks, all resident; 0 until measured.
-    blocks: u32,
-    resident: u32,
+    config: LaunchConfig,
+    /// Numbers of shared memory that a warp has.
+    held: u32,
 }
 
-/// Thread blocks per multiprocessor that are tried. Few wait with less noise, many hide more latency.
-const CROWDS: [u32; 4] = [1, 2, 4, 8];
+/// Where a row's values are while it waits for its operands; mirrors `VALUES` of `trsv.cu`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Values {
+    Registers = 0,
+    Shared = 1,
+    Memory = 2,
+}
+
+/// Bytes of shared memory that a thread block takes at most for its slices, and that a single slice
+/// may take.
+const SHARED_BLOCK: usize = 72 << 10;
+const SHARED_SLICE: usize = 200 << 10;
+
+impl Values {
+    /// Most blocks of a row that are under way together, as registers allow.
+    fn most(self, block_size: usize) -> usize {
+        match (self, block_size) {
+            (Self::Registers, 1) => 24,
+            (Self::Registers, 2) => 18,
+            (Self::Registers, 3) => 14,
+            (Self::Registers, 4) => 12,
+            (Self::Registers, _) => 0,
+            (Self::Shared, 1..=8) => 24,
+            (Self::Shared, _) => 16,
+            (Self::Memory, _) => 8,
+        }
+    }
+
+    /// For rows of `longest` blocks in slices of `largest` numbers.
+    fn choose(block_size: usize, longest: usize, largest: usize) -> Self {
+        if longest <= Self::Registers.most(block_size) {
+            Self::Registers
+        } else if block_size <= 32 && 8 * largest <= SHARED_SLICE {
+            Self::Shared
+        } else {
+            Self::Memory
+        }
+    }
+
+    /// The variant of `trsv.cu` for rows of `longest` blocks: few different ones, so that few are
+    /// compiled.
+    fn variant(self, block_size: usize, longest: usize) -> Variant {
+        let ahead = match longest {
+            0..=4 => longest.max(1),
+            _ => longest.next_multiple_of(2),
+        };
+        let ahead = ahead.min(self.most(block_size));
+        Variant { block_size, defines: vec![("AHEAD", ahead), ("VALUES", self as usize)] }
+    }
+}
+
+/// Variants of `trsv.cu` with the most registers that may be asked for at run time.
+pub fn largest_variants(block_size: usize) -> Vec<Variant> {
+    [Values::Registers, Values::Shared, Values::Memory]
+        .into_iter()
+        .filter(|v| v.most(block_size) > 0 && (block_size <= 32 || *v == Values::Memory))
+        .map(|v| v.variant(block_size, usize::MAX / 2))
+        .collect()
+}
 
 impl Syncfree {
-    fn new(d: &Device, block_size: usize) -> Result<Self> {
-        let forward = d.kernel(&TRSV, block_size, "syncfree_forward")?;
-        let backward = d.kernel(&TRSV, block_size, "syncfree_backward")?;
-        let resident = d.resident(&forward, THREADS, 0)?.min(d.resident(&backward, THREADS, 0)?);
-        Ok(Self { forward, backward, blocks: 0, resident })
+    fn new(d: &Device, block_size: usize, lower: &Triangle, upper: &Triangle) -> Result<Self> {
+        let bb = block_size * block_size;
+        let longest = lower.longest.max(upper.longest);
+        // whole 16 bytes
+        let largest = (lower.largest.max(upper.largest) * bb).next_multiple_of(2);
+        let values = Values::choose(block_size, longest, largest);
+        let variant = values.variant(block_size, longest);
+        let forward = d.kernel(&TRSV, variant.clone(), "syncfree_forward")?;
+        let backward = d.kernel(&TRSV, variant, "syncfree_backward")?;
+        let held = if values == Values::Shared { largest } else { 0 };
+        let warps = match 8 * held {
+            0 => SLICES_PER_BLOCK,
+            bytes => (SHARED_BLOCK / bytes).clamp(1, SLICES_PER_BLOCK),
+        };
+        let (threads, shared) = (32 * warps as u32, (8 * held * warps) as u32);
+        let mut resident = u32::MAX;
+        for kernel in [&forward, &backward] {
+            kernel
+                .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+                .map_err(|e| failed("cannot prepare the solves", &e))?;
+            resident = resident.min(d.resident(kernel, threads, shared)?);
+        }
+        let most = lower.slices.max(upper.slices).div_ceil(warps).max(1) as u32;
+        let config = LaunchConfig {
+            grid_dim: (resident.min(most).max(1), 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: shared,
+        };
+        Ok(Self { forward, backward, config, held: held as u32 })
     }
 
     /// Marks all of y as not there yet.
@@ -117,55 +197,17 @@ impl Syncfree {
             .map_err(|e| failed("cannot clear memory", &e))
     }
 
-    /// Measures, with factors of zeros, how many thread blocks are best.
-    fn tune(
-        &mut self,
-        d: &Device,
-        lower: &Triangle,
-        upper: &Triangle,
-        y: Address,
-        n: usize,
-    ) -> Result<()> {
-        let most = lower.slices.max(upper.slices).div_ceil(SLICES_PER_BLOCK).max(1) as u32;
-        let (r, z) = (d.zeros::<f64>(n)?, d.alloc::<f64>(n)?);
-        let arg = SolveArg { r: address(&r), diagonal: 0, y, z: address(&z) };
-        let mut best = (f64::INFINITY, 0);
-        for crowd in CROWDS {
-            let blocks = (crowd * d.multiprocessors()).min(self.resident).min(most);
-            if blocks == best.1 {
-                break;
-            }
-            let mut samples = Vec::new();
-            for _ in 0..3 {
-                let run =
-                    || self.apply(d, lower, upper, arg, blocks).map_err(|e| failed("solve", &e));
-                samples.push(d.time(run)?);
-            }
-            let time = median(&samples[1..]).map_or(f64::INFINITY, |m| m.value);
-            if std::env::var_os("BB_TRACE").is_some() {
-                eprintln!("crowd {crowd} blocks {blocks}: {:.3} ms", 1e3 * time);
-            }
-            if time < best.0 {
-                best = (time, blocks);
-            }
-        }
-        self.blocks = best.1.max(1);
-        Ok(())
-    }
-
     fn apply(
         &self,
         d: &Device,
         lower: &Triangle,
         upper: &Triangle,
         arg: SolveArg,
-        blocks: u32,
     ) -> Result<(), DriverError> {
-        let config = grid(blocks as usize, THREADS);
         let (slices, t) = (lower.slices as u32, lower.argument());
-        launch!(cooperative d, &self.forward, config; slices, t, arg)?;
+        launch!(cooperative d, &self.forward, self.config; slices, t, arg, self.held)?;
         let (slices, t) = (upper.slices as u32, upper.argument());
-        launch!(cooperative d, &self.backward, config; slices, t, arg)
+        launch!(cooperative d, &self.backward, self.config; slices, t, arg, self.held)
     }
 }
 
