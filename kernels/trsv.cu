@@ -10,14 +10,9 @@ constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
-// Blocks of a row whose operands are under way together: for `syncfree` best all of a row.
+// Blocks of a row that are under way together: for `syncfree` best the whole row.
 #ifndef AHEAD
 #define AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
-#endif
-// Where `syncfree` keeps the values of a row while it waits: 0 in registers, 1 in shared memory, 2 in
-// memory.
-#ifndef VALUES
-#define VALUES (BS <= 4 ? 0 : BS <= 32 ? 1 : 2)
 #endif
 
 // Slice s holds the rows order[first[s]..first[s + 1]); its blocks start at `start[s]`, `length[s]` for
@@ -205,13 +200,26 @@ __device__ inline double arrived(double v) {
     return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
 }
 
-// One block of a row, under way: entry of x that the lane reads, or NONE; its value; with VALUES 0,
-// the lane's row of the block.
+// Whether a lane has registers for its part of the blocks ahead.
+constexpr bool HELD = TILES == 1;
+// Whether blocks are worked off one by one as their operands come, not all at the end: worth a vote
+// where a block is much work.
+constexpr bool ONE_BY_ONE = BS >= 4;
+
+// One block of a row, under way: entry of x that the lane reads, or NONE; its value; the lane's row
+// of the block.
 struct Ahead {
     u32 from;
     double x[TILES];
-    double a[VALUES == 0 ? BS : 1];
+    double a[HELD ? BS : 1];
 };
+
+__device__ inline bool incomplete(const Ahead& block) {
+    bool waiting = false;
+#pragma unroll
+    for (u32 k = 0; k < TILES; ++k) waiting |= absent(block.x[k]);
+    return waiting;
+}
 
 // Looks again for the operands that are not there; all loads are under way before one is awaited.
 // Returns whether some are still missing.
@@ -222,23 +230,8 @@ __device__ inline bool look(Ahead (&ahead)[AHEAD], const double* x) {
         for (u32 k = 0; k < TILES; ++k) load_if_absent(ahead[u].x[k], x + ahead[u].from + k * LANES);
     bool waiting = false;
 #pragma unroll
-    for (u32 u = 0; u < AHEAD; ++u)
-#pragma unroll
-        for (u32 k = 0; k < TILES; ++k) waiting |= absent(ahead[u].x[k]);
+    for (u32 u = 0; u < AHEAD; ++u) waiting |= incomplete(ahead[u]);
     return waiting;
-}
-
-// Starts the copy of n numbers to shared memory.
-__device__ inline void copy_ahead(double* to, const double* from, u32 n, u32 lane) {
-    constexpr u32 AT_A_TIME = BB % 2 == 0 ? 2 : 1;
-    const u32 shared = (u32)__cvta_generic_to_shared(to);
-    for (u32 w = lane * AT_A_TIME; w < n; w += WARP * AT_A_TIME) {
-        if (AT_A_TIME == 2)
-            asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(shared + 8 * w), "l"(from + w));
-        else
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" : : "r"(shared + 8 * w), "l"(from + w));
-    }
-    asm volatile("cp.async.commit_group;" : : : "memory");
 }
 
 // The whole triangle in one launch. A row waits for each value it needs: the value itself is the
@@ -252,21 +245,16 @@ __device__ inline void copy_ahead(double* to, const double* from, u32 n, u32 lan
 // The forward solve leaves ABSENT in z for the backward solve, and that leaves it in y for the next
 // forward solve.
 template <bool BACKWARD>
-__device__ void syncfree(u32 slices, const Slices& t, const Solve& v, u32 longest) {
-    extern __shared__ double memory[];
+__device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
     const u32 lane = threadIdx.x % WARP, g = lane / LANES, r = lane % LANES;
-    const u32 per_block = blockDim.x / WARP, warps = gridDim.x * per_block;
-    double* const held = memory + (size_t)(threadIdx.x / WARP) * longest;
     double* const x = BACKWARD ? v.z : v.y;
-    for (u32 s = blockIdx.x * per_block + threadIdx.x / WARP; s < slices; s += warps) {
+    for (u32 s = blockIdx.x * WARPS + threadIdx.x / WARP; s < slices; s += gridDim.x * WARPS) {
         const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
         const u32* const columns = t.col_ind + t.start[s] + g;
-        const double* const blocks = t.val + (size_t)t.start[s] * BB;
+        const double* const a0 = t.val + (size_t)t.start[s] * BB + g * BS + r;
         const u32 stride = rows * BS, gate = t.gate[s];
         const bool active = g < rows;
         const u32 i = active ? t.order[first + g] : 0;
-        if (VALUES == 1) copy_ahead(held, blocks, length * rows * BB, lane);
-        const double* const a0 = (VALUES == 1 ? held : blocks) + g * BS + r;
 
         Ahead ahead[AHEAD];
         // starts the loads of entry e
@@ -278,7 +266,7 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v, u32 longes
                 next.x[k] = j != NONE && (TILES == 1 || r + k * LANES < BS)
                                 ? load_relaxed(x + next.from + k * LANES)
                                 : 0.0;
-            if (VALUES == 0) {
+            if (HELD) {
 #pragma unroll
                 for (u32 c = 0; c < BS; ++c)
                     next.a[c] = j == NONE ? 0.0 : __ldg(&a0[(size_t)(e * BS + c) * stride]);
@@ -299,26 +287,29 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v, u32 longes
         }
         if (lane == 0 && gate != NONE)
             while (absent(load_relaxed(x + (size_t)gate * BS))) __nanosleep(20);
-        if (VALUES == 1) asm volatile("cp.async.wait_all;" : : : "memory");
         __syncwarp();
 
         for (u32 e0 = 0; e0 < length; e0 += AHEAD) {
             bool waiting = look(ahead, x);
-            while (__any_sync(FULL, waiting))
-                if (waiting) waiting = look(ahead, x);
+            if (!ONE_BY_ONE)
+                while (__any_sync(FULL, waiting))
+                    if (waiting) waiting = look(ahead, x);
 #pragma unroll
             for (u32 u = 0; u < AHEAD; ++u) {
                 const u32 e = e0 + u;
                 Ahead& now = ahead[u];
+                if (ONE_BY_ONE)
+                    while (__any_sync(FULL, incomplete(now)))
+                        if (waiting) waiting = look(ahead, x);
 #pragma unroll
                 for (u32 part = 0; part < TILES; ++part) {
                     const u32 end = min(LANES, BS - part * LANES);
-#pragma unroll(TILES == 1 && BS <= 16 ? BS : 8)
+#pragma unroll(TILES == 1 ? BS : 8)
                     for (u32 c = 0; c < end; ++c) {
                         const u32 column = e * BS + part * LANES + c;
                         const double xc = BS == 1 ? now.x[0]
                                                   : __shfl_sync(FULL, now.x[part], g * LANES + c);
-                        if (VALUES == 0) {
+                        if (HELD) {
                             sum[0] = fma(-now.a[c], xc, sum[0]);
                         } else if (now.from != NONE) {
 #pragma unroll
@@ -337,16 +328,15 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v, u32 longes
                 if (r + k * LANES < BS)
                     store_relaxed(x + (size_t)i * BS + r + k * LANES, arrived(sum[k]));
         }
-        __syncwarp();  // all lanes have read what the next slice overwrites
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
-syncfree_forward(u32 slices, Slices t, Solve v, u32 longest) {
-    syncfree<false>(slices, t, v, longest);
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+syncfree_forward(u32 slices, Slices t, Solve v) {
+    syncfree<false>(slices, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 3)
-syncfree_backward(u32 slices, Slices t, Solve v, u32 longest) {
-    syncfree<true>(slices, t, v, longest);
+extern "C" __global__ void __launch_bounds__(THREADS, 2)
+syncfree_backward(u32 slices, Slices t, Solve v) {
+    syncfree<true>(slices, t, v);
 }

@@ -32,7 +32,7 @@ use ilu::{Factorisation, Factors};
 use launch::address;
 use spmv::Stored;
 use trsv::Sliced;
-pub use trsv::largest_variants;
+pub use trsv::largest_variant;
 use vector::Vectors;
 use vendor::{LibrarySolve, VendorIlu};
 

@@ -22,8 +22,6 @@ struct Plan {
     levels: Vec<u32>,
     /// Stored blocks, those that fill up short rows included.
     blocks: usize,
-    /// Most blocks of a slice.
-    largest: usize,
 }
 
 impl Plan {
@@ -32,7 +30,7 @@ impl Plan {
         let mut order = schedule.rows.clone();
         let (mut first, mut start, mut length) = (vec![0], Vec::new(), Vec::new());
         let mut levels = vec![0];
-        let (mut blocks, mut largest) = (0, 0);
+        let mut blocks = 0;
         for level in schedule.level_ptr.windows(2) {
             let range = level[0] as usize..level[1] as usize;
             // rows of like length share a slice; equal ones stay in order, near each other in memory
@@ -43,14 +41,12 @@ impl Plan {
                     .map_err(|_| Error::memory("a factor has more than 2^32 blocks"))?;
                 start.push(at);
                 length.push(longest);
-                let count = longest as usize * slice.len();
-                blocks += count;
-                largest = largest.max(count);
+                blocks += longest as usize * slice.len();
                 first.push(first[first.len() - 1] + slice.len() as u32);
             }
             levels.push(length.len() as u32);
         }
-        Ok(Self { order, first, start, length, levels, blocks, largest })
+        Ok(Self { order, first, start, length, levels, blocks })
     }
 }
 
@@ -70,9 +66,8 @@ pub(super) struct Triangle {
     backward: u32,
     pub(super) slices: usize,
     pub(super) levels: Vec<u32>,
-    /// Most blocks of a row, and of a slice.
+    /// Most blocks of a row.
     pub(super) longest: usize,
-    pub(super) largest: usize,
 }
 
 impl Triangle {
@@ -111,7 +106,6 @@ impl Triangle {
             backward: u32::from(backward),
             slices: plan.length.len(),
             longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
-            largest: plan.largest,
             levels: plan.levels,
         };
         let columns = d.kernel(&TRSV, block_size, "slice_columns")?;
@@ -174,7 +168,7 @@ mod tests {
         assert_eq!(plan.first, [0, 2, 3, 5]);
         assert_eq!(plan.length, [1, 3, 2]);
         assert_eq!(plan.start, [0, 2, 5]);
-        assert_eq!((plan.levels, plan.blocks, plan.largest), (vec![0, 2, 3], 9, 4));
+        assert_eq!((plan.levels, plan.blocks), (vec![0, 2, 3], 9));
     }
 
     #[test]

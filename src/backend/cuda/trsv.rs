@@ -1,6 +1,5 @@
 //! Triangular solves with block ILU factors (`kernels/trsv.cu`).
 
-use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, LaunchConfig, result, sys};
 
 use super::device::{Device, failed, grid};
@@ -94,100 +93,37 @@ struct Syncfree {
     forward: CudaFunction,
     backward: CudaFunction,
     config: LaunchConfig,
-    /// Numbers of shared memory that a warp has.
-    held: u32,
 }
 
-/// Where a row's values are while it waits for its operands; mirrors `VALUES` of `trsv.cu`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Values {
-    Registers = 0,
-    Shared = 1,
-    Memory = 2,
-}
-
-/// Bytes of shared memory that a thread block takes at most for its slices, and that a single slice
-/// may take.
-const SHARED_BLOCK: usize = 72 << 10;
-const SHARED_SLICE: usize = 200 << 10;
-
-impl Values {
-    /// Most blocks of a row that are under way together, as registers allow.
-    fn most(self, block_size: usize) -> usize {
-        match (self, block_size) {
-            (Self::Registers, 1) => 24,
-            (Self::Registers, 2) => 18,
-            (Self::Registers, 3) => 14,
-            (Self::Registers, 4) => 12,
-            (Self::Registers, _) => 0,
-            (Self::Shared, 1..=8) => 24,
-            (Self::Shared, _) => 16,
-            (Self::Memory, _) => 8,
-        }
-    }
-
-    /// For rows of `longest` blocks in slices of `largest` numbers.
-    fn choose(block_size: usize, longest: usize, largest: usize) -> Self {
-        if longest <= Self::Registers.most(block_size) {
-            Self::Registers
-        } else if block_size <= 32 && 8 * largest <= SHARED_SLICE {
-            Self::Shared
-        } else {
-            Self::Memory
-        }
-    }
-
-    /// The variant of `trsv.cu` for rows of `longest` blocks: few different ones, so that few are
-    /// compiled.
-    fn variant(self, block_size: usize, longest: usize) -> Variant {
-        let ahead = match longest {
-            0..=4 => longest.max(1),
-            _ => longest.next_multiple_of(2),
-        };
-        let ahead = ahead.min(self.most(block_size));
-        Variant { block_size, defines: vec![("AHEAD", ahead), ("VALUES", self as usize)] }
+/// Most blocks of a row that a lane has registers for: 3 for each and 2 for each of its numbers.
+fn most_ahead(block_size: usize) -> usize {
+    match block_size {
+        33.. => 4,
+        b => (190 / (3 + 2 * b)).min(32),
     }
 }
 
-/// Variants of `trsv.cu` with the most registers that may be asked for at run time.
-pub fn largest_variants(block_size: usize) -> Vec<Variant> {
-    [Values::Registers, Values::Shared, Values::Memory]
-        .into_iter()
-        .filter(|v| v.most(block_size) > 0 && (block_size <= 32 || *v == Values::Memory))
-        .map(|v| v.variant(block_size, usize::MAX / 2))
-        .collect()
+/// The variant of `trsv.cu` for rows of `longest` blocks: few different ones, so that few are compiled.
+fn variant(block_size: usize, longest: usize) -> Variant {
+    const STEPS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+    let ahead = STEPS.iter().copied().find(|&step| step >= longest).unwrap_or(longest);
+    Variant { block_size, defines: vec![("AHEAD", ahead.min(most_ahead(block_size)))] }
+}
+
+/// The variant of `trsv.cu` that needs the most registers.
+pub fn largest_variant(block_size: usize) -> Variant {
+    variant(block_size, usize::MAX)
 }
 
 impl Syncfree {
     fn new(d: &Device, block_size: usize, lower: &Triangle, upper: &Triangle) -> Result<Self> {
-        let bb = block_size * block_size;
-        let longest = lower.longest.max(upper.longest);
-        // whole 16 bytes
-        let largest = (lower.largest.max(upper.largest) * bb).next_multiple_of(2);
-        let values = Values::choose(block_size, longest, largest);
-        let variant = values.variant(block_size, longest);
+        let variant = variant(block_size, lower.longest.max(upper.longest));
         let forward = d.kernel(&TRSV, variant.clone(), "syncfree_forward")?;
         let backward = d.kernel(&TRSV, variant, "syncfree_backward")?;
-        let held = if values == Values::Shared { largest } else { 0 };
-        let warps = match 8 * held {
-            0 => SLICES_PER_BLOCK,
-            bytes => (SHARED_BLOCK / bytes).clamp(1, SLICES_PER_BLOCK),
-        };
-        let (threads, shared) = (32 * warps as u32, (8 * held * warps) as u32);
-        let mut resident = u32::MAX;
-        for kernel in [&forward, &backward] {
-            kernel
-                .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-                .map_err(|e| failed("cannot prepare the solves", &e))?;
-            resident = resident.min(d.resident(kernel, threads, shared)?);
-        }
-        let most = lower.slices.max(upper.slices).div_ceil(warps).max(1) as u32;
-        let config = LaunchConfig {
-            grid_dim: (resident.min(most).max(1), 1, 1),
-            block_dim: (threads, 1, 1),
-            shared_mem_bytes: shared,
-        };
-        Ok(Self { forward, backward, config, held: held as u32 })
+        let resident = d.resident(&forward, THREADS, 0)?.min(d.resident(&backward, THREADS, 0)?);
+        let most = lower.slices.max(upper.slices).div_ceil(SLICES_PER_BLOCK) as u32;
+        let config = grid(resident.min(most).max(1) as usize, THREADS);
+        Ok(Self { forward, backward, config })
     }
 
     /// Marks all of y as not there yet.
@@ -205,9 +141,9 @@ impl Syncfree {
         arg: SolveArg,
     ) -> Result<(), DriverError> {
         let (slices, t) = (lower.slices as u32, lower.argument());
-        launch!(cooperative d, &self.forward, self.config; slices, t, arg, self.held)?;
+        launch!(cooperative d, &self.forward, self.config; slices, t, arg)?;
         let (slices, t) = (upper.slices as u32, upper.argument());
-        launch!(cooperative d, &self.backward, self.config; slices, t, arg, self.held)
+        launch!(cooperative d, &self.backward, self.config; slices, t, arg)
     }
 }
 
