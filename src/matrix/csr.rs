@@ -1,5 +1,7 @@
 //! Compressed sparse row storage with scalar entries: what every matrix source yields.
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 
 /// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
@@ -101,6 +103,23 @@ impl Csr {
     pub fn get(&self, i: usize, j: usize) -> Option<f64> {
         let (cols, values) = self.row(i);
         cols.binary_search(&(j as u32)).ok().map(|k| values[k])
+    }
+
+    /// An error that names the first entry which is not a finite number: a GPU would carry it on in
+    /// silence.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check_finite(&self) -> Result<()> {
+        let Some(at) = self.values.par_iter().position_first(|v| !v.is_finite()) else {
+            return Ok(());
+        };
+        let row = self.row_ptr.partition_point(|&p| p as usize <= at);
+        let column = self.col_ind[at] + 1;
+        Err(Error::input(format!(
+            "the matrix holds {} in row {row}, column {column}",
+            self.values[at]
+        )))
     }
 
     /// Largest diagonal entry by magnitude; 0 when none is stored.

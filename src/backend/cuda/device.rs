@@ -33,7 +33,7 @@ pub struct Device {
 }
 
 /// An error of the driver, with what was being done.
-pub(super) fn failed(what: &str, e: &DriverError) -> Error {
+pub(super) fn failed(what: &str, e: DriverError) -> Error {
     let text = e.error_string().map_or_else(|_| format!("{e:?}"), |s| s.to_string_lossy().into());
     Error::run(format!("CUDA: {what}: {text}"))
 }
@@ -47,7 +47,7 @@ impl Device {
         static DEVICE: Mutex<Option<Arc<Device>>> = Mutex::new(None);
         let mut device = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = &*device {
-            device.context.bind_to_thread().map_err(|e| failed("cannot use the context", &e))?;
+            device.context.bind_to_thread().map_err(|e| failed("cannot use the context", e))?;
             return Ok(Arc::clone(device));
         }
         let new = Arc::new(Self::open(0)?);
@@ -62,16 +62,16 @@ impl Device {
                 .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
         }
         let count = CudaContext::device_count()
-            .map_err(|e| failed("cannot start", &e).hint("is the driver loaded? see nvidia-smi"))?;
+            .map_err(|e| failed("cannot start", e).hint("is the driver loaded? see nvidia-smi"))?;
         if count == 0 {
             return Err(Error::run("no CUDA device found"));
         }
         let context = CudaContext::new(ordinal).map_err(|e| {
-            failed("cannot open the device", &e).hint("is another program using it?")
+            failed("cannot open the device", e).hint("is another program using it?")
         })?;
         // SAFETY: everything runs on one stream, and nothing has been allocated yet
         unsafe { context.disable_event_tracking() };
-        let about = |e: DriverError| failed("cannot ask the device", &e);
+        let about = |e: DriverError| failed("cannot ask the device", e);
         let arch = context.compute_capability().map_err(about)?;
         let name = context.name().map_err(about)?;
         if arch < OLDEST {
@@ -85,7 +85,7 @@ impl Device {
         let mut version = 0;
         // SAFETY: `version` is valid for the write of one integer
         unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(about)?;
-        let stream = context.new_stream().map_err(|e| failed("cannot make a stream", &e))?;
+        let stream = context.new_stream().map_err(|e| failed("cannot make a stream", e))?;
         Ok(Self {
             context,
             stream,
@@ -122,7 +122,7 @@ impl Device {
 
     /// Bytes free and bytes in all.
     pub fn memory(&self) -> Result<(usize, usize)> {
-        self.context.mem_get_info().map_err(|e| failed("cannot ask for the memory", &e))
+        self.context.mem_get_info().map_err(|e| failed("cannot ask for the memory", e))
     }
 
     /// The module of a variant of `source`, compiled and loaded at the first call.
@@ -144,7 +144,7 @@ impl Device {
         let module = self
             .context
             .load_module(Ptx::from_binary(cubin))
-            .map_err(|e| failed(&format!("cannot load {}.cu", source.name), &e))?;
+            .map_err(|e| failed(&format!("cannot load {}.cu", source.name), e))?;
         modules.insert(key, Arc::clone(&module));
         Ok(module)
     }
@@ -158,7 +158,7 @@ impl Device {
     ) -> Result<CudaFunction> {
         self.module(source, variant)?
             .load_function(name)
-            .map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), &e))
+            .map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), e))
     }
 
     /// `len` entries of unset memory, at least one.
@@ -169,7 +169,7 @@ impl Device {
         // SAFETY: every caller writes before it reads
         unsafe { self.stream.alloc::<T>(len.max(1)) }.map_err(|e| {
             if e.0 != sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-                return failed("cannot allocate", &e);
+                return failed("cannot allocate", e);
             }
             let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
             let (free, total) = self.memory().unwrap_or_default();
@@ -185,7 +185,7 @@ impl Device {
     /// `len` zeros.
     pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
         let mut new = self.alloc(len)?;
-        self.stream.memset_zeros(&mut new).map_err(|e| failed("cannot clear memory", &e))?;
+        self.stream.memset_zeros(&mut new).map_err(|e| failed("cannot clear memory", e))?;
         Ok(new)
     }
 
@@ -193,7 +193,7 @@ impl Device {
     pub fn copied<T: DeviceRepr + bytemuck::Pod>(&self, from: &[T]) -> Result<CudaSlice<T>> {
         let new = self.alloc(from.len())?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = |e: DriverError| failed("cannot upload", &e);
+        let fault = |e: DriverError| failed("cannot upload", e);
         if staging.is_none() {
             *staging = Some(Staging::new(&self.stream).map_err(fault)?);
         }
@@ -204,8 +204,8 @@ impl Device {
 
     /// A copy of `from` on the host; waits.
     pub fn host<T: DeviceRepr>(&self, from: &CudaSlice<T>) -> Result<Vec<T>> {
-        let copy = self.stream.clone_dtoh(from).map_err(|e| failed("cannot download", &e))?;
-        self.stream.synchronize().map_err(|e| failed("cannot download", &e))?;
+        let copy = self.stream.clone_dtoh(from).map_err(|e| failed("cannot download", e))?;
+        self.stream.synchronize().map_err(|e| failed("cannot download", e))?;
         Ok(copy)
     }
 
@@ -217,7 +217,7 @@ impl Device {
 
     /// Seconds that `work` takes on the stream.
     pub(super) fn time(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
-        let late = |e: DriverError| failed("cannot take the time", &e);
+        let late = |e: DriverError| failed("cannot take the time", e);
         let start = self.event().map_err(late)?;
         work()?;
         let end = self.event().map_err(late)?;
@@ -237,7 +237,7 @@ impl Device {
         let mut samples = Vec::new();
         for _ in 0..12 {
             samples.push(self.time(|| {
-                self.stream.memcpy_dtod(&x, &mut y).map_err(|e| failed("cannot copy", &e))
+                self.stream.memcpy_dtod(&x, &mut y).map_err(|e| failed("cannot copy", e))
             })?);
         }
         let seconds = median(&samples[2..]).map_or(f64::NAN, |m| m.value);
@@ -248,7 +248,7 @@ impl Device {
     pub(super) fn resident(&self, kernel: &CudaFunction, threads: u32, shared: u32) -> Result<u32> {
         let each = kernel
             .occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)
-            .map_err(|e| failed("cannot ask for the occupancy", &e))?;
+            .map_err(|e| failed("cannot ask for the occupancy", e))?;
         Ok(each * self.multiprocessors)
     }
 }

@@ -87,7 +87,7 @@ impl Factorisation {
         a: &Csr,
         shift: f64,
     ) -> Result<Result<Factors, SingularBlock>> {
-        let fault = |e: DriverError| failed("factorisation", &e);
+        let fault = |e: DriverError| failed("factorisation", e);
         let bb = self.block_size * self.block_size;
         let rows = self.pattern.rows();
         let values = Factors {
@@ -124,7 +124,7 @@ impl Factorisation {
             return Ok(Ok(values));
         }
         let row = (found >> 32) as usize;
-        let block = values.diagonal.slice(row * bb..row * bb + 1);
+        let block = values.diagonal.slice(row * bb..=row * bb);
         let mut pivot = [0.0];
         d.stream().memcpy_dtoh(&block, &mut pivot).map_err(fault)?;
         d.stream().synchronize().map_err(fault)?;
@@ -142,7 +142,7 @@ fn launch_config(
 ) -> Result<LaunchConfig> {
     use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     let module = d.module(&ILU, block_size)?;
-    let fault = |e: DriverError| failed("cannot prepare the factorisation", &e);
+    let fault = |e: DriverError| failed("cannot prepare the factorisation", e);
     let mut numbers = [0u32; 3];
     let mut bytes = [0u8; 12];
     let global = module.get_global("factor_launch", d.stream()).map_err(fault)?;

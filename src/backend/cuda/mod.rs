@@ -84,7 +84,7 @@ impl Cuda {
         let device = Device::shared()?;
         // SAFETY: slots are written by a download before they are read
         let host = unsafe { device.stream().context().alloc_pinned_with_flags::<f64>(SLOTS, 0) }
-            .map_err(|e| failed("cannot pin host memory", &e))?;
+            .map_err(|e| failed("cannot pin host memory", e))?;
         let vectors = Vectors::new(&device)?;
         Ok(Self {
             device,
@@ -112,7 +112,7 @@ impl Cuda {
 
     fn note(&self, what: &str, done: Result<(), DriverError>) {
         if let Err(e) = done {
-            self.failed(failed(what, &e));
+            self.failed(failed(what, e));
         }
     }
 
@@ -133,9 +133,9 @@ pub struct BlockIlu {
 
 /// Who factorises and who solves.
 enum Parts {
-    Ours(Factorisation, Sliced),
-    Mixed(Factorisation, LibrarySolve),
-    Vendor(VendorIlu),
+    Ours(Box<Factorisation>, Box<Sliced>),
+    Mixed(Box<Factorisation>, Box<LibrarySolve>),
+    Vendor(Box<VendorIlu>),
 }
 
 impl Backend for Cuda {
@@ -274,6 +274,7 @@ impl Backend for Cuda {
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
         let d = &self.device;
+        a.check_finite()?;
         let bsr = format.stored(a, block_size) == Format::Bsr;
         let bsr = bsr.then(|| Bsr::from_csr(a, block_size));
         if self.vendor {
@@ -349,15 +350,16 @@ impl Backend for Cuda {
         let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
         let schedules = [lower, upper];
         let parts = if self.vendor {
-            Parts::Vendor(VendorIlu::new(d, self.library()?, pattern, block_size)?)
+            Parts::Vendor(Box::new(VendorIlu::new(d, self.library()?, pattern, block_size)?))
         } else {
-            let factorisation = Factorisation::new(d, pattern, &schedules[0], block_size)?;
+            let factorisation =
+                Box::new(Factorisation::new(d, pattern, &schedules[0], block_size)?);
             if trisolve == Trisolve::Cusparse {
                 let solve = LibrarySolve::new(d, self.library()?, &factorisation)?;
-                Parts::Mixed(factorisation, solve)
+                Parts::Mixed(factorisation, Box::new(solve))
             } else {
                 let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
-                Parts::Ours(factorisation, solve)
+                Parts::Ours(factorisation, Box::new(solve))
             }
         };
         Ok(BlockIlu {

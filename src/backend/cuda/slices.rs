@@ -115,7 +115,7 @@ impl Triangle {
             d, &columns, grid(triangle.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
             count, arg, *row_ptr, *col_ind, triangle.spread, triangle.backward, triangle.col_ind, triangle.gate
         )
-        .map_err(|e| failed("slice_columns", &e))?;
+        .map_err(|e| failed("slice_columns", e))?;
         Ok(triangle)
     }
 
@@ -131,7 +131,7 @@ impl Triangle {
             d, &self.fill_values, grid(self.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
             count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val
         )
-        .map_err(|e| failed("slice_values", &e))
+        .map_err(|e| failed("slice_values", e))
     }
 
     pub(super) fn argument(&self) -> SlicesArg {

@@ -47,9 +47,8 @@ impl Sliced {
         let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1], true)?;
         let mut y = d.alloc(n)?;
         let way = if trisolve == Trisolve::Syncfree {
-            let way = Syncfree::new(d, size, &lower, &upper)?;
-            way.reset(d, &mut y)?;
-            Way::Syncfree(way)
+            mark_absent(d, &mut y)?;
+            Way::Syncfree(Syncfree::new(d, size, &lower, &upper)?)
         } else {
             Way::Levels(Levels::new(d, size, pointwise.then_some(b), n)?)
         };
@@ -126,13 +125,6 @@ impl Syncfree {
         Ok(Self { forward, backward, config })
     }
 
-    /// Marks all of y as not there yet.
-    fn reset(&self, d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
-        // SAFETY: y has that many bytes
-        unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
-            .map_err(|e| failed("cannot clear memory", &e))
-    }
-
     fn apply(
         &self,
         d: &Device,
@@ -145,6 +137,13 @@ impl Syncfree {
         let (slices, t) = (upper.slices as u32, upper.argument());
         launch!(cooperative d, &self.backward, self.config; slices, t, arg)
     }
+}
+
+/// Marks all of y as not there yet.
+fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
+    // SAFETY: y has that many bytes
+    unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
+        .map_err(|e| failed("cannot clear memory", e))
 }
 
 /// One launch per level, all of them replayed as one graph on vectors of its own.
@@ -184,7 +183,7 @@ impl Levels {
         arg: SolveArg,
         block_rows: usize,
     ) -> Result<()> {
-        let fault = |e: DriverError| failed("cannot capture the solves", &e);
+        let fault = |e: DriverError| failed("cannot capture the solves", e);
         let arg = SolveArg { r: address(&self.r), z: address(&self.z), ..arg };
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         d.stream().begin_capture(mode).map_err(fault)?;

@@ -65,11 +65,6 @@ impl Vectors {
         })
     }
 
-    /// Thread blocks for `n` entries, two a thread, `most` at most.
-    fn blocks(&self, n: usize, most: usize) -> usize {
-        n.div_ceil(2 * THREADS as usize).clamp(1, most)
-    }
-
     fn slot(&self, slot: Slot) -> Address {
         address(&self.slots) + 8 * u64::from(slot.0)
     }
@@ -80,7 +75,7 @@ impl Vectors {
 
     pub(super) fn fill(&self, d: &Device, x: &mut CudaSlice<f64>, value: f64) -> Done {
         let n = x.len();
-        launch!(d, &self.fill, grid(self.blocks(n, 1 << 20), THREADS); n, value, *x)
+        launch!(d, &self.fill, grid(thread_blocks(n, 1 << 20), THREADS); n, value, *x)
     }
 
     pub(super) fn axpby(
@@ -92,13 +87,13 @@ impl Vectors {
         y: &mut CudaSlice<f64>,
     ) -> Done {
         let (n, a, b) = (y.len(), CoefArg::from(a), CoefArg::from(b));
-        let config = grid(self.blocks(n, 1 << 20), THREADS);
+        let config = grid(thread_blocks(n, 1 << 20), THREADS);
         launch!(d, &self.axpby, config; n, a, *x, b, *y, self.slots)
     }
 
     pub(super) fn scale(&self, d: &Device, a: Coef, x: &mut CudaSlice<f64>) -> Done {
         let (n, a) = (x.len(), CoefArg::from(a));
-        launch!(d, &self.scale, grid(self.blocks(n, 1 << 20), THREADS); n, a, *x, self.slots)
+        launch!(d, &self.scale, grid(thread_blocks(n, 1 << 20), THREADS); n, a, *x, self.slots)
     }
 
     pub(super) fn ratio(&self, d: &Device, out: Slot, num: &[Slot], den: &[Slot]) -> Done {
@@ -127,7 +122,7 @@ impl Vectors {
             // as many warps as make whole sets of all vectors
             let threads = THREADS / 32 / groups as u32 * groups as u32 * 32;
             let most = blocks * (THREADS / threads) as usize;
-            let config = grid(self.blocks(n, most), threads);
+            let config = grid(thread_blocks(n, most), threads);
             let (m, out) = (m as u32, self.slot(out.plus(pass * MOST)));
             launch!(d, kernel, config; n, m, basis_of(part), *w, out, root, self.meeting())?;
         }
@@ -149,7 +144,7 @@ impl Vectors {
             let coef = self.slot(coef.plus(pass * MOST));
             let norm = if pass + 1 == passes { self.slot(norm_out) } else { 0 };
             let Resident { kernel, blocks } = &self.multi_axpy;
-            let config = grid(self.blocks(n, *blocks), THREADS);
+            let config = grid(thread_blocks(n, *blocks), THREADS);
             launch!(d, kernel, config; n, m, basis_of(&part.iter().map(address).collect::<Vec<_>>()), coef, *w, norm, self.meeting())?;
         }
         Ok(())
@@ -166,7 +161,7 @@ impl Vectors {
         if basis.is_empty() {
             return self.fill(d, x, 0.0);
         }
-        let config = grid(self.blocks(x.len(), 1 << 20), THREADS);
+        let config = grid(thread_blocks(x.len(), 1 << 20), THREADS);
         for (pass, (part, c)) in basis.chunks(MOST).zip(coef.chunks(MOST)).enumerate() {
             let mut numbers = Numbers { v: [0.0; MOST] };
             numbers.v[..c.len()].copy_from_slice(c);
@@ -182,4 +177,9 @@ fn basis_of(part: &[Address]) -> Basis {
     let mut v = [part[part.len() - 1]; MOST];
     v[..part.len()].copy_from_slice(part);
     Basis { v }
+}
+
+/// Thread blocks for `n` entries, two a thread, `most` at most.
+fn thread_blocks(n: usize, most: usize) -> usize {
+    n.div_ceil(2 * THREADS as usize).clamp(1, most)
 }

@@ -60,10 +60,7 @@ impl VendorIlu {
             // the choice leaves analysed values behind; a numeric phase begins without them
             let (choice, seconds) = timed(|| {
                 let done = self.library.choose(&values).and_then(|()| self.library.analyse());
-                d.stream()
-                    .synchronize()
-                    .map_err(|e| failed("choice of policies", &e))
-                    .map(|()| done)
+                d.stream().synchronize().map_err(|e| failed("choice of policies", e)).map(|()| done)
             });
             *uncounted += seconds;
             if let Err(failure) = choice? {
@@ -87,7 +84,7 @@ impl VendorIlu {
         let (val, rows) = (d.copied(a.values())?, a.rows() as u32);
         let config = grid(a.rows().div_ceil(256), 256);
         launch!(d, &self.scatter, config; rows, row_ptr, col_ind, val, shift, whole, blocks)
-            .map_err(|e| failed("scatter", &e))?;
+            .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
     }
 
@@ -177,7 +174,7 @@ impl LibrarySolve {
         if !self.chosen {
             let (choice, seconds) = timed(|| {
                 self.solve.choose()?;
-                d.stream().synchronize().map_err(|e| failed("choice of policies", &e))
+                d.stream().synchronize().map_err(|e| failed("choice of policies", e))
             });
             choice?;
             *uncounted += seconds;
@@ -198,7 +195,7 @@ impl LibrarySolve {
         let out = d.alloc::<f64>((entries + self.block_rows) * bb)?;
         let (rows, config) = (self.block_rows as u32, grid(self.block_rows.div_ceil(8), 256));
         launch!(d, &self.insert, config; rows, pattern.row_ptr, *blocks, first, out)
-            .map_err(|e| failed("insert_identity", &e))?;
+            .map_err(|e| failed("insert_identity", e))?;
         Ok(out)
     }
 
@@ -218,7 +215,7 @@ impl LibrarySolve {
         let (rows, config) =
             (self.block_rows as u32, grid(self.block_rows.div_ceil(rows_per_block), THREADS));
         let scale: Result<(), DriverError> = launch!(d, &self.scale, config; rows, arg);
-        scale.map_err(|e| failed("block_diagonal", &e))?;
+        scale.map_err(|e| failed("block_diagonal", e))?;
         self.solve.solve_upper(scaled, z)
     }
 }
