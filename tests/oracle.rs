@@ -14,8 +14,11 @@ use bilu_bench::problem;
 use bilu_bench::solver::{self, Settings, Stop, System};
 use bilu_bench::symbolic::{block_pattern, iluk};
 
-/// How far a count may be from PETSc's.
-const TOLERANCE: i64 = 2;
+/// How far a count may be from PETSc's. After some thirty restarts rounding decides: PETSc itself, on
+/// two processors, differs by up to 5 % (tests/data/oracle/README.md).
+fn tolerance(iterations: i64) -> i64 {
+    if iterations > 600 { iterations / 20 } else { 2 }
+}
 
 /// A row of an oracle file.
 struct Row {
@@ -138,7 +141,7 @@ fn check(rows: &[&Row]) -> Vec<String> {
         gmres.solve(&k, &system, &mut x, &mut history);
         for r in rows {
             let got = history.iter().position(|&v| v <= r.rtol).map_or(-1, |i| i as i64 + 1);
-            if (got - r.iterations).abs() > TOLERANCE {
+            if (got - r.iterations).abs() > tolerance(r.iterations) {
                 off.push(format!(
                     "{} b {} k {} {:?} {:?} {} {:e}: {got} instead of {}",
                     r.spec, r.block_size, r.fill, r.rule, r.side, r.rhs, r.rtol, r.iterations
@@ -160,7 +163,7 @@ fn check_all(wanted: impl Fn(&Row) -> bool) {
     let rows: usize = groups.values().map(Vec::len).sum();
     let off: Vec<String> = groups.values().flat_map(|rows| check(rows)).collect();
     assert!(off.is_empty(), "{} of {rows} rows are off:\n{}", off.len(), off.join("\n"));
-    println!("{rows} rows within {TOLERANCE} iterations");
+    println!("{rows} rows agree");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod cache;
 pub mod csr;
 pub mod info;
 pub mod market;
+mod sprs;
 mod triangle;
 
 pub use bsr::Bsr;
