@@ -195,6 +195,8 @@ impl Job<'_> {
         let mut method = build(k, &settings, n)?;
         let system = System { a: &matrix, m: &*m, b: &b };
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
+        // its vectors make room for those of the measurements
+        drop(method);
         self.judge(k, &x, &outcome);
         self.measure_traffic(k, &system, &mut x, copy_gbps)
     }

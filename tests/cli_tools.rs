@@ -36,7 +36,7 @@ fn list_has_every_registry() {
     assert_eq!(names("trisolves"), ["auto", "levels", "pointwise", "syncfree", "cusparse", "all"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (18, 64));
+    assert_eq!((names("settings").len(), names("columns").len()), (18, 66));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
@@ -78,10 +78,8 @@ fn doctor_tells_the_version_and_whether_there_is_a_gpu() {
     );
     let cusparse = gpu["cusparse"].as_str().unwrap();
     assert!(
-        cusparse.starts_with("libcusparse.so")
-            || cusparse.starts_with(
-                "cuSPARSE was not found as libcusparse.so, libcusparse.so.12, libcusparse.so.13; "
-            ),
+        cusparse.split('.').all(|part| part.parse::<u32>().is_ok())
+            || cusparse.starts_with("cuSPARSE was not found on this machine; "),
         "{cusparse}"
     );
     let gpus = gpu.keys().filter(|name| name.starts_with("device ")).count();
