@@ -94,7 +94,7 @@ fn factor_sized<K: BlockSize>(
     shift: f64,
 ) -> Result<(), SingularBlock> {
     assert_eq!(a.rows(), ilu.pattern.rows() * size.b());
-    let shift = if shift == 0.0 { 0.0 } else { shift * largest_diagonal(a) };
+    let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
     let job = Job {
         a,
         shift,
@@ -132,10 +132,6 @@ fn factor_sized<K: BlockSize>(
 
 fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
     space.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn largest_diagonal(a: &Csr) -> f64 {
-    (0..a.rows()).filter_map(|i| a.get(i, i)).fold(0.0, |m, v| m.max(v.abs()))
 }
 
 /// What all rows of one factorisation share.
