@@ -109,6 +109,8 @@ pub enum Trisolve {
     Pointwise,
     /// One launch; a row waits for the values it needs, not for a level.
     Syncfree,
+    /// One launch per triangle of a stencil on a box: tiles march through it as a pipeline.
+    Wavefront,
     /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
     Cusparse,
 }

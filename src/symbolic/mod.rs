@@ -6,6 +6,7 @@
 pub mod fill;
 mod ordered_set;
 pub mod schedule;
+pub mod stencil;
 
 use std::borrow::Cow;
 
@@ -13,6 +14,7 @@ use crate::matrix::Csr;
 use crate::memory;
 pub use fill::{FillPattern, TooLarge, iluk};
 pub use schedule::Schedule;
+pub use stencil::{March, Stencil};
 
 /// A square sparsity pattern by rows; columns increase within a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -72,6 +72,8 @@ by_value! {
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Slices` of `trsv.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
+    /// `Box` of `wavefront.cu`.
+    BoxArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address, val: Address, exchange: Address, other: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

@@ -13,6 +13,7 @@ mod staging;
 mod trsv;
 mod vector;
 mod vendor;
+mod wavefront;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -35,6 +36,7 @@ use trsv::Sliced;
 pub use trsv::largest_variant;
 use vector::Vectors;
 use vendor::{LibrarySolve, VendorIlu};
+use wavefront::Wavefront;
 
 /// Computes on the first GPU.
 ///
@@ -134,6 +136,7 @@ pub struct BlockIlu {
 /// Who factorises and who solves.
 enum Parts {
     Ours(Box<Factorisation>, Box<Sliced>),
+    Marched(Box<Factorisation>, Box<Wavefront>),
     Mixed(Box<Factorisation>, Box<LibrarySolve>),
     Vendor(Box<VendorIlu>),
 }
@@ -339,11 +342,27 @@ impl Backend for Cuda {
         let d = &self.device;
         let trisolve = match trisolve {
             Trisolve::Auto if self.vendor => Trisolve::Cusparse,
-            Trisolve::Auto => Trisolve::Syncfree,
             Trisolve::Cusparse => Trisolve::Cusparse,
             _ if self.vendor => {
                 return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                     .hint("leave `--trisolve` at `auto` for it"));
+            }
+            chosen => chosen,
+        };
+        let mut stencils = None;
+        let trisolve = match trisolve {
+            Trisolve::Auto | Trisolve::Wavefront => {
+                match Wavefront::stencils(pattern, block_size) {
+                    Ok(found) => {
+                        stencils = Some(found);
+                        Trisolve::Wavefront
+                    }
+                    Err(_) if trisolve == Trisolve::Auto => Trisolve::Syncfree,
+                    Err(why) => {
+                        return Err(Error::input(format!("no wavefront: {why}"))
+                            .hint("leave `--trisolve` at `auto`, or choose `syncfree`"));
+                    }
+                }
             }
             chosen => chosen,
         };
@@ -357,6 +376,9 @@ impl Backend for Cuda {
             if trisolve == Trisolve::Cusparse {
                 let solve = LibrarySolve::new(d, self.library()?, &factorisation)?;
                 Parts::Mixed(factorisation, Box::new(solve))
+            } else if let Some(stencils) = stencils {
+                let solve = Wavefront::new(d, &factorisation, &stencils)?;
+                Parts::Marched(factorisation, Box::new(solve))
             } else {
                 let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
                 Parts::Ours(factorisation, Box::new(solve))
@@ -380,6 +402,9 @@ impl Backend for Cuda {
             Parts::Ours(f, solve) => {
                 handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
             }
+            Parts::Marched(f, solve) => {
+                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
+            }
             Parts::Mixed(f, solve) => handed_on(f.run(d, a, shift), |values| {
                 solve.set_values(d, f, values, &mut uncounted)
             }),
@@ -395,6 +420,7 @@ impl Backend for Cuda {
         let d = &self.device;
         match &ilu.parts {
             Parts::Ours(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
+            Parts::Marched(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
             Parts::Mixed(_, solve) => solve.apply(d, r, z).unwrap_or_else(|e| self.failed(e)),
             Parts::Vendor(ilu) => ilu.apply(r, z).unwrap_or_else(|e| self.failed(e)),
         }

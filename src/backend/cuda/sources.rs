@@ -17,7 +17,7 @@ pub struct Variant {
     /// Unknowns per block; the macro `BS` of sized sources.
     pub block_size: usize,
     /// Further macros with their values.
-    pub defines: Vec<(&'static str, usize)>,
+    pub defines: Vec<(&'static str, String)>,
 }
 
 impl From<usize> for Variant {
@@ -47,8 +47,14 @@ sources! {
     SPMV, "spmv", true;
     ILU, "ilu", true;
     TRSV, "trsv", true;
+    WAVEFRONT, "wavefront", true;
+}
+
+macro_rules! header {
+    ($name:literal) => {
+        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))
+    };
 }
 
 /// Headers that the sources may include, by name.
-pub static HEADERS: &[(&str, &str)] =
-    &[("common.cuh", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/common.cuh")))];
+pub static HEADERS: &[(&str, &str)] = &[header!("common.cuh"), header!("sentinel.cuh")];

@@ -106,7 +106,7 @@ fn most_ahead(block_size: usize) -> usize {
 fn variant(block_size: usize, longest: usize) -> Variant {
     const STEPS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
     let ahead = STEPS.iter().copied().find(|&step| step >= longest).unwrap_or(longest);
-    Variant { block_size, defines: vec![("AHEAD", ahead.min(most_ahead(block_size)))] }
+    Variant { block_size, defines: vec![("AHEAD", ahead.min(most_ahead(block_size)).to_string())] }
 }
 
 /// The variant of `trsv.cu` that needs the most registers.
@@ -140,7 +140,7 @@ impl Syncfree {
 }
 
 /// Marks all of y as not there yet.
-fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
+pub(super) fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
     // SAFETY: y has that many bytes
     unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
         .map_err(|e| failed("cannot clear memory", e))

@@ -1,0 +1,472 @@
+//! Triangular solves with factors that are one stencil on a box (`kernels/wavefront.cu`).
+
+use std::cell::Cell;
+
+use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+
+use super::device::{Device, failed, grid};
+use super::ilu::{DevicePattern, Factorisation, Factors};
+use super::launch::{Address, BoxArg, SolveArg, address, launch};
+use super::slices::{SLICES_PER_BLOCK, THREADS};
+use super::sources::{TRSV, Variant, WAVEFRONT};
+use super::trsv::mark_absent;
+use crate::error::{Error, Result};
+use crate::symbolic::{FillPattern, March, Stencil};
+
+/// Largest block size: a lane has one row of a block.
+const LARGEST_BLOCK: usize = 32;
+
+/// Columns of cells that a thread block has: patches of a warp each, and warps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tile {
+    patch: [usize; 2],
+    warps: [usize; 2],
+}
+
+impl Tile {
+    /// A tile for the march: patches near square in the order of the levels, and wide enough for
+    /// the reach of the stencil.
+    fn new(block_size: usize, march: &March, layers: usize) -> Self {
+        let columns = LARGEST_BLOCK / block_size;
+        let steep = march.alpha > 1;
+        let mut patch = match columns {
+            32 if steep => [4, 8],
+            32 => [8, 4],
+            16 => [4, 4],
+            10 => [5, 2],
+            8 => [4, 2],
+            6 => [3, 2],
+            5 => [5, 1],
+            4 => [2, 2],
+            n => [n, 1],
+        };
+        let mut warps = match (block_size, steep) {
+            (1, true) => [4, 1],
+            (..=4, _) => [2, 2],
+            (..=16, _) => [4, 2],
+            _ => [2, 2],
+        };
+        if layers == 1 {
+            (patch, warps) = ([columns, 1], [4, 1]);
+        }
+        if let Some(chosen) = chosen_tile() {
+            (patch, warps) = chosen;
+        }
+        for (axis, (patch, warps)) in patch.iter().zip(&mut warps).enumerate() {
+            *warps = (*warps).max(march.depth(axis + 1).div_ceil(*patch));
+        }
+        Self { patch, warps }
+    }
+
+    fn size(&self, axis: usize) -> usize {
+        self.patch[axis] * self.warps[axis]
+    }
+}
+
+/// For experiments: patch and warps from the environment.
+fn chosen_tile() -> Option<([usize; 2], [usize; 2])> {
+    let text = std::env::var("BILU_BENCH_TILE").ok()?;
+    let n: Vec<usize> = text.split('x').filter_map(|n| n.parse().ok()).collect();
+    (n.len() >= 4).then(|| ([n[0], n[1]], [n[2], n[3]]))
+}
+
+/// The variant of `wavefront.cu` for a march in tiles.
+fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant {
+    let list = |o: &[i32; 3]| format!("{{{},{},{}}}", o[0], o[1], o[2]);
+    let offsets: Vec<String> = march.offsets.iter().map(list).collect();
+    let number = |name, n: usize| (name, n.to_string());
+    let extra = std::env::var("BILU_BENCH_TILE").unwrap_or_default();
+    let extra: Vec<String> = extra.split('x').skip(4).map(str::to_owned).collect();
+    let mut v = Variant {
+        block_size,
+        defines: vec![
+            ("OFFSETS", offsets.join(",")),
+            number("SHEAR", march.shear),
+            number("ALPHA", march.alpha),
+            number("BETA", march.beta),
+            number("PATCH_Y", tile.patch[0]),
+            number("PATCH_Z", tile.patch[1]),
+            number("WARPS_Y", tile.warps[0]),
+            number("WARPS_Z", tile.warps[1]),
+        ],
+    };
+    for (name, value) in ["TURN_MOST", "BATCH"].into_iter().zip(extra) {
+        v.defines.push((name, value));
+    }
+    v
+}
+
+/// What a kernel says of itself: mirrors `wavefront_layout`.
+struct Layout {
+    threads: u32,
+    shared: u32,
+    /// Doubles of a record, forward and backward.
+    record: [usize; 2],
+    /// Steps of a turn.
+    turn: usize,
+    /// Columns that neighbours look at.
+    boundary: usize,
+    /// Steps by which the exchange starts before the first of a tile, and ends after the last.
+    pad: usize,
+}
+
+/// Which tiles there are, in the order in which they start, and where their records lie.
+#[derive(Debug, PartialEq, Eq)]
+struct Plan {
+    /// y', z of the tile in tiles, first step, number of steps.
+    tiles: Vec<[i32; 4]>,
+    /// Per tile and warp: first step of the records, how many, index of the first.
+    warps: Vec<[i32; 4]>,
+    place: Vec<u32>,
+    across: usize,
+    /// Steps from the first to the last cell of a tile at most.
+    steps: usize,
+    records: usize,
+}
+
+impl Plan {
+    fn new(stencil: &Stencil, march: &March, tile: &Tile, turn: usize) -> Result<Self> {
+        let [nx, ny, nz] = stencil.extents;
+        let (alpha, beta) = (march.alpha, march.beta);
+        let across = (ny + march.shear * (nz - 1)).div_ceil(tile.size(0));
+        let layers = nz.div_ceil(tile.size(1));
+        let exists =
+            |yy: usize, z: usize| z < nz && yy >= march.shear * z && yy < march.shear * z + ny;
+        // steps at which columns [y, y + patch) x [z, z + patch) of a tile start
+        let starts = |at: [usize; 2], from: [usize; 2], size: [usize; 2]| {
+            let mut range: Option<(i32, i32)> = None;
+            for tz in from[1]..from[1] + size[1] {
+                for ty in from[0]..from[0] + size[0] {
+                    if exists(at[0] * tile.size(0) + ty, at[1] * tile.size(1) + tz) {
+                        let s = (alpha * ty + beta * tz) as i32;
+                        range = Some(range.map_or((s, s), |(a, b)| (a.min(s), b.max(s))));
+                    }
+                }
+            }
+            range
+        };
+        let whole = [tile.size(0), tile.size(1)];
+        let mut there: Vec<([usize; 2], i32, i32)> = (0..layers)
+            .flat_map(|z| (0..across).map(move |y| [y, z]))
+            .filter_map(|at| starts(at, [0, 0], whole).map(|(a, b)| (at, a, b)))
+            .collect();
+        let level = |at: [usize; 2]| alpha * at[0] * tile.size(0) + beta * at[1] * tile.size(1);
+        there.sort_by_key(|&(at, first, _)| (level(at) as i64 + i64::from(first), at[1]));
+
+        let mut plan = Self {
+            tiles: Vec::new(),
+            warps: Vec::new(),
+            place: vec![u32::MAX; across * layers],
+            across,
+            steps: alpha * (tile.size(0) - 1) + beta * (tile.size(1) - 1) + nx,
+            records: 0,
+        };
+        let turn = turn as i32;
+        let up = |n: i32, to: i32| (n + to - 1) / to * to;
+        for (at, first, _) in there {
+            plan.place[at[1] * across + at[0]] = plan.tiles.len() as u32;
+            // values of neighbours are wanted before the first own cell
+            let first = (first - march.longest_delay() as i32).div_euclid(turn) * turn;
+            let mut steps = turn;
+            for wz in 0..tile.warps[1] {
+                for wy in 0..tile.warps[0] {
+                    let from = [wy * tile.patch[0], wz * tile.patch[1]];
+                    let (begin, count) = match starts(at, from, tile.patch) {
+                        Some((a, b)) => {
+                            let begin = (a - first) / turn * turn;
+                            (begin, up(b - first + nx as i32, turn) - begin)
+                        }
+                        None => (0, 0),
+                    };
+                    steps = steps.max(begin + count);
+                    plan.warps.push([begin, count, plan.records as u32 as i32, 0]);
+                    plan.records += count as usize;
+                }
+            }
+            plan.tiles.push([at[0] as i32, at[1] as i32, first, steps]);
+        }
+        if u32::try_from(plan.records).is_err()
+            || stencil.extents.iter().product::<usize>() > i32::MAX as usize
+        {
+            return Err(Error::memory("a factor has more than 2^32 records"));
+        }
+        Ok(plan)
+    }
+}
+
+/// A triangle on the device, in the order of its march.
+struct Triangle {
+    solve: CudaFunction,
+    store: CudaFunction,
+    config: LaunchConfig,
+    extents: [usize; 3],
+    plan: Plan,
+    tiles: CudaSlice<[i32; 4]>,
+    warps: CudaSlice<[i32; 4]>,
+    place: CudaSlice<u32>,
+    val: CudaSlice<f64>,
+    /// Boundary values of this solve and of the next one.
+    exchange: [CudaSlice<f64>; 2],
+    turn: Cell<usize>,
+}
+
+impl Triangle {
+    fn new(d: &Device, block_size: usize, stencil: &Stencil, backward: bool) -> Result<Self> {
+        let march = stencil.march();
+        let tile = Tile::new(block_size, &march, stencil.extents[2]);
+        let variant = variant(block_size, &march, &tile);
+        let name = |forward, back| if backward { back } else { forward };
+        let solve =
+            d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
+        let store = d.kernel(
+            &WAVEFRONT,
+            variant.clone(),
+            name("wavefront_store_lower", "wavefront_store_upper"),
+        )?;
+        let layout = layout(d, variant)?;
+        let which = usize::from(backward);
+        let mut plan = Plan::new(stencil, &march, &tile, layout.turn)?;
+        solve
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, layout.shared as i32)
+            .map_err(|e| failed("cannot prepare the wavefront", e))?;
+        let resident = d.resident(&solve, layout.threads, layout.shared)?;
+        plan.steps += 2 * layout.pad;
+        let room = plan.tiles.len() * plan.steps * layout.boundary * block_size;
+        let mut exchange = [d.alloc(room.max(1))?, d.alloc(room.max(1))?];
+        for values in &mut exchange {
+            mark_absent(d, values)?;
+        }
+        Ok(Self {
+            solve,
+            store,
+            config: LaunchConfig {
+                grid_dim: (resident.min(plan.tiles.len() as u32), 1, 1),
+                block_dim: (layout.threads, 1, 1),
+                shared_mem_bytes: layout.shared,
+            },
+            extents: stencil.extents,
+            tiles: d.copied(&plan.tiles)?,
+            warps: d.copied(&plan.warps)?,
+            place: d.copied(&plan.place)?,
+            val: d.alloc(plan.records * layout.record[which])?,
+            exchange,
+            turn: Cell::new(0),
+            plan,
+        })
+    }
+
+    fn argument(&self) -> BoxArg {
+        let turn = self.turn.get();
+        BoxArg {
+            nx: self.extents[0] as i32,
+            ny: self.extents[1] as i32,
+            nz: self.extents[2] as i32,
+            tiles: self.plan.tiles.len() as i32,
+            across: self.plan.across as i32,
+            steps: self.plan.steps as i32,
+            tile: address(&self.tiles),
+            warp: address(&self.warps),
+            place: address(&self.place),
+            val: address(&self.val),
+            exchange: address(&self.exchange[turn]),
+            other: address(&self.exchange[1 - turn]),
+        }
+    }
+
+    fn set_values(
+        &self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+        diagonal: &CudaSlice<f64>,
+    ) -> Result<()> {
+        let arg = self.argument();
+        launch!(
+            d, &self.store, grid(self.plan.warps.len(), 128);
+            arg, pattern.row_ptr, pattern.col_ind, *blocks, *diagonal, self.val
+        )
+        .map_err(|e| failed("wavefront_store", e))
+    }
+
+    fn apply(&self, d: &Device, from: Address, to: Address) -> Result<(), DriverError> {
+        let arg = self.argument();
+        self.turn.set(1 - self.turn.get());
+        launch!(cooperative d, &self.solve, self.config; arg, from, to)
+    }
+}
+
+fn layout(d: &Device, variant: Variant) -> Result<Layout> {
+    let fault = |e: DriverError| failed("cannot prepare the wavefront", e);
+    let module = d.module(&WAVEFRONT, variant)?;
+    let mut bytes = [0u8; 32];
+    let global = module.get_global("wavefront_layout", d.stream()).map_err(fault)?;
+    d.stream().memcpy_dtoh(&global, &mut bytes).map_err(fault)?;
+    d.stream().synchronize().map_err(fault)?;
+    let mut n = [0u32; 8];
+    for (n, b) in n.iter_mut().zip(bytes.chunks_exact(4)) {
+        *n = u32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
+    }
+    Ok(Layout {
+        threads: n[0],
+        shared: n[1],
+        record: [n[2] as usize, n[3] as usize],
+        turn: n[4] as usize,
+        boundary: n[5] as usize,
+        pad: n[7] as usize,
+    })
+}
+
+/// Solves with both triangles; an empty one is none.
+pub(super) struct Wavefront {
+    block_size: usize,
+    rows: usize,
+    lower: Option<Triangle>,
+    upper: Option<Triangle>,
+    scale: CudaFunction,
+    diagonal: Option<CudaSlice<f64>>,
+    y: CudaSlice<f64>,
+}
+
+impl Wavefront {
+    /// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
+    /// stencil on a box.
+    pub(super) fn stencils(
+        pattern: &FillPattern,
+        block_size: usize,
+    ) -> std::result::Result<[Option<Stencil>; 2], &'static str> {
+        if block_size > LARGEST_BLOCK {
+            return Err("blocks are larger than 32");
+        }
+        let (lower, upper) = rayon::join(
+            || Stencil::of_lower(pattern.lower.view()),
+            || Stencil::of_upper(pattern.upper.view()),
+        );
+        let none = "the factors are not one stencil on a box";
+        if lower.is_none() && pattern.lower.entries() > 0
+            || upper.is_none() && pattern.upper.entries() > 0
+        {
+            return Err(none);
+        }
+        Ok([lower, upper])
+    }
+
+    /// Plans and storage for the stencils of [`stencils`](Self::stencils).
+    pub(super) fn new(
+        d: &Device,
+        f: &Factorisation,
+        stencils: &[Option<Stencil>; 2],
+    ) -> Result<Self> {
+        let b = f.block_size;
+        let triangle = |stencil: &Option<Stencil>, backward| {
+            stencil.as_ref().map(|s| Triangle::new(d, b, s, backward)).transpose()
+        };
+        Ok(Self {
+            block_size: b,
+            rows: f.pattern.rows(),
+            lower: triangle(&stencils[0], false)?,
+            upper: triangle(&stencils[1], true)?,
+            scale: d.kernel(&TRSV, b, "block_diagonal")?,
+            diagonal: None,
+            y: d.alloc(f.pattern.rows() * b)?,
+        })
+    }
+
+    /// Takes over the factors.
+    pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
+        if let Some(lower) = &self.lower {
+            lower.set_values(d, &f.lower, &v.lower, &v.diagonal)?;
+        }
+        if let Some(upper) = &self.upper {
+            upper.set_values(d, &f.upper, &v.upper, &v.diagonal)?;
+        } else {
+            self.diagonal = Some(v.diagonal);
+        }
+        Ok(())
+    }
+
+    /// `z = (L D U')^-1 r`.
+    pub(super) fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<(), DriverError> {
+        let y = match &self.lower {
+            Some(lower) => {
+                lower.apply(d, address(r), address(&self.y))?;
+                address(&self.y)
+            }
+            None => address(r),
+        };
+        let Some(upper) = &self.upper else {
+            let diagonal = self.diagonal.as_ref().map_or(0, address);
+            let arg = SolveArg { r: 0, diagonal, y, z: address(z) };
+            let rows_per_block = (32 / self.block_size.min(32)) * SLICES_PER_BLOCK;
+            let rows = self.rows as u32;
+            return launch!(d, &self.scale, grid(self.rows.div_ceil(rows_per_block), THREADS); rows, arg);
+        };
+        upper.apply(d, y, address(z))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stencil(extents: [usize; 3], offsets: &[[i32; 3]]) -> Stencil {
+        Stencil { extents, offsets: offsets.to_vec() }
+    }
+
+    /// Every cell is in exactly one record range, and every tile comes after those it waits for.
+    fn check(stencil: &Stencil, tile: &Tile) {
+        let march = stencil.march();
+        let plan = Plan::new(stencil, &march, tile, 4).unwrap();
+        let [nx, ny, nz] = stencil.extents;
+        let mut covered = vec![0u8; nx * ny * nz];
+        for (k, t) in plan.tiles.iter().enumerate() {
+            for w in 0..tile.warps[0] * tile.warps[1] {
+                let [begin, count, _, _] = plan.warps[k * tile.warps[0] * tile.warps[1] + w];
+                assert!(begin >= 0 && begin + count <= t[3] && count % 4 == 0);
+                for c in 0..tile.patch[0] * tile.patch[1] {
+                    let ty = w % tile.warps[0] * tile.patch[0] + c % tile.patch[0];
+                    let tz = w / tile.warps[0] * tile.patch[1] + c / tile.patch[0];
+                    let (yy, z) =
+                        (t[0] as usize * tile.size(0) + ty, t[1] as usize * tile.size(1) + tz);
+                    let Some(y) = yy.checked_sub(march.shear * z).filter(|&y| y < ny && z < nz)
+                    else {
+                        continue;
+                    };
+                    for u in begin..begin + count {
+                        let x = t[2] + u - (march.alpha * ty + march.beta * tz) as i32;
+                        if (0..nx as i32).contains(&x) {
+                            covered[(z * ny + y) * nx + x as usize] += 1;
+                        }
+                    }
+                }
+            }
+            for (dy, dz) in [(1, 0), (0, 1), (1, 1)] {
+                if t[0] >= dy && t[1] >= dz {
+                    let before =
+                        plan.place[(t[1] - dz) as usize * plan.across + (t[0] - dy) as usize];
+                    assert!(before == u32::MAX || (before as usize) < k, "{before} before {k}");
+                }
+            }
+        }
+        assert!(covered.iter().all(|&n| n == 1));
+    }
+
+    #[test]
+    fn tiles_cover_every_cell_once_and_follow_their_sources() {
+        let seven = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
+        let filled = [[0, 0, -1], [1, 0, -1], [0, 1, -1], [0, -1, 0], [1, -1, 0], [-1, 0, 0]];
+        for extents in [[5, 7, 9], [40, 33, 17], [3, 1, 50], [2, 70, 1]] {
+            for offsets in [&seven[..], &filled] {
+                let s = stencil(extents, offsets);
+                for block_size in [1, 2, 3, 8, 25] {
+                    check(&s, &Tile::new(block_size, &s.march(), extents[2]));
+                }
+            }
+        }
+    }
+}

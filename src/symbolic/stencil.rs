@@ -1,0 +1,259 @@
+//! Patterns that are one stencil on a box, and the order in which a triangle of such a pattern can be
+//! solved as a wavefront.
+
+use rayon::prelude::*;
+
+use super::PatternView;
+
+/// Offsets of a stencil at most.
+const MOST_OFFSETS: usize = 64;
+/// Reach of a stencil along an axis at most.
+const FARTHEST: i64 = 64;
+/// Columns of cells along x below which nothing can be gained from the box.
+const FEWEST_COLUMNS: usize = 32;
+/// Entries of the stencil on the whole box over entries there are, at most: what is stored in vain.
+const MOST_WASTE: usize = 2;
+
+/// A strict triangle whose rows are the cells of a box in natural order, x fastest, and whose entries
+/// all lie at constant offsets, cut off at the faces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stencil {
+    /// Cells along x, y and z.
+    pub extents: [usize; 3],
+    /// Offsets `[dx, dy, dz]` from a cell to those it depends on, all earlier in natural order;
+    /// sorted by z, y, x. Not every cell has all of them.
+    pub offsets: Vec<[i32; 3]>,
+}
+
+/// How a triangle is solved as a wavefront: with `y' = y + shear z`, no dependency points forward in
+/// y' or z, and `t = x + alpha y' + beta z` grows along every dependency: t is the level of the cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct March {
+    /// Steps of y' per z.
+    pub shear: usize,
+    /// Levels per step of y'.
+    pub alpha: usize,
+    /// Levels per step of z at constant y'.
+    pub beta: usize,
+    /// Offsets `[dx, dy', dz]`, those waited for longest first.
+    pub offsets: Vec<[i32; 3]>,
+}
+
+/// Rows of a strict triangle, in the order of the solve.
+struct Rows<'a> {
+    pattern: PatternView<'a>,
+    backward: bool,
+}
+
+impl Rows<'_> {
+    fn len(&self) -> usize {
+        self.pattern.row_ptr.len() - 1
+    }
+
+    /// Rows that row `i` depends on, counted in the order of the solve.
+    fn row(&self, i: usize) -> impl Iterator<Item = usize> {
+        let n = self.len();
+        let turn = move |i: usize| if self.backward { n - 1 - i } else { i };
+        self.pattern.row(turn(i)).iter().map(move |&j| turn(j as usize))
+    }
+
+    fn has(&self, i: usize, j: usize) -> bool {
+        self.row(i).any(|there| there == j)
+    }
+}
+
+impl Stencil {
+    /// The stencil of a strictly lower triangle.
+    pub fn of_lower(pattern: PatternView) -> Option<Self> {
+        Self::of(&Rows { pattern, backward: false })
+    }
+
+    /// The stencil of a strictly upper triangle whose box is turned around: cell i of the stencil is
+    /// row n - 1 - i of the pattern.
+    pub fn of_upper(pattern: PatternView) -> Option<Self> {
+        Self::of(&Rows { pattern, backward: true })
+    }
+
+    fn of(rows: &Rows) -> Option<Self> {
+        let n = rows.len();
+        // a line ends where a row does not depend on the one before it, a plane where it does not
+        // on the one a line before
+        let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
+        let nx = ends(1).max(1);
+        let plane = if nx == n { n } else { ends(nx) };
+        if nx < 2 || plane % nx != 0 || n % plane != 0 {
+            return None;
+        }
+        let extents = [nx, plane / nx, n / plane];
+        if n / nx < FEWEST_COLUMNS {
+            return None;
+        }
+        let offsets = offsets(rows, extents)?;
+        let entries = rows.pattern.entries();
+        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
+    }
+
+    /// The order of the solve.
+    pub fn march(&self) -> March {
+        let most = |steps: &mut dyn Iterator<Item = i32>, least: i32| steps.fold(least, i32::max);
+        let up = |a: i32, b: i32| a.div_euclid(b) + i32::from(a.rem_euclid(b) > 0);
+        let in_plane = || self.offsets.iter().filter(|o| o[2] == 0 && o[1] < 0);
+        let across = || self.offsets.iter().filter(|o| o[2] < 0);
+        let shear = most(&mut across().map(|o| up(o[1], -o[2])), 0);
+        let alpha = most(&mut in_plane().map(|o| up(o[0] + 1, -o[1])), 1);
+        let steps = |o: &[i32; 3]| up(o[0] + 1 + alpha * (o[1] + shear * o[2]), -o[2]);
+        let beta = most(&mut across().map(steps), 1);
+        let mut offsets: Vec<[i32; 3]> =
+            self.offsets.iter().map(|o| [o[0], o[1] + shear * o[2], o[2]]).collect();
+        let march = |offsets| March {
+            shear: shear as usize,
+            alpha: alpha as usize,
+            beta: beta as usize,
+            offsets,
+        };
+        let order = march(Vec::new());
+        offsets.sort_by_key(|&o| std::cmp::Reverse(order.delay(o)));
+        march(offsets)
+    }
+}
+
+impl March {
+    /// Levels between a cell and the one at `offset` from it, at least 1.
+    pub fn delay(&self, offset: [i32; 3]) -> i32 {
+        -(offset[0] + self.alpha as i32 * offset[1] + self.beta as i32 * offset[2])
+    }
+
+    /// Levels between a cell and the earliest one it depends on.
+    pub fn longest_delay(&self) -> usize {
+        self.offsets.iter().map(|&o| self.delay(o)).max().unwrap_or(0) as usize
+    }
+
+    /// How far the offsets reach back along axis 1 (y') or 2 (z).
+    pub fn depth(&self, axis: usize) -> usize {
+        self.offsets.iter().map(|o| -o[axis]).max().unwrap_or(0).max(0) as usize
+    }
+}
+
+/// All offsets that occur, or `None` when there are too many or one leaves the box.
+fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
+    let [nx, ny, _] = extents;
+    let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)];
+    let of_line = |line: usize| {
+        let mut seen: Vec<[i32; 3]> = Vec::new();
+        // entries of one row follow those of the row before: look there first
+        for i in line * nx..(line + 1) * nx {
+            let from = place(i);
+            for (at, j) in rows.row(i).enumerate() {
+                let to = place(j);
+                let d: [i64; 3] = std::array::from_fn(|k| to[k] as i64 - from[k] as i64);
+                if d.iter().any(|d| d.abs() > FARTHEST) {
+                    return None;
+                }
+                let d = d.map(|d| d as i32);
+                if seen.get(at) != Some(&d) && !seen.contains(&d) {
+                    if seen.len() == MOST_OFFSETS {
+                        return None;
+                    }
+                    seen.push(d);
+                }
+            }
+        }
+        Some(seen)
+    };
+    let merge = |mut a: Vec<[i32; 3]>, b: Vec<[i32; 3]>| {
+        for d in b {
+            if !a.contains(&d) {
+                a.push(d);
+            }
+        }
+        (a.len() <= MOST_OFFSETS).then_some(a)
+    };
+    let lines = rows.len() / nx;
+    let mut all = (0..lines).into_par_iter().map(of_line).try_reduce(Vec::new, merge)?;
+    all.sort_by_key(|d| [d[2], d[1], d[0]]);
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{LevelRule, ReadAs};
+    use crate::problem;
+    use crate::symbolic::{FillPattern, block_pattern, iluk};
+
+    fn factors(matrix: &str, k: usize) -> FillPattern {
+        let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
+        iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).expect("small")
+    }
+
+    #[test]
+    fn the_seven_point_stencil_of_an_odd_box() {
+        let p = factors("poisson3d:7x9x11", 0);
+        let lower = Stencil::of_lower(p.lower.view()).expect("a stencil");
+        assert_eq!(lower.extents, [7, 9, 11]);
+        assert_eq!(lower.offsets, [[0, 0, -1], [0, -1, 0], [-1, 0, 0]]);
+        assert_eq!(Stencil::of_upper(p.upper.view()), Some(lower.clone()));
+        let march = lower.march();
+        assert_eq!((march.shear, march.alpha, march.beta), (0, 1, 1));
+        assert_eq!((march.longest_delay(), march.depth(1), march.depth(2)), (1, 1, 1));
+    }
+
+    #[test]
+    fn levels_of_filled_stencils() {
+        for (k, count) in [(1, 6), (2, 11), (3, 21)] {
+            let p = factors("poisson3d:12x11x10", k);
+            let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+            assert_eq!(Stencil::of_upper(p.upper.view()), Some(stencil.clone()), "k = {k}");
+            assert_eq!(stencil.offsets.len(), count, "{:?}", stencil.offsets);
+            let march = stencil.march();
+            // levels: 1 + (nx - 1) + (k + 1)(ny - 1) + (k^2 + k + 1)(nz - 1)
+            assert_eq!((march.shear, march.alpha, march.beta), (k, k + 1, 1), "k = {k}");
+            assert!(march.offsets.iter().all(|&o| march.delay(o) >= 1 && o[1] <= 0 && o[2] <= 0));
+        }
+    }
+
+    #[test]
+    fn a_plane_is_a_box_of_one_layer() {
+        let p = factors("fem-p1:40x50", 2);
+        let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+        assert_eq!(stencil.extents[2], 1, "{stencil:?}");
+        let march = stencil.march();
+        assert_eq!((march.shear, march.beta, march.depth(2)), (0, 1, 0));
+    }
+
+    /// The pattern with the entry (i, j) besides.
+    fn with_entry(p: PatternView, i: usize, j: u32) -> (Vec<u32>, Vec<u32>) {
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for row in 0..p.row_ptr.len() - 1 {
+            col_ind.extend_from_slice(p.row(row));
+            if row == i {
+                col_ind.push(j);
+            }
+            let start = row_ptr[row] as usize;
+            col_ind[start..].sort_unstable();
+            row_ptr.push(col_ind.len() as u32);
+        }
+        (row_ptr, col_ind)
+    }
+
+    #[test]
+    fn other_patterns_are_none() {
+        let p = factors("poisson3d:8", 0);
+        let view = p.lower.view();
+        let of = |i, j| {
+            let (row_ptr, col_ind) = with_entry(view, i, j);
+            Stencil::of_lower(PatternView { row_ptr: &row_ptr, col_ind: &col_ind })
+        };
+        // one far entry is an offset more
+        assert_eq!(of(511, 0).map(|s| s.offsets.len()), Some(4));
+        let halves: Vec<u32> = (1..2000).map(|i| i / 2).collect();
+        let row_ptr: Vec<u32> = std::iter::once(0).chain(0..2000).collect();
+        let pattern = PatternView { row_ptr: &row_ptr, col_ind: &halves };
+        assert_eq!(Stencil::of_lower(pattern), None);
+        let chain: Vec<u32> = (0..200).collect();
+        let row_ptr: Vec<u32> = std::iter::once(0).chain(0..200).collect();
+        let pattern = PatternView { row_ptr: &row_ptr, col_ind: &chain[..199] };
+        assert_eq!(Stencil::of_lower(pattern), None);
+        assert_eq!(Stencil::of_lower(PatternView { row_ptr: &[0; 100], col_ind: &[] }), None);
+    }
+}
