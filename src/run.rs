@@ -1,5 +1,6 @@
 //! Runs one case and yields its record.
 
+mod basis;
 mod phases;
 
 use std::sync::Arc;
@@ -376,7 +377,7 @@ impl Job<'_> {
         if 8 * n * m > k.memory_free() / 2 {
             return Ok(());
         }
-        let basis = (0..m).map(|_| k.vector(n)).collect::<crate::Result<Vec<_>>>()?;
+        let basis = basis::filled(k, (n, m), w)?;
         let (coef, norm) = (Slot(0), Slot(m as u16));
         let time = sample(k, || {
             k.multi_dot(&basis, w, coef);
