@@ -9,12 +9,13 @@
 # them; without it they are built.
 # --quick           leaves out the long comparisons and the benchmark.
 # --steps LIST      only these, separated by commas, in this order: doctor, self-test, parity,
-#                   cusparse, memcheck, memcheck-cusparse, racecheck, synccheck, spills, benchmark.
+#                   cusparse, memcheck, memcheck-cusparse, racecheck, synccheck, spills, memory,
+#                   benchmark.
 # --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
-all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck synccheck spills benchmark)
+all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck synccheck spills memory benchmark)
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$here/${0##*/}"
@@ -133,6 +134,26 @@ no_spills() {
     echo "no kernel spills registers"
 }
 
+# with less and less memory: records of cases that ran out of it, never failures
+memory() {
+    local limit backend results statuses="" code=0
+    for limit in 256 64 32 16 8 4 1; do
+        results="$scratch/memory-$limit.csv"
+        BILU_BENCH_GPU_MEMORY=$limit "$bilu" run --matrix poisson3d:48 --block-size 1,4 --fill 1 \
+            --backend cuda,cusparse --max-repetitions 1 --output "$results" || [ $? = 1 ] || code=1
+        for backend in cuda cusparse; do
+            statuses="$(grep ",$backend," "$results" | grep -oE ',(out-of-memory|converged|failed|unsupported),' || true)"
+            if [ "$(grep -cE 'out-of-memory|converged' <<<"$statuses")" != 2 ]; then
+                echo "with $limit MiB, $backend:" $statuses >&2
+                code=1
+            fi
+        done
+    done
+    grep -q ',converged,' "$scratch/memory-256.csv" && ! grep -q ',converged,' "$scratch/memory-1.csv" ||
+        code=1
+    return "$code"
+}
+
 benchmark() {
     local results="$scratch/benchmark.csv" code=0
     "$bilu" run --matrix poisson3d:64 --block-size 1,4 --fill 0,1 --backend cpu,cuda,cusparse \
@@ -148,7 +169,7 @@ benchmark() {
 }
 
 # what `timeout` runs must be a program
-export -f doctor no_spills benchmark
+export -f doctor no_spills memory benchmark
 export bilu scratch
 
 sanitizer="$(command -v compute-sanitizer || true)"
@@ -194,6 +215,7 @@ for name in "${steps[@]}"; do
     memcheck-cusparse) sanitized memcheck-cusparse memcheck --backend cusparse ;;
     racecheck | synccheck) sanitized "$name" "$name" "${ours[@]}" ;;
     spills) step spills 300 bash -c no_spills ;;
+    memory) step memory 300 bash -c memory ;;
     benchmark) step benchmark 300 bash -c benchmark ;;
     esac
 done
