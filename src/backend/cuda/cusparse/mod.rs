@@ -15,6 +15,7 @@
 mod bsrsv;
 mod ilu;
 mod ilu02;
+mod older;
 mod owned;
 mod pattern;
 mod solve;
