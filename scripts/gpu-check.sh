@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Everything that can only be checked where there is a GPU: what `doctor` finds, the kernels against
-# the CPU, the same under compute-sanitizer, spills, and a short benchmark. Ends with a line PASS,
-# FAIL or SKIP per step, with the sanitizer's own summary; the exit code is 1 when a step failed.
+# the CPU, the same under compute-sanitizer, spills, too little memory, and a short benchmark. Ends
+# with a line PASS, FAIL or SKIP per step, with the sanitizer's own summary; the exit code is 1 when
+# a step failed.
 #
 #   scripts/gpu-check.sh [--quick] [--steps LIST] [--within SECONDS] [FOLDER]
 #
 # FOLDER holds `bilu-bench` and the test programs `parity` and `cusparse`, as far as the steps need
 # them; without it they are built.
 # --quick           leaves out the long comparisons and the benchmark.
-# --steps LIST      only these, separated by commas, in this order: doctor, self-test, parity,
+# --steps LIST      only these, separated by commas, in their order: doctor, self-test, parity,
 #                   cusparse, memcheck, memcheck-cusparse, racecheck, synccheck, spills, memory,
 #                   benchmark.
 # --within SECONDS  for all steps together: a step that comes too late fails.
