@@ -1,6 +1,8 @@
 //! Runs one case and yields its record.
 
+mod basis;
 mod phases;
+mod stopped;
 
 use std::sync::Arc;
 
@@ -8,14 +10,15 @@ use crate::backend::{self, Backend, Slot, Visitor};
 use crate::case::{Case, Format, Side};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
-use crate::measure::{Median, median, now, seconds_since};
+use crate::measure::{Median, median, memory_free, now, seconds_since};
 use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::{Status, Traffic};
 use crate::solver::{self, End, Monitor, Outcome, Settings, Solver, Stop, System};
 use crate::symbolic::block_pattern;
-use phases::{PhaseClock, PhaseSeconds};
+use phases::{PhaseClock, PhaseSeconds, Stretch};
+use stopped::Stopped;
 
 /// How long and how often to measure.
 #[derive(Clone, Debug)]
@@ -95,7 +98,12 @@ pub fn run_case(
             let mut record = Record { case: case.clone(), ..Record::default() };
             record.status = Status::Unsupported;
             record.reason = Some(match failed {
-                Some(Err(e)) => e.to_string(),
+                Some(Err(e)) => {
+                    if e.kind() == Kind::Memory {
+                        record.status = Status::OutOfMemory;
+                    }
+                    e.to_string()
+                }
                 _ => format!("there is no backend `{}`", case.backend),
             });
             Some(record)
@@ -119,7 +127,9 @@ impl Visitor for Job<'_> {
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Record> {
         self.record.environment.device = k.device();
         self.record.environment.threads = k.threads();
-        match self.stages(k) {
+        let done = self.stages(k);
+        self.record.times.compile_s = k.compile_seconds();
+        match done {
             Ok(()) => {}
             Err(Stopped::Cancelled) => return None,
             Err(Stopped::Ended(status, reason)) => {
@@ -128,29 +138,6 @@ impl Visitor for Job<'_> {
             }
         }
         Some(self.record)
-    }
-}
-
-/// Why a case ended before its solves were measured.
-enum Stopped {
-    Cancelled,
-    Ended(Status, String),
-}
-
-impl Stopped {
-    fn ended(status: Status, reason: impl Into<String>) -> Self {
-        Self::Ended(status, reason.into())
-    }
-}
-
-impl From<crate::Error> for Stopped {
-    fn from(e: crate::Error) -> Self {
-        let status = match e.kind() {
-            Kind::Memory => Status::OutOfMemory,
-            Kind::Run => Status::Failed,
-            Kind::Input => Status::Unsupported,
-        };
-        Self::ended(status, e.to_string())
     }
 }
 
@@ -165,12 +152,12 @@ impl Job<'_> {
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         // measured first, so that its arrays do not add to the case's peak
-        let copy_gbps = k.copy_bandwidth();
+        let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
 
-        let start = now();
+        self.check_matrix(k)?;
+        let stretch = Stretch::start(k);
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
-        k.synchronise();
-        self.record.times.matrix_s = Some(seconds_since(start));
+        self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
         let m = self.set_up(k, setup)?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
@@ -216,11 +203,25 @@ impl Job<'_> {
             let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
-            let m = ready.map_err(failure)?;
+            let m = ready?;
             if runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
                 return Ok(m);
             }
         }
+    }
+
+    /// A record instead of a killed process when blocks do not fit: they are made on the host, and
+    /// unlike those that [`Format::Auto`] takes they may be far larger than the matrix.
+    fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+        let b = self.case.block_size;
+        if self.case.format == Format::Bsr && b > 1 {
+            let needed = 8 * self.record.size.matrix_blocks * b * b;
+            let free = memory_free().min(k.memory_free());
+            if needed > free {
+                return Err(Failure::OutOfMemory { needed, free }.into());
+            }
+        }
+        Ok(())
     }
 
     /// A record instead of a killed process when the Krylov vectors do not fit.
@@ -228,7 +229,7 @@ impl Job<'_> {
         let vectors = if self.case.solver == "gmres" { self.case.restart + 4 } else { 10 };
         let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
         if needed > free {
-            return Err(failure(Failure::OutOfMemory { needed, free }));
+            return Err(Failure::OutOfMemory { needed, free }.into());
         }
         Ok(())
     }
@@ -329,7 +330,7 @@ impl Job<'_> {
         k: &K,
         system: &System<K>,
         x: &mut K::Vector,
-        copy_gbps: f64,
+        copy_gbps: Option<f64>,
     ) -> Result<(), Stopped> {
         if !(self.progress)(Stage::Traffic) {
             return Err(Stopped::Cancelled);
@@ -342,7 +343,7 @@ impl Job<'_> {
             spmv_s: Some(spmv.value),
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),
-            copy_gbps: Some(copy_gbps),
+            copy_gbps,
             ..Traffic::default()
         };
         if apply.moved > 0 {
@@ -351,7 +352,7 @@ impl Job<'_> {
             t.apply_s = Some(time.value);
             t.apply_bytes = Some(apply.moved);
             t.apply_gbps = Some(achieved);
-            t.percent_of_roof = Some(100.0 * achieved / copy_gbps);
+            t.percent_of_roof = copy_gbps.map(|roof| 100.0 * achieved / roof);
             let f = &self.record.factor;
             t.us_per_level =
                 f.levels_lower.zip(f.levels_upper).map(|(l, u)| 1e6 * time.value / (l + u) as f64);
@@ -375,7 +376,7 @@ impl Job<'_> {
         if 8 * n * m > k.memory_free() / 2 {
             return Ok(());
         }
-        let basis = (0..m).map(|_| k.vector(n)).collect::<crate::Result<Vec<_>>>()?;
+        let basis = basis::filled(k, (n, m), w)?;
         let (coef, norm) = (Slot(0), Slot(m as u16));
         let time = sample(k, || {
             k.multi_dot(&basis, w, coef);
@@ -420,22 +421,6 @@ fn format_name(format: Format) -> &'static str {
         Format::Csr => "csr",
         Format::Bsr => "bsr",
         Format::Auto => "auto",
-    }
-}
-
-fn failure(f: Failure) -> Stopped {
-    let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
-    match f {
-        Failure::Singular(block) => Stopped::ended(Status::Breakdown, block.to_string()),
-        Failure::TooLarge(at) => Stopped::ended(
-            Status::OutOfMemory,
-            format!("the factors pass the free memory in row {} ({} entries)", at.row, at.entries),
-        ),
-        Failure::OutOfMemory { needed, free } => Stopped::ended(
-            Status::OutOfMemory,
-            format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
-        ),
-        Failure::Backend(e) => e.into(),
     }
 }
 

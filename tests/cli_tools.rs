@@ -36,7 +36,7 @@ fn list_has_every_registry() {
     assert_eq!(names("trisolves"), ["auto", "levels", "pointwise", "syncfree", "cusparse", "all"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (18, 66));
+    assert_eq!((names("settings").len(), names("columns").len()), (18, 67));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
@@ -123,6 +123,11 @@ fn the_self_test_refuses_what_it_cannot_test() {
          hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse\n"
     );
     assert!(refused(&["--seed", "1"], 2).contains("--self-test"));
+    assert_eq!(
+        refused(&["--self-test", "--backend", "cpu-mt", "--trisolve", "auto,levels"], 2),
+        "error: --trisolve: the backend `cpu-mt` has no triangular solves `levels`\n\
+         hint: leave it out: such a backend has one way\n"
+    );
     match bilu_bench::backend::available("cuda") {
         Ok(()) => eprintln!("skipped: there is a GPU"),
         Err(why) => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Bytes};
 use crate::case::Trisolve;
+use crate::measure::memory_free;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, block_pattern, iluk};
 
@@ -45,9 +46,12 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let b = s.case.block_size;
     let pattern = {
         let point = block_pattern(s.a, b);
-        // entries cost their index twice (pattern and phase) and their block's values
-        let limit = s.k.memory_free() / (8 * b * b + 8);
-        iluk(&point, s.case.fill, s.case.level_rule, limit).map_err(Failure::TooLarge)?
+        // entries cost their index twice (pattern and phase) and their block's values; the indices
+        // are made on the host
+        let each = 8 * b * b + 8;
+        let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
+        iluk(&point, s.case.fill, s.case.level_rule, free / each)
+            .map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?
     };
     Ok(Box::new(Factors::<K>(factorise(s, &Arc::new(pattern))?)))
 }
