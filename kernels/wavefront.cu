@@ -11,6 +11,10 @@
 // are turned in shared memory. U' is solved as a lower triangle on the box turned around.
 #include "sentinel.cuh"
 
+// A lane has one row of a block: there is no wavefront of larger ones; and bulk copies came with
+// compute capability 9.0.
+#if BS <= 32 && __CUDA_ARCH__ >= 900
+
 // The host gives these; here: 7-point stencil, tiles of one column.
 #ifndef OFFSETS
 #define OFFSETS {-1, 0, 0}, {0, -1, 0}, {0, 0, -1}
@@ -110,8 +114,11 @@ __device__ constexpr int ring_row() {
 }
 constexpr int SY = ring_stride_y(), ROW = ring_row();
 __device__ constexpr int column_in_ring(int ty, int tz) { return ((tz + HZ) * SY + ty + HY) * BS; }
+// Marches start and end at multiples of so many steps.
+constexpr int ALIGNED = 8;
 __device__ constexpr int ring_steps(int turn) {
-    return power_of_two(DELAY + turn > TURNS * turn ? DELAY + turn : TURNS * turn);
+    const int least = DELAY + turn > TURNS * turn ? DELAY + turn : TURNS * turn;
+    return power_of_two(least > ALIGNED ? least : ALIGNED);
 }
 constexpr int RHS_ROW = ACTIVE + 2;
 __device__ constexpr int rhs_size(int turn) { return (TURNS * turn * RHS_ROW + 1) / 2 * 2; }
@@ -127,29 +134,27 @@ __device__ constexpr bool fits(int turn) {
     return WARPS * TURNS * turn * Records<true>::RECORD <= left(turn);
 }
 constexpr bool CARRIED = FRESH * BS <= 16 && (N + 1) * BS <= 32 && fits(2);
-#ifndef TURN_MOST
-#define TURN_MOST 8
-#endif
-constexpr int TURN = CARRIED ? (TURN_MOST >= 8 && BS <= 2 && fits(8) ? 8 : fits(4) ? 4 : 2) : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
+constexpr int TURN = CARRIED ? (BS <= 2 && fits(8) ? 8 : fits(4) ? 4 : 2) : BS <= 4 ? 4 : BS <= 8 ? 2 : 1;
 constexpr int RING = ring_steps(TURN), RHS = rhs_size(TURN);
 constexpr int STAGES = 4, MOST = left(TURN) / (WARPS * STAGES);
 static_assert(CARRIED || UNIT <= MOST, "a tile is too large for the shared memory");
 // stages per record, and units in each
 __device__ constexpr int part_units(int units) {
-    const int parts = (units * UNIT + MOST - 1) / MOST;
+    const int most = MOST / UNIT > 0 ? MOST / UNIT : 1, parts = (units + most - 1) / most;
     return (units + parts - 1) / parts;
 }
-constexpr int FACTORS = CARRIED ? TURNS * TURN * Records<true>::RECORD : STAGES * part_units(N + 1) * UNIT;
+__device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
+constexpr int FACTORS = CARRIED ? TURNS * TURN * Records<true>::RECORD : STAGES * larger(part_units(N), part_units(N + 1)) * UNIT;
 constexpr int BARRIERS = WARPS * (STAGES + 2 * TURNS);
 constexpr int SHARED = 8 * (RING * ROW + WARPS * (RHS + FACTORS) + BARRIERS);
 
 // Steps by which the exchange starts before the first of a tile, and ends after the last.
-constexpr int PAD = DELAY + 2 * TURN;
+constexpr int PAD = DELAY + 2 * ALIGNED;
 
 // What the host has to know: threads, shared bytes, doubles of a record forward and backward, steps
-// of a turn, boundary columns, longest delay, padding of the exchange.
+// of a turn, boundary columns, alignment of marches, padding of the exchange.
 extern "C" __constant__ int wavefront_layout[8] = {
-    THREADS, SHARED, Records<false>::RECORD, Records<true>::RECORD, TURN, BOUNDARY, DELAY, PAD};
+    THREADS, SHARED, Records<false>::RECORD, Records<true>::RECORD, TURN, BOUNDARY, ALIGNED, PAD};
 
 struct Box {
     int nx, ny, nz;
@@ -157,7 +162,7 @@ struct Box {
     int tiles, across;
     // Steps for which the exchange has room.
     int steps;
-    // y', z of a tile in tiles, first step, number of steps (whole turns both).
+    // y', z of a tile in tiles, first step, number of steps (aligned both).
     const int4* tile;
     // Of a warp of a tile: first step of its records relative to the tile's, number of records (whole turns
     // both), index of the first one.
@@ -313,8 +318,10 @@ struct Worker {
         return back[turns] + (turns * TURN - steps) * ROW + (offset(o, 2) * SY + offset(o, 1)) * BS;
     }
 
-    __device__ const double* rhs_row(int q) const {
-        return desk.rhs + (turn.slot * TURN + q % TURN) * RHS_ROW;
+    // Right-hand sides and factors of the first step of the turn that is next.
+    __device__ const double* turn_rhs() const { return desk.rhs + turn.slot * (TURN * RHS_ROW); }
+    __device__ const double* turn_records() const {
+        return desk.factors + turn.slot * (TURN * R::RECORD) + lane;
     }
 
     // What is known of a step before the one before it is done.
@@ -330,11 +337,8 @@ struct Worker {
         double fresh[FRESH * BS];
     };
 
-    // Step q, 1 to TURN: the last one is the first of the next turn.
-    __device__ void come(Coming& c, int q) const {
-        const double* const row = rhs_row(q);
-        const double* const record =
-            desk.factors + (turn.slot * TURN + q % TURN) * R::RECORD + lane;
+    // Step q of the turn that was looked back from, 1 to TURN: the last one is the first of the next.
+    __device__ void come(Coming& c, int q, const double* row, const double* record) const {
 #pragma unroll
         for (int k = 0; k < (BACKWARD ? BS : 1); ++k) {
             c.rhs[k] = BACKWARD ? row[lane / BS * BS + k] : row[lane];
@@ -374,64 +378,74 @@ struct Worker {
 
     __device__ void wait_brought() const { wait(desk.brought + turn.slot, turn.round); }
 
+    __device__ void publish(double* to, double value) const {
+        if (to) store_relaxed(to, arrived(value));
+    }
+
     // The march of a tile whose factors are carried. One step: values of the step before are read
     // first; while they come, the last own value goes out and all else of the next step is read.
     __device__ void march_carried(const int4 tile, const int4 mine, double* out) {
+        constexpr int WAYS = FRESH * BS < 6 ? 1 : FRESH * BS < 12 ? 2 : 4;
+        // boundary values of a step
+        constexpr int BEYOND = BOUNDARY * BS;
         double value = 0.0;
         Known now = {};
-        bool was = false;
+        Coming c;
+        double* pending = nullptr;
         if (mine.x == 0 && mine.y > 0) {
             look_back(tile.z - TURN);
             wait_brought();
-            Coming c;
-            come(c, TURN);
+            come(c, TURN, turn_rhs(), turn_records());
             now = known(c);
         }
-        for (int u = 0; u < tile.w; u += TURN) {
-            const bool on = (u32)(u - mine.x) < (u32)mine.y;
+        for (int u = 0; u < tile.w; u += TURN, out = out ? out + TURN * BEYOND : nullptr) {
             const bool next = (u32)(u + TURN - mine.x) < (u32)mine.y;
-            double* const rows = own + ((tile.z + u) & (RING - 1)) * ROW + lane % BS;
             look_back(tile.z + u);
+            if ((u32)(u - mine.x) >= (u32)mine.y) {
+                publish(pending, value);
+                pending = nullptr;
+                value = 0.0;
+                for (int q = 0; q < TURN - 1; ++q) end_step();
+                if (next) {
+                    wait_brought();
+                    come(c, TURN, turn_rhs(), turn_records());
+                    now = known(c);
+                }
+                end_step();
+                continue;
+            }
+            double* const rows = own + ((tile.z + u) & (RING - 1)) * ROW + lane % BS;
+            const double* const rhs = turn_rhs();
+            const double* const records = turn_records();
+            u64* const solved = desk.solved + turn.slot;
+            turn.pass();
 #pragma unroll
             for (int q = 0; q < TURN; ++q) {
                 double x[FRESH * BS];
-                if (on) {
 #pragma unroll
-                    for (int n = 0; n < FRESH * BS; ++n)
-                        x[n] = own_column(EARLY + n / BS) ? value : neighbour(q, EARLY + n / BS)[n % BS];
-                }
-                if (out && (q > 0 ? on : was))
-                    store_relaxed(out + (q - 1) * (BOUNDARY * BS), arrived(value));
-                const bool more = q < TURN - 1 ? on : next;
-                u64* const solved = desk.solved + turn.slot;
-                if (q == TURN - 1 && on) turn.pass();
+                for (int n = 0; n < FRESH * BS; ++n)
+                    x[n] = own_column(EARLY + n / BS) ? value : neighbour(q, EARLY + n / BS)[n % BS];
+                if (q == 0) publish(pending, value);
+                else if (out) store_relaxed(out + (q - 1) * BEYOND, arrived(value));
+                // past the last turn this reads what nobody will use
                 if (q == TURN - 1 && next) wait_brought();
-                Coming c;
-                if (more) come(c, q + 1);
-                if (on) {
-                    constexpr int WAYS = FRESH * BS < 6 ? 1 : FRESH * BS < 12 ? 2 : 4;
-                    double sums[WAYS] = {now.sum};
+                if (q < TURN - 1) come(c, q + 1, rhs + (q + 1) * RHS_ROW, records + (q + 1) * R::RECORD);
+                else come(c, TURN, turn_rhs(), turn_records());
+                double sums[WAYS] = {now.sum};
 #pragma unroll
-                    for (int n = 0; n < FRESH * BS; ++n)
-                        sums[n % WAYS] = fma(-now.fresh[n], x[n], sums[n % WAYS]);
+                for (int n = 0; n < FRESH * BS; ++n)
+                    sums[n % WAYS] = fma(-now.fresh[n], x[n], sums[n % WAYS]);
 #pragma unroll
-                    for (int w = 1; w < WAYS; ++w) sums[0] += sums[w];
-                    value = sums[0];
-                    if (!idle) rows[q * ROW] = value;
-                } else {
-                    value = 0.0;
-                }
-                if (q == TURN - 1 && on) {
-                    __syncwarp();
-                    if (lane == 0 && !idle) arrive(solved);
-                }
-                if (more) now = known(c);
+                for (int w = 1; w < WAYS; ++w) sums[0] += sums[w];
+                value = sums[0];
+                if (!idle) rows[q * ROW] = value;
+                now = known(c);
+                if (q == TURN - 1) arrive(solved);
                 end_step();
             }
-            was = on;
-            if (out) out += TURN * (BOUNDARY * BS);
+            pending = out ? out + (TURN - 1) * BEYOND : nullptr;
         }
-        if (out && was) store_relaxed(out - BOUNDARY * BS, arrived(value));
+        publish(pending, value);
     }
 
     // Fills the stage `ahead` of the one in work.
@@ -450,7 +464,7 @@ struct Worker {
     // The unknowns of step q, blocks from the stages.
     __device__ double solve_in_stages(int q) {
         constexpr int PART = part_units(R::UNITS), WAYS = N * BS < 8 ? 2 : 4;
-        const double* const row = rhs_row(q);
+        const double* const row = turn_rhs() + q * RHS_ROW;
         double sums[WAYS] = {BACKWARD ? 0.0 : row[lane]};
         const double* entries = nullptr;
 #pragma unroll
@@ -496,8 +510,7 @@ struct Worker {
                     if (out) store_relaxed(out + q * (BOUNDARY * BS), arrived(value));
                 }
                 if (q == TURN - 1 && on) {
-                    __syncwarp();
-                    if (lane == 0 && !idle) arrive(desk.solved + turn.slot);
+                    arrive(desk.solved + turn.slot);
                     turn.pass();
                 }
                 end_step();
@@ -602,9 +615,8 @@ struct Porter {
 
 // Steps for which a loader asks at once. It asks for the next ones before it hands on these: a wait for
 // the oldest of many loads under way would be one for the youngest, too.
-#ifndef BATCH
-#define BATCH 6
-#endif
+constexpr int BATCH = 8;
+static_assert(BATCH == ALIGNED, "marches are whole batches");
 
 // A warp that awaits values of columns of neighbouring tiles.
 __device__ void load_tile(const Box& box, double* ring, int k, int lane) {
@@ -626,7 +638,7 @@ __device__ void load_tile(const Box& box, double* ring, int k, int lane) {
     }
     const int start = from ? skew(ty, tz) - tile.z : 1 << 30;
     auto needed = [&](int u) { return (u32)(u - start) < (u32)box.nx; };
-    double* const own = ring + (mine ? column_in_ring(ty, tz) + lane % BS : 0);
+    const u32 own = shared_address(ring + (mine ? column_in_ring(ty, tz) + lane % BS : 0));
     auto ask = [&](double (&v)[BATCH], int u) {
 #pragma unroll
         for (int n = 0; n < BATCH; ++n)
@@ -640,14 +652,15 @@ __device__ void load_tile(const Box& box, double* ring, int k, int lane) {
     ask(now, 0);
     for (int u = 0; u < tile.w; u += BATCH) {
         ask(next, u + BATCH);
+        const u32 rows = own + ((tile.z + u) & (RING - 1)) * (ROW * 8);
 #pragma unroll
         for (int n = 0; n < BATCH; ++n) {
-            if (u + n >= tile.w) break;
             while (__any_sync(FULL, absent(now[n]))) {
                 ask_again(now, u);
                 ask_again(next, u + BATCH);
             }
-            if (mine) own[((tile.z + u + n) & (RING - 1)) * ROW] = now[n];
+            if (mine)
+                asm volatile("st.shared.f64 [%0], %1;" : : "r"(rows + n * (ROW * 8)), "d"(now[n]) : "memory");
             end_step();
         }
 #pragma unroll
@@ -668,7 +681,7 @@ __device__ void wavefront(const Box& box, const double* from, double* to) {
     const int role = threadIdx.x / 32 / WARPS, warp = threadIdx.x / 32 % WARPS, lane = threadIdx.x % 32;
     for (int n = threadIdx.x; n < RING * ROW; n += THREADS) ring[n] = 0.0;
     for (int n = threadIdx.x; n < BARRIERS; n += THREADS)
-        prepare_barrier(brought + n, brought + n < solved ? CARRIED ? 33 : 32 : 1);
+        prepare_barrier(brought + n, brought + n >= full ? 1 : brought + n < solved && CARRIED ? 33 : 32);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     __syncthreads();
     const Desk desk = {rhs + warp * RHS, factors + warp * FACTORS, brought + warp * TURNS,
@@ -742,3 +755,5 @@ wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const dou
                       const double* diagonal, double* val) {
     store_records<true>(box, row_ptr, col_ind, blocks, diagonal, val);
 }
+
+#endif

@@ -65,6 +65,8 @@ struct Sizes {
     block_rows: [usize; 2],
     /// Matrix that is factored beside the random ones.
     grid: &'static str,
+    /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
+    boxes: &'static [([usize; 3], usize, usize)],
     /// Block sizes with a singular block.
     singular: &'static [usize],
     /// Matrix of the solvers.
@@ -91,6 +93,31 @@ const FULL: Sizes = Sizes {
     fills: &[0, 1, 3],
     block_rows: [211, 23],
     grid: "poisson3d:13x7x9",
+    boxes: &[
+        ([2, 3, 11], 1, 0),
+        ([2, 1, 37], 1, 0),
+        ([3, 1, 40], 1, 1),
+        ([67, 45, 1], 1, 2),
+        ([31, 29, 37], 1, 0),
+        ([43, 17, 19], 1, 1),
+        ([19, 40, 23], 1, 2),
+        ([23, 18, 21], 1, 3),
+        ([90, 70, 2], 1, 0),
+        ([11, 13, 17], 2, 0),
+        ([13, 11, 12], 2, 3),
+        ([17, 12, 9], 3, 0),
+        ([9, 12, 11], 3, 2),
+        ([12, 11, 10], 4, 0),
+        ([11, 9, 13], 4, 1),
+        ([7, 10, 9], 5, 1),
+        ([8, 7, 9], 6, 0),
+        ([9, 8, 7], 7, 1),
+        ([13, 12, 11], 8, 0),
+        ([8, 9, 10], 8, 2),
+        ([6, 7, 8], 13, 0),
+        ([5, 7, 6], 25, 0),
+        ([5, 6, 7], 32, 1),
+    ],
     singular: &[1, 2, 5, 8, 13, 33],
     system: "poisson3d:20",
     solvers: &[
@@ -111,6 +138,13 @@ const QUICK: Sizes = Sizes {
     fills: &[0, 1],
     block_rows: [41, 5],
     grid: "poisson3d:5x4x3",
+    boxes: &[
+        ([9, 20, 9], 1, 0),
+        ([7, 19, 5], 1, 2),
+        ([5, 9, 7], 2, 1),
+        ([4, 7, 6], 5, 0),
+        ([3, 6, 6], 13, 0),
+    ],
     singular: &[1, 5],
     system: "poisson3d:6",
     solvers: &[("gmres", "bilu", 2, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 2, 0)],
@@ -155,9 +189,17 @@ pub fn compare<K: Backend + 'static>(
     };
     bench.vectors()?;
     bench.products()?;
-    bench.factors(trisolves)?;
-    bench.singular(trisolves)?;
-    bench.solvers(trisolves)?;
+    // those that take any matrix
+    let mut general = trisolves.to_vec();
+    general.retain(|way| *way != Trisolve::Wavefront);
+    if general.len() < trisolves.len() {
+        bench.stencils()?;
+    }
+    if !general.is_empty() {
+        bench.factors(&general)?;
+        bench.singular(&general)?;
+        bench.solvers(&general)?;
+    }
     k.check()
 }
 
@@ -287,6 +329,46 @@ impl<K: Backend + 'static> Bench<'_, K> {
                     }
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Matrix of cells on a box, each coupled with the six around it by random blocks.
+    fn box_matrix(&mut self, [nx, ny, nz]: [usize; 3], b: usize) -> Arc<Csr> {
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+        let strides = [1, nx, nx * ny];
+        for i in 0..nx * ny * nz {
+            let at = [i % nx, i / nx % ny, i / (nx * ny)];
+            let mut cells = vec![i];
+            for (axis, extent) in [nx, ny, nz].into_iter().enumerate() {
+                cells.extend((at[axis] > 0).then(|| i - strides[axis]));
+                cells.extend((at[axis] + 1 < extent).then(|| i + strides[axis]));
+            }
+            cells.sort_unstable();
+            for r in 0..b {
+                for (j, c) in cells.iter().flat_map(|&j| (0..b).map(move |c| (j, c))) {
+                    let v: f64 = self.rng.random_range(-1.0..1.0);
+                    let dominant = j == i && c == r;
+                    values.push(if dominant { 8.0 * b as f64 + v } else { v });
+                    col_ind.push((j * b + c) as u32);
+                }
+                row_ptr.push(col_ind.len() as u32);
+            }
+        }
+        let n = nx * ny * nz * b;
+        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
+    }
+
+    fn stencils(&mut self) -> Result<()> {
+        for &(extents, b, fill) in self.sizes.boxes {
+            let a = self.box_matrix(extents, b);
+            let (pattern, r) = (pattern(&a, b, fill), self.random(a.rows()));
+            let [nx, ny, nz] = extents;
+            self.both(
+                format!("block ILU({fill}) Wavefront, box {nx} x {ny} x {nz}, b {b}"),
+                |k| solve_with(k, &a, b, &pattern, Trisolve::Wavefront, &r),
+                |k| solve_with(k, &a, b, &pattern, Trisolve::Auto, &r),
+            )?;
         }
         Ok(())
     }

@@ -3,9 +3,12 @@
 #![cfg(feature = "cuda")]
 
 use assert_cmd::Command;
-use bilu_bench::backend::cuda::largest_variant;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
+use bilu_bench::backend::cuda::{largest_variant, stencil_variant};
+use bilu_bench::case::{LevelRule, ReadAs};
+use bilu_bench::problem;
+use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -48,6 +51,13 @@ fn faults(compiled: &Compiled, block_size: usize) -> Vec<String> {
     faults
 }
 
+/// The stencil of ILU(k) factors of a 7-point one.
+fn stencil(fill: usize) -> Stencil {
+    let a = problem::load("poisson3d:12", ReadAs::Expanded).unwrap().matrix;
+    let factors = iluk(&block_pattern(&a, 1), fill, LevelRule::Min, usize::MAX).unwrap();
+    Stencil::of_lower(factors.lower.view()).expect("a box")
+}
+
 #[test]
 fn every_kernel_compiles_without_warnings_and_spills() {
     if !has_nvrtc() {
@@ -60,6 +70,11 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // the solves are also compiled for the lengths of rows
     let largest = BLOCK_SIZES.iter().map(|b| largest_variant(*b));
     programs.extend(largest.map(|variant| (&sources::TRSV, variant)));
+    // the wavefronts for stencils: factors of 7-point ones for each block size, filled ones for some
+    let stencils =
+        BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
+    let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
+    programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {
@@ -141,7 +156,7 @@ fn the_command_shows_every_kernel() {
     if !has_nvrtc() {
         return;
     }
-    let arguments = ["--arch", "sm_80", "--block-size", "2,3", "--json"];
+    let arguments = ["--arch", "sm_90", "--block-size", "2,3", "--json"];
     let (code, stdout, stderr) = outcome(&mut kernels(&arguments));
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
@@ -154,10 +169,10 @@ fn the_command_shows_every_kernel() {
     }
     assert!(rows.iter().all(|row| row["registers"].as_u64() > Some(0)), "{stdout}");
 
-    let (code, stdout, _) = outcome(&mut kernels(&["--arch", "sm_80", "--block-size", "2"]));
+    let (code, stdout, _) = outcome(&mut kernels(&["--arch", "sm_90", "--block-size", "2"]));
     assert_eq!(code, Some(0));
     let (major, minor) = nvrtc::version().unwrap();
-    assert_eq!(stdout.lines().next().unwrap(), format!("sm_80, NVRTC {major}.{minor}"));
+    assert_eq!(stdout.lines().next().unwrap(), format!("sm_90, NVRTC {major}.{minor}"));
     let of_size = rows.iter().filter(|row| row["block_size"] != 3);
     let body = stdout.lines().filter(|line| line.starts_with(' ')).count();
     assert_eq!(body, of_size.count() + 1, "{stdout}");

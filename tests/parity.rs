@@ -55,7 +55,9 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            agrees(&k, &[Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+            let ways =
+                [Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise, Trisolve::Wavefront];
+            agrees(&k, &ways);
             // kernels were loaded, if not compiled, and no phase is charged with that
             let compiled = k.compile_seconds().unwrap();
             assert!(0.0 < compiled && compiled <= k.uncounted(), "{compiled} s");

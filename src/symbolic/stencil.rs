@@ -81,7 +81,7 @@ impl Stencil {
         let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
         let nx = ends(1).max(1);
         let plane = if nx == n { n } else { ends(nx) };
-        if nx < 2 || plane % nx != 0 || n % plane != 0 {
+        if nx < 2 || !plane.is_multiple_of(nx) || !n.is_multiple_of(plane) {
             return None;
         }
         let extents = [nx, plane / nx, n / plane];

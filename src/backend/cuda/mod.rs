@@ -38,6 +38,7 @@ pub use trsv::largest_variant;
 use vector::Vectors;
 use vendor::{LibrarySolve, VendorIlu};
 use wavefront::Wavefront;
+pub use wavefront::stencil_variant;
 
 /// Computes on the first GPU.
 ///
@@ -361,7 +362,7 @@ impl Backend for Cuda {
         let mut stencils = None;
         let trisolve = match trisolve {
             Trisolve::Auto | Trisolve::Wavefront => {
-                match Wavefront::stencils(pattern, block_size) {
+                match Wavefront::stencils(d, pattern, block_size) {
                     Ok(found) => {
                         stencils = Some(found);
                         Trisolve::Wavefront

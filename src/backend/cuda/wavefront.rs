@@ -17,6 +17,9 @@ use crate::symbolic::{FillPattern, March, Stencil};
 /// Largest block size: a lane has one row of a block.
 const LARGEST_BLOCK: usize = 32;
 
+/// Compute capability with bulk copies.
+const OLDEST_ARCH: (i32, i32) = (9, 0);
+
 /// Columns of cells that a thread block has: patches of a warp each, and warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tile {
@@ -25,38 +28,47 @@ struct Tile {
 }
 
 impl Tile {
-    /// A tile for the march: patches near square in the order of the levels, and wide enough for
-    /// the reach of the stencil.
-    fn new(block_size: usize, march: &March, layers: usize) -> Self {
+    /// A tile for the march: patches near square in the order of the levels, as many warps as fit a
+    /// thread block. `None` when the stencil reaches too far.
+    fn new(block_size: usize, march: &March, layers: usize) -> Option<Self> {
         let columns = LARGEST_BLOCK / block_size;
-        let steep = march.alpha > 1;
-        let mut patch = match columns {
-            32 if steep => [4, 8],
+        let patch = match columns {
+            n if layers == 1 => [n, 1],
+            32 if march.alpha > 1 => [4, 8],
             32 => [8, 4],
             16 => [4, 4],
             10 => [5, 2],
             8 => [4, 2],
             6 => [3, 2],
-            5 => [5, 1],
             4 => [2, 2],
             n => [n, 1],
         };
-        let mut warps = match (block_size, steep) {
-            (1, true) => [4, 1],
-            (..=4, _) => [2, 2],
-            (..=16, _) => [4, 2],
-            _ => [2, 2],
+        let warps: &[[usize; 2]] = match layers {
+            1 => &[[4, 1], [2, 1], [1, 1]],
+            _ if march.alpha > 1 && block_size == 1 => &[[4, 1], [2, 1], [1, 1]],
+            _ if patch[1] == 1 => &[[2, 4], [2, 3], [2, 2], [1, 2], [1, 1]],
+            _ => &[[2, 2], [2, 1], [1, 1]],
         };
-        if layers == 1 {
-            (patch, warps) = ([columns, 1], [4, 1]);
-        }
-        if let Some(chosen) = chosen_tile() {
-            (patch, warps) = chosen;
-        }
-        for (axis, (patch, warps)) in patch.iter().zip(&mut warps).enumerate() {
-            *warps = (*warps).max(march.depth(axis + 1).div_ceil(*patch));
-        }
-        Self { patch, warps }
+        let enough =
+            |axis: usize, warps: usize| warps.max(march.depth(axis + 1).div_ceil(patch[axis]));
+        let tiles = warps.iter().map(|w| Self { patch, warps: [enough(0, w[0]), enough(1, w[1])] });
+        tiles.into_iter().find(|tile| tile.fits(block_size, march))
+    }
+
+    /// Whether a thread block has the threads and, the stages of its factors being as small as can
+    /// be, the shared memory; follows `wavefront.cu`.
+    fn fits(&self, block_size: usize, march: &March) -> bool {
+        let [ty, tz] = [self.size(0), self.size(1)];
+        let [hy, hz] = [march.depth(1), march.depth(2)];
+        let warps = self.warps[0] * self.warps[1];
+        let loaders = (((ty + hy) * hz + hy * tz) * block_size).div_ceil(32);
+        let turn = 4;
+        let ring = (march.longest_delay() + turn).max(3 * turn).next_power_of_two();
+        let lanes = self.patch[0] * self.patch[1] * block_size;
+        // strides are padded by 15 at most
+        let row = (ty + hy + 15) * (tz + hz) * block_size + 16;
+        let of_warp = 3 * turn * (lanes + 2) + 4 * (lanes * block_size + 2) + 16;
+        32 * (2 * warps + loaders) <= 1024 && 8 * (ring * row + warps * of_warp) <= 220 * 1024
     }
 
     fn size(&self, axis: usize) -> usize {
@@ -64,21 +76,12 @@ impl Tile {
     }
 }
 
-/// For experiments: patch and warps from the environment.
-fn chosen_tile() -> Option<([usize; 2], [usize; 2])> {
-    let text = std::env::var("BILU_BENCH_TILE").ok()?;
-    let n: Vec<usize> = text.split('x').filter_map(|n| n.parse().ok()).collect();
-    (n.len() >= 4).then(|| ([n[0], n[1]], [n[2], n[3]]))
-}
-
 /// The variant of `wavefront.cu` for a march in tiles.
 fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant {
     let list = |o: &[i32; 3]| format!("{{{},{},{}}}", o[0], o[1], o[2]);
     let offsets: Vec<String> = march.offsets.iter().map(list).collect();
     let number = |name, n: usize| (name, n.to_string());
-    let extra = std::env::var("BILU_BENCH_TILE").unwrap_or_default();
-    let extra: Vec<String> = extra.split('x').skip(4).map(str::to_owned).collect();
-    let mut v = Variant {
+    Variant {
         block_size,
         defines: vec![
             ("OFFSETS", offsets.join(",")),
@@ -90,11 +93,13 @@ fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant {
             number("WARPS_Y", tile.warps[0]),
             number("WARPS_Z", tile.warps[1]),
         ],
-    };
-    for (name, value) in ["TURN_MOST", "BATCH"].into_iter().zip(extra) {
-        v.defines.push((name, value));
     }
-    v
+}
+
+/// The variant of `wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
+pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
+    let march = stencil.march();
+    Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
 }
 
 /// What a kernel says of itself: mirrors `wavefront_layout`.
@@ -107,6 +112,8 @@ struct Layout {
     turn: usize,
     /// Columns that neighbours look at.
     boundary: usize,
+    /// Marches start and end at multiples of so many steps.
+    aligned: usize,
     /// Steps by which the exchange starts before the first of a tile, and ends after the last.
     pad: usize,
 }
@@ -126,7 +133,13 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(stencil: &Stencil, march: &March, tile: &Tile, turn: usize) -> Result<Self> {
+    fn new(
+        stencil: &Stencil,
+        march: &March,
+        tile: &Tile,
+        turn: usize,
+        aligned: usize,
+    ) -> Result<Self> {
         let [nx, ny, nz] = stencil.extents;
         let (alpha, beta) = (march.alpha, march.beta);
         let across = (ny + march.shear * (nz - 1)).div_ceil(tile.size(0));
@@ -162,13 +175,13 @@ impl Plan {
             steps: alpha * (tile.size(0) - 1) + beta * (tile.size(1) - 1) + nx,
             records: 0,
         };
-        let turn = turn as i32;
+        let (turn, aligned) = (turn as i32, aligned as i32);
         let up = |n: i32, to: i32| (n + to - 1) / to * to;
         for (at, first, _) in there {
             plan.place[at[1] * across + at[0]] = plan.tiles.len() as u32;
             // values of neighbours are wanted before the first own cell
-            let first = (first - march.longest_delay() as i32).div_euclid(turn) * turn;
-            let mut steps = turn;
+            let first = (first - march.longest_delay() as i32).div_euclid(aligned) * aligned;
+            let mut steps = aligned;
             for wz in 0..tile.warps[1] {
                 for wy in 0..tile.warps[0] {
                     let from = [wy * tile.patch[0], wz * tile.patch[1]];
@@ -179,7 +192,7 @@ impl Plan {
                         }
                         None => (0, 0),
                     };
-                    steps = steps.max(begin + count);
+                    steps = steps.max(up(begin + count, aligned));
                     plan.warps.push([begin, count, plan.records as u32 as i32, 0]);
                     plan.records += count as usize;
                 }
@@ -214,7 +227,8 @@ struct Triangle {
 impl Triangle {
     fn new(d: &Device, block_size: usize, stencil: &Stencil, backward: bool) -> Result<Self> {
         let march = stencil.march();
-        let tile = Tile::new(block_size, &march, stencil.extents[2]);
+        let tile = Tile::new(block_size, &march, stencil.extents[2])
+            .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
         let variant = variant(block_size, &march, &tile);
         let name = |forward, back| if backward { back } else { forward };
         let solve =
@@ -226,7 +240,7 @@ impl Triangle {
         )?;
         let layout = layout(d, variant)?;
         let which = usize::from(backward);
-        let mut plan = Plan::new(stencil, &march, &tile, layout.turn)?;
+        let mut plan = Plan::new(stencil, &march, &tile, layout.turn, layout.aligned)?;
         solve
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, layout.shared as i32)
             .map_err(|e| failed("cannot prepare the wavefront", e))?;
@@ -313,6 +327,7 @@ fn layout(d: &Device, variant: Variant) -> Result<Layout> {
         record: [n[2] as usize, n[3] as usize],
         turn: n[4] as usize,
         boundary: n[5] as usize,
+        aligned: n[6] as usize,
         pad: n[7] as usize,
     })
 }
@@ -332,9 +347,13 @@ impl Wavefront {
     /// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
     /// stencil on a box.
     pub(super) fn stencils(
+        d: &Device,
         pattern: &FillPattern,
         block_size: usize,
     ) -> std::result::Result<[Option<Stencil>; 2], &'static str> {
+        if d.arch() < OLDEST_ARCH {
+            return Err("the GPU is older than compute capability 9.0");
+        }
         if block_size > LARGEST_BLOCK {
             return Err("blocks are larger than 32");
         }
@@ -342,11 +361,14 @@ impl Wavefront {
             || Stencil::of_lower(pattern.lower.view()),
             || Stencil::of_upper(pattern.upper.view()),
         );
-        let none = "the factors are not one stencil on a box";
         if lower.is_none() && pattern.lower.entries() > 0
             || upper.is_none() && pattern.upper.entries() > 0
         {
-            return Err(none);
+            return Err("the factors are not one stencil on a box");
+        }
+        let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
+        if !lower.iter().chain(&upper).all(fits) {
+            return Err("the stencil reaches too far for a tile");
         }
         Ok([lower, upper])
     }
@@ -421,7 +443,7 @@ mod tests {
     /// Every cell is in exactly one record range, and every tile comes after those it waits for.
     fn check(stencil: &Stencil, tile: &Tile) {
         let march = stencil.march();
-        let plan = Plan::new(stencil, &march, tile, 4).unwrap();
+        let plan = Plan::new(stencil, &march, tile, 4, 8).unwrap();
         let [nx, ny, nz] = stencil.extents;
         let mut covered = vec![0u8; nx * ny * nz];
         for (k, t) in plan.tiles.iter().enumerate() {
@@ -464,7 +486,7 @@ mod tests {
             for offsets in [&seven[..], &filled] {
                 let s = stencil(extents, offsets);
                 for block_size in [1, 2, 3, 8, 25] {
-                    check(&s, &Tile::new(block_size, &s.march(), extents[2]));
+                    check(&s, &Tile::new(block_size, &s.march(), extents[2]).expect("short reach"));
                 }
             }
         }
