@@ -4,6 +4,7 @@
 // A factor is kept in slices. A slice is a few block rows of one level, as many as a warp holds with
 // one lane per scalar row; slices follow one another level by level. The e-th blocks of a slice's
 // rows are stored together, column by column, so that the warp reads them in one piece.
+#include "absent.cuh"
 #include "common.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
@@ -173,31 +174,6 @@ level_forward(u32 begin, u32 end, Slices t, Solve v) {
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
 level_backward(u32 begin, u32 end, Slices t, Solve v) {
     level<true>(begin, end, t, v);
-}
-
-// A value that no arithmetic yields: "not there yet".
-constexpr long long ABSENT = -1;
-
-__device__ inline bool absent(double v) { return __double_as_longlong(v) == ABSENT; }
-
-// Loads from p if v is absent.
-__device__ inline void load_if_absent(double& v, const double* p) {
-    asm volatile(
-        "{\n"
-        ".reg .pred missing;\n"
-        ".reg .b64 bits;\n"
-        "mov.b64 bits, %0;\n"
-        "setp.eq.s64 missing, bits, -1;\n"
-        "@missing ld.relaxed.gpu.global.f64 %0, [%1];\n"
-        "}"
-        : "+d"(v)
-        : "l"(p)
-        : "memory");
-}
-
-// A NaN of the input that looks like ABSENT would never arrive.
-__device__ inline double arrived(double v) {
-    return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
 }
 
 // Whether a lane has registers for its part of the blocks ahead.

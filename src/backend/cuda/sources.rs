@@ -46,9 +46,26 @@ sources! {
     VECTOR, "vector", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
+    VENDOR, "vendor", true;
     TRSV, "trsv", true;
 }
 
-/// Headers that the sources may include, by name.
-pub static HEADERS: &[(&str, &str)] =
-    &[("common.cuh", include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/common.cuh")))];
+macro_rules! headers {
+    ($($name:literal),*) => {
+        /// Headers that the sources may include, by name.
+        pub static HEADERS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))),*];
+    };
+}
+
+headers!(
+    "absent.cuh",
+    "common.cuh",
+    "ilu_blocks.cuh",
+    "ilu_jobs.cuh",
+    "ilu_large.cuh",
+    "ilu_point.cuh",
+    "ilu_products.cuh",
+    "ilu_rows.cuh",
+    "invert.cuh"
+);
