@@ -15,6 +15,12 @@ constexpr u32 NONE = 0xffffffffu;
 // Entries of a block; blocks are column-major.
 constexpr u32 BB = BS * BS;
 
+// Columns of the rows of a matrix, increasing.
+struct Pattern {
+    const u32* row_ptr;
+    const u32* col_ind;
+};
+
 // A coefficient: a number of the host or one made of slots; mirrors `Coef` of the backend trait.
 struct Coef {
     double value;

@@ -4,7 +4,7 @@
 // A factor is kept in slices. A slice is a few block rows of one level, as many as a warp holds with
 // one lane per scalar row; slices follow one another level by level. The e-th blocks of a slice's
 // rows are stored together, column by column, so that the warp reads them in one piece.
-#include "sentinel.cuh"
+#include "absent.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;

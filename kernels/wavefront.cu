@@ -9,7 +9,7 @@
 // their own, one step like all others. Factors are stored in the order in which the lanes use them,
 // without indices, and come by bulk copies; right-hand sides and solutions are in natural order, and
 // are turned in shared memory. U' is solved as a lower triangle on the box turned around.
-#include "sentinel.cuh"
+#include "absent.cuh"
 
 // A lane has one row of a block: there is no wavefront of larger ones; and bulk copies came with
 // compute capability 9.0.

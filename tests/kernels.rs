@@ -5,7 +5,7 @@
 use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
-use bilu_bench::backend::cuda::{largest_variant, stencil_variant};
+use bilu_bench::backend::cuda::{largest_factor_variants, largest_variant, stencil_variant};
 use bilu_bench::case::{LevelRule, ReadAs};
 use bilu_bench::problem;
 use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
@@ -75,6 +75,9 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
+    // and the factorisation for the updates of rows
+    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
+    programs.extend(largest.map(|variant| (&sources::ILU, variant)));
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
-    LaunchConfig, ValidAsZeroBits, sys,
+    LaunchConfig, ValidAsZeroBits, result, sys,
 };
 use cudarc::nvrtc::Ptx;
 
 use super::launch::address;
+use super::limits::limited;
 use super::memory::{self, Memory};
 use super::sources::{Source, Variant};
 use super::staging::Staging;
@@ -219,6 +220,13 @@ impl Device {
         memory::zeros(&self.stream, len)
     }
 
+    /// Marks all of `x` as not there yet (`kernels/absent.cuh`).
+    pub(super) fn mark_absent(&self, x: &mut CudaSlice<f64>) -> Result<()> {
+        // SAFETY: x has that many bytes
+        unsafe { result::memset_d8_async(address(x), 0xff, x.len() * 8, self.stream.cu_stream()) }
+            .map_err(|e| failed("cannot clear memory", e))
+    }
+
     /// A copy of `from` on the device; waits.
     pub fn copied<T: DeviceRepr + bytemuck::Pod>(&self, from: &[T]) -> Result<CudaSlice<T>> {
         let new = self.alloc(from.len())?;
@@ -282,7 +290,14 @@ impl Device {
         let each = kernel
             .occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)
             .map_err(|e| failed("cannot ask for the occupancy", e))?;
-        Ok(each * self.multiprocessors)
+        Ok(limited("resident", (each * self.multiprocessors) as usize) as u32)
+    }
+
+    /// Bytes of shared memory that a thread block may have.
+    pub(super) fn shared_bytes(&self) -> Result<usize> {
+        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let bytes = self.context.attribute(most).map_err(|e| failed("cannot ask the device", e))?;
+        Ok(limited("shared", bytes as usize))
     }
 }
 

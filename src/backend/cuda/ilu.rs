@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed, grid};
-use super::launch::{FactorsArg, PatternArg, address, launch};
-use super::sources::ILU;
+use super::device::{Device, failed};
+use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
+use super::rows::{Launch, Rows};
+use super::sources::{ILU, Variant};
+use super::updates::Updates;
 use crate::backend::SingularBlock;
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -23,7 +25,7 @@ impl DevicePattern {
         Ok(Self { row_ptr: d.copied(&p.row_ptr)?, col_ind: d.copied(&p.col_ind)? })
     }
 
-    fn argument(&self) -> PatternArg {
+    pub(super) fn argument(&self) -> PatternArg {
         PatternArg { row_ptr: address(&self.row_ptr), col_ind: address(&self.col_ind) }
     }
 }
@@ -35,24 +37,25 @@ pub(super) struct Factors {
     pub(super) upper: CudaSlice<f64>,
 }
 
-/// What the factorisation needs apart from values: pattern, order, kernels.
+/// What the factorisation needs apart from values: pattern, order, updates, kernel.
 pub(super) struct Factorisation {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) block_size: usize,
     pub(super) lower: DevicePattern,
     pub(super) upper: DevicePattern,
-    order: CudaSlice<u32>,
-    /// Epoch in which each row was last finished.
-    ready: CudaSlice<u32>,
-    epoch: u32,
+    rows: Rows,
+    updates: Option<Updates>,
     absent: CudaSlice<u32>,
-    scatter: CudaFunction,
     factor: CudaFunction,
     config: LaunchConfig,
+    seconds: f64,
 }
 
 /// No singular block.
 const REGULAR: u64 = u64::MAX;
+
+/// Largest blocks whose updates are listed beforehand.
+const LARGEST_LISTED: usize = 8;
 
 impl Factorisation {
     /// `forward` is the schedule of the forward solve.
@@ -62,20 +65,32 @@ impl Factorisation {
         forward: &Schedule,
         block_size: usize,
     ) -> Result<Self> {
-        let factor = d.kernel(&ILU, block_size, "factor")?;
-        let config = launch_config(d, &factor, block_size, pattern.rows())?;
+        let lower = DevicePattern::new(d, &pattern.lower)?;
+        let upper = DevicePattern::new(d, &pattern.upper)?;
+        let mut variant = suited(block_size, pattern);
+        let mut launch = Launch::of(d, &variant)?;
+        let mut updates = None;
+        if block_size <= LARGEST_LISTED {
+            updates = Updates::new(d, &variant, launch.width, pattern, &lower, &upper)?;
+            if updates.is_none() {
+                variant = searching(block_size);
+                launch = Launch::of(d, &variant)?;
+            }
+        }
+        let factor = d.kernel(&ILU, variant, "factor")?;
+        let rows = Rows::new(d, pattern, forward, &launch, updates.as_ref())?;
+        let config = rows.config(d, &factor, &launch)?;
         Ok(Self {
             pattern: Arc::clone(pattern),
             block_size,
-            lower: DevicePattern::new(d, &pattern.lower)?,
-            upper: DevicePattern::new(d, &pattern.upper)?,
-            order: d.copied(&forward.rows)?,
-            ready: d.zeros(pattern.rows())?,
-            epoch: 0,
+            lower,
+            upper,
+            rows,
+            updates,
             absent: d.copied(&pattern.no_diagonal)?,
-            scatter: d.kernel(&ILU, block_size, "scatter")?,
             factor,
             config,
+            seconds: f64::NAN,
         })
     }
 
@@ -90,36 +105,42 @@ impl Factorisation {
         let fault = |e: DriverError| failed("factorisation", e);
         let bb = self.block_size * self.block_size;
         let rows = self.pattern.rows();
-        let values = Factors {
-            lower: d.zeros(self.pattern.lower.entries() * bb)?,
-            diagonal: d.zeros(rows * bb)?,
-            upper: d.zeros(self.pattern.upper.entries() * bb)?,
+        let mut values = Factors {
+            lower: d.alloc(self.pattern.lower.entries() * bb)?,
+            diagonal: d.alloc(rows * bb)?,
+            upper: d.alloc(self.pattern.upper.entries() * bb)?,
         };
+        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
+        let val = d.copied(a.values())?;
+        let matrix = MatrixArg {
+            row_ptr: address(&row_ptr),
+            col_ind: address(&col_ind),
+            val: address(&val),
+            absent: address(&self.absent),
+            n_absent: self.pattern.no_diagonal.len() as u32,
+            shift,
+        };
+        let error = d.copied(&[REGULAR])?;
+        let spill = d.alloc::<f64>(self.rows.spilled_numbers())?;
+        let start = d.event().map_err(fault)?;
+        d.mark_absent(&mut values.diagonal)?;
+        d.mark_absent(&mut values.upper)?;
         let factors = FactorsArg {
             lower: address(&values.lower),
             diagonal: address(&values.diagonal),
             upper: address(&values.upper),
         };
         let (lower, upper) = (self.lower.argument(), self.upper.argument());
-        {
-            let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-            let (val, n) = (d.copied(a.values())?, a.rows() as u32);
-            let config = grid(a.rows().div_ceil(256), 256);
-            launch!(
-                d, &self.scatter, config; n, row_ptr, col_ind, val, shift, lower, upper, factors
-            )
-            .map_err(fault)?;
-        }
-        self.epoch += 1;
-        let error = d.copied(&[REGULAR])?;
-        let (n, n_absent) = (rows as u32, self.pattern.no_diagonal.len() as u32);
+        let rows_arg: RowsArg = self.rows.argument(&spill);
+        let plan = self.updates.as_ref().map(Updates::argument).unwrap_or_default();
         launch!(
             cooperative d, &self.factor, self.config;
-            n, self.order, lower, upper, factors, self.ready, self.epoch,
-            self.absent, n_absent, shift, error
+            rows_arg, plan, matrix, lower, upper, factors, error
         )
         .map_err(fault)?;
+        let end = d.event().map_err(fault)?;
         let found = d.host(&error)?[0];
+        self.seconds = f64::from(start.elapsed_ms(&end).map_err(fault)?) / 1e3;
         if found == REGULAR {
             return Ok(Ok(values));
         }
@@ -131,35 +152,102 @@ impl Factorisation {
         let absent = self.pattern.no_diagonal.binary_search(&(row as u32)).is_ok();
         Ok(Err(SingularBlock { row, within: found as u32 as usize, pivot: pivot[0], absent }))
     }
+
+    /// Seconds on the device of the last factorisation, from A in its memory to the factors; not a
+    /// number before the first.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
 }
 
-/// All thread blocks resident, and no more than there are rows.
-fn launch_config(
-    d: &Device,
-    factor: &CudaFunction,
-    block_size: usize,
-    rows: usize,
-) -> Result<LaunchConfig> {
-    use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    let module = d.module(&ILU, block_size)?;
-    let fault = |e: DriverError| failed("cannot prepare the factorisation", e);
-    let mut numbers = [0u32; 3];
-    let mut bytes = [0u8; 12];
-    let global = module.get_global("factor_launch", d.stream()).map_err(fault)?;
-    d.stream().memcpy_dtoh(&global, &mut bytes).map_err(fault)?;
-    d.stream().synchronize().map_err(fault)?;
-    for (n, b) in numbers.iter_mut().zip(bytes.chunks_exact(4)) {
-        *n = u32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
+/// Most jobs of a row that one warp works on; more are shared out among four.
+const MOST_JOBS: usize = 64;
+
+/// Updates that a variant of `ilu.cu` makes at once, where rows have about `upper` blocks of U': for
+/// blocks of one about as many as come from one row above, but 32 were slower than 16.
+fn width(block_size: usize, upper: f64) -> usize {
+    match block_size {
+        1 => ((0.8 * upper).ceil() as usize).next_power_of_two().clamp(4, 16),
+        2 => 4,
+        3 | 4 => 2,
+        _ => 1,
     }
-    let [threads, teams, shared] = numbers;
-    factor
-        .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
-        .map_err(fault)?;
-    let resident = d.resident(factor, threads, shared)?;
-    let wanted = rows.div_ceil(teams as usize).max(1) as u32;
-    Ok(LaunchConfig {
-        grid_dim: (resident.min(wanted), 1, 1),
-        block_dim: (threads, 1, 1),
-        shared_mem_bytes: shared,
-    })
+}
+
+/// Jobs of about `jobs` of a row whose operands are fetched together: as many as there are registers
+/// for, and few different numbers, so that few variants are compiled.
+fn ahead(block_size: usize, jobs: usize) -> usize {
+    let most = match block_size {
+        1 if jobs > 12 => 8,
+        1..=4 => 6,
+        8 => 4,
+        _ => 3,
+    };
+    if jobs <= 4 { jobs.clamp(2, most) } else { most }
+}
+
+/// The variant of `ilu.cu` for rows of about `jobs` jobs of `width` updates.
+fn listed(block_size: usize, width: usize, jobs: usize) -> Variant {
+    let mut defines = Vec::new();
+    if block_size == 1 {
+        defines.push(("LANES", width.to_string()));
+    } else if jobs > MOST_JOBS {
+        defines.push(("WARPS", 4.to_string()));
+    }
+    defines.push(("AHEAD", ahead(block_size, jobs).to_string()));
+    Variant { block_size, defines }
+}
+
+/// The variant that searches for the targets of updates.
+fn searching(block_size: usize) -> Variant {
+    Variant { block_size, defines: vec![("SEARCHED", 1.to_string())] }
+}
+
+/// The variant for rows of about as many blocks as those of `pattern`.
+fn suited(block_size: usize, pattern: &FillPattern) -> Variant {
+    if block_size > LARGEST_LISTED {
+        return block_size.into();
+    }
+    let mean = |p: &Pattern| p.entries() as f64 / p.rows().max(1) as f64;
+    let (lower, upper) = (mean(&pattern.lower).ceil() as usize, mean(&pattern.upper));
+    // blocks of a row above that have a place in the row
+    let hits = (0.6 * upper).ceil().max(1.0) as usize;
+    let width = width(block_size, upper);
+    listed(block_size, width, lower * hits.div_ceil(width))
+}
+
+/// The variants of `ilu.cu` that need the most registers.
+pub fn largest_factor_variants(block_size: usize) -> Vec<Variant> {
+    if block_size > LARGEST_LISTED {
+        return vec![block_size.into()];
+    }
+    let width = width(block_size, f64::from(u16::MAX));
+    let jobs = [2, 3, 4, 12, MOST_JOBS, MOST_JOBS + 1];
+    let listed = jobs.map(|jobs| listed(block_size, width, jobs));
+    listed.into_iter().chain([searching(block_size)]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::LevelRule;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn the_variant_follows_the_rows() {
+        let grid = crate::problem::load("poisson3d:9", crate::case::ReadAs::Expanded).unwrap();
+        let point = crate::symbolic::block_pattern(&grid.matrix, 1);
+        let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
+        let number = |(name, value): &(&'static str, String)| (*name, value.parse().unwrap());
+        let defines = |b, k| -> Vec<(&str, usize)> {
+            suited(b, &pattern(k)).defines.iter().map(number).collect()
+        };
+        assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);
+        assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
+        assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);
+        assert_eq!(defines(4, 0), [("AHEAD", 3)]);
+        assert_eq!(defines(8, 0), [("AHEAD", 4)]);
+        assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
+        assert_eq!(defines(25, 0), []);
+    }
 }

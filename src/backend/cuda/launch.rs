@@ -44,7 +44,7 @@ macro_rules! by_value {
     ($($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         $(#[$doc])*
         #[repr(C)]
-        #[derive(Clone, Copy)]
+        #[derive(Clone, Copy, Default)]
         pub(super) struct $name { $(pub(super) $field: $type),* }
 
         // SAFETY: plain numbers in C layout, as the kernels declare them
@@ -70,6 +70,12 @@ by_value! {
     PatternArg { row_ptr: Address, col_ind: Address }
     /// `Factors` of `ilu.cu`.
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
+    /// `Matrix` of `ilu.cu`.
+    MatrixArg { row_ptr: Address, col_ind: Address, val: Address, absent: Address, n_absent: u32, shift: f64 }
+    /// `Rows` of `ilu.cu`.
+    RowsArg { order: Address, count: u32, held: u32, listed: u32, spilled: Address, spill: Address }
+    /// `Plan` of `ilu.cu`.
+    PlanArg { first: Address, updates: Address }
     /// `Slices` of `trsv.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
     /// `Box` of `wavefront.cu`.

@@ -5,13 +5,16 @@ pub mod cusparse;
 mod device;
 mod ilu;
 mod launch;
+mod limits;
 pub mod memory;
 pub mod nvrtc;
+mod rows;
 mod slices;
 pub mod sources;
 mod spmv;
 mod staging;
 mod trsv;
+mod updates;
 mod vector;
 mod vendor;
 mod wavefront;
@@ -30,6 +33,7 @@ use crate::symbolic::{FillPattern, PatternView, Schedule};
 use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
+pub use ilu::largest_factor_variants;
 use ilu::{Factorisation, Factors};
 use launch::address;
 use spmv::Stored;
@@ -111,6 +115,15 @@ impl Cuda {
         }
         let handle = Handle::new(self.device.stream())?;
         Ok(self.library.get_or_init(|| handle))
+    }
+
+    /// Seconds on the device of the last factorisation, without the transfer of the matrix; not a
+    /// number before the first.
+    pub fn factor_seconds(&self, ilu: &BlockIlu) -> f64 {
+        match &ilu.parts {
+            Parts::Ours(f, _) | Parts::Marched(f, _) | Parts::Mixed(f, _) => f.seconds(),
+            Parts::Vendor(ilu) => ilu.factor_seconds(),
+        }
     }
 
     /// The GPU.

@@ -46,15 +46,27 @@ sources! {
     VECTOR, "vector", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
+    VENDOR, "vendor", true;
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;
 }
 
-macro_rules! header {
-    ($name:literal) => {
-        ($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))
+macro_rules! headers {
+    ($($name:literal),*) => {
+        /// Headers that the sources may include, by name.
+        pub static HEADERS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))),*];
     };
 }
 
-/// Headers that the sources may include, by name.
-pub static HEADERS: &[(&str, &str)] = &[header!("common.cuh"), header!("sentinel.cuh")];
+headers!(
+    "absent.cuh",
+    "common.cuh",
+    "ilu_blocks.cuh",
+    "ilu_jobs.cuh",
+    "ilu_large.cuh",
+    "ilu_point.cuh",
+    "ilu_products.cuh",
+    "ilu_rows.cuh",
+    "invert.cuh"
+);

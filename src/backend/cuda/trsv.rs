@@ -47,7 +47,7 @@ impl Sliced {
         let upper = triangle(&f.pattern.upper, &f.upper, &schedules[1], true)?;
         let mut y = d.alloc(n)?;
         let way = if trisolve == Trisolve::Syncfree {
-            mark_absent(d, &mut y)?;
+            d.mark_absent(&mut y)?;
             Way::Syncfree(Syncfree::new(d, size, &lower, &upper)?)
         } else {
             Way::Levels(Levels::new(d, size, pointwise.then_some(b), n)?)
@@ -137,13 +137,6 @@ impl Syncfree {
         let (slices, t) = (upper.slices as u32, upper.argument());
         launch!(cooperative d, &self.backward, self.config; slices, t, arg)
     }
-}
-
-/// Marks all of y as not there yet.
-pub(super) fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
-    // SAFETY: y has that many bytes
-    unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
-        .map_err(|e| failed("cannot clear memory", e))
 }
 
 /// One launch per level, all of them replayed as one graph on vectors of its own.

@@ -13,7 +13,7 @@ use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation, Factors};
 use super::launch::{PatternArg, SolveArg, address, launch};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::sources::{ILU, TRSV};
+use super::sources::{TRSV, VENDOR};
 use crate::backend::{Bytes, SingularBlock};
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -41,7 +41,7 @@ impl VendorIlu {
         Ok(Self {
             block_size,
             library,
-            scatter: d.kernel(&ILU, block_size, "scatter_whole")?,
+            scatter: d.kernel(&VENDOR, block_size, "scatter_whole")?,
             chosen: false,
         })
     }
@@ -86,6 +86,11 @@ impl VendorIlu {
         launch!(d, &self.scatter, config; rows, row_ptr, col_ind, val, shift, whole, blocks)
             .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
+    }
+
+    /// Seconds of the library's last factorisation.
+    pub(super) fn factor_seconds(&self) -> f64 {
+        self.library.factor_seconds()
     }
 
     pub(super) fn apply(&self, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
@@ -141,7 +146,7 @@ impl LibrarySolve {
         let n = p.rows() * b;
         Ok(Self {
             solve,
-            insert: d.kernel(&ILU, b, "insert_identity")?,
+            insert: d.kernel(&VENDOR, b, "insert_identity")?,
             scale: d.kernel(&TRSV, b, "block_diagonal")?,
             block_size: b,
             block_rows: p.rows(),

@@ -10,7 +10,6 @@ use super::ilu::{DevicePattern, Factorisation, Factors};
 use super::launch::{Address, BoxArg, SolveArg, address, launch};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
 use super::sources::{TRSV, Variant, WAVEFRONT};
-use super::trsv::mark_absent;
 use crate::error::{Error, Result};
 use crate::symbolic::{FillPattern, March, Stencil};
 
@@ -249,7 +248,7 @@ impl Triangle {
         let room = plan.tiles.len() * plan.steps * layout.boundary * block_size;
         let mut exchange = [d.alloc(room.max(1))?, d.alloc(room.max(1))?];
         for values in &mut exchange {
-            mark_absent(d, values)?;
+            d.mark_absent(values)?;
         }
         Ok(Self {
             solve,

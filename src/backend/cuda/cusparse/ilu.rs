@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
-use super::{DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy, Triangle, TriangularSolve};
+use super::{
+    DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy, Triangle, TriangularSolve, timing,
+};
 use crate::backend::Bytes;
 use crate::error::Result;
 use crate::symbolic::{FillPattern, Pattern, PatternView};
@@ -26,6 +28,7 @@ pub struct BlockIluVendor {
     upper: TriangularSolve,
     /// What the forward solve hands to the backward solve.
     between: RefCell<CudaSlice<f64>>,
+    factor_seconds: f64,
     handle: Rc<Handle>,
 }
 
@@ -40,6 +43,7 @@ impl BlockIluVendor {
             upper: TriangularSolve::new(handle, &pattern, Triangle::Upper, Diagonal::Stored)?,
             factors: handle.zeros(pattern.numbers())?,
             between: RefCell::new(handle.zeros(pattern.unknowns())?),
+            factor_seconds: f64::NAN,
             handle: Rc::clone(handle),
             pattern,
         })
@@ -92,13 +96,21 @@ impl BlockIluVendor {
     pub fn factor(&mut self, values: &CudaSlice<f64>) -> Result<(), Failure> {
         self.pattern.assert_values(values);
         self.handle.copy(values, &mut self.factors, self.pattern.numbers())?;
-        self.ilu.start(&mut self.factors)?;
+        self.factor_seconds =
+            f64::from(timing::once_ms(self.handle.stream(), || self.ilu.start(&mut self.factors))?)
+                / 1e3;
         if let Some(row) = self.ilu.zero_pivot()? {
             return Err(Failure::ZeroPivot(row));
         }
         self.lower.take_values(&self.factors)?;
         self.upper.take_values(&self.factors)?;
         Ok(())
+    }
+
+    /// Seconds of csrilu02 or bsrilu02 in the last [`factor`](Self::factor), values in place; not a
+    /// number before the first.
+    pub fn factor_seconds(&self) -> f64 {
+        self.factor_seconds
     }
 
     /// `z = (L U)^-1 r`. Asynchronous.

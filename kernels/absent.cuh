@@ -1,7 +1,9 @@
-// Values that are their own flags: a word that no arithmetic yields stands for "not there yet".
+// Values that are their own flags: memory is filled with ABSENT, and who needs a value looks until it is
+// something else. One trip to the L2 cache, where a flag beside the value takes two.
 #pragma once
 #include "common.cuh"
 
+// A value that no arithmetic yields: "not there yet".
 constexpr long long ABSENT = -1;
 
 __device__ inline bool absent(double v) { return __double_as_longlong(v) == ABSENT; }
@@ -24,4 +26,11 @@ __device__ inline void load_if_absent(double& v, const double* p) {
 // A NaN of the input that looks like ABSENT would never arrive.
 __device__ inline double arrived(double v) {
     return absent(v) ? __longlong_as_double(0x7ff8000000000000LL) : v;
+}
+
+// The value at p, once it is there.
+__device__ inline double awaited(const double* p) {
+    double v = load_relaxed(p);
+    while (absent(v)) v = load_relaxed(p);
+    return v;
 }

@@ -1,0 +1,202 @@
+//! In which order the rows of a factorisation are taken, and where each is held meanwhile
+//! (`kernels/ilu.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+
+use super::device::{Device, failed};
+use super::launch::{RowsArg, address};
+use super::sources::{ILU, Variant};
+use super::updates::Updates;
+use crate::error::Result;
+use crate::symbolic::{FillPattern, Schedule};
+
+/// Fills up the last group of a level.
+const NONE: u32 = u32::MAX;
+
+/// Bytes that the driver keeps of each thread block's shared memory.
+const RESERVED: usize = 1024;
+
+/// How a variant of the kernel is launched: `factor_launch` of `ilu.cu`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
+    /// Threads of a thread block.
+    threads: usize,
+    /// Rows that a thread block works on at a time.
+    rows: usize,
+    /// Rows that a warp works on at a time; they must be of one level.
+    group: usize,
+    /// Numbers of a block in work.
+    block: usize,
+    /// Bytes of shared memory besides the rows.
+    scratch: usize,
+    /// Updates of a job.
+    pub(super) width: usize,
+}
+
+impl Launch {
+    pub(super) fn of(d: &Device, variant: &Variant) -> Result<Self> {
+        let module = d.module(&ILU, variant.clone())?;
+        let fault = |e: DriverError| failed("cannot prepare the factorisation", e);
+        let mut bytes = [0u8; 24];
+        let global = module.get_global("factor_launch", d.stream()).map_err(fault)?;
+        d.stream().memcpy_dtoh(&global, &mut bytes).map_err(fault)?;
+        d.stream().synchronize().map_err(fault)?;
+        let number = |n: usize| {
+            u32::from_ne_bytes([bytes[4 * n], bytes[4 * n + 1], bytes[4 * n + 2], bytes[4 * n + 3]])
+                as usize
+        };
+        Ok(Self {
+            threads: number(0),
+            rows: number(1),
+            group: number(2),
+            block: number(3),
+            scratch: number(4),
+            width: number(5),
+        })
+    }
+
+    /// Blocks for which each row of a thread block finds room in `bytes` of shared memory.
+    fn room(&self, bytes: usize) -> usize {
+        bytes.saturating_sub(self.scratch) / (8 * self.block * self.rows)
+    }
+
+    /// Bytes of shared memory for rows of up to `held` blocks with `listed` updates.
+    fn bytes(&self, held: usize, listed: usize) -> usize {
+        self.scratch + 8 * self.rows * (self.block * held + listed)
+    }
+}
+
+/// Blocks of the longest row that is worked on in shared memory: of lengths, all but the longest
+/// hundredth, where all would leave room for fewer than `several` thread blocks; at most `most`.
+fn held(mut lengths: Vec<usize>, several: usize, most: usize) -> usize {
+    let Some(&longest) = lengths.iter().max() else { return 0 };
+    if longest <= several {
+        return longest;
+    }
+    let at = (lengths.len() - 1) * 99 / 100;
+    let (_, &mut common, _) = lengths.select_nth_unstable(at);
+    common.max(several).min(most).min(longest)
+}
+
+/// The order of the rows, and where they are held.
+pub(super) struct Rows {
+    order: CudaSlice<u32>,
+    count: usize,
+    held: usize,
+    listed: usize,
+    /// Where rows with more blocks begin, in blocks.
+    spilled: CudaSlice<u32>,
+    spilled_blocks: usize,
+    block: usize,
+}
+
+impl Rows {
+    pub(super) fn new(
+        d: &Device,
+        pattern: &FillPattern,
+        forward: &Schedule,
+        launch: &Launch,
+        updates: Option<&Updates>,
+    ) -> Result<Self> {
+        let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+        let order = grouped(forward, launch.group);
+        let bytes = d.shared_bytes()?;
+        // rows that are done quickly want several thread blocks, of which one works while others wait
+        let several = if updates.is_some() { 4 } else { 1 };
+        let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);
+        let lengths = (0..pattern.rows()).map(length).collect();
+        let held = held(lengths, launch.room(part), launch.room(bytes));
+        // even, so that pairs of numbers behind the list are aligned
+        let common = updates.map_or(0, |u| u.common.next_multiple_of(2));
+        let listed = if launch.bytes(held, common) <= part.max(bytes / 2) { common } else { 0 };
+        let mut spilled = Vec::new();
+        let mut spilled_blocks = 0;
+        if (0..pattern.rows()).any(|i| length(i) > held) {
+            spilled = vec![0; pattern.rows()];
+            for (i, start) in spilled.iter_mut().enumerate() {
+                *start = spilled_blocks as u32;
+                spilled_blocks += if length(i) > held { length(i) } else { 0 };
+            }
+        }
+        Ok(Self {
+            order: d.copied(&order)?,
+            count: order.len(),
+            held,
+            listed,
+            spilled: d.copied(&spilled)?,
+            spilled_blocks,
+            block: launch.block,
+        })
+    }
+
+    /// Numbers of the memory in which the other rows are held.
+    pub(super) fn spilled_numbers(&self) -> usize {
+        self.spilled_blocks * self.block
+    }
+
+    /// `spill` has room for [`spilled_numbers`](Self::spilled_numbers).
+    pub(super) fn argument(&self, spill: &CudaSlice<f64>) -> RowsArg {
+        RowsArg {
+            order: address(&self.order),
+            count: self.count as u32,
+            held: self.held as u32,
+            listed: self.listed as u32,
+            spilled: address(&self.spilled),
+            spill: address(spill),
+        }
+    }
+
+    /// All thread blocks resident, and no more than there is work for.
+    pub(super) fn config(
+        &self,
+        d: &Device,
+        factor: &CudaFunction,
+        launch: &Launch,
+    ) -> Result<LaunchConfig> {
+        use cudarc::driver::sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let (threads, shared) =
+            (launch.threads as u32, launch.bytes(self.held, self.listed) as u32);
+        factor
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+            .map_err(|e| failed("cannot prepare the factorisation", e))?;
+        let wanted = self.count.div_ceil(launch.rows).max(1) as u32;
+        Ok(LaunchConfig {
+            grid_dim: (d.resident(factor, threads, shared)?.min(wanted), 1, 1),
+            block_dim: (threads, 1, 1),
+            shared_mem_bytes: shared,
+        })
+    }
+}
+
+/// Rows level by level, each level filled up to whole groups.
+fn grouped(schedule: &Schedule, group: usize) -> Vec<u32> {
+    let mut order = Vec::with_capacity(schedule.rows.len() + group * schedule.levels());
+    for level in 0..schedule.levels() {
+        order.extend_from_slice(schedule.level(level));
+        order.resize(order.len().next_multiple_of(group), NONE);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_filled_up_to_whole_groups() {
+        let schedule = Schedule { rows: vec![0, 2, 4, 1, 3], level_ptr: vec![0, 3, 5] };
+        assert_eq!(grouped(&schedule, 1), schedule.rows);
+        assert_eq!(grouped(&schedule, 4), [0, 2, 4, NONE, 1, 3, NONE, NONE]);
+    }
+
+    #[test]
+    fn shared_memory_is_for_common_rows() {
+        let lengths = |longest| (0..200).map(|i| if i == 7 { longest } else { 5 }).collect();
+        assert_eq!(held(lengths(20), 20, 80), 20);
+        // the one long row finds its place elsewhere; the room of several is there anyway
+        assert_eq!(held(lengths(21), 20, 80), 20);
+        assert_eq!(held(vec![50; 9], 20, 80), 50);
+        assert_eq!(held(vec![90; 9], 20, 80), 80);
+        assert_eq!(held(Vec::new(), 20, 80), 0);
+    }
+}

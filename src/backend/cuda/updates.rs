@@ -1,0 +1,90 @@
+//! The updates of a factorisation, listed once for a pattern (`kernels/ilu.cu`).
+
+use cudarc::driver::{CudaSlice, DriverError};
+
+use super::device::{Device, failed, grid};
+use super::ilu::DevicePattern;
+use super::launch::{PlanArg, address, launch};
+use super::limits::limited;
+use super::sources::{ILU, Variant};
+use crate::error::Result;
+use crate::symbolic::FillPattern;
+
+/// Blocks of a row that an update can number.
+const MOST_BLOCKS: usize = 0xffff;
+
+/// Block rows that a thread block of the kernels lists.
+const ROWS_PER_BLOCK: usize = 256 / 32;
+
+/// Jobs of the rows and their updates, on the device.
+pub(super) struct Updates {
+    first: CudaSlice<u32>,
+    list: CudaSlice<[u32; 2]>,
+    /// Updates of the longest row but a hundredth of all.
+    pub(super) common: usize,
+}
+
+impl Updates {
+    /// Lists them for a `variant` of `ilu.cu` that makes `width` updates at once. `None` when a row
+    /// has too many blocks for it, or the list would take more than a quarter of the free memory.
+    pub(super) fn new(
+        d: &Device,
+        variant: &Variant,
+        width: usize,
+        pattern: &FillPattern,
+        lower: &DevicePattern,
+        upper: &DevicePattern,
+    ) -> Result<Option<Self>> {
+        let rows = pattern.rows();
+        let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+        if (0..rows).any(|i| length(i) >= MOST_BLOCKS) {
+            return Ok(None);
+        }
+        let fault = |e: DriverError| failed("cannot list the updates", e);
+        let (l, u, n) = (lower.argument(), upper.argument(), rows as u32);
+        let config = grid(rows.div_ceil(ROWS_PER_BLOCK), 256);
+        let jobs = d.zeros::<u32>(rows)?;
+        let count = d.kernel(&ILU, variant.clone(), "count_jobs")?;
+        launch!(d, &count, config; n, l, u, jobs).map_err(fault)?;
+        let mut jobs = d.host(&jobs)?;
+        let Some(first) = starts(&jobs[..rows]) else { return Ok(None) };
+        let all = first[rows] as usize * width;
+        if 8 * all > limited("updates", d.memory()?.free / 4) {
+            return Ok(None);
+        }
+        let at = rows.saturating_sub(1) * 99 / 100;
+        let common = *jobs.select_nth_unstable(at).1 as usize * width;
+        let new = Self { first: d.copied(&first)?, list: d.alloc(all)?, common };
+        let kernel = d.kernel(&ILU, variant.clone(), "list_jobs")?;
+        launch!(d, &kernel, config; n, l, u, new.first, new.list).map_err(fault)?;
+        Ok(Some(new))
+    }
+
+    pub(super) fn argument(&self) -> PlanArg {
+        PlanArg { first: address(&self.first), updates: address(&self.list) }
+    }
+}
+
+/// Where each of consecutive lists of these lengths starts, and where the last ends; `None` beyond
+/// 32 bits.
+fn starts(lengths: &[u32]) -> Option<Vec<u32>> {
+    let mut at = 0_u32;
+    let mut starts = Vec::with_capacity(lengths.len() + 1);
+    starts.push(0);
+    for &length in lengths {
+        at = at.checked_add(length)?;
+        starts.push(at);
+    }
+    Some(starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_start_where_the_ones_before_end() {
+        assert_eq!(starts(&[3, 0, 2]), Some(vec![0, 3, 3, 5]));
+        assert_eq!(starts(&[u32::MAX, 1]), None);
+    }
+}
