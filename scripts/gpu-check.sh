@@ -120,8 +120,11 @@ for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
     fi
 done
 for tool in memcheck racecheck synccheck; do
+    # racecheck knows barriers only: values that are waited for in shared memory look like races
+    without=()
+    [ "$tool" != racecheck ] || without=(--kernel-name-exclude kernel_substring=partitioned)
     if [ -n "$sanitizer" ]; then
-        step "$tool" 600 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+        step "$tool" 600 "$sanitizer" --tool "$tool" "${without[@]}" --error-exitcode 9 \
             "$bilu" doctor --self-test --quick --backend cuda --seed "$seed"
     else
         skip "$tool" "no compute-sanitizer; it comes with the CUDA toolkit"

@@ -109,6 +109,9 @@ pub enum Trisolve {
     Pointwise,
     /// One launch; a row waits for the values it needs, not for a level.
     Syncfree,
+    /// One launch; a thread block solves consecutive rows and keeps their values in shared memory.
+    /// Blocks of more than 32 unknowns are solved as by `syncfree`.
+    Partitioned,
     /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
     Cusparse,
 }

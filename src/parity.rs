@@ -1,6 +1,8 @@
 //! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
 //! of `doctor` and the parity tests.
 
+mod patterns;
+
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
@@ -37,6 +39,9 @@ impl Finding {
 /// Rounding differs by the order of sums alone.
 const LIMIT: f64 = 1e-12;
 
+/// The same for factors that are diagonally dominant: nothing makes rounding grow.
+const SOLVE_LIMIT: f64 = 1e-13;
+
 /// How much is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
@@ -64,6 +69,8 @@ struct Sizes {
     block_rows: [usize; 2],
     /// Matrix that is factored beside the random ones.
     grid: &'static str,
+    /// Block rows and block sizes of matrices with special patterns.
+    patterns: &'static [(usize, usize)],
     /// Block sizes with a singular block.
     singular: &'static [usize],
     /// Matrix of the solvers.
@@ -90,6 +97,7 @@ const FULL: Sizes = Sizes {
     fills: &[0, 1, 3],
     block_rows: [211, 23],
     grid: "poisson3d:13x7x9",
+    patterns: &[(1, 1), (2, 3), (1500, 1), (700, 3), (300, 5), (150, 8), (60, 32)],
     singular: &[1, 2, 5, 8, 13, 33],
     system: "poisson3d:20",
     solvers: &[
@@ -110,6 +118,7 @@ const QUICK: Sizes = Sizes {
     fills: &[0, 1],
     block_rows: [41, 5],
     grid: "poisson3d:5x4x3",
+    patterns: &[(1, 1), (70, 1), (40, 3)],
     singular: &[1, 4],
     system: "poisson3d:6",
     solvers: &[("gmres", "bilu", 4, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 4, 0)],
@@ -151,6 +160,7 @@ pub fn compare<K: Backend + 'static>(
     bench.vectors()?;
     bench.products()?;
     bench.factors(trisolves)?;
+    bench.patterns(trisolves)?;
     bench.singular(trisolves)?;
     bench.solvers(trisolves)?;
     k.check()
@@ -293,6 +303,24 @@ impl<K: Backend + 'static> Bench<'_, K> {
                         let check = format!("block ILU({fill}) {way:?}, {name} matrix, b {b}");
                         self.found(check, &got, &want, LIMIT);
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Triangles that are narrow, wide, long or uneven.
+    fn patterns(&mut self, trisolves: &[Trisolve]) -> Result<()> {
+        for &(rows, b) in self.sizes.patterns {
+            for &(name, columns) in patterns::PATTERNS {
+                let a = patterns::matrix(columns, rows, b, &mut self.rng);
+                let r = self.random(a.rows());
+                let pattern = pattern(&a, b, 0);
+                let want = solve_with(&self.cpu, &a, b, &pattern, Trisolve::Auto, &r)?;
+                for &way in trisolves {
+                    let got = solve_with(self.k, &a, b, &pattern, way, &r)?;
+                    let check = format!("{name}, {way:?}, {rows} block rows, b {b}");
+                    self.found(check, &got, &want, SOLVE_LIMIT);
                 }
             }
         }

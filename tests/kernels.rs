@@ -3,9 +3,9 @@
 #![cfg(feature = "cuda")]
 
 use assert_cmd::Command;
-use bilu_bench::backend::cuda::largest_variant;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
+use bilu_bench::backend::cuda::{largest_variant, largest_variants};
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -60,6 +60,8 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // the solves are also compiled for the lengths of rows
     let largest = BLOCK_SIZES.iter().map(|b| largest_variant(*b));
     programs.extend(largest.map(|variant| (&sources::TRSV, variant)));
+    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
+    programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {

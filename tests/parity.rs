@@ -55,7 +55,20 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            agrees(&k, &[Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+            let ways =
+                [Trisolve::Syncfree, Trisolve::Partitioned, Trisolve::Levels, Trisolve::Pointwise];
+            agrees(&k, &ways);
+        }
+    }
+
+    /// Far more thread blocks' worth of work than are resident, and far more values than shared
+    /// memory holds.
+    #[test]
+    fn a_small_part_of_the_gpu_agrees_with_cpu() {
+        if let Some(k) = gpu(Cuda::ours()) {
+            k.gpu().use_only(2, 4 << 10);
+            agrees(&k, &[Trisolve::Syncfree, Trisolve::Partitioned]);
+            k.gpu().use_only(u32::MAX, usize::MAX);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The GPU: context, stream, modules, memory.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::{
@@ -29,6 +30,10 @@ pub struct Device {
     name: String,
     arch: (i32, i32),
     multiprocessors: u32,
+    /// Multiprocessors whose worth of thread blocks counts as resident.
+    used: AtomicU32,
+    /// Bytes of shared memory that a thread block takes at most.
+    shared: AtomicUsize,
     driver: (i32, i32),
 }
 
@@ -95,6 +100,8 @@ impl Device {
             name,
             arch,
             multiprocessors,
+            used: AtomicU32::new(multiprocessors),
+            shared: AtomicUsize::new(usize::MAX),
             driver: (version / 1000, version % 1000 / 10),
         })
     }
@@ -113,6 +120,19 @@ impl Device {
     /// Multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Lets kernels whose thread blocks wait for each other have only as many of them as so many
+    /// multiprocessors hold, at most all, and triangular solves only so many bytes of shared memory
+    /// for values: results must not depend on it.
+    pub fn use_only(&self, multiprocessors: u32, shared_bytes: usize) {
+        self.used.store(multiprocessors.clamp(1, self.multiprocessors), Ordering::Relaxed);
+        self.shared.store(shared_bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of shared memory that a thread block may take for values, of the `most` it wants.
+    pub(super) fn shared_bytes(&self, most: usize) -> usize {
+        self.shared.load(Ordering::Relaxed).min(most)
     }
 
     /// The stream on which everything runs.
@@ -244,12 +264,12 @@ impl Device {
         Ok(2.0 * bytes as f64 / seconds / 1e9)
     }
 
-    /// Thread blocks of `kernel` that are resident together.
+    /// Thread blocks of `kernel` that are resident together on the multiprocessors in use.
     pub(super) fn resident(&self, kernel: &CudaFunction, threads: u32, shared: u32) -> Result<u32> {
         let each = kernel
             .occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)
             .map_err(|e| failed("cannot ask for the occupancy", e))?;
-        Ok(each * self.multiprocessors)
+        Ok(each * self.used.load(Ordering::Relaxed))
     }
 }
 

@@ -72,6 +72,8 @@ by_value! {
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Slices` of `trsv.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
+    /// `Parts` of `partitioned.cu`.
+    PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

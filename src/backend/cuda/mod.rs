@@ -6,6 +6,8 @@ mod device;
 mod ilu;
 mod launch;
 pub mod nvrtc;
+mod partition;
+mod partitioned;
 mod slices;
 pub mod sources;
 mod spmv;
@@ -30,6 +32,8 @@ use device::failed;
 pub use device::{Device, OLDEST};
 use ilu::{Factorisation, Factors};
 use launch::address;
+use partitioned::Partitioned;
+pub use partitioned::largest_variants;
 use spmv::Stored;
 use trsv::Sliced;
 pub use trsv::largest_variant;
@@ -134,6 +138,7 @@ pub struct BlockIlu {
 /// Who factorises and who solves.
 enum Parts {
     Ours(Box<Factorisation>, Box<Sliced>),
+    Partitioned(Box<Factorisation>, Box<Partitioned>),
     Mixed(Box<Factorisation>, Box<LibrarySolve>),
     Vendor(Box<VendorIlu>),
 }
@@ -345,6 +350,7 @@ impl Backend for Cuda {
                 return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                     .hint("leave `--trisolve` at `auto` for it"));
             }
+            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => Trisolve::Syncfree,
             chosen => chosen,
         };
         let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
@@ -357,6 +363,9 @@ impl Backend for Cuda {
             if trisolve == Trisolve::Cusparse {
                 let solve = LibrarySolve::new(d, self.library()?, &factorisation)?;
                 Parts::Mixed(factorisation, Box::new(solve))
+            } else if trisolve == Trisolve::Partitioned {
+                let solve = Partitioned::new(d, &factorisation)?;
+                Parts::Partitioned(factorisation, Box::new(solve))
             } else {
                 let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
                 Parts::Ours(factorisation, Box::new(solve))
@@ -380,6 +389,9 @@ impl Backend for Cuda {
             Parts::Ours(f, solve) => {
                 handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
             }
+            Parts::Partitioned(f, solve) => {
+                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
+            }
             Parts::Mixed(f, solve) => handed_on(f.run(d, a, shift), |values| {
                 solve.set_values(d, f, values, &mut uncounted)
             }),
@@ -395,6 +407,9 @@ impl Backend for Cuda {
         let d = &self.device;
         match &ilu.parts {
             Parts::Ours(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
+            Parts::Partitioned(_, solve) => {
+                self.note("triangular solve", solve.apply(d, r, z));
+            }
             Parts::Mixed(_, solve) => solve.apply(d, r, z).unwrap_or_else(|e| self.failed(e)),
             Parts::Vendor(ilu) => ilu.apply(r, z).unwrap_or_else(|e| self.failed(e)),
         }

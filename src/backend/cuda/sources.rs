@@ -47,6 +47,7 @@ sources! {
     SPMV, "spmv", true;
     ILU, "ilu", true;
     TRSV, "trsv", true;
+    PARTITIONED, "partitioned", true;
 }
 
 /// Headers that the sources may include, by name.

@@ -140,7 +140,7 @@ impl Syncfree {
 }
 
 /// Marks all of y as not there yet.
-fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
+pub(super) fn mark_absent(d: &Device, y: &mut CudaSlice<f64>) -> Result<()> {
     // SAFETY: y has that many bytes
     unsafe { result::memset_d8_async(address(y), 0xff, y.len() * 8, d.stream().cu_stream()) }
         .map_err(|e| failed("cannot clear memory", e))
