@@ -32,7 +32,8 @@ pub struct Device {
     multiprocessors: u32,
     /// Multiprocessors whose worth of thread blocks counts as resident.
     used: AtomicU32,
-    /// Bytes of shared memory that a thread block takes at most.
+    /// Bytes of shared memory that a thread block can have, and that it takes at most.
+    shared_limit: usize,
     shared: AtomicUsize,
     driver: (i32, i32),
 }
@@ -87,6 +88,9 @@ impl Device {
         }
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(attribute).map_err(about)? as u32;
+        let attribute =
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared_limit = context.attribute(attribute).map_err(about)? as usize;
         let mut version = 0;
         // SAFETY: `version` is valid for the write of one integer
         unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(about)?;
@@ -101,7 +105,8 @@ impl Device {
             arch,
             multiprocessors,
             used: AtomicU32::new(multiprocessors),
-            shared: AtomicUsize::new(usize::MAX),
+            shared_limit,
+            shared: AtomicUsize::new(shared_limit),
             driver: (version / 1000, version % 1000 / 10),
         })
     }
@@ -127,7 +132,12 @@ impl Device {
     /// for values: results must not depend on it.
     pub fn use_only(&self, multiprocessors: u32, shared_bytes: usize) {
         self.used.store(multiprocessors.clamp(1, self.multiprocessors), Ordering::Relaxed);
-        self.shared.store(shared_bytes, Ordering::Relaxed);
+        self.shared.store(shared_bytes.min(self.shared_limit), Ordering::Relaxed);
+    }
+
+    /// Bytes of shared memory that a thread block can have, of the `most` it wants.
+    pub(super) fn shared_limit(&self, most: usize) -> usize {
+        self.shared_limit.min(most)
     }
 
     /// Bytes of shared memory that a thread block may take for values, of the `most` it wants.

@@ -65,12 +65,16 @@ pub fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_BLOCK {
         return Vec::new();
     }
-    let most = (32 / block_size).ilog2();
-    let of = |split| {
-        let whole = split * most_ahead(block_size);
-        [variant(block_size, split, whole), variant(block_size, split, whole + 1)]
-    };
-    (0..=most).flat_map(|power| of(1 << power)).collect()
+    let most = 1 << (32 / block_size).ilog2();
+    let ahead = most_ahead(block_size);
+    // whole rows, and longer ones, by one lane and by as many as can be
+    let mut variants = vec![
+        variant(block_size, 1, ahead),
+        variant(block_size, 1, ahead + 1),
+        variant(block_size, most, most * ahead + 1),
+    ];
+    variants.dedup();
+    variants
 }
 
 /// Microseconds from a row to one that needs it in another part.
@@ -229,8 +233,10 @@ impl Triangle {
     ) -> Result<LaunchConfig> {
         use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let shared = self.slots * 8 * block_size as u32;
+        // the same for all that share the kernel
+        let most = d.shared_limit(SHARED_BYTES) as i32;
         kernel
-            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
             .map_err(|e| failed("cannot prepare the solves", e))?;
         let resident = d.resident(kernel, threads, shared)?;
         let mut config = grid(resident.min(self.part_count).max(1) as usize, threads);
