@@ -111,6 +111,9 @@ pub enum Trisolve {
     Syncfree,
     /// One launch per triangle of a stencil on a box: tiles march through it as a pipeline.
     Wavefront,
+    /// One launch; a thread block solves consecutive rows and keeps their values in shared memory.
+    /// Blocks of more than 32 unknowns are solved as by `syncfree`.
+    Partitioned,
     /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
     Cusparse,
 }

@@ -2,6 +2,7 @@
 //! of `doctor` and the parity tests.
 
 mod operations;
+mod patterns;
 
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ impl Finding {
 /// Rounding differs by the order of sums alone.
 const LIMIT: f64 = 1e-12;
 
+/// The same for factors that are diagonally dominant: nothing makes rounding grow.
+const SOLVE_LIMIT: f64 = 1e-13;
+
 /// How much is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
@@ -67,6 +71,8 @@ struct Sizes {
     grid: &'static str,
     /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
     boxes: &'static [([usize; 3], usize, usize)],
+    /// Block rows and block sizes of matrices with special patterns.
+    patterns: &'static [(usize, usize)],
     /// Block sizes with a singular block.
     singular: &'static [usize],
     /// Matrix of the solvers.
@@ -118,6 +124,7 @@ const FULL: Sizes = Sizes {
         ([5, 7, 6], 25, 0),
         ([5, 6, 7], 32, 1),
     ],
+    patterns: &[(1, 1), (2, 3), (1500, 1), (700, 3), (300, 5), (150, 8), (60, 32)],
     singular: &[1, 2, 5, 8, 13, 33],
     system: "poisson3d:20",
     solvers: &[
@@ -145,6 +152,7 @@ const QUICK: Sizes = Sizes {
         ([4, 7, 6], 5, 0),
         ([3, 6, 6], 13, 0),
     ],
+    patterns: &[(1, 1), (70, 1), (40, 5)],
     singular: &[1, 5],
     system: "poisson3d:6",
     solvers: &[("gmres", "bilu", 2, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 2, 0)],
@@ -197,6 +205,7 @@ pub fn compare<K: Backend + 'static>(
     }
     if !general.is_empty() {
         bench.factors(&general)?;
+        bench.patterns(&general)?;
         bench.singular(&general)?;
         bench.solvers(&general)?;
     }
@@ -369,6 +378,24 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 |k| solve_with(k, &a, b, &pattern, Trisolve::Wavefront, &r),
                 |k| solve_with(k, &a, b, &pattern, Trisolve::Auto, &r),
             )?;
+        }
+        Ok(())
+    }
+
+    /// Triangles that are narrow, wide, long or uneven.
+    fn patterns(&mut self, trisolves: &[Trisolve]) -> Result<()> {
+        for &(rows, b) in self.sizes.patterns {
+            for &(name, columns) in patterns::PATTERNS {
+                let a = patterns::matrix(columns, rows, b, &mut self.rng);
+                let r = self.random(a.rows());
+                let pattern = pattern(&a, b, 0);
+                let want = solve_with(&self.cpu, &a, b, &pattern, Trisolve::Auto, &r)?;
+                for &way in trisolves {
+                    let got = solve_with(self.k, &a, b, &pattern, way, &r)?;
+                    let check = format!("{name}, {way:?}, {rows} block rows, b {b}");
+                    self.found(check, &got, &want, SOLVE_LIMIT);
+                }
+            }
         }
         Ok(())
     }

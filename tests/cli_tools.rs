@@ -33,7 +33,10 @@ fn list_has_every_registry() {
     assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg"]);
     assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu"]);
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
-    assert_eq!(names("trisolves"), ["auto", "levels", "pointwise", "syncfree", "cusparse", "all"]);
+    assert_eq!(
+        names("trisolves"),
+        ["auto", "levels", "pointwise", "syncfree", "partitioned", "cusparse", "all"]
+    );
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
     assert_eq!((names("settings").len(), names("columns").len()), (18, 67));

@@ -5,7 +5,9 @@
 use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
-use bilu_bench::backend::cuda::{largest_factor_variants, largest_variant, stencil_variant};
+use bilu_bench::backend::cuda::{
+    largest_factor_variants, largest_variant, largest_variants, stencil_variant,
+};
 use bilu_bench::case::{LevelRule, ReadAs};
 use bilu_bench::problem;
 use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
@@ -78,6 +80,9 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the factorisation for the updates of rows
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
     programs.extend(largest.map(|variant| (&sources::ILU, variant)));
+    // and the solves in parts
+    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
+    programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {

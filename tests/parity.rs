@@ -37,7 +37,7 @@ fn all_cores_agree_with_one() {
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use bilu_bench::backend::cuda::Cuda;
+    use bilu_bench::backend::cuda::{Cuda, Limits};
 
     use super::*;
 
@@ -55,12 +55,31 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            let ways =
-                [Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise, Trisolve::Wavefront];
+            let ways = [
+                Trisolve::Syncfree,
+                Trisolve::Partitioned,
+                Trisolve::Wavefront,
+                Trisolve::Levels,
+                Trisolve::Pointwise,
+            ];
             agrees(&k, &ways);
             // kernels were loaded, if not compiled, and no phase is charged with that
             let compiled = k.compile_seconds().unwrap();
             assert!(0.0 < compiled && compiled <= k.uncounted(), "{compiled} s");
+        }
+    }
+
+    /// Far more thread blocks' worth of work than are resident, far more values than shared memory
+    /// holds, and updates that are searched for.
+    #[test]
+    fn a_small_part_of_the_gpu_agrees_with_cpu() {
+        if let Some(k) = gpu(Cuda::ours()) {
+            let ways = [Trisolve::Syncfree, Trisolve::Partitioned, Trisolve::Wavefront];
+            k.gpu().limit(Limits { resident: 2, shared_bytes: 8 << 10, ..Limits::NONE });
+            agrees(&k, &ways);
+            k.gpu().limit(Limits { resident: 1, update_bytes: 0, ..Limits::NONE });
+            agrees(&k, &ways[..1]);
+            k.gpu().limit(Limits::NONE);
         }
     }
 

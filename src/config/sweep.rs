@@ -343,7 +343,14 @@ mod tests {
         assert_eq!(of("levels,syncfree", "cpu,cuda"), ["cpu auto", "cuda levels", "cuda syncfree"]);
         assert_eq!(
             of("all", "cusparse,cuda"),
-            ["cusparse auto", "cuda levels", "cuda pointwise", "cuda syncfree", "cuda cusparse"]
+            [
+                "cusparse auto",
+                "cuda levels",
+                "cuda pointwise",
+                "cuda syncfree",
+                "cuda partitioned",
+                "cuda cusparse"
+            ]
         );
         assert_eq!(of("levels", "cpu,cpu-mt"), ["cpu auto", "cpu-mt auto"]);
         assert_eq!(axis("trisolve").unwrap().canonical("levels").unwrap(), "levels");

@@ -10,7 +10,7 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 
 use super::launch::address;
-use super::limits::limited;
+use super::limits::Limits;
 use super::memory::{self, Memory};
 use super::sources::{Source, Variant};
 use super::staging::Staging;
@@ -34,6 +34,9 @@ pub struct Device {
     name: String,
     arch: (i32, i32),
     multiprocessors: u32,
+    /// Bytes of shared memory that a thread block can have.
+    shared_bytes: usize,
+    limits: Mutex<Limits>,
     driver: (i32, i32),
 }
 
@@ -102,6 +105,9 @@ impl Device {
         }
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(attribute).map_err(about)? as u32;
+        let attribute =
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared_bytes = context.attribute(attribute).map_err(about)? as usize;
         let stream = context.new_stream().map_err(|e| failed("cannot make a stream", e))?;
         Ok(Self {
             context,
@@ -113,6 +119,8 @@ impl Device {
             arch,
             multiprocessors,
             driver,
+            shared_bytes,
+            limits: Mutex::new(Limits::NONE),
         })
     }
 
@@ -130,6 +138,25 @@ impl Device {
     /// Multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
+    }
+
+    /// Lets kernels use no more than `limits`, for tests.
+    pub fn limit(&self, limits: Limits) {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    pub(super) fn limits(&self) -> Limits {
+        *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes of shared memory that a thread block can have.
+    pub(super) fn shared_bytes(&self) -> usize {
+        self.shared_bytes
+    }
+
+    /// Bytes of shared memory that a thread block may take for rows and values.
+    pub(super) fn shared_for_values(&self) -> usize {
+        self.shared_bytes.min(self.limits().shared_bytes)
     }
 
     /// The stream on which everything runs.
@@ -285,19 +312,12 @@ impl Device {
         Ok(2.0 * bytes as f64 / seconds / 1e9)
     }
 
-    /// Thread blocks of `kernel` that are resident together.
+    /// Thread blocks of `kernel` that are resident together on the multiprocessors in use.
     pub(super) fn resident(&self, kernel: &CudaFunction, threads: u32, shared: u32) -> Result<u32> {
         let each = kernel
             .occupancy_max_active_blocks_per_multiprocessor(threads, shared as usize, None)
             .map_err(|e| failed("cannot ask for the occupancy", e))?;
-        Ok(limited("resident", (each * self.multiprocessors) as usize) as u32)
-    }
-
-    /// Bytes of shared memory that a thread block may have.
-    pub(super) fn shared_bytes(&self) -> Result<usize> {
-        let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let bytes = self.context.attribute(most).map_err(|e| failed("cannot ask the device", e))?;
-        Ok(limited("shared", bytes as usize))
+        Ok((each * self.multiprocessors).min(self.limits().resident))
     }
 }
 

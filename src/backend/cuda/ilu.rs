@@ -190,17 +190,17 @@ fn ahead(block_size: usize, jobs: usize) -> usize {
 fn listed(block_size: usize, width: usize, jobs: usize) -> Variant {
     let mut defines = Vec::new();
     if block_size == 1 {
-        defines.push(("LANES", width.to_string()));
+        defines.push(("LANES", width));
     } else if jobs > MOST_JOBS {
-        defines.push(("WARPS", 4.to_string()));
+        defines.push(("WARPS", 4));
     }
-    defines.push(("AHEAD", ahead(block_size, jobs).to_string()));
-    Variant { block_size, defines }
+    defines.push(("AHEAD", ahead(block_size, jobs)));
+    Variant { defines, ..block_size.into() }
 }
 
 /// The variant that searches for the targets of updates.
 fn searching(block_size: usize) -> Variant {
-    Variant { block_size, defines: vec![("SEARCHED", 1.to_string())] }
+    Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
 /// The variant for rows of about as many blocks as those of `pattern`.
@@ -238,10 +238,7 @@ mod tests {
         let grid = crate::problem::load("poisson3d:9", crate::case::ReadAs::Expanded).unwrap();
         let point = crate::symbolic::block_pattern(&grid.matrix, 1);
         let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
-        let number = |(name, value): &(&'static str, String)| (*name, value.parse().unwrap());
-        let defines = |b, k| -> Vec<(&str, usize)> {
-            suited(b, &pattern(k)).defines.iter().map(number).collect()
-        };
+        let defines = |b, k| suited(b, &pattern(k)).defines;
         assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);
         assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
         assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);

@@ -80,6 +80,8 @@ by_value! {
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
     /// `Box` of `wavefront.cu`.
     BoxArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address, val: Address, exchange: Address, other: Address }
+    /// `Parts` of `partitioned.cu`.
+    PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

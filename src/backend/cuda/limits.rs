@@ -1,29 +1,19 @@
 //! Limits below those of the hardware, so that tests reach what only large systems reach.
 
-/// Environment variable with limits as `name=number`, separated by commas: `resident` thread blocks
-/// of kernels that wait for one another (few of them show a deadlock that many hide), bytes of
-/// `shared` memory for the rows of a factorisation, bytes of the list of its `updates`.
-const VARIABLE: &str = "BILU_BENCH_LIMITS";
-
-/// `value`, or the limit called `name` where that is lower.
-pub(super) fn limited(name: &str, value: usize) -> usize {
-    std::env::var(VARIABLE).ok().and_then(|text| find(&text, name)).map_or(value, |l| l.min(value))
+/// What kernels may use at most. Results must not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Resident thread blocks of kernels whose thread blocks wait for one another: few of them show
+    /// a deadlock that many hide.
+    pub resident: u32,
+    /// Bytes of shared memory for the rows of a factorisation and the values of a triangular solve.
+    pub shared_bytes: usize,
+    /// Bytes of the list of a factorisation's updates.
+    pub update_bytes: usize,
 }
 
-fn find(text: &str, name: &str) -> Option<usize> {
-    let mut limits = text.split(',').filter_map(|limit| limit.split_once('='));
-    limits.find(|(key, _)| *key == name)?.1.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn limits_are_found_by_name() {
-        let text = "resident=2,shared=4096";
-        assert_eq!(find(text, "resident"), Some(2));
-        assert_eq!(find(text, "shared"), Some(4096));
-        assert_eq!((find(text, "updates"), find("shared", "shared")), (None, None));
-    }
+impl Limits {
+    /// Those of the hardware.
+    pub const NONE: Self =
+        Self { resident: u32::MAX, shared_bytes: usize::MAX, update_bytes: usize::MAX };
 }

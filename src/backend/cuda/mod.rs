@@ -8,6 +8,8 @@ mod launch;
 mod limits;
 pub mod memory;
 pub mod nvrtc;
+mod partition;
+mod partitioned;
 mod rows;
 mod slices;
 pub mod sources;
@@ -36,6 +38,9 @@ pub use device::{Device, OLDEST};
 pub use ilu::largest_factor_variants;
 use ilu::{Factorisation, Factors};
 use launch::address;
+pub use limits::Limits;
+use partitioned::Partitioned;
+pub use partitioned::largest_variants;
 use spmv::Stored;
 use trsv::Sliced;
 pub use trsv::largest_variant;
@@ -121,7 +126,10 @@ impl Cuda {
     /// number before the first.
     pub fn factor_seconds(&self, ilu: &BlockIlu) -> f64 {
         match &ilu.parts {
-            Parts::Ours(f, _) | Parts::Marched(f, _) | Parts::Mixed(f, _) => f.seconds(),
+            Parts::Ours(f, _)
+            | Parts::Marched(f, _)
+            | Parts::Partitioned(f, _)
+            | Parts::Mixed(f, _) => f.seconds(),
             Parts::Vendor(ilu) => ilu.factor_seconds(),
         }
     }
@@ -156,6 +164,7 @@ pub struct BlockIlu {
 enum Parts {
     Ours(Box<Factorisation>, Box<Sliced>),
     Marched(Box<Factorisation>, Box<Wavefront>),
+    Partitioned(Box<Factorisation>, Box<Partitioned>),
     Mixed(Box<Factorisation>, Box<LibrarySolve>),
     Vendor(Box<VendorIlu>),
 }
@@ -370,6 +379,7 @@ impl Backend for Cuda {
                 return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                     .hint("leave `--trisolve` at `auto` for it"));
             }
+            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => Trisolve::Syncfree,
             chosen => chosen,
         };
         let mut stencils = None;
@@ -380,7 +390,7 @@ impl Backend for Cuda {
                         stencils = Some(found);
                         Trisolve::Wavefront
                     }
-                    Err(_) if trisolve == Trisolve::Auto => Trisolve::Syncfree,
+                    Err(_) if trisolve == Trisolve::Auto => Trisolve::Auto,
                     Err(why) => {
                         return Err(Error::input(format!("no wavefront: {why}"))
                             .hint("leave `--trisolve` at `auto`, or choose `syncfree`"));
@@ -391,6 +401,10 @@ impl Backend for Cuda {
         };
         let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
         let schedules = [lower, upper];
+        let trisolve = match trisolve {
+            Trisolve::Auto => without_stencil(block_size, &schedules),
+            chosen => chosen,
+        };
         let parts = if self.vendor {
             Parts::Vendor(Box::new(VendorIlu::new(d, self.library()?, pattern, block_size)?))
         } else {
@@ -402,6 +416,9 @@ impl Backend for Cuda {
             } else if let Some(stencils) = stencils {
                 let solve = Wavefront::new(d, &factorisation, &stencils)?;
                 Parts::Marched(factorisation, Box::new(solve))
+            } else if trisolve == Trisolve::Partitioned {
+                let solve = Partitioned::new(d, &factorisation)?;
+                Parts::Partitioned(factorisation, Box::new(solve))
             } else {
                 let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
                 Parts::Ours(factorisation, Box::new(solve))
@@ -428,6 +445,9 @@ impl Backend for Cuda {
             Parts::Marched(f, solve) => {
                 handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
             }
+            Parts::Partitioned(f, solve) => {
+                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
+            }
             Parts::Mixed(f, solve) => handed_on(f.run(d, a, shift), |values| {
                 solve.set_values(d, f, values, &mut uncounted)
             }),
@@ -444,6 +464,9 @@ impl Backend for Cuda {
         match &ilu.parts {
             Parts::Ours(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
             Parts::Marched(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
+            Parts::Partitioned(_, solve) => {
+                self.note("triangular solve", solve.apply(d, r, z));
+            }
             Parts::Mixed(_, solve) => solve.apply(d, r, z).unwrap_or_else(|e| self.failed(e)),
             Parts::Vendor(ilu) => ilu.apply(r, z).unwrap_or_else(|e| self.failed(e)),
         }
@@ -484,4 +507,15 @@ fn handed_on(
         Ok(values) => take(values).map(Ok),
         Err(singular) => Ok(Err(singular)),
     }
+}
+
+/// Levels above which a partition pays: few wide ones are done sooner by rows that wait through the
+/// L2 cache.
+const FEW_LEVELS: usize = 60;
+
+/// The faster way of the solves where there is no stencil on a box, as measured on an H200
+/// (`docs/triangular-solve.md`).
+fn without_stencil(block_size: usize, schedules: &[Schedule; 2]) -> Trisolve {
+    let levels = schedules.iter().map(Schedule::levels).max().unwrap_or(0);
+    if block_size <= 8 && levels >= FEW_LEVELS { Trisolve::Partitioned } else { Trisolve::Syncfree }
 }

@@ -96,6 +96,7 @@ pub fn options(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -
         options.push(format!("-DBS={}", variant.block_size));
     }
     options.extend(variant.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
+    options.extend(variant.lists.iter().map(|(name, list)| format!("-D{name}={list}")));
     options
 }
 

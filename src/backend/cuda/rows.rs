@@ -100,7 +100,7 @@ impl Rows {
     ) -> Result<Self> {
         let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
         let order = grouped(forward, launch.group);
-        let bytes = d.shared_bytes()?;
+        let bytes = d.shared_for_values();
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
         let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);

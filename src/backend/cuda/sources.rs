@@ -17,12 +17,14 @@ pub struct Variant {
     /// Unknowns per block; the macro `BS` of sized sources.
     pub block_size: usize,
     /// Further macros with their values.
-    pub defines: Vec<(&'static str, String)>,
+    pub defines: Vec<(&'static str, usize)>,
+    /// Macros that are lists, as in braces.
+    pub lists: Vec<(&'static str, String)>,
 }
 
 impl From<usize> for Variant {
     fn from(block_size: usize) -> Self {
-        Self { block_size, defines: Vec::new() }
+        Self { block_size, defines: Vec::new(), lists: Vec::new() }
     }
 }
 
@@ -49,6 +51,7 @@ sources! {
     VENDOR, "vendor", true;
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;
+    PARTITIONED, "partitioned", true;
 }
 
 macro_rules! headers {

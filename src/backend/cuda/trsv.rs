@@ -106,7 +106,7 @@ fn most_ahead(block_size: usize) -> usize {
 fn variant(block_size: usize, longest: usize) -> Variant {
     const STEPS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
     let ahead = STEPS.iter().copied().find(|&step| step >= longest).unwrap_or(longest);
-    Variant { block_size, defines: vec![("AHEAD", ahead.min(most_ahead(block_size)).to_string())] }
+    Variant { defines: vec![("AHEAD", ahead.min(most_ahead(block_size)))], ..block_size.into() }
 }
 
 /// The variant of `trsv.cu` that needs the most registers.

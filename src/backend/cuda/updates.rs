@@ -5,7 +5,6 @@ use cudarc::driver::{CudaSlice, DriverError};
 use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::{PlanArg, address, launch};
-use super::limits::limited;
 use super::sources::{ILU, Variant};
 use crate::error::Result;
 use crate::symbolic::FillPattern;
@@ -49,7 +48,7 @@ impl Updates {
         let mut jobs = d.host(&jobs)?;
         let Some(first) = starts(&jobs[..rows]) else { return Ok(None) };
         let all = first[rows] as usize * width;
-        if 8 * all > limited("updates", d.memory()?.free / 4) {
+        if 8 * all > (d.memory()?.free / 4).min(d.limits().update_bytes) {
             return Ok(None);
         }
         let at = rows.saturating_sub(1) * 99 / 100;

@@ -79,19 +79,18 @@ impl Tile {
 fn variant(block_size: usize, march: &March, tile: &Tile) -> Variant {
     let list = |o: &[i32; 3]| format!("{{{},{},{}}}", o[0], o[1], o[2]);
     let offsets: Vec<String> = march.offsets.iter().map(list).collect();
-    let number = |name, n: usize| (name, n.to_string());
     Variant {
         block_size,
         defines: vec![
-            ("OFFSETS", offsets.join(",")),
-            number("SHEAR", march.shear),
-            number("ALPHA", march.alpha),
-            number("BETA", march.beta),
-            number("PATCH_Y", tile.patch[0]),
-            number("PATCH_Z", tile.patch[1]),
-            number("WARPS_Y", tile.warps[0]),
-            number("WARPS_Z", tile.warps[1]),
+            ("SHEAR", march.shear),
+            ("ALPHA", march.alpha),
+            ("BETA", march.beta),
+            ("PATCH_Y", tile.patch[0]),
+            ("PATCH_Z", tile.patch[1]),
+            ("WARPS_Y", tile.warps[0]),
+            ("WARPS_Z", tile.warps[1]),
         ],
+        lists: vec![("OFFSETS", offsets.join(","))],
     }
 }
 

@@ -1,0 +1,290 @@
+//! Triangular solves by parts that stay inside a multiprocessor (`kernels/partitioned.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
+
+use super::device::{Device, failed, grid};
+use super::ilu::{DevicePattern, Factorisation, Factors};
+use super::launch::{PartsArg, SolveArg, address, launch};
+use super::partition::{Partition, Shape, Slice, far_operands};
+use super::sources::{PARTITIONED, Variant};
+use crate::error::Result;
+use crate::symbolic::FillPattern;
+
+/// Largest block size: a block row must fit in a warp.
+pub(super) const LARGEST_BLOCK: usize = 32;
+
+/// Bytes of shared memory that values of block rows may take.
+const SHARED_BYTES: usize = 200 << 10;
+
+/// Both triangles in parts.
+pub(super) struct Partitioned {
+    lower: Triangle,
+    upper: Triangle,
+    diagonal: Option<CudaSlice<f64>>,
+    /// Forward solution.
+    y: CudaSlice<f64>,
+    forward: CudaFunction,
+    backward: CudaFunction,
+    configs: [LaunchConfig; 2],
+}
+
+/// Threads of a block: many small rows hide each other's way to memory, large ones need registers.
+fn threads(block_size: usize) -> usize {
+    if block_size <= 5 { 512 } else { 256 }
+}
+
+/// Most blocks of a row that a lane has registers for: 4 for each and 2 for each of its numbers.
+fn most_ahead(block_size: usize) -> usize {
+    let registers = (65536 / threads(block_size)).min(255);
+    (registers - 40 - registers / 6) / (4 + 2 * block_size)
+}
+
+/// Lanes that share a row of `typical` blocks, so that all of them are under way at once.
+fn split(block_size: usize, typical: usize) -> usize {
+    let most = 32 / block_size;
+    let wanted = typical.div_ceil(most_ahead(block_size)).next_power_of_two();
+    wanted.min(1 << most.ilog2())
+}
+
+/// The variant of `partitioned.cu` for rows of up to `longest` blocks: few different ones, so that
+/// few are compiled.
+fn variant(block_size: usize, split: usize, longest: usize) -> Variant {
+    const STEPS: [usize; 8] = [1, 2, 3, 4, 5, 6, 8, 11];
+    let length = longest.div_ceil(split);
+    let ahead = STEPS.iter().copied().find(|&step| step >= length).unwrap_or(length);
+    let ahead = ahead.min(most_ahead(block_size));
+    let whole = usize::from(length <= ahead);
+    let threads = threads(block_size);
+    let defines = vec![("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads), ("WHOLE", whole)];
+    Variant { defines, ..block_size.into() }
+}
+
+/// The variants of `partitioned.cu` that need the most registers; none for blocks that are too large.
+pub fn largest_variants(block_size: usize) -> Vec<Variant> {
+    if block_size > LARGEST_BLOCK {
+        return Vec::new();
+    }
+    let most = 1 << (32 / block_size).ilog2();
+    let ahead = most_ahead(block_size);
+    // whole rows, and longer ones, by one lane and by as many as can be
+    let mut variants = vec![
+        variant(block_size, 1, ahead),
+        variant(block_size, 1, ahead + 1),
+        variant(block_size, most, most * ahead + 1),
+    ];
+    variants.dedup();
+    variants
+}
+
+/// Microseconds from a row to one that needs it in another part.
+const CROSSING: f64 = 1.5;
+
+/// How many parts: a chain of dependencies crosses each bound between two of them at most once, and
+/// the work of one multiprocessor falls with their number, so that the sum is least where both are
+/// equal. The work is measured: 0.1 us for a slice and 0.2 us for 1 kB of values.
+fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
+    let slices = rows.div_ceil(slice_rows);
+    let work = 0.1 * slices as f64 + 0.2e-3 * value_bytes as f64;
+    ((work / CROSSING).sqrt().round() as usize).clamp(1, rows.max(1))
+}
+
+/// Parts for each multiprocessor when the order of the rows has no locality: then nearly every
+/// operand comes from another part, however few they are, and small parts spread the late rows, which
+/// are the long ones, over all multiprocessors.
+const SCATTERED_PARTS: u32 = 8;
+
+impl Shape {
+    fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
+        let rows = 32 / (split * block_size);
+        let entries = p.lower.entries().max(p.upper.entries());
+        let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
+        let far = far_operands(p.lower.view(), false, parts);
+        let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
+        let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
+        Self {
+            parts: if scattered { spread.min(p.rows()) } else { parts },
+            slots: (d.shared_for_values().min(SHARED_BYTES) / (8 * block_size)) as u32 - 1,
+            rows,
+            split: split as u32,
+            crossing: 4,
+        }
+    }
+}
+
+impl Partitioned {
+    /// Plans and storage.
+    pub(super) fn new(d: &Device, f: &Factorisation) -> Result<Self> {
+        let (b, p) = (f.block_size, &f.pattern);
+        let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
+        let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
+        let entries = p.lower.entries().max(p.upper.entries());
+        // few rows are much longer than a quarter above the mean
+        let split = split(b, (entries * 5).div_ceil(p.rows().max(1) * 4));
+        let variant = variant(b, split, longest.max(1));
+        let kernel = |name| d.kernel(&PARTITIONED, variant.clone(), name);
+        let (forward, backward) = (kernel("partitioned_forward")?, kernel("partitioned_backward")?);
+        let shape = Shape::new(d, p, b, split);
+        let (lower, upper) = rayon::join(
+            || Partition::new(p.lower.view(), false, shape),
+            || Partition::new(p.upper.view(), true, shape),
+        );
+        let values = kernel("partitioned_values")?;
+        let threads = threads(b) as u32;
+        let triangle = |p: &Partition, backward| Triangle::new(d, p, b, threads, &values, backward);
+        let (lower, upper) = (triangle(&lower?, false)?, triangle(&upper?, true)?);
+        let configs =
+            [lower.config(d, &forward, threads, b)?, upper.config(d, &backward, threads, b)?];
+        let mut y = d.alloc(p.rows() * b)?;
+        d.mark_absent(&mut y)?;
+        Ok(Self { lower, upper, diagonal: None, y, forward, backward, configs })
+    }
+
+    /// Takes over the factors.
+    pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
+        self.lower.set_values(d, &f.lower, &v.lower)?;
+        self.upper.set_values(d, &f.upper, &v.upper)?;
+        self.diagonal = Some(v.diagonal);
+        Ok(())
+    }
+
+    /// `z = (L D U')^-1 r`.
+    pub(super) fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<(), DriverError> {
+        let diagonal = self.diagonal.as_ref().map_or(0, address);
+        let arg = SolveArg { r: address(r), diagonal, y: address(&self.y), z: address(z) };
+        let t = self.lower.argument();
+        launch!(cooperative d, &self.forward, self.configs[0]; t, arg)?;
+        let t = self.upper.argument();
+        launch!(cooperative d, &self.backward, self.configs[1]; t, arg)
+    }
+}
+
+/// A strictly triangular factor on the device.
+struct Triangle {
+    slices: CudaSlice<Slice>,
+    order: CudaSlice<u32>,
+    columns: CudaSlice<u32>,
+    val: CudaSlice<f64>,
+    segments: CudaSlice<u32>,
+    parts: CudaSlice<u32>,
+    /// Slices, parts, slots of a region, slots.
+    count: u32,
+    part_count: u32,
+    region: u32,
+    slots: u32,
+    fill_values: CudaFunction,
+    threads: u32,
+    backward: u32,
+}
+
+impl Triangle {
+    fn new(
+        d: &Device,
+        p: &Partition,
+        block_size: usize,
+        threads: u32,
+        fill_values: &CudaFunction,
+        backward: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            slices: d.copied(&p.slices)?,
+            order: d.copied(&p.order)?,
+            columns: d.copied(&p.columns)?,
+            val: d.alloc(p.columns.len() * block_size * block_size)?,
+            segments: d.copied(&p.segments)?,
+            parts: d.copied(&p.parts)?,
+            count: p.slices.len() as u32,
+            part_count: p.parts.len() as u32 - 1,
+            region: p.region,
+            slots: p.slots,
+            fill_values: fill_values.clone(),
+            threads,
+            backward: u32::from(backward),
+        })
+    }
+
+    fn set_values(
+        &mut self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+    ) -> Result<()> {
+        let arg = self.argument();
+        let config = grid((self.count as usize).div_ceil(self.threads as usize / 32), self.threads);
+        launch!(
+            d, &self.fill_values, config;
+            self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val
+        )
+        .map_err(|e| failed("partitioned_values", e))
+    }
+
+    /// All thread blocks resident, and no more than there are parts.
+    fn config(
+        &self,
+        d: &Device,
+        kernel: &CudaFunction,
+        threads: u32,
+        block_size: usize,
+    ) -> Result<LaunchConfig> {
+        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let shared = self.slots * 8 * block_size as u32;
+        // the same for all that share the kernel
+        let most = d.shared_bytes().min(SHARED_BYTES) as i32;
+        kernel
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
+            .map_err(|e| failed("cannot prepare the solves", e))?;
+        let resident = d.resident(kernel, threads, shared)?;
+        let mut config = grid(resident.min(self.part_count).max(1) as usize, threads);
+        config.shared_mem_bytes = shared;
+        Ok(config)
+    }
+
+    fn argument(&self) -> PartsArg {
+        PartsArg {
+            slices: address(&self.slices),
+            order: address(&self.order),
+            col_ind: address(&self.columns),
+            val: address(&self.val),
+            segments: address(&self.segments),
+            parts: address(&self.parts),
+            count: self.part_count,
+            region: self.region,
+            slots: self.slots,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_shared_so_that_all_their_blocks_are_under_way() {
+        assert_eq!([1, 3, 5, 8, 25, 32].map(most_ahead), [11, 6, 4, 8, 3, 2]);
+        assert_eq!([3, 11, 12, 25, 500].map(|typical| split(1, typical)), [1, 1, 2, 4, 32]);
+        assert_eq!([split(3, 23), split(3, 500), split(25, 500)], [4, 8, 1]);
+    }
+
+    #[test]
+    fn variants_are_whole_while_rows_fit_their_lanes() {
+        let defines = |b, split, longest| variant(b, split, longest).defines;
+        let expected = |ahead, split, threads, whole| {
+            vec![("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads), ("WHOLE", whole)]
+        };
+        assert_eq!(defines(1, 1, 3), expected(3, 1, 512, 1));
+        assert_eq!(defines(3, 4, 25), expected(6, 4, 512, 0));
+        assert_eq!(defines(8, 4, 28), expected(8, 4, 256, 1));
+    }
+
+    #[test]
+    fn parts_grow_with_the_root_of_the_work() {
+        // the FEM twin with 1 and 5 unknowns per block, and one row
+        assert_eq!(part_count(525_825, 32, 8 * 1_574_400), 53);
+        assert_eq!(part_count(105_165, 6, 8 * 25 * 314_060), 98);
+        assert_eq!(part_count(1, 32, 0), 1);
+    }
+}
