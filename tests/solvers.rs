@@ -91,6 +91,23 @@ fn one_thread_and_many_count_alike() {
 }
 
 #[test]
+fn coupled_species_take_few_iterations_and_fewer_with_fill() {
+    for (b, most) in [(3, 25), (4, 25), (8, 25)] {
+        let spec = format!("blockpoisson3d:16,b={b}");
+        let p = problem::load(&spec, ReadAs::Expanded).expect("generator");
+        let rhs = vec![1.0; p.matrix.rows()];
+        let iterations = |block_size, fill| {
+            let r = run(&p, &rhs, &Case { block_size, fill, rtol: 1e-8, ..Case::default() });
+            assert_eq!(r.status, Status::Converged, "{spec}: {:?}", r.reason);
+            r.convergence.iterations
+        };
+        let whole = iterations(b, 0);
+        assert!((8..=most).contains(&whole), "{spec}: {whole}");
+        assert!(iterations(b, 1) < whole, "{spec}");
+    }
+}
+
+#[test]
 fn ends_are_named() {
     let p = poisson();
     let b = vec![1.0; 990];

@@ -1,5 +1,6 @@
 //! Linear systems: generators, files and the SuiteSparse catalogue, right-hand sides.
 
+mod blockpoisson3d;
 pub mod catalogue;
 mod convdiff3d;
 pub mod download;
