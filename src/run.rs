@@ -1,5 +1,6 @@
 //! Runs one case and yields its record.
 
+mod basis;
 mod phases;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::result::Record;
 use crate::result::record::{Status, Traffic};
 use crate::solver::{self, End, Monitor, Outcome, Settings, Solver, Stop, System};
 use crate::symbolic::block_pattern;
-use phases::{PhaseClock, PhaseSeconds};
+use phases::{PhaseClock, PhaseSeconds, Stretch};
 
 /// How long and how often to measure.
 #[derive(Clone, Debug)]
@@ -119,7 +120,9 @@ impl Visitor for Job<'_> {
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Record> {
         self.record.environment.device = k.device();
         self.record.environment.threads = k.threads();
-        match self.stages(k) {
+        let done = self.stages(k);
+        self.record.times.compile_s = k.compile_seconds();
+        match done {
             Ok(()) => {}
             Err(Stopped::Cancelled) => return None,
             Err(Stopped::Ended(status, reason)) => {
@@ -167,10 +170,9 @@ impl Job<'_> {
         // measured first, so that its arrays do not add to the case's peak
         let copy_gbps = k.copy_bandwidth();
 
-        let start = now();
+        let stretch = Stretch::start(k);
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
-        k.synchronise();
-        self.record.times.matrix_s = Some(seconds_since(start));
+        self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
         let m = self.set_up(k, setup)?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
@@ -375,7 +377,7 @@ impl Job<'_> {
         if 8 * n * m > k.memory_free() / 2 {
             return Ok(());
         }
-        let basis = (0..m).map(|_| k.vector(n)).collect::<crate::Result<Vec<_>>>()?;
+        let basis = basis::filled(k, (n, m), w)?;
         let (coef, norm) = (Slot(0), Slot(m as u16));
         let time = sample(k, || {
             k.multi_dot(&basis, w, coef);

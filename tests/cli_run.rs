@@ -55,7 +55,8 @@ fn every_file_holds_every_case_and_the_table_shows_them() {
     assert!(rows.iter().all(|r| r.status == Status::Converged && r.size.n == 1728));
     assert!(rows[1].convergence.iterations < rows[0].convergence.iterations);
     assert!(rows.iter().all(|r| !r.environment.cpu.is_empty() && r.environment.threads == 1));
-    // storing the matrix is timed apart, and a CPU has one way of triangular solves
+    // storing the matrix is timed apart; a CPU compiles no kernels and has one way of triangular solves
+    assert!(rows.iter().all(|r| r.times.compile_s.is_none()));
     assert!(rows.iter().all(|r| r.times.matrix_s.is_some_and(|s| s > 0.0)));
     assert!(rows.iter().all(|r| r.factor.trisolve_used.is_none()));
     let setup = |r: &Record| [r.times.symbolic_s, r.times.analysis_s, r.times.numeric_s];

@@ -56,6 +56,9 @@ mod cuda {
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
             agrees(&k, &[Trisolve::Syncfree, Trisolve::Levels, Trisolve::Pointwise]);
+            // kernels were loaded, if not compiled, and no phase is charged with that
+            let compiled = k.compile_seconds().unwrap();
+            assert!(0.0 < compiled && compiled <= k.uncounted(), "{compiled} s");
         }
     }
 

@@ -112,10 +112,15 @@ pub trait Backend {
     fn copy_bandwidth(&self) -> f64;
     /// Waits, and tells of the first operation that failed since the backend was made, if any.
     fn check(&self) -> Result<()>;
-    /// Seconds spent so far on what no phase should be charged with: trying the ways of a library
-    /// against each other, to be fair to it.
+    /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
+    /// the ways of a library against each other, to be fair to it.
     fn uncounted(&self) -> f64 {
         0.0
+    }
+    /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
+    /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
+    fn compile_seconds(&self) -> Option<f64> {
+        None
     }
     /// The time at which all work so far is done.
     fn mark(&self) -> Self::Mark;

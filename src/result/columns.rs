@@ -35,6 +35,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("levels-upper", "levels of the U solve"),
     ("rows-per-level", "mean block rows per level of the L solve"),
     ("trisolve-used", "way of the triangular solves; empty on a CPU and without triangles"),
+    ("compile-s", "run-time compilation and loading of a GPU's kernels, in no phase, seconds"),
     ("matrix-s", "conversion of the matrix for products and its transfer to a GPU, seconds"),
     ("symbolic-s", "symbolic phase, seconds"),
     ("analysis-s", "level schedule, storage and upload, seconds"),

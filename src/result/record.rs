@@ -86,6 +86,8 @@ pub struct FactorSize {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Times {
+    /// Run-time compilation and loading of the device's kernels, in no phase; empty on a CPU.
+    pub compile_s: Option<f64>,
     /// Conversion of the matrix to the format of the product and its transfer to the backend. Not
     /// part of the setup.
     pub matrix_s: Option<f64>,

@@ -54,8 +54,12 @@ fn finite() -> impl Strategy<Value = f64> {
 fn times() -> impl Strategy<Value = Times> {
     let time = || prop::option::of(finite());
     let whole = any::<usize>();
-    ((time(), time(), time(), time(), time(), time()), (time(), time(), whole, time(), time()))
-        .prop_map(|((m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
+    (
+        (time(), time(), time(), time(), time(), time(), time()),
+        (time(), time(), whole, time(), time()),
+    )
+        .prop_map(|((n, m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
+            compile_s: n,
             matrix_s: m,
             symbolic_s: a,
             analysis_s: b,

@@ -117,6 +117,7 @@ fn populated() -> Record {
             trisolve_used: Some(Trisolve::Levels),
         },
         times: Times {
+            compile_s: Some(1.0),
             matrix_s: Some(1.0),
             symbolic_s: Some(1.0),
             analysis_s: Some(1.0),

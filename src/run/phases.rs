@@ -11,12 +11,31 @@ use crate::result::record::Times;
 /// Seconds of the symbolic, analysis and numeric phase, where the method has them.
 pub(super) type PhaseSeconds = [Option<f64>; 3];
 
+/// A stretch of time without what the backend says is not to be counted.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    start: Instant,
+    /// Seconds not to be counted until then.
+    uncounted: f64,
+}
+
+impl Stretch {
+    pub(super) fn start<K: Backend>(k: &K) -> Self {
+        Self { uncounted: k.uncounted(), start: now() }
+    }
+
+    /// Seconds until all work is done; waits.
+    pub(super) fn seconds<K: Backend>(&self, k: &K) -> f64 {
+        k.synchronise();
+        seconds_since(self.start) - (k.uncounted() - self.uncounted)
+    }
+}
+
 /// Clock of one setup; passes the phases on to the progress display.
 pub(super) struct PhaseClock<'a, K> {
     k: &'a K,
     progress: Progress<'a>,
-    /// Phase, its start, and the seconds not to be counted until then.
-    running: Option<(Phase, Instant, f64)>,
+    running: Option<(Phase, Stretch)>,
     seconds: PhaseSeconds,
     cancelled: bool,
 }
@@ -27,10 +46,8 @@ impl<'a, K: Backend> PhaseClock<'a, K> {
     }
 
     fn end(&mut self) {
-        if let Some((phase, start, before)) = self.running.take() {
-            self.k.synchronise();
-            let seconds = seconds_since(start) - (self.k.uncounted() - before);
-            *self.seconds[phase as usize].get_or_insert(0.0) += seconds;
+        if let Some((phase, stretch)) = self.running.take() {
+            *self.seconds[phase as usize].get_or_insert(0.0) += stretch.seconds(self.k);
         }
     }
 
@@ -49,7 +66,7 @@ impl<K: Backend> Phases for PhaseClock<'_, K> {
             Phase::Analysis | Phase::Numeric => Stage::Numeric,
         };
         self.cancelled |= !(self.progress)(stage);
-        self.running = Some((phase, now(), self.k.uncounted()));
+        self.running = Some((phase, Stretch::start(self.k)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The GPU: context, stream, modules, memory.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::{
     CudaContext, CudaFunction, CudaModule, CudaSlice, CudaStream, DeviceRepr, DriverError,
@@ -14,7 +14,7 @@ use super::launch::address;
 use super::sources::{Source, Variant};
 use super::staging::Staging;
 use crate::error::{Error, Result};
-use crate::measure::median;
+use crate::measure::{median, timed};
 
 /// Oldest architecture the kernels are written for: memory model and independent thread scheduling.
 pub const OLDEST: (i32, i32) = (7, 0);
@@ -23,13 +23,21 @@ pub const OLDEST: (i32, i32) = (7, 0);
 pub struct Device {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
-    modules: Mutex<HashMap<(&'static str, Variant), Arc<CudaModule>>>,
+    modules: Mutex<Modules>,
     copy_gbps: OnceLock<f64>,
     staging: Mutex<Option<Staging>>,
     name: String,
     arch: (i32, i32),
     multiprocessors: u32,
     driver: (i32, i32),
+}
+
+/// Modules that are loaded.
+#[derive(Default)]
+struct Modules {
+    of: HashMap<(&'static str, Variant), Arc<CudaModule>>,
+    /// Seconds that compiling and loading took.
+    seconds: f64,
 }
 
 /// An error of the driver, with what was being done.
@@ -135,18 +143,30 @@ impl Device {
         if !source.sized {
             variant.block_size = 1;
         }
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modules = self.modules();
         let key = (source.name, variant);
-        if let Some(module) = modules.get(&key) {
+        if let Some(module) = modules.of.get(&key) {
             return Ok(Arc::clone(module));
         }
-        let cubin = cubins::cubin(source, &key.1, self.arch)?;
-        let module = self
-            .context
-            .load_module(Ptx::from_binary(cubin))
-            .map_err(|e| failed(&format!("cannot load {}.cu", source.name), e))?;
-        modules.insert(key, Arc::clone(&module));
+        let (module, seconds) = timed(|| {
+            let cubin = cubins::cubin(source, &key.1, self.arch)?;
+            self.context
+                .load_module(Ptx::from_binary(cubin))
+                .map_err(|e| failed(&format!("cannot load {}.cu", source.name), e))
+        });
+        modules.seconds += seconds;
+        let module = module?;
+        modules.of.insert(key, Arc::clone(&module));
         Ok(module)
+    }
+
+    fn modules(&self) -> MutexGuard<'_, Modules> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Seconds that compiling and loading kernels took so far.
+    pub fn compile_seconds(&self) -> f64 {
+        self.modules().seconds
     }
 
     /// A kernel of a variant of `source`.
@@ -156,9 +176,11 @@ impl Device {
         variant: impl Into<Variant>,
         name: &str,
     ) -> Result<CudaFunction> {
-        self.module(source, variant)?
-            .load_function(name)
-            .map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), e))
+        let module = self.module(source, variant)?;
+        // a driver that loads lazily does so here
+        let (kernel, seconds) = timed(|| module.load_function(name));
+        self.modules().seconds += seconds;
+        kernel.map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), e))
     }
 
     /// `len` entries of unset memory, at least one.

@@ -51,6 +51,8 @@ pub struct Cuda {
     library: OnceCell<Rc<Handle>>,
     /// Seconds spent on choices among the library's ways.
     uncounted: Cell<f64>,
+    /// Seconds of compilation before this backend began to be made.
+    compiled_before: f64,
 }
 
 /// A matrix stored for products.
@@ -82,6 +84,7 @@ impl Cuda {
 
     fn new(vendor: bool) -> Result<Self> {
         let device = Device::shared()?;
+        let compiled_before = device.compile_seconds();
         // SAFETY: slots are written by a download before they are read
         let host = unsafe { device.stream().context().alloc_pinned_with_flags::<f64>(SLOTS, 0) }
             .map_err(|e| failed("cannot pin host memory", e))?;
@@ -94,6 +97,7 @@ impl Cuda {
             vendor,
             library: OnceCell::new(),
             uncounted: Cell::new(0.0),
+            compiled_before,
         })
     }
 
@@ -171,7 +175,11 @@ impl Backend for Cuda {
     }
 
     fn uncounted(&self) -> f64 {
-        self.uncounted.get()
+        self.uncounted.get() + self.device.compile_seconds()
+    }
+
+    fn compile_seconds(&self) -> Option<f64> {
+        Some(self.device.compile_seconds() - self.compiled_before)
     }
 
     fn mark(&self) -> Option<CudaEvent> {
