@@ -8,6 +8,7 @@ mod fem_p1;
 mod file;
 pub mod generator;
 mod poisson3d;
+pub mod reorder;
 mod rhs;
 mod source;
 mod stencil;

@@ -114,6 +114,9 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     if case.zeros != default.zeros {
         say("zeros", "stored zeros dropped".into());
     }
+    if case.reorder != default.reorder {
+        say("reorder", format!("order {}", case.reorder));
+    }
     say("rhs", format!("rhs {}", case.rhs));
     let restarted = case.solver == "gmres" && fixed("restart");
     say("solver", if restarted { format!("gmres({})", case.restart) } else { case.solver.clone() });

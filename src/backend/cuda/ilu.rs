@@ -45,6 +45,8 @@ pub(super) struct Factorisation {
     /// Epoch in which each row was last finished.
     ready: CudaSlice<u32>,
     epoch: u32,
+    /// Seconds of the last run of the kernel.
+    pub(super) seconds: f64,
     absent: CudaSlice<u32>,
     scatter: CudaFunction,
     factor: CudaFunction,
@@ -72,6 +74,7 @@ impl Factorisation {
             order: d.copied(&forward.rows)?,
             ready: d.zeros(pattern.rows())?,
             epoch: 0,
+            seconds: f64::NAN,
             absent: d.copied(&pattern.no_diagonal)?,
             scatter: d.kernel(&ILU, block_size, "scatter")?,
             factor,
@@ -113,12 +116,14 @@ impl Factorisation {
         self.epoch += 1;
         let error = d.copied(&[REGULAR])?;
         let (n, n_absent) = (rows as u32, self.pattern.no_diagonal.len() as u32);
-        launch!(
-            cooperative d, &self.factor, self.config;
-            n, self.order, lower, upper, factors, self.ready, self.epoch,
-            self.absent, n_absent, shift, error
-        )
-        .map_err(fault)?;
+        self.seconds = d.time(|| {
+            launch!(
+                cooperative d, &self.factor, self.config;
+                n, self.order, lower, upper, factors, self.ready, self.epoch,
+                self.absent, n_absent, shift, error
+            )
+            .map_err(fault)
+        })?;
         let found = d.host(&error)?[0];
         if found == REGULAR {
             return Ok(Ok(values));

@@ -399,6 +399,13 @@ impl Backend for Cuda {
         })
     }
 
+    fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
+        Some(match &ilu.parts {
+            Parts::Ours(f, _) | Parts::Mixed(f, _) => f.seconds,
+            Parts::Vendor(ilu) => ilu.seconds(),
+        })
+    }
+
     fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
         let d = &self.device;
         match &ilu.parts {

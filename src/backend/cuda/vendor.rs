@@ -88,6 +88,11 @@ impl VendorIlu {
         Ok(blocks)
     }
 
+    /// Seconds of the last csrilu02 or bsrilu02.
+    pub(super) fn seconds(&self) -> f64 {
+        self.library.seconds()
+    }
+
     pub(super) fn apply(&self, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
         self.library.apply(r, z)
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
+use super::timing;
 use super::{DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy, Triangle, TriangularSolve};
 use crate::backend::Bytes;
 use crate::error::Result;
@@ -26,6 +27,7 @@ pub struct BlockIluVendor {
     upper: TriangularSolve,
     /// What the forward solve hands to the backward solve.
     between: RefCell<CudaSlice<f64>>,
+    seconds: f64,
     handle: Rc<Handle>,
 }
 
@@ -40,6 +42,7 @@ impl BlockIluVendor {
             upper: TriangularSolve::new(handle, &pattern, Triangle::Upper, Diagonal::Stored)?,
             factors: handle.zeros(pattern.numbers())?,
             between: RefCell::new(handle.zeros(pattern.unknowns())?),
+            seconds: f64::NAN,
             handle: Rc::clone(handle),
             pattern,
         })
@@ -92,13 +95,20 @@ impl BlockIluVendor {
     pub fn factor(&mut self, values: &CudaSlice<f64>) -> Result<(), Failure> {
         self.pattern.assert_values(values);
         self.handle.copy(values, &mut self.factors, self.pattern.numbers())?;
-        self.ilu.start(&mut self.factors)?;
+        let (ilu, factors) = (&self.ilu, &mut self.factors);
+        self.seconds = timing::seconds(self.handle.stream(), || ilu.start(factors))?;
         if let Some(row) = self.ilu.zero_pivot()? {
             return Err(Failure::ZeroPivot(row));
         }
         self.lower.take_values(&self.factors)?;
         self.upper.take_values(&self.factors)?;
         Ok(())
+    }
+
+    /// Seconds of the library's function in the last [`factor`](Self::factor), by events of the
+    /// stream; not a number before the first.
+    pub fn seconds(&self) -> f64 {
+        self.seconds
     }
 
     /// `z = (L U)^-1 r`. Asynchronous.

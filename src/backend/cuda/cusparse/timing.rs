@@ -8,17 +8,27 @@ use crate::error::Result;
 /// Runs that are timed.
 const RUNS: usize = 5;
 
+/// Time of `work` in milliseconds by events of the stream; waits.
+fn once_ms(stream: &CudaStream, work: impl FnOnce() -> Result<()>) -> Result<f32> {
+    let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
+    let start = stream.record_event(timed).map_err(|e| driver("cannot time cuSPARSE", e))?;
+    work()?;
+    let end = stream.record_event(timed).map_err(|e| driver("cannot time cuSPARSE", e))?;
+    start.elapsed_ms(&end).map_err(|e| driver("cannot time cuSPARSE", e))
+}
+
+/// Seconds of `work` by events of the stream; waits.
+pub(super) fn seconds(stream: &CudaStream, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    once_ms(stream, work).map(|ms| f64::from(ms) / 1e3)
+}
+
 /// Median time of `work` in milliseconds by events of the stream, after one run that is not
 /// counted; waits.
 pub(super) fn median_ms(stream: &CudaStream, mut work: impl FnMut() -> Result<()>) -> Result<f32> {
-    let timed = Some(CUevent_flags::CU_EVENT_DEFAULT);
     work()?;
     let mut times = [0.0; RUNS];
     for time in &mut times {
-        let start = stream.record_event(timed).map_err(|e| driver("cannot time cuSPARSE", e))?;
-        work()?;
-        let end = stream.record_event(timed).map_err(|e| driver("cannot time cuSPARSE", e))?;
-        *time = start.elapsed_ms(&end).map_err(|e| driver("cannot time cuSPARSE", e))?;
+        *time = once_ms(stream, &mut work)?;
     }
     times.sort_by(f32::total_cmp);
     Ok(times[RUNS / 2])
