@@ -92,7 +92,7 @@ fn one_thread_and_many_count_alike() {
 
 #[test]
 fn coupled_species_take_few_iterations_and_fewer_with_fill() {
-    for (b, most) in [(3, 25), (4, 25), (8, 25)] {
+    for b in [3, 4, 8] {
         let spec = format!("blockpoisson3d:16,b={b}");
         let p = problem::load(&spec, ReadAs::Expanded).expect("generator");
         let rhs = vec![1.0; p.matrix.rows()];
@@ -102,7 +102,7 @@ fn coupled_species_take_few_iterations_and_fewer_with_fill() {
             r.convergence.iterations
         };
         let whole = iterations(b, 0);
-        assert!((8..=most).contains(&whole), "{spec}: {whole}");
+        assert!((10..=40).contains(&whole), "{spec}: {whole}");
         assert!(iterations(b, 1) < whole, "{spec}");
     }
 }

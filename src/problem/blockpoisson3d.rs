@@ -26,7 +26,7 @@ pub(super) static GENERATOR: Generator = Generator {
     parameters: &[
         Parameter { key: "b", default: 3.0, summary: "species, the unknowns of a cell, 1 to 128" },
         Parameter { key: "seed", default: 1.0, summary: "of the random values, 0 to 2^53" },
-        Parameter { key: "reaction", default: 1.0, summary: "rate, positive" },
+        Parameter { key: "reaction", default: 0.1, summary: "rate, positive" },
     ],
     presets: &[],
     build,
