@@ -10,6 +10,7 @@ pub mod published;
 pub mod runs;
 pub mod table;
 pub mod units;
+pub mod versus;
 
 use serde_json::{Map, Value};
 
