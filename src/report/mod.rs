@@ -7,6 +7,7 @@ pub mod csv;
 pub mod json;
 pub mod markdown;
 pub mod published;
+pub mod roofs;
 pub mod runs;
 pub mod table;
 pub mod units;
