@@ -1,47 +1,77 @@
 #!/usr/bin/env bash
 # Everything that can only be checked where there is a GPU: what `doctor` finds, the kernels against
-# the CPU, the same under compute-sanitizer, spills, and a short benchmark. Ends with a line PASS or
-# FAIL per step; the exit code is 1 when a step failed.
+# the CPU, the same under compute-sanitizer, spills, too little memory, and a short benchmark. Ends
+# with a line PASS, FAIL or SKIP per step, with the sanitizer's own summary; the exit code is 1 when
+# a step failed.
 #
-#   scripts/gpu-check.sh [--quick] [FOLDER]
+#   scripts/gpu-check.sh [--quick] [--steps LIST] [--within SECONDS] [FOLDER]
 #
-# FOLDER holds `bilu-bench` and the test programs `parity` and `cusparse`; without it they are built.
-# --quick leaves out the long comparisons and the benchmark.
+# FOLDER holds `bilu-bench` and the test programs `parity` and `cusparse`, as far as the steps need
+# them; without it they are built.
+# --quick           leaves out the long comparisons and the benchmark.
+# --steps LIST      only these, separated by commas, in their order: doctor, self-test, parity,
+#                   cusparse, memcheck, memcheck-cusparse, racecheck, synccheck, spills, memory,
+#                   benchmark.
+# --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
+all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck synccheck spills memory benchmark)
+
 usage() {
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$here/${0##*/}"
+}
+
+refuse() {
+    echo "gpu-check: $*" >&2
+    usage >&2
+    exit 2
 }
 
 quick=no
 folder=
-for argument in "$@"; do
-    case "$argument" in
+steps=()
+within=
+while [ "$#" -gt 0 ]; do
+    case "$1" in
     --quick) quick=yes ;;
+    --steps | --within)
+        [ "$#" -ge 2 ] || refuse "\`$1\` needs a value"
+        if [ "$1" = --steps ]; then
+            IFS=, read -r -a steps <<<"$2"
+        else
+            [[ "$2" =~ ^[1-9][0-9]{0,5}$ ]] || refuse "\`$2\` is no number of seconds"
+            within=$2
+        fi
+        shift
+        ;;
     -h | --help)
         usage
         exit 0
         ;;
-    -*)
-        echo "gpu-check: unknown option \`$argument\`" >&2
-        usage >&2
-        exit 2
-        ;;
+    -*) refuse "unknown option \`$1\`" ;;
     *)
-        [ -z "$folder" ] || {
-            echo "gpu-check: more than one folder" >&2
-            exit 2
-        }
-        folder=$argument
+        [ -z "$folder" ] || refuse "more than one folder"
+        folder=$1
         ;;
     esac
+    shift
+done
+if [ "${#steps[@]}" = 0 ]; then
+    for name in "${all[@]}"; do
+        [[ "$quick" = yes && "$name" =~ ^(parity|benchmark)$ ]] || steps+=("$name")
+    done
+fi
+needed=(bilu-bench)
+for name in "${steps[@]}"; do
+    [[ " ${all[*]} " = *" $name "* ]] || refuse "unknown step \`$name\`"
+    [[ ! "$name" =~ ^(parity|cusparse)$ ]] || needed+=("$name")
 done
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 source "$here/programs.sh"
-programs "$folder" "$scratch" bilu-bench parity cusparse
+programs "$folder" "$scratch" "${needed[@]}"
 bilu="$scratch/bilu-bench"
 cd "$here/.."
 
@@ -52,32 +82,51 @@ export BILU_BENCH_SEED="$seed"
 
 summary=()
 failed=0
+# building does not count
+SECONDS=0
 
-# step NAME SECONDS COMMAND...: runs it and notes whether it passed
+# step NAME SECONDS COMMAND...: runs it, notes whether it passed, and leaves what it wrote in `log`
 step() {
     local name=$1 limit=$2 start=$SECONDS code=0
     shift 2
-    printf '\n==> %s: %s\n' "$name" "$*"
-    timeout --kill-after=30 "$limit" "$@" </dev/null || code=$?
-    local why="exit code $code"
-    [ "$code" != 124 ] || why="stopped after $limit s"
-    if [ "$code" = 0 ]; then
-        summary+=("PASS  $name ($((SECONDS - start)) s)")
-    else
-        summary+=("FAIL  $name ($why)")
-        failed=1
+    log="$scratch/$name.log"
+    if [ -n "$within" ] && [ "$limit" -gt "$((within - SECONDS))" ]; then
+        limit=$((within - SECONDS))
     fi
+    if [ "$limit" -le 0 ]; then
+        fail "$name" "no time left"
+        return
+    fi
+    printf '\n==> %s: %s\n' "$name" "$*"
+    # of the two only `timeout` fails
+    timeout --kill-after=10 "$limit" "$@" </dev/null 2>&1 | tee "$log" || code=$?
+    case "$code" in
+    0) summary+=("PASS  $name ($((SECONDS - start)) s)") ;;
+    124 | 137) fail "$name" "stopped after $limit s" ;;
+    *) fail "$name" "exit code $code" ;;
+    esac
 }
 
-skip() {
-    printf '\n==> %s: %s\n' "$1" "$2"
-    summary+=("SKIP  $1 ($2)")
+fail() {
+    summary+=("FAIL  $1 ($2)")
+    failed=1
+}
+
+# what `doctor` finds; a GPU must be among it
+doctor() {
+    local found
+    found="$("$bilu" doctor)" || return
+    printf '%s\n' "$found"
+    grep -q '^ *device 0 ' <<<"$found" || {
+        echo "no GPU found" >&2
+        return 1
+    }
 }
 
 # the spills that `kernels --json` reports; none passes
 no_spills() {
     local report
-    report="$("$bilu" kernels --json)" || return 1
+    report="$("$bilu" kernels --json)" || return
     if grep -E '"spill_(stores|loads)": *[1-9]' <<<"$report"; then
         echo "kernels spill registers:" >&2
         "$bilu" kernels >&2
@@ -86,10 +135,30 @@ no_spills() {
     echo "no kernel spills registers"
 }
 
+# with less and less memory: records of cases that ran out of it, never failures
+memory() {
+    local limit backend results statuses="" code=0
+    for limit in 256 64 32 16 8 4 1; do
+        results="$scratch/memory-$limit.csv"
+        BILU_BENCH_GPU_MEMORY=$limit "$bilu" run --matrix poisson3d:48 --block-size 1,4 --fill 1 \
+            --backend cuda,cusparse --max-repetitions 1 --output "$results" || [ $? = 1 ] || code=1
+        for backend in cuda cusparse; do
+            statuses="$(grep ",$backend," "$results" | grep -oE ',(out-of-memory|converged|failed|unsupported),' || true)"
+            if [ "$(grep -cE 'out-of-memory|converged' <<<"$statuses")" != 2 ]; then
+                echo "with $limit MiB, $backend:" $statuses >&2
+                code=1
+            fi
+        done
+    done
+    grep -q ',converged,' "$scratch/memory-256.csv" && ! grep -q ',converged,' "$scratch/memory-1.csv" ||
+        code=1
+    return "$code"
+}
+
 benchmark() {
     local results="$scratch/benchmark.csv" code=0
     "$bilu" run --matrix poisson3d:64 --block-size 1,4 --fill 0,1 --backend cpu,cuda,cusparse \
-        --output "$results" || code=$?
+        --max-repetitions 3 --time-budget 1 --output "$results" || code=$?
     # a backend that is left out makes no record
     for backend in cpu cuda cusparse; do
         grep -q ",$backend," "$results" || {
@@ -101,35 +170,56 @@ benchmark() {
 }
 
 # what `timeout` runs must be a program
-export -f no_spills benchmark
+export -f doctor no_spills memory benchmark
 export bilu scratch
 
-step doctor 120 "$bilu" doctor
-if [ "$quick" = no ]; then
-    step self-test 900 "$bilu" doctor --self-test --backend cuda --seed "$seed"
-    step parity 1200 "$scratch/parity" --test-threads 1 --nocapture
-else
-    step self-test 300 "$bilu" doctor --self-test --quick --backend cuda --seed "$seed"
-fi
-step cusparse 900 "$scratch/cusparse" --test-threads 1 --nocapture
-
 sanitizer="$(command -v compute-sanitizer || true)"
-for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
-    if [ -z "$sanitizer" ] && [ -n "$folder" ] && [ -x "$folder/bin/compute-sanitizer" ]; then
-        sanitizer="$folder/bin/compute-sanitizer"
-    fi
-done
-for tool in memcheck racecheck synccheck; do
-    if [ -n "$sanitizer" ]; then
-        step "$tool" 600 "$sanitizer" --tool "$tool" --error-exitcode 9 \
-            "$bilu" doctor --self-test --quick --backend cuda --seed "$seed"
-    else
-        skip "$tool" "no compute-sanitizer; it comes with the CUDA toolkit"
+for toolkit in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    if [ -z "$sanitizer" ] && [ -n "$toolkit" ] && [ -x "$toolkit/bin/compute-sanitizer" ]; then
+        sanitizer="$toolkit/bin/compute-sanitizer"
     fi
 done
 
-step spills 600 bash -c no_spills
-[ "$quick" = yes ] || step benchmark 900 bash -c benchmark
+# sanitized NAME TOOL ARGUMENT...: the quick self-test under a tool of compute-sanitizer
+sanitized() {
+    local name=$1 tool=$2 count=${#summary[@]} line
+    shift 2
+    if [ -z "$sanitizer" ]; then
+        summary+=("SKIP  $name (no compute-sanitizer; it comes with the CUDA toolkit)")
+        return
+    fi
+    step "$name" 180 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 \
+        "$bilu" doctor --self-test --quick --seed "$seed" "$@"
+    # `ERROR SUMMARY: 0 errors`, `RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)`
+    line="$(grep -h -o '[A-Z]* SUMMARY: .*' "$log" 2>/dev/null | tail -n 1 || true)"
+    if [ -n "$line" ]; then
+        summary+=("      $line")
+    elif [[ "${summary[count]}" = PASS* ]]; then
+        unset "summary[count]"
+        fail "$name" "compute-sanitizer gave no summary"
+    fi
+}
+
+# cuSPARSE's kernels are not ours to check for races
+ours=(--backend cuda --trisolve syncfree,levels,pointwise)
+for name in "${steps[@]}"; do
+    case "$name" in
+    doctor) step doctor 120 bash -c doctor ;;
+    self-test)
+        extent=()
+        [ "$quick" = no ] || extent=(--quick)
+        step self-test 600 "$bilu" doctor --self-test "${extent[@]}" --backend cuda --seed "$seed"
+        ;;
+    parity) step parity 600 "$scratch/parity" --test-threads 1 --nocapture ;;
+    cusparse) step cusparse 600 "$scratch/cusparse" --test-threads 1 --nocapture ;;
+    memcheck) sanitized memcheck memcheck --backend cuda ;;
+    memcheck-cusparse) sanitized memcheck-cusparse memcheck --backend cusparse ;;
+    racecheck | synccheck) sanitized "$name" "$name" "${ours[@]}" ;;
+    spills) step spills 300 bash -c no_spills ;;
+    memory) step memory 300 bash -c memory ;;
+    benchmark) step benchmark 300 bash -c benchmark ;;
+    esac
+done
 
 printf '\n'
 printf '%s\n' "seed $seed" "${summary[@]}"

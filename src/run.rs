@@ -4,6 +4,7 @@ mod basis;
 mod phases;
 mod reuse;
 mod roof;
+mod stopped;
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::backend::{self, Backend, Slot, Visitor};
 use crate::case::{Case, Format, Side};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
-use crate::measure::{Median, median, now, seconds_since};
+use crate::measure::{Median, median, memory_free, now, seconds_since};
 use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
@@ -21,6 +22,7 @@ use crate::symbolic::block_pattern;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
 pub use reuse::Reuse;
 use roof::Roof;
+use stopped::Stopped;
 
 /// How long and how often to measure.
 #[derive(Clone, Debug)]
@@ -116,7 +118,12 @@ pub fn run_case_reusing(
             let mut record = Record { case: case.clone(), ..Record::default() };
             record.status = Status::Unsupported;
             record.reason = Some(match failed {
-                Some(Err(e)) => e.to_string(),
+                Some(Err(e)) => {
+                    if e.kind() == Kind::Memory {
+                        record.status = Status::OutOfMemory;
+                    }
+                    e.to_string()
+                }
                 _ => format!("there is no backend `{}`", case.backend),
             });
             Some(record)
@@ -155,29 +162,6 @@ impl Visitor for Job<'_> {
     }
 }
 
-/// Why a case ended before its solves were measured.
-enum Stopped {
-    Cancelled,
-    Ended(Status, String),
-}
-
-impl Stopped {
-    fn ended(status: Status, reason: impl Into<String>) -> Self {
-        Self::Ended(status, reason.into())
-    }
-}
-
-impl From<crate::Error> for Stopped {
-    fn from(e: crate::Error) -> Self {
-        let status = match e.kind() {
-            Kind::Memory => Status::OutOfMemory,
-            Kind::Run => Status::Failed,
-            Kind::Input => Status::Unsupported,
-        };
-        Self::ended(status, e.to_string())
-    }
-}
-
 impl Job<'_> {
     fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), Stopped> {
         let case = self.case;
@@ -189,8 +173,9 @@ impl Job<'_> {
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         // measured first, so that its arrays do not add to the case's peak
-        let copy_gbps = k.copy_bandwidth();
+        let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
 
+        self.check_matrix(k)?;
         let stretch = Stretch::start(k);
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
         self.record.times.matrix_s = Some(stretch.seconds(k));
@@ -241,7 +226,7 @@ impl Job<'_> {
             let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
-            let m = ready.map_err(failure)?;
+            let m = ready?;
             kernel.extend(m.numeric_kernel_seconds(k));
             if !kernel.iter().any(|s| s.is_nan()) {
                 let times = &mut self.record.times;
@@ -253,12 +238,26 @@ impl Job<'_> {
         }
     }
 
+    /// A record instead of a killed process when blocks do not fit: they are made on the host, and
+    /// unlike those that [`Format::Auto`] takes they may be far larger than the matrix.
+    fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+        let b = self.case.block_size;
+        if self.case.format == Format::Bsr && b > 1 {
+            let needed = 8 * self.record.size.matrix_blocks * b * b;
+            let free = memory_free().min(k.memory_free());
+            if needed > free {
+                return Err(Failure::OutOfMemory { needed, free }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// A record instead of a killed process when the Krylov vectors do not fit.
     fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let vectors = if self.case.solver == "gmres" { self.case.restart + 4 } else { 10 };
         let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
         if needed > free {
-            return Err(failure(Failure::OutOfMemory { needed, free }));
+            return Err(Failure::OutOfMemory { needed, free }.into());
         }
         Ok(())
     }
@@ -359,7 +358,7 @@ impl Job<'_> {
         k: &K,
         system: &System<K>,
         x: &mut K::Vector,
-        copy_gbps: f64,
+        copy_gbps: Option<f64>,
     ) -> Result<(), Stopped> {
         if !(self.progress)(Stage::Traffic) {
             return Err(Stopped::Cancelled);
@@ -374,7 +373,7 @@ impl Job<'_> {
             spmv_s: Some(spmv.value),
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),
-            copy_gbps: Some(copy_gbps),
+            copy_gbps,
             handover_us: handover.map(|s| 1e6 * s),
             ..Traffic::default()
         };
@@ -388,9 +387,9 @@ impl Job<'_> {
             let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
             t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
             let share = roof.share(time.value, apply.moved, levels);
-            t.percent_of_bandwidth = Some(share.bandwidth);
+            t.percent_of_bandwidth = share.bandwidth;
             t.percent_of_latency = share.latency;
-            t.percent_of_roof = Some(share.larger());
+            t.percent_of_roof = share.larger();
         }
         let numeric_bytes = system.m.numeric_bytes(k);
         if let Some(seconds) = self.record.times.numeric_kernel_s.filter(|_| numeric_bytes > 0) {
@@ -400,9 +399,9 @@ impl Job<'_> {
             t.numeric_bytes = Some(numeric_bytes);
             t.numeric_gbps = Some(numeric_bytes as f64 / seconds / 1e9);
             t.numeric_us_per_level = levels.map(|levels| 1e6 * seconds / levels as f64);
-            t.numeric_percent_of_bandwidth = Some(share.bandwidth);
+            t.numeric_percent_of_bandwidth = share.bandwidth;
             t.numeric_percent_of_latency = share.latency;
-            t.numeric_percent_of_roof = Some(share.larger());
+            t.numeric_percent_of_roof = share.larger();
         }
         if self.case.solver == "gmres" {
             self.measure_orthogonalisation(k, x, &mut t)?;
@@ -468,22 +467,6 @@ fn format_name(format: Format) -> &'static str {
         Format::Csr => "csr",
         Format::Bsr => "bsr",
         Format::Auto => "auto",
-    }
-}
-
-fn failure(f: Failure) -> Stopped {
-    let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
-    match f {
-        Failure::Singular(block) => Stopped::ended(Status::Breakdown, block.to_string()),
-        Failure::TooLarge(at) => Stopped::ended(
-            Status::OutOfMemory,
-            format!("the factors pass the free memory in row {} ({} entries)", at.row, at.entries),
-        ),
-        Failure::OutOfMemory { needed, free } => Stopped::ended(
-            Status::OutOfMemory,
-            format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
-        ),
-        Failure::Backend(e) => e.into(),
     }
 }
 

@@ -160,3 +160,24 @@ fn the_way_of_triangular_solves_is_recorded() {
     assert_eq!(of("jacobi"), [None; 3]);
     assert!(records.iter().all(|r| r.environment.device.contains("CUDA ")));
 }
+
+#[test]
+fn a_wrong_limit_of_the_gpu_memory_is_an_input_error() {
+    if cfg!(not(feature = "cuda")) {
+        return;
+    }
+    for arguments in [
+        &["run", "--matrix", "poisson3d:5", "--backend", "cpu,cuda"][..],
+        &["doctor", "--self-test", "--backend", "cuda"],
+    ] {
+        let mut command = Command::cargo_bin("bilu-bench").unwrap();
+        command.env("NO_COLOR", "1").env("BILU_BENCH_GPU_MEMORY", "2 GiB").args(arguments);
+        let output = ran(&mut command, 2);
+        assert_eq!(
+            text(&output.stderr),
+            "error: BILU_BENCH_GPU_MEMORY: `2 GiB` is not a whole number of MiB\n\
+             hint: it is the most that the program may hold on the GPU; unset, there is no limit\n"
+        );
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -132,6 +132,11 @@ fn the_self_test_refuses_what_it_cannot_test() {
          hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse\n"
     );
     assert!(refused(&["--seed", "1"], 2).contains("--self-test"));
+    assert_eq!(
+        refused(&["--self-test", "--backend", "cpu-mt", "--trisolve", "auto,levels"], 2),
+        "error: --trisolve: the backend `cpu-mt` has no triangular solves `levels`\n\
+         hint: leave it out: such a backend has one way\n"
+    );
     match bilu_bench::backend::available("cuda") {
         Ok(()) => eprintln!("skipped: there is a GPU"),
         Err(why) => {

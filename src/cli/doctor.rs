@@ -201,7 +201,7 @@ mod gpu {
 
     use super::{Findings, finding, gib, rounded, writable};
     use crate::backend::cuda::cusparse;
-    use crate::backend::cuda::{Device, nvrtc};
+    use crate::backend::cuda::{Device, cubins, nvrtc};
     use crate::error::Error;
 
     /// Driver and devices, or why there are none; the libraries.
@@ -216,7 +216,7 @@ mod gpu {
 
     /// Where compiled kernels are kept, below the folder of the cache.
     pub(super) fn kernels_folder(cache: Option<&Path>) -> Findings {
-        let folder = cache.map(|cache| cache.join("cubins"));
+        let folder = cache.map(cubins::folder);
         let text = folder.as_deref().map_or_else(|| "off".to_owned(), writable);
         vec![finding("compiled kernels", text)]
     }

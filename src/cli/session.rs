@@ -11,7 +11,7 @@ use crate::cli::flags::{OutputFlags, Overrides};
 use crate::config::Experiment;
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Status;
@@ -65,7 +65,7 @@ impl<'a> Session<'a> {
             cases.extend(experiment.cases()?.0);
         }
         let backends = backends(&cases);
-        let mut missing = missing(&backends);
+        let mut missing = missing(&backends)?;
         let existing = self.flags.existing();
         let resumed = existing == Existing::Resume;
         if !resumed {
@@ -155,10 +155,12 @@ fn backends(cases: &[Case]) -> Vec<&str> {
     names
 }
 
-fn missing(backends: &[&str]) -> Vec<Missing> {
-    let missing = |name: &&str| {
-        let why = backend::available(name).err()?;
-        Some(Missing { backend: (*name).to_owned(), why })
+/// Those that cannot compute here; a wrong setting of theirs is an error.
+fn missing(backends: &[&str]) -> Result<Vec<Missing>> {
+    let missing = |name: &&str| match backend::available(name) {
+        Ok(()) => None,
+        Err(why) if why.kind() == Kind::Input => Some(Err(why)),
+        Err(why) => Some(Ok(Missing { backend: (*name).to_owned(), why })),
     };
     backends.iter().filter_map(missing).collect()
 }

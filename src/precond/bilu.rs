@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Bytes};
 use crate::case::Trisolve;
+use crate::measure::memory_free;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, block_pattern, iluk};
 
@@ -58,10 +59,13 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         known
     } else {
         let point = block_pattern(s.a, b);
-        // entries cost their index twice (pattern and phase) and their block's values
-        let limit = s.k.memory_free() / (8 * b * b + 8);
-        let found = iluk(&point, s.case.fill, s.case.level_rule, limit);
-        let found = Arc::new(found.map_err(Failure::TooLarge)?);
+        // entries cost their index twice (pattern and phase) and their block's values; the indices
+        // are made on the host
+        let each = 8 * b * b + 8;
+        let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
+        let found = iluk(&point, s.case.fill, s.case.level_rule, free / each)
+            .map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+        let found = Arc::new(found);
         s.phases.found_pattern(&found);
         found
     };

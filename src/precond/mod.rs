@@ -46,7 +46,14 @@ pub enum Failure {
     /// A diagonal block cannot be inverted.
     Singular(SingularBlock),
     /// The factors would need more memory than there is.
-    TooLarge(TooLarge),
+    TooLarge {
+        /// Where that was seen.
+        at: TooLarge,
+        /// Bytes needed up to there.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
     /// Bytes asked for and bytes there are.
     OutOfMemory {
         /// Bytes needed.

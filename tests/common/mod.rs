@@ -1,6 +1,8 @@
 //! Shared by the integration tests: random matrices, files that must be refused.
 #![allow(dead_code)] // each test binary uses its part
 
+#[cfg(feature = "cuda")]
+pub(crate) mod blocks;
 pub(crate) mod refused;
 
 use bilu_bench::matrix::Csr;

@@ -65,6 +65,11 @@ fn key(source: &Source, options: &[String], version: (i32, i32)) -> String {
     hex(&hasher.finalize())
 }
 
+/// Where compiled kernels lie below the folder of the cache.
+pub fn folder(cache: &Path) -> PathBuf {
+    cache.join("cubins")
+}
+
 /// Where entries are kept.
 struct Store {
     folder: Option<PathBuf>,
@@ -72,7 +77,7 @@ struct Store {
 
 impl Store {
     fn from_env() -> Self {
-        Self { folder: Cache::from_env().folder().map(|folder| folder.join("cubins")) }
+        Self { folder: Cache::from_env().folder().map(folder) }
     }
 
     /// The entry called `key`, else what `compile` yields. `remark` hears of what went wrong with

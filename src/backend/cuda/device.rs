@@ -9,15 +9,19 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use super::cubins;
 use super::launch::address;
+use super::memory::{self, Memory};
 use super::sources::{Source, Variant};
 use super::staging::Staging;
-use crate::error::{Error, Result};
+use super::{cubins, nvrtc};
+use crate::error::{Error, Kind, Result};
 use crate::measure::{median, timed};
 
 /// Oldest architecture the kernels are written for: memory model and independent thread scheduling.
 pub const OLDEST: (i32, i32) = (7, 0);
+
+/// Oldest driver, by the CUDA version it is of: before 12.8 `cuEventElapsedTime_v2` is missing.
+const OLDEST_DRIVER: (i32, i32) = (12, 8);
 
 /// A GPU with everything that outlives a case.
 pub struct Device {
@@ -43,7 +47,12 @@ struct Modules {
 /// An error of the driver, with what was being done.
 pub(super) fn failed(what: &str, e: DriverError) -> Error {
     let text = e.error_string().map_or_else(|_| format!("{e:?}"), |s| s.to_string_lossy().into());
-    Error::run(format!("CUDA: {what}: {text}"))
+    let text = format!("CUDA: {what}: {text}");
+    if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        Error::memory(text)
+    } else {
+        Error::run(text)
+    }
 }
 
 impl Device {
@@ -64,11 +73,13 @@ impl Device {
     }
 
     fn open(ordinal: usize) -> Result<Self> {
+        memory::limit()?;
         // SAFETY: only looks for the library; every other call panics without it
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::run("no CUDA driver found (libcuda.so)")
                 .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
         }
+        let driver = driver_version()?;
         let count = CudaContext::device_count()
             .map_err(|e| failed("cannot start", e).hint("is the driver loaded? see nvidia-smi"))?;
         if count == 0 {
@@ -90,9 +101,6 @@ impl Device {
         }
         let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(attribute).map_err(about)? as u32;
-        let mut version = 0;
-        // SAFETY: `version` is valid for the write of one integer
-        unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_err(about)?;
         let stream = context.new_stream().map_err(|e| failed("cannot make a stream", e))?;
         Ok(Self {
             context,
@@ -103,7 +111,7 @@ impl Device {
             name,
             arch,
             multiprocessors,
-            driver: (version / 1000, version % 1000 / 10),
+            driver,
         })
     }
 
@@ -128,9 +136,9 @@ impl Device {
         &self.stream
     }
 
-    /// Bytes free and bytes in all.
-    pub fn memory(&self) -> Result<(usize, usize)> {
-        self.context.mem_get_info().map_err(|e| failed("cannot ask for the memory", e))
+    /// Memory that is free, and memory in all, within [`memory::LIMIT`].
+    pub fn memory(&self) -> Result<Memory> {
+        memory::memory(&self.context)
     }
 
     /// The module of a variant of `source`, compiled and loaded at the first call.
@@ -152,12 +160,27 @@ impl Device {
             let cubin = cubins::cubin(source, &key.1, self.arch)?;
             self.context
                 .load_module(Ptx::from_binary(cubin))
-                .map_err(|e| failed(&format!("cannot load {}.cu", source.name), e))
+                .map_err(|e| self.not_loaded(source.name, e))
         });
         modules.seconds += seconds;
         let module = module?;
         modules.of.insert(key, Arc::clone(&module));
         Ok(module)
+    }
+
+    /// Why machine code is not taken.
+    fn not_loaded(&self, name: &str, e: DriverError) -> Error {
+        let failed = failed(&format!("cannot load {name}.cu"), e);
+        match nvrtc::version() {
+            Ok(compiler) if compiler > self.driver && failed.kind() != Kind::Memory => {
+                let ((major, minor), (cuda, point)) = (compiler, self.driver);
+                Error::run(format!(
+                    "{failed}; NVRTC {major}.{minor} is newer than the driver's CUDA {cuda}.{point}"
+                ))
+                .hint(format!("update the driver, or name an older NVRTC in {}", nvrtc::FOLDER))
+            }
+            _ => failed,
+        }
     }
 
     fn modules(&self) -> MutexGuard<'_, Modules> {
@@ -188,27 +211,12 @@ impl Device {
     /// # Errors
     /// [`crate::error::Kind::Memory`] with the bytes asked for and free.
     pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
-        // SAFETY: every caller writes before it reads
-        unsafe { self.stream.alloc::<T>(len.max(1)) }.map_err(|e| {
-            if e.0 != sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-                return failed("cannot allocate", e);
-            }
-            let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
-            let (free, total) = self.memory().unwrap_or_default();
-            Error::memory(format!(
-                "GPU memory: {:.2} GiB needed, {:.2} of {:.2} GiB free",
-                gib(len * size_of::<T>()),
-                gib(free),
-                gib(total)
-            ))
-        })
+        memory::alloc(&self.stream, len)
     }
 
-    /// `len` zeros.
+    /// `len` zeros, at least one.
     pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
-        let mut new = self.alloc(len)?;
-        self.stream.memset_zeros(&mut new).map_err(|e| failed("cannot clear memory", e))?;
-        Ok(new)
+        memory::zeros(&self.stream, len)
     }
 
     /// A copy of `from` on the device; waits.
@@ -254,7 +262,10 @@ impl Device {
 
     fn measure_copy(&self) -> Result<f64> {
         // far beyond the cache, and far below the memory that is free
-        let bytes = (1 << 30).min(self.memory()?.0 / 8);
+        let bytes = (1 << 30).min(self.memory()?.free / 8);
+        if bytes < 64 << 20 {
+            return Err(Error::memory("too little GPU memory for a copy beyond the cache"));
+        }
         let (x, mut y) = (self.zeros::<u8>(bytes)?, self.alloc::<u8>(bytes)?);
         let mut samples = Vec::new();
         for _ in 0..12 {
@@ -275,11 +286,48 @@ impl Device {
     }
 }
 
+/// CUDA version of the driver.
+///
+/// # Errors
+/// When it is too old.
+fn driver_version() -> Result<(i32, i32)> {
+    let mut version = 0;
+    // SAFETY: `version` is valid for the write of one integer; the function needs no start
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }
+        .result()
+        .map_err(|e| failed("cannot ask for the driver's version", e))?;
+    let version = (version / 1000, version % 1000 / 10);
+    if version < OLDEST_DRIVER {
+        return Err(too_old(version));
+    }
+    Ok(version)
+}
+
+fn too_old((major, minor): (i32, i32)) -> Error {
+    let (oldest, point) = OLDEST_DRIVER;
+    Error::run(format!(
+        "the driver is of CUDA {major}.{minor}; at least {oldest}.{point} is needed"
+    ))
+    .hint("update the NVIDIA driver; the CPU backends need none")
+}
+
 /// A launch of `blocks` by `threads`.
 pub(super) fn grid(blocks: usize, threads: u32) -> LaunchConfig {
     LaunchConfig {
         grid_dim: (blocks as u32, 1, 1),
         block_dim: (threads, 1, 1),
         shared_mem_bytes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_driver_is_refused_with_what_is_needed() {
+        let error = too_old((12, 4));
+        assert_eq!(error.to_string(), "the driver is of CUDA 12.4; at least 12.8 is needed");
+        assert!(error.hint_text().unwrap().starts_with("update the NVIDIA driver"));
     }
 }

@@ -5,6 +5,7 @@ pub mod cusparse;
 mod device;
 mod ilu;
 mod launch;
+pub mod memory;
 pub mod nvrtc;
 mod slices;
 pub mod sources;
@@ -162,7 +163,7 @@ impl Backend for Cuda {
     }
 
     fn memory_free(&self) -> usize {
-        self.device.memory().map_or(0, |(free, _)| free)
+        self.device.memory().map_or(0, |memory| memory.free)
     }
 
     fn copy_bandwidth(&self) -> f64 {

@@ -25,6 +25,10 @@ pub(super) struct SelfTestArgs {
     #[arg(long, requires = "self_test", value_name = "NAME")]
     backend: Option<String>,
 
+    /// Ways of triangular solves to compare [default: each that the backend has]
+    #[arg(long, requires = "self_test", value_name = "NAME", value_delimiter = ',')]
+    trisolve: Vec<Trisolve>,
+
     /// Seed of the input [default: another one each time]
     #[arg(long, requires = "self_test", value_name = "N")]
     seed: Option<u64>,
@@ -56,7 +60,8 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     };
     backend::available(&name)?;
     let test = SelfTest {
-        choice: backend::has_trisolves(&name),
+        ways: ways(&name, &args.trisolve)?,
+        required: !args.trisolve.is_empty(),
         extent: if args.quick { Extent::Quick } else { Extent::Full },
         seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         verbose: args.verbose,
@@ -68,9 +73,27 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     }
 }
 
+/// The ways of triangular solves on the backend called `name`: those asked for, else all it has,
+/// its own choice first.
+fn ways(name: &str, asked: &[Trisolve]) -> Result<Vec<Trisolve>> {
+    let all =
+        if backend::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::Auto] };
+    match asked.iter().find(|way| !all.contains(way)) {
+        Some(way) => {
+            let way = choice_name(way);
+            Err(Error::input(format!("the backend `{name}` has no triangular solves `{way}`"))
+                .in_file("--trisolve")
+                .hint("leave it out: such a backend has one way"))
+        }
+        None => Ok(if asked.is_empty() { all } else { asked }.to_vec()),
+    }
+}
+
 struct SelfTest {
-    /// Whether the backend has several ways of triangular solves.
-    choice: bool,
+    /// Ways of triangular solves, at least one.
+    ways: Vec<Trisolve>,
+    /// Whether each of them must be there.
+    required: bool,
     extent: Extent,
     seed: u64,
     verbose: bool,
@@ -80,15 +103,16 @@ impl Visitor for SelfTest {
     type Output = Result<ExitCode>;
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
-        let mut ways = vec![Trisolve::Auto];
-        if self.choice {
-            for &way in Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto) {
-                match parity::lacks(k, way) {
-                    None => ways.push(way),
-                    Some(why) => {
-                        let name = choice_name(&way);
-                        output::print(&format!("triangular solves {name} left out: {why}\n"))?;
-                    }
+        let mut ways = Vec::new();
+        for &way in &self.ways {
+            match parity::way(k, way) {
+                // the backend's own choice is also one of the others
+                Ok(way) if ways.contains(&way) => {}
+                Ok(way) => ways.push(way),
+                Err(why) if self.required || way == Trisolve::Auto => return Err(why),
+                Err(why) => {
+                    let name = choice_name(&way);
+                    output::print(&format!("triangular solves {name} left out: {why}\n"))?;
                 }
             }
         }

@@ -7,6 +7,7 @@ use cudarc::cusparse::sys;
 use cudarc::driver::CudaSlice;
 
 use super::ilu02::pivot;
+use super::older::{Older, older};
 use super::owned::{self, Owned};
 use super::symbol::{call, status};
 use super::{
@@ -65,42 +66,13 @@ impl BsrSv2 {
         self.pattern.assert_values(values);
         self.analysed = None;
         let (handle, pattern) = (&*self.handle, &*self.pattern);
-        let (rows, entries) = (pattern.rows() as c_int, pattern.entries() as c_int);
-        let b = pattern.block_size() as c_int;
-        let (row_ptr, col_ind) = pattern.indices(handle);
-        let at = handle.address(values);
+        let a = Older::new(handle, pattern, self.descriptor.raw(), handle.address(values));
         let info = owned::bsrsv2_info()?;
         let mut bytes = 0;
-        call!(cusparseDbsrsv2_bufferSize(
-            handle.raw(),
-            COLUMN,
-            AS_IS,
-            rows,
-            entries,
-            self.descriptor.raw(),
-            at,
-            row_ptr,
-            col_ind,
-            b,
-            info.raw(),
-            &raw mut bytes,
-        ))?;
+        older!(bsrsv2 cusparseDbsrsv2_bufferSize(a, info; &raw mut bytes))?;
         let workspace = handle.workspace(older_size("bsrsv2", bytes)?)?;
-        call!(cusparseDbsrsv2_analysis(
-            handle.raw(),
-            COLUMN,
-            AS_IS,
-            rows,
-            entries,
-            self.descriptor.raw(),
-            at,
-            row_ptr,
-            col_ind,
-            b,
-            info.raw(),
-            self.policy.raw(),
-            workspace.address,
-        ))?;
+        let policy = self.policy.raw();
+        older!(bsrsv2 cusparseDbsrsv2_analysis(a, info; policy, workspace.address))?;
         self.analysed = Some((info, workspace));
         Ok(())
     }
@@ -120,26 +92,13 @@ impl BsrSv2 {
         self.pattern.assert_vector(x);
         self.pattern.assert_vector(y);
         let (info, workspace) = self.analysed.as_ref().expect("bsrsv2 is analysed first");
-        let (handle, pattern) = (&*self.handle, &*self.pattern);
-        let (row_ptr, col_ind) = pattern.indices(handle);
+        let handle = &*self.handle;
+        let descriptor = self.descriptor.raw();
+        let a = Older::new(handle, &self.pattern, descriptor, handle.address(values));
+        let (x, y, policy) = (handle.address(x), handle.address_mut(y), self.policy.raw());
         let one = 1.0;
-        call!(cusparseDbsrsv2_solve(
-            handle.raw(),
-            COLUMN,
-            AS_IS,
-            pattern.rows() as c_int,
-            pattern.entries() as c_int,
-            &raw const one,
-            self.descriptor.raw(),
-            handle.address(values),
-            row_ptr,
-            col_ind,
-            pattern.block_size() as c_int,
-            info.raw(),
-            handle.address(x),
-            handle.address_mut(y),
-            self.policy.raw(),
-            workspace.address,
+        older!(bsrsv2 (&raw const one) cusparseDbsrsv2_solve(
+            a, info; x, y, policy, workspace.address
         ))
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use cudarc::cusparse::sys::{self, cusparseStatus_t as Status};
 use cudarc::driver::CudaSlice;
 
+use super::older::{Older, older};
 use super::owned::{self, Owned};
 use super::symbol::{call, check, status};
 use super::{COLUMN, DevicePattern, Handle, Policy, Workspace, older_size, timing};
@@ -62,69 +63,19 @@ impl Ilu02 {
         self.pattern.assert_values(values);
         self.analysed = None;
         let (handle, pattern) = (&*self.handle, &*self.pattern);
-        let (descriptor, policy) = (self.descriptor.raw(), self.policy.raw());
-        let (rows, entries) = (pattern.rows() as c_int, pattern.entries() as c_int);
-        let b = pattern.block_size() as c_int;
-        let (row_ptr, col_ind) = pattern.indices(handle);
-        let at = handle.address_mut(values);
-        let mut bytes = 0;
-        let analysed = if b == 1 {
+        let a = Older::new(handle, pattern, self.descriptor.raw(), handle.address_mut(values));
+        let (policy, mut bytes) = (self.policy.raw(), 0);
+        let analysed = if pattern.block_size() == 1 {
             let info = owned::csrilu02_info()?;
-            call!(cusparseDcsrilu02_bufferSize(
-                handle.raw(),
-                rows,
-                entries,
-                descriptor,
-                at,
-                row_ptr,
-                col_ind,
-                info.raw(),
-                &raw mut bytes,
-            ))?;
+            older!(csrilu02 cusparseDcsrilu02_bufferSize(a, info; &raw mut bytes))?;
             let workspace = handle.workspace(older_size("csrilu02", bytes)?)?;
-            call!(cusparseDcsrilu02_analysis(
-                handle.raw(),
-                rows,
-                entries,
-                descriptor,
-                at,
-                row_ptr,
-                col_ind,
-                info.raw(),
-                policy,
-                workspace.address,
-            ))?;
+            older!(csrilu02 cusparseDcsrilu02_analysis(a, info; policy, workspace.address))?;
             (Info::Csr(info), workspace)
         } else {
             let info = owned::bsrilu02_info()?;
-            call!(cusparseDbsrilu02_bufferSize(
-                handle.raw(),
-                COLUMN,
-                rows,
-                entries,
-                descriptor,
-                at,
-                row_ptr,
-                col_ind,
-                b,
-                info.raw(),
-                &raw mut bytes,
-            ))?;
+            older!(bsrilu02 cusparseDbsrilu02_bufferSize(a, info; &raw mut bytes))?;
             let workspace = handle.workspace(older_size("bsrilu02", bytes)?)?;
-            call!(cusparseDbsrilu02_analysis(
-                handle.raw(),
-                COLUMN,
-                rows,
-                entries,
-                descriptor,
-                at,
-                row_ptr,
-                col_ind,
-                b,
-                info.raw(),
-                policy,
-                workspace.address,
-            ))?;
+            older!(bsrilu02 cusparseDbsrilu02_analysis(a, info; policy, workspace.address))?;
             (Info::Bsr(info), workspace)
         };
         let structural = self.zero_pivot_of(&analysed.0)?;
@@ -140,37 +91,12 @@ impl Ilu02 {
     pub fn start(&self, values: &mut CudaSlice<f64>) -> Result<()> {
         self.pattern.assert_values(values);
         let (info, workspace) = self.analysed.as_ref().expect("ilu02 is analysed first");
-        let (handle, pattern) = (&*self.handle, &*self.pattern);
-        let (rows, entries) = (pattern.rows() as c_int, pattern.entries() as c_int);
-        let (row_ptr, col_ind) = pattern.indices(handle);
-        let at = handle.address_mut(values);
+        let at = self.handle.address_mut(values);
+        let a = Older::new(&self.handle, &self.pattern, self.descriptor.raw(), at);
+        let (policy, workspace) = (self.policy.raw(), workspace.address);
         match info {
-            Info::Csr(info) => call!(cusparseDcsrilu02(
-                handle.raw(),
-                rows,
-                entries,
-                self.descriptor.raw(),
-                at,
-                row_ptr,
-                col_ind,
-                info.raw(),
-                self.policy.raw(),
-                workspace.address,
-            )),
-            Info::Bsr(info) => call!(cusparseDbsrilu02(
-                handle.raw(),
-                COLUMN,
-                rows,
-                entries,
-                self.descriptor.raw(),
-                at,
-                row_ptr,
-                col_ind,
-                pattern.block_size() as c_int,
-                info.raw(),
-                self.policy.raw(),
-                workspace.address,
-            )),
+            Info::Csr(info) => older!(csrilu02 cusparseDcsrilu02(a, info; policy, workspace)),
+            Info::Bsr(info) => older!(bsrilu02 cusparseDbsrilu02(a, info; policy, workspace)),
         }
     }
 

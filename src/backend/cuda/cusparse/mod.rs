@@ -15,6 +15,7 @@
 mod bsrsv;
 mod ilu;
 mod ilu02;
+mod older;
 mod owned;
 mod pattern;
 mod solve;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use cudarc::cusparse::sys;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError};
 
+use super::memory;
 use crate::error::{Error, Result};
 pub use bsrsv::BsrSv2;
 pub use ilu::{BlockIluVendor, filled};
@@ -185,10 +187,8 @@ impl Handle {
 
     /// Workspace of `bytes` bytes; at least one, since an allocation of nothing fails.
     fn workspace(&self, bytes: usize) -> Result<Workspace> {
-        // SAFETY: cuSPARSE writes what it reads of its workspace
-        let buffer = unsafe { self.stream.alloc::<u8>(bytes.max(1)) };
-        let buffer = buffer
-            .map_err(|e| driver(&format!("cannot allocate {bytes} bytes for cuSPARSE"), e))?;
+        // cuSPARSE writes what it reads of its workspace
+        let buffer = memory::alloc::<u8>(&self.stream, bytes)?;
         let address = self.address(&buffer).cast();
         Ok(Workspace { buffer, address })
     }
@@ -205,9 +205,7 @@ impl Handle {
 
     /// `n` numbers, all zero; room for one where `n` is zero.
     fn zeros(&self, n: usize) -> Result<CudaSlice<f64>> {
-        self.stream
-            .alloc_zeros(n.max(1))
-            .map_err(|e| driver(&format!("cannot allocate {n} numbers on the device"), e))
+        memory::zeros(&self.stream, n)
     }
 }
 

@@ -99,39 +99,31 @@ pub(super) fn sparse_matrix(
     let base = sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO;
     let (rows, entries) = (pattern.rows() as i64, pattern.entries() as i64);
     let (row_ptr, col_ind) = pattern.indices(handle);
+    let (b, order) = (pattern.block_size() as i64, sys::cusparseOrder_t::CUSPARSE_ORDER_COL);
     let mut raw = ptr::null_mut();
-    if pattern.block_size() == 1 {
-        call!(cusparseCreateCsr(
-            &raw mut raw,
-            rows,
-            rows,
-            entries,
-            row_ptr.cast(),
-            col_ind.cast(),
-            values.cast(),
-            index,
-            index,
-            base,
-            NUMBERS,
-        ))?;
-    } else {
-        let b = pattern.block_size() as i64;
-        call!(cusparseCreateBsr(
-            &raw mut raw,
-            rows,
-            rows,
-            entries,
-            b,
-            b,
-            row_ptr.cast(),
-            col_ind.cast(),
-            values.cast(),
-            index,
-            index,
-            base,
-            NUMBERS,
-            sys::cusparseOrder_t::CUSPARSE_ORDER_COL,
-        ))?;
+    // the two differ by the size of blocks and the order in them
+    macro_rules! create {
+        ($name:ident [$($size:expr),*] [$($order:expr),*]) => {
+            call!($name(
+                &raw mut raw,
+                rows,
+                rows,
+                entries,
+                $($size,)*
+                row_ptr.cast(),
+                col_ind.cast(),
+                values.cast(),
+                index,
+                index,
+                base,
+                NUMBERS,
+                $($order),*
+            ))
+        };
+    }
+    match b {
+        1 => create!(cusparseCreateCsr [] [])?,
+        _ => create!(cusparseCreateBsr [b, b] [order])?,
     }
     // SAFETY: made above, freed once
     Ok(Owned { raw, destroy: |raw| unsafe { sys::cusparseDestroySpMat(raw.cast_const()) } })

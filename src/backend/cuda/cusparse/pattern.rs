@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
+use super::super::memory;
 use super::{Handle, driver};
 use crate::error::{Error, Result};
 use crate::symbolic::PatternView;
@@ -89,9 +90,13 @@ impl DevicePattern {
 
 fn upload(handle: &Handle, host: &[u32]) -> Result<CudaSlice<u32>> {
     let stream = handle.stream();
-    // an allocation of nothing fails
-    let copy = if host.is_empty() { stream.alloc_zeros(1) } else { stream.clone_htod(host) };
-    copy.map_err(|e| driver(&format!("cannot copy {} indices to the device", host.len()), e))
+    let mut copy = memory::zeros(stream, host.len())?;
+    if !host.is_empty() {
+        stream
+            .memcpy_htod(host, &mut copy)
+            .map_err(|e| driver(&format!("cannot copy {} indices to the device", host.len()), e))?;
+    }
+    Ok(copy)
 }
 
 /// What the library takes for granted: at least one row, rows that follow each other, columns that

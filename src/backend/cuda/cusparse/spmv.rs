@@ -12,6 +12,27 @@ use super::{AS_IS, COLUMN, DevicePattern, Handle, NUMBERS, Workspace, timing};
 use crate::backend::Bytes;
 use crate::error::Result;
 
+/// Calls a function of the family `SpMV` by [`call!`] or [`status!`] for `y = alpha A x + beta y`: with
+/// coefficients, matrix, vectors and algorithm, and what this function takes beside.
+macro_rules! spmv {
+    ($how:ident $name:ident($handle:expr, $with:expr; $($rest:expr),*)) => {{
+        let (alpha, matrix, x, beta, y, algorithm) = $with;
+        let (alpha, beta): (f64, f64) = (alpha, beta);
+        $how!($name(
+            $handle.raw(),
+            AS_IS,
+            ptr::from_ref(&alpha).cast(),
+            matrix.raw().cast_const(),
+            x.raw().cast_const(),
+            ptr::from_ref(&beta).cast(),
+            y.raw(),
+            NUMBERS,
+            algorithm,
+            $($rest),*
+        ))
+    }};
+}
+
 /// The library's ways of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpmvAlgorithm {
@@ -187,35 +208,13 @@ impl Plan {
         let matrix = owned::sparse_matrix(handle, pattern, handle.address(values))?;
         let x = owned::dense_vector(pattern.unknowns(), handle.address(x))?;
         let y = owned::dense_vector(pattern.unknowns(), handle.address_mut(y))?;
-        let (alpha, beta) = (1.0f64, 0.0f64);
         let mut bytes = 0usize;
-        call!(cusparseSpMV_bufferSize(
-            handle.raw(),
-            AS_IS,
-            ptr::from_ref(&alpha).cast(),
-            matrix.raw().cast_const(),
-            x.raw().cast_const(),
-            ptr::from_ref(&beta).cast(),
-            y.raw(),
-            NUMBERS,
-            algorithm,
-            &raw mut bytes,
-        ))?;
+        let with = (1.0, &matrix, &x, 0.0, &y, algorithm);
+        spmv!(call cusparseSpMV_bufferSize(handle, with; &raw mut bytes))?;
         let workspace = handle.workspace(bytes)?;
         // an acceleration that newer libraries offer for some algorithms
         if has("cusparseSpMV_preprocess") {
-            let answer = status!(cusparseSpMV_preprocess(
-                handle.raw(),
-                AS_IS,
-                ptr::from_ref(&alpha).cast(),
-                matrix.raw().cast_const(),
-                x.raw().cast_const(),
-                ptr::from_ref(&beta).cast(),
-                y.raw(),
-                NUMBERS,
-                algorithm,
-                workspace.address,
-            ))?;
+            let answer = spmv!(status cusparseSpMV_preprocess(handle, with; workspace.address))?;
             if answer != Status::CUSPARSE_STATUS_NOT_SUPPORTED {
                 check("cusparseSpMV_preprocess", answer)?;
             }
@@ -239,18 +238,8 @@ impl Plan {
             Self::Generic { algorithm, matrix, x, y, workspace } => {
                 call!(cusparseDnVecSetValues(x.raw(), x_at.cast()))?;
                 call!(cusparseDnVecSetValues(y.raw(), y_at.cast()))?;
-                call!(cusparseSpMV(
-                    handle.raw(),
-                    AS_IS,
-                    ptr::from_ref(&alpha).cast(),
-                    matrix.raw().cast_const(),
-                    x.raw().cast_const(),
-                    ptr::from_ref(&beta).cast(),
-                    y.raw(),
-                    NUMBERS,
-                    *algorithm,
-                    workspace.address,
-                ))
+                let with = (alpha, matrix, x, beta, y, *algorithm);
+                spmv!(call cusparseSpMV(handle, with; workspace.address))
             }
             Self::Older(descriptor) => {
                 let (row_ptr, col_ind) = pattern.indices(handle);

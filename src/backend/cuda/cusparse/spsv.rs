@@ -11,6 +11,26 @@ use super::symbol::{call, has};
 use super::{AS_IS, DevicePattern, Diagonal, Handle, NUMBERS, Triangle, Workspace};
 use crate::error::Result;
 
+/// Calls a function of the family `SpSV` for `T y = x`: with matrix, vectors and what the analysis
+/// found, and what this function takes beside.
+macro_rules! spsv {
+    ($name:ident($handle:expr, $with:expr; $($rest:expr),*)) => {{
+        let (matrix, x, y, descriptor) = $with;
+        call!($name(
+            $handle.raw(),
+            AS_IS,
+            ptr::from_ref(&ONE).cast(),
+            matrix.raw().cast_const(),
+            x.raw().cast_const(),
+            y.raw(),
+            NUMBERS,
+            ALGORITHM,
+            descriptor.raw(),
+            $($rest),*
+        ))
+    }};
+}
+
 /// Solves with one triangle of a CSR matrix, which may be the whole matrix: the other triangle is
 /// not looked at, nor is a stored diagonal where it is declared to be ones.
 ///
@@ -81,31 +101,10 @@ impl Spsv {
         let y = owned::dense_vector(n, handle.address_mut(&mut scratch_y))?;
         let descriptor = owned::spsv_descriptor()?;
         let mut bytes = 0usize;
-        call!(cusparseSpSV_bufferSize(
-            handle.raw(),
-            AS_IS,
-            ptr::from_ref(&ONE).cast(),
-            matrix.raw().cast_const(),
-            x.raw().cast_const(),
-            y.raw(),
-            NUMBERS,
-            ALGORITHM,
-            descriptor.raw(),
-            &raw mut bytes,
-        ))?;
+        let with = (&matrix, &x, &y, &descriptor);
+        spsv!(cusparseSpSV_bufferSize(handle, with; &raw mut bytes))?;
         let workspace = handle.workspace(bytes)?;
-        call!(cusparseSpSV_analysis(
-            handle.raw(),
-            AS_IS,
-            ptr::from_ref(&ONE).cast(),
-            matrix.raw().cast_const(),
-            x.raw().cast_const(),
-            y.raw(),
-            NUMBERS,
-            ALGORITHM,
-            descriptor.raw(),
-            workspace.address,
-        ))?;
+        spsv!(cusparseSpSV_analysis(handle, with; workspace.address))?;
         self.analysed = Some(Analysed { descriptor, matrix, x, y, at, workspace });
         Ok(())
     }
@@ -156,17 +155,8 @@ impl Spsv {
         assert_eq!(analysed.at, handle.address(values), "values that SpSV was not told about");
         call!(cusparseDnVecSetValues(analysed.x.raw(), handle.address(x).cast()))?;
         call!(cusparseDnVecSetValues(analysed.y.raw(), handle.address_mut(y).cast()))?;
-        call!(cusparseSpSV_solve(
-            handle.raw(),
-            AS_IS,
-            ptr::from_ref(&ONE).cast(),
-            analysed.matrix.raw().cast_const(),
-            analysed.x.raw().cast_const(),
-            analysed.y.raw(),
-            NUMBERS,
-            ALGORITHM,
-            analysed.descriptor.raw(),
-        ))
+        let with = (&analysed.matrix, &analysed.x, &analysed.y, &analysed.descriptor);
+        spsv!(cusparseSpSV_solve(handle, with;))
     }
 
     /// Forgets the analysis, so that the next [`update`](Self::update) is one.

@@ -100,12 +100,12 @@ pub(super) fn check(name: &str, status: Status) -> Result<()> {
     if status == Status::CUSPARSE_STATUS_SUCCESS {
         return Ok(());
     }
-    let error = Error::run(format!("{name} failed: {status:?}"));
+    let text = format!("{name} failed: {status:?}");
     Err(match status {
         Status::CUSPARSE_STATUS_ALLOC_FAILED | Status::CUSPARSE_STATUS_INSUFFICIENT_RESOURCES => {
-            error.hint("the device has too little free memory: take a smaller case")
+            Error::memory(text).hint("the device has too little free memory: take a smaller case")
         }
-        _ => error,
+        _ => Error::run(text),
     })
 }
 
@@ -134,6 +134,7 @@ mod tests {
         let error = check("cusparseDbsrilu02", Status::CUSPARSE_STATUS_ALLOC_FAILED).unwrap_err();
         assert_eq!(error.message(), "cusparseDbsrilu02 failed: CUSPARSE_STATUS_ALLOC_FAILED");
         assert!(error.hint_text().unwrap().contains("memory"));
+        assert_eq!(error.kind(), crate::error::Kind::Memory);
         assert_eq!(check("cusparseSpMV", Status::CUSPARSE_STATUS_SUCCESS), Ok(()));
     }
 }

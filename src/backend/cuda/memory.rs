@@ -1,0 +1,162 @@
+//! The GPU's memory: what is free, what may be taken of it, and taking it.
+
+use std::sync::{Arc, OnceLock};
+
+use cudarc::driver::{
+    CudaContext, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, result, sys,
+};
+
+use super::device::failed;
+use crate::error::{Error, Result};
+
+/// Environment variable with the most MiB that the program holds on the GPU: for one that others
+/// use, too, and to see what happens when memory runs out. What cuSPARSE takes for itself is counted,
+/// but not refused.
+pub const LIMIT: &str = "BILU_BENCH_GPU_MEMORY";
+
+const MIB: usize = 1 << 20;
+
+/// The most bytes that may be held, where [`LIMIT`] says so.
+///
+/// # Errors
+/// When the variable does not hold a number.
+pub fn limit() -> Result<Option<usize>> {
+    static BYTES: OnceLock<Result<Option<usize>>> = OnceLock::new();
+    let read = || parse(std::env::var_os(LIMIT).unwrap_or_default().to_string_lossy().trim());
+    BYTES.get_or_init(read).clone()
+}
+
+/// Bytes in a text of MiB; none where it is empty.
+fn parse(text: &str) -> Result<Option<usize>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let bytes = text.parse::<usize>().ok().and_then(|mib| mib.checked_mul(MIB));
+    bytes.map(Some).ok_or_else(|| {
+        Error::input(format!("`{text}` is not a whole number of MiB"))
+            .in_file(LIMIT)
+            .hint("it is the most that the program may hold on the GPU; unset, there is no limit")
+    })
+}
+
+/// Bytes of the device's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes that can still be taken.
+    pub free: usize,
+    /// Bytes in all, or the limit.
+    pub total: usize,
+}
+
+impl Memory {
+    /// What a limit leaves of it to a program that holds `held` bytes.
+    fn within(self, limit: usize, held: usize) -> Self {
+        Self { free: self.free.min(limit.saturating_sub(held)), total: self.total.min(limit) }
+    }
+
+    /// That `needed` bytes cannot be had.
+    fn lacks(self, needed: usize) -> Error {
+        let gib = |bytes: usize| bytes as f64 / (1024 * MIB) as f64;
+        Error::memory(format!(
+            "GPU memory: {:.2} GiB needed, {:.2} of {:.2} GiB free",
+            gib(needed),
+            gib(self.free),
+            gib(self.total)
+        ))
+    }
+}
+
+/// Memory of the device of `context`, within the limit.
+pub(super) fn memory(context: &CudaContext) -> Result<Memory> {
+    let asked = |e: DriverError| failed("cannot ask for the memory", e);
+    let (free, total) = context.mem_get_info().map_err(asked)?;
+    let all = Memory { free, total };
+    Ok(match limit()? {
+        Some(limit) => all.within(limit, held(context).map_err(asked)?.unwrap_or(total - free)),
+        None => all,
+    })
+}
+
+/// Bytes that the program holds; `None` where the driver does not keep account of them.
+fn held(context: &CudaContext) -> Result<Option<usize>, DriverError> {
+    if !context.has_async_alloc() {
+        return Ok(None);
+    }
+    let mut bytes = 0_u64;
+    // SAFETY: the device is that of a live context, and the attribute is a number of 64 bits
+    unsafe {
+        let pool = result::device::get_mem_pool(context.cu_device())?;
+        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+        result::mem_pool::get_attribute(pool, attribute, (&raw mut bytes).cast())?;
+    }
+    Ok(Some(bytes as usize))
+}
+
+/// `len` entries of unset memory, at least one, to be written before they are read.
+///
+/// # Errors
+/// [`crate::error::Kind::Memory`] with the bytes asked for and free.
+pub(super) fn alloc<T: DeviceRepr>(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>> {
+    let (len, context) = (len.max(1), stream.context());
+    let bytes = len.saturating_mul(size_of::<T>());
+    if limit()?.is_some() {
+        let memory = memory(context)?;
+        if bytes > memory.free {
+            return Err(memory.lacks(bytes));
+        }
+    }
+    // SAFETY: every caller writes before it reads
+    unsafe { stream.alloc::<T>(len) }.map_err(|e| match e.0 {
+        sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => memory(context).unwrap_or_default().lacks(bytes),
+        _ => failed("cannot allocate", e),
+    })
+}
+
+/// `len` zeros, at least one.
+pub(super) fn zeros<T: DeviceRepr + ValidAsZeroBits>(
+    stream: &Arc<CudaStream>,
+    len: usize,
+) -> Result<CudaSlice<T>> {
+    let mut new = alloc(stream, len)?;
+    stream.memset_zeros(&mut new).map_err(|e| failed("cannot clear memory", e))?;
+    Ok(new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn the_limit_is_a_number_of_mib() {
+        assert_eq!(parse(""), Ok(None));
+        assert_eq!(parse("0"), Ok(Some(0)));
+        assert_eq!(parse("300"), Ok(Some(300 << 20)));
+        for text in ["-1", "1.5", "2 GiB", "99999999999999999999", "18446744073709551615"] {
+            let error = parse(text).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("BILU_BENCH_GPU_MEMORY: `{text}` is not a whole number of MiB")
+            );
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn a_limit_leaves_what_is_neither_held_nor_taken_by_others() {
+        let all = Memory { free: 70, total: 100 };
+        assert_eq!(all.within(40, 0), Memory { free: 40, total: 40 });
+        assert_eq!(all.within(40, 25), Memory { free: 15, total: 40 });
+        // what a library took beyond the limit
+        assert_eq!(all.within(40, 45), Memory { free: 0, total: 40 });
+        assert_eq!(all.within(90, 10), Memory { free: 70, total: 90 });
+        assert_eq!(all.within(900, 20), all);
+    }
+
+    #[test]
+    fn too_little_memory_is_told_in_gib() {
+        let error = Memory { free: 512 * MIB, total: 2048 * MIB }.lacks(3 << 29);
+        assert_eq!(error.message(), "GPU memory: 1.50 GiB needed, 0.50 of 2.00 GiB free");
+        assert_eq!(error.kind(), Kind::Memory);
+    }
+}
