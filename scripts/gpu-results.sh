@@ -33,21 +33,10 @@ programs "$folder" "$scratch" bilu-bench
 bilu="$scratch/bilu-bench"
 export NO_COLOR=1
 
-# `device 0  NVIDIA H200, compute capability 9.0, 139.8 GiB`
-doctor="$(timeout --kill-after=30 300 "$bilu" doctor)"
-gpu="$(sed -n 's/^ *device 0  *\([^,]*\),.*/\1/p' <<<"$doctor")"
-[ -n "$gpu" ] || {
-    printf '%s\n' "$doctor" >&2
-    echo "gpu-results: no GPU found" >&2
-    exit 1
-}
-if [ -z "$out" ]; then
-    name="$(tr '[:upper:] ' '[:lower:]-' <<<"$gpu" | tr -cd 'a-z0-9.-')"
-    out="$(realpath -m "$here/../results/yang/$name")"
-fi
+find_gpu
+out="${out:-$(results_folder yang)}"
 mkdir -p "$out"
-# folders of this user do not belong into the repository
-sed '/^folders$/,$d' <<<"$doctor" >"$out/environment.txt"
+environment >"$out/environment.txt"
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 failed=0

@@ -39,3 +39,29 @@ programs() {
         ln -s "$(realpath "$path")" "$target/$name"
     done
 }
+
+# find_gpu: asks `doctor` of $bilu what there is, for `environment`, and sets `gpu` to the name of the
+# first GPU. Ends the script where there is none.
+find_gpu() {
+    doctor="$(timeout --kill-after=30 300 "$bilu" doctor)"
+    # `device 0  NVIDIA H200, compute capability 9.0, 139.8 GiB`
+    gpu="$(sed -n 's/^ *device 0  *\([^,]*\),.*/\1/p' <<<"$doctor")"
+    [ -n "$gpu" ] || {
+        printf '%s\n' "$doctor" >&2
+        echo "${0##*/}: no GPU found" >&2
+        exit 1
+    }
+}
+
+# results_folder NAME: where the results of experiments NAME on this GPU are kept.
+results_folder() {
+    local name
+    name="$(tr '[:upper:] ' '[:lower:]-' <<<"$gpu" | tr -cd 'a-z0-9.-')"
+    realpath -m "$(dirname "${BASH_SOURCE[0]}")/../results/$1/$name"
+}
+
+# environment: what `doctor` said of the machine; folders of this user do not belong into the
+# repository.
+environment() {
+    sed '/^folders$/,$d' <<<"$doctor"
+}

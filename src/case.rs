@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
+pub use crate::problem::reorder::Reorder;
 
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 128;
@@ -129,6 +130,9 @@ pub struct Case {
     /// What becomes of stored zeros.
     #[serde(default)]
     pub zeros: Zeros,
+    /// New order of the unknowns, of the right-hand side too.
+    #[serde(default)]
+    pub reorder: Reorder,
     /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
     pub rhs: String,
     /// Unknowns per block, at least 1.
@@ -179,6 +183,7 @@ impl Default for Case {
             matrix: "poisson3d:60".into(),
             read_as: ReadAs::default(),
             zeros: Zeros::default(),
+            reorder: Reorder::default(),
             rhs: "ones".into(),
             block_size: 1,
             precond: "bilu".into(),

@@ -2,6 +2,8 @@
 
 mod basis;
 mod phases;
+mod reuse;
+mod roof;
 mod stopped;
 
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use crate::result::record::{Status, Traffic};
 use crate::solver::{self, End, Monitor, Outcome, Settings, Solver, Stop, System};
 use crate::symbolic::block_pattern;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
+pub use reuse::Reuse;
+use roof::Roof;
 use stopped::Stopped;
 
 /// How long and how often to measure.
@@ -70,7 +74,8 @@ const SHORT_CALLS: f64 = 1e-3;
 /// A true residual this many times the tolerance contradicts the monitored one.
 const CONTRADICTION: f64 = 10.0;
 
-/// Runs `case` on `problem` (which must be the one `case.matrix` names) with right-hand side `b`.
+/// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
+/// `case.reorder`) with right-hand side `b`.
 ///
 /// Never fails: breakdown, divergence, exhausted memory and unknown combinations are records.
 /// `progress` is told each stage as it starts; when it returns `false` the case is abandoned and
@@ -82,6 +87,20 @@ pub fn run_case(
     measure: &Measure,
     progress: Progress,
 ) -> Option<Record> {
+    run_case_reusing(case, problem, b, measure, progress, &mut Reuse::default())
+}
+
+/// As [`run_case`]; the pattern of the factors is taken from an earlier case of the same matrix
+/// where `reuse` holds it, and `symbolic_s` is then the time it took there.
+pub fn run_case_reusing(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+    reuse: &mut Reuse,
+) -> Option<Record> {
+    reuse.begin(&problem.matrix);
     let padded = bsr::pad(&problem.matrix, case.block_size).map(Arc::new);
     let a = padded.as_ref().unwrap_or(&problem.matrix);
     let mut record = Record { case: case.clone(), ..Record::default() };
@@ -90,8 +109,9 @@ pub fn run_case(
     record.size.nnz = problem.matrix.nnz();
     record.size.padding = a.rows() - problem.matrix.rows();
     record.size.block_rows = a.rows() / case.block_size;
-    record.size.matrix_blocks = block_pattern(a, case.block_size).entries();
-    let job = Job { case, problem, a, b, measure, progress, record };
+    let blocks = || block_pattern(a, case.block_size).entries();
+    record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
+    let job = Job { case, problem, a, b, measure, progress, reuse, record };
     match backend::with(&case.backend, job) {
         Some(Ok(record)) => record,
         failed => {
@@ -118,6 +138,7 @@ struct Job<'a> {
     b: &'a [f64],
     measure: &'a Measure,
     progress: Progress<'a>,
+    reuse: &'a mut Reuse,
     record: Record,
 }
 
@@ -195,15 +216,22 @@ impl Job<'_> {
         setup: fn(Setup<K>) -> precond::Ready<K>,
     ) -> Result<Box<dyn Preconditioner<K>>, Stopped> {
         let mut runs: Vec<PhaseSeconds> = Vec::new();
+        let mut kernel = Vec::new();
         let start = now();
         loop {
-            let mut clock = PhaseClock::new(k, self.progress);
+            let patterns = (&mut *self.reuse, reuse::key(self.case));
+            let mut clock = PhaseClock::new(k, self.progress, patterns);
             let ready = setup(Setup { k, a: self.a, case: self.case, phases: &mut clock });
             k.check()?;
             let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
             let m = ready?;
+            kernel.extend(m.numeric_kernel_seconds(k));
+            if !kernel.iter().any(|s| s.is_nan()) {
+                let times = &mut self.record.times;
+                times.numeric_kernel_s = median(&kernel).map(|m| m.value).or(times.numeric_s);
+            }
             if runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
                 return Ok(m);
             }
@@ -335,6 +363,8 @@ impl Job<'_> {
         if !(self.progress)(Stage::Traffic) {
             return Err(Stopped::Cancelled);
         }
+        let handover = k.handover_latency();
+        let roof = Roof { copy_gbps, handover };
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
         let spmv = sample(k, || k.spmv(system.a, system.b, x));
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
@@ -344,6 +374,7 @@ impl Job<'_> {
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),
             copy_gbps,
+            handover_us: handover.map(|s| 1e6 * s),
             ..Traffic::default()
         };
         if apply.moved > 0 {
@@ -352,10 +383,25 @@ impl Job<'_> {
             t.apply_s = Some(time.value);
             t.apply_bytes = Some(apply.moved);
             t.apply_gbps = Some(achieved);
-            t.percent_of_roof = copy_gbps.map(|roof| 100.0 * achieved / roof);
             let f = &self.record.factor;
-            t.us_per_level =
-                f.levels_lower.zip(f.levels_upper).map(|(l, u)| 1e6 * time.value / (l + u) as f64);
+            let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
+            t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
+            let share = roof.share(time.value, apply.moved, levels);
+            t.percent_of_bandwidth = share.bandwidth;
+            t.percent_of_latency = share.latency;
+            t.percent_of_roof = share.larger();
+        }
+        let numeric_bytes = system.m.numeric_bytes(k);
+        if let Some(seconds) = self.record.times.numeric_kernel_s.filter(|_| numeric_bytes > 0) {
+            // a row waits for the rows left of its diagonal, as in the forward solve
+            let levels = self.record.factor.levels_lower;
+            let share = roof.share(seconds, numeric_bytes, levels);
+            t.numeric_bytes = Some(numeric_bytes);
+            t.numeric_gbps = Some(numeric_bytes as f64 / seconds / 1e9);
+            t.numeric_us_per_level = levels.map(|levels| 1e6 * seconds / levels as f64);
+            t.numeric_percent_of_bandwidth = share.bandwidth;
+            t.numeric_percent_of_latency = share.latency;
+            t.numeric_percent_of_roof = share.larger();
         }
         if self.case.solver == "gmres" {
             self.measure_orthogonalisation(k, x, &mut t)?;

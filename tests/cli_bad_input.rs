@@ -88,6 +88,16 @@ fn sizes_of_generators_are_checked_before_memory_is_taken() {
         ("poisson3d:", "`poisson3d`: the size is missing", usage),
         ("poisson3d:4000", "`poisson3d`: 64000000000 unknowns: the limit is 4294967295", usage),
         ("poisson3d:1600", "28656640000 entries: the limit is 4294967295", "choose a smaller grid"),
+        (
+            "blockpoisson3d:400,b=9",
+            "36210240000 entries: the limit is 4294967295",
+            "choose a smaller grid",
+        ),
+        (
+            "blockpoisson3d:4,b=129",
+            "`blockpoisson3d`: `b=129` is not a whole number from 1 to 128",
+            "",
+        ),
         ("convdiff3d:4,px=nan", "`convdiff3d`: `px=nan` is not a finite number", ""),
     ] {
         assert_eq!(refused(&["--matrix", spec]), error(message, hint));

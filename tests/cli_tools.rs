@@ -38,8 +38,13 @@ fn list_has_every_registry() {
         ["auto", "levels", "pointwise", "syncfree", "partitioned", "cusparse", "all"]
     );
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
-    assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (18, 67));
+    let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
+    let yang = ["table1", "table2", "table3"];
+    let experiments = trisolve.map(|name| format!("trisolve/{name}")).into_iter();
+    let experiments: Vec<String> =
+        experiments.chain(yang.map(|name| format!("yang/{name}"))).collect();
+    assert_eq!(names("experiments"), experiments);
+    assert_eq!((names("settings").len(), names("columns").len()), (19, 78));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
@@ -49,9 +54,13 @@ fn list_has_every_registry() {
 fn reproduce_without_a_paper_lists_the_tables() {
     assert_eq!(
         printed(&["reproduce"]),
-        "yang/table1  Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns\n\
-         yang/table2  Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns\n\
-         yang/table3  Yang et al. 2016, Table 3: atmosmodd, 1,270,432 unknowns\n"
+        "trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
+         trisolve/general      Triangular solves and factorisation: general patterns\n\
+         trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\
+         trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations\n\
+         yang/table1           Yang et al. 2016, Table 1: 3D Poisson equation, 1,728,000 unknowns\n\
+         yang/table2           Yang et al. 2016, Table 2: parabolic_fem, 525,825 unknowns\n\
+         yang/table3           Yang et al. 2016, Table 3: atmosmodd, 1,270,432 unknowns\n"
     );
 }
 
@@ -230,6 +239,29 @@ fn compare_judges_each_case_and_fails_on_request() {
     let c = file(folder.path(), "c.json", &new[3..]);
     assert_eq!(verdicts(&a, &c), ["broken"]);
     bilu().args(["compare", &a, &c, "--fail-on-regression"]).assert().code(1);
+}
+
+#[test]
+fn versus_takes_the_sides_from_several_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |backend: &str, apply_s| {
+        let mut r = record(0, 1.0, 0.01);
+        r.case.backend = backend.into();
+        r.traffic.apply_s = Some(apply_s);
+        r
+    };
+    let a = file(folder.path(), "a.csv", &[of("cuda", 0.5e-3)]);
+    let b = file(folder.path(), "b.json", &[of("cusparse", 3e-3), of("cpu", 1.0)]);
+    let rows: Vec<Value> =
+        serde_json::from_str(&printed(&["versus", &a, &b, "--format", "json"])).unwrap();
+    assert_eq!((rows.len(), rows[0]["apply-ratio"].as_f64()), (1, Some(6.0)));
+    let output = bilu().args(["versus", &a]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: no system has records of both `cuda` and `cusparse`\n\
+         hint: `bilu-bench run --backend cuda,cusparse --trisolve all -o FILE` makes them\n"
+    );
 }
 
 #[test]

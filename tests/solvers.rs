@@ -91,6 +91,23 @@ fn one_thread_and_many_count_alike() {
 }
 
 #[test]
+fn coupled_species_take_few_iterations_and_fewer_with_fill() {
+    for b in [3, 4, 8] {
+        let spec = format!("blockpoisson3d:16,b={b}");
+        let p = problem::load(&spec, ReadAs::Expanded).expect("generator");
+        let rhs = vec![1.0; p.matrix.rows()];
+        let iterations = |block_size, fill| {
+            let r = run(&p, &rhs, &Case { block_size, fill, rtol: 1e-8, ..Case::default() });
+            assert_eq!(r.status, Status::Converged, "{spec}: {:?}", r.reason);
+            r.convergence.iterations
+        };
+        let whole = iterations(b, 0);
+        assert!((10..=40).contains(&whole), "{spec}: {whole}");
+        assert!(iterations(b, 1) < whole, "{spec}");
+    }
+}
+
+#[test]
 fn ends_are_named() {
     let p = poisson();
     let b = vec![1.0; 990];
@@ -189,4 +206,14 @@ fn records_hold_sizes_phases_and_traffic() {
     let indices = 4 * (blocks - 495) + 2 * 4 * 496;
     assert_eq!(traffic.apply_bytes, Some(8 * 4 * blocks + indices + 4 * 8 * 990));
     assert!(traffic.copy_gbps.unwrap() > 0.1 && traffic.percent_of_roof.unwrap() > 0.0);
+    // no hand-over is measured on a CPU: bytes alone are the roof
+    assert_eq!(traffic.percent_of_roof, traffic.percent_of_bandwidth);
+    assert_eq!((traffic.handover_us, traffic.percent_of_latency), (None, None));
+    // and its numeric phase is the factorisation alone: A's indices and values in, factors out
+    assert_eq!(t.numeric_kernel_s, t.numeric_s);
+    assert_eq!(traffic.numeric_bytes, Some(indices + 2 * 8 * 4 * blocks));
+    let gbps = traffic.numeric_bytes.unwrap() as f64 / t.numeric_s.unwrap() / 1e9;
+    assert!((traffic.numeric_gbps.unwrap() / gbps - 1.0).abs() < 1e-12);
+    let share = 100.0 * gbps / traffic.copy_gbps.unwrap();
+    assert!((traffic.numeric_percent_of_roof.unwrap() / share - 1.0).abs() < 1e-12);
 }

@@ -110,6 +110,13 @@ pub trait Backend {
     /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
     /// moves bytes. Measured once and remembered.
     fn copy_bandwidth(&self) -> f64;
+    /// Seconds in which one thread block hands a value to another through the memory they share:
+    /// what a level of a triangular solve takes at least when it follows from the one before. With
+    /// it, levels have a roof as bytes have. Measured once and remembered; `None` where it is not
+    /// measured.
+    fn handover_latency(&self) -> Option<f64> {
+        None
+    }
     /// Waits, and tells of the first operation that failed since the backend was made, if any.
     fn check(&self) -> Result<()>;
     /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
@@ -191,6 +198,12 @@ pub trait Backend {
         a: &Csr,
         shift: f64,
     ) -> std::result::Result<(), SingularBlock>;
+    /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
+    /// way to the device and without what the solves make of the factors. `None` where
+    /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
+    fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
+        None
+    }
     /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
     fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
     /// Pattern of the factors.

@@ -76,7 +76,8 @@ fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
     }
 }
 
-fn records(path: &std::path::Path) -> Result<Vec<Record>> {
+/// The records of a result file; says when its last one is cut off.
+pub(super) fn records(path: &std::path::Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
     if contents.cut_off {
         say(&format!("note: {}: the last record is cut off and left out", path.display()));

@@ -12,6 +12,7 @@ pub mod output;
 pub mod reproduce;
 pub mod run;
 pub mod session;
+pub mod versus;
 
 use std::process::ExitCode;
 
@@ -47,6 +48,8 @@ enum Command {
     List(list::ListArgs),
     /// Compare two result files, with a verdict that knows the noise
     Compare(compare::CompareArgs),
+    /// Set our GPU kernels against cuSPARSE in result files, system by system
+    Versus(versus::VersusArgs),
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
@@ -65,6 +68,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Matrix(args) => matrix::run(args).map(done),
         Command::List(args) => list::run(args).map(done),
         Command::Compare(args) => compare::run(args),
+        Command::Versus(args) => versus::run(args),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
         Command::Doctor(args) => doctor::run(args),

@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
             &cases,
             &measure,
             outputs,
-            &mut Solvers,
+            &mut Solvers::default(),
             observer.as_mut(),
             self.interrupts,
         ))

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 
 use crate::backend;
 use crate::case::{
-    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Side, Trisolve,
-    Zeros,
+    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Reorder, Side,
+    Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -152,6 +152,9 @@ axes! {
     zeros: Zeros, "zeros", "WHAT",
         "Entries stored although they are zero: kept in the pattern or removed from it",
         choices::<Zeros>, choice_name, |t, out| one(choice("treatment of zeros", t), out);
+    reorder: Reorder, "reorder", "ORDER",
+        "New order of the unknowns, block by block: `none`, `random` or `random:SEED`",
+        Vec::new, Reorder::to_string, |t, out| one(t.parse(), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
         Vec::new, String::clone, rhs;
@@ -398,6 +401,7 @@ mod tests {
         assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
         assert_eq!(message("trisolve", "level"), "unknown way of triangular solves `level`");
         assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
+        assert_eq!(message("reorder", "rcm"), "unknown order `rcm`");
         assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
         assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is not a whole number");
         assert_eq!(message("rhs", "file:/no/such"), "no such file `/no/such`");

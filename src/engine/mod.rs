@@ -5,13 +5,14 @@ pub mod progress;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::case::{Case, Zeros};
+use crate::case::{Case, Reorder, Zeros};
 use crate::error::{Error, Result};
+use crate::problem::reorder::reordered;
 use crate::problem::{self, Problem};
 use crate::report::units::plural;
 use crate::result::output::Outputs;
 use crate::result::{Record, environment};
-use crate::run::{self, Measure, Stage};
+use crate::run::{self, Measure, Reuse, Stage};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
 pub trait Runner {
@@ -19,7 +20,7 @@ pub trait Runner {
     fn load(&mut self, case: &Case) -> Result<Problem>;
     /// Makes a right-hand side for it.
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
-    /// Runs one case; `None` when `progress` asked to stop.
+    /// Runs one case, its unknowns being in their new order; `None` when `progress` asked to stop.
     fn run(
         &mut self,
         case: &Case,
@@ -31,8 +32,10 @@ pub trait Runner {
 }
 
 /// The solvers of this crate.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Solvers;
+#[derive(Debug, Default)]
+pub struct Solvers {
+    reuse: Reuse,
+}
 
 impl Runner for Solvers {
     fn load(&mut self, case: &Case) -> Result<Problem> {
@@ -55,7 +58,7 @@ impl Runner for Solvers {
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {
-        run::run_case(case, problem, b, measure, progress)
+        run::run_case_reusing(case, problem, b, measure, progress, &mut self.reuse)
     }
 }
 
@@ -115,7 +118,7 @@ pub fn execute(
     }
     let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
     observer.begin(cases.len(), &pending);
-    let mut loaded = Loaded { pending: &pending, problem: None, rhs: None };
+    let mut loaded = Loaded { pending: &pending, problem: None, rhs: None, reordered: None };
     let mut records = Vec::with_capacity(cases.len());
     let mut end = End::Complete;
     for case in cases {
@@ -173,6 +176,16 @@ struct Loaded<'a> {
     pending: &'a [&'a Case],
     problem: Option<(Case, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
+    reordered: Option<Reordered>,
+}
+
+/// The same with the unknowns in another order.
+struct Reordered {
+    /// Which order, and the unknowns per block.
+    of: (Reorder, usize),
+    order: Vec<u32>,
+    problem: Problem,
+    rhs: (String, Vec<f64>),
 }
 
 impl Loaded<'_> {
@@ -187,6 +200,7 @@ impl Loaded<'_> {
             // free the old system first: two large ones may not fit
             self.problem = None;
             self.rhs = None;
+            self.reordered = None;
             observer.loading(&case.matrix);
             let problem = runner.load(case)?;
             for remark in &problem.remarks {
@@ -200,7 +214,20 @@ impl Loaded<'_> {
             self.rhs = Some((case.rhs.clone(), runner.right_hand_side(problem, &case.rhs)?));
         }
         let (_, b) = self.rhs.as_ref().expect("made above");
-        Ok((problem, b))
+        let of = (case.reorder, case.block_size);
+        if self.reordered.as_ref().is_none_or(|known| known.of != of) {
+            self.reordered = None;
+            if let Some(order) = case.reorder.order(&problem.matrix, case.block_size) {
+                let rhs = (case.rhs.clone(), reordered(b, &order));
+                let problem = problem.reordered(&order);
+                self.reordered = Some(Reordered { of, order, problem, rhs });
+            }
+        }
+        let Some(other) = &mut self.reordered else { return Ok((problem, b)) };
+        if other.rhs.0 != case.rhs {
+            other.rhs = (case.rhs.clone(), reordered(b, &other.order));
+        }
+        Ok((&other.problem, &other.rhs.1))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Block compressed sparse rows (`mat_bcsr_t` of Yang et al., section 2.1).
 
+use rayon::prelude::*;
+
 use super::Csr;
 use crate::case::Format;
 use crate::memory::Buffer;
@@ -25,19 +27,26 @@ impl Bsr {
         let pattern = block_pattern(a, b);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
         let mut values = Buffer::zeros(col_ind.len() * b * b);
-        let mut at = vec![0u32; row_ptr.len() - 1];
-        for i in 0..row_ptr.len() - 1 {
-            for e in row_ptr[i]..row_ptr[i + 1] {
-                at[col_ind[e as usize] as usize] = e;
-            }
+        let mut rest = &mut values[..];
+        let mut rows = Vec::with_capacity(row_ptr.len() - 1);
+        for (i, ends) in row_ptr.windows(2).enumerate() {
+            let of_row;
+            (of_row, rest) = rest.split_at_mut((ends[1] - ends[0]) as usize * b * b);
+            rows.push((i, &col_ind[ends[0] as usize..ends[1] as usize], of_row));
+        }
+        rows.into_par_iter().with_min_len(256).for_each(|(i, blocks, values)| {
             for r in 0..b {
                 let (cols, row) = a.row(i * b + r);
+                // columns increase, so the blocks come one after the other
+                let mut e = 0;
                 for (&j, v) in cols.iter().zip(row) {
-                    let block = at[j as usize / b] as usize * b * b;
-                    values[block + (j as usize % b) * b + r] = *v;
+                    while blocks[e] != j / b as u32 {
+                        e += 1;
+                    }
+                    values[e * b * b + (j as usize % b) * b + r] = *v;
                 }
             }
-        }
+        });
         Self { block_size, row_ptr, col_ind, values }
     }
 

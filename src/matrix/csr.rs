@@ -155,6 +155,36 @@ impl Csr {
         Self { rows: self.rows, cols: self.cols, row_ptr, col_ind, values }
     }
 
+    /// `P A P'` of a square matrix: its row and column i are those that had the number `order[i]`.
+    ///
+    /// # Panics
+    /// If the matrix is not square or `order` no permutation of its rows.
+    #[must_use]
+    pub fn permuted(&self, order: &[u32]) -> Self {
+        let n = self.rows;
+        assert!(self.cols == n && order.len() == n, "a square matrix and all of its rows");
+        let mut new = vec![u32::MAX; n];
+        for (i, &old) in (0..).zip(order) {
+            assert!(new[old as usize] == u32::MAX, "row {old} is named twice");
+            new[old as usize] = i;
+        }
+        let mut row_ptr = Vec::with_capacity(n + 1);
+        row_ptr.push(0);
+        let (mut col_ind, mut values) =
+            (Vec::with_capacity(self.nnz()), Vec::with_capacity(self.nnz()));
+        let mut row: Vec<(u32, f64)> = Vec::new();
+        for &old in order {
+            let (cols, entries) = self.row(old as usize);
+            row.clear();
+            row.extend(cols.iter().zip(entries).map(|(&j, &v)| (new[j as usize], v)));
+            row.sort_unstable_by_key(|entry| entry.0);
+            col_ind.extend(row.iter().map(|entry| entry.0));
+            values.extend(row.iter().map(|entry| entry.1));
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Self { rows: n, cols: n, row_ptr, col_ind, values }
+    }
+
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
         4 * self.row_ptr.len() + 12 * self.col_ind.len()
@@ -174,6 +204,16 @@ mod tests {
         assert!(bad(&[0, 2, 1], &[0]).contains("row_ptr decreases at row 1"));
         assert!(bad(&[0, 2, 2], &[1, 0]).contains("row 0 are not strictly"));
         assert!(bad(&[0, 0, 1], &[2]).contains("row 1 has a column outside 0..2"));
+    }
+
+    #[test]
+    fn a_permutation_moves_rows_and_columns() {
+        // [1 2 0; 0 3 4; 5 0 0]
+        let a = Csr::new(3, 3, vec![0, 2, 4, 5], vec![0, 1, 1, 2, 0], vec![1., 2., 3., 4., 5.]);
+        let p = a.unwrap().permuted(&[2, 0, 1]);
+        // rows and columns 2, 0, 1: [0 5 0; 0 1 2; 4 0 3]
+        assert_eq!((p.row_ptr(), p.col_ind()), (&[0, 1, 3, 5][..], &[1, 1, 2, 0, 2][..]));
+        assert_eq!(p.values(), [5., 1., 2., 4., 3.]);
     }
 
     #[test]

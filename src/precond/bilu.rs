@@ -22,6 +22,17 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_bytes(&self.0)
     }
 
+    fn numeric_bytes(&self, k: &K) -> usize {
+        // indices and the values of A once, the factors once; a place of fill counts as one of A,
+        // for a zero has to be written there before the rows are added up
+        let (pattern, b) = (k.ilu_pattern(&self.0), k.ilu_block_size(&self.0));
+        pattern.bytes() + 2 * 8 * pattern.blocks() * b * b
+    }
+
+    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+        k.ilu_factor_seconds(&self.0)
+    }
+
     fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
         let pattern = k.ilu_pattern(&self.0);
         let b = k.ilu_block_size(&self.0);
@@ -44,16 +55,21 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let b = s.case.block_size;
-    let pattern = {
+    let pattern = if let Some(known) = s.phases.known_pattern() {
+        known
+    } else {
         let point = block_pattern(s.a, b);
         // entries cost their index twice (pattern and phase) and their block's values; the indices
         // are made on the host
         let each = 8 * b * b + 8;
         let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
-        iluk(&point, s.case.fill, s.case.level_rule, free / each)
-            .map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?
+        let found = iluk(&point, s.case.fill, s.case.level_rule, free / each)
+            .map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+        let found = Arc::new(found);
+        s.phases.found_pattern(&found);
+        found
     };
-    Ok(Box::new(Factors::<K>(factorise(s, &Arc::new(pattern))?)))
+    Ok(Box::new(Factors::<K>(factorise(s, &pattern)?)))
 }
 
 /// Analysis and numeric factorisation on a pattern.

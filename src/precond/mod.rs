@@ -11,7 +11,7 @@ use crate::case::Case;
 use crate::error::Error;
 use crate::matrix::Csr;
 use crate::result::record::FactorSize;
-use crate::symbolic::TooLarge;
+use crate::symbolic::{FillPattern, TooLarge};
 
 /// A set-up preconditioner: `z = M^-1 r`.
 pub trait Preconditioner<K: Backend> {
@@ -21,6 +21,17 @@ pub trait Preconditioner<K: Backend> {
     /// Bytes held, and moved by one application.
     fn bytes(&self, _k: &K) -> Bytes {
         Bytes::default()
+    }
+
+    /// Bytes that the numeric phase must move at least; 0 without one.
+    fn numeric_bytes(&self, _k: &K) -> usize {
+        0
+    }
+
+    /// Seconds of the factorisation on the device alone; `None` where the numeric phase is nothing
+    /// else.
+    fn numeric_kernel_seconds(&self, _k: &K) -> Option<f64> {
+        None
     }
 
     /// Sizes for the record.
@@ -87,6 +98,15 @@ pub enum Phase {
 pub trait Phases {
     /// The phase begins now, all earlier work of the backend being done.
     fn begin(&mut self, phase: Phase);
+
+    /// The pattern of the factors, where an earlier case has worked it out; the running phase is
+    /// charged with the time that took.
+    fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+        None
+    }
+
+    /// The running phase has worked out the pattern of the factors: later cases may have it.
+    fn found_pattern(&mut self, _pattern: &Arc<FillPattern>) {}
 }
 
 /// Result of a setup.

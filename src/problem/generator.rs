@@ -8,11 +8,15 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
-use super::{convdiff3d, fem_p1, poisson3d};
+use super::{blockpoisson3d, convdiff3d, fem_p1, poisson3d};
 
 /// Every generator; a new one is a new file and a line here.
-pub static GENERATORS: &[&Generator] =
-    &[&poisson3d::GENERATOR, &convdiff3d::GENERATOR, &fem_p1::GENERATOR];
+pub static GENERATORS: &[&Generator] = &[
+    &poisson3d::GENERATOR,
+    &blockpoisson3d::GENERATOR,
+    &convdiff3d::GENERATOR,
+    &fem_p1::GENERATOR,
+];
 
 /// A family of matrices.
 #[derive(Debug)]
@@ -58,7 +62,7 @@ pub struct Preset {
 pub struct Generated {
     /// The matrix.
     pub matrix: Csr,
-    /// Grid of the unknowns, x fastest.
+    /// Grid of the unknowns or, where several belong together, of their cells; x fastest.
     pub grid: [usize; 3],
     /// Whether the matrix is symmetric.
     pub symmetric: bool,

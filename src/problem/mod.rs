@@ -1,5 +1,6 @@
 //! Linear systems: generators, files and the SuiteSparse catalogue, right-hand sides.
 
+mod blockpoisson3d;
 pub mod catalogue;
 mod convdiff3d;
 pub mod download;
@@ -7,6 +8,7 @@ mod fem_p1;
 mod file;
 pub mod generator;
 mod poisson3d;
+pub mod reorder;
 mod rhs;
 mod source;
 mod stencil;

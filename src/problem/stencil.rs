@@ -22,24 +22,38 @@ pub(super) fn matrix(
     offsets: &[[i64; 3]],
     value: impl Fn([usize; 3], usize) -> f64 + Sync,
 ) -> Result<Csr> {
+    block_matrix(size, offsets, 1, |point, k, block| block[0] = value(point, k))
+}
+
+/// As [`matrix`] with `b` consecutive unknowns per point: `fill([x, y, z], k, block)` writes all
+/// of the b x b block between a point and its neighbour, row by row.
+///
+/// # Errors
+/// As [`matrix`].
+pub(super) fn block_matrix(
+    size: [usize; 3],
+    offsets: &[[i64; 3]],
+    b: usize,
+    fill: impl Fn([usize; 3], usize, &mut [f64]) + Sync,
+) -> Result<Csr> {
     let [nx, ny, nz] = size;
     let lines = ny * nz;
-    // entries of the line through (y, z)
-    let line_entries = |line: usize| -> usize {
+    // blocks of the line through (y, z)
+    let line_blocks = |line: usize| -> usize {
         let (y, z) = (line % ny, line / ny);
         let on_grid = |o: &&[i64; 3]| inside(y, o[1], ny) && inside(z, o[2], nz);
         let per_offset = |o: &[i64; 3]| nx.saturating_sub(o[0].unsigned_abs() as usize);
         offsets.iter().filter(on_grid).map(per_offset).sum()
     };
-    let n = nx * lines;
     let per_offset = |o: &[i64; 3]| -> u64 {
         (0..3).map(|d| (size[d] as u64).saturating_sub(o[d].unsigned_abs())).product()
     };
-    let nnz: u64 = offsets.iter().map(per_offset).sum();
+    let nnz = offsets.iter().map(per_offset).sum::<u64>().saturating_mul((b * b) as u64);
     if nnz > u64::from(u32::MAX) {
         return Err(Error::input(format!("{nnz} entries: the limit is {}", u32::MAX))
             .hint("choose a smaller grid"));
     }
+    let n = nx * lines * b;
     check_memory(4 * n as u64 + 12 * nnz)?;
 
     let nnz = nnz as usize;
@@ -53,11 +67,11 @@ pub(super) fn matrix(
         let first = line;
         let mut count = 0;
         while line < lines && (count == 0 || count < PIECE) {
-            count += line_entries(line);
+            count += line_blocks(line) * b * b;
             line += 1;
         }
         let (ends_here, cols_here, vals_here);
-        (ends_here, ends) = ends.split_at_mut((line - first) * nx);
+        (ends_here, ends) = ends.split_at_mut((line - first) * nx * b);
         (cols_here, cols) = cols.split_at_mut(count);
         (vals_here, vals) = vals.split_at_mut(count);
         pieces.push((first, base, ends_here, cols_here, vals_here));
@@ -66,18 +80,31 @@ pub(super) fn matrix(
     let shifts: Vec<i64> =
         offsets.iter().map(|o| o[0] + nx as i64 * (o[1] + ny as i64 * o[2])).collect();
     pieces.into_par_iter().for_each(|(first, base, ends, cols, vals)| {
+        let mut blocks = vec![0.0; offsets.len() * b * b];
+        // first columns of the blocks of a point
+        let mut columns = Vec::with_capacity(offsets.len());
         let mut at = 0;
-        for (r, end) in ends.iter_mut().enumerate() {
+        for (r, ends) in ends.chunks_exact_mut(b).enumerate() {
             let line = first + r / nx;
             let point = [r % nx, line % ny, line / ny];
+            columns.clear();
             for (k, (offset, shift)) in offsets.iter().zip(&shifts).enumerate() {
                 if (0..3).all(|d| inside(point[d], offset[d], size[d])) {
-                    cols[at] = ((first * nx + r) as i64 + shift) as u32;
-                    vals[at] = value(point, k);
-                    at += 1;
+                    let slot = columns.len() * b * b;
+                    fill(point, k, &mut blocks[slot..slot + b * b]);
+                    columns.push(((first * nx + r) as i64 + shift) as usize * b);
                 }
             }
-            *end = (base + at) as u32;
+            for (c, end) in ends.iter_mut().enumerate() {
+                for (block, &column) in blocks.chunks_exact(b * b).zip(&columns) {
+                    for (d, &value) in block[c * b..(c + 1) * b].iter().enumerate() {
+                        cols[at] = (column + d) as u32;
+                        vals[at] = value;
+                        at += 1;
+                    }
+                }
+                *end = (base + at) as u32;
+            }
         }
     });
     Csr::new(n, n, row_ptr, col_ind, values)
@@ -118,9 +145,28 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_written_row_by_row() {
+        let offsets = [[-1, 0, 0], [0, 0, 0], [1, 0, 0]];
+        let fill = |p: [usize; 3], k: usize, block: &mut [f64]| {
+            for (e, v) in block.iter_mut().enumerate() {
+                *v = (100 * p[0] + 10 * k + e) as f64;
+            }
+        };
+        let a = block_matrix([2, 1, 1], &offsets, 2, fill).unwrap();
+        assert_eq!(a.row_ptr(), [0, 4, 8, 12, 16]);
+        assert_eq!(a.col_ind(), [[0, 1, 2, 3]; 4].concat());
+        assert_eq!(a.row(0).1, [10., 11., 20., 21.]);
+        assert_eq!(a.row(1).1, [12., 13., 22., 23.]);
+        assert_eq!(a.row(2).1, [100., 101., 110., 111.]);
+        assert_eq!(a.row(3).1, [102., 103., 112., 113.]);
+    }
+
+    #[test]
     fn refuses_more_entries_than_indices() {
         let seven = [[0, 0, 0]; 7];
         let error = matrix([1 << 30, 1, 1], &seven, |_, _| 0.0).unwrap_err();
         assert_eq!(error.to_string(), "7516192768 entries: the limit is 4294967295");
+        let error = block_matrix([1 << 20, 1, 1], &seven, 25, |_, _, _| {}).unwrap_err();
+        assert_eq!(error.to_string(), "4587520000 entries: the limit is 4294967295");
     }
 }

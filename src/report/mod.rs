@@ -7,9 +7,11 @@ pub mod csv;
 pub mod json;
 pub mod markdown;
 pub mod published;
+pub mod roofs;
 pub mod runs;
 pub mod table;
 pub mod units;
+pub mod versus;
 
 use serde_json::{Map, Value};
 

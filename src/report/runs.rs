@@ -4,13 +4,15 @@ use crate::backend;
 use crate::case::Case;
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
-use crate::report::{Head, Report, Sheet};
+use crate::report::{Head, Report, Sheet, roofs};
 use crate::result::table::fields;
 use crate::result::{Record, Status};
 
-/// The table of `records`.
+/// The table of `records`, and a second one of the triangular solves of a GPU.
 pub fn report(records: &[Record], title: Option<&str>) -> Report {
-    Report { sheets: vec![sheet(records, title)], rows: records.iter().map(fields).collect() }
+    let mut sheets = vec![sheet(records, title)];
+    sheets.extend(roofs::sheet(records));
+    Report { sheets, rows: records.iter().map(fields).collect() }
 }
 
 fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
@@ -113,6 +115,9 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     }
     if case.zeros != default.zeros {
         say("zeros", "stored zeros dropped".into());
+    }
+    if case.reorder != default.reorder {
+        say("reorder", format!("order {}", case.reorder));
     }
     say("rhs", format!("rhs {}", case.rhs));
     let restarted = case.solver == "gmres" && fixed("restart");

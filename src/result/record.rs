@@ -97,6 +97,9 @@ pub struct Times {
     pub analysis_s: Option<f64>,
     /// Numeric factorisation.
     pub numeric_s: Option<f64>,
+    /// The factorisation on the device alone, a part of the numeric phase: without the values' way
+    /// to a GPU. On a CPU the phase is nothing else.
+    pub numeric_kernel_s: Option<f64>,
     /// The three phases together.
     pub setup_s: Option<f64>,
     /// Median solve time over the repetitions.
@@ -151,8 +154,26 @@ pub struct Traffic {
     pub copy_gbps: Option<f64>,
     /// Microseconds per level of the preconditioner application.
     pub us_per_level: Option<f64>,
+    /// Measured seconds, in microseconds, in which a value goes from one thread block to another.
+    pub handover_us: Option<f64>,
     /// Bytes over copy bandwidth, in percent of the application's time.
+    pub percent_of_bandwidth: Option<f64>,
+    /// Levels times hand-over latency, in percent of the application's time.
+    pub percent_of_latency: Option<f64>,
+    /// The larger of both: how near the application is to what the device allows.
     pub percent_of_roof: Option<f64>,
+    /// Bytes the factorisation must move at least.
+    pub numeric_bytes: Option<usize>,
+    /// `numeric_bytes / numeric_kernel_s` in GB/s (1e9).
+    pub numeric_gbps: Option<f64>,
+    /// Microseconds per level of the factorisation.
+    pub numeric_us_per_level: Option<f64>,
+    /// Bytes over copy bandwidth, in percent of the factorisation's time.
+    pub numeric_percent_of_bandwidth: Option<f64>,
+    /// Levels times hand-over latency, in percent of the factorisation's time.
+    pub numeric_percent_of_latency: Option<f64>,
+    /// The larger of both.
+    pub numeric_percent_of_roof: Option<f64>,
 }
 
 /// Where a record was measured.

@@ -64,6 +64,7 @@ fn times() -> impl Strategy<Value = Times> {
             symbolic_s: a,
             analysis_s: b,
             numeric_s: c,
+            numeric_kernel_s: d,
             setup_s: d,
             solve_s: e,
             solve_low_s: f,
@@ -93,7 +94,16 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             orthogonalisation_gbps: g,
             copy_gbps: h,
             us_per_level: i,
+            handover_us: b,
+            percent_of_bandwidth: i,
+            percent_of_latency: e,
             percent_of_roof: j,
+            numeric_bytes: f,
+            numeric_gbps: d,
+            numeric_us_per_level: g,
+            numeric_percent_of_bandwidth: h,
+            numeric_percent_of_latency: b,
+            numeric_percent_of_roof: j,
         })
 }
 

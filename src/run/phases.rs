@@ -1,12 +1,15 @@
 //! Times the phases of a setup.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Progress, Stage};
+use super::reuse::Of;
+use super::{Progress, Reuse, Stage};
 use crate::backend::Backend;
 use crate::measure::{median, now, seconds_since};
 use crate::precond::{Phase, Phases};
 use crate::result::record::Times;
+use crate::symbolic::FillPattern;
 
 /// Seconds of the symbolic, analysis and numeric phase, where the method has them.
 pub(super) type PhaseSeconds = [Option<f64>; 3];
@@ -38,17 +41,23 @@ pub(super) struct PhaseClock<'a, K> {
     running: Option<(Phase, Stretch)>,
     seconds: PhaseSeconds,
     cancelled: bool,
+    /// Patterns of earlier cases, and which one this case needs.
+    patterns: (&'a mut Reuse, Of),
 }
 
 impl<'a, K: Backend> PhaseClock<'a, K> {
-    pub(super) fn new(k: &'a K, progress: Progress<'a>) -> Self {
-        Self { k, progress, running: None, seconds: [None; 3], cancelled: false }
+    pub(super) fn new(k: &'a K, progress: Progress<'a>, patterns: (&'a mut Reuse, Of)) -> Self {
+        Self { k, progress, running: None, seconds: [None; 3], cancelled: false, patterns }
     }
 
     fn end(&mut self) {
         if let Some((phase, stretch)) = self.running.take() {
-            *self.seconds[phase as usize].get_or_insert(0.0) += stretch.seconds(self.k);
+            self.charge(phase, stretch.seconds(self.k));
         }
+    }
+
+    fn charge(&mut self, phase: Phase, seconds: f64) {
+        *self.seconds[phase as usize].get_or_insert(0.0) += seconds;
     }
 
     /// Ends the last phase; `None` when the case was abandoned.
@@ -68,6 +77,21 @@ impl<K: Backend> Phases for PhaseClock<'_, K> {
         self.cancelled |= !(self.progress)(stage);
         self.running = Some((phase, Stretch::start(self.k)));
     }
+
+    fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+        let (reuse, of) = &mut self.patterns;
+        let (pattern, seconds) = reuse.pattern(*of)?;
+        let (phase, _) = self.running?;
+        self.charge(phase, seconds);
+        Some(pattern)
+    }
+
+    fn found_pattern(&mut self, pattern: &Arc<FillPattern>) {
+        if let Some((_, stretch)) = self.running {
+            let (reuse, of) = &mut self.patterns;
+            reuse.keep(*of, pattern, stretch.seconds(self.k));
+        }
+    }
 }
 
 /// Writes the median of each phase over the setups into `times`.
@@ -81,4 +105,32 @@ pub(super) fn record(runs: &[PhaseSeconds], times: &mut Times) {
     times.numeric_s = of(Phase::Numeric);
     let phases = [times.symbolic_s, times.analysis_s, times.numeric_s];
     times.setup_s = Some(phases.into_iter().flatten().sum());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::Cpu;
+    use crate::case::Case;
+    use crate::run::reuse::key;
+
+    #[test]
+    fn a_known_pattern_costs_what_it_did() {
+        let (k, pattern) = (Cpu::sequential(), Arc::new(FillPattern::diagonal(3)));
+        let (mut reuse, of) = (Reuse::default(), key(&Case::default()));
+        reuse.keep(of, &pattern, 2.5);
+        let mut stages = Vec::new();
+        let mut progress = |stage| {
+            stages.push(stage);
+            true
+        };
+        let mut clock = PhaseClock::new(&k, &mut progress, (&mut reuse, of));
+        clock.begin(Phase::Symbolic);
+        assert!(clock.known_pattern().is_some_and(|known| Arc::ptr_eq(&known, &pattern)));
+        clock.begin(Phase::Numeric);
+        let [symbolic, analysis, numeric] = clock.finish().unwrap();
+        // nothing else was done in that phase
+        assert!((2.5..3.5).contains(&symbolic.unwrap()) && numeric.unwrap() < 1.0);
+        assert_eq!((analysis, stages), (None, vec![Stage::Symbolic, Stage::Numeric]));
+    }
 }

@@ -122,18 +122,6 @@ impl Cuda {
         Ok(self.library.get_or_init(|| handle))
     }
 
-    /// Seconds on the device of the last factorisation, without the transfer of the matrix; not a
-    /// number before the first.
-    pub fn factor_seconds(&self, ilu: &BlockIlu) -> f64 {
-        match &ilu.parts {
-            Parts::Ours(f, _)
-            | Parts::Marched(f, _)
-            | Parts::Partitioned(f, _)
-            | Parts::Mixed(f, _) => f.seconds(),
-            Parts::Vendor(ilu) => ilu.factor_seconds(),
-        }
-    }
-
     /// The GPU.
     pub fn gpu(&self) -> &Device {
         &self.device
@@ -456,6 +444,16 @@ impl Backend for Cuda {
         done.unwrap_or_else(|e| {
             self.failed(e);
             Ok(())
+        })
+    }
+
+    fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
+        Some(match &ilu.parts {
+            Parts::Ours(f, _)
+            | Parts::Marched(f, _)
+            | Parts::Partitioned(f, _)
+            | Parts::Mixed(f, _) => f.seconds(),
+            Parts::Vendor(ilu) => ilu.factor_seconds(),
         })
     }
 

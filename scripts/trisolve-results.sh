@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Compares every way of the triangular solves and the factorisation with cuSPARSE on this machine's
+# GPU (configs/trisolve), and writes what is kept in the repository: per experiment the records as
+# CSV and JSON and their table as Markdown, the summary over all of them (`bilu-bench versus`) as
+# Markdown, CSV and JSON, and what `doctor` says of the machine.
+#
+#   scripts/trisolve-results.sh [FOLDER] [OUT]
+#
+# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/trisolve/<GPU>
+# unless given. BILU_BENCH_MATRICES names the folder of the reservoir matrices; without it they are
+# left out. BILU_BENCH_EXPERIMENTS (`general point-grids block-grids reservoirs`),
+# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--fill 0`) and BILU_BENCH_LIMIT (seconds
+# for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was
+# stopped goes on where it was, and the summary is of what is there.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+
+case "${1:-}" in
+-h | --help)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
+    exit 0
+    ;;
+esac
+[ "$#" -le 2 ] || {
+    echo "trisolve-results: at most a folder and an output folder" >&2
+    exit 2
+}
+folder="${1:-}"
+[ "$folder" != - ] || folder=
+out="${2:+$(realpath -m "$2")}"
+limit="${BILU_BENCH_LIMIT:-14400}"
+[[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
+    echo "trisolve-results: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
+    exit 2
+}
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+source "$here/programs.sh"
+programs "$folder" "$scratch" bilu-bench
+bilu="$scratch/bilu-bench"
+export NO_COLOR=1
+SECONDS=0
+
+find_gpu
+out="${out:-$(results_folder trisolve)}"
+mkdir -p "$out"
+environment >"$out/environment.txt"
+
+experiments="${BILU_BENCH_EXPERIMENTS:-}"
+if [ -z "$experiments" ]; then
+    experiments="general point-grids block-grids"
+    if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
+        experiments+=" reservoirs"
+    else
+        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
+    fi
+fi
+read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
+failed=0
+stopped=
+for name in $experiments; do
+    left=$((limit - SECONDS))
+    if [ "$left" -le 0 ]; then
+        stopped+=" $name"
+        continue
+    fi
+    printf '\n==> trisolve/%s on %s\n' "$name" "$gpu"
+    code=0
+    # a run that failed prints nothing: the table before stays
+    timeout --kill-after=60 "$left" "$bilu" reproduce "trisolve/$name" "${flags[@]}" --resume \
+        --output "$out/$name.csv" --output "$out/$name.json" --format markdown \
+        >"$scratch/$name.md" || code=$?
+    [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"
+    # 1 is a case that did not converge, which is a result
+    case "$code" in
+    0 | 1) ;;
+    124 | 130 | 137) stopped+=" $name" ;;
+    *)
+        echo "FAIL  trisolve/$name (exit code $code)" >&2
+        failed=1
+        ;;
+    esac
+done
+
+files=()
+for file in general point-grids block-grids reservoirs; do
+    [ ! -s "$out/$file.csv" ] || files+=("$out/$file.csv")
+done
+if [ "${#files[@]}" -gt 0 ]; then
+    for form in markdown:md csv:csv json:json; do
+        "$bilu" versus "${files[@]}" --format "${form%:*}" >"$scratch/versus" || failed=1
+        [ ! -s "$scratch/versus" ] || mv "$scratch/versus" "$out/versus.${form#*:}"
+    done
+    [ ! -s "$out/versus.md" ] || cat "$out/versus.md"
+fi
+printf '\nresults in %s\n' "$out"
+if [ -n "$stopped" ]; then
+    echo "not finished within $limit s:$stopped; the same command goes on" >&2
+    failed=1
+fi
+exit "$failed"

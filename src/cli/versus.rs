@@ -1,0 +1,34 @@
+//! `versus`: our kernels against cuSPARSE in result files.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::cli::{compare, output};
+use crate::error::Result;
+use crate::report::{ReportFormat, versus};
+
+/// Arguments of `versus`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "For each system the fastest way of `cuda` stands beside the fastest of \
+                        cuSPARSE: for one application of the preconditioner (cuSPARSE's solves \
+                        with our factors are cuSPARSE's), for the factorisation on the device, and \
+                        for the numeric phase and the solve together. Geometric means follow.")]
+pub struct VersusArgs {
+    /// Result files of `run` with the backends cuda and cusparse
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Form of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: ReportFormat,
+}
+
+/// Prints the comparison.
+pub fn run(args: &VersusArgs) -> Result<ExitCode> {
+    let mut records = Vec::new();
+    for path in &args.files {
+        records.extend(compare::records(path)?);
+    }
+    output::print(&args.format.render(&versus::report(&records)?)?)?;
+    Ok(ExitCode::SUCCESS)
+}
