@@ -9,10 +9,10 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 
-use super::launch::address;
+use super::launch::{address, launch};
 use super::limits::Limits;
 use super::memory::{self, Memory};
-use super::sources::{Source, Variant};
+use super::sources::{HANDOVER, Source, Variant};
 use super::staging::Staging;
 use super::{cubins, nvrtc};
 use crate::error::{Error, Kind, Result};
@@ -30,6 +30,7 @@ pub struct Device {
     stream: Arc<CudaStream>,
     modules: Mutex<Modules>,
     copy_gbps: OnceLock<f64>,
+    handover: OnceLock<f64>,
     staging: Mutex<Option<Staging>>,
     name: String,
     arch: (i32, i32),
@@ -114,6 +115,7 @@ impl Device {
             stream,
             modules: Mutex::default(),
             copy_gbps: OnceLock::new(),
+            handover: OnceLock::new(),
             staging: Mutex::default(),
             name,
             arch,
@@ -293,6 +295,27 @@ impl Device {
     /// number when it cannot be measured.
     pub fn copy_bandwidth(&self) -> f64 {
         *self.copy_gbps.get_or_init(|| self.measure_copy().unwrap_or(f64::NAN))
+    }
+
+    /// Seconds in which a value goes from one thread block to another through the L2 cache; measured
+    /// once. Not a number when it cannot be measured.
+    pub fn handover_latency(&self) -> f64 {
+        *self.handover.get_or_init(|| self.measure_handover().unwrap_or(f64::NAN))
+    }
+
+    fn measure_handover(&self) -> Result<f64> {
+        const ROUNDS: u32 = 500;
+        let kernel = self.kernel(&HANDOVER, 0, "handover")?;
+        let mut samples = Vec::new();
+        for _ in 0..9 {
+            let numbers = self.zeros::<f64>(64)?;
+            samples.push(self.time(|| {
+                launch!(cooperative self, &kernel, grid(2, 32); ROUNDS, numbers)
+                    .map_err(|e| failed("handover", e))
+            })?);
+        }
+        let seconds = median(&samples[2..]).map_or(f64::NAN, |m| m.value);
+        Ok(seconds / f64::from(2 * ROUNDS))
     }
 
     fn measure_copy(&self) -> Result<f64> {

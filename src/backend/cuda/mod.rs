@@ -184,6 +184,10 @@ impl Backend for Cuda {
         self.device.copy_bandwidth()
     }
 
+    fn handover_latency(&self) -> Option<f64> {
+        Some(self.device.handover_latency()).filter(|s| s.is_finite())
+    }
+
     fn check(&self) -> Result<()> {
         self.synchronise();
         self.failure.borrow().clone().map_or(Ok(()), Err)

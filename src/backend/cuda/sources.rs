@@ -46,6 +46,7 @@ macro_rules! sources {
 
 sources! {
     VECTOR, "vector", false;
+    HANDOVER, "handover", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
     VENDOR, "vendor", true;
