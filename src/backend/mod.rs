@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::case::{Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Threads};
 
 /// Index of a scalar that lives on the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,11 @@ pub trait Backend {
     /// `r = b - A x`.
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
 
+    /// Runs work that the host does for the backend and tells it on which threads: one for the
+    /// backend of one thread, all for the others.
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        work(Threads::Pool)
+    }
     /// Prepares factors on a pattern: schedules and storage, no values.
     fn ilu_analyse(
         &self,

@@ -7,7 +7,7 @@ use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Bytes};
 use crate::case::Trisolve;
 use crate::result::record::FactorSize;
-use crate::symbolic::{FillPattern, block_pattern, iluk};
+use crate::symbolic::{FillPattern, block_pattern_on, iluk_on};
 
 /// Factors on the backend.
 pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
@@ -43,12 +43,13 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let b = s.case.block_size;
-    let pattern = {
-        let point = block_pattern(s.a, b);
-        // entries cost their index twice (pattern and phase) and their block's values
-        let limit = s.k.memory_free() / (8 * b * b + 8);
-        iluk(&point, s.case.fill, s.case.level_rule, limit).map_err(Failure::TooLarge)?
-    };
+    // entries cost their index twice (pattern and phase) and their block's values
+    let limit = s.k.memory_free() / (8 * b * b + 8);
+    let (a, case) = (s.a, s.case);
+    let filled = s.k.on_host(|threads| {
+        iluk_on(threads, &block_pattern_on(threads, a, b), case.fill, case.level_rule, limit)
+    });
+    let pattern = filled.map_err(Failure::TooLarge)?;
     Ok(Box::new(Factors::<K>(factorise(s, &Arc::new(pattern))?)))
 }
 
