@@ -161,6 +161,9 @@ pub trait Backend {
 
     /// Stores `a` for products. Its order must be a multiple of `block_size`.
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
+    /// on the device stay where they are.
+    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
     /// Format in which a matrix is stored, never [`Format::Auto`].
     fn format(&self, a: &Self::Matrix) -> Format;
     /// Bytes of one product.

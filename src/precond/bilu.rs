@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
-use crate::backend::{Backend, Bytes};
+use crate::backend::{Backend, Bytes, SingularBlock};
 use crate::case::Trisolve;
+use crate::matrix::Csr;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, block_pattern_on, iluk_on};
 
@@ -15,6 +16,10 @@ pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
 impl<K: Backend> Preconditioner<K> for Factors<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         k.ilu_apply(&self.0, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+        k.ilu_factor(&mut self.0, a, shift)
     }
 
     fn bytes(&self, k: &K) -> Bytes {

@@ -247,6 +247,14 @@ impl Backend for Cpu {
         }
     }
 
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        match matrix {
+            Matrix::Csr(old) => *old = Arc::clone(a),
+            Matrix::Bsr(blocks) => blocks.set_values(a),
+        }
+        Ok(())
+    }
+
     fn format(&self, a: &Matrix) -> Format {
         match a {
             Matrix::Csr(_) => Format::Csr,

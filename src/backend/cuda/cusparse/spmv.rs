@@ -134,6 +134,12 @@ impl Spmv {
         &self.pattern
     }
 
+    /// Values of the matrix, on the device, to be overwritten: the analysis of a product looks at
+    /// the pattern alone.
+    pub fn values_mut(&mut self) -> &mut CudaSlice<f64> {
+        &mut self.values
+    }
+
     /// Values of the matrix, on the device.
     pub fn values(&self) -> &CudaSlice<f64> {
         &self.values
