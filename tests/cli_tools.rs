@@ -36,7 +36,7 @@ fn list_has_every_registry() {
     assert_eq!(names("trisolves"), ["auto", "levels", "pointwise", "syncfree", "cusparse", "all"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     assert_eq!(names("experiments"), ["yang/table1", "yang/table2", "yang/table3"]);
-    assert_eq!((names("settings").len(), names("columns").len()), (18, 66));
+    assert_eq!((names("settings").len(), names("columns").len()), (18, 68));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);

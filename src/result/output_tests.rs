@@ -82,7 +82,7 @@ fn damage_before_the_end_is_an_error_with_its_line() {
         lines[1] = &lines[1][..9];
         lines.join("\n") + "\n"
     };
-    assert_eq!(message("a.csv", &truncate_line_two), "DIR/a.csv:2: 1 values under 66 columns");
+    assert_eq!(message("a.csv", &truncate_line_two), "DIR/a.csv:2: 1 values under 68 columns");
     assert_eq!(
         message("a.jsonl", &truncate_line_two),
         "DIR/a.jsonl:2: EOF while parsing an object"

@@ -106,7 +106,8 @@ pub fn block_pattern_on(threads: Threads, a: &Csr, b: usize) -> Pattern<'_> {
         };
     }
     let rows = a.rows().div_ceil(b);
-    let task = rows::Task { rows, threads, before: 0, limit: usize::MAX };
+    // an entry of A or of the padding in every block
+    let task = rows::Task { rows, threads, before: 0, limit: a.nnz() + 1 };
     let found = rows::find(
         task,
         || vec![false; rows],

@@ -134,8 +134,8 @@ impl Spmv {
         &self.pattern
     }
 
-    /// Values of the matrix, on the device, to be overwritten: the analysis of a product looks at
-    /// the pattern alone.
+    /// Values of the matrix, on the device, to be overwritten. What was found of the matrix before
+    /// must hold for its pattern alone; the self-test multiplies after a change of values.
     pub fn values_mut(&mut self) -> &mut CudaSlice<f64> {
         &mut self.values
     }
