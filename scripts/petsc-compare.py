@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bilu-bench beside PETSc: block ILU(k) with GMRES(20) on the 3D Poisson equation, one CPU thread.
+"""bilu-bench beside PETSc: block ILU(k) with GMRES(20) on the 3D Poisson equation: PETSc on one CPU thread.
 
     scripts/petsc-compare.py --n 60 --bilu-bench target/release/bilu-bench --csv compare.csv
 
@@ -13,7 +13,8 @@ The table shows medians over the repeats, with half their range in percent after
 brackets stands PETSc's value over that of bilu-bench: above 1 bilu-bench needs less. Symbolic time is, for PETSc,
 the first setup less a second one on the same pattern; for bilu-bench, pattern and analysis. Numeric time
 is PETSc's second factorisation, whose memory is there already; bilu-bench takes its
-memory in the analysis, which counts as symbolic here. Peak memory is that of the
+memory in the analysis, which counts as symbolic here. --backends cpu-mt puts all cores beside
+PETSc's one. Peak memory is that of the
 whole process (VmHWM, ru_maxrss); for bilu-bench it is never below about 0.28 GB, the arrays with which
 it measures the copy bandwidth before the case starts.
 """
@@ -192,7 +193,8 @@ def run_petsc(a, environment, block, fill):
     return json.loads(output.splitlines()[-1])
 
 
-def run_bilu(a, environment, block, fill, matrix_format):
+def run_bilu(a, environment, block, fill, column):
+    matrix_format, backend = a.columns[column]
     command = [a.bilu_bench, "run", "--matrix", f"poisson3d:{a.n}", "--rhs", "ones"]
     command += ["--block-size", str(block), "--precond", "bilu", "--fill", str(fill)]
     command += ["--level-rule", "min", "--solver", "gmres", "--side", "right"]
@@ -200,7 +202,7 @@ def run_bilu(a, environment, block, fill, matrix_format):
     command += ["--max-iterations", str(a.max_iterations), "--matrix-format", matrix_format]
     # one solve, as for PETSc
     command += ["--max-repetitions", "1", "--time-budget", "0.001"]
-    command += ["--backend", "cpu", "--quiet", "--format", "json"]
+    command += ["--backend", backend, "--quiet", "--format", "json"]
     output, code, peak = child(command, environment)
     # 1 only says that the iteration limit was reached
     if code not in (0, 1):
@@ -219,6 +221,7 @@ def run_bilu(a, environment, block, fill, matrix_format):
         "version": "bilu-bench " + record["revision"],
         "format": record["format-used"],
         "cpu": record["cpu"],
+        "threads": record["threads"],
     }
 
 
@@ -238,7 +241,7 @@ class Median:
 def measure(a, environment):
     """All samples: (block size, k, program) -> list of results, programs in turn."""
     samples = {}
-    programs = ["petsc"] + a.matrix_formats
+    programs = ["petsc", *a.columns]
     cases = [(b, k) for b in a.block_sizes for k in a.fills]
     for number, (block, fill) in enumerate(cases, 1):
         for repeat in range(a.repeats):
@@ -266,13 +269,15 @@ def agreed(of, quantity):
 
 def table(a, samples):
     """The Markdown table and the sentence above it."""
-    formats = a.matrix_formats
+    formats = list(a.columns)
     petsc_first = next(r[0] for key, r in samples.items() if key[2] == "petsc")
     bilu_first = next(r[0] for key, r in samples.items() if key[2] != "petsc")
+    counts = sorted({r[0]["threads"] for key, r in samples.items() if key[2] != "petsc"})
+    threads = " and ".join(f"{n} thread{'s' if n > 1 else ''}" for n in counts)
     tolerance = f"rtol {a.rtol:g}, at most {a.max_iterations} iterations"
     print(
         f"poisson3d:{a.n}, n = {a.n**3:,}, GMRES({RESTART}), block ILU(k) on the right, rhs ones, {tolerance}; "
-        f"{bilu_first['cpu']}, 1 thread; {petsc_first['version']}, {bilu_first['version']}; "
+        f"{bilu_first['cpu']}, {threads}; {petsc_first['version']}, {bilu_first['version']}; "
         f"medians of {a.repeats} runs ± half their range; in brackets PETSc's value over this one\n"
     )
     names = [("ms/iteration", "ms_per_iteration", 1), ("numeric ms", "numeric_s", 1e3)]
@@ -297,16 +302,16 @@ def table(a, samples):
     print("\nstorage of the product: " + ", ".join(f"{f} at b = {b}: {u}" for (b, f), u in used.items()))
 
 
-def write_csv(path, samples):
+def write_csv(path, columns, samples):
     """Every single measurement, one row each."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
-        rows.writerow(["block_size", "k", "program", "matrix_format", "repeat"] + QUANTITIES + ["version"])
+        rows.writerow(["block_size", "k", "program", "matrix_format", "backend", "repeat"] + QUANTITIES + ["version"])
         for (block, fill, program), results in samples.items():
             name = "petsc" if program == "petsc" else "bilu-bench"
             for repeat, r in enumerate(results, 1):
-                asked = r["format"] if program == "petsc" else program
-                rows.writerow([block, fill, name, asked, repeat] + [r[q] for q in QUANTITIES] + [r["version"]])
+                asked = (r["format"], "") if program == "petsc" else columns[program]
+                rows.writerow([block, fill, name, *asked, repeat] + [r[q] for q in QUANTITIES] + [r["version"]])
 
 
 def numbers(least):
@@ -334,6 +339,7 @@ def arguments():
     parser.add_argument("--block-sizes", type=numbers(1), default=[1, 4, 8], help="list (1,4,8)")
     parser.add_argument("--fills", type=numbers(0), default=[0, 1, 2, 3], help="fill levels k (0,1,2,3)")
     parser.add_argument("--matrix-formats", default="bsr,auto", help="columns of bilu-bench (bsr,auto)")
+    parser.add_argument("--backends", default="cpu", help="list of cpu (one thread), cpu-mt (all cores) (cpu)")
     parser.add_argument("--repeats", type=int, default=3, help="runs per program and case (3)")
     parser.add_argument("--rtol", type=float, default=1e-6, help="relative tolerance (1e-6)")
     parser.add_argument("--max-iterations", type=int, default=2000, help="iteration limit of both (2000)")
@@ -349,6 +355,15 @@ def arguments():
     a.matrix_formats = a.matrix_formats.split(",")
     if wrong := [f for f in a.matrix_formats if f not in ("auto", "csr", "bsr")]:
         parser.error(f"unknown matrix format `{wrong[0]}`; known: auto, csr, bsr")
+    backends = a.backends.split(",")
+    if wrong := [k for k in backends if k not in ("cpu", "cpu-mt")]:
+        parser.error(f"unknown backend `{wrong[0]}`; known: cpu, cpu-mt")
+    # heading of a column -> format and backend
+    a.columns = {
+        f if len(backends) == 1 else f"{f} {backend}": (f, backend)
+        for f in a.matrix_formats
+        for backend in backends
+    }
     return parser, a
 
 
@@ -366,7 +381,7 @@ def main():
     samples = measure(a, environment)
     table(a, samples)
     if a.csv:
-        write_csv(a.csv, samples)
+        write_csv(a.csv, a.columns, samples)
 
 
 if __name__ == "__main__":

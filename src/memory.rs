@@ -61,6 +61,16 @@ pub fn with_capacity<T>(n: usize) -> Vec<T> {
     v
 }
 
+/// Makes room for `more` entries, and for as many again as there are when it has to move them.
+/// Unlike [`Vec::reserve`] it asks for huge pages.
+pub fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
+    if v.capacity() - v.len() < more {
+        let mut larger = with_capacity((2 * v.len()).max(v.len() + more));
+        larger.extend_from_slice(v);
+        *v = larger;
+    }
+}
+
 /// Asks for huge pages for the memory of `v`, if it is large. To be called before it is first
 /// written; nothing happens where the system does not grant it.
 #[cfg(target_os = "linux")]
@@ -92,5 +102,17 @@ mod tests {
         assert_eq!(v.iter().sum::<f64>(), 1.0);
         assert!(Buffer::<u32>::zeros(0).is_empty());
         assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
+    }
+
+    #[test]
+    fn what_is_there_stays_when_room_is_made() {
+        let mut v = vec![1, 2, 3];
+        reserve(&mut v, 1000);
+        assert!(v.capacity() >= 1003);
+        let at = v.as_ptr();
+        v.extend(0..1000);
+        assert_eq!((&v[..4], v.as_ptr()), (&[1, 2, 3, 0][..], at));
+        reserve(&mut v, 0);
+        assert_eq!(v.as_ptr(), at);
     }
 }

@@ -1,6 +1,7 @@
 //! Runs one case and yields its record.
 
 mod basis;
+mod new_values;
 mod phases;
 mod reuse;
 mod roof;
@@ -34,13 +35,21 @@ pub struct Measure {
     /// Stop repeating after this many seconds of timed solves (the minimum is kept). A first solve
     /// that takes longer than this counts as a measurement instead of a warm-up.
     pub time_budget_s: f64,
+    /// Matrices with new values on the same pattern for which the numeric phase is timed again.
+    pub repeat_values: usize,
     /// A single solve is stopped after this many seconds.
     pub time_limit_s: Option<f64>,
 }
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { min_repetitions: 1, max_repetitions: 10, time_budget_s: 5.0, time_limit_s: None }
+        Self {
+            min_repetitions: 1,
+            max_repetitions: 10,
+            time_budget_s: 5.0,
+            repeat_values: 0,
+            time_limit_s: None,
+        }
     }
 }
 
@@ -57,6 +66,8 @@ pub enum Stage {
     Solve(usize),
     /// Bandwidth of the pieces.
     Traffic,
+    /// Numeric phase on new values number i (from 1).
+    NewValues(usize),
 }
 
 /// Told each stage as it starts, and again at every iteration of a solve; `false` abandons the case.
@@ -177,10 +188,10 @@ impl Job<'_> {
 
         self.check_matrix(k)?;
         let stretch = Stretch::start(k);
-        let matrix = k.matrix(self.a, case.block_size, case.format)?;
+        let mut matrix = k.matrix(self.a, case.block_size, case.format)?;
         self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
-        let m = self.set_up(k, setup)?;
+        let mut m = self.set_up(k, setup)?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
 
         self.check_vectors(k)?;
@@ -206,7 +217,8 @@ impl Job<'_> {
         // its vectors make room for those of the measurements
         drop(method);
         self.judge(k, &x, &outcome);
-        self.measure_traffic(k, &system, &mut x, copy_gbps)
+        self.measure_traffic(k, &system, &mut x, copy_gbps)?;
+        self.measure_new_values(k, &mut matrix, &mut *m)
     }
 
     /// Symbolic, analysis and numeric phases, repeated when short.

@@ -57,6 +57,7 @@ fn bad_values_of_flags_name_the_flag() {
         ("--orthogonalisation", "qr", "unknown orthogonalisation `qr`"),
         ("--rhs", "zeros", "unknown right-hand side `zeros`"),
         ("--min-repetitions", "0", "`0` is outside 1 to 100000"),
+        ("--repeat-values", "-1", "`-1` is outside 0 to 100000"),
         ("--time-limit", "0", "`0` is outside the range: above 0 and at most 1e7 seconds"),
     ] {
         assert_eq!(first_line(&["run", flag, value]), format!("error: {flag}: {message}"));

@@ -35,7 +35,7 @@ fn list_has_every_registry() {
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
         names("trisolves"),
-        ["auto", "levels", "pointwise", "syncfree", "partitioned", "cusparse", "all"]
+        ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
@@ -44,7 +44,7 @@ fn list_has_every_registry() {
     let experiments: Vec<String> =
         experiments.chain(yang.map(|name| format!("yang/{name}"))).collect();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (19, 78));
+    assert_eq!((names("settings").len(), names("columns").len()), (19, 80));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);

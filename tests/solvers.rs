@@ -176,13 +176,43 @@ fn exact_and_zero_right_hand_sides_end_at_once() {
 fn a_case_can_be_abandoned_at_every_stage() {
     let p = poisson();
     let b = vec![1.0; 990];
-    for stop in [Stage::Symbolic, Stage::Numeric, Stage::WarmUp, Stage::Solve(1), Stage::Traffic] {
+    let measure = Measure { repeat_values: 1, ..Measure::default() };
+    for stop in [
+        Stage::Symbolic,
+        Stage::Numeric,
+        Stage::WarmUp,
+        Stage::Solve(1),
+        Stage::Traffic,
+        Stage::NewValues(1),
+    ] {
         let mut seen = false;
-        let record = run_case(&Case::default(), &p, &b, &Measure::default(), &mut |stage| {
+        let record = run_case(&Case::default(), &p, &b, &measure, &mut |stage| {
             seen |= stage == stop;
             stage != stop
         });
         assert!(seen && record.is_none(), "{stop:?}");
+    }
+}
+
+#[test]
+fn new_values_are_timed_only_when_asked_for_and_where_there_are_factors() {
+    let p = poisson();
+    let b = vec![1.0; 990];
+    for (precond, repeat_values, factors) in
+        [("bilu", 0, false), ("bilu", 3, true), ("jacobi", 1, true), ("none", 2, false)]
+    {
+        let measure = Measure { max_repetitions: 1, repeat_values, ..Measure::default() };
+        let case = Case { precond: precond.into(), block_size: 3, ..Case::default() };
+        let mut stages = 0;
+        let r = run_case(&case, &p, &b, &measure, &mut |stage| {
+            stages += usize::from(matches!(stage, Stage::NewValues(_)));
+            true
+        })
+        .expect("not cancelled");
+        assert_eq!(stages, repeat_values, "{precond}");
+        assert_eq!(r.times.rematrix_s.is_some(), repeat_values > 0, "{precond}");
+        assert_eq!(r.times.renumeric_s.is_some_and(|s| s > 0.0), factors, "{precond}");
+        assert_eq!((r.status, r.reason), (Status::Converged, None), "{precond}");
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::case::{Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Threads};
 
 /// Index of a scalar that lives on the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +173,9 @@ pub trait Backend {
 
     /// Stores `a` for products. Its order must be a multiple of `block_size`.
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
+    /// on the device stay where they are.
+    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
     /// Format in which a matrix is stored, never [`Format::Auto`].
     fn format(&self, a: &Self::Matrix) -> Format;
     /// Bytes of one product.
@@ -182,6 +185,11 @@ pub trait Backend {
     /// `r = b - A x`.
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
 
+    /// Runs work that the host does for the backend and tells it on which threads: one for the
+    /// backend of one thread, all for the others.
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        work(Threads::Pool)
+    }
     /// Prepares factors on a pattern: schedules and storage, no values.
     fn ilu_analyse(
         &self,

@@ -274,12 +274,13 @@ mod tests {
     #[test]
     fn values_ranges_and_lists_make_the_cross_product() {
         let e = read(
-            "title = 't'\nnotes = 'n'\ninferred = ['a', 'b']\n[measure]\nmin-repetitions = 3\n\
+            "title = 't'\nnotes = 'n'\ninferred = ['a', 'b']\n[measure]\nmin-repetitions = 3\nrepeat-values = 2\n\
              [[sweep]]\nblock-size = [1, 2]\nfill = '0..1'\nrtol = 1e-8\n[[sweep]]\nfill = 1\n",
         )
         .unwrap();
         assert_eq!((e.title.as_deref(), e.notes.len(), e.inferred.len()), (Some("t"), 1, 2));
-        assert_eq!(e.measure.resolve().unwrap().min_repetitions, 3);
+        let measure = e.measure.resolve().unwrap();
+        assert_eq!((measure.min_repetitions, measure.repeat_values), (3, 2));
         let (cases, _) = e.cases().unwrap();
         let text: Vec<_> = cases.iter().map(|c| (c.block_size, c.fill, c.rtol)).collect();
         assert_eq!(text, [(1, 0, 1e-8), (1, 1, 1e-8), (2, 0, 1e-8), (2, 1, 1e-8), (1, 1, 1e-6)]);

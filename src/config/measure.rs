@@ -29,6 +29,7 @@ pub struct MeasureOptions {
     max_repetitions: Option<usize>,
     time_budget_s: Option<f64>,
     time_limit_s: Option<f64>,
+    repeat_values: Option<usize>,
 }
 
 /// Most repetitions of one solve.
@@ -60,6 +61,12 @@ pub const SETTINGS: &[Setting] = &[
         help: "A single solve is stopped after this many seconds [default: none]",
         set: |o, t| seconds(t).map(|v| o.time_limit_s = Some(v)),
     },
+    Setting {
+        name: "repeat-values",
+        metavar: "N",
+        help: "Numeric phases timed after the solves, each on new values of the same pattern [default: 0]",
+        set: |o, t| whole(t, 0, MAX_REPETITIONS).map(|v| o.repeat_values = Some(v)),
+    },
 ];
 
 fn seconds(text: &str) -> Result<f64> {
@@ -75,6 +82,7 @@ impl MeasureOptions {
             max_repetitions: other.max_repetitions.or(self.max_repetitions),
             time_budget_s: other.time_budget_s.or(self.time_budget_s),
             time_limit_s: other.time_limit_s.or(self.time_limit_s),
+            repeat_values: other.repeat_values.or(self.repeat_values),
         }
     }
 
@@ -97,6 +105,7 @@ impl MeasureOptions {
             max_repetitions: max,
             time_budget_s: self.time_budget_s.unwrap_or(default.time_budget_s),
             time_limit_s: self.time_limit_s.or(default.time_limit_s),
+            repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
         })
     }
 }
@@ -120,6 +129,8 @@ mod tests {
         assert_eq!((m.min_repetitions, m.max_repetitions), (20, 20));
         let m = given(&[("max-repetitions", "3"), ("time-limit", "0.5")]).unwrap();
         assert_eq!((m.min_repetitions, m.max_repetitions, m.time_limit_s), (1, 3, Some(0.5)));
+        assert_eq!(m.repeat_values, 0);
+        assert_eq!(given(&[("repeat-values", "4")]).unwrap().repeat_values, 4);
     }
 
     #[test]

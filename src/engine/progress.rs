@@ -171,6 +171,7 @@ fn stage_name(stage: Stage) -> String {
         Stage::WarmUp => "warm-up solve".into(),
         Stage::Solve(i) => format!("solve {i}"),
         Stage::Traffic => "bandwidth".into(),
+        Stage::NewValues(i) => format!("new values {i}"),
     }
 }
 

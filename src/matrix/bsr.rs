@@ -26,7 +26,17 @@ impl Bsr {
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
         let pattern = block_pattern(a, b);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        let mut values = Buffer::zeros(col_ind.len() * b * b);
+        let values = Buffer::zeros(col_ind.len() * b * b);
+        let mut blocks = Self { block_size, row_ptr, col_ind, values };
+        blocks.set_values(a);
+        blocks
+    }
+
+    /// Takes over the values of `a`, which must have the pattern of the matrix that this one was
+    /// made of.
+    pub fn set_values(&mut self, a: &Csr) {
+        let Self { block_size, row_ptr, col_ind, values } = self;
+        let b = *block_size;
         let mut rest = &mut values[..];
         let mut rows = Vec::with_capacity(row_ptr.len() - 1);
         for (i, ends) in row_ptr.windows(2).enumerate() {
@@ -47,7 +57,6 @@ impl Bsr {
                 }
             }
         });
-        Self { block_size, row_ptr, col_ind, values }
     }
 
     /// Unknowns per block.

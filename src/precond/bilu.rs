@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
-use crate::backend::{Backend, Bytes};
+use crate::backend::{Backend, Bytes, SingularBlock};
 use crate::case::Trisolve;
+use crate::matrix::Csr;
 use crate::measure::memory_free;
 use crate::result::record::FactorSize;
-use crate::symbolic::{FillPattern, block_pattern, iluk};
+use crate::symbolic::{FillPattern, block_pattern_on, iluk_on};
 
 /// Factors on the backend.
 pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
@@ -16,6 +17,10 @@ pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
 impl<K: Backend> Preconditioner<K> for Factors<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         k.ilu_apply(&self.0, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+        k.ilu_factor(&mut self.0, a, shift)
     }
 
     fn bytes(&self, k: &K) -> Bytes {
@@ -58,13 +63,17 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let pattern = if let Some(known) = s.phases.known_pattern() {
         known
     } else {
-        let point = block_pattern(s.a, b);
         // entries cost their index twice (pattern and phase) and their block's values; the indices
         // are made on the host
         let each = 8 * b * b + 8;
         let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
-        let found = iluk(&point, s.case.fill, s.case.level_rule, free / each)
-            .map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+        let (a, case) = (s.a, s.case);
+        let found = s.k.on_host(|threads| {
+            let point = block_pattern_on(threads, a, b);
+            iluk_on(threads, &point, case.fill, case.level_rule, free / each)
+        });
+        let found =
+            found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
         let found = Arc::new(found);
         s.phases.found_pattern(&found);
         found

@@ -18,6 +18,15 @@ pub trait Preconditioner<K: Backend> {
     /// Applies it.
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
 
+    /// Takes over the values of `a`, which has the pattern of the matrix of the setup: the numeric
+    /// phase alone, with `shift` as in [`Backend::ilu_factor`].
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted; then there are no factors to apply.
+    fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), SingularBlock> {
+        Ok(())
+    }
+
     /// Bytes held, and moved by one application.
     fn bytes(&self, _k: &K) -> Bytes {
         Bytes::default()

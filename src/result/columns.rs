@@ -49,6 +49,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("repetitions", "timed solves"),
     ("total-s", "setup-s and solve-s together, without matrix-s"),
     ("ms-per-iteration", "median solve over iterations, milliseconds"),
+    (
+        "renumeric-s",
+        "numeric phase on new values, symbolic phase and analysis reused, seconds (median)",
+    ),
+    ("rematrix-s", "stored matrix and its copy on a GPU take over new values, seconds (median)"),
     ("iterations", "applications of the preconditioned operator (full steps of BiCGStab)"),
     ("monitored-residual", "residual the solver monitored, relative to its initial value"),
     ("true-residual", "|b - A x| / |b|, recomputed in float64"),

@@ -114,6 +114,10 @@ pub struct Times {
     pub total_s: Option<f64>,
     /// Median solve time over iterations, in milliseconds.
     pub ms_per_iteration: Option<f64>,
+    /// Median numeric phase on new values of the same pattern: symbolic phase and analysis reused.
+    pub renumeric_s: Option<f64>,
+    /// Median time in which the stored matrix takes over new values of the same pattern.
+    pub rematrix_s: Option<f64>,
 }
 
 /// Convergence.

@@ -72,6 +72,8 @@ fn times() -> impl Strategy<Value = Times> {
             repetitions,
             total_s: h,
             ms_per_iteration: i,
+            renumeric_s: a,
+            rematrix_s: b,
         })
 }
 

@@ -130,6 +130,8 @@ fn populated() -> Record {
             repetitions: 1,
             total_s: Some(1.0),
             ms_per_iteration: Some(1.0),
+            renumeric_s: Some(1.0),
+            rematrix_s: Some(1.0),
         },
         convergence: Convergence {
             iterations: 1,

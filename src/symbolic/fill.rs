@@ -2,10 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Pattern;
-use super::ordered_set::OrderedSet;
+use super::{Pattern, Threads, by_level, elimination};
 use crate::case::{LevelRule, MAX_FILL};
-use crate::memory;
 
 /// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
 /// every row.
@@ -46,24 +44,18 @@ impl FillPattern {
 /// The filled pattern would hold more entries than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// Row that was reached.
+    /// Row that was reached, at the fill level that was being found.
     pub row: usize,
-    /// Entries of L and U up to that row.
+    /// Entries of L and U found until then.
     pub entries: usize,
 }
 
-/// Level of a column that is not in the current row.
-const ABSENT: u8 = u8::MAX;
-
-/// Pattern of ILU(k) (Yang et al., Algorithm 3), row by row.
+/// Pattern of ILU(k) (Yang et al., Algorithm 3) on one thread.
 ///
-/// Row i starts with the entries of A at level 0. For each column p < i of the row, in increasing
-/// order, and each j > p of row p, `l = level(i,p) + level(p,j) + 1`; entries with `l <= k` enter
-/// the row. How a level already there is updated is the `rule`'s matter. `limit` bounds the entries
-/// of L and U together.
-///
-/// Only entries of row p with `level(p,j) < k - level(i,p)` can matter, so rows are kept grouped
-/// by level while the phase runs, and the others are never looked at.
+/// The entries of A have level 0. For each column p < i of row i, in increasing order, and each
+/// j > p of row p, `l = level(i,p) + level(p,j) + 1`; entries with `l <= k` enter the row. How a
+/// level already there is updated is the `rule`'s matter. `limit` bounds the entries of L and U
+/// together.
 ///
 /// # Errors
 /// [`TooLarge`] when `limit` is passed.
@@ -71,173 +63,117 @@ const ABSENT: u8 = u8::MAX;
 /// # Panics
 /// If `k` is above [`MAX_FILL`].
 pub fn iluk(a: &Pattern, k: usize, rule: LevelRule, limit: usize) -> Result<FillPattern, TooLarge> {
-    assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
-    if k == 0 {
-        return split(a, limit);
-    }
-    match rule {
-        LevelRule::Min => fill::<false>(a, k, limit),
-        LevelRule::Overwrite => fill::<true>(a, k, limit),
-    }
+    iluk_on(Threads::One, a, k, rule, limit)
 }
 
-/// ILU(0): the pattern of A, cut at the diagonal.
-fn split(a: &Pattern, limit: usize) -> Result<FillPattern, TooLarge> {
-    let n = a.rows();
-    let mut out = Split::with_capacity(n, a.entries() / 2);
-    for i in 0..n {
-        let row = a.row(i);
-        let lower = row.partition_point(|&j| (j as usize) < i);
-        let diagonal = row.get(lower).is_some_and(|&j| j as usize == i);
-        if !diagonal {
-            out.no_diagonal.push(i as u32);
-        }
-        let upper = lower + usize::from(diagonal);
-        out.lower.extend_from_slice(&row[..lower]);
-        out.upper.extend_from_slice(&row[upper..]);
-        out.end_row(i, limit)?;
-    }
-    Ok(out.finish())
-}
-
-/// The two halves of a pattern while it grows.
-struct Split {
-    lower_ptr: Vec<u32>,
-    lower: Vec<u32>,
-    upper_ptr: Vec<u32>,
-    upper: Vec<u32>,
-    no_diagonal: Vec<u32>,
-}
-
-impl Split {
-    fn with_capacity(rows: usize, half: usize) -> Self {
-        let ptr = || {
-            let mut p = memory::with_capacity(rows + 1);
-            p.push(0);
-            p
-        };
-        Self {
-            lower_ptr: ptr(),
-            lower: memory::with_capacity(half),
-            upper_ptr: ptr(),
-            upper: memory::with_capacity(half),
-            no_diagonal: Vec::new(),
-        }
-    }
-
-    fn end_row(&mut self, row: usize, limit: usize) -> Result<(), TooLarge> {
-        let entries = self.lower.len() + self.upper.len();
-        if entries > limit.min(u32::MAX as usize) {
-            return Err(TooLarge { row, entries });
-        }
-        self.lower_ptr.push(self.lower.len() as u32);
-        self.upper_ptr.push(self.upper.len() as u32);
-        Ok(())
-    }
-
-    fn finish(mut self) -> FillPattern {
-        self.lower.shrink_to_fit();
-        self.upper.shrink_to_fit();
-        FillPattern {
-            lower: Pattern { row_ptr: self.lower_ptr.into(), col_ind: self.lower.into() },
-            upper: Pattern { row_ptr: self.upper_ptr.into(), col_ind: self.upper.into() },
-            no_diagonal: self.no_diagonal,
-        }
-    }
-}
-
-/// Upper parts of finished rows, grouped by level 0, 1, ..., k-1 within a row.
-struct ByLevel {
-    k: usize,
-    /// Start of each (row, level) group in `cols`; k groups per row, one closing entry.
-    start: Vec<u32>,
-    cols: Vec<u32>,
-}
-
-impl ByLevel {
-    fn new(n: usize, k: usize, entries: usize) -> Self {
-        let mut start = memory::with_capacity(n * k + 1);
-        start.push(0);
-        Self { k, start, cols: memory::with_capacity(entries) }
-    }
-
-    /// Appends a row's upper part; level k cannot cause fill and is left out.
-    fn push_row(&mut self, upper: &[u32], level: &[u8]) {
-        for l in 0..self.k as u8 {
-            self.cols.extend(upper.iter().filter(|&&j| level[j as usize] == l));
-            self.start.push(self.cols.len() as u32);
-        }
-    }
-
-    /// Columns of row p with exactly level l.
-    #[inline]
-    fn group(&self, p: usize, l: usize) -> &[u32] {
-        let at = p * self.k + l;
-        &self.cols[self.start[at] as usize..self.start[at + 1] as usize]
-    }
-}
-
-fn fill<const OVERWRITE: bool>(
+/// [`iluk`] on one thread or on those of the current pool, with the same result. With the rule
+/// `overwrite` a level depends on the order of all updates before it, so that its rows are found one
+/// after the other on any number of threads.
+///
+/// # Errors
+/// As [`iluk`].
+///
+/// # Panics
+/// As [`iluk`].
+pub fn iluk_on(
+    threads: Threads,
     a: &Pattern,
     k: usize,
+    rule: LevelRule,
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
-    let n = a.rows();
-    let mut out = Split::with_capacity(n, a.entries());
-    let mut done = ByLevel::new(n, k, a.entries());
-    let mut level = vec![ABSENT; n];
-    let mut members = OrderedSet::new(n);
-    let mut row: Vec<u32> = Vec::new();
-    for i in 0..n {
-        for &j in a.row(i) {
-            level[j as usize] = 0;
-            members.insert(j);
-        }
-        row.clear();
-        let mut at = members.next(0);
-        // lower part: fill may add columns between p and i while it is walked
-        while let Some(p) = at.filter(|&p| (p as usize) < i) {
-            row.push(p);
-            let level_p = level[p as usize] as usize;
-            for l in 0..k.saturating_sub(level_p) {
-                let new = (level_p + l + 1) as u8;
-                for &j in done.group(p as usize, l) {
-                    let old = level[j as usize];
-                    if old == ABSENT {
-                        members.insert(j);
-                        level[j as usize] = new;
-                    } else if OVERWRITE {
-                        if j as usize != i {
-                            level[j as usize] = new;
-                        }
-                    } else if new < old {
-                        level[j as usize] = new;
-                    }
+    assert!(k <= MAX_FILL, "fill level {k} is above {MAX_FILL}");
+    match rule {
+        // without fill there is no level to update
+        LevelRule::Overwrite if k > 0 => elimination::fill::<true>(a, k, limit),
+        _ => by_level::fill(a, k, limit, threads),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A pattern with about `per_row` entries in a row, diagonals missing here and there.
+    fn random(n: usize, per_row: usize, symmetric: bool, seed: u64) -> Pattern<'static> {
+        use rand::{Rng, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let mut rows = vec![std::collections::BTreeSet::new(); n];
+        for i in 0..n {
+            if rng.random_range(0..8) > 0 {
+                rows[i].insert(i as u32);
+            }
+            for _ in 0..rng.random_range(0..=per_row) {
+                let j = rng.random_range(0..n);
+                rows[i].insert(j as u32);
+                if symmetric {
+                    rows[j].insert(i as u32);
                 }
             }
-            at = members.next(p + 1);
         }
-        let lower = row.len();
-        if at == Some(i as u32) {
-            row.push(i as u32);
-            at = members.next(i as u32 + 1);
-        } else {
-            out.no_diagonal.push(i as u32);
+        let mut row_ptr = vec![0];
+        let mut col_ind = Vec::new();
+        for row in rows {
+            col_ind.extend(row);
+            row_ptr.push(col_ind.len() as u32);
         }
-        let diagonal = row.len();
-        while let Some(j) = at {
-            row.push(j);
-            at = members.next(j + 1);
-        }
-        out.lower.extend_from_slice(&row[..lower]);
-        let upper = &row[diagonal..];
-        out.upper.extend_from_slice(upper);
-        out.end_row(i, limit)?;
-        done.push_row(upper, &level);
-        members.clear(&row);
-        for &j in &row {
-            level[j as usize] = ABSENT;
+        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+    }
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+        #[test]
+        fn level_by_level_is_elimination_row_by_row(
+            n in 1usize..120, per_row in 0usize..5, k in 1usize..8,
+            symmetric in any::<bool>(), seed in any::<u64>(),
+        ) {
+            let a = random(n, per_row, symmetric, seed);
+            let expected = elimination::fill::<false>(&a, k, usize::MAX).expect("small");
+            prop_assert_eq!(&iluk(&a, k, LevelRule::Min, usize::MAX).expect("small"), &expected);
         }
     }
-    Ok(out.finish())
+
+    #[test]
+    fn many_rows_are_the_same_on_any_number_of_threads() {
+        for (n, per_row, symmetric) in [(20_000, 2, true), (30_011, 1, false)] {
+            let a = random(n, per_row, symmetric, 11);
+            for k in 1..4 {
+                let expected = elimination::fill::<false>(&a, k, usize::MAX).expect("small");
+                for threads in [1, 2, 3] {
+                    let p = pool(threads)
+                        .install(|| iluk_on(Threads::Pool, &a, k, LevelRule::Min, usize::MAX));
+                    assert_eq!(p.expect("small"), expected, "k {k}, {threads} threads");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_is_passed_in_the_same_row_on_any_number_of_threads() {
+        let a = random(20_000, 3, true, 5);
+        for k in [0, 1, 2] {
+            let whole = iluk(&a, k, LevelRule::Min, usize::MAX).expect("small");
+            let entries = whole.lower.entries() + whole.upper.entries();
+            for limit in [0, entries / 7, entries - 1] {
+                let one = iluk(&a, k, LevelRule::Min, limit).expect_err("too large");
+                assert!(one.entries > limit && one.entries <= entries, "{one:?}, {limit}");
+                if k < 2 {
+                    // no level before the last: the row is that of the whole pattern
+                    let through = |i: usize| whole.lower.row_ptr[i] + whole.upper.row_ptr[i];
+                    assert!(through(one.row) as usize <= limit);
+                    assert_eq!(through(one.row + 1) as usize, one.entries);
+                }
+                let several =
+                    pool(3).install(|| iluk_on(Threads::Pool, &a, k, LevelRule::Min, limit));
+                assert_eq!(several.expect_err("too large"), one);
+            }
+            let exact = pool(3).install(|| iluk_on(Threads::Pool, &a, k, LevelRule::Min, entries));
+            assert_eq!(exact.expect("fits"), whole);
+        }
+    }
 }

@@ -3,18 +3,29 @@
 //! Block matrices are abstracted to their point pattern first (Yang et al., section 2.3): one
 //! entry per nonzero block. Fill levels and schedules then work on that pattern.
 
+mod by_level;
+mod elimination;
 pub mod fill;
 mod ordered_set;
+mod rows;
 pub mod schedule;
 pub mod stencil;
 
 use std::borrow::Cow;
 
 use crate::matrix::Csr;
-use crate::memory;
-pub use fill::{FillPattern, TooLarge, iluk};
+pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use schedule::Schedule;
 pub use stencil::{March, Stencil};
+
+/// Who finds the rows of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threads {
+    /// The calling thread.
+    One,
+    /// All threads of the current rayon pool.
+    Pool,
+}
 
 /// A square sparsity pattern by rows; columns increase within a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +96,11 @@ impl Pattern<'_> {
 /// one scalar (Yang et al., section 2.3). The matrix must be square. When `b` does not divide
 /// its order the last block is padded; padding rows count as stored diagonals.
 pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
+    block_pattern_on(Threads::One, a, b)
+}
+
+/// [`block_pattern`] on one thread or on those of the current pool.
+pub fn block_pattern_on(threads: Threads, a: &Csr, b: usize) -> Pattern<'_> {
     if b == 1 {
         return Pattern {
             row_ptr: Cow::Borrowed(a.row_ptr()),
@@ -92,28 +108,38 @@ pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
         };
     }
     let rows = a.rows().div_ceil(b);
-    let mut row_ptr = memory::with_capacity(rows + 1);
-    row_ptr.push(0);
-    let mut col_ind = memory::with_capacity(a.nnz() / b);
-    let mut last_seen = vec![u32::MAX; rows];
-    for i in 0..rows {
-        let start = col_ind.len();
-        for r in i * b..((i + 1) * b).min(a.rows()) {
-            for &j in a.row(r).0 {
-                let block = j / b as u32;
-                if last_seen[block as usize] != i as u32 {
-                    last_seen[block as usize] = i as u32;
-                    col_ind.push(block);
-                }
-            }
+    // an entry of A or of the padding in every block
+    let task = rows::Task { rows, threads, before: 0, limit: a.nnz() + 1 };
+    let found = rows::find(
+        task,
+        || vec![false; rows],
+        |seen, i, [out]| {
+            block_row(a, b, i, seen, out);
+        },
+    );
+    let [pattern] = found.expect("at most as many blocks as entries and rows");
+    pattern
+}
+
+/// Appends the block columns of block row i; `seen` is false everywhere before and after.
+fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>) {
+    let start = out.len();
+    let mut add = |block: usize| {
+        if !std::mem::replace(&mut seen[block], true) {
+            out.push(block as u32);
         }
-        if (i + 1) * b > a.rows() && last_seen[i] != i as u32 {
-            col_ind.push(i as u32);
-        }
-        col_ind[start..].sort_unstable();
-        row_ptr.push(col_ind.len() as u32);
+    };
+    for r in i * b..((i + 1) * b).min(a.rows()) {
+        a.row(r).0.iter().for_each(|&j| add(j as usize / b));
     }
-    Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+    if (i + 1) * b > a.rows() {
+        add(i);
+    }
+    let row = &mut out[start..];
+    for &block in &*row {
+        seen[block as usize] = false;
+    }
+    row.sort_unstable();
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! A set of small integers that is filled in any order and walked in increasing order.
 
-/// Bit set with two summary layers: insertion is three stores, and stepping to the next member
+/// Bit set with two summary layers: insertion is a store or three, and stepping to the next member
 /// touches a handful of words however sparse the set is.
 pub(super) struct OrderedSet {
     /// `layers[l]` has one bit per nonzero word of `layers[l - 1]`.
     layers: [Vec<u64>; 3],
+    /// Nonzero words of the top layer lie from `lowest` to `highest`.
+    lowest: usize,
+    highest: usize,
 }
 
 impl OrderedSet {
@@ -14,17 +17,39 @@ impl OrderedSet {
         let bottom = words(n);
         let middle = words(bottom.len());
         let top = words(middle.len());
-        Self { layers: [bottom, middle, top] }
+        Self { layers: [bottom, middle, top], lowest: usize::MAX, highest: 0 }
     }
 
     /// Adds `i`.
     #[inline]
     pub(super) fn insert(&mut self, i: u32) {
-        let mut at = i as usize;
-        for layer in &mut self.layers {
-            layer[at >> 6] |= 1 << (at & 63);
-            at >>= 6;
+        let at = i as usize;
+        let [bottom, middle, top] = &mut self.layers;
+        let word = &mut bottom[at >> 6];
+        if *word == 0 {
+            middle[at >> 12] |= 1 << (at >> 6 & 63);
+            top[at >> 18] |= 1 << (at >> 12 & 63);
+            self.lowest = self.lowest.min(at >> 18);
+            self.highest = self.highest.max(at >> 18);
         }
+        *word |= 1 << (at & 63);
+    }
+
+    /// Appends all members to `out` in increasing order, and removes them.
+    pub(super) fn drain(&mut self, out: &mut Vec<u32>) {
+        let [bottom, middle, top] = &mut self.layers;
+        for t in self.lowest..=self.highest {
+            for group in bits(std::mem::take(&mut top[t])) {
+                let group = t << 6 | group;
+                for word in bits(std::mem::take(&mut middle[group])) {
+                    let word = group << 6 | word;
+                    for member in bits(std::mem::take(&mut bottom[word])) {
+                        out.push((word << 6 | member) as u32);
+                    }
+                }
+            }
+        }
+        (self.lowest, self.highest) = (usize::MAX, 0);
     }
 
     /// Smallest member at or above `from`.
@@ -58,6 +83,16 @@ impl OrderedSet {
             }
         }
     }
+}
+
+/// Positions of the set bits of a word.
+#[inline]
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let at = word.trailing_zeros() as usize;
+        word = if word == 0 { return None } else { word & (word - 1) };
+        Some(at)
+    })
 }
 
 /// Position of the first set bit at or above `from` within the word that holds `from`.
@@ -99,6 +134,16 @@ mod tests {
             prop_assert_eq!(&walked, &members.iter().copied().collect::<Vec<_>>());
             set.clear(&walked);
             prop_assert_eq!(set.next(0), None);
+            for turn in [1, 2] {
+                for &i in &members {
+                    set.insert(i / turn);
+                }
+                let mut drained = vec![];
+                set.drain(&mut drained);
+                let expected: BTreeSet<u32> = members.iter().map(|&i| i / turn).collect();
+                prop_assert_eq!(drained, expected.into_iter().collect::<Vec<_>>());
+                prop_assert_eq!(set.next(0), None);
+            }
         }
     }
 

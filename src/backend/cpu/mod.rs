@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::measure;
 use crate::memory::Buffer;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Threads};
 pub use ilu::BlockIlu;
 use rayon::prelude::*;
 
@@ -247,6 +247,14 @@ impl Backend for Cpu {
         }
     }
 
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        match matrix {
+            Matrix::Csr(old) => *old = Arc::clone(a),
+            Matrix::Bsr(blocks) => blocks.set_values(a),
+        }
+        Ok(())
+    }
+
     fn format(&self, a: &Matrix) -> Format {
         match a {
             Matrix::Csr(_) => Format::Csr,
@@ -268,6 +276,13 @@ impl Backend for Cpu {
 
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
         self.on(matrix_numbers(a), |parallel| product(a, x, Some(b), r, parallel));
+    }
+
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(|| work(Threads::Pool)),
+            None => work(Threads::One),
+        }
     }
 
     fn ilu_analyse(

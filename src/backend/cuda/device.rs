@@ -258,15 +258,28 @@ impl Device {
 
     /// A copy of `from` on the device; waits.
     pub fn copied<T: DeviceRepr + bytemuck::Pod>(&self, from: &[T]) -> Result<CudaSlice<T>> {
-        let new = self.alloc(from.len())?;
+        let mut new = self.alloc(from.len())?;
+        self.overwrite(from, &mut new)?;
+        Ok(new)
+    }
+
+    /// Copies `from` to the first entries of `to`; waits until `from` may change.
+    ///
+    /// # Panics
+    /// If `to` is shorter.
+    pub fn overwrite<T: DeviceRepr + bytemuck::Pod>(
+        &self,
+        from: &[T],
+        to: &mut CudaSlice<T>,
+    ) -> Result<()> {
+        assert!(from.len() <= to.len(), "{} entries for {}", from.len(), to.len());
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = |e: DriverError| failed("cannot upload", e);
         if staging.is_none() {
             *staging = Some(Staging::new(&self.stream).map_err(fault)?);
         }
         let staging = staging.as_mut().expect("just made");
-        staging.upload(&self.stream, bytemuck::cast_slice(from), address(&new)).map_err(fault)?;
-        Ok(new)
+        staging.upload(&self.stream, bytemuck::cast_slice(from), address(to)).map_err(fault)
     }
 
     /// A copy of `from` on the host; waits.

@@ -323,6 +323,21 @@ impl Backend for Cuda {
         }))
     }
 
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        let d = &self.device;
+        a.check_finite()?;
+        let block_size = match matrix {
+            Matrix::Ours(m) => m.block_size,
+            Matrix::Vendor(m) => m.pattern().block_size(),
+        };
+        let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
+        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
+        match matrix {
+            Matrix::Ours(m) => m.set_values(d, values),
+            Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
+        }
+    }
+
     fn format(&self, a: &Matrix) -> Format {
         let block_size = match a {
             Matrix::Ours(a) => a.block_size,

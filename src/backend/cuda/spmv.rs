@@ -71,6 +71,11 @@ impl Stored {
         })
     }
 
+    /// Takes over values in the same places.
+    pub(super) fn set_values(&mut self, d: &Device, val: &[f64]) -> Result<()> {
+        d.overwrite(val, &mut self.val)
+    }
+
     /// Bytes held, and moved by a product: matrix, x and y once.
     pub(super) fn bytes(&self) -> Bytes {
         let b = self.block_size;

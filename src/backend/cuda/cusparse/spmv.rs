@@ -155,6 +155,12 @@ impl Spmv {
         &self.pattern
     }
 
+    /// Values of the matrix, on the device, to be overwritten. What was found of the matrix before
+    /// must hold for its pattern alone; the self-test multiplies after a change of values.
+    pub fn values_mut(&mut self) -> &mut CudaSlice<f64> {
+        &mut self.values
+    }
+
     /// Values of the matrix, on the device.
     pub fn values(&self) -> &CudaSlice<f64> {
         &self.values
