@@ -26,9 +26,13 @@ pub const TRISOLVES: Names = &[
     ("levels", "one launch per level, replayed as a CUDA graph"),
     ("pointwise", "point triangular systems in place of blocks, one launch per level"),
     ("syncfree", "one launch; a row waits for the values it needs"),
+    (
+        "wavefront",
+        "one launch; tiles of a stencil on a box march through it, levels inside a multiprocessor",
+    ),
     ("partitioned", "one launch; consecutive rows share a thread block and its shared memory"),
     ("cusparse", "SpSV or bsrsv2 of cuSPARSE with our factors"),
-    ("all", "levels, pointwise, syncfree, partitioned and cusparse, one after the other"),
+    ("all", "each of these ways, one after the other"),
 ];
 
 #[cfg(test)]

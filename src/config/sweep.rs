@@ -351,6 +351,7 @@ mod tests {
                 "cuda levels",
                 "cuda pointwise",
                 "cuda syncfree",
+                "cuda wavefront",
                 "cuda partitioned",
                 "cuda cusparse"
             ]
