@@ -13,8 +13,9 @@ pub(super) type Columns<const N: usize> = [Vec<u32>; N];
 
 /// Consecutive rows that a thread finds at a time: few enough to stay in its cache.
 const CHUNK: usize = 512;
-/// Chunks of each thread between two gatherings.
-const TURNS: usize = 8;
+/// Chunks of each thread between two gatherings, where all threads wait for the last: many, since
+/// a thread that shares its core with others may be late by milliseconds.
+const TURNS: usize = 32;
 /// Columns that a thread finds before the others hear of it.
 const UNTOLD: usize = 1 << 12;
 /// Rows from which the size of a pattern is guessed.
@@ -167,15 +168,14 @@ impl<const N: usize> Found<N> {
         }
     }
 
-    /// Appends the rows of `chunks`; all threads copy, out of their caches.
+    /// Appends the rows of `chunks`; all threads copy.
     fn append(&mut self, chunks: &[Chunk<N>]) {
-        for part in 0..N {
-            let (ptr, columns) = (&mut self.row_ptr[part], &mut self.columns[part]);
-            let more = chunks.iter().map(|c| c.columns[part].len()).sum();
-            memory::reserve(columns, more);
+        let mut copies = Vec::with_capacity(N * chunks.len());
+        let mut ends = [0; N];
+        for (part, (ptr, columns)) in self.row_ptr.iter_mut().zip(&mut self.columns).enumerate() {
+            memory::reserve(columns, chunks.iter().map(|c| c.columns[part].len()).sum());
             let mut end = columns.len();
             let mut room = columns.spare_capacity_mut();
-            let mut copies = Vec::with_capacity(chunks.len());
             for chunk in chunks {
                 let from = &chunk.columns[part][..];
                 ptr.extend(chunk.ends[part].iter().map(|e| end as u32 + e));
@@ -184,11 +184,14 @@ impl<const N: usize> Found<N> {
                 room = rest;
                 copies.push((to, from));
             }
-            copies.into_par_iter().for_each(|(to, from)| {
-                for (to, &from) in to.iter_mut().zip(from) {
-                    to.write(from);
-                }
-            });
+            ends[part] = end;
+        }
+        copies.into_par_iter().for_each(|(to, from)| {
+            for (to, &from) in to.iter_mut().zip(from) {
+                to.write(from);
+            }
+        });
+        for (columns, end) in self.columns.iter_mut().zip(ends) {
             // SAFETY: the copies have written every entry up to here
             unsafe { columns.set_len(end) };
         }
