@@ -160,6 +160,20 @@ fn a_channel_converges_as_fast_as_the_published_one() {
 }
 
 #[test]
+fn the_own_block_of_a_cell_outweighs_its_neighbours() {
+    // the spectral radius of I - D^-1 A, D the diagonal blocks, is below one
+    for n in [4, 6] {
+        let problem = load(&format!("channel3d:15x21x17,n={n}"));
+        let rhs = vec![1.0; problem.matrix.rows()];
+        let case = Case { rtol: 0.0, max_iterations: 80, ..correction("jacobi", n) };
+        let job = Corrections { problem: &problem, b: &rhs, case: &case };
+        let (_, _, residuals) = backend::with("cpu-mt", job).unwrap().unwrap();
+        let factor = (residuals[79] / residuals[39]).powf(1.0 / 40.0);
+        assert!((0.5..0.85).contains(&factor), "{n}: {factor}");
+    }
+}
+
+#[test]
 fn stacked_systems_are_corrected_each_on_its_own() {
     let case = |n| Case { rtol: 0.0, max_iterations: 6, ..correction("bilu", n) };
     let solve = |spec: &str, n: usize| {

@@ -52,6 +52,12 @@ use super::stencil;
 /// Velocities fluctuate from cell to cell, uniformly with the variance `2 k / 3` for each direction;
 /// k and omega by 25 %.
 ///
+/// # Convergence
+///
+/// A larger `cfl` makes the system harder. With the default, block ILU(0), 51x97x63 cells, n = 6 and a
+/// right-hand side of ones the sum of squares of the residual falls by 17.0 orders of magnitude in 19
+/// iterative corrections after the first estimate; Luo et al. (Table 1) have 17.6 on as many cells.
+///
 /// # Larger n
 ///
 /// As Luo et al. (section 4.3), systems on the same grid are stacked block-diagonally: every even n
