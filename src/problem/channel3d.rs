@@ -65,7 +65,7 @@ use super::stencil;
 /// stored. System s of the stack has the fluctuations of the seed `seed + s`.
 pub(super) static GENERATOR: Generator = Generator {
     name: "channel3d",
-    summary: "implicit step of a turbulent channel flow (u, v, w, p, k, omega): 7-point cells, n x n blocks",
+    summary: "implicit step of a turbulent channel flow: 7-point cells, n x n blocks",
     dimensions: 3,
     parameters: &[
         Parameter { key: "n", default: 6.0, summary: "unknowns of a cell, even, 4 to 32" },
