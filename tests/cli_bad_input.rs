@@ -98,6 +98,16 @@ fn sizes_of_generators_are_checked_before_memory_is_taken() {
             "`blockpoisson3d`: `b=129` is not a whole number from 1 to 128",
             "",
         ),
+        (
+            "channel3d:8x1x8",
+            "`channel3d`: 1 cell in y: at least 2 are needed",
+            "write `channel3d:N|NXxNYxNZ[,n=..][,seed=..][,cfl=..][,retau=..]`",
+        ),
+        (
+            "channel3d:8,n=9",
+            "`channel3d`: `n=9` is no sum of fours and sixes",
+            "choose an even number from 4 to 32",
+        ),
         ("convdiff3d:4,px=nan", "`convdiff3d`: `px=nan` is not a finite number", ""),
     ] {
         assert_eq!(refused(&["--matrix", spec]), error(message, hint));

@@ -162,7 +162,7 @@ fn ends_are_named() {
 fn exact_and_zero_right_hand_sides_end_at_once() {
     let identity = Csr::new(3, 3, vec![0, 1, 2, 3], vec![0, 1, 2], vec![2.0; 3]).unwrap();
     let p = of(identity);
-    for solver in ["gmres", "bicgstab", "cg"] {
+    for solver in ["gmres", "bicgstab", "cg", "correction"] {
         for (b, iterations) in [([0.0; 3], 0), ([1.0, 2.0, 3.0], 1)] {
             let r = run(&p, &b, &Case { solver: solver.into(), ..Case::default() });
             assert_eq!(r.status, Status::Converged, "{solver} {b:?}");

@@ -176,7 +176,7 @@ axes! {
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
     solver: String, "solver", "NAME",
-        "Krylov solver",
+        "Solver",
         || names(registry::SOLVERS), String::clone,
         |t, out| one(registered("solver", t, registry::SOLVERS), out);
     side: Side, "side", "SIDE",

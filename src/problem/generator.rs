@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
-use super::{blockpoisson3d, convdiff3d, fem_p1, poisson3d};
+use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, poisson3d};
 
 /// Every generator; a new one is a new file and a line here.
 pub static GENERATORS: &[&Generator] = &[
     &poisson3d::GENERATOR,
     &blockpoisson3d::GENERATOR,
+    &channel3d::GENERATOR,
     &convdiff3d::GENERATOR,
     &fem_p1::GENERATOR,
 ];
@@ -122,6 +123,27 @@ impl Generator {
         };
         self.assign(words, &mut values)?;
         Ok(Arguments { size, values, remark })
+    }
+
+    /// The parameter `key` of checked arguments as a whole number.
+    ///
+    /// # Errors
+    /// When it has a fraction or is out of range.
+    pub(super) fn whole(
+        &self,
+        arguments: &Arguments,
+        key: &str,
+        min: u64,
+        max: u64,
+    ) -> Result<u64> {
+        let value = arguments.get(key);
+        if value.fract() == 0.0 && value >= min as f64 && value <= max as f64 {
+            return Ok(value as u64);
+        }
+        Err(Error::input(format!(
+            "`{}`: `{key}={value}` is not a whole number from {min} to {max}",
+            self.name
+        )))
     }
 
     fn assign<'a>(

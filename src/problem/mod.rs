@@ -2,6 +2,7 @@
 
 mod blockpoisson3d;
 pub mod catalogue;
+mod channel3d;
 mod convdiff3d;
 pub mod download;
 mod fem_p1;
@@ -11,6 +12,7 @@ mod poisson3d;
 pub mod reorder;
 mod rhs;
 mod source;
+mod splitmix;
 mod stencil;
 
 use std::sync::Arc;

@@ -12,7 +12,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("fill", "fill level k of ILU(k)"),
     ("level-rule", "update rule of the fill level: min or overwrite"),
     ("shift", "added to the diagonal before factorisation, relative to its largest entry"),
-    ("solver", "Krylov solver"),
+    ("solver", "solver"),
     ("side", "side of the preconditioner"),
     ("restart", "basis vectors of GMRES between restarts"),
     ("orthogonalisation", "orthogonalisation of GMRES"),

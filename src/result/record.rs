@@ -124,7 +124,7 @@ pub struct Times {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Convergence {
-    /// Krylov iterations: applications of the preconditioned operator (full steps of BiCGStab).
+    /// Iterations: applications of the preconditioned operator (full steps of BiCGStab, corrections).
     pub iterations: usize,
     /// Residual the solver monitored, relative to its initial value.
     pub monitored_residual: Option<f64>,

@@ -1,7 +1,8 @@
-//! Krylov methods, written once over the [`Backend`] trait.
+//! Krylov methods and the stationary correction, written once over the [`Backend`] trait.
 
 mod bicgstab;
 mod cg;
+mod correction;
 mod gmres;
 pub mod stop;
 
@@ -46,7 +47,7 @@ pub struct Outcome {
     pub residual: f64,
 }
 
-/// A Krylov method, set up for systems of one size on one backend.
+/// A method, set up for systems of one size on one backend.
 ///
 /// `solve` starts from zero and leaves the solution in `x`. `monitor` is shown every iteration.
 pub trait Solver<K: Backend> {
@@ -82,4 +83,5 @@ registry! {
     "gmres", gmres::Gmres, "restarted GMRES(m), left or right preconditioned";
     "bicgstab", bicgstab::BiCgStab, "BiCGStab, right preconditioned";
     "cg", cg::Cg, "preconditioned conjugate gradients, for symmetric positive definite systems";
+    "correction", correction::Correction, "iterative correction x += M^-1 (b - A x), any preconditioner";
 }
