@@ -11,32 +11,9 @@
 # kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
-
-case "${1:-}" in
--h | --help)
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
-    exit 0
-    ;;
-esac
-[ "$#" -le 2 ] || {
-    echo "gpu-results: at most a folder and an output folder" >&2
-    exit 2
-}
-folder="${1:-}"
-[ "$folder" != - ] || folder=
-out="${2:+$(realpath -m "$2")}"
-
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
 source "$here/programs.sh"
-programs "$folder" "$scratch" bilu-bench
-bilu="$scratch/bilu-bench"
-export NO_COLOR=1
-
-find_gpu
-out="${out:-$(results_folder yang)}"
-mkdir -p "$out"
-environment >"$out/environment.txt"
+results_arguments "$@"
+start_results yang
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 failed=0

@@ -65,3 +65,37 @@ results_folder() {
 environment() {
     sed '/^folders$/,$d' <<<"$doctor"
 }
+
+# results_arguments ARGUMENT...: the command line of a script that writes results, [FOLDER] [OUT]. Sets
+# `folder`, empty where the program is to be built, and `out`, empty where it is not given.
+results_arguments() {
+    case "${1:-}" in
+    -h | --help)
+        sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
+        exit 0
+        ;;
+    esac
+    [ "$#" -le 2 ] || {
+        local name=${0##*/}
+        echo "${name%.sh}: at most a folder and an output folder" >&2
+        exit 2
+    }
+    folder="${1:-}"
+    [ "$folder" != - ] || folder=
+    out="${2:+$(realpath -m "$2")}"
+}
+
+# start_results NAME: finds or builds `bilu`, finds the GPU, and makes `out`, by default that of
+# experiments NAME, with what `doctor` says. `scratch` is a folder for the time of the script.
+start_results() {
+    scratch="$(mktemp -d)"
+    trap 'rm -rf "$scratch"' EXIT
+    programs "$folder" "$scratch" bilu-bench
+    bilu="$scratch/bilu-bench"
+    export NO_COLOR=1
+    SECONDS=0
+    find_gpu
+    out="${out:-$(results_folder "$1")}"
+    mkdir -p "$out"
+    environment >"$out/environment.txt"
+}

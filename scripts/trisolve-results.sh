@@ -14,38 +14,14 @@
 # stopped goes on where it was, and the summary is of what is there.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
-
-case "${1:-}" in
--h | --help)
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$here/${0##*/}"
-    exit 0
-    ;;
-esac
-[ "$#" -le 2 ] || {
-    echo "trisolve-results: at most a folder and an output folder" >&2
-    exit 2
-}
-folder="${1:-}"
-[ "$folder" != - ] || folder=
-out="${2:+$(realpath -m "$2")}"
+source "$here/programs.sh"
+results_arguments "$@"
 limit="${BILU_BENCH_LIMIT:-14400}"
 [[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
     echo "trisolve-results: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
     exit 2
 }
-
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
-source "$here/programs.sh"
-programs "$folder" "$scratch" bilu-bench
-bilu="$scratch/bilu-bench"
-export NO_COLOR=1
-SECONDS=0
-
-find_gpu
-out="${out:-$(results_folder trisolve)}"
-mkdir -p "$out"
-environment >"$out/environment.txt"
+start_results trisolve
 
 experiments="${BILU_BENCH_EXPERIMENTS:-}"
 if [ -z "$experiments" ]; then
