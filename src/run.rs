@@ -359,9 +359,9 @@ impl Job<'_> {
         // left GMRES monitors the preconditioned residual, which may honestly be smaller
         let preconditioned = self.case.solver == "gmres" && self.case.side == Side::Left;
         record.status = if contradicted && !preconditioned { Status::Stagnated } else { status };
-        let remarks = [record.reason.take(), reason, note];
-        let remarks: Vec<String> = remarks.into_iter().flatten().collect();
-        record.reason = (!remarks.is_empty()).then(|| remarks.join("; "));
+        for remark in [reason, note].into_iter().flatten() {
+            record.remark(remark);
+        }
     }
 
     /// One product and one preconditioner application, timed apart.

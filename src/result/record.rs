@@ -232,3 +232,13 @@ pub struct Record {
     #[serde(flatten)]
     pub environment: Environment,
 }
+
+impl Record {
+    /// Puts `remark` behind what [`reason`](Self::reason) says already.
+    pub(crate) fn remark(&mut self, remark: String) {
+        self.reason = Some(match self.reason.take() {
+            Some(before) => format!("{before}; {remark}"),
+            None => remark,
+        });
+    }
+}

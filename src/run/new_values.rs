@@ -6,10 +6,11 @@ use std::sync::Arc;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::phases::Stretch;
 use super::{Job, Stage, Stopped};
 use crate::backend::Backend;
 use crate::matrix::Csr;
-use crate::measure::{median, now, seconds_since};
+use crate::measure::median;
 use crate::precond::Preconditioner;
 
 /// Largest relative change of a value.
@@ -31,20 +32,15 @@ impl Job<'_> {
             }
             let a = Arc::new(near(self.a, turn as u64));
             k.synchronise();
-            let start = now();
+            let stretch = Stretch::start(k);
             k.matrix_values(matrix, &a)?;
-            k.synchronise();
-            matrix_s.push(seconds_since(start));
-            let (start, before) = (now(), k.uncounted());
+            matrix_s.push(stretch.seconds(k));
+            let stretch = Stretch::start(k);
             let refactored = m.refactor(k, &a, self.case.shift);
-            k.synchronise();
-            numeric_s.push(seconds_since(start) - (k.uncounted() - before));
+            numeric_s.push(stretch.seconds(k));
             k.check()?;
             if let Err(singular) = refactored {
-                let remark = format!("with new values: {singular}");
-                let remarks: Vec<String> =
-                    self.record.reason.take().into_iter().chain([remark]).collect();
-                self.record.reason = Some(remarks.join("; "));
+                self.record.remark(format!("with new values: {singular}"));
                 return Ok(());
             }
         }
