@@ -231,7 +231,8 @@ impl Job<'_> {
         let mut kernel = Vec::new();
         let start = now();
         loop {
-            let patterns = (&mut *self.reuse, reuse::key(self.case));
+            let of = reuse::key(self.case, k.on_host(|threads| threads));
+            let patterns = (&mut *self.reuse, of);
             let mut clock = PhaseClock::new(k, self.progress, patterns);
             let ready = setup(Setup { k, a: self.a, case: self.case, phases: &mut clock });
             k.check()?;

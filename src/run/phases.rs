@@ -113,11 +113,12 @@ mod tests {
     use crate::backend::cpu::Cpu;
     use crate::case::Case;
     use crate::run::reuse::key;
+    use crate::symbolic::Threads;
 
     #[test]
     fn a_known_pattern_costs_what_it_did() {
         let (k, pattern) = (Cpu::sequential(), Arc::new(FillPattern::diagonal(3)));
-        let (mut reuse, of) = (Reuse::default(), key(&Case::default()));
+        let (mut reuse, of) = (Reuse::default(), key(&Case::default(), Threads::One));
         reuse.keep(of, &pattern, 2.5);
         let mut stages = Vec::new();
         let mut progress = |stage| {

@@ -4,12 +4,13 @@ use std::sync::{Arc, Weak};
 
 use crate::case::{Case, LevelRule};
 use crate::matrix::Csr;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Threads};
 
 /// What is worked out from the pattern of a matrix and does not depend on how it is solved with.
 ///
 /// Cases that differ in their solver, triangular solves or backend alone share the pattern of the
-/// factors: it is worked out once, and each case is charged with the time that this took.
+/// factors: it is worked out once, and each case is charged with the time that this took. The
+/// backend of one thread shares with none of many.
 #[derive(Debug, Default)]
 pub struct Reuse {
     matrix: Weak<Csr>,
@@ -26,12 +27,13 @@ struct Known {
     seconds: f64,
 }
 
-/// What the pattern of the factors depends on besides the matrix.
-pub(super) type Of = (usize, usize, LevelRule);
+/// What the pattern of the factors depends on besides the matrix, and who works it out: the time of
+/// one thread is not that of many.
+pub(super) type Of = (usize, usize, LevelRule, Threads);
 
-/// The pattern's key of a case.
-pub(super) fn key(case: &Case) -> Of {
-    (case.block_size, case.fill, case.level_rule)
+/// The pattern's key of a case on a backend whose work on the host `threads` do.
+pub(super) fn key(case: &Case, threads: Threads) -> Of {
+    (case.block_size, case.fill, case.level_rule, threads)
 }
 
 /// A pattern that took less than this many seconds is worked out anew, so that every case has a
@@ -79,7 +81,7 @@ mod tests {
     #[test]
     fn a_pattern_is_known_until_another_is_asked_for() {
         let (a, pattern) = (matrix(), Arc::new(FillPattern::diagonal(1)));
-        let of = |fill| key(&Case { fill, ..Case::default() });
+        let of = |fill| key(&Case { fill, ..Case::default() }, Threads::Pool);
         let mut reuse = Reuse::default();
         reuse.begin(&a);
         assert!(reuse.pattern(of(1)).is_none());
@@ -88,6 +90,10 @@ mod tests {
         let (known, seconds) = reuse.pattern(of(1)).unwrap();
         assert!(Arc::ptr_eq(&known, &pattern) && seconds == 2.5);
         assert!(reuse.pattern(of(2)).is_none() && reuse.pattern(of(1)).is_none());
+        // the time of all threads is none of one thread
+        reuse.keep(of(1), &pattern, 2.5);
+        let alone = key(&Case { fill: 1, ..Case::default() }, Threads::One);
+        assert!(reuse.pattern(alone).is_none());
         // too cheap to be kept
         reuse.keep(of(1), &pattern, 0.01);
         assert!(reuse.pattern(of(1)).is_none());
@@ -98,13 +104,13 @@ mod tests {
         let (a, b) = (matrix(), matrix());
         let mut reuse = Reuse::default();
         reuse.begin(&a);
-        reuse.keep(key(&Case::default()), &Arc::new(FillPattern::diagonal(1)), 1.0);
+        reuse.keep(key(&Case::default(), Threads::One), &Arc::new(FillPattern::diagonal(1)), 1.0);
         assert_eq!(reuse.blocks(2, || 7), 7);
         assert_eq!(reuse.blocks(2, || unreachable!("counted already")), 7);
         assert_eq!(reuse.blocks(3, || 8), 8);
         drop(a);
         reuse.begin(&b);
-        assert!(reuse.pattern(key(&Case::default())).is_none());
+        assert!(reuse.pattern(key(&Case::default(), Threads::One)).is_none());
         assert_eq!(reuse.blocks(3, || 9), 9);
     }
 }
