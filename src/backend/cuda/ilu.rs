@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::device::{Device, failed};
+use super::entries::Entries;
 use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
 use super::rows::{Launch, Rows};
 use super::sources::{ILU, Variant};
@@ -44,8 +45,9 @@ pub(super) struct Factorisation {
     pub(super) lower: DevicePattern,
     pub(super) upper: DevicePattern,
     rows: Rows,
-    updates: Option<Updates>,
+    updates: Option<CudaSlice<[u32; 2]>>,
     absent: CudaSlice<u32>,
+    entries: Option<Entries>,
     factor: CudaFunction,
     config: LaunchConfig,
     seconds: f64,
@@ -77,8 +79,9 @@ impl Factorisation {
                 launch = Launch::of(d, &variant)?;
             }
         }
-        let factor = d.kernel(&ILU, variant, "factor")?;
-        let rows = Rows::new(d, pattern, forward, &launch, updates.as_ref())?;
+        let factor = d.kernel(&ILU, variant.clone(), "factor")?;
+        let listed = updates.as_ref();
+        let rows = Rows::new(d, &variant, pattern, forward, &launch, listed, [&lower, &upper])?;
         let config = rows.config(d, &factor, &launch)?;
         Ok(Self {
             pattern: Arc::clone(pattern),
@@ -86,8 +89,9 @@ impl Factorisation {
             lower,
             upper,
             rows,
-            updates,
+            updates: updates.map(|u| u.list),
             absent: d.copied(&pattern.no_diagonal)?,
+            entries: None,
             factor,
             config,
             seconds: f64::NAN,
@@ -110,12 +114,15 @@ impl Factorisation {
             diagonal: d.alloc(rows * bb)?,
             upper: d.alloc(self.pattern.upper.entries() * bb)?,
         };
-        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let val = d.copied(a.values())?;
+        let mut entries = match self.entries.take() {
+            Some(known) if known.are_of(a) => known,
+            _ => self.rows.entries(d, a, [&self.lower, &self.upper])?,
+        };
+        d.overwrite(a.values(), &mut entries.val)?;
+        let entries = self.entries.insert(entries);
         let matrix = MatrixArg {
-            row_ptr: address(&row_ptr),
-            col_ind: address(&col_ind),
-            val: address(&val),
+            val: address(&entries.val),
+            place: address(&entries.place),
             absent: address(&self.absent),
             n_absent: self.pattern.no_diagonal.len() as u32,
             shift,
@@ -132,10 +139,10 @@ impl Factorisation {
         };
         let (lower, upper) = (self.lower.argument(), self.upper.argument());
         let rows_arg: RowsArg = self.rows.argument(&spill);
-        let plan = self.updates.as_ref().map(Updates::argument).unwrap_or_default();
+        let updates = self.updates.as_ref().map_or(0, address);
         launch!(
             cooperative d, &self.factor, self.config;
-            rows_arg, plan, matrix, lower, upper, factors, error
+            rows_arg, updates, matrix, lower, upper, factors, error
         )
         .map_err(fault)?;
         let end = d.event().map_err(fault)?;
@@ -179,6 +186,7 @@ fn width(block_size: usize, upper: f64) -> usize {
 fn ahead(block_size: usize, jobs: usize) -> usize {
     let most = match block_size {
         1 if jobs > 12 => 8,
+        3 | 4 if jobs > MOST_JOBS => 5,
         1..=4 => 6,
         8 => 4,
         _ => 3,
@@ -203,17 +211,31 @@ fn searching(block_size: usize) -> Variant {
     Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
-/// The variant for rows of about as many blocks as those of `pattern`.
+/// The variant for rows like those of `pattern`.
 fn suited(block_size: usize, pattern: &FillPattern) -> Variant {
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
-    let mean = |p: &Pattern| p.entries() as f64 / p.rows().max(1) as f64;
-    let (lower, upper) = (mean(&pattern.lower).ceil() as usize, mean(&pattern.upper));
-    // blocks of a row above that have a place in the row
-    let hits = (0.6 * upper).ceil().max(1.0) as usize;
+    let upper = pattern.upper.entries() as f64 / pattern.rows().max(1) as f64;
     let width = width(block_size, upper);
-    listed(block_size, width, lower * hits.div_ceil(width))
+    listed(block_size, width, jobs(pattern, width))
+}
+
+/// Mean jobs of `width` updates of a row, as some of the rows tell.
+fn jobs(pattern: &FillPattern, width: usize) -> usize {
+    const SAMPLE: usize = 200;
+    let has = |i: usize, j: &u32| {
+        *j as usize == i
+            || pattern.lower.row(i).binary_search(j).is_ok()
+            || pattern.upper.row(i).binary_search(j).is_ok()
+    };
+    // an odd distance, so that not all are the first of a line of a grid
+    let rows = || (0..pattern.rows()).step_by((pattern.rows() / SAMPLE) | 1);
+    let of_row = |i: usize| -> usize {
+        let updates = |p: &u32| pattern.upper.row(*p as usize).iter().filter(|j| has(i, j)).count();
+        pattern.lower.row(i).iter().map(|p| updates(p).div_ceil(width)).sum()
+    };
+    rows().map(of_row).sum::<usize>().div_ceil(rows().count().max(1))
 }
 
 /// The variants of `ilu.cu` that need the most registers.
@@ -243,7 +265,7 @@ mod tests {
         assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
         assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);
         assert_eq!(defines(4, 0), [("AHEAD", 3)]);
-        assert_eq!(defines(8, 0), [("AHEAD", 4)]);
+        assert_eq!(defines(8, 0), [("AHEAD", 3)]);
         assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
         assert_eq!(defines(25, 0), []);
     }

@@ -3,6 +3,7 @@
 pub mod cubins;
 pub mod cusparse;
 mod device;
+mod entries;
 mod ilu;
 mod launch;
 mod limits;

@@ -72,5 +72,6 @@ headers!(
     "ilu_point.cuh",
     "ilu_products.cuh",
     "ilu_rows.cuh",
+    "ilu_tasks.cuh",
     "invert.cuh"
 );

@@ -16,7 +16,7 @@ use super::slices::{SLICES_PER_BLOCK, THREADS};
 use super::sources::{TRSV, VENDOR};
 use crate::backend::{Bytes, SingularBlock};
 use crate::error::Result;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, CsrPattern};
 use crate::measure::timed;
 use crate::symbolic::FillPattern;
 
@@ -26,6 +26,8 @@ pub(super) struct VendorIlu {
     block_size: usize,
     library: BlockIluVendor,
     scatter: CudaFunction,
+    /// Pattern of the last matrix: as given, rows, columns.
+    pattern: Option<(CsrPattern, CudaSlice<u32>, CudaSlice<u32>)>,
     chosen: bool,
 }
 
@@ -42,6 +44,7 @@ impl VendorIlu {
             block_size,
             library,
             scatter: d.kernel(&VENDOR, block_size, "scatter_whole")?,
+            pattern: None,
             chosen: false,
         })
     }
@@ -75,15 +78,19 @@ impl VendorIlu {
     }
 
     /// Values of `a` in the filled pattern.
-    fn values(&self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
+    fn values(&mut self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
+        let known = match self.pattern.take() {
+            Some(known) if known.0.is(a.pattern()) => known,
+            _ => (a.pattern().clone(), d.copied(a.row_ptr())?, d.copied(a.col_ind())?),
+        };
+        let (_, a_rows, a_columns) = &*self.pattern.insert(known);
         let pattern = self.library.pattern();
         let (row_ptr, col_ind) = pattern.on_device();
         let whole = PatternArg { row_ptr: address(row_ptr), col_ind: address(col_ind) };
         let blocks = d.zeros::<f64>(pattern.entries() * self.block_size * self.block_size)?;
-        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
         let (val, rows) = (d.copied(a.values())?, a.rows() as u32);
         let config = grid(a.rows().div_ceil(256), 256);
-        launch!(d, &self.scatter, config; rows, row_ptr, col_ind, val, shift, whole, blocks)
+        launch!(d, &self.scatter, config; rows, *a_rows, *a_columns, val, shift, whole, blocks)
             .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
     }
