@@ -72,5 +72,10 @@ headers!(
     "ilu_point.cuh",
     "ilu_products.cuh",
     "ilu_rows.cuh",
-    "invert.cuh"
+    "invert.cuh",
+    "stored.cuh",
+    "wavefront_carriers.cuh",
+    "wavefront_tile.cuh",
+    "wavefront_transport.cuh",
+    "wavefront_worker.cuh"
 );
