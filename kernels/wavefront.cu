@@ -65,7 +65,7 @@ wavefront_backward(Box box, const double* y, double* z) {
 template <bool BACKWARD>
 __device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
                               const u32* __restrict__ col_ind, const double* __restrict__ blocks,
-                              const double* __restrict__ diagonal, Stored* __restrict__ val) {
+                              const Stored* __restrict__ diagonal, Stored* __restrict__ val) {
     using R = Records<BACKWARD>;
     const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32;
     const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
@@ -81,7 +81,7 @@ __device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
         Stored* to = val + ((size_t)(u32)mine.z + n) * R::RECORD + lane;
         if (BACKWARD) {
             for (int c = 0; c < BS; ++c)
-                to[c * ACTIVE] = (Stored)(inside ? diagonal[(size_t)i * BB + c * BS + lane % BS] : 0.0);
+                to[c * ACTIVE] = (Stored)(inside ? diagonal[(size_t)i * BB + c * BS + lane % BS] : (Stored)0);
             to += UNIT;
         }
 #pragma unroll 1
@@ -98,13 +98,13 @@ __device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
 
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_lower(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
-                      const double* diagonal, Stored* val) {
+                      const Stored* diagonal, Stored* val) {
     store_records<false>(box, row_ptr, col_ind, blocks, diagonal, val);
 }
 
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
-                      const double* diagonal, Stored* val) {
+                      const Stored* diagonal, Stored* val) {
     store_records<true>(box, row_ptr, col_ind, blocks, diagonal, val);
 }
 

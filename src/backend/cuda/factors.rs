@@ -8,11 +8,12 @@ use cudarc::driver::CudaSlice;
 use super::Cuda;
 use super::device::Device;
 use super::ilu::Factorisation;
+use super::numbers::Values;
 use super::partitioned;
 use super::solve::{self, Analysis, Solve, System};
-use super::vendor::VendorIlu;
-use crate::backend::{Bytes, SingularBlock};
-use crate::case::Trisolve;
+use super::vendor::{self, VendorIlu};
+use crate::backend::{Breakdown, Bytes};
+use crate::case::{FactorPrecision, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
@@ -23,6 +24,7 @@ pub struct BlockIlu {
     pub(super) block_size: usize,
     pub(super) levels: [usize; 2],
     pub(super) trisolve: Trisolve,
+    precision: FactorPrecision,
     by: By,
 }
 
@@ -38,6 +40,7 @@ impl BlockIlu {
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<Self> {
         let d = &*k.device;
         if k.vendor && !matches!(trisolve, Trisolve::Auto | Trisolve::Cusparse) {
@@ -46,6 +49,7 @@ impl BlockIlu {
         }
         let analysis = Analysis::new(pattern);
         let (trisolve, by) = if k.vendor {
+            vendor::in_float64(precision)?;
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
             (Trisolve::Cusparse, By::Vendor(Box::new(ilu)))
         } else {
@@ -58,16 +62,16 @@ impl BlockIlu {
             };
             let f = Box::new(Factorisation::new(d, pattern, &analysis.schedules[0], block_size)?);
             let library = || k.library().map(Rc::clone);
-            let system =
-                System { device: d, factorisation: &f, analysis: &analysis, library: &library };
+            let (factorisation, analysis, library) = (&*f, &analysis, &library);
+            let system = System { device: d, factorisation, analysis, precision, library };
             let solve = solve::make(trisolve, &system)?;
             (trisolve, By::Us(f, solve))
         };
         let levels = analysis.levels();
-        Ok(Self { pattern: Arc::clone(pattern), block_size, levels, trisolve, by })
+        Ok(Self { pattern: Arc::clone(pattern), block_size, levels, trisolve, precision, by })
     }
 
-    /// Factors of `a`; the inner result tells of a singular block. `uncounted` grows by the seconds
+    /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
     /// spent on a choice.
     pub(super) fn factor(
         &mut self,
@@ -75,16 +79,21 @@ impl BlockIlu {
         a: &Csr,
         shift: f64,
         uncounted: &mut f64,
-    ) -> Result<Result<(), SingularBlock>> {
+    ) -> Result<Result<(), Breakdown>> {
         match &mut self.by {
-            By::Vendor(ilu) => ilu.factor(d, a, shift, uncounted),
-            By::Us(f, solve) => match f.run(d, a, shift)? {
-                Ok(factors) => {
-                    *uncounted += solve.set_values(d, f, factors.into())?;
-                    Ok(Ok(()))
-                }
-                Err(singular) => Ok(Err(singular)),
-            },
+            By::Vendor(ilu) => Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from)),
+            By::Us(f, solve) => {
+                let factors = match f.run(d, a, shift)? {
+                    Ok(factors) => factors,
+                    Err(singular) => return Ok(Err(singular.into())),
+                };
+                let values = match Values::new(d, f, factors, self.precision)? {
+                    Ok(values) => values,
+                    Err(range) => return Ok(Err(range)),
+                };
+                *uncounted += solve.set_values(d, f, values)?;
+                Ok(Ok(()))
+            }
         }
     }
 
@@ -115,7 +124,7 @@ impl BlockIlu {
             return ilu.bytes();
         }
         let (pattern, b) = (&self.pattern, self.block_size);
-        let held = 8 * pattern.blocks() * b * b + pattern.bytes();
+        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
         Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
     }
 }

@@ -7,9 +7,10 @@ use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sy
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{SolveArg, address, launch};
+use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
-use super::solve::{Solve, System, Values};
-use super::sources::TRSV;
+use super::solve::{Solve, System};
+use super::sources::{TRSV, Variant};
 use super::triangles::BlockDiagonal;
 use crate::error::Result;
 
@@ -22,7 +23,7 @@ struct Levels {
     /// `z = D y` for blocks of the size of the factorisation, when the triangles are point
     /// triangular systems; and the vector it writes.
     apart: Option<(BlockDiagonal, CudaSlice<f64>)>,
-    diagonal: Option<Rc<CudaSlice<f64>>>,
+    diagonal: Option<Rc<Numbers>>,
     r: CudaSlice<f64>,
     y: CudaSlice<f64>,
     z: CudaSlice<f64>,
@@ -46,15 +47,16 @@ impl Levels {
         let (size, rows) = (f.block_size / spread, f.pattern.rows());
         let n = rows * f.block_size;
         let [lower, upper] = Slices::both(s, spread)?;
+        let variant = || Variant::from(size).storing(s.precision);
         let apart = match spread {
             1 => None,
-            _ => Some((BlockDiagonal::new(d, f.block_size, rows)?, d.alloc(n)?)),
+            _ => Some((BlockDiagonal::new(d, f, s.precision)?, d.alloc(n)?)),
         };
         Ok(Self {
             lower,
             upper,
-            forward: d.kernel(&TRSV, size, "level_forward")?,
-            backward: d.kernel(&TRSV, size, "level_backward")?,
+            forward: d.kernel(&TRSV, variant(), "level_forward")?,
+            backward: d.kernel(&TRSV, variant(), "level_backward")?,
             apart,
             diagonal: None,
             r: d.alloc(n)?,
@@ -81,7 +83,7 @@ impl Levels {
     }
 
     fn launch_levels(&self, d: &Device) -> Result<(), DriverError> {
-        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| address(diagonal));
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
         let arg =
             SolveArg { r: address(&self.r), diagonal, y: address(&self.y), z: address(&self.z) };
         each_level(d, &self.forward, &self.lower, arg)?;

@@ -9,6 +9,7 @@ mod launch;
 mod levels;
 mod limits;
 pub mod memory;
+mod numbers;
 pub mod nvrtc;
 mod partition;
 mod partitioned;
@@ -31,8 +32,8 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
-use crate::case::{Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, SLOTS, Slot};
+use crate::case::{FactorPrecision, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, PatternView};
@@ -359,11 +360,12 @@ impl Backend for Cuda {
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        BlockIlu::new(self, pattern, block_size, trisolve)
+        BlockIlu::new(self, pattern, block_size, trisolve, precision)
     }
 
-    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let mut uncounted = 0.0;
         let done = ilu.factor(&self.device, a, shift, &mut uncounted);

@@ -5,10 +5,12 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::{PartsArg, SolveArg, address, launch};
+use super::numbers::Numbers;
 use super::partition::{Partition, Shape, Slice, far_operands};
 use super::solve::{Solve, System};
 use super::sources::{PARTITIONED, Variant};
 use super::triangles::{self, Triangles};
+use crate::case::FactorPrecision;
 use crate::error::Result;
 use crate::symbolic::FillPattern;
 
@@ -84,10 +86,17 @@ fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
 const SCATTERED_PARTS: u32 = 8;
 
 impl Shape {
-    fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
+    fn new(
+        d: &Device,
+        p: &FillPattern,
+        block_size: usize,
+        split: usize,
+        precision: FactorPrecision,
+    ) -> Self {
         let rows = 32 / (split * block_size);
         let entries = p.lower.entries().max(p.upper.entries());
-        let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
+        let bytes = precision.bytes() * entries * block_size * block_size;
+        let parts = part_count(p.rows(), rows, bytes);
         let far = far_operands(p.lower.view(), false, parts);
         let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
         let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
@@ -110,17 +119,18 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let entries = p.lower.entries().max(p.upper.entries());
     // few rows are much longer than a quarter above the mean
     let split = split(b, (entries * 5).div_ceil(p.rows().max(1) * 4));
-    let variant = variant(b, split, longest.max(1));
-    let shape = Shape::new(d, p, b, split);
+    let variant = variant(b, split, longest.max(1)).storing(s.precision);
+    let shape = Shape::new(d, p, b, split, s.precision);
     let (lower, upper) = rayon::join(
         || Partition::new(p.lower.view(), false, shape),
         || Partition::new(p.upper.view(), true, shape),
     );
-    let triangle = |p: &Partition, backward| Triangle::new(d, p, b, &variant, backward).map(Some);
+    let triangle =
+        |p: &Partition, backward| Triangle::new(d, p, b, s.precision, &variant, backward).map(Some);
     let pair = [triangle(&lower?, false)?, triangle(&upper?, true)?];
     let mut y = d.alloc(p.rows() * b)?;
     d.mark_absent(&mut y)?;
-    Ok(Box::new(Triangles::new(d, f, pair, y)?))
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
 
 /// A strictly triangular factor on the device.
@@ -128,7 +138,7 @@ struct Triangle {
     slices: CudaSlice<Slice>,
     order: CudaSlice<u32>,
     columns: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     segments: CudaSlice<u32>,
     parts: CudaSlice<u32>,
     /// Slices, parts, slots of a region, slots.
@@ -147,16 +157,18 @@ impl Triangle {
         d: &Device,
         p: &Partition,
         block_size: usize,
+        precision: FactorPrecision,
         variant: &Variant,
         backward: bool,
     ) -> Result<Self> {
+        let numbers = p.columns.len() * block_size * block_size;
         let kernel = |name| d.kernel(&PARTITIONED, variant.clone(), name);
         let solve = kernel(if backward { "partitioned_backward" } else { "partitioned_forward" })?;
         Ok(Self {
             slices: d.copied(&p.slices)?,
             order: d.copied(&p.order)?,
             columns: d.copied(&p.columns)?,
-            val: d.alloc(p.columns.len() * block_size * block_size)?,
+            val: Numbers::alloc(d, numbers, precision)?,
             segments: d.copied(&p.segments)?,
             parts: d.copied(&p.parts)?,
             count: p.slices.len() as u32,
@@ -175,7 +187,7 @@ impl Triangle {
             slices: address(&self.slices),
             order: address(&self.order),
             col_ind: address(&self.columns),
-            val: address(&self.val),
+            val: self.val.address(),
             segments: address(&self.segments),
             parts: address(&self.parts),
             count: self.part_count,
@@ -206,19 +218,21 @@ fn config(
 }
 
 impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = true;
+
     fn set_values(
         &mut self,
         d: &Device,
         pattern: &DevicePattern,
         blocks: &CudaSlice<f64>,
-        _: &CudaSlice<f64>,
+        _: &Numbers,
     ) -> Result<()> {
         let arg = self.argument();
         let threads = self.config.block_dim.0;
         let config = grid((self.count as usize).div_ceil(threads as usize / 32), threads);
         launch!(
             d, &self.fill_values, config;
-            self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val
+            self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val.address()
         )
         .map_err(|e| failed("partitioned_values", e))
     }

@@ -3,12 +3,12 @@
 use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::device::{Device, failed, grid};
-use super::ilu::DevicePattern;
 use super::launch::{SlicesArg, address, launch};
+use super::numbers::Numbers;
 use super::solve::System;
-use super::sources::TRSV;
+use super::sources::{TRSV, Variant};
 use crate::error::{Error, Result};
-use crate::symbolic::{Pattern, PatternView, Schedule};
+use crate::symbolic::Schedule;
 
 /// Threads of a block and slices it works on; mirrors `trsv.cu`.
 pub(super) const THREADS: u32 = 128;
@@ -59,7 +59,7 @@ pub(super) struct Slices {
     start: CudaSlice<u32>,
     length: CudaSlice<u32>,
     col_ind: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     gate: CudaSlice<u32>,
     fill_values: CudaFunction,
     /// Blocks of the pattern are taken apart to blocks this many times smaller.
@@ -76,32 +76,19 @@ pub(super) struct Slices {
 impl Slices {
     /// Both triangles, their blocks taken apart to blocks `spread` times smaller.
     pub(super) fn both(s: &System, spread: usize) -> Result<[Self; 2]> {
-        let f = s.factorisation;
-        let [forward, backward] = &s.analysis.schedules;
-        let size = f.block_size / spread;
-        let of = |pattern: &Pattern, on_device: &DevicePattern, schedule, backward| {
-            Self::new(s.device, pattern.view(), on_device, schedule, size, spread, backward)
-        };
-        Ok([
-            of(&f.pattern.lower, &f.lower, forward, false)?,
-            of(&f.pattern.upper, &f.upper, backward, true)?,
-        ])
+        Ok([Self::new(s, spread, false)?, Self::new(s, spread, true)?])
     }
 
-    /// Plan and columns of the factor with `pattern` (which is also there on the device) in blocks
-    /// of `block_size`, solved in the order of `schedule`. With a `spread` above 1, which needs a
-    /// `block_size` of 1, the pattern is one of blocks of that size. A `backward` solve keeps the
-    /// entries of a row from its end.
-    fn new(
-        d: &Device,
-        pattern: PatternView,
-        on_device: &DevicePattern,
-        schedule: &Schedule,
-        block_size: usize,
-        spread: usize,
-        backward: bool,
-    ) -> Result<Self> {
+    /// Plan and columns of L, or of U' for a `backward` solve, which keeps the entries of a row from
+    /// its end. A `spread` is 1, or the block size.
+    fn new(s: &System, spread: usize, backward: bool) -> Result<Self> {
+        let (d, f, precision) = (s.device, s.factorisation, s.precision);
+        let (pattern, on_device) =
+            if backward { (&f.pattern.upper, &f.upper) } else { (&f.pattern.lower, &f.lower) };
+        let (pattern, block_size) = (pattern.view(), f.block_size / spread);
+        let schedule = &s.analysis.schedules[usize::from(backward)];
         assert!(spread == 1 || block_size == 1);
+        let variant = || Variant::from(block_size).storing(precision);
         let rows = (32 / block_size).max(1);
         let plan = if spread == 1 {
             Plan::new(schedule, rows, |i| pattern.range(i as usize).len() as u32)?
@@ -116,16 +103,16 @@ impl Slices {
             start: d.copied(&plan.start)?,
             length: d.copied(&plan.length)?,
             col_ind: d.alloc(plan.blocks)?,
-            val: d.zeros(plan.blocks * block_size * block_size)?,
+            val: Numbers::alloc(d, plan.blocks * block_size * block_size, precision)?,
             gate: d.alloc(plan.length.len())?,
-            fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
+            fill_values: d.kernel(&TRSV, variant(), "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),
             count: plan.length.len(),
             longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
             levels: plan.levels,
         };
-        let columns = d.kernel(&TRSV, block_size, "slice_columns")?;
+        let columns = d.kernel(&TRSV, variant(), "slice_columns")?;
         let (count, arg) = (slices.count as u32, slices.argument());
         launch!(
             d, &columns, grid(slices.count.div_ceil(SLICES_PER_BLOCK), THREADS);
@@ -145,7 +132,7 @@ impl Slices {
         let (count, arg) = (self.count as u32, self.argument());
         launch!(
             d, &self.fill_values, grid(self.count.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val
+            count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val.address()
         )
         .map_err(|e| failed("slice_values", e))
     }
@@ -157,7 +144,7 @@ impl Slices {
             start: address(&self.start),
             length: address(&self.length),
             col_ind: address(&self.col_ind),
-            val: address(&self.val),
+            val: self.val.address(),
             gate: address(&self.gate),
         }
     }

@@ -7,9 +7,10 @@ use cudarc::driver::CudaSlice;
 
 use super::cusparse::Handle;
 use super::device::Device;
-use super::ilu::{Factorisation, Factors};
+use super::ilu::Factorisation;
+use super::numbers::Values;
 use super::{levels, partitioned, syncfree, vendor, wavefront};
-use crate::case::Trisolve;
+use crate::case::{FactorPrecision, Trisolve};
 use crate::error::Result;
 use crate::symbolic::{FillPattern, Schedule, Stencil};
 
@@ -23,30 +24,13 @@ pub(super) trait Solve {
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()>;
 }
 
-/// The factors, in the order of the pattern, shared by the ways that take them over.
-#[derive(Clone)]
-pub(super) struct Values {
-    pub(super) lower: Rc<CudaSlice<f64>>,
-    pub(super) upper: Rc<CudaSlice<f64>>,
-    /// Inverse diagonal blocks.
-    pub(super) diagonal: Rc<CudaSlice<f64>>,
-}
-
-impl From<Factors> for Values {
-    fn from(factors: Factors) -> Self {
-        Self {
-            lower: Rc::new(factors.lower),
-            upper: Rc::new(factors.upper),
-            diagonal: Rc::new(factors.diagonal),
-        }
-    }
-}
-
 /// What a way is made for.
 pub(super) struct System<'a> {
     pub(super) device: &'a Device,
     pub(super) factorisation: &'a Factorisation,
     pub(super) analysis: &'a Analysis,
+    /// Numbers in which the solves read the factors.
+    pub(super) precision: FactorPrecision,
     /// Opens cuSPARSE.
     pub(super) library: &'a dyn Fn() -> Result<Rc<Handle>>,
 }

@@ -5,6 +5,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use super::device::{Device, grid};
 use super::ilu::DevicePattern;
 use super::launch::{SolveArg, launch};
+use super::numbers::Numbers;
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::solve::{Solve, System};
 use super::sources::{TRSV, Variant};
@@ -42,7 +43,8 @@ pub fn largest_variant(block_size: usize) -> Variant {
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
     let [lower, upper] = Slices::both(s, 1)?;
-    let variant = variant(f.block_size, lower.longest.max(upper.longest));
+    let longest = lower.longest.max(upper.longest);
+    let variant = variant(f.block_size, longest).storing(s.precision);
     let triangle = |slices: Slices, name: &str| {
         let kernel = d.kernel(&TRSV, variant.clone(), name)?;
         let most = slices.count.div_ceil(SLICES_PER_BLOCK) as u32;
@@ -53,16 +55,18 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
         [Some(triangle(lower, "syncfree_forward")?), Some(triangle(upper, "syncfree_backward")?)];
     let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
     d.mark_absent(&mut y)?;
-    Ok(Box::new(Triangles::new(d, f, pair, y)?))
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
 
 impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = true;
+
     fn set_values(
         &mut self,
         d: &Device,
         pattern: &DevicePattern,
         blocks: &CudaSlice<f64>,
-        _: &CudaSlice<f64>,
+        _: &Numbers,
     ) -> Result<()> {
         self.slices.set_values(d, &pattern.row_ptr, blocks)
     }

@@ -7,21 +7,27 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation};
 use super::launch::{Address, SolveArg, address, launch};
+use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::solve::{Solve, Values};
+use super::solve::Solve;
 use super::sources::{TRSV, Variant};
+use crate::case::FactorPrecision;
 use crate::error::Result;
 
 /// A strictly triangular factor on the device, with a kernel that solves with it.
 pub(super) trait Triangle {
-    /// Takes over the `blocks`, which are in the order of the pattern, and the inverse diagonal
-    /// blocks if it keeps them beside its own.
+    /// Whether the backward solve looks for the inverse diagonal blocks at `SolveArg::diagonal`, not
+    /// among its own blocks.
+    const READS_DIAGONAL: bool;
+
+    /// Takes over the `blocks`, which are in the order of the pattern; the `diagonal`, too, where a
+    /// backward solve keeps it among them.
     fn set_values(
         &mut self,
         d: &Device,
         pattern: &DevicePattern,
         blocks: &CudaSlice<f64>,
-        diagonal: &CudaSlice<f64>,
+        diagonal: &Numbers,
     ) -> Result<()>;
 
     /// Forward: y from r. Backward: z from y, which is multiplied by the inverse diagonal first.
@@ -39,7 +45,7 @@ enum Upper<T> {
 pub(super) struct Triangles<T> {
     lower: Option<T>,
     upper: Upper<T>,
-    diagonal: Option<Rc<CudaSlice<f64>>>,
+    diagonal: Option<Rc<Numbers>>,
     /// Forward solution.
     y: CudaSlice<f64>,
 }
@@ -50,12 +56,13 @@ impl<T: Triangle> Triangles<T> {
     pub(super) fn new(
         d: &Device,
         f: &Factorisation,
+        precision: FactorPrecision,
         [lower, upper]: [Option<T>; 2],
         y: CudaSlice<f64>,
     ) -> Result<Self> {
         let upper = match upper {
             Some(upper) => Upper::Triangle(upper),
-            None => Upper::Diagonal(BlockDiagonal::new(d, f.block_size, f.pattern.rows())?),
+            None => Upper::Diagonal(BlockDiagonal::new(d, f, precision)?),
         };
         Ok(Self { lower, upper, diagonal: None, y })
     }
@@ -69,13 +76,14 @@ impl<T: Triangle> Solve for Triangles<T> {
         if let Upper::Triangle(upper) = &mut self.upper {
             upper.set_values(d, &f.upper, &v.upper, &v.diagonal)?;
         }
-        self.diagonal = Some(v.diagonal);
+        let alone = matches!(self.upper, Upper::Diagonal(_));
+        self.diagonal = (alone || T::READS_DIAGONAL).then_some(v.diagonal);
         Ok(0.0)
     }
 
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
         let fault = |e: DriverError| failed("triangular solve", e);
-        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| address(diagonal));
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
         let arg = SolveArg { r: address(r), diagonal, y: address(&self.y), z: address(z) };
         let y = match &self.lower {
             Some(lower) => lower.solve(d, arg).map(|()| arg.y).map_err(fault)?,
@@ -97,10 +105,11 @@ pub(super) struct BlockDiagonal {
 }
 
 impl BlockDiagonal {
-    /// For `rows` block rows.
-    pub(super) fn new(d: &Device, block_size: usize, rows: usize) -> Result<Self> {
-        let variant = Variant::from(block_size);
-        Ok(Self { kernel: d.kernel(&TRSV, variant, "block_diagonal")?, block_size, rows })
+    /// For blocks stored in `precision`.
+    pub(super) fn new(d: &Device, f: &Factorisation, precision: FactorPrecision) -> Result<Self> {
+        let variant = Variant::from(f.block_size).storing(precision);
+        let kernel = d.kernel(&TRSV, variant, "block_diagonal")?;
+        Ok(Self { kernel, block_size: f.block_size, rows: f.pattern.rows() })
     }
 
     /// All of them are addresses of buffers for that many rows.

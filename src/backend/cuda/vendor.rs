@@ -12,11 +12,13 @@ use super::cusparse::{
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation};
 use super::launch::{PatternArg, address, launch};
-use super::solve::{Solve, System, Values};
+use super::numbers::{Numbers, Values};
+use super::solve::{Solve, System};
 use super::sources::VENDOR;
 use super::triangles::BlockDiagonal;
 use crate::backend::{Bytes, SingularBlock};
-use crate::error::Result;
+use crate::case::FactorPrecision;
+use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::measure::timed;
 use crate::symbolic::FillPattern;
@@ -103,10 +105,10 @@ impl VendorIlu {
     }
 }
 
-fn error(failure: Failure) -> crate::Error {
+fn error(failure: Failure) -> Error {
     match failure {
         Failure::ZeroPivot(row) => {
-            crate::Error::run(format!("cuSPARSE: no diagonal block in block row {row}"))
+            Error::run(format!("cuSPARSE: no diagonal block in block row {row}"))
         }
         Failure::Library(e) => e,
     }
@@ -127,14 +129,24 @@ struct LibrarySolve {
     scale: BlockDiagonal,
     block_size: usize,
     block_rows: usize,
-    diagonal: Option<Rc<CudaSlice<f64>>>,
+    diagonal: Option<Rc<Numbers>>,
     /// Forward solution, and D times it.
     between: RefCell<[CudaSlice<f64>; 2]>,
     chosen: bool,
 }
 
+/// An error unless the library can read factors of `precision`.
+pub(super) fn in_float64(precision: FactorPrecision) -> Result<()> {
+    if precision == FactorPrecision::Float64 {
+        return Ok(());
+    }
+    Err(Error::input("cuSPARSE solves in float64 with factors in float64 alone")
+        .hint("leave `--factor-precision` at `float64` for it"))
+}
+
 /// Both triangles by cuSPARSE.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    in_float64(s.precision)?;
     let (d, f, handle) = (s.device, s.factorisation, &(s.library)()?);
     let (b, p) = (f.block_size, &f.pattern);
     let (lower, upper) = (p.lower.view(), p.upper.view());
@@ -149,7 +161,7 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     Ok(Box::new(LibrarySolve {
         solve,
         insert: d.kernel(&VENDOR, b, "insert_identity")?,
-        scale: BlockDiagonal::new(d, b, p.rows())?,
+        scale: BlockDiagonal::new(d, f, s.precision)?,
         block_size: b,
         block_rows: p.rows(),
         diagonal: None,
@@ -206,7 +218,7 @@ impl Solve for LibrarySolve {
         let mut between = self.between.borrow_mut();
         let [y, scaled] = &mut *between;
         self.solve.solve_lower(r, y)?;
-        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| address(diagonal));
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
         self.scale
             .launch(d, diagonal, address(y), address(scaled))
             .map_err(|e| failed("block_diagonal", e))?;

@@ -8,9 +8,11 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::{BoxArg, SolveArg, address, launch};
+use super::numbers::Numbers;
 use super::solve::{Solve, Stencils, System};
 use super::sources::{Variant, WAVEFRONT};
 use super::triangles::{self, Triangles};
+use crate::case::FactorPrecision;
 use crate::error::{Error, Result};
 use crate::symbolic::{FillPattern, March, Stencil};
 
@@ -105,7 +107,7 @@ pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> 
 struct Layout {
     threads: u32,
     shared: u32,
-    /// Doubles of a record, forward and backward.
+    /// Numbers of a record, forward and backward.
     record: [usize; 2],
     /// Steps of a turn.
     turn: usize,
@@ -217,7 +219,7 @@ struct Triangle {
     tiles: CudaSlice<[i32; 4]>,
     warps: CudaSlice<[i32; 4]>,
     place: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     /// Boundary values of this solve and of the next one.
     exchange: [CudaSlice<f64>; 2],
     turn: Cell<usize>,
@@ -225,11 +227,17 @@ struct Triangle {
 }
 
 impl Triangle {
-    fn new(d: &Device, block_size: usize, stencil: &Stencil, backward: bool) -> Result<Self> {
+    fn new(
+        d: &Device,
+        block_size: usize,
+        precision: FactorPrecision,
+        stencil: &Stencil,
+        backward: bool,
+    ) -> Result<Self> {
         let march = stencil.march();
         let tile = Tile::new(block_size, &march, stencil.extents[2])
             .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
-        let variant = variant(block_size, &march, &tile);
+        let variant = variant(block_size, &march, &tile).storing(precision);
         let name = |forward, back| if backward { back } else { forward };
         let solve =
             d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
@@ -263,7 +271,7 @@ impl Triangle {
             tiles: d.copied(&plan.tiles)?,
             warps: d.copied(&plan.warps)?,
             place: d.copied(&plan.place)?,
-            val: d.alloc(plan.records * layout.record[which])?,
+            val: Numbers::alloc(d, plan.records * layout.record[which], precision)?,
             exchange,
             turn: Cell::new(0),
             backward,
@@ -283,7 +291,7 @@ impl Triangle {
             tile: address(&self.tiles),
             warp: address(&self.warps),
             place: address(&self.place),
-            val: address(&self.val),
+            val: self.val.address(),
             exchange: address(&self.exchange[turn]),
             other: address(&self.exchange[1 - turn]),
         }
@@ -291,17 +299,19 @@ impl Triangle {
 }
 
 impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = false;
+
     fn set_values(
         &mut self,
         d: &Device,
         pattern: &DevicePattern,
         blocks: &CudaSlice<f64>,
-        diagonal: &CudaSlice<f64>,
+        diagonal: &Numbers,
     ) -> Result<()> {
         let arg = self.argument();
         launch!(
             d, &self.store, grid(self.plan.warps.len(), 128);
-            arg, pattern.row_ptr, pattern.col_ind, *blocks, *diagonal, self.val
+            arg, pattern.row_ptr, pattern.col_ind, *blocks, diagonal.address(), self.val.address()
         )
         .map_err(|e| failed("wavefront_store", e))
     }
@@ -370,11 +380,12 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
                 .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
         })?;
     let triangle = |stencil: &Option<Stencil>, backward| {
-        stencil.as_ref().map(|s| Triangle::new(d, f.block_size, s, backward)).transpose()
+        let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, backward);
+        stencil.as_ref().map(new).transpose()
     };
     let pair = [triangle(lower, false)?, triangle(upper, true)?];
     let y = d.alloc(f.pattern.rows() * f.block_size)?;
-    Ok(Box::new(Triangles::new(d, f, pair, y)?))
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
 
 #[cfg(test)]
