@@ -78,7 +78,6 @@ __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 l
         }
         now = next;
     }
-    const double d = load_relaxed(f.diagonal + p);
     if (active) {
         const double pivot = no_diagonal ? a.shift : w[row.lower];
         double inverse = 1.0 / pivot;
@@ -89,7 +88,7 @@ __device__ inline void point_row(const Task& task, double* w, uint2* list, u32 l
         for (u32 n = lane; n < row.upper; n += LANES)
             store_relaxed(f.upper + row.u0 + n, arrived(inverse * w[row.lower + 1 + n]));
         if (lane == 0) store_relaxed(f.diagonal + row.i, arrived(inverse));
-        if (lane < row.lower) f.lower[row.l0 + lane] = w[lane] * (absent(d) ? awaited(f.diagonal + p) : d);
+        if (lane < row.lower) f.lower[row.l0 + lane] = w[lane] * awaited(f.diagonal + p);
         for (u32 n = lane + LANES; n < row.lower; n += LANES)
             f.lower[row.l0 + n] = w[n] * awaited(f.diagonal + columns[row.l0 + n]);
     }

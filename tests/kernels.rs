@@ -8,7 +8,7 @@ use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
     largest_factor_variants, largest_variant, largest_variants, stencil_variant,
 };
-use bilu_bench::case::{LevelRule, ReadAs};
+use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
 use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
 use rayon::prelude::*;
@@ -83,6 +83,17 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
+    // and those that solve for factors in float32, which takes fewer registers
+    let single: Vec<_> = programs
+        .iter()
+        .filter(|(source, variant)| {
+            [&sources::TRSV, &sources::WAVEFRONT, &sources::PARTITIONED].contains(source)
+                && [1, 3, 8, 32].contains(&variant.block_size)
+                && !variant.defines.is_empty()
+        })
+        .map(|(source, variant)| (*source, variant.clone().storing(FactorPrecision::Float32)))
+        .collect();
+    programs.extend(single);
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {

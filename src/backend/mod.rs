@@ -10,7 +10,7 @@ pub mod cuda;
 
 use std::sync::Arc;
 
-use crate::case::{Format, Trisolve};
+use crate::case::{FactorPrecision, Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, Threads};
@@ -74,6 +74,36 @@ impl std::fmt::Display for SingularBlock {
             write!(f, "zero pivot: block row {} has no diagonal entry", self.row)
         } else {
             write!(f, "singular diagonal block in block row {}", self.row)
+        }
+    }
+}
+
+/// Why there are no factors to apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Breakdown {
+    /// A diagonal block cannot be inverted.
+    Singular(SingularBlock),
+    /// A number of this block row (from 0) is too large for float32, in which the factors are to be
+    /// stored, or the inverse of its diagonal block would lose a row there.
+    Range {
+        /// Block row, from 0.
+        row: usize,
+    },
+}
+
+impl From<SingularBlock> for Breakdown {
+    fn from(block: SingularBlock) -> Self {
+        Self::Singular(block)
+    }
+}
+
+impl std::fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Singular(block) => block.fmt(f),
+            Self::Range { row } => {
+                write!(f, "block row {row} of the factors leaves the range of float32")
+            }
         }
     }
 }
@@ -190,12 +220,14 @@ pub trait Backend {
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
         work(Threads::Pool)
     }
-    /// Prepares factors on a pattern: schedules and storage, no values.
+    /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
+    /// `precision`; all arithmetic is in float64.
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<Self::BlockIlu>;
     /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
     /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
@@ -205,7 +237,7 @@ pub trait Backend {
         ilu: &mut Self::BlockIlu,
         a: &Csr,
         shift: f64,
-    ) -> std::result::Result<(), SingularBlock>;
+    ) -> std::result::Result<(), Breakdown>;
     /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
     /// way to the device and without what the solves make of the factors. `None` where
     /// [`ilu_factor`](Backend::ilu_factor) does nothing else.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
-use crate::backend::{Backend, Bytes, SingularBlock};
+use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
 use crate::matrix::Csr;
 use crate::measure::memory_free;
@@ -19,7 +19,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
 
@@ -93,8 +93,8 @@ pub(super) fn factorise<K: Backend>(
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve)?;
+    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve, case.factor_precision)?;
     phases.begin(Phase::Numeric);
-    k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Singular)?;
+    k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Breakdown)?;
     Ok(ilu)
 }

@@ -130,7 +130,14 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
             say("level-rule", "level rule overwrite".into());
         }
     }
-    for name in ["shift", "orthogonalisation", "matrix-format", "trisolve", "max-iterations"] {
+    for name in [
+        "shift",
+        "orthogonalisation",
+        "matrix-format",
+        "factor-precision",
+        "trisolve",
+        "max-iterations",
+    ] {
         let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
         let text = (axis.text)(case);
         if text != (axis.text)(&default) {

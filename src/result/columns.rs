@@ -19,6 +19,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("rtol", "tolerance on the monitored residual, relative to its initial value"),
     ("max-iterations", "iteration limit"),
     ("format", "storage format asked for"),
+    ("factor-precision", "numbers in which the factors were stored: float64 or float32"),
     ("trisolve", "way of the triangular solves asked for"),
     ("backend", "where it ran"),
     ("format-used", "storage format of the product"),
