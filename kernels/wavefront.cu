@@ -55,10 +55,12 @@ wavefront_forward(Box box, const double* r, double* y) {
     wavefront<false>(box, r, y);
 }
 
+#if !PIVOTS
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 wavefront_backward(Box box, const double* y, double* z) {
     wavefront<true>(box, y, z);
 }
+#endif
 
 // Factors into records: blocks of the pattern of L or U', and inverse diagonal blocks. Four warps per
 // warp of a tile.
@@ -102,10 +104,12 @@ wavefront_store_lower(Box box, const u32* row_ptr, const u32* col_ind, const dou
     store_records<false>(box, row_ptr, col_ind, blocks, diagonal, val);
 }
 
+#if !PIVOTS
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
                       const Stored* diagonal, Stored* val) {
     store_records<true>(box, row_ptr, col_ind, blocks, diagonal, val);
 }
+#endif
 
 #endif

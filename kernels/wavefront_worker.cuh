@@ -7,6 +7,18 @@
 template <bool BACKWARD>
 constexpr int FIRST = BACKWARD ? 1 : 0;
 
+// With PIVOTS the forward march takes the inverses of what it would solve for: pivots, see pivots.cu.
+#ifndef PIVOTS
+#define PIVOTS 0
+#endif
+static_assert(!PIVOTS || (BS == 1 && CARRIED), "pivots of blocks are not marched for");
+
+// 1/x; 0 when that or x is not finite: cells outside the box have 0 for their neighbours, too.
+__device__ inline double inverse_pivot(double x) {
+    const double inverse = 1.0 / x;
+    return isfinite(x) && isfinite(inverse) ? inverse : 0.0;
+}
+
 // A warp that computes a patch of columns.
 template <bool BACKWARD>
 struct Worker {
@@ -159,7 +171,7 @@ struct Worker {
                     sums[n % WAYS] = fma(-(double)now.fresh[n], x[n], sums[n % WAYS]);
 #pragma unroll
                 for (int w = 1; w < WAYS; ++w) sums[0] += sums[w];
-                value = sums[0];
+                value = PIVOTS ? inverse_pivot(sums[0]) : sums[0];
                 if (!idle) rows[q * ROW] = value;
                 now = known(c);
                 if (q == TURN - 1) arrive(solved);

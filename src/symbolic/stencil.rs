@@ -93,6 +93,16 @@ impl Stencil {
         (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
     }
 
+    /// Whether an incomplete factorisation with this lower triangle and the `upper` one, that of the
+    /// box turned around, changes its diagonal alone: what two neighbours of a cell have to do with
+    /// each other lies outside the pattern, as for the 7-point stencil without fill.
+    pub fn updates_diagonal_alone(&self, upper: &Self) -> bool {
+        let has = |o: [i32; 3]| self.offsets.contains(&o) || self.offsets.contains(&o.map(|x| -x));
+        let pairs = || self.offsets.iter().flat_map(|o| self.offsets.iter().map(move |u| (o, u)));
+        self == upper
+            && pairs().all(|(o, u)| o == u || !has([o[0] - u[0], o[1] - u[1], o[2] - u[2]]))
+    }
+
     /// The order of the solve.
     pub fn march(&self) -> March {
         let most = |steps: &mut dyn Iterator<Item = i32>, least: i32| steps.fold(least, i32::max);

@@ -24,3 +24,29 @@ impl Entries {
         a.pattern().is(&self.pattern)
     }
 }
+
+/// A matrix by scalar rows.
+pub(super) struct Scalars {
+    pattern: CsrPattern,
+    pub(super) row_ptr: CudaSlice<u32>,
+    pub(super) col_ind: CudaSlice<u32>,
+    pub(super) val: CudaSlice<f64>,
+}
+
+impl Scalars {
+    /// Those of `a`; what is `known` of its pattern is kept.
+    pub(super) fn of(d: &Device, a: &Csr, known: Option<Self>) -> Result<Self> {
+        match known {
+            Some(mut known) if known.pattern.is(a.pattern()) => {
+                d.overwrite(a.values(), &mut known.val)?;
+                Ok(known)
+            }
+            _ => Ok(Self {
+                pattern: a.pattern().clone(),
+                row_ptr: d.copied(a.row_ptr())?,
+                col_ind: d.copied(a.col_ind())?,
+                val: d.copied(a.values())?,
+            }),
+        }
+    }
+}

@@ -60,7 +60,7 @@ impl BlockIlu {
                 }
                 chosen => chosen,
             };
-            let f = Box::new(Factorisation::new(d, pattern, &analysis.schedules[0], block_size)?);
+            let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
             let library = || k.library().map(Rc::clone);
             let (factorisation, analysis, library) = (&*f, &analysis, &library);
             let system = System { device: d, factorisation, analysis, precision, library };

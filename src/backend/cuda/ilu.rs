@@ -7,7 +7,9 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use super::device::{Device, failed};
 use super::entries::Entries;
 use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
+use super::pivots::{self, Pivots};
 use super::rows::{Launch, Rows};
+use super::solve::Analysis;
 use super::sources::{ILU, Variant};
 use super::updates::Updates;
 use crate::backend::SingularBlock;
@@ -38,64 +40,48 @@ pub(super) struct Factors {
     pub(super) upper: CudaSlice<f64>,
 }
 
-/// What the factorisation needs apart from values: pattern, order, updates, kernel.
+/// What the factorisation needs apart from values.
 pub(super) struct Factorisation {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) block_size: usize,
     pub(super) lower: DevicePattern,
     pub(super) upper: DevicePattern,
-    rows: Rows,
-    updates: Option<CudaSlice<[u32; 2]>>,
-    absent: CudaSlice<u32>,
-    entries: Option<Entries>,
-    factor: CudaFunction,
-    config: LaunchConfig,
+    by: By,
     seconds: f64,
+}
+
+/// How it is done.
+enum By {
+    /// Row by row, each when the rows above it are there.
+    Rows(Box<ByRows>),
+    /// Pivots as a wavefront, the rest at once.
+    Pivots(Box<Pivots>),
 }
 
 /// No singular block.
 const REGULAR: u64 = u64::MAX;
 
-/// Largest blocks whose updates are listed beforehand.
-const LARGEST_LISTED: usize = 8;
-
 impl Factorisation {
-    /// `forward` is the schedule of the forward solve.
     pub(super) fn new(
         d: &Device,
         pattern: &Arc<FillPattern>,
-        forward: &Schedule,
+        analysis: &Analysis,
         block_size: usize,
     ) -> Result<Self> {
         let lower = DevicePattern::new(d, &pattern.lower)?;
         let upper = DevicePattern::new(d, &pattern.upper)?;
-        let mut variant = suited(block_size, pattern);
-        let mut launch = Launch::of(d, &variant)?;
-        let mut updates = None;
-        if block_size <= LARGEST_LISTED {
-            updates = Updates::new(d, &variant, launch.width, pattern, &lower, &upper)?;
-            if updates.is_none() {
-                variant = searching(block_size);
-                launch = Launch::of(d, &variant)?;
+        let stencils = (block_size == 1).then(|| analysis.stencils(d, pattern, block_size));
+        let stencil = stencils.and_then(|s| pivots::stencil(pattern, block_size, s));
+        let by = match stencil {
+            Some(stencil) => By::Pivots(Box::new(Pivots::new(d, stencil)?)),
+            None => {
+                let forward = &analysis.schedules[0];
+                let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
+                By::Rows(Box::new(rows))
             }
-        }
-        let factor = d.kernel(&ILU, variant.clone(), "factor")?;
-        let listed = updates.as_ref();
-        let rows = Rows::new(d, &variant, pattern, forward, &launch, listed, [&lower, &upper])?;
-        let config = rows.config(d, &factor, &launch)?;
-        Ok(Self {
-            pattern: Arc::clone(pattern),
-            block_size,
-            lower,
-            upper,
-            rows,
-            updates: updates.map(|u| u.list),
-            absent: d.copied(&pattern.no_diagonal)?,
-            entries: None,
-            factor,
-            config,
-            seconds: f64::NAN,
-        })
+        };
+        let pattern = Arc::clone(pattern);
+        Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN })
     }
 
     /// Factors of `a`; see [`crate::backend::Backend::ilu_factor`]. The inner result tells of a
@@ -108,43 +94,22 @@ impl Factorisation {
     ) -> Result<Result<Factors, SingularBlock>> {
         let fault = |e: DriverError| failed("factorisation", e);
         let bb = self.block_size * self.block_size;
-        let rows = self.pattern.rows();
         let mut values = Factors {
             lower: d.alloc(self.pattern.lower.entries() * bb)?,
-            diagonal: d.alloc(rows * bb)?,
+            diagonal: d.alloc(self.pattern.rows() * bb)?,
             upper: d.alloc(self.pattern.upper.entries() * bb)?,
         };
-        let mut entries = match self.entries.take() {
-            Some(known) if known.are_of(a) => known,
-            _ => self.rows.entries(d, a, [&self.lower, &self.upper])?,
-        };
-        d.overwrite(a.values(), &mut entries.val)?;
-        let entries = self.entries.insert(entries);
-        let matrix = MatrixArg {
-            val: address(&entries.val),
-            place: address(&entries.place),
-            absent: address(&self.absent),
-            n_absent: self.pattern.no_diagonal.len() as u32,
-            shift,
-        };
         let error = d.copied(&[REGULAR])?;
-        let spill = d.alloc::<f64>(self.rows.spilled_numbers())?;
+        let patterns = [&self.lower, &self.upper];
+        match &mut self.by {
+            By::Rows(by) => by.take(d, a, patterns)?,
+            By::Pivots(by) => by.take(d, a)?,
+        }
         let start = d.event().map_err(fault)?;
-        d.mark_absent(&mut values.diagonal)?;
-        d.mark_absent(&mut values.upper)?;
-        let factors = FactorsArg {
-            lower: address(&values.lower),
-            diagonal: address(&values.diagonal),
-            upper: address(&values.upper),
-        };
-        let (lower, upper) = (self.lower.argument(), self.upper.argument());
-        let rows_arg: RowsArg = self.rows.argument(&spill);
-        let updates = self.updates.as_ref().map_or(0, address);
-        launch!(
-            cooperative d, &self.factor, self.config;
-            rows_arg, updates, matrix, lower, upper, factors, error
-        )
-        .map_err(fault)?;
+        match &mut self.by {
+            By::Rows(by) => by.factor(d, shift, patterns, &mut values, &error)?,
+            By::Pivots(by) => by.factor(d, shift, patterns, &values, &error)?,
+        }
         let end = d.event().map_err(fault)?;
         let found = d.host(&error)?[0];
         self.seconds = f64::from(start.elapsed_ms(&end).map_err(fault)?) / 1e3;
@@ -164,6 +129,99 @@ impl Factorisation {
     /// number before the first.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
+    }
+}
+
+/// Largest blocks whose updates are listed beforehand.
+const LARGEST_LISTED: usize = 8;
+
+/// What a factorisation row by row needs: order, updates, kernel.
+struct ByRows {
+    rows: Rows,
+    updates: Option<CudaSlice<[u32; 2]>>,
+    absent: CudaSlice<u32>,
+    n_absent: usize,
+    entries: Option<Entries>,
+    factor: CudaFunction,
+    config: LaunchConfig,
+}
+
+impl ByRows {
+    /// `forward` is the schedule of the forward solve.
+    fn new(
+        d: &Device,
+        pattern: &FillPattern,
+        forward: &Schedule,
+        block_size: usize,
+        patterns: [&DevicePattern; 2],
+    ) -> Result<Self> {
+        let mut variant = suited(block_size, pattern);
+        let mut launch = Launch::of(d, &variant)?;
+        let mut updates = None;
+        if block_size <= LARGEST_LISTED {
+            updates = Updates::new(d, &variant, launch.width, pattern, patterns)?;
+            if updates.is_none() {
+                variant = searching(block_size);
+                launch = Launch::of(d, &variant)?;
+            }
+        }
+        let factor = d.kernel(&ILU, variant.clone(), "factor")?;
+        let rows = Rows::new(d, &variant, pattern, forward, &launch, updates.as_ref(), patterns)?;
+        Ok(Self {
+            config: rows.config(d, &factor, &launch)?,
+            rows,
+            updates: updates.map(|u| u.list),
+            absent: d.copied(&pattern.no_diagonal)?,
+            n_absent: pattern.no_diagonal.len(),
+            entries: None,
+            factor,
+        })
+    }
+
+    /// Brings `a` to the device.
+    fn take(&mut self, d: &Device, a: &Csr, patterns: [&DevicePattern; 2]) -> Result<()> {
+        let mut entries = match self.entries.take() {
+            Some(known) if known.are_of(a) => known,
+            _ => self.rows.entries(d, a, patterns)?,
+        };
+        d.overwrite(a.values(), &mut entries.val)?;
+        self.entries = Some(entries);
+        Ok(())
+    }
+
+    /// Factors of the matrix that was taken; see [`Pivots::factor`].
+    fn factor(
+        &mut self,
+        d: &Device,
+        shift: f64,
+        [lower, upper]: [&DevicePattern; 2],
+        values: &mut Factors,
+        error: &CudaSlice<u64>,
+    ) -> Result<()> {
+        let entries = self.entries.as_ref().expect("taken before");
+        d.mark_absent(&mut values.diagonal)?;
+        d.mark_absent(&mut values.upper)?;
+        let matrix = MatrixArg {
+            val: address(&entries.val),
+            place: address(&entries.place),
+            absent: address(&self.absent),
+            n_absent: self.n_absent as u32,
+            shift,
+        };
+        let factors = FactorsArg {
+            lower: address(&values.lower),
+            diagonal: address(&values.diagonal),
+            upper: address(&values.upper),
+        };
+        let (lower, upper) = (lower.argument(), upper.argument());
+        let spill = d.alloc::<f64>(self.rows.spilled_numbers())?;
+        let rows: RowsArg = self.rows.argument(&spill);
+        let updates = self.updates.as_ref().map_or(0, address);
+        launch!(
+            cooperative d, &self.factor, self.config;
+            rows, updates, matrix, lower, upper, factors, *error
+        )
+        .map_err(|e| failed("factorisation", e))
     }
 }
 

@@ -72,6 +72,8 @@ by_value! {
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Matrix` of `ilu.cu`.
     MatrixArg { val: Address, place: Address, absent: Address, n_absent: u32, shift: f64 }
+    /// `Scalars` of `pivots.cu`.
+    ScalarsArg { row_ptr: Address, col_ind: Address, val: Address, shift: f64 }
     /// `Rows` of `ilu.cu`.
     RowsArg { task: Address, count: u32, held: u32, listed: u32, spill: Address }
     /// `Slices` of `trsv.cu`.

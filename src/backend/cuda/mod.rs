@@ -14,6 +14,7 @@ mod numbers;
 pub mod nvrtc;
 mod partition;
 mod partitioned;
+mod pivots;
 mod rows;
 mod slices;
 mod solve;

@@ -63,6 +63,7 @@ sources! {
     NARROW, "narrow", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
+    PIVOTS, "pivots", false;
     VENDOR, "vendor", true;
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;

@@ -32,8 +32,7 @@ impl Updates {
         variant: &Variant,
         width: usize,
         pattern: &FillPattern,
-        lower: &DevicePattern,
-        upper: &DevicePattern,
+        [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
         let rows = pattern.rows();
         let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();

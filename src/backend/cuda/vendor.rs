@@ -10,6 +10,7 @@ use super::cusparse::{
     BlockIluVendor, Failure, Handle, SolveWithOurFactors, Triangle, filled, with_diagonal,
 };
 use super::device::{Device, failed, grid};
+use super::entries::Scalars;
 use super::ilu::{DevicePattern, Factorisation};
 use super::launch::{PatternArg, address, launch};
 use super::numbers::{Numbers, Values};
@@ -19,7 +20,7 @@ use super::triangles::BlockDiagonal;
 use crate::backend::{Bytes, SingularBlock};
 use crate::case::FactorPrecision;
 use crate::error::{Error, Result};
-use crate::matrix::{Csr, CsrPattern};
+use crate::matrix::Csr;
 use crate::measure::timed;
 use crate::symbolic::FillPattern;
 
@@ -29,8 +30,8 @@ pub(super) struct VendorIlu {
     block_size: usize,
     library: BlockIluVendor,
     scatter: CudaFunction,
-    /// Pattern of the last matrix: as given, rows, columns.
-    pattern: Option<(CsrPattern, CudaSlice<u32>, CudaSlice<u32>)>,
+    /// The last matrix.
+    a: Option<Scalars>,
     chosen: bool,
 }
 
@@ -47,7 +48,7 @@ impl VendorIlu {
             block_size,
             library,
             scatter: d.kernel(&VENDOR, block_size, "scatter_whole")?,
-            pattern: None,
+            a: None,
             chosen: false,
         })
     }
@@ -82,19 +83,19 @@ impl VendorIlu {
 
     /// Values of `a` in the filled pattern.
     fn values(&mut self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
-        let known = match self.pattern.take() {
-            Some(known) if known.0.is(a.pattern()) => known,
-            _ => (a.pattern().clone(), d.copied(a.row_ptr())?, d.copied(a.col_ind())?),
-        };
-        let (_, a_rows, a_columns) = &*self.pattern.insert(known);
+        let a = Scalars::of(d, a, self.a.take())?;
+        let a = &*self.a.insert(a);
         let pattern = self.library.pattern();
         let (row_ptr, col_ind) = pattern.on_device();
         let whole = PatternArg { row_ptr: address(row_ptr), col_ind: address(col_ind) };
         let blocks = d.zeros::<f64>(pattern.entries() * self.block_size * self.block_size)?;
-        let (val, rows) = (d.copied(a.values())?, a.rows() as u32);
-        let config = grid(a.rows().div_ceil(256), 256);
-        launch!(d, &self.scatter, config; rows, *a_rows, *a_columns, val, shift, whole, blocks)
-            .map_err(|e| failed("scatter", e))?;
+        let rows = a.row_ptr.len() - 1;
+        let (count, config) = (rows as u32, grid(rows.div_ceil(256), 256));
+        launch!(
+            d, &self.scatter, config;
+            count, a.row_ptr, a.col_ind, a.val, shift, whole, blocks
+        )
+        .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
     }
 

@@ -209,8 +209,19 @@ impl Plan {
     }
 }
 
+/// What a march is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Solving with L.
+    Forward,
+    /// Solving with U', whose stencil is that of the box turned around.
+    Backward,
+    /// Pivots of a factorisation: a forward solve that inverts what it finds, blocks of one.
+    Pivots,
+}
+
 /// A triangle on the device, in the order of its march.
-struct Triangle {
+pub(super) struct Triangle {
     solve: CudaFunction,
     store: CudaFunction,
     config: LaunchConfig,
@@ -227,17 +238,21 @@ struct Triangle {
 }
 
 impl Triangle {
-    fn new(
+    pub(super) fn new(
         d: &Device,
         block_size: usize,
         precision: FactorPrecision,
         stencil: &Stencil,
-        backward: bool,
+        role: Role,
     ) -> Result<Self> {
+        let backward = role == Role::Backward;
         let march = stencil.march();
         let tile = Tile::new(block_size, &march, stencil.extents[2])
             .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
-        let variant = variant(block_size, &march, &tile).storing(precision);
+        let mut variant = variant(block_size, &march, &tile).storing(precision);
+        if role == Role::Pivots {
+            variant.defines.push(("PIVOTS", 1));
+        }
         let name = |forward, back| if backward { back } else { forward };
         let solve =
             d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
@@ -379,11 +394,11 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
             Error::input(format!("no wavefront: {why}"))
                 .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
         })?;
-    let triangle = |stencil: &Option<Stencil>, backward| {
-        let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, backward);
+    let triangle = |stencil: &Option<Stencil>, role| {
+        let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, role);
         stencil.as_ref().map(new).transpose()
     };
-    let pair = [triangle(lower, false)?, triangle(upper, true)?];
+    let pair = [triangle(lower, Role::Forward)?, triangle(upper, Role::Backward)?];
     let y = d.alloc(f.pattern.rows() * f.block_size)?;
     Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
