@@ -237,6 +237,7 @@ pub fn compare<K: Backend + 'static>(
         bench.empty_triangles(&general)?;
         bench.long_chain(&general)?;
         bench.single(&general)?;
+        bench.chosen()?;
         bench.singular(&general)?;
         bench.solvers(&general)?;
     }

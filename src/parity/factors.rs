@@ -112,6 +112,18 @@ impl<K: Backend + 'static> Bench<'_, K> {
         Ok(())
     }
 
+    /// The backend's choice, which it may make when it has the first factors.
+    pub(super) fn chosen(&mut self) -> Result<()> {
+        let (extents, b, fill) = self.sizes.single_boxes[0];
+        let a = self.box_matrix(extents, b, |_| true);
+        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Auto])?;
+        for pattern in &patterns::PATTERNS[3..6] {
+            let size = self.sizes.single[0];
+            self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::Auto])?;
+        }
+        Ok(())
+    }
+
     /// Triangles that are narrow, wide, long or uneven.
     pub(super) fn patterns(&mut self, ways: &[Trisolve]) -> Result<()> {
         for &(rows, b) in self.sizes.patterns {

@@ -1,5 +1,6 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
+mod choice;
 pub mod cubins;
 pub mod cusparse;
 mod device;
@@ -182,6 +183,10 @@ impl Backend for Cuda {
 
     fn compile_seconds(&self) -> Option<f64> {
         Some(self.device.compile_seconds() - self.compiled_before)
+    }
+
+    fn trial_seconds(&self) -> Option<f64> {
+        Some(self.uncounted.get())
     }
 
     fn mark(&self) -> Option<CudaEvent> {
@@ -368,7 +373,7 @@ impl Backend for Cuda {
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let mut uncounted = 0.0;
-        let done = ilu.factor(&self.device, a, shift, &mut uncounted);
+        let done = ilu.factor(self, a, shift, &mut uncounted);
         self.uncounted.set(self.uncounted.get() + uncounted);
         done.unwrap_or_else(|e| {
             self.failed(e);
@@ -398,6 +403,10 @@ impl Backend for Cuda {
 
     fn ilu_trisolve(&self, ilu: &BlockIlu) -> Trisolve {
         ilu.trisolve
+    }
+
+    fn ilu_trisolve_reason<'a>(&self, ilu: &'a BlockIlu) -> Option<&'a str> {
+        ilu.reason.as_deref()
     }
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {

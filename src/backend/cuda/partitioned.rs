@@ -85,6 +85,19 @@ fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
 /// are the long ones, over all multiprocessors.
 const SCATTERED_PARTS: u32 = 8;
 
+/// Lanes that share a row of a triangle of `p`: few rows are much longer than a quarter above the
+/// mean.
+fn split_for(p: &FillPattern, block_size: usize) -> usize {
+    let entries = p.lower.entries().max(p.upper.entries());
+    split(block_size, (entries * 5).div_ceil(p.rows().max(1) * 4))
+}
+
+/// Slices of a triangle, about; for blocks of at most [`LARGEST_BLOCK`].
+pub(super) fn slices(p: &FillPattern, block_size: usize) -> usize {
+    let lanes = if block_size > LARGEST_BLOCK { 32 } else { split_for(p, block_size) * block_size };
+    p.rows().div_ceil(32 / lanes)
+}
+
 impl Shape {
     fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
         let rows = 32 / (split * block_size);
@@ -110,9 +123,7 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (b, p) = (f.block_size, &f.pattern);
     let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
     let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
-    let entries = p.lower.entries().max(p.upper.entries());
-    // few rows are much longer than a quarter above the mean
-    let split = split(b, (entries * 5).div_ceil(p.rows().max(1) * 4));
+    let split = split_for(p, b);
     let variant = variant(b, split, longest.max(1)).storing(s.precision);
     let shape = Shape::new(d, p, b, split);
     let (lower, upper) = rayon::join(
