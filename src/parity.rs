@@ -113,10 +113,9 @@ const FULL: Sizes = Sizes {
     block_rows: [211, 23],
     grid: "poisson3d:13x7x9",
     boxes: &[
-        ([1, 1, 1], 1, 0),
-        ([97, 1, 1], 1, 0),
-        ([1009, 5, 3], 1, 0),
         ([2, 3, 11], 1, 0),
+        ([1, 1, 1], 1, 0),
+        ([1009, 11, 3], 1, 0),
         ([2, 1, 37], 1, 0),
         ([3, 1, 40], 1, 1),
         ([67, 45, 1], 1, 2),
@@ -231,7 +230,6 @@ pub fn compare<K: Backend + 'static>(
     general.retain(|way| *way != Trisolve::Wavefront);
     if general.len() < trisolves.len() {
         bench.stencils()?;
-        bench.empty_triangles(&[Trisolve::Wavefront])?;
     }
     if !general.is_empty() {
         bench.factors(&general)?;
@@ -239,6 +237,7 @@ pub fn compare<K: Backend + 'static>(
         bench.empty_triangles(&general)?;
         bench.long_chain(&general)?;
         bench.single(&general)?;
+        bench.chosen()?;
         bench.singular(&general)?;
         bench.solvers(&general)?;
     }

@@ -150,13 +150,18 @@ pub trait Backend {
     /// Waits, and tells of the first operation that failed since the backend was made, if any.
     fn check(&self) -> Result<()>;
     /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
-    /// the ways of a library against each other, to be fair to it.
+    /// ways of triangular solves against each other.
     fn uncounted(&self) -> f64 {
         0.0
     }
     /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
     /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
     fn compile_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
+    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
+    fn trial_seconds(&self) -> Option<f64> {
         None
     }
     /// The time at which all work so far is done.
@@ -254,6 +259,12 @@ pub trait Backend {
     fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
     /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
     fn ilu_trisolve(&self, ilu: &Self::BlockIlu) -> Trisolve;
+    /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
+    /// measurement says of it and of the others. A measurement is made by the first
+    /// [`ilu_factor`](Backend::ilu_factor), and may change the way.
+    fn ilu_trisolve_reason<'a>(&self, _ilu: &'a Self::BlockIlu) -> Option<&'a str> {
+        None
+    }
     /// Levels of the forward and the backward solve.
     fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
 }

@@ -1,5 +1,6 @@
 //! Block ILU factors and the solves with them, in every way.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rand::Rng;
@@ -56,8 +57,14 @@ impl<K: Backend + 'static> Bench<'_, K> {
         Ok(())
     }
 
-    /// Matrix of cells on a box, each coupled with the six around it by random blocks.
-    fn box_matrix(&mut self, [nx, ny, nz]: [usize; 3], b: usize) -> Arc<Csr> {
+    /// Matrix of cells on a box, each coupled with those of the six around it that come `coupled`,
+    /// by random blocks.
+    fn box_matrix(
+        &mut self,
+        [nx, ny, nz]: [usize; 3],
+        b: usize,
+        coupled: fn(Ordering) -> bool,
+    ) -> Arc<Csr> {
         let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
         let strides = [1, nx, nx * ny];
         for i in 0..nx * ny * nz {
@@ -67,6 +74,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 cells.extend((at[axis] > 0).then(|| i - strides[axis]));
                 cells.extend((at[axis] + 1 < extent).then(|| i + strides[axis]));
             }
+            cells.retain(|j| *j == i || coupled(j.cmp(&i)));
             cells.sort_unstable();
             for r in 0..b {
                 for (j, c) in cells.iter().flat_map(|&j| (0..b).map(move |c| (j, c))) {
@@ -87,10 +95,31 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
         let single = self.sizes.single_boxes.iter().map(of(FactorPrecision::Float32));
         for (extents, b, fill, precision) in double.chain(single) {
-            let a = self.box_matrix(extents, b);
+            let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz}");
             self.solves(&name, &a, (b, fill), precision, &[Trisolve::Wavefront])?;
+        }
+        // one triangle empty, and the other one not
+        for (name, coupled) in [
+            ("lower half of a box", Ordering::is_lt as fn(Ordering) -> bool),
+            ("upper half of a box", Ordering::is_gt),
+        ] {
+            let (extents, b, fill) = self.sizes.boxes[0];
+            let a = self.box_matrix(extents, b, coupled);
+            self.solves(name, &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Wavefront])?;
+        }
+        Ok(())
+    }
+
+    /// The backend's choice, which it may make when it has the first factors.
+    pub(super) fn chosen(&mut self) -> Result<()> {
+        let (extents, b, fill) = self.sizes.single_boxes[0];
+        let a = self.box_matrix(extents, b, |_| true);
+        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Auto])?;
+        for pattern in &patterns::PATTERNS[3..6] {
+            let size = self.sizes.single[0];
+            self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::Auto])?;
         }
         Ok(())
     }
@@ -200,5 +229,41 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let there = if want[0] == 18.0 { want } else { vec![f64::NAN; 3] };
         self.found(format!("{name}, b {b}"), &got, &there, SOLVE_LIMIT);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Extent;
+    use super::*;
+    use crate::backend::cpu::Cpu;
+    use crate::symbolic::Stencil;
+    use rand::SeedableRng;
+
+    /// What the wavefront is tried on is what it takes, in every extent.
+    #[test]
+    fn boxes_are_stencils() {
+        for extent in [Extent::Full, Extent::Quick] {
+            let mut bench = Bench {
+                k: &Cpu::sequential(),
+                cpu: Cpu::sequential(),
+                sizes: extent.sizes(),
+                rng: rand_chacha::ChaCha8Rng::seed_from_u64(1),
+                report: &mut |_| (),
+            };
+            let boxes = bench.sizes.boxes.iter().chain(bench.sizes.single_boxes);
+            for &(extents, b, fill) in boxes {
+                let couplings: [fn(Ordering) -> bool; 3] =
+                    [|_| true, Ordering::is_lt, Ordering::is_gt];
+                for coupled in couplings {
+                    let a = bench.box_matrix(extents, b, coupled);
+                    let p = pattern(&a, b, fill);
+                    let (lower, upper) = (p.lower.view(), p.upper.view());
+                    let none = (lower.entries() == 0, upper.entries() == 0);
+                    assert_eq!(Stencil::of_lower(lower).is_none(), none.0, "{extents:?}");
+                    assert_eq!(Stencil::of_upper(upper).is_none(), none.1, "{extents:?}");
+                }
+            }
+        }
     }
 }

@@ -44,6 +44,8 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         let [lower, upper] = k.ilu_levels(&self.0);
         let trisolve = k.ilu_trisolve(&self.0);
         let blocks = pattern.blocks();
+        let triangles = blocks > pattern.rows();
+        let reason = k.ilu_trisolve_reason(&self.0).filter(|_| triangles);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(blocks * b * b),
@@ -51,8 +53,8 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             levels_lower: Some(lower),
             levels_upper: Some(upper),
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
-            trisolve_used: (blocks > pattern.rows() && trisolve != Trisolve::Auto)
-                .then_some(trisolve),
+            trisolve_used: (triangles && trisolve != Trisolve::Auto).then_some(trisolve),
+            trisolve_reason: reason.map(str::to_owned),
         }
     }
 }

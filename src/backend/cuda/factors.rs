@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaSlice;
 
 use super::Cuda;
+use super::choice::{self, Candidate};
 use super::device::Device;
 use super::ilu::Factorisation;
 use super::numbers::Values;
@@ -14,8 +15,11 @@ use super::solve::{self, Analysis, Solve, System};
 use super::vendor::{self, VendorIlu};
 use crate::backend::{Breakdown, Bytes};
 use crate::case::{FactorPrecision, Trisolve};
-use crate::error::{Error, Result};
+use crate::config::parse::choice_name;
+use crate::error::{Error, Kind, Result};
 use crate::matrix::Csr;
+use crate::measure::timed;
+use crate::report::units;
 use crate::symbolic::FillPattern;
 
 /// Factors on the GPU, and how they are solved with.
@@ -24,14 +28,22 @@ pub struct BlockIlu {
     pub(super) block_size: usize,
     pub(super) levels: [usize; 2],
     pub(super) trisolve: Trisolve,
+    /// Why this way, where the backend chose it.
+    pub(super) reason: Option<String>,
     precision: FactorPrecision,
     by: By,
 }
 
 /// Who factorises and who solves.
 enum By {
-    Us(Box<Factorisation>, Box<dyn Solve>),
+    Us(Box<Factorisation>, Box<dyn Solve>, Option<Box<Trial>>),
     Vendor(Box<VendorIlu>),
+}
+
+/// Ways that are tried against the one at hand when there are values.
+struct Trial {
+    analysis: Analysis,
+    rivals: Vec<Candidate>,
 }
 
 impl BlockIlu {
@@ -48,41 +60,48 @@ impl BlockIlu {
                 .hint("leave `--trisolve` at `auto` for it"));
         }
         let analysis = Analysis::new(pattern);
-        let (trisolve, by) = if k.vendor {
+        let levels = analysis.levels();
+        let new = |trisolve, reason, by| {
+            let pattern = Arc::clone(pattern);
+            Ok(Self { pattern, block_size, levels, trisolve, reason, precision, by })
+        };
+        if k.vendor {
             vendor::in_float64(precision)?;
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
-            (Trisolve::Cusparse, By::Vendor(Box::new(ilu)))
-        } else {
-            let trisolve = match trisolve {
-                Trisolve::Auto => best(d, &analysis, pattern, block_size),
-                Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
-                    Trisolve::Syncfree
-                }
-                chosen => chosen,
-            };
-            let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-            let library = || k.library().map(Rc::clone);
-            let (factorisation, analysis, library) = (&*f, &analysis, &library);
-            let system = System { device: d, factorisation, analysis, precision, library };
-            let solve = solve::make(trisolve, &system)?;
-            (trisolve, By::Us(f, solve))
+            return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
+        }
+        let (way, reason, rivals) = match trisolve {
+            Trisolve::Auto => {
+                let all = choice::candidates(d, &analysis, pattern, block_size, precision);
+                let reason = (pattern.blocks() > pattern.rows()).then(|| predicted(&all));
+                (all[0].way, reason, choice::rivals(&all).to_vec())
+            }
+            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
+                (Trisolve::Syncfree, None, Vec::new())
+            }
+            way => (way, None, Vec::new()),
         };
-        let levels = analysis.levels();
-        Ok(Self { pattern: Arc::clone(pattern), block_size, levels, trisolve, precision, by })
+        let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
+        let solve = made(k, way, &f, &analysis, precision)?;
+        // without triangles there is nothing to choose
+        let tried = reason.is_some() && !rivals.is_empty();
+        let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
+        new(way, reason, By::Us(f, solve, trial))
     }
 
     /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
     /// spent on a choice.
     pub(super) fn factor(
         &mut self,
-        d: &Device,
+        k: &Cuda,
         a: &Csr,
         shift: f64,
         uncounted: &mut f64,
     ) -> Result<Result<(), Breakdown>> {
+        let d = &*k.device;
         match &mut self.by {
             By::Vendor(ilu) => Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from)),
-            By::Us(f, solve) => {
+            By::Us(f, solve, trial) => {
                 let factors = match f.run(d, a, shift)? {
                     Ok(factors) => factors,
                     Err(singular) => return Ok(Err(singular.into())),
@@ -91,7 +110,17 @@ impl BlockIlu {
                     Ok(values) => values,
                     Err(range) => return Ok(Err(range)),
                 };
-                *uncounted += solve.set_values(d, f, values)?;
+                *uncounted += solve.set_values(d, f, values.clone())?;
+                if let Some(trial) = trial.take() {
+                    let compiled = d.compile_seconds();
+                    let (tried, seconds) = timed(|| {
+                        let at_hand = (self.trisolve, &mut *solve);
+                        trial.run(k, f, at_hand, &values, self.precision)
+                    });
+                    // compilation is not counted anyway
+                    *uncounted += seconds - (d.compile_seconds() - compiled);
+                    (self.trisolve, self.reason) = tried?;
+                }
                 Ok(Ok(()))
             }
         }
@@ -100,7 +129,7 @@ impl BlockIlu {
     /// Seconds of the last factorisation on the device.
     pub(super) fn factor_seconds(&self) -> f64 {
         match &self.by {
-            By::Us(f, _) => f.seconds(),
+            By::Us(f, ..) => f.seconds(),
             By::Vendor(ilu) => ilu.factor_seconds(),
         }
     }
@@ -113,7 +142,7 @@ impl BlockIlu {
         z: &mut CudaSlice<f64>,
     ) -> Result<()> {
         match &self.by {
-            By::Us(_, solve) => solve.apply(d, r, z),
+            By::Us(_, solve, _) => solve.apply(d, r, z),
             By::Vendor(ilu) => ilu.apply(r, z),
         }
     }
@@ -129,15 +158,69 @@ impl BlockIlu {
     }
 }
 
-/// Levels above which a partition pays: few wide ones are done sooner by rows that wait through the
-/// L2 cache.
-const FEW_LEVELS: usize = 60;
+/// A way of solving with the factors of `f`.
+fn made(
+    k: &Cuda,
+    way: Trisolve,
+    f: &Factorisation,
+    analysis: &Analysis,
+    precision: FactorPrecision,
+) -> Result<Box<dyn Solve>> {
+    let library = || k.library().map(Rc::clone);
+    let (device, library) = (&*k.device, &library);
+    solve::make(way, &System { device, factorisation: f, analysis, precision, library })
+}
 
-/// The faster way of the solves, as measured on an H200 (`docs/triangular-solve.md`).
-fn best(d: &Device, analysis: &Analysis, pattern: &FillPattern, block_size: usize) -> Trisolve {
-    if analysis.stencils(d, pattern, block_size).is_ok() {
-        return Trisolve::Wavefront;
+/// What the model says of the best way and the next.
+fn predicted(candidates: &[Candidate]) -> String {
+    let of = |c: &Candidate| (choice_name(&c.way), units::seconds(c.seconds));
+    let (way, seconds) = of(&candidates[0]);
+    match candidates.get(1).map(of) {
+        Some((next, later)) => format!("{way}: model {seconds}, next {next} {later}"),
+        None => format!("{way}: model {seconds}"),
     }
-    let levels = analysis.levels().into_iter().max().unwrap_or(0);
-    if block_size <= 8 && levels >= FEW_LEVELS { Trisolve::Partitioned } else { Trisolve::Syncfree }
+}
+
+impl Trial {
+    /// Measures the way at hand and its rivals on the factors, leaves the fastest in its place, and
+    /// tells which one it is and why. A rival for which there is no memory is left out.
+    fn run(
+        self,
+        k: &Cuda,
+        f: &Factorisation,
+        (mut way, at_hand): (Trisolve, &mut Box<dyn Solve>),
+        values: &Values,
+        precision: FactorPrecision,
+    ) -> Result<(Trisolve, Option<String>)> {
+        let d = &*k.device;
+        let n = f.pattern.rows() * f.block_size;
+        let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
+        let mut seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
+        let mut others = Vec::new();
+        for rival in self.rivals {
+            let name = choice_name(&rival.way);
+            let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
+                let mut solve = made(k, rival.way, f, &self.analysis, precision)?;
+                solve.set_values(d, f, values.clone())?;
+                let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
+                Ok((solve, seconds))
+            };
+            match tried() {
+                Ok((solve, faster)) if faster < seconds => {
+                    others.push((choice_name(&way), seconds));
+                    (way, seconds, *at_hand) = (rival.way, faster, solve);
+                }
+                Ok((_, slower)) => others.push((name, slower)),
+                Err(e) if e.kind() == Kind::Memory => others.push((name, f64::INFINITY)),
+                Err(e) => return Err(e),
+            }
+        }
+        let others = others.into_iter().map(|(name, seconds)| match seconds {
+            f64::INFINITY => format!(", no memory for {name}"),
+            seconds => format!(", {name} {}", units::seconds(seconds)),
+        });
+        let others: String = others.collect();
+        let text = format!("{}: {} measured{others}", choice_name(&way), units::seconds(seconds));
+        Ok((way, Some(text)))
+    }
 }

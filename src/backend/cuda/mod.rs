@@ -1,5 +1,6 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
+mod choice;
 pub mod cubins;
 pub mod cusparse;
 mod device;
@@ -186,6 +187,10 @@ impl Backend for Cuda {
         Some(self.device.compile_seconds() - self.compiled_before)
     }
 
+    fn trial_seconds(&self) -> Option<f64> {
+        Some(self.uncounted.get())
+    }
+
     fn mark(&self) -> Option<CudaEvent> {
         let event = self.device.event();
         event.map_err(|e| self.note("cannot take the time", Err(e))).ok()
@@ -370,7 +375,7 @@ impl Backend for Cuda {
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let mut uncounted = 0.0;
-        let done = ilu.factor(&self.device, a, shift, &mut uncounted);
+        let done = ilu.factor(self, a, shift, &mut uncounted);
         self.uncounted.set(self.uncounted.get() + uncounted);
         done.unwrap_or_else(|e| {
             self.failed(e);
@@ -400,6 +405,10 @@ impl Backend for Cuda {
 
     fn ilu_trisolve(&self, ilu: &BlockIlu) -> Trisolve {
         ilu.trisolve
+    }
+
+    fn ilu_trisolve_reason<'a>(&self, ilu: &'a BlockIlu) -> Option<&'a str> {
+        ilu.reason.as_deref()
     }
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {

@@ -73,7 +73,7 @@ const CROSSING: f64 = 1.5;
 
 /// How many parts: a chain of dependencies crosses each bound between two of them at most once, and
 /// the work of one multiprocessor falls with their number, so that the sum is least where both are
-/// equal. The work is measured: 0.1 us for a slice and 0.2 us for 1 kB of values.
+/// equal. The work is measured: 0.1 us for a slice and 0.2 us for 1 kB of values in float64.
 fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
     let slices = rows.div_ceil(slice_rows);
     let work = 0.1 * slices as f64 + 0.2e-3 * value_bytes as f64;
@@ -85,18 +85,25 @@ fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
 /// are the long ones, over all multiprocessors.
 const SCATTERED_PARTS: u32 = 8;
 
+/// Lanes that share a row of a triangle of `p`: few rows are much longer than a quarter above the
+/// mean.
+fn split_for(p: &FillPattern, block_size: usize) -> usize {
+    let entries = p.lower.entries().max(p.upper.entries());
+    split(block_size, (entries * 5).div_ceil(p.rows().max(1) * 4))
+}
+
+/// Slices of a triangle, about; for blocks of at most [`LARGEST_BLOCK`].
+pub(super) fn slices(p: &FillPattern, block_size: usize) -> usize {
+    let lanes = if block_size > LARGEST_BLOCK { 32 } else { split_for(p, block_size) * block_size };
+    p.rows().div_ceil(32 / lanes)
+}
+
 impl Shape {
-    fn new(
-        d: &Device,
-        p: &FillPattern,
-        block_size: usize,
-        split: usize,
-        precision: FactorPrecision,
-    ) -> Self {
+    fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
         let rows = 32 / (split * block_size);
         let entries = p.lower.entries().max(p.upper.entries());
-        let bytes = precision.bytes() * entries * block_size * block_size;
-        let parts = part_count(p.rows(), rows, bytes);
+        // in float32 as many: fewer were slower
+        let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
         let far = far_operands(p.lower.view(), false, parts);
         let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
         let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
@@ -116,11 +123,9 @@ pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (b, p) = (f.block_size, &f.pattern);
     let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
     let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
-    let entries = p.lower.entries().max(p.upper.entries());
-    // few rows are much longer than a quarter above the mean
-    let split = split(b, (entries * 5).div_ceil(p.rows().max(1) * 4));
+    let split = split_for(p, b);
     let variant = variant(b, split, longest.max(1)).storing(s.precision);
-    let shape = Shape::new(d, p, b, split, s.precision);
+    let shape = Shape::new(d, p, b, split);
     let (lower, upper) = rayon::join(
         || Partition::new(p.lower.view(), false, shape),
         || Partition::new(p.upper.view(), true, shape),
