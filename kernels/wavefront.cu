@@ -28,10 +28,16 @@ __device__ void wavefront(const Box& box, const double* from, double* to) {
     u64* const brought = reinterpret_cast<u64*>(factors + WARPS * FACTORS);
     u64* const solved = brought + WARPS * TURNS;
     u64* const full = solved + WARPS * TURNS;
+    u64* const finished = full + WARPS * STAGES;
     const int role = threadIdx.x / 32 / WARPS, warp = threadIdx.x / 32 % WARPS, lane = threadIdx.x % 32;
     for (int n = threadIdx.x; n < RING * ROW; n += THREADS) ring[n] = 0.0;
-    for (int n = threadIdx.x; n < BARRIERS; n += THREADS)
-        prepare_barrier(brought + n, brought + n >= full ? 1 : brought + n < solved && CARRIED ? 33 : 32);
+    for (int n = threadIdx.x; n < BARRIERS; n += THREADS) {
+        u64* const barrier = brought + n;
+        prepare_barrier(barrier, barrier == finished ? (WARPS + LOADERS) * 32
+                                 : barrier >= full   ? 1
+                                 : barrier < solved && CARRIED ? 33
+                                                               : 32);
+    }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     __syncthreads();
     const Desk desk = {rhs + warp * RHS, factors + warp * FACTORS, brought + warp * TURNS,
@@ -47,7 +53,8 @@ __device__ void wavefront(const Box& box, const double* from, double* to) {
             load_tile(box, ring, k, threadIdx.x - 2 * WARPS * 32);
     }
     // no warp is gone while others still meet at the end of a step
-    __syncthreads();
+    if (role == 1) wait(finished, 0);
+    else arrive(finished);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)

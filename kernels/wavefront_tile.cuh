@@ -135,7 +135,7 @@ __device__ constexpr int part_units(int units) {
 }
 __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 constexpr int FACTORS = CARRIED ? TURNS * TURN * Records<true>::RECORD : STAGES * larger(part_units(N), part_units(N + 1)) * UNIT;
-constexpr int BARRIERS = WARPS * (STAGES + 2 * TURNS);
+constexpr int BARRIERS = WARPS * (STAGES + 2 * TURNS) + 1;
 constexpr int SHARED = 8 * (RING * ROW + WARPS * RHS + BARRIERS) + (int)sizeof(Stored) * WARPS * FACTORS;
 
 // Steps by which the exchange starts before the first of a tile, and ends after the last.

@@ -100,6 +100,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let name = format!("box {nx} x {ny} x {nz}");
             self.solves(&name, &a, (b, fill), precision, &[Trisolve::Wavefront])?;
         }
+        // the pivots of a stencil without fill march as well
+        let mut a = (*self.box_matrix([5, 9, 8], 1, |_| true)).clone();
+        let row = a.row_ptr()[17] as usize..a.row_ptr()[18] as usize;
+        a.values_mut()[row].fill(0.0);
+        let way = Trisolve::Wavefront;
+        self.breakdown("singular cell of a box", &a, 1, way, FactorPrecision::Float64)?;
         // one triangle empty, and the other one not
         for (name, coupled) in [
             ("lower half of a box", Ordering::is_lt as fn(Ordering) -> bool),

@@ -197,6 +197,25 @@ mod tests {
     }
 
     #[test]
+    fn without_fill_a_7_point_stencil_changes_the_diagonal_alone() {
+        let alone = |offsets: &[[i32; 3]], other: &[[i32; 3]]| {
+            let of = |offsets: &[[i32; 3]]| Stencil { extents: [8; 3], offsets: offsets.to_vec() };
+            of(offsets).updates_diagonal_alone(&of(other))
+        };
+        let seven = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
+        assert!(alone(&seven, &seven));
+        // L and U differ
+        assert!(!alone(&seven, &seven[..2]));
+        // (0, -1, 0) and (-1, 0, 0) are neighbours of each other at (1, -1, 0)
+        assert!(!alone(
+            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]],
+            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]]
+        ));
+        // a line with two neighbours on either side
+        assert!(!alone(&[[-2, 0, 0], [-1, 0, 0]], &[[-2, 0, 0], [-1, 0, 0]]));
+    }
+
+    #[test]
     fn the_seven_point_stencil_of_an_odd_box() {
         let p = factors("poisson3d:7x9x11", 0);
         let lower = Stencil::of_lower(p.lower.view()).expect("a stencil");

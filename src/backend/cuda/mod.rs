@@ -51,7 +51,7 @@ pub use partitioned::largest_variants;
 use spmv::Stored;
 pub use syncfree::largest_variant;
 use vector::Vectors;
-pub use wavefront::stencil_variant;
+pub use wavefront::{pivots_variant, stencil_variant};
 
 /// Computes on the first GPU.
 ///

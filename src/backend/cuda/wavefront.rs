@@ -103,6 +103,18 @@ pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> 
     Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
 }
 
+/// The variant that takes pivots.
+fn taking_pivots(mut variant: Variant) -> Variant {
+    variant.defines.push(("PIVOTS", 1));
+    variant
+}
+
+/// The variant of `wavefront.cu` for the pivots of a factorisation, blocks of one; `None` when the
+/// stencil reaches too far for a tile.
+pub fn pivots_variant(stencil: &Stencil) -> Option<Variant> {
+    stencil_variant(1, stencil).map(taking_pivots)
+}
+
 /// What a kernel says of itself: mirrors `wavefront_layout`.
 struct Layout {
     threads: u32,
@@ -249,10 +261,8 @@ impl Triangle {
         let march = stencil.march();
         let tile = Tile::new(block_size, &march, stencil.extents[2])
             .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
-        let mut variant = variant(block_size, &march, &tile).storing(precision);
-        if role == Role::Pivots {
-            variant.defines.push(("PIVOTS", 1));
-        }
+        let variant = variant(block_size, &march, &tile).storing(precision);
+        let variant = if role == Role::Pivots { taking_pivots(variant) } else { variant };
         let name = |forward, back| if backward { back } else { forward };
         let solve =
             d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
