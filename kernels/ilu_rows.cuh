@@ -81,10 +81,12 @@ struct Rows {
     double* spill;
 };
 
+__device__ BARRIER void block_sync() { __syncthreads(); }
+
 template <u32 TEAM>
 __device__ inline void team_sync() {
     if (TEAM <= WARP) __syncwarp();
-    else __syncthreads();
+    else block_sync();
 }
 
 // Starts to copy 8 or 16 bytes to shared memory; `copied` waits for all of the thread's.

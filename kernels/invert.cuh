@@ -66,7 +66,7 @@ __device__ u32 invert_in_warp(double (&a)[Spread<N>::EACH], u32& mine, u32& step
     mine = step = 0;
     if (N == 1) {
         // no row to measure the pivot by: it will do if its inverse is a number
-        const bool fails = row == 0 && !(isfinite(a[0]) && isfinite(1.0 / a[0]));
+        const bool fails = threadIdx.x % WARP == 0 && !(isfinite(a[0]) && isfinite(1.0 / a[0]));
         a[0] = 1.0 / a[0];
         return __any_sync(FULL, fails) ? 0 : NONE;
     }

@@ -69,12 +69,29 @@ wavefront_backward(Box box, const double* y, double* z) {
 }
 #endif
 
+// Natural order of the offsets: how many come before offset o.
+__device__ constexpr int rank(int o) {
+    int before = 0;
+    for (int p = 0; p < N; ++p) {
+        const int dz = offset(p, 2) - offset(o, 2);
+        const int dy = offset(p, 1) - SHEAR * offset(p, 2) - (offset(o, 1) - SHEAR * offset(o, 2));
+        const int dx = offset(p, 0) - offset(o, 0);
+        before += dz < 0 || (dz == 0 && (dy < 0 || (dy == 0 && dx < 0)));
+    }
+    return before;
+}
+
 // Factors into records: blocks of the pattern of L or U', and inverse diagonal blocks. Four warps per
 // warp of a tile.
+struct Filed {
+    const u32* row_ptr;
+    const u32* col_ind;
+    const double* blocks;
+    const Stored* diagonal;
+};
+
 template <bool BACKWARD>
-__device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
-                              const u32* __restrict__ col_ind, const double* __restrict__ blocks,
-                              const Stored* __restrict__ diagonal, Stored* __restrict__ val) {
+__device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict__ val) {
     using R = Records<BACKWARD>;
     const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32;
     const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
@@ -90,7 +107,7 @@ __device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
         Stored* to = val + ((size_t)(u32)mine.z + n) * R::RECORD + lane;
         if (BACKWARD) {
             for (int c = 0; c < BS; ++c)
-                to[c * ACTIVE] = (Stored)(inside ? diagonal[(size_t)i * BB + c * BS + lane % BS] : (Stored)0);
+                to[c * ACTIVE] = (Stored)(inside ? f.diagonal[(size_t)i * BB + c * BS + lane % BS] : (Stored)0);
             to += UNIT;
         }
 #pragma unroll 1
@@ -98,24 +115,79 @@ __device__ void store_records(const Box& box, const u32* __restrict__ row_ptr,
             const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
             u32 e = NONE;
             if (inside && there >= 0 && (u32)from < (u32)box.nx)
-                e = find(col_ind, row_ptr[i], row_ptr[i + 1], natural<BACKWARD>(box, there + from));
+                e = find(f.col_ind, f.row_ptr[i], f.row_ptr[i + 1], natural<BACKWARD>(box, there + from));
             for (int c = 0; c < BS; ++c)
-                to[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : blocks[(size_t)e * BB + c * BS + lane % BS]);
+                to[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : f.blocks[(size_t)e * BB + c * BS + lane % BS]);
         }
     }
+}
+
+// The same for entries (blocks of one), of which lanes read those of consecutive cells and write those of
+// neighbouring columns.
+template <bool BACKWARD>
+__device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict__ val) {
+    using R = Records<BACKWARD>;
+    __shared__ Stored turned[32][33];
+    const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32, part = threadIdx.x / 32;
+    const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
+    auto column = [&](int c, int& ty, int& tz) {
+        ty = warp % WARPS_Y * PATCH_Y + c % PATCH_Y;
+        tz = warp / WARPS_Y * PATCH_Z + c / PATCH_Y;
+    };
+    for (int first = 0; first < mine.y; first += 32) {
+#pragma unroll 1
+        for (int unit = 0; unit < R::UNITS; ++unit) {
+            const int o = unit - FIRST<BACKWARD>;
+            __syncthreads();
+            for (int c = part; c < ACTIVE; c += 4) {
+                int ty, tz;
+                column(c, ty, tz);
+                const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
+                const int x = tile.z + mine.x + first + lane - skew(ty, tz);
+                Stored v = 0;
+                if (here >= 0 && (u32)x < (u32)box.nx) {
+                    const u32 i = natural<BACKWARD>(box, here + x);
+                    if (o < 0) {
+                        v = f.diagonal[i];
+                    } else {
+                        const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
+                        if (there >= 0 && (u32)from < (u32)box.nx) {
+                            const u32 begin = f.row_ptr[i], end = f.row_ptr[i + 1];
+                            // a row that has them all needs no search
+                            const u32 e = end - begin == N
+                                              ? begin + (BACKWARD ? N - 1 - rank(o) : rank(o))
+                                              : find(f.col_ind, begin, end, natural<BACKWARD>(box, there + from));
+                            if (e != NONE) v = (Stored)f.blocks[e];
+                        }
+                    }
+                }
+                turned[lane][c] = v;
+            }
+            __syncthreads();
+            for (int n = part; n < min(32, mine.y - first); n += 4)
+                if (lane < ACTIVE)
+                    val[((size_t)(u32)mine.z + first + n) * R::RECORD + unit * UNIT + lane] = turned[n][lane];
+        }
+    }
+}
+
+template <bool BACKWARD>
+__device__ void store_records(const Box& box, const Filed& f, Stored* val) {
+    if constexpr (BS == 1) store_entries<BACKWARD>(box, f, val);
+    else store_blocks<BACKWARD>(box, f, val);
 }
 
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_lower(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
                       const Stored* diagonal, Stored* val) {
-    store_records<false>(box, row_ptr, col_ind, blocks, diagonal, val);
+    store_records<false>(box, {row_ptr, col_ind, blocks, diagonal}, val);
 }
 
 #if !PIVOTS
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
                       const Stored* diagonal, Stored* val) {
-    store_records<true>(box, row_ptr, col_ind, blocks, diagonal, val);
+    store_records<true>(box, {row_ptr, col_ind, blocks, diagonal}, val);
 }
 #endif
 

@@ -13,7 +13,7 @@ __device__ inline void copy_async(double* to, const double* from, bool there) {
 }
 
 // All workers and loaders of the block have come to the end of the step.
-__device__ inline void end_step() {
+__device__ BARRIER void end_step() {
     asm volatile("bar.sync 1, %0;" : : "n"((WARPS + LOADERS) * 32) : "memory");
 }
 

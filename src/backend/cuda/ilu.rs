@@ -138,6 +138,8 @@ const LARGEST_LISTED: usize = 8;
 /// What a factorisation row by row needs: order, updates, kernel.
 struct ByRows {
     rows: Rows,
+    /// Where rows are that shared memory does not hold.
+    spill: CudaSlice<f64>,
     updates: Option<CudaSlice<[u32; 2]>>,
     absent: CudaSlice<u32>,
     n_absent: usize,
@@ -169,8 +171,9 @@ impl ByRows {
         let rows = Rows::new(d, &variant, pattern, forward, &launch, updates.as_ref(), patterns)?;
         Ok(Self {
             config: rows.config(d, &factor, &launch)?,
-            rows,
             updates: updates.map(|u| u.list),
+            spill: d.alloc(rows.spilled_numbers())?,
+            rows,
             absent: d.copied(&pattern.no_diagonal)?,
             n_absent: pattern.no_diagonal.len(),
             entries: None,
@@ -214,8 +217,7 @@ impl ByRows {
             upper: address(&values.upper),
         };
         let (lower, upper) = (lower.argument(), upper.argument());
-        let spill = d.alloc::<f64>(self.rows.spilled_numbers())?;
-        let rows: RowsArg = self.rows.argument(&spill);
+        let rows: RowsArg = self.rows.argument(&self.spill);
         let updates = self.updates.as_ref().map_or(0, address);
         launch!(
             cooperative d, &self.factor, self.config;

@@ -31,6 +31,10 @@ pub(super) struct Pivots {
     a: Option<Scalars>,
     /// Most entries of the rows of a thread block.
     room: usize,
+    /// Diagonal of A.
+    diagonal: CudaSlice<f64>,
+    /// What a forward march has for inverse diagonal blocks.
+    nothing: Numbers,
 }
 
 /// The stencil of the triangles if this factorisation is one for them.
@@ -54,6 +58,7 @@ pub(super) fn stencil<'a>(
 
 impl Pivots {
     pub(super) fn new(d: &Device, stencil: &Stencil) -> Result<Self> {
+        let rows = stencil.extents.iter().product();
         let kernel = |name| {
             let kernel = d.kernel(&PIVOTS, 1, name)?;
             let most = d.shared_bytes() as i32;
@@ -68,6 +73,8 @@ impl Pivots {
             scale: kernel("scale_rows")?,
             a: None,
             room: 0,
+            diagonal: d.alloc(rows)?,
+            nothing: Numbers::alloc(d, 0, FactorPrecision::Float64)?,
         })
     }
 
@@ -105,14 +112,12 @@ impl Pivots {
             val: address(&a.val),
             shift,
         };
-        let nothing = Numbers::alloc(d, 0, FactorPrecision::Float64)?;
-        // L has the products until it is made
-        let diagonal = d.alloc::<f64>(rows)?;
         let l = lower.argument();
-        launch!(d, &self.products, config; count, room, matrix, l, factors.lower, diagonal)
+        // L has the products until it is made
+        launch!(d, &self.products, config; count, room, matrix, l, factors.lower, self.diagonal)
             .map_err(fault)?;
-        self.march.set_values(d, lower, &factors.lower, &nothing)?;
-        let (r, y) = (address(&diagonal), address(&factors.diagonal));
+        self.march.set_values(d, lower, &factors.lower, &self.nothing)?;
+        let (r, y) = (address(&self.diagonal), address(&factors.diagonal));
         self.march.solve(d, SolveArg { r, diagonal: 0, y, z: 0 }).map_err(fault)?;
         let u = upper.argument();
         launch!(
