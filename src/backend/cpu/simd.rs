@@ -240,14 +240,6 @@ mod x86 {
         unsafe { _mm256_loadu_si256(LANES.as_ptr().add(4 - n).cast()) }
     }
 
-    /// The same for single precision.
-    #[inline(always)]
-    fn mask4f(n: usize) -> __m128i {
-        const LANES: [i32; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
-        // SAFETY: as for `mask4`
-        unsafe { _mm_loadu_si128(LANES.as_ptr().add(4 - n).cast()) }
-    }
-
     // SAFETY of every block below: `self` proves the instruction set, and the slice is cut to the
     // N lanes that are touched before its pointer is used.
     impl Simd for Avx2 {
@@ -271,11 +263,12 @@ mod x86 {
         }
         #[inline(always)]
         fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
+            const LANES: [i32; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
             let p = x[..N].as_ptr();
-            // SAFETY: see above
+            // SAFETY: see above; 4 - N + 4 lanes of the mask lie within the eight
             unsafe {
-                let v = if N == 4 { _mm_loadu_ps(p) } else { _mm_maskload_ps(p, mask4f(N)) };
-                _mm256_cvtps_pd(v)
+                let mask = _mm_loadu_si128(LANES.as_ptr().add(4 - N).cast());
+                _mm256_cvtps_pd(if N == 4 { _mm_loadu_ps(p) } else { _mm_maskload_ps(p, mask) })
             }
         }
         #[inline(always)]
