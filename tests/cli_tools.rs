@@ -44,7 +44,7 @@ fn list_has_every_registry() {
     let experiments: Vec<String> =
         experiments.chain(yang.map(|name| format!("yang/{name}"))).collect();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (19, 80));
+    assert_eq!((names("settings").len(), names("columns").len()), (20, 83));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
