@@ -7,7 +7,7 @@
 constexpr u32 THREADS = 128;
 constexpr u32 TEAMS = THREADS / LANES;
 constexpr u32 TEAMS_OF_WARP = WARP / LANES;
-constexpr u32 RESIDENT = AHEAD <= 4 ? 8 : AHEAD <= 6 ? 5 : 3;
+constexpr u32 RESIDENT = AHEAD <= 3 ? 8 : AHEAD <= 6 ? 5 : 3;
 constexpr u32 SCRATCH = 2 * TEAMS * sizeof(Task);
 
 // Some jobs of a row, under way: the lane's update of each and its number of U'.
