@@ -139,7 +139,7 @@ __device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict
         for (int unit = 0; unit < R::UNITS; ++unit) {
             const int o = unit - FIRST<BACKWARD>;
             __syncthreads();
-#pragma unroll(N <= 8 ? 4 : 1)
+#pragma unroll 1
             for (int c = part; c < ACTIVE; c += 4) {
                 int ty, tz;
                 column(c, ty, tz);
