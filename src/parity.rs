@@ -1,6 +1,7 @@
 //! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
 //! of `doctor` and the parity tests.
 
+mod grids;
 mod operations;
 mod patterns;
 
@@ -71,6 +72,8 @@ struct Sizes {
     grid: &'static str,
     /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
     boxes: &'static [([usize; 3], usize, usize)],
+    /// Boxes of points, with unknowns per point, for FGBILU.
+    grids: &'static [([usize; 3], usize)],
     /// Block rows and block sizes of matrices with special patterns.
     patterns: &'static [(usize, usize)],
     /// Block sizes with a singular block.
@@ -124,6 +127,18 @@ const FULL: Sizes = Sizes {
         ([5, 7, 6], 25, 0),
         ([5, 6, 7], 32, 1),
     ],
+    grids: &[
+        ([2, 3, 11], 1),
+        ([13, 5, 9], 2),
+        ([12, 9, 7], 4),
+        ([11, 13, 5], 5),
+        ([15, 15, 15], 6),
+        ([6, 9, 8], 9),
+        ([5, 7, 6], 16),
+        ([5, 6, 4], 31),
+        ([4, 5, 7], 32),
+        ([4, 3, 5], 33),
+    ],
     patterns: &[(1, 1), (2, 3), (1500, 1), (700, 3), (300, 5), (150, 8), (60, 32)],
     singular: &[1, 2, 5, 8, 13, 33],
     system: "poisson3d:20",
@@ -134,6 +149,10 @@ const FULL: Sizes = Sizes {
         ("cg", "bilu", 1, 0),
         ("cg", "jacobi", 4, 0),
         ("gmres", "none", 1, 0),
+        ("correction", "bilu", 4, 1),
+        ("correction", "fgbilu", 1, 0),
+        ("gmres", "fgbilu", 4, 0),
+        ("bicgstab", "fgbilu", 2, 0),
     ],
 };
 
@@ -152,10 +171,16 @@ const QUICK: Sizes = Sizes {
         ([4, 7, 6], 5, 0),
         ([3, 6, 6], 13, 0),
     ],
+    grids: &[([7, 5, 3], 1), ([5, 4, 6], 6), ([3, 4, 2], 32)],
     patterns: &[(1, 1), (70, 1), (40, 5)],
     singular: &[1, 5],
     system: "poisson3d:6",
-    solvers: &[("gmres", "bilu", 2, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 2, 0)],
+    solvers: &[
+        ("gmres", "bilu", 2, 1),
+        ("bicgstab", "bilu", 1, 0),
+        ("cg", "jacobi", 2, 0),
+        ("correction", "fgbilu", 1, 0),
+    ],
 };
 
 impl Extent {
@@ -202,6 +227,10 @@ pub fn compare<K: Backend + 'static>(
     general.retain(|way| *way != Trisolve::Wavefront);
     if general.len() < trisolves.len() {
         bench.stencils()?;
+    }
+    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
+        bench.grids()?;
+        bench.no_pivots()?;
     }
     if !general.is_empty() {
         bench.factors(&general)?;
@@ -436,6 +465,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let a = problem::load(self.sizes.system, ReadAs::Expanded)?.matrix;
         let rhs = self.random(a.rows());
         for &(solver, precond, b, fill) in self.sizes.solvers {
+            if precond == "fgbilu" && !grids::offered(self.k)? {
+                continue;
+            }
             let case = Case {
                 solver: solver.into(),
                 precond: precond.into(),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::{Case, Trisolve};
+use crate::case::{Case, FgbiluStyle, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
@@ -178,16 +178,19 @@ fn stage_name(stage: Stage) -> String {
 /// A case in a few words.
 fn name(case: &Case) -> String {
     let Case { matrix, block_size, precond, fill, solver, backend, .. } = case;
-    let way = match case.trisolve {
-        Trisolve::Auto => String::new(),
-        way => format!(" {}", choice_name(&way)),
+    let way = match (case.trisolve, case.fgbilu_style) {
+        (Trisolve::Auto, FgbiluStyle::Auto) => String::new(),
+        (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
+        (way, _) => format!(" {}", choice_name(&way)),
     };
     format!("{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}{way}")
 }
 
 fn summary(record: &Record) -> String {
     let end = match record.status {
-        Status::Converged => format!("{} iterations", record.convergence.iterations),
+        Status::Converged | Status::Complete => {
+            format!("{} iterations", record.convergence.iterations)
+        }
         status => match &record.reason {
             Some(reason) => format!("{}: {reason}", status.name()),
             None => status.name().to_owned(),

@@ -1,6 +1,7 @@
 //! Preconditioners, written once over the [`Backend`] trait.
 
 mod bilu;
+mod fgbilu;
 mod jacobi;
 mod none;
 
@@ -25,6 +26,11 @@ pub trait Preconditioner<K: Backend> {
     /// When a diagonal block cannot be inverted; then there are no factors to apply.
     fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), SingularBlock> {
         Ok(())
+    }
+
+    /// `r = b - A x`, with the product of `a` or with one of the preconditioner's own.
+    fn residual(&self, k: &K, a: &K::Matrix, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        k.residual(a, x, b, r);
     }
 
     /// Bytes held, and moved by one application.
@@ -54,6 +60,13 @@ pub trait Preconditioner<K: Backend> {
 pub enum Failure {
     /// A diagonal block cannot be inverted.
     Singular(SingularBlock),
+    /// A diagonal block of a grid has no pivot where elimination does not exchange rows.
+    NoPivot {
+        /// The block.
+        block: SingularBlock,
+        /// Subscripts (i, j, k) of its point, from 1.
+        subscripts: [usize; 3],
+    },
     /// The factors would need more memory than there is.
     TooLarge {
         /// Where that was seen.
@@ -140,4 +153,5 @@ registry! {
     "none", none, "no preconditioner";
     "jacobi", jacobi, "block Jacobi: inverse of the diagonal blocks";
     "bilu", bilu, "block ILU(k) by level of fill";
+    "fgbilu", fgbilu, "block ILU(0) of a seven-point grid in wavefront order, without pivoting";
 }

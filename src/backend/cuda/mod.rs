@@ -3,6 +3,7 @@
 pub mod cubins;
 pub mod cusparse;
 mod device;
+mod fgbilu;
 mod ilu;
 mod launch;
 mod limits;
@@ -27,11 +28,11 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Bytes, Coef, SLOTS, SingularBlock, Slot};
-use crate::case::{Format, Trisolve};
+use super::{Backend, Bytes, Coef, GridFactors, SLOTS, SingularBlock, Slot};
+use crate::case::{FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
-use crate::symbolic::{FillPattern, PatternView, Schedule};
+use crate::symbolic::{FillPattern, GridPattern, PatternView, Schedule};
 use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
@@ -512,6 +513,15 @@ impl Backend for Cuda {
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
         ilu.levels
+    }
+
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>> {
+        fgbilu::analyse(self, grid, block_size, style)
     }
 }
 
