@@ -48,20 +48,25 @@ pub(super) fn analyse(
             let way = Acc::new(d, grid, block_size)?;
             Box::new(Elementwise::new(d, grid, block_size, Way::Acc(way))?)
         }
-        FgbiluStyle::Cl if block_size > LARGEST_CL => {
-            return Err(Error::input(format!(
-                "the style `cl` of fgbilu takes up to {LARGEST_CL} unknowns per point, not \
-                 {block_size}: choose `acc`"
-            ))
-            .hint(
-                "a thread block has at most 1024 threads, and `cl` needs one per matrix element",
-            ));
-        }
         FgbiluStyle::Cl => {
+            fits_cl(block_size)?;
             let way = Cl::new(d, block_size)?;
             Box::new(Elementwise::new(d, grid, block_size, Way::Cl(way))?)
         }
     })
+}
+
+/// Whether a thread block has a thread for each element of a block.
+fn fits_cl(block_size: usize) -> Result<()> {
+    if block_size <= LARGEST_CL {
+        return Ok(());
+    }
+    let message = format!(
+        "the style `cl` of fgbilu takes up to {LARGEST_CL} unknowns per point, not {block_size}: \
+         choose `acc`"
+    );
+    Err(Error::input(message)
+        .hint("a thread block has at most 1024 threads, and `cl` needs one per matrix element"))
 }
 
 /// Our block ILU(0), whose factors are `L = (D + E) D^-1` and `U' = D^-1 (D + F)`.
@@ -367,5 +372,19 @@ impl Cl {
     /// The launch for a hyperplane.
     fn config(&self, plane: Plane) -> LaunchConfig {
         grid(plane.count.div_ceil(self.points).max(1) as usize, self.threads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_are_too_large_for_a_thread_block_are_told_the_other_style() {
+        assert_eq!(fits_cl(32), Ok(()));
+        assert_eq!(
+            fits_cl(33).unwrap_err().to_string(),
+            "the style `cl` of fgbilu takes up to 32 unknowns per point, not 33: choose `acc`"
+        );
     }
 }
