@@ -3,13 +3,11 @@
 // are zero and never read.
 #pragma once
 #include "common.cuh"
+#include "invert.cuh"
 
 // Arrays in the order of the columns they stand for. The coupling back from the neighbour of array c is
 // its array 6 - c.
 constexpr u32 ALPHA = 0, BETA = 1, GAMMA = 2, DELTA = 3, EPSILON = 4, ZETA = 5, ETA = 6;
-
-// A pivot below this part of its row's largest entry in delta counts as zero: a few roundings.
-constexpr double SINGULAR = 16.0 * 2.220446049250313e-16;
 
 // Steps of a dot product that are unrolled.
 constexpr u32 UNROLLED = BS <= 8 ? BS : 4;
@@ -69,8 +67,8 @@ __device__ inline double couplings(const Grid& g, u32 point, u32 first, u32 last
     return sum;
 }
 
-// Whether `pivot` of row r can be divided by, `scale` being the largest entry of the row in delta; the
-// lowest point and row where it cannot is kept in `error`.
+// Whether `pivot` of row r can be divided by: it counts as zero as other blocks' pivots do, `scale` being
+// the largest entry of the row in delta. The lowest point and row where it cannot is kept in `error`.
 __device__ inline void check(double pivot, double scale, u32 point, u32 r, u64* error) {
     if (!(isfinite(pivot) && fabs(pivot) > SINGULAR * scale)) atomicMin(error, (u64)point << 32 | r);
 }

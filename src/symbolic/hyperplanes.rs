@@ -81,7 +81,7 @@ pub fn hyperplanes([ni, nj, nk]: [usize; 3]) -> Schedule {
     Schedule { rows, level_ptr }
 }
 
-/// Distances from the diagonal that a box has: 1, I and I J, as far as there are neighbours.
+/// The box whose distances from the diagonal are those of all entries.
 fn extents(point: &Pattern) -> Option<[usize; 3]> {
     let n = point.rows();
     let mut distances: Vec<usize> = Vec::new();
@@ -97,19 +97,24 @@ fn extents(point: &Pattern) -> Option<[usize; 3]> {
         }
     }
     distances.sort_unstable();
-    let (ni, plane) = match distances[..] {
-        [] => (1, 1),
-        [1] => (n, n),
-        [1, ni] => (ni, n),
+    box_of(&distances, n)
+}
+
+/// The box of `points` points, i fastest, whose neighbours are these distances apart: 1, I and I J,
+/// increasing, as far as there are any. A plane of one point is not told from fewer dimensions.
+pub fn box_of(distances: &[usize], points: usize) -> Option<[usize; 3]> {
+    let (ni, plane) = match *distances {
+        [1] => (points, points),
+        [1, ni] => (ni, points),
         [1, ni, plane] => (ni, plane),
         _ => return None,
     };
-    let whole = plane.is_multiple_of(ni) && n.is_multiple_of(plane.max(1));
-    whole.then(|| [ni, plane / ni, n / plane])
+    let whole = plane.is_multiple_of(ni) && points.is_multiple_of(plane);
+    whole.then(|| [ni, plane / ni, points / plane])
 }
 
-/// Entries beside the diagonal that are not between neighbours.
-fn others(point: &Pattern, extents: [usize; 3]) -> usize {
+/// Entries beside the diagonal that are not between neighbours on a box.
+pub fn others(point: &Pattern, extents: [usize; 3]) -> usize {
     let mut others = 0;
     for i in 0..point.rows() {
         let from = place(i, extents);
