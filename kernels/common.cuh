@@ -12,6 +12,15 @@ constexpr u32 WARP = 32;
 constexpr u32 FULL = 0xffffffffu;
 constexpr u32 NONE = 0xffffffffu;
 
+// A barrier that warps reach from several places. To the hardware the barrier's number alone matters, but
+// synccheck of compute-sanitizer takes every second place for divergence: with ONE_BARRIER it is a function,
+// which has one.
+#if ONE_BARRIER
+#define BARRIER __noinline__
+#else
+#define BARRIER inline
+#endif
+
 // Entries of a block; blocks are column-major.
 constexpr u32 BB = BS * BS;
 

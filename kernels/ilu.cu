@@ -11,6 +11,7 @@
 #include "common.cuh"
 #include "ilu_jobs.cuh"
 #include "ilu_rows.cuh"
+#include "ilu_tasks.cuh"
 
 #if SEARCHED
 #include "ilu_large.cuh"

@@ -9,8 +9,8 @@ constexpr u32 TEAM = WARPS * WARP;
 constexpr u32 THREADS = 128;
 constexpr u32 TEAMS = THREADS / TEAM;
 constexpr u32 TEAMS_OF_WARP = 1;
-constexpr u32 RESIDENT = 4;
-constexpr u32 SCRATCH = 0;
+constexpr u32 RESIDENT = AHEAD > 3 ? 4 : BS == 4 || BS == 8 ? 6 : BS < 4 ? 5 : 4;
+constexpr u32 SCRATCH = 2 * TEAMS * sizeof(Task);
 static_assert(WARPS == 1 || TEAMS == 1, "warps of a team meet as thread blocks do");
 // Columns of a product that a block takes.
 constexpr u32 COLUMNS = 8 / WIDTH;
@@ -111,39 +111,58 @@ __device__ inline void publish_upper(const Row& row, const double* w, const Part
 }
 
 // L_ip = A_ip D_p. Products of WIDTH left with WIDTH right blocks at a time, of which the diagonal ones
-// are wanted.
-__device__ inline void finish_lower(const Row& row, const double* w, const Part& part, const u32* columns,
-                                    const double* diagonal, double* lower) {
+// are wanted. `mine` is the lane-th column of the row.
+__device__ inline void finish_lower(const Row& row, const double* w, const Part& part, u32 mine,
+                                    const u32* columns, const double* diagonal, double* lower) {
     const u32 lane = threadIdx.x % WARP, which = lane / 4 / COLUMNS, r = lane / 4 % COLUMNS;
-    for (u32 n = threadIdx.x % TEAM / WARP * WIDTH; n < row.lower; n += WARPS * WIDTH) {
-        const u32 p = n + part.read < row.lower ? columns[row.l0 + n + part.read] : NONE;
-        double d[UP4];
+    const double* block[2];
+    double d[2][UP4];
+    // blocks of D for the products from n on
+    auto fetch = [&](u32 n, u32 turn) {
+        const u32 e = n + part.read;
+        u32 p = __shfl_sync(FULL, mine, e % WARP);
+        if (e >= WARP && e < row.lower) p = columns[row.l0 + e];
+        block[turn] = diagonal + (size_t)p * BB;
 #pragma unroll
         for (u32 k = 0; k < UP4; ++k)
-            d[k] = p != NONE && part.at(k) != NONE ? load_relaxed(diagonal + (size_t)p * BB + part.at(k)) : 0.0;
+            d[turn][k] = e < row.lower && part.at(k) != NONE ? load_relaxed(block[turn] + part.at(k)) : 0.0;
+    };
+    auto multiply_with = [&](u32 n, u32 turn) {
         double c0 = 0.0, c1 = 0.0;
 #pragma unroll
         for (u32 k = 0; k < UP4; ++k) {
-            if (absent(d[k])) d[k] = awaited(diagonal + (size_t)p * BB + part.at(k));
+            if (absent(d[turn][k])) d[turn][k] = awaited(block[turn] + part.at(k));
             const u32 c = lane % 4 + 4 * k;
             const bool there = n + which < row.lower && r < BS && c < BS;
             __syncwarp();
-            multiply(c0, c1, there ? w[(n + which) * BLOCK + r * STRIDE + c] : 0.0, d[k]);
+            multiply(c0, c1, there ? w[(n + which) * BLOCK + r * STRIDE + c] : 0.0, d[turn][k]);
         }
-        if (which != part.write || n + which >= row.lower || r >= BS) continue;
+        if (which != part.write || n + which >= row.lower || r >= BS) return;
         double* const to = lower + (size_t)(row.l0 + n + which) * BB + part.first * BS + r;
         if (part.first < BS) to[0] = c0;
         if (part.first + 1 < BS) to[BS] = c1;
+    };
+    constexpr u32 STEP = WARPS * WIDTH;
+    u32 n = threadIdx.x % TEAM / WARP * WIDTH;
+    fetch(n, 0);
+    for (; n < row.lower; n += 2 * STEP) {
+        fetch(n + STEP, 1);
+        multiply_with(n, 0);
+        if (n + STEP >= row.lower) break;
+        fetch(n + 2 * STEP, 0);
+        multiply_with(n + STEP, 1);
     }
 }
 
-__device__ inline void block_row(const Row& row, double* w, uint2* list, u32 listed, const Part& part,
-                                 const Plan& plan, const Matrix& a, const Pattern& lower, const Pattern& upper,
-                                 const Factors& f, u64* error) {
+__device__ inline void block_row(const Task& task, double* w, uint2* list, u32 listed, const Part& part,
+                                 const uint2* updates, const Matrix& a, const u32* columns, const Factors& f,
+                                 u64* error) {
     const u32 t = threadIdx.x % TEAM, warp = t / WARP;
-    const Jobs jobs(row, plan, list, listed, t, TEAM);
-    load_row<TEAM>(row, w, t, a, lower, upper);
-    if (t == 0) gate(row, lower, f.diagonal);
+    const Row row = task;
+    const Jobs jobs(task, updates, list, listed, t, TEAM);
+    const u32 mine = t % WARP < row.lower ? __ldg(&columns[row.l0 + t % WARP]) : 0;
+    load_row<TEAM>(task, w, t, a);
+    if (t == 0) gate(task, f.diagonal);
     copied();
     team_sync<TEAM>();
     Batch now, next;
@@ -173,20 +192,20 @@ __device__ inline void block_row(const Row& row, double* w, uint2* list, u32 lis
     invert<TEAM>(row, w, t, nullptr, a, error);
     publish_upper(row, w, part, f.upper);
     publish_diagonal<TEAM>(row, w, t, f.diagonal);
-    finish_lower(row, w, part, lower.col_ind, f.diagonal, f.lower);
+    finish_lower(row, w, part, mine, columns, f.diagonal, f.lower);
     team_sync<TEAM>();  // the next row takes this one's place
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-factor(Rows rows, Plan plan, Matrix a, Pattern lower, Pattern upper, Factors f, u64* error) {
+factor(Rows rows, const uint2* updates, Matrix a, Pattern lower, Pattern, Factors f, u64* error) {
     extern __shared__ double2 memory[];
-    const u32 team = threadIdx.x / TEAM;
+    const u32 team = threadIdx.x / TEAM, t = threadIdx.x % TEAM;
     const u32 listed = rows.listed / 2 * 2;  // pairs of numbers are aligned
-    double* const shared = reinterpret_cast<double*>(memory) + (size_t)team * (rows.held * BLOCK + listed);
+    Task* const slots = reinterpret_cast<Task*>(memory);
+    double* const shared = reinterpret_cast<double*>(slots + 2 * TEAMS) + (size_t)team * (rows.held * BLOCK + listed);
     uint2* const list = reinterpret_cast<uint2*>(shared + rows.held * BLOCK);
     const Part part(threadIdx.x % WARP);
-    for (u32 at = blockIdx.x * TEAMS + team; at < rows.count; at += gridDim.x * TEAMS) {
-        const Row row(rows.order[at], lower, upper);
-        block_row(row, room(row, shared, rows), list, listed, part, plan, a, lower, upper, f, error);
-    }
+    for_tasks<TEAM>(rows, blockIdx.x * TEAMS + team, gridDim.x * TEAMS, slots + 2 * team, t, [&](const Task& row) {
+        block_row(row, room(row, shared, rows), list, listed, part, updates, a, lower.col_ind, f, error);
+    });
 }

@@ -3,24 +3,6 @@
 #include "common.cuh"
 #include "ilu_rows.cuh"
 
-// Starts to copy 8 bytes to shared memory; `copied` waits for all of the thread's.
-__device__ inline void copy(uint2* to, const uint2* from) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
-                 :
-                 : "r"((u32)__cvta_generic_to_shared(to)), "l"(from)
-                 : "memory");
-#else
-    *to = *from;
-#endif
-}
-
-__device__ inline void copied() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" : : : "memory");
-#endif
-}
-
 // The bits that some lane has.
 __device__ inline u32 warp_or(u32 bits) {
 #if __CUDA_ARCH__ >= 800
@@ -39,19 +21,12 @@ constexpr u32 WIDTH = BS == 1 ? LANES : BS == 2 ? 4 : BS <= 4 ? 2 : 1;
 // in the lower half fills up a job.
 constexpr u32 NOTHING = 0xffff;
 
-// Row i has the jobs first[i]..first[i + 1), each of WIDTH updates: the place of a block of U', or NONE,
-// and the target.
-struct Plan {
-    const u32* first;
-    const uint2* updates;
-};
-
 // Number of jobs of each row, or their list. One warp per row.
 template <bool LIST>
 __device__ void plan_row(u32 rows, const Pattern& lower, const Pattern& upper, u32* jobs, uint2* list) {
     const u32 i = (blockIdx.x * 256 + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
     if (i >= rows) return;
-    const Row row(i, lower, upper);
+    const Row row = row_of(i, lower, upper);
     u32 job = LIST ? jobs[i] : 0;
     for (u32 e = 0; e < row.lower; ++e) {
         const u32 p = lower.col_ind[row.l0 + e];
@@ -85,16 +60,14 @@ list_jobs(u32 rows, Pattern lower, Pattern upper, u32* first, uint2* updates) {
     plan_row<true>(rows, lower, upper, first, updates);
 }
 
-// The jobs of one row.
+// The jobs of one row; each is WIDTH updates: the place of a block of U', or NONE, and the target.
 struct Jobs {
     u32 count;
     const uint2* list;
 
     // Starts to copy the list to `shared`, if it fits; thread t of `team` calls.
-    __device__ Jobs(const Row& row, const Plan& plan, uint2* shared, u32 listed, u32 t, u32 team) {
-        const u32 first = row.i == NONE ? 0 : plan.first[row.i];
-        count = row.i == NONE ? 0 : plan.first[row.i + 1] - first;
-        list = plan.updates + (size_t)first * WIDTH;
+    __device__ Jobs(const Task& row, const uint2* updates, uint2* shared, u32 listed, u32 t, u32 team)
+        : count(row.jobs), list(updates + (size_t)row.first_job * WIDTH) {
         if (count * WIDTH > listed) return;
         for (u32 x = t; x < count * WIDTH; x += team) copy(shared + x, list + x);
         list = shared;

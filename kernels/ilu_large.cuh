@@ -11,8 +11,8 @@ constexpr u32 TEAMS_OF_WARP = 1;
 constexpr u32 TEAM_WARPS = THREADS / WARP;
 // Parts of 8 rows or columns of a block.
 constexpr u32 UP8 = (BS + 7) / 8;
-constexpr u32 RESIDENT = BS <= 16 ? 4 : BS <= 32 ? 2 : 1;
-constexpr u32 SCRATCH = BS <= 32 ? 0 : sizeof(Inversion);
+constexpr u32 RESIDENT = BS <= 16 ? 4 : BS < 32 ? 2 : 1;
+constexpr u32 SCRATCH = 2 * sizeof(Task) + (BS <= 32 ? 0 : sizeof(Inversion));
 
 // Columns 8 m.. of a block of U' or D that other rows made, as right operand; waits for it.
 __device__ inline void right(double (&b)[UP4], const double* block, u32 m) {
@@ -47,11 +47,11 @@ __device__ inline void product(const double* block, const double (&b)[UP4], u32 
 }
 
 // The products of a row are shared out among the warps by columns of 8.
-__device__ inline void large_row(const Row& row, double* w, double* scratch, const Matrix& a,
+__device__ inline void large_row(const Task& row, double* w, double* scratch, const Matrix& a,
                                  const Pattern& lower, const Pattern& upper, const Factors& f, u64* error) {
     const u32 t = threadIdx.x, warp = t / WARP, lane = t % WARP;
-    load_row<THREADS>(row, w, t, a, lower, upper);
-    if (t == 0) gate(row, lower, f.diagonal);
+    load_row<THREADS>(row, w, t, a);
+    if (t == 0) gate(row, f.diagonal);
     __syncthreads();
     for (u32 e = 0; e < row.lower; ++e) {
         const u32 p = lower.col_ind[row.l0 + e], q0 = upper.row_ptr[p], q1 = upper.row_ptr[p + 1];
@@ -90,12 +90,12 @@ __device__ inline void large_row(const Row& row, double* w, double* scratch, con
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-factor(Rows rows, Plan, Matrix a, Pattern lower, Pattern upper, Factors f, u64* error) {
+factor(Rows rows, const uint2*, Matrix a, Pattern lower, Pattern upper, Factors f, u64* error) {
     extern __shared__ double2 memory[];
-    double* const scratch = reinterpret_cast<double*>(memory);
-    double* const shared = scratch + (SCRATCH + 15) / 16 * 2;
-    for (u32 at = blockIdx.x; at < rows.count; at += gridDim.x) {
-        const Row row(rows.order[at], lower, upper);
+    Task* const slots = reinterpret_cast<Task*>(memory);
+    double* const scratch = reinterpret_cast<double*>(slots + 2);
+    double* const shared = reinterpret_cast<double*>(memory) + (SCRATCH + 15) / 16 * 2;
+    for_tasks<THREADS>(rows, blockIdx.x, gridDim.x, slots, threadIdx.x, [&](const Task& row) {
         large_row(row, room(row, shared, rows), scratch, a, lower, upper, f, error);
-    }
+    });
 }

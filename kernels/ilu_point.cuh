@@ -7,8 +7,8 @@
 constexpr u32 THREADS = 128;
 constexpr u32 TEAMS = THREADS / LANES;
 constexpr u32 TEAMS_OF_WARP = WARP / LANES;
-constexpr u32 RESIDENT = AHEAD <= 3 ? 9 : AHEAD <= 4 ? 8 : AHEAD <= 6 ? 5 : 3;
-constexpr u32 SCRATCH = 0;
+constexpr u32 RESIDENT = AHEAD <= 4 ? 8 : AHEAD <= 6 ? 5 : 3;
+constexpr u32 SCRATCH = 2 * TEAMS * sizeof(Task);
 
 // Some jobs of a row, under way: the lane's update of each and its number of U'.
 struct Batch {
@@ -39,18 +39,19 @@ struct Batch {
     }
 };
 
-__device__ inline void point_row(const Row& row, double* w, uint2* list, u32 listed, u32 lane, const Plan& plan,
-                                 const Matrix& a, const Pattern& lower, const Pattern& upper, const Factors& f,
-                                 u64* error) {
+__device__ inline void point_row(const Task& task, double* w, uint2* list, u32 listed, u32 lane, const uint2* updates,
+                                 const Matrix& a, const u32* columns, const Factors& f, u64* error) {
+    const Row row = task;
     const bool active = row.i != NONE;
-    const Jobs jobs(row, plan, list, listed, lane, LANES);
+    const Jobs jobs(task, updates, list, listed, lane, LANES);
     u32 most = jobs.count;
     for (u32 offset = LANES; offset < WARP; offset *= 2)
         most = max(most, __shfl_xor_sync(FULL, most, offset));
 
-    load_row<LANES>(row, w, lane, a, lower, upper);
+    const u32 p = lane < row.lower ? __ldg(&columns[row.l0 + lane]) : 0;
+    load_row<LANES>(task, w, lane, a);
     const bool no_diagonal = active && without_diagonal(a, row.i);
-    if (threadIdx.x % WARP == 0) gate(row, lower, f.diagonal);
+    if (threadIdx.x % WARP == 0) gate(task, f.diagonal);
     copied();
     __syncwarp();
     Batch now, next;
@@ -87,20 +88,21 @@ __device__ inline void point_row(const Row& row, double* w, uint2* list, u32 lis
         for (u32 n = lane; n < row.upper; n += LANES)
             store_relaxed(f.upper + row.u0 + n, arrived(inverse * w[row.lower + 1 + n]));
         if (lane == 0) store_relaxed(f.diagonal + row.i, arrived(inverse));
-        for (u32 n = lane; n < row.lower; n += LANES)
-            f.lower[row.l0 + n] = w[n] * awaited(f.diagonal + lower.col_ind[row.l0 + n]);
+        if (lane < row.lower) f.lower[row.l0 + lane] = w[lane] * awaited(f.diagonal + p);
+        for (u32 n = lane + LANES; n < row.lower; n += LANES)
+            f.lower[row.l0 + n] = w[n] * awaited(f.diagonal + columns[row.l0 + n]);
     }
     __syncwarp();  // the next row takes this one's place
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
-factor(Rows rows, Plan plan, Matrix a, Pattern lower, Pattern upper, Factors f, u64* error) {
+factor(Rows rows, const uint2* updates, Matrix a, Pattern lower, Pattern, Factors f, u64* error) {
     extern __shared__ double2 memory[];
     const u32 team = threadIdx.x / LANES, lane = threadIdx.x % LANES;
-    double* const shared = reinterpret_cast<double*>(memory) + team * (rows.held + rows.listed);
+    Task* const slots = reinterpret_cast<Task*>(memory);
+    double* const shared = reinterpret_cast<double*>(slots + 2 * TEAMS) + team * (rows.held + rows.listed);
     uint2* const list = reinterpret_cast<uint2*>(shared + rows.held);
-    for (u32 at = blockIdx.x * TEAMS + team; at < rows.count; at += gridDim.x * TEAMS) {
-        const Row row(rows.order[at], lower, upper);
-        point_row(row, room(row, shared, rows), list, rows.listed, lane, plan, a, lower, upper, f, error);
-    }
+    for_tasks<LANES>(rows, blockIdx.x * TEAMS + team, gridDim.x * TEAMS, slots + 2 * team, lane, [&](const Task& row) {
+        point_row(row, room(row, shared, rows), list, rows.listed, lane, updates, a, lower.col_ind, f, error);
+    });
 }

@@ -41,19 +41,23 @@ __device__ inline void invert(const Row& row, double* w, u32 t, double* scratch,
     u32 step = NONE;
     if constexpr (BS <= 32) {
         if (t < WARP) {
-            double x[BS];
-            u32 mine;
+            using S = Spread<BS>;
+            double x[S::EACH];
+            u32 mine, column;
+            const u32 r = S::row();
 #pragma unroll
-            for (u32 c = 0; c < BS; ++c)
-                x[c] = t >= BS ? 0.0 : !no_diagonal ? block[t * STRIDE + c] : t == c ? a.shift : 0.0;
+            for (u32 e = 0; e < S::EACH; ++e) {
+                const u32 c = S::column(e);
+                x[e] = !S::inside(e) ? 0.0 : !no_diagonal ? block[r * STRIDE + c] : r == c ? a.shift : 0.0;
+            }
             __syncwarp();
-            step = invert_in_warp<BS>(x, mine, pivot);
+            step = invert_in_warp<BS>(x, mine, column, pivot);
 #pragma unroll
-            for (u32 c = 0; c < BS; ++c) {
-                const u32 column = __ffs(__ballot_sync(FULL, t < BS && mine == c)) - 1;
-                if (t >= BS) continue;
-                if (step == NONE) block[mine * STRIDE + column] = x[c];
-                else block[t * STRIDE + c] = pivot;
+            for (u32 e = 0; e < S::EACH; ++e) {
+                const u32 c = __shfl_sync(FULL, column, S::column(e));
+                if (!S::inside(e)) continue;
+                if (step == NONE) block[mine * STRIDE + c] = x[e];
+                else block[r * STRIDE + S::column(e)] = pivot;
             }
         }
     } else {

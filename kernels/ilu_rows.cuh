@@ -31,37 +31,19 @@ struct Factors {
     double* upper;
 };
 
-// What is factorised: A by scalar rows, a number added to its diagonal, rows without a diagonal entry.
+// What is factorised: values of A in the order of its scalar rows, their places in the rows in work
+// (NONE: outside the pattern), a number added to its diagonal, rows without a diagonal entry.
 struct Matrix {
-    const u32* row_ptr;
-    const u32* col_ind;
     const double* val;
+    const u32* place;
     const u32* absent;
     u32 n_absent;
     double shift;
 };
 
-// Rows in the order of the levels, in groups of the teams of a warp: NONE fills up the last group of a
-// level. Rows of up to `held` blocks find room in shared memory; the others have theirs at block
-// spilled[i] of `spill`. Beside it is room for `listed` updates.
-struct Rows {
-    const u32* order;
-    u32 count;
-    u32 held;
-    u32 listed;
-    const u32* spilled;
-    double* spill;
-};
-
 // One row of both patterns. Its blocks are numbered from the left: L, diagonal, U.
 struct Row {
     u32 i, l0, lower, u0, upper;
-
-    __device__ Row(u32 row, const Pattern& l, const Pattern& u) : i(row), l0(0), lower(0), u0(0), upper(0) {
-        if (i == NONE) return;
-        l0 = l.row_ptr[i], lower = l.row_ptr[i + 1] - l0;
-        u0 = u.row_ptr[i], upper = u.row_ptr[i + 1] - u0;
-    }
 
     __device__ u32 blocks() const { return i == NONE ? 0 : lower + 1 + upper; }
 
@@ -75,80 +57,118 @@ struct Row {
     }
 };
 
+__device__ inline Row row_of(u32 i, const Pattern& l, const Pattern& u) {
+    if (i == NONE) return {NONE, 0, 0, 0, 0};
+    const u32 l0 = l.row_ptr[i], u0 = u.row_ptr[i];
+    return {i, l0, l.row_ptr[i + 1] - l0, u0, u.row_ptr[i + 1] - u0};
+}
+
+// All that is to be known of a row before it is worked on, in one piece: entries of A; jobs, if they are
+// listed; a row two levels back (or NONE), see `gate`; where it is held if not in shared memory, in blocks.
+struct alignas(16) Task : Row {
+    u32 first_entry, entries, first_job, jobs, gate, spilled, unused;
+};
+static_assert(sizeof(Task) == 48, "three copies of 16 bytes");
+
+// Rows in the order of the levels, in groups of the teams of a warp: rows NONE fill up the last group of
+// a level. Those of up to `held` blocks find room in shared memory; beside it is room for `listed`
+// updates.
+struct Rows {
+    const Task* task;
+    u32 count;
+    u32 held;
+    u32 listed;
+    double* spill;
+};
+
+__device__ BARRIER void block_sync() { __syncthreads(); }
+
 template <u32 TEAM>
 __device__ inline void team_sync() {
     if (TEAM <= WARP) __syncwarp();
-    else __syncthreads();
+    else block_sync();
 }
 
-// Row within the block of A's entry e, which is in block row i.
-__device__ inline u32 row_within(const Matrix& a, u32 i, u32 e) {
-    const u32* const ends = a.row_ptr + (size_t)i * BS + 1;
-    u32 r = 0;
-    if constexpr (BS == 1) {
-        return r;
-    } else if constexpr (BS <= 8) {
-#pragma unroll
-        for (u32 k = 0; k < BS; ++k) r += e >= __ldg(&ends[k]);
-    } else {
-        // the first that ends behind e
-        for (u32 to = BS - 1; r < to;) {
-            const u32 middle = (r + to) / 2;
-            if (__ldg(&ends[middle]) > e) to = middle;
-            else r = middle + 1;
-        }
+// Starts to copy 8 or 16 bytes to shared memory; `copied` waits for all of the thread's.
+template <class T>
+__device__ inline void copy(T* to, const T* from) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :
+                 : "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"((u32)sizeof(T))
+                 : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+__device__ inline void copied() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
+// Starts to copy the task at `at` to a team's slot; its threads t call together.
+__device__ inline void fetch_task(const Rows& rows, u32 at, Task* slot, u32 t) {
+    if (t < 3 && at < rows.count)
+        copy(reinterpret_cast<uint4*>(slot) + t, reinterpret_cast<const uint4*>(rows.task + at) + t);
+}
+
+// Hands a team's tasks from the one at `at`, `stride` apart, to `work`. `slots`, two in shared memory, have
+// the one in work and the next one, which is copied meanwhile.
+template <u32 TEAM, class Work>
+__device__ inline void for_tasks(const Rows& rows, u32 at, u32 stride, Task* slots, u32 t, Work work) {
+    fetch_task(rows, at, slots, t);
+    for (u32 turn = 0; at < rows.count; turn ^= 1) {
+        copied();
+        team_sync<TEAM>();
+        at += stride;
+        fetch_task(rows, at, slots + (turn ^ 1), t);
+        work(slots[turn]);
     }
-    return r;
 }
 
-// Fills the row's blocks with A and the shift; what is outside the pattern is dropped.
+// Fills the row's blocks with A and the shift.
 template <u32 TEAM>
-__device__ inline void load_row(const Row& row, double* w, u32 t, const Matrix& a, const Pattern& lower,
-                                const Pattern& upper) {
-    constexpr u32 BATCH = BS == 1 ? 2 : 4;
-    const bool active = row.i != NONE;
-    const u32 begin = active ? a.row_ptr[(size_t)row.i * BS] : 0;
-    const u32 end = active ? a.row_ptr[(size_t)(row.i + 1) * BS] : 0;
-    for (u32 x = t; x < row.blocks() * BLOCK; x += TEAM) w[x] = 0.0;
-    team_sync<TEAM>();
-    for (u32 e0 = begin + t; e0 < end; e0 += TEAM * BATCH) {
-        u32 column[BATCH];
-        double v[BATCH];
+__device__ inline void load_row(const Task& row, double* w, u32 t, const Matrix& a) {
+    constexpr u32 BATCH = BS == 1 ? 2 : BS <= 4 ? 4 : TEAM <= WARP ? 16 : 8;
+    const u32 begin = row.first_entry, end = begin + row.entries;
+    u32 place[BATCH];
+    double v[BATCH];
+    auto fetch = [&](u32 e0) {
 #pragma unroll
         for (u32 n = 0; n < BATCH; ++n) {
             const u32 e = e0 + n * TEAM;
-            column[n] = e < end ? __ldg(&a.col_ind[e]) : NONE;
+            place[n] = e < end ? __ldg(&a.place[e]) : NONE;
             v[n] = e < end ? __ldg(&a.val[e]) : 0.0;
         }
+    };
+    fetch(begin + t);
+    for (u32 x = t; x < row.blocks() * BLOCK; x += TEAM) w[x] = 0.0;
+    team_sync<TEAM>();
+    for (u32 e0 = begin + t; e0 < end;) {
 #pragma unroll
-        for (u32 n = 0; n < BATCH; ++n) {
-            if (column[n] == NONE) continue;
-            const u32 block = row.block(column[n] / BS, lower, upper);
-            if (block == NONE) continue;
-            const u32 r = row_within(a, row.i, e0 + n * TEAM);
-            w[(size_t)block * BLOCK + r * STRIDE + column[n] % BS] = v[n];
-        }
+        for (u32 n = 0; n < BATCH; ++n)
+            if (place[n] != NONE) w[place[n]] = v[n];
+        e0 += TEAM * BATCH;
+        fetch(e0);
     }
     team_sync<TEAM>();
-    if (active && a.shift != 0.0)
+    if (row.i != NONE && a.shift != 0.0)
         for (u32 r = t; r < BS; r += TEAM) w[(size_t)row.lower * BLOCK + r * (STRIDE + 1)] += a.shift;
 }
 
 // Where a row has its blocks while it is worked on.
-__device__ inline double* room(const Row& row, double* shared, const Rows& rows) {
+__device__ inline double* room(const Task& row, double* shared, const Rows& rows) {
     if (row.blocks() <= rows.held) return shared;
-    return rows.spill + (size_t)rows.spilled[row.i] * BLOCK;
+    return rows.spill + (size_t)row.spilled * BLOCK;
 }
 
 // Teams that come early would fill the L2 cache's queues with looking, and what all wait for must pass
 // these too: so one lane first looks, at leisure, for a value two levels back.
-__device__ inline void gate(const Row& row, const Pattern& lower, const double* diagonal) {
-    if (row.i == NONE || row.lower == 0) return;
-    const u32 p = lower.col_ind[row.l0 + row.lower - 1];
-    const u32 begin = lower.row_ptr[p], end = lower.row_ptr[p + 1];
-    if (begin == end) return;
-    const double* const there = diagonal + (size_t)lower.col_ind[end - 1] * BB;
-    while (absent(load_relaxed(there))) __nanosleep(20);
+__device__ inline void gate(const Task& row, const double* diagonal) {
+    if (row.gate == NONE) return;
+    while (absent(load_relaxed(diagonal + (size_t)row.gate * BB))) __nanosleep(20);
 }
 
 __device__ inline bool without_diagonal(const Matrix& a, u32 i) {

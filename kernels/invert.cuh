@@ -8,59 +8,103 @@
 // A pivot below this part of its row's largest entry counts as zero: a few roundings.
 constexpr double SINGULAR = 16.0 * 2.220446049250313e-16;
 
-// Blocks of 2 to 32 by one warp: lane r has row r of the block in registers, so that the search for a
-// pivot stays within a lane. Columns do not change places: `mine` becomes the column that was the pivot
-// of row r, and a[c] row `mine` of the inverse, in the column whose lane has `mine` = c. Returns NONE, or
-// the step without a pivot.
+// How a block of N <= 32 is spread over the lanes of a warp: each row over OF_ROW of them, which have every
+// OF_ROW-th column.
+__device__ constexpr u32 power_of_two(u32 least) {
+    u32 p = 1;
+    while (p < least) p *= 2;
+    return p;
+}
 template <u32 N>
-__device__ u32 invert_in_warp(double (&a)[N], u32& mine, double& pivot) {
-    const u32 lane = threadIdx.x % WARP;
+struct Spread {
+    static constexpr u32 OF_ROW = N > 16 ? 1 : WARP / power_of_two(N), EACH = (N + OF_ROW - 1) / OF_ROW;
+
+    __device__ static u32 row() { return threadIdx.x % WARP / OF_ROW; }
+    __device__ static u32 column(u32 e) { return threadIdx.x % OF_ROW + OF_ROW * e; }
+    __device__ static bool inside(u32 e) { return row() < N && column(e) < N; }
+};
+
+// yes ? a : b, which the compiler otherwise takes for a look into an array in memory.
+__device__ inline double either(bool yes, double a, double b) {
+    double v;
+    asm("{\n"
+        ".reg .pred yes;\n"
+        "setp.ne.u32 yes, %3, 0;\n"
+        "selp.f64 %0, %1, %2, yes;\n"
+        "}"
+        : "=d"(v)
+        : "d"(a), "d"(b), "r"((u32)yes));
+    return v;
+}
+
+__device__ inline u32 warp_max(u32 v) {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_max_sync(FULL, v);
+#else
+    for (int offset = 16; offset; offset >>= 1) v = max(v, __shfl_xor_sync(FULL, v, offset));
+    return v;
+#endif
+}
+
+// Blocks of up to 32 by one warp; entries outside the block are zero. Columns do not change places: the
+// row of a lane becomes row `mine` of the inverse, and column c goes to where lane c says: `step`. Returns
+// NONE, or the step without a pivot.
+//
+// Candidates are compared by exponent and 15 bits: the pivot may be smaller than the largest by 2^-15.
+template <u32 N>
+__device__ u32 invert_in_warp(double (&a)[Spread<N>::EACH], u32& mine, u32& step, double& pivot) {
+    using S = Spread<N>;
+    constexpr u32 OF_ROW = S::OF_ROW, EACH = S::EACH;
+    const u32 row = S::row(), across = threadIdx.x % OF_ROW;
     double row_max = 0.0, poison = 0.0;
 #pragma unroll
-    for (u32 c = 0; c < N; ++c) {
-        row_max = fmax(row_max, fabs(a[c]));
-        poison += a[c] * 0.0;
+    for (u32 e = 0; e < EACH; ++e) {
+        row_max = fmax(row_max, fabs(a[e]));
+        poison += a[e] * 0.0;
     }
     pivot = 0.0;
-    mine = 0;
+    mine = step = 0;
     if (N == 1) {
         // no row to measure the pivot by: it will do if its inverse is a number
-        const bool fails = lane == 0 && !(isfinite(a[0]) && isfinite(1.0 / a[0]));
+        const bool fails = threadIdx.x % WARP == 0 && !(isfinite(a[0]) && isfinite(1.0 / a[0]));
         a[0] = 1.0 / a[0];
         return __any_sync(FULL, fails) ? 0 : NONE;
     }
-    if (__any_sync(FULL, lane < N && poison != 0.0)) return 0;  // a NaN or infinite entry
-    u32 used = 0;
-#pragma unroll(N <= 4 ? N : 1)
-    for (u32 k = 0; k < N; ++k) {
-        double best = -1.0, at = 0.0;
-        u32 p = 0;
+    if (__any_sync(FULL, poison != 0.0)) return 0;  // a NaN or infinite entry
 #pragma unroll
-        for (u32 c = 0; c < N; ++c) {
-            const bool better = !(used >> c & 1) && fabs(a[c]) > best;
-            best = better ? fabs(a[c]) : best;
-            at = better ? a[c] : at;
-            p = better ? c : p;
+    for (u32 offset = 1; offset < OF_ROW; offset *= 2)
+        row_max = fmax(row_max, __shfl_xor_sync(FULL, row_max, offset));
+    u32 used = 0;
+#pragma unroll(N <= 8 ? N : 1)
+    for (u32 k = 0; k < N; ++k) {
+        const bool own = row == k;
+        u32 best = 0;
+#pragma unroll
+        for (u32 e = 0; e < EACH; ++e) {
+            const u32 c = S::column(e), size = __double2hiint(a[e]) & 0x7fffffe0;
+            if (own && c < N && !(used >> c & 1)) best = max(best, size | (31 - c));
         }
-        // the search is that of lane k; the others made it in vain
-        const u32 none = best <= SINGULAR * row_max;
-        p = __shfl_sync(FULL, p | none << 16, k);
-        if (p >> 16) {
-            pivot = __shfl_sync(FULL, row_max > 0.0 ? best / row_max : 0.0, k);
+        const u32 p = 31 - warp_max(best) % 32;
+        used |= 1u << p;
+        double held = a[0];
+#pragma unroll
+        for (u32 e = 1; e < EACH; ++e) held = OF_ROW == 1 ? (p == e ? a[e] : held) : either(p / OF_ROW == e, a[e], held);
+        const double column = OF_ROW == 1 ? held : __shfl_sync(FULL, held, row * OF_ROW + p % OF_ROW);
+        const double at = __shfl_sync(FULL, held, k * OF_ROW + p % OF_ROW);
+        const double largest = __shfl_sync(FULL, row_max, k * OF_ROW);
+        if (fabs(at) <= SINGULAR * largest) {
+            pivot = largest > 0.0 ? fabs(at) / largest : 0.0;
             return k;
         }
-        used |= 1u << p;
-        const double inverse = __shfl_sync(FULL, 1.0 / at, k);
-        double column = 0.0;
-#pragma unroll
-        for (u32 c = 0; c < N; ++c) column = c == p ? a[c] : column;
-        const bool own = lane == k;
+        const double inverse = 1.0 / at;
         const double factor = own ? inverse : column * inverse;
         if (own) mine = p;
+        if (threadIdx.x % WARP == p) step = k;
 #pragma unroll
-        for (u32 c = 0; c < N; ++c) {
-            const double row = __shfl_sync(FULL, a[c], k);
-            a[c] = c == p ? factor : fma(-row, factor, own ? 0.0 : a[c]);
+        for (u32 e = 0; e < EACH; ++e) {
+            const bool there = S::column(e) == p;
+            const double above = __shfl_sync(FULL, a[e], k * OF_ROW + across);
+            a[e] = there ? factor : fma(-above, factor, own ? 0.0 : a[e]);
         }
     }
     return NONE;

@@ -9,7 +9,7 @@
 // holds with SPLIT * BS lanes for each. Slices follow one another in the order in which their
 // operands are expected. Of each row, lane (s, r) of SPLIT * BS takes row r of the blocks s,
 // s + SPLIT, ...
-#include "common.cuh"
+#include "stored.cuh"
 
 #ifndef THREADS
 #define THREADS (BS <= 5 ? 512 : 256)
@@ -49,7 +49,7 @@ struct Parts {
     // known, and shorter rows begin with zeros.
     const u32* col_ind;
     // Its columns, each of the rows of all groups.
-    const double* val;
+    const Stored* val;
     // First slices of the segments, and one past the last slice.
     const u32* segments;
     // First segments of the parts, and one past the last segment.
@@ -70,12 +70,12 @@ constexpr u32 REGIONS = 4;
 // Values of the slices from blocks in the order of the pattern. One warp per slice.
 extern "C" __global__ void __launch_bounds__(THREADS)
 partitioned_values(u32 slices, Parts t, const u32* __restrict__ row_ptr,
-                   const double* __restrict__ blocks, u32 backward, double* __restrict__ val) {
+                   const double* __restrict__ blocks, u32 backward, Stored* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const Slice slice = t.slices[s];
     const u32 groups = slice.rows * SPLIT;
-    double* const to = val + (size_t)slice.start * BB;
+    Stored* const to = val + (size_t)slice.start * BB;
     for (u32 w = lane; w < slice.length * groups * BB; w += WARP) {
         const u32 r = w % BS, h = w / BS % groups, c = w / (BS * groups) % BS;
         const u32 i = t.order[slice.first + h / SPLIT];
@@ -83,7 +83,7 @@ partitioned_values(u32 slices, Parts t, const u32* __restrict__ row_ptr,
         // how many places before the end of the row
         const u32 back = (slice.length - 1 - w / (BB * groups)) * SPLIT + SPLIT - 1 - h % SPLIT;
         const u32 from = begin + (backward ? back : count - 1 - back);
-        to[w] = back < count ? blocks[(size_t)from * BB + c * BS + r] : 0.0;
+        to[w] = (Stored)(back < count ? blocks[(size_t)from * BB + c * BS + r] : 0.0);
     }
 }
 
@@ -92,7 +92,7 @@ struct Solve {
     // Right-hand side of the forward solve.
     const double* r;
     // Inverse diagonal blocks, by which the backward solve multiplies y first.
-    const double* diagonal;
+    const Stored* diagonal;
     // Forward solution.
     double* y;
     double* z;
@@ -130,7 +130,7 @@ constexpr u32 LINE = 128;
 struct Ahead {
     u32 near, far;
     double x;
-    double a[BS];
+    Stored a[BS];
 };
 
 // What a lane knows of a slice before its values: the row, and where the first operands are.
@@ -165,7 +165,7 @@ struct Warp {
     __device__ void prefetch(const Slice& slice) const {
         const u32 blocks = slice.rows * SPLIT * slice.length;
         const char* const values = reinterpret_cast<const char*>(t.val + (size_t)slice.start * BB);
-        for (u32 at = lane * LINE; at < blocks * BB * 8; at += WARP * LINE) prefetch(values + at);
+        for (u32 at = lane * LINE; at < blocks * BB * (u32)sizeof(Stored); at += WARP * LINE) prefetch(values + at);
         const char* const columns = reinterpret_cast<const char*>(t.col_ind + slice.start);
         for (u32 at = lane * LINE; at < blocks * 4; at += WARP * LINE) prefetch(columns + at);
     }
@@ -204,10 +204,10 @@ struct Warp {
         next.x = local ? 0.0 : load_relaxed(x + next.far);
         const u32 groups = slice.rows * SPLIT;
         const bool there = h < groups && u >= 0 && u < slice.length;
-        const double* const a = t.val + (size_t)slice.start * BB + h * BS + r;
+        const Stored* const a = t.val + (size_t)slice.start * BB + h * BS + r;
 #pragma unroll
         for (u32 c = 0; c < BS; ++c)
-            next.a[c] = there ? __ldg(a + (size_t)(u * BS + c) * groups * BS) : 0.0;
+            next.a[c] = there ? __ldg(a + (size_t)(u * BS + c) * groups * BS) : (Stored)0;
     }
 
     // Right-hand side: r_i, or D_i y_i.
@@ -215,9 +215,9 @@ struct Warp {
         const size_t at = (size_t)i * BS;
         if (!BACKWARD) return v.r[at + r];
         double sum = 0.0;
-        const double* const d = v.diagonal + (size_t)i * BB + r;
+        const Stored* const d = v.diagonal + (size_t)i * BB + r;
 #pragma unroll(BS <= 8 ? BS : 8)
-        for (u32 c = 0; c < BS; ++c) sum = fma(d[c * BS], v.y[at + c], sum);
+        for (u32 c = 0; c < BS; ++c) sum = fma((double)d[c * BS], v.y[at + c], sum);
         return sum;
     }
 
@@ -242,7 +242,7 @@ struct Warp {
 #pragma unroll
             for (u32 c = 0; c < BS; ++c) {
                 const double xc = BS == 1 ? ahead[u].x : __shfl_sync(FULL, ahead[u].x, h * BS + c);
-                sum = fma(-ahead[u].a[c], xc, sum);
+                sum = fma(-(double)ahead[u].a[c], xc, sum);
             }
         }
     }
@@ -250,14 +250,14 @@ struct Warp {
     // Takes a block off the sum whose operand is in shared memory; `x` is the lane's entry of it.
     __device__ static void take(const Ahead& block, u32 r, double x, double& sum) {
         if (BS == 1) {
-            sum = fma(-block.a[0], x, sum);
+            sum = fma(-(double)block.a[0], x, sum);
             return;
         }
         double other = 0.0;
 #pragma unroll
         for (u32 c = 0; c < BS; ++c) {
             double& to = c % 2 ? other : sum;
-            to = fma(-block.a[c], load_shared(block.near + (c - r) * 8), to);
+            to = fma(-(double)block.a[c], load_shared(block.near + (c - r) * 8), to);
         }
         sum += other;
     }

@@ -5,6 +5,7 @@
 // one lane per scalar row; slices follow one another level by level. The e-th blocks of a slice's
 // rows are stored together, column by column, so that the warp reads them in one piece.
 #include "absent.cuh"
+#include "stored.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
@@ -23,7 +24,7 @@ struct Slices {
     const u32* start;
     const u32* length;
     const u32* col_ind;
-    const double* val;
+    const Stored* val;
     // A row that must be known long before those of the slice, or NONE.
     const u32* gate;
 };
@@ -71,18 +72,18 @@ slice_columns(u32 slices, Slices t, const u32* __restrict__ row_ptr, const u32* 
 // Values of the slices from blocks in the order of the pattern. One warp per slice.
 extern "C" __global__ void __launch_bounds__(THREADS, 8)
 slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double* __restrict__ blocks,
-             u32 spread, u32 backward, double* __restrict__ val) {
+             u32 spread, u32 backward, Stored* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
-    double* const to = val + (size_t)t.start[s] * BB;
+    Stored* const to = val + (size_t)t.start[s] * BB;
     for (u32 w = lane; w < rows * length * BB; w += WARP) {
         // place in the slice: entry, column of the block, row of the slice, row of the block
         const u32 r = w % BS, g = w / BS % rows, c = w / (BS * rows) % BS, n = w / (BB * rows);
         const u32 i = t.order[first + g], size = BS * spread;
         const Entry from(row_ptr, i, n, spread, backward);
         const u32 row = i % spread * BS + r, column = from.within * BS + c;
-        to[w] = from.there ? blocks[((size_t)from.block * size + column) * size + row] : 0.0;
+        to[w] = (Stored)(from.there ? blocks[((size_t)from.block * size + column) * size + row] : 0.0);
     }
 }
 
@@ -91,7 +92,7 @@ struct Solve {
     // Right-hand side of the forward solve, read as it is.
     const double* r;
     // Inverse diagonal blocks, by which the backward solve multiplies y first; null when that is done.
-    const double* diagonal;
+    const Stored* diagonal;
     // Forward solution: right-hand side of the backward solve.
     double* y;
     double* z;
@@ -110,9 +111,9 @@ __device__ inline void start_row(const Solve& v, u32 i, u32 r, double (&sum)[TIL
             continue;
         }
         sum[t] = 0.0;
-        const double* d = v.diagonal + (size_t)i * BB + row;
+        const Stored* d = v.diagonal + (size_t)i * BB + row;
 #pragma unroll(BS <= 8 ? BS : 8)
-        for (u32 c = 0; c < BS; ++c) sum[t] = fma(d[c * BS], v.y[at + c], sum[t]);
+        for (u32 c = 0; c < BS; ++c) sum[t] = fma((double)d[c * BS], v.y[at + c], sum[t]);
     }
 }
 
@@ -149,14 +150,14 @@ __device__ void level(u32 begin, u32 end, const Slices& t, const Solve& v) {
 #pragma unroll
         for (u32 u = 0; u < AHEAD; ++u) {
             if (j[u] == NONE) continue;
-            const double* const a = t.val + (size_t)(t.start[s] + (e + u) * rows) * BB + g * BS;
+            const Stored* const a = t.val + (size_t)(t.start[s] + (e + u) * rows) * BB + g * BS;
             const double* const xj = x + (size_t)j[u] * BS;
 #pragma unroll(BS <= 8 ? BS : 8)
             for (u32 c = 0; c < BS; ++c) {
 #pragma unroll
                 for (u32 k = 0; k < TILES; ++k)
                     if (TILES == 1 || r + k * LANES < BS)
-                        sum[k] = fma(-a[c * rows * BS + r + k * LANES], xj[c], sum[k]);
+                        sum[k] = fma(-(double)a[c * rows * BS + r + k * LANES], xj[c], sum[k]);
             }
         }
     }
@@ -186,7 +187,7 @@ constexpr bool ONE_BY_ONE = BS >= 4;
 struct Ahead {
     u32 from;
     double x[TILES];
-    double a[HELD ? BS : 1];
+    Stored a[HELD ? BS : 1];
 };
 
 __device__ inline bool incomplete(const Ahead& block) {
@@ -226,7 +227,7 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
     for (u32 s = blockIdx.x * WARPS + threadIdx.x / WARP; s < slices; s += gridDim.x * WARPS) {
         const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.length[s];
         const u32* const columns = t.col_ind + t.start[s] + g;
-        const double* const a0 = t.val + (size_t)t.start[s] * BB + g * BS + r;
+        const Stored* const a0 = t.val + (size_t)t.start[s] * BB + g * BS + r;
         const u32 stride = rows * BS, gate = t.gate[s];
         const bool active = g < rows;
         const u32 i = active ? t.order[first + g] : 0;
@@ -244,7 +245,7 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
             if (HELD) {
 #pragma unroll
                 for (u32 c = 0; c < BS; ++c)
-                    next.a[c] = j == NONE ? 0.0 : __ldg(&a0[(size_t)(e * BS + c) * stride]);
+                    next.a[c] = j == NONE ? (Stored)0 : __ldg(&a0[(size_t)(e * BS + c) * stride]);
             }
         };
 #pragma unroll
@@ -285,12 +286,12 @@ __device__ void syncfree(u32 slices, const Slices& t, const Solve& v) {
                         const double xc = BS == 1 ? now.x[0]
                                                   : __shfl_sync(FULL, now.x[part], g * LANES + c);
                         if (HELD) {
-                            sum[0] = fma(-now.a[c], xc, sum[0]);
+                            sum[0] = fma(-(double)now.a[c], xc, sum[0]);
                         } else if (now.from != NONE) {
 #pragma unroll
                             for (u32 k = 0; k < TILES; ++k)
                                 if (TILES == 1 || r + k * LANES < BS)
-                                    sum[k] = fma(-a0[(size_t)column * stride + k * LANES], xc, sum[k]);
+                                    sum[k] = fma(-(double)a0[(size_t)column * stride + k * LANES], xc, sum[k]);
                         }
                     }
                 }

@@ -11,12 +11,12 @@
 # --quick           leaves out the long comparisons and the benchmark.
 # --steps LIST      only these, separated by commas, in their order: doctor, self-test, parity,
 #                   cusparse, memcheck, memcheck-cusparse, racecheck, synccheck, spills, memory,
-#                   benchmark.
+#                   cache, benchmark.
 # --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
-all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck synccheck spills memory benchmark)
+all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck synccheck spills memory cache benchmark)
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$here/${0##*/}"
@@ -155,6 +155,22 @@ memory() {
     return "$code"
 }
 
+# a folder that nobody can write, and compiled kernels that are damaged: the program goes on without
+cache() {
+    local folder="$scratch/cache" code=0 said
+    system() {
+        BILU_BENCH_CACHE=$1 "$bilu" run --matrix poisson3d:20 --backend cuda --max-repetitions 1 2>&1
+    }
+    said="$(system /proc/none)" || code=1
+    grep -q 'note: compiled kernels' <<<"$said" || code=1
+    system "$folder" >/dev/null || code=1
+    find "$folder/cubins" -type f -exec truncate -s 100 {} +
+    said="$said
+$(system "$folder")" || code=1
+    printf '%s\n' "$said"
+    return "$code"
+}
+
 benchmark() {
     local results="$scratch/benchmark.csv" code=0
     "$bilu" run --matrix poisson3d:64 --block-size 1,4 --fill 0,1 --backend cpu,cuda,cusparse \
@@ -170,7 +186,7 @@ benchmark() {
 }
 
 # what `timeout` runs must be a program
-export -f doctor no_spills memory benchmark
+export -f doctor no_spills memory cache benchmark
 export bilu scratch
 
 sanitizer="$(command -v compute-sanitizer || true)"
@@ -217,9 +233,13 @@ for name in "${steps[@]}"; do
     memcheck) sanitized memcheck memcheck --backend cuda ;;
     memcheck-cusparse) sanitized memcheck-cusparse memcheck --backend cusparse ;;
     racecheck) sanitized racecheck racecheck "${without_waits[@]}" ;;
-    synccheck) sanitized synccheck synccheck "${ours[@]}" ;;
+    synccheck)
+        # it takes a barrier that is reached from several places for divergence (kernels/common.cuh)
+        BILU_BENCH_NVRTC_OPTIONS=-DONE_BARRIER=1 sanitized synccheck synccheck "${ours[@]}"
+        ;;
     spills) step spills 300 bash -c no_spills ;;
     memory) step memory 300 bash -c memory ;;
+    cache) step cache 120 bash -c cache ;;
     benchmark) step benchmark 300 bash -c benchmark ;;
     esac
 done

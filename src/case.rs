@@ -95,6 +95,31 @@ pub enum Format {
     Bsr,
 }
 
+/// In which numbers the factors are stored for the triangular solves. They are made in float64, and
+/// all arithmetic with them is in float64.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactorPrecision {
+    /// 8 bytes.
+    #[default]
+    Float64,
+    /// 4 bytes, rounded to nearest.
+    Float32,
+}
+
+impl FactorPrecision {
+    /// Bytes of a number.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Float64 => 8,
+            Self::Float32 => 4,
+        }
+    }
+}
+
 /// How triangular systems with the factors are solved on a GPU.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -178,6 +203,9 @@ pub struct Case {
     pub max_iterations: usize,
     /// Storage format of the product.
     pub format: Format,
+    /// Numbers in which the factors are stored for the triangular solves.
+    #[serde(default)]
+    pub factor_precision: FactorPrecision,
     /// Way of the triangular solves on a GPU.
     #[serde(default)]
     pub trisolve: Trisolve,
@@ -221,6 +249,7 @@ impl Default for Case {
             rtol: 1e-6,
             max_iterations: 2000,
             format: Format::default(),
+            factor_precision: FactorPrecision::default(),
             trisolve: Trisolve::default(),
             fgbilu_style: FgbiluStyle::default(),
             backend: "cpu".into(),

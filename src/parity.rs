@@ -1,6 +1,7 @@
 //! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
 //! of `doctor` and the parity tests.
 
+mod factors;
 mod grids;
 mod operations;
 mod patterns;
@@ -12,12 +13,12 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::backend::Backend;
 use crate::backend::cpu::Cpu;
-use crate::case::{Case, Format, ReadAs, Trisolve};
+use crate::case::{Case, FactorPrecision, Format, ReadAs, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
-use operations::{basis_operations, iterations, pattern, products, scalars, simple, solve_with};
+use operations::{basis_operations, iterations, products, scalars, simple};
 
 /// One comparison.
 #[derive(Clone, Debug)]
@@ -40,8 +41,14 @@ impl Finding {
 /// Rounding differs by the order of sums alone.
 const LIMIT: f64 = 1e-12;
 
-/// The same for factors that are diagonally dominant: nothing makes rounding grow.
+/// The same for solves with factors of diagonally dominant matrices: nothing makes rounding grow, so
+/// that differences relative to the largest entry are backward errors, too.
 const SOLVE_LIMIT: f64 = 1e-13;
+
+/// The same for factors stored in float32: where two backends' float64 differs in its last bit, one
+/// number in some hundred millions is rounded the other way, by 6e-8 of itself. It is less than
+/// arithmetic in float32 would make of any solve.
+const SINGLE_LIMIT: f64 = 1e-8;
 
 /// How much is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +83,12 @@ struct Sizes {
     grids: &'static [([usize; 3], usize)],
     /// Block rows and block sizes of matrices with special patterns.
     patterns: &'static [(usize, usize)],
+    /// Rows of a chain, for ways that do not launch a kernel per level.
+    chain: usize,
+    /// Block rows and block sizes of matrices whose factors are stored in float32.
+    single: &'static [(usize, usize)],
+    /// Boxes of stencils whose factors are.
+    single_boxes: &'static [([usize; 3], usize, usize)],
     /// Block sizes with a singular block.
     singular: &'static [usize],
     /// Matrix of the solvers.
@@ -104,6 +117,8 @@ const FULL: Sizes = Sizes {
     grid: "poisson3d:13x7x9",
     boxes: &[
         ([2, 3, 11], 1, 0),
+        ([1, 1, 1], 1, 0),
+        ([1009, 11, 3], 1, 0),
         ([2, 1, 37], 1, 0),
         ([3, 1, 40], 1, 1),
         ([67, 45, 1], 1, 2),
@@ -140,6 +155,15 @@ const FULL: Sizes = Sizes {
         ([4, 3, 5], 33),
     ],
     patterns: &[(1, 1), (2, 3), (1500, 1), (700, 3), (300, 5), (150, 8), (60, 32)],
+    chain: 20_000,
+    single: &[(700, 1), (300, 3), (60, 16)],
+    single_boxes: &[
+        ([31, 29, 37], 1, 0),
+        ([23, 18, 21], 1, 3),
+        ([9, 12, 11], 3, 2),
+        ([13, 12, 11], 8, 0),
+        ([5, 7, 6], 25, 0),
+    ],
     singular: &[1, 2, 5, 8, 13, 33],
     system: "poisson3d:20",
     solvers: &[
@@ -173,6 +197,9 @@ const QUICK: Sizes = Sizes {
     ],
     grids: &[([7, 5, 3], 1), ([5, 4, 6], 6), ([3, 4, 2], 32)],
     patterns: &[(1, 1), (70, 1), (40, 5)],
+    chain: 500,
+    single: &[(70, 1), (40, 3)],
+    single_boxes: &[([9, 20, 9], 1, 0), ([4, 7, 6], 5, 0)],
     singular: &[1, 5],
     system: "poisson3d:6",
     solvers: &[
@@ -197,7 +224,8 @@ impl Extent {
 /// # Errors
 /// When `k` cannot solve triangular systems in this way.
 pub fn way<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
-    let ilu = k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve)?;
+    let ilu =
+        k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve, FactorPrecision::Float64)?;
     Ok(k.ilu_trisolve(&ilu))
 }
 
@@ -232,9 +260,17 @@ pub fn compare<K: Backend + 'static>(
         bench.grids()?;
         bench.no_pivots()?;
     }
+    // the choice may fall on each of these, which a tool may have to leave out
+    let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
+    if choice.iter().all(|way| trisolves.contains(way)) {
+        bench.chosen()?;
+    }
     if !general.is_empty() {
         bench.factors(&general)?;
         bench.patterns(&general)?;
+        bench.empty_triangles(&general)?;
+        bench.long_chain(&general)?;
+        bench.single(&general)?;
         bench.singular(&general)?;
         bench.solvers(&general)?;
     }
@@ -342,120 +378,6 @@ impl<K: Backend + 'static> Bench<'_, K> {
                     |k| products(k, &a, b, format, &x, &y),
                 )?;
             }
-        }
-        Ok(())
-    }
-
-    fn factors(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        for &b in self.sizes.blocks {
-            for &fill in self.sizes.fills {
-                let rows = self.sizes.block_rows[usize::from(b > 8)];
-                let random = self.matrix(rows, b, 2, false);
-                let grid = problem::load(self.sizes.grid, ReadAs::Expanded)?.matrix;
-                let grid = crate::matrix::bsr::pad(&grid, b).map_or(grid, Arc::new);
-                for (name, a) in [("random", random), ("grid", grid)] {
-                    if name == "grid" && b > 8 {
-                        continue;
-                    }
-                    let r = self.random(a.rows());
-                    let pattern = pattern(&a, b, fill);
-                    let want = solve_with(&self.cpu, &a, b, &pattern, Trisolve::Auto, &r)?;
-                    for &way in trisolves {
-                        let got = solve_with(self.k, &a, b, &pattern, way, &r)?;
-                        let check = format!("block ILU({fill}) {way:?}, {name} matrix, b {b}");
-                        self.found(check, &got, &want, LIMIT);
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Matrix of cells on a box, each coupled with the six around it by random blocks.
-    fn box_matrix(&mut self, [nx, ny, nz]: [usize; 3], b: usize) -> Arc<Csr> {
-        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-        let strides = [1, nx, nx * ny];
-        for i in 0..nx * ny * nz {
-            let at = [i % nx, i / nx % ny, i / (nx * ny)];
-            let mut cells = vec![i];
-            for (axis, extent) in [nx, ny, nz].into_iter().enumerate() {
-                cells.extend((at[axis] > 0).then(|| i - strides[axis]));
-                cells.extend((at[axis] + 1 < extent).then(|| i + strides[axis]));
-            }
-            cells.sort_unstable();
-            for r in 0..b {
-                for (j, c) in cells.iter().flat_map(|&j| (0..b).map(move |c| (j, c))) {
-                    let v: f64 = self.rng.random_range(-1.0..1.0);
-                    let dominant = j == i && c == r;
-                    values.push(if dominant { 8.0 * b as f64 + v } else { v });
-                    col_ind.push((j * b + c) as u32);
-                }
-                row_ptr.push(col_ind.len() as u32);
-            }
-        }
-        let n = nx * ny * nz * b;
-        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
-    }
-
-    fn stencils(&mut self) -> Result<()> {
-        for &(extents, b, fill) in self.sizes.boxes {
-            let a = self.box_matrix(extents, b);
-            let (pattern, r) = (pattern(&a, b, fill), self.random(a.rows()));
-            let [nx, ny, nz] = extents;
-            self.both(
-                format!("block ILU({fill}) Wavefront, box {nx} x {ny} x {nz}, b {b}"),
-                |k| solve_with(k, &a, b, &pattern, Trisolve::Wavefront, &r),
-                |k| solve_with(k, &a, b, &pattern, Trisolve::Auto, &r),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Triangles that are narrow, wide, long or uneven.
-    fn patterns(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        for &(rows, b) in self.sizes.patterns {
-            for &(name, columns) in patterns::PATTERNS {
-                let a = patterns::matrix(columns, rows, b, &mut self.rng);
-                let r = self.random(a.rows());
-                let pattern = pattern(&a, b, 0);
-                let want = solve_with(&self.cpu, &a, b, &pattern, Trisolve::Auto, &r)?;
-                for &way in trisolves {
-                    let got = solve_with(self.k, &a, b, &pattern, way, &r)?;
-                    let check = format!("{name}, {way:?}, {rows} block rows, b {b}");
-                    self.found(check, &got, &want, SOLVE_LIMIT);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// A singular block is found in the same row, at the same step.
-    fn singular(&mut self, trisolves: &[Trisolve]) -> Result<()> {
-        for &b in self.sizes.singular {
-            let mut a = (*self.matrix(41, b, 2, false)).clone();
-            let row = 17 * b;
-            // the first row of block 17 becomes zero: so does the row of its diagonal block
-            let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
-            a.values_mut()[range].fill(0.0);
-            let a = Arc::new(a);
-            let pattern = pattern(&a, b, 0);
-            let report = |e: Option<crate::backend::SingularBlock>| {
-                e.map_or(vec![-1.0; 3], |e| {
-                    vec![e.row as f64 + 1.0, e.within as f64 + 1.0, f64::from(u8::from(e.absent))]
-                })
-            };
-            let way = trisolves[0];
-            self.both(
-                format!("singular block, b {b}"),
-                |k| {
-                    let mut ilu = k.ilu_analyse(&pattern, b, way)?;
-                    Ok(report(k.ilu_factor(&mut ilu, &a, 0.0).err()))
-                },
-                |k| {
-                    let mut ilu = k.ilu_analyse(&pattern, b, Trisolve::Auto)?;
-                    Ok(report(k.ilu_factor(&mut ilu, &a, 0.0).err()))
-                },
-            )?;
         }
         Ok(())
     }

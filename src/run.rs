@@ -166,6 +166,7 @@ impl Visitor for Job<'_> {
         self.record.environment.threads = k.threads();
         let done = self.stages(k);
         self.record.times.compile_s = k.compile_seconds();
+        self.record.times.trial_s = k.trial_seconds();
         match done {
             Ok(()) => {}
             Err(Stopped::Cancelled) => return None,
@@ -188,7 +189,8 @@ impl Job<'_> {
             .ok_or_else(|| unknown("preconditioner", &case.precond))?;
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
-        // measured first, so that its arrays do not add to the case's peak
+        // measured first, so that its arrays do not add to the case's peak, and its time to no phase
+        let handover = k.handover_latency();
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
 
         self.check_matrix(k)?;
@@ -222,7 +224,7 @@ impl Job<'_> {
         // its vectors make room for those of the measurements
         drop(method);
         self.judge(k, &x, &outcome);
-        self.measure_traffic(k, &system, &mut x, copy_gbps)?;
+        self.measure_traffic(k, &system, &mut x, Roof { copy_gbps, handover })?;
         self.measure_new_values(k, &mut matrix, &mut *m)
     }
 
@@ -379,13 +381,12 @@ impl Job<'_> {
         k: &K,
         system: &System<K>,
         x: &mut K::Vector,
-        copy_gbps: Option<f64>,
+        roof: Roof,
     ) -> Result<(), Stopped> {
         if !(self.progress)(Stage::Traffic) {
             return Err(Stopped::Cancelled);
         }
-        let handover = k.handover_latency();
-        let roof = Roof { copy_gbps, handover };
+        let Roof { copy_gbps, handover } = roof;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
         let spmv = sample(k, || k.spmv(system.a, system.b, x));
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;

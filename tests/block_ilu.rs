@@ -5,8 +5,8 @@ mod common;
 use std::sync::Arc;
 
 use bilu_bench::backend::cpu::Cpu;
-use bilu_bench::backend::{Backend, SingularBlock};
-use bilu_bench::case::{Format, LevelRule, ReadAs, Trisolve};
+use bilu_bench::backend::{Backend, Breakdown, SingularBlock};
+use bilu_bench::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};
 use bilu_bench::matrix::{Csr, bsr};
 use bilu_bench::symbolic::{FillPattern, block_pattern, iluk};
 use common::{random_csr, random_vector, relative_difference};
@@ -28,7 +28,8 @@ fn apply<K: Backend>(k: &K, ilu: &K::BlockIlu, r: &[f64]) -> Vec<f64> {
 }
 
 fn factors<K: Backend>(k: &K, a: &Csr, b: usize, fill: usize) -> K::BlockIlu {
-    let mut ilu = k.ilu_analyse(&pattern(a, b, fill), b, Trisolve::Auto).unwrap();
+    let mut ilu =
+        k.ilu_analyse(&pattern(a, b, fill), b, Trisolve::Auto, FactorPrecision::Float64).unwrap();
     k.ilu_factor(&mut ilu, a, 0.0).expect("regular");
     ilu
 }
@@ -219,9 +220,13 @@ fn singular_blocks_are_reported_with_the_first_row() {
             for row in [11, 300] {
                 values[row_ptr[row * b] as usize..row_ptr[(row + 1) * b] as usize].fill(0.0);
             }
-            let mut ilu = k.ilu_analyse(&pattern(&a, b, 0), b, Trisolve::Auto).unwrap();
-            let SingularBlock { row, within, absent, .. } =
-                k.ilu_factor(&mut ilu, &a, 0.0).unwrap_err();
+            let mut ilu = k
+                .ilu_analyse(&pattern(&a, b, 0), b, Trisolve::Auto, FactorPrecision::Float64)
+                .unwrap();
+            let broken = k.ilu_factor(&mut ilu, &a, 0.0).unwrap_err();
+            let Breakdown::Singular(SingularBlock { row, within, absent, .. }) = broken else {
+                panic!("{broken}");
+            };
             assert_eq!((row, within, absent), (11, 0, false), "b {b}");
             // a shift of the diagonal repairs it
             assert_eq!(k.ilu_factor(&mut ilu, &a, 0.1), Ok(()), "b {b}");
@@ -247,10 +252,12 @@ fn zero_scalar_diagonals_break_scalar_ilu_but_not_block_ilu() {
     }
     let a = Csr::new(n, n, rp, ci, v).unwrap();
     let k = Cpu::sequential();
-    let mut ilu = k.ilu_analyse(&pattern(&a, 1, 0), 1, Trisolve::Auto).unwrap();
+    let mut ilu =
+        k.ilu_analyse(&pattern(&a, 1, 0), 1, Trisolve::Auto, FactorPrecision::Float64).unwrap();
     let broken = k.ilu_factor(&mut ilu, &a, 0.0).unwrap_err();
     assert_eq!(broken.to_string(), "zero pivot: block row 0 has no diagonal entry");
-    let mut ilu = k.ilu_analyse(&pattern(&a, 2, 0), 2, Trisolve::Auto).unwrap();
+    let mut ilu =
+        k.ilu_analyse(&pattern(&a, 2, 0), 2, Trisolve::Auto, FactorPrecision::Float64).unwrap();
     assert_eq!(k.ilu_factor(&mut ilu, &a, 0.0), Ok(()));
 }
 

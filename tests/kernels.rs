@@ -6,9 +6,9 @@ use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
-    largest_factor_variants, largest_variant, largest_variants, stencil_variant,
+    largest_factor_variants, largest_variant, largest_variants, pivots_variant, stencil_variant,
 };
-use bilu_bench::case::{LevelRule, ReadAs};
+use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
 use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
 use rayon::prelude::*;
@@ -76,6 +76,7 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     let stencils =
         BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
+    let marched = marched.chain(pivots_variant(&stencil(0)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
     // and the factorisation for the updates of rows
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
@@ -83,6 +84,17 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
+    // and those that solve for factors in float32, which takes fewer registers
+    let single: Vec<_> = programs
+        .iter()
+        .filter(|(source, variant)| {
+            [&sources::TRSV, &sources::WAVEFRONT, &sources::PARTITIONED].contains(source)
+                && [1, 3, 8, 32].contains(&variant.block_size)
+                && !variant.defines.is_empty()
+        })
+        .map(|(source, variant)| (*source, variant.clone().storing(FactorPrecision::Float32)))
+        .collect();
+    programs.extend(single);
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {

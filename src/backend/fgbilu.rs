@@ -1,6 +1,6 @@
 //! What an execution of FGBILU does (Luo et al. 2015).
 
-use super::{Backend, Bytes, SingularBlock};
+use super::{Backend, Breakdown, Bytes};
 use crate::matrix::Csr;
 
 /// FGBILU `M = (D + E) D^-1 (D + F)` of a matrix on a structured grid, where E and F are its strictly
@@ -21,7 +21,7 @@ pub trait GridFactors<K: Backend + ?Sized> {
     ///
     /// # Errors
     /// The first point whose block has no pivot.
-    fn factor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock>;
+    fn factor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown>;
 
     /// Seconds of the last factorisation on the device alone; `None` where
     /// [`factor`](Self::factor) does nothing else.

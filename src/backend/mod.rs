@@ -11,7 +11,7 @@ mod fgbilu;
 
 use std::sync::Arc;
 
-use crate::case::{FgbiluStyle, Format, Trisolve};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Threads};
@@ -80,6 +80,36 @@ impl std::fmt::Display for SingularBlock {
     }
 }
 
+/// Why there are no factors to apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Breakdown {
+    /// A diagonal block cannot be inverted.
+    Singular(SingularBlock),
+    /// A number of this block row (from 0) is too large for float32, in which the factors are to be
+    /// stored, or the inverse of its diagonal block would lose a row there.
+    Range {
+        /// Block row, from 0.
+        row: usize,
+    },
+}
+
+impl From<SingularBlock> for Breakdown {
+    fn from(block: SingularBlock) -> Self {
+        Self::Singular(block)
+    }
+}
+
+impl std::fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Singular(block) => block.fmt(f),
+            Self::Range { row } => {
+                write!(f, "block row {row} of the factors leaves the range of float32")
+            }
+        }
+    }
+}
+
 /// Least bytes an operation moves, and bytes it keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
@@ -122,13 +152,18 @@ pub trait Backend {
     /// Waits, and tells of the first operation that failed since the backend was made, if any.
     fn check(&self) -> Result<()>;
     /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
-    /// the ways of a library against each other, to be fair to it.
+    /// ways of triangular solves against each other.
     fn uncounted(&self) -> f64 {
         0.0
     }
     /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
     /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
     fn compile_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
+    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
+    fn trial_seconds(&self) -> Option<f64> {
         None
     }
     /// The time at which all work so far is done.
@@ -192,12 +227,14 @@ pub trait Backend {
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
         work(Threads::Pool)
     }
-    /// Prepares factors on a pattern: schedules and storage, no values.
+    /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
+    /// `precision`; all arithmetic is in float64.
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<Self::BlockIlu>;
     /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
     /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
@@ -207,7 +244,7 @@ pub trait Backend {
         ilu: &mut Self::BlockIlu,
         a: &Csr,
         shift: f64,
-    ) -> std::result::Result<(), SingularBlock>;
+    ) -> std::result::Result<(), Breakdown>;
     /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
     /// way to the device and without what the solves make of the factors. `None` where
     /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
@@ -224,6 +261,12 @@ pub trait Backend {
     fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
     /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
     fn ilu_trisolve(&self, ilu: &Self::BlockIlu) -> Trisolve;
+    /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
+    /// measurement says of it and of the others. A measurement is made by the first
+    /// [`ilu_factor`](Backend::ilu_factor), and may change the way.
+    fn ilu_trisolve_reason<'a>(&self, _ilu: &'a Self::BlockIlu) -> Option<&'a str> {
+        None
+    }
     /// Levels of the forward and the backward solve.
     fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
 

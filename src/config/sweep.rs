@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use clap::ValueEnum;
 
 use crate::case::{
-    Case, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs,
-    Reorder, Side, Trisolve, Zeros,
+    Case, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
+    Orthogonalisation, ReadAs, Reorder, Side, Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -199,6 +199,9 @@ axes! {
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
         choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
+    factor_precision: FactorPrecision, "factor-precision", "NAME",
+        "Numbers in which the factors are stored for the triangular solves; arithmetic is in float64",
+        choices::<FactorPrecision>, choice_name, |t, out| one(choice("factor precision", t), out);
     trisolve: Trisolve, "trisolve", "NAME",
         "Way of the triangular solves; only the backend `cuda` has a choice",
         || names(registry::TRISOLVES), choice_name, trisolve;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::{Case, FgbiluStyle, Trisolve};
+use crate::case::{Case, FactorPrecision, FgbiluStyle, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
@@ -183,7 +183,13 @@ fn name(case: &Case) -> String {
         (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
         (way, _) => format!(" {}", choice_name(&way)),
     };
-    format!("{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}{way}")
+    let stored = match case.factor_precision {
+        FactorPrecision::Float64 => String::new(),
+        FactorPrecision::Float32 => " float32".into(),
+    };
+    format!(
+        "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}{way}{stored}"
+    )
 }
 
 fn summary(record: &Record) -> String {

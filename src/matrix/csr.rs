@@ -1,5 +1,7 @@
 //! Compressed sparse row storage with scalar entries: what every matrix source yields.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -13,9 +15,26 @@ use crate::error::{Error, Result};
 pub struct Csr {
     rows: usize,
     cols: usize,
-    row_ptr: Vec<u32>,
-    col_ind: Vec<u32>,
+    pattern: CsrPattern,
     values: Vec<f64>,
+}
+
+/// Where the entries of a [`Csr`] are; clones share the arrays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CsrPattern {
+    row_ptr: Arc<Vec<u32>>,
+    col_ind: Arc<Vec<u32>>,
+}
+
+impl CsrPattern {
+    fn new(row_ptr: Vec<u32>, col_ind: Vec<u32>) -> Self {
+        Self { row_ptr: Arc::new(row_ptr), col_ind: Arc::new(col_ind) }
+    }
+
+    /// Whether both are clones of one pattern; equal patterns need not be.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.row_ptr, &other.row_ptr) && Arc::ptr_eq(&self.col_ind, &other.col_ind)
+    }
 }
 
 impl Csr {
@@ -55,7 +74,7 @@ impl Csr {
                 return broken(format!("row {i} has a column outside 0..{cols}"));
             }
         }
-        Ok(Self { rows, cols, row_ptr, col_ind, values })
+        Ok(Self { rows, cols, pattern: CsrPattern::new(row_ptr, col_ind), values })
     }
 
     /// Number of rows.
@@ -70,17 +89,22 @@ impl Csr {
 
     /// Number of stored entries, explicit zeros included.
     pub fn nnz(&self) -> usize {
-        self.col_ind.len()
+        self.pattern.col_ind.len()
+    }
+
+    /// Where the entries are.
+    pub fn pattern(&self) -> &CsrPattern {
+        &self.pattern
     }
 
     /// Start of each row in `col_ind` and `values`; `rows + 1` entries.
     pub fn row_ptr(&self) -> &[u32] {
-        &self.row_ptr
+        &self.pattern.row_ptr
     }
 
     /// Column of each entry, increasing within a row.
     pub fn col_ind(&self) -> &[u32] {
-        &self.col_ind
+        &self.pattern.col_ind
     }
 
     /// Value of each entry.
@@ -95,8 +119,8 @@ impl Csr {
 
     /// Columns and values of row `i`.
     pub fn row(&self, i: usize) -> (&[u32], &[f64]) {
-        let r = self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize;
-        (&self.col_ind[r.clone()], &self.values[r])
+        let r = self.pattern.row_ptr[i] as usize..self.pattern.row_ptr[i + 1] as usize;
+        (&self.pattern.col_ind[r.clone()], &self.values[r])
     }
 
     /// The entry `(i, j)`, if stored.
@@ -114,8 +138,8 @@ impl Csr {
         let Some(at) = self.values.par_iter().position_first(|v| !v.is_finite()) else {
             return Ok(());
         };
-        let row = self.row_ptr.partition_point(|&p| p as usize <= at);
-        let column = self.col_ind[at] + 1;
+        let row = self.pattern.row_ptr.partition_point(|&p| p as usize <= at);
+        let column = self.pattern.col_ind[at] + 1;
         Err(Error::input(format!(
             "the matrix holds {} in row {row}, column {column}",
             self.values[at]
@@ -129,7 +153,8 @@ impl Csr {
 
     /// The arrays `(row_ptr, col_ind, values)`.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
-        (self.row_ptr, self.col_ind, self.values)
+        let CsrPattern { row_ptr, col_ind } = self.pattern;
+        (Arc::unwrap_or_clone(row_ptr), Arc::unwrap_or_clone(col_ind), self.values)
     }
 
     /// `y = A x` in plain loops: the reference for tests and for residuals outside the timing.
@@ -152,7 +177,8 @@ impl Csr {
             }
             row_ptr.push(col_ind.len() as u32);
         }
-        Self { rows: self.rows, cols: self.cols, row_ptr, col_ind, values }
+        let pattern = CsrPattern::new(row_ptr, col_ind);
+        Self { rows: self.rows, cols: self.cols, pattern, values }
     }
 
     /// `P A P'` of a square matrix: its row and column i are those that had the number `order[i]`.
@@ -182,12 +208,12 @@ impl Csr {
             values.extend(row.iter().map(|entry| entry.1));
             row_ptr.push(col_ind.len() as u32);
         }
-        Self { rows: n, cols: n, row_ptr, col_ind, values }
+        Self { rows: n, cols: n, pattern: CsrPattern::new(row_ptr, col_ind), values }
     }
 
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
-        4 * self.row_ptr.len() + 12 * self.col_ind.len()
+        4 * self.pattern.row_ptr.len() + 12 * self.pattern.col_ind.len()
     }
 }
 

@@ -9,5 +9,5 @@ mod sprs;
 mod triangle;
 
 pub use bsr::Bsr;
-pub use csr::Csr;
+pub use csr::{Csr, CsrPattern};
 pub use triangle::lower_triangle;

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::operations::{here, scaled, there};
 use super::{Bench, LIMIT};
-use crate::backend::Backend;
+use crate::backend::{Backend, Breakdown};
 use crate::case::{FgbiluStyle, LevelRule};
 use crate::error::{Kind, Result};
 use crate::matrix::Csr;
@@ -16,7 +16,7 @@ use crate::symbolic::{FillPattern, GridPattern, block_pattern, iluk};
 impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn grids(&mut self) -> Result<()> {
         for &(extents, b) in self.sizes.grids {
-            let a = self.box_matrix(extents, b);
+            let a = self.box_matrix(extents, b, |_| true);
             let grid = Arc::new(grid(&a, b));
             assert_eq!(grid.extents, extents);
             let (r, x) = (self.random(a.rows()), self.random(a.rows()));
@@ -40,7 +40,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn no_pivots(&mut self) -> Result<()> {
         let ([ni, nj, nk], b) = ([7, 5, 6], 5);
         for point in [0, 3, ni * nj * nk - 1] {
-            let mut a = (*self.box_matrix([ni, nj, nk], b)).clone();
+            let mut a = (*self.box_matrix([ni, nj, nk], b, |_| true)).clone();
             let row = point * b + 2;
             let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[range].fill(0.0);
@@ -116,7 +116,10 @@ fn solve<B: Backend>(
 fn no_pivot<B: Backend>(k: &B, (a, grid, b): System, style: FgbiluStyle) -> Result<Vec<f64>> {
     let mut factors = k.fgbilu_analyse(grid, b, style)?;
     Ok(match factors.factor(k, a, 0.0) {
-        Err(e) => vec![e.row as f64, e.within as f64, f64::from(u8::from(e.absent))],
+        Err(Breakdown::Singular(e)) => {
+            vec![e.row as f64, e.within as f64, f64::from(u8::from(e.absent))]
+        }
+        Err(Breakdown::Range { .. }) => vec![f64::NAN; 3],
         Ok(()) => vec![-1.0; 3],
     })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::{Backend, Coef, Slot};
-use crate::case::{Case, Format, LevelRule, Trisolve};
+use crate::case::{Case, FactorPrecision, Format, LevelRule, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::{self, Phase, Phases, Setup};
@@ -131,21 +131,30 @@ pub(super) fn pattern(a: &Csr, b: usize, fill: usize) -> Arc<FillPattern> {
     Arc::new(iluk(&point, fill, LevelRule::Min, usize::MAX).expect("small"))
 }
 
+/// What factors are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Request<'a> {
+    pub(super) pattern: &'a Arc<FillPattern>,
+    /// Unknowns per block.
+    pub(super) b: usize,
+    pub(super) way: Trisolve,
+    pub(super) precision: FactorPrecision,
+}
+
 /// Three solves with factors made twice, so that nothing may be left over from the one before.
 pub(super) fn solve_with<B: Backend>(
     k: &B,
     a: &Csr,
-    b: usize,
-    pattern: &Arc<FillPattern>,
-    way: Trisolve,
+    request: &Request,
     r: &[f64],
 ) -> Result<Vec<f64>> {
+    let Request { pattern, b, way, precision } = *request;
     let n = r.len();
-    let mut ilu = k.ilu_analyse(pattern, b, way)?;
+    let mut ilu = k.ilu_analyse(pattern, b, way, precision)?;
     let mut all = Vec::new();
     for a in [a, a, &scaled(a)] {
-        if let Err(singular) = k.ilu_factor(&mut ilu, a, 0.0) {
-            return Err(crate::Error::run(singular.to_string()));
+        if let Err(broken) = k.ilu_factor(&mut ilu, a, 0.0) {
+            return Err(crate::Error::run(broken.to_string()));
         }
         let (mut from, mut to) = (there(k, r)?, k.vector(n)?);
         for _ in 0..2 {

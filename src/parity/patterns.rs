@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::matrix::Csr;
 
 /// Which block columns a block row of `n` has besides its diagonal.
-type Columns = fn(row: usize, n: usize, rng: &mut ChaCha8Rng) -> Vec<usize>;
+pub(super) type Columns = fn(row: usize, n: usize, rng: &mut ChaCha8Rng) -> Vec<usize>;
 
 /// Names and patterns.
 pub(super) const PATTERNS: &[(&str, Columns)] = &[
@@ -25,6 +25,12 @@ pub(super) const PATTERNS: &[(&str, Columns)] = &[
     ),
     ("random", |_, n, rng| (0..rng.random_range(0..5)).map(|_| rng.random_range(0..n)).collect()),
     ("diagonal", |_, _, _| Vec::new()),
+];
+
+/// Patterns of which one triangle is empty.
+pub(super) const ONE_TRIANGLE: &[(&str, Columns)] = &[
+    ("lower chain alone", |i, _, _| vec![i.saturating_sub(1)]),
+    ("upper chain alone", |i, n, _| vec![(i + 1).min(n - 1)]),
 ];
 
 /// A diagonally dominant matrix of `n` block rows of `b` with random values.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
-use crate::backend::{Backend, Bytes, SingularBlock};
+use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
 use crate::matrix::Csr;
 use crate::measure::memory_free;
@@ -19,7 +19,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
 
@@ -44,6 +44,8 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         let [lower, upper] = k.ilu_levels(&self.0);
         let trisolve = k.ilu_trisolve(&self.0);
         let blocks = pattern.blocks();
+        let triangles = blocks > pattern.rows();
+        let reason = k.ilu_trisolve_reason(&self.0).filter(|_| triangles);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(blocks * b * b),
@@ -51,8 +53,8 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             levels_lower: Some(lower),
             levels_upper: Some(upper),
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
-            trisolve_used: (blocks > pattern.rows() && trisolve != Trisolve::Auto)
-                .then_some(trisolve),
+            trisolve_used: (triangles && trisolve != Trisolve::Auto).then_some(trisolve),
+            trisolve_reason: reason.map(str::to_owned),
         }
     }
 }
@@ -93,8 +95,8 @@ pub(super) fn factorise<K: Backend>(
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve)?;
+    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve, case.factor_precision)?;
     phases.begin(Phase::Numeric);
-    k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Singular)?;
+    k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Breakdown)?;
     Ok(ilu)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
-use crate::backend::{Backend, Bytes, GridFactors, SingularBlock};
-use crate::case::LevelRule;
+use crate::backend::{Backend, Breakdown, Bytes, GridFactors};
+use crate::case::{FactorPrecision, LevelRule};
 use crate::error::Error;
 use crate::matrix::Csr;
 use crate::measure::memory_free;
@@ -23,7 +23,7 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         self.factors.factor(k, a, shift)
     }
 
@@ -58,6 +58,7 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
             levels_upper: Some(levels),
             rows_per_level: Some(points as f64 / levels.max(1) as f64),
             trisolve_used: None,
+            trisolve_reason: None,
         }
     }
 }
@@ -65,6 +66,11 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let Setup { k, a, case, phases } = s;
     let b = case.block_size;
+    if case.factor_precision != FactorPrecision::Float64 {
+        let message = "`fgbilu` stores its factors in float64 alone";
+        let hint = "`bilu` of level 0 is the same preconditioner, and stores float32 too";
+        return Err(Error::input(message).hint(hint).into());
+    }
     phases.begin(Phase::Symbolic);
     let grid = k.on_host(|threads| {
         let point = block_pattern_on(threads, a, b);
@@ -82,9 +88,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     phases.begin(Phase::Analysis);
     let mut factors = k.fgbilu_analyse(&grid, b, case.fgbilu_style)?;
     phases.begin(Phase::Numeric);
-    factors.factor(k, a, case.shift).map_err(|block| {
-        let subscripts = grid.subscripts(block.row);
-        Failure::NoPivot { block, subscripts }
+    factors.factor(k, a, case.shift).map_err(|why| match why {
+        Breakdown::Singular(block) => {
+            Failure::NoPivot { block, subscripts: grid.subscripts(block.row) }
+        }
+        other @ Breakdown::Range { .. } => Failure::Breakdown(other),
     })?;
     Ok(Box::new(Fgbilu { grid, block_size: b, factors }))
 }

@@ -7,7 +7,7 @@ mod none;
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Bytes, SingularBlock};
+use crate::backend::{Backend, Breakdown, Bytes, SingularBlock};
 use crate::case::Case;
 use crate::error::Error;
 use crate::matrix::Csr;
@@ -23,8 +23,9 @@ pub trait Preconditioner<K: Backend> {
     /// phase alone, with `shift` as in [`Backend::ilu_factor`].
     ///
     /// # Errors
-    /// When a diagonal block cannot be inverted; then there are no factors to apply.
-    fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), SingularBlock> {
+    /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none
+    /// to apply.
+    fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), Breakdown> {
         Ok(())
     }
 
@@ -58,8 +59,8 @@ pub trait Preconditioner<K: Backend> {
 /// Why a preconditioner could not be set up.
 #[derive(Debug)]
 pub enum Failure {
-    /// A diagonal block cannot be inverted.
-    Singular(SingularBlock),
+    /// There are no factors of these values.
+    Breakdown(Breakdown),
     /// A diagonal block of a grid has no pivot where elimination does not exchange rows.
     NoPivot {
         /// The block.

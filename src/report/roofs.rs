@@ -28,7 +28,9 @@ pub fn sheet(records: &[Record]) -> Option<Sheet> {
         sheet.columns.push(Head::number(of));
         sheet.columns.extend(["µs/level", "MB", "GB/s", "% bytes", "% levels"].map(Head::number));
     }
-    for record in records {
+    let chosen: Vec<&Record> =
+        records.iter().copied().filter(|r| r.factor.trisolve_reason.is_some()).collect();
+    for record in &records {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
         // chosen by the backend
         let way = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::Auto);
@@ -38,6 +40,7 @@ pub fn sheet(records: &[Record]) -> Option<Sheet> {
     }
     sheet.drop_empty_columns();
     sheet.notes = vec![roof(traffic)];
+    sheet.notes.extend(choices(&chosen));
     Some(sheet)
 }
 
@@ -66,6 +69,21 @@ fn cells(record: &Record) -> [String; 14] {
         number(t.numeric_percent_of_bandwidth),
         number(t.numeric_percent_of_latency),
     ]
+}
+
+/// Why each way was chosen, where the backend did, with what tells the records apart.
+fn choices(records: &[&Record]) -> Vec<String> {
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let varying = varying(&cases);
+    let line = |record: &&Record| {
+        let of: Vec<String> = varying
+            .iter()
+            .map(|axis| format!("{} {}", axis.name, (axis.text)(&record.case)))
+            .collect();
+        let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };
+        record.factor.trisolve_reason.as_ref().map(|reason| format!("chosen{of}: {reason}"))
+    };
+    records.iter().filter_map(line).collect()
 }
 
 /// What the percentages are of.

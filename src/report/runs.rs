@@ -142,6 +142,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         "shift",
         "orthogonalisation",
         "matrix-format",
+        "factor-precision",
         "trisolve",
         "fgbilu-style",
         "max-iterations",

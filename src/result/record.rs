@@ -88,6 +88,8 @@ pub struct FactorSize {
     pub rows_per_level: Option<f64>,
     /// Way of the triangular solves; empty where there is no choice (on a CPU) or no triangle.
     pub trisolve_used: Option<Trisolve>,
+    /// Why, where the backend chose it: the times that it measured or expects of this way and others.
+    pub trisolve_reason: Option<String>,
 }
 
 /// Phase times in seconds. Phases that a method does not have are empty.
@@ -96,6 +98,9 @@ pub struct FactorSize {
 pub struct Times {
     /// Run-time compilation and loading of the device's kernels, in no phase; empty on a CPU.
     pub compile_s: Option<f64>,
+    /// Trying ways of triangular solves against each other, in no phase, over all setups of the case;
+    /// empty where there is no choice.
+    pub trial_s: Option<f64>,
     /// Conversion of the matrix to the format of the product and its transfer to the backend. Not
     /// part of the setup.
     pub matrix_s: Option<f64>,

@@ -61,6 +61,7 @@ fn times() -> impl Strategy<Value = Times> {
     )
         .prop_map(|((n, m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
             compile_s: n,
+            trial_s: f,
             matrix_s: m,
             symbolic_s: a,
             analysis_s: b,

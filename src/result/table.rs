@@ -126,9 +126,11 @@ fn populated() -> Record {
             levels_upper: Some(1),
             rows_per_level: Some(1.0),
             trisolve_used: Some(Trisolve::Levels),
+            trisolve_reason: Some("why".into()),
         },
         times: Times {
             compile_s: Some(1.0),
+            trial_s: Some(1.0),
             matrix_s: Some(1.0),
             symbolic_s: Some(1.0),
             analysis_s: Some(1.0),

@@ -39,8 +39,8 @@ impl Job<'_> {
             let refactored = m.refactor(k, &a, self.case.shift);
             numeric_s.push(stretch.seconds(k));
             k.check()?;
-            if let Err(singular) = refactored {
-                self.record.remark(format!("with new values: {singular}"));
+            if let Err(why) = refactored {
+                self.record.remark(format!("with new values: {why}"));
                 return Ok(());
             }
         }

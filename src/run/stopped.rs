@@ -31,7 +31,7 @@ impl From<Failure> for Stopped {
     fn from(f: Failure) -> Self {
         let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
         match f {
-            Failure::Singular(block) => Stopped::ended(Status::Breakdown, block.to_string()),
+            Failure::Breakdown(why) => Stopped::ended(Status::Breakdown, why.to_string()),
             Failure::NoPivot { block, subscripts: [i, j, k] } => {
                 let what = if block.absent {
                     "there is no diagonal block".to_owned()

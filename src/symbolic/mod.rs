@@ -88,6 +88,11 @@ impl Pattern<'_> {
         self.view().row(i)
     }
 
+    /// Row of entry `at`.
+    pub fn row_of(&self, at: usize) -> usize {
+        self.row_ptr.partition_point(|&start| start as usize <= at) - 1
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * (self.row_ptr.len() + self.col_ind.len())

@@ -93,6 +93,16 @@ impl Stencil {
         (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
     }
 
+    /// Whether an incomplete factorisation with this lower triangle and the `upper` one, that of the
+    /// box turned around, changes its diagonal alone: what two neighbours of a cell have to do with
+    /// each other lies outside the pattern, as for the 7-point stencil without fill.
+    pub fn updates_diagonal_alone(&self, upper: &Self) -> bool {
+        let has = |o: [i32; 3]| self.offsets.contains(&o) || self.offsets.contains(&o.map(|x| -x));
+        let pairs = || self.offsets.iter().flat_map(|o| self.offsets.iter().map(move |u| (o, u)));
+        self == upper
+            && pairs().all(|(o, u)| o == u || !has([o[0] - u[0], o[1] - u[1], o[2] - u[2]]))
+    }
+
     /// The order of the solve.
     pub fn march(&self) -> March {
         let most = |steps: &mut dyn Iterator<Item = i32>, least: i32| steps.fold(least, i32::max);
@@ -184,6 +194,25 @@ mod tests {
     fn factors(matrix: &str, k: usize) -> FillPattern {
         let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
         iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).expect("small")
+    }
+
+    #[test]
+    fn without_fill_a_7_point_stencil_changes_the_diagonal_alone() {
+        let alone = |offsets: &[[i32; 3]], other: &[[i32; 3]]| {
+            let of = |offsets: &[[i32; 3]]| Stencil { extents: [8; 3], offsets: offsets.to_vec() };
+            of(offsets).updates_diagonal_alone(&of(other))
+        };
+        let seven = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
+        assert!(alone(&seven, &seven));
+        // L and U differ
+        assert!(!alone(&seven, &seven[..2]));
+        // (0, -1, 0) and (-1, 0, 0) are neighbours of each other at (1, -1, 0)
+        assert!(!alone(
+            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]],
+            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]]
+        ));
+        // a line with two neighbours on either side
+        assert!(!alone(&[[-2, 0, 0], [-1, 0, 0]], &[[-2, 0, 0], [-1, 0, 0]]));
     }
 
     #[test]

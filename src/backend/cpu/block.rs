@@ -6,6 +6,7 @@
 mod runtime;
 
 use super::simd::Simd;
+use super::values::Entry;
 
 /// Size of the blocks a loop works on, and its arithmetic.
 pub(crate) trait BlockSize: Copy + Send + Sync {
@@ -23,11 +24,21 @@ pub(crate) trait BlockSize: Copy + Send + Sync {
     /// Writes the segment to the head of `x`.
     fn store<S: Simd>(self, s: S, v: Self::Segment<S>, x: &mut [f64]);
     /// `y + A x`.
-    fn gemv_add<S: Simd>(self, s: S, a: &[f64], x: &[f64], y: Self::Segment<S>)
-    -> Self::Segment<S>;
+    fn gemv_add<S: Simd, T: Entry>(
+        self,
+        s: S,
+        a: &[T],
+        x: &[f64],
+        y: Self::Segment<S>,
+    ) -> Self::Segment<S>;
     /// `y - A x`.
-    fn gemv_sub<S: Simd>(self, s: S, a: &[f64], x: &[f64], y: Self::Segment<S>)
-    -> Self::Segment<S>;
+    fn gemv_sub<S: Simd, T: Entry>(
+        self,
+        s: S,
+        a: &[T],
+        x: &[f64],
+        y: Self::Segment<S>,
+    ) -> Self::Segment<S>;
 
     /// The block `a`, to multiply others.
     fn factor<S: Simd>(self, s: S, a: &[f64]) -> Self::Factor<'_, S>;
@@ -77,12 +88,12 @@ impl BlockSize for Fixed<1> {
         x[0] = v;
     }
     #[inline(always)]
-    fn gemv_add<S: Simd>(self, s: S, a: &[f64], x: &[f64], y: f64) -> f64 {
-        s.madd(a[0], x[0], y)
+    fn gemv_add<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
+        s.madd(a[0].wide(), x[0], y)
     }
     #[inline(always)]
-    fn gemv_sub<S: Simd>(self, s: S, a: &[f64], x: &[f64], y: f64) -> f64 {
-        s.madd(-a[0], x[0], y)
+    fn gemv_sub<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
+        s.madd(-a[0].wide(), x[0], y)
     }
     #[inline(always)]
     fn factor<S: Simd>(self, _: S, a: &[f64]) -> f64 {
@@ -131,18 +142,18 @@ macro_rules! in_one_register {
                 s.$store::<$b>(v, x);
             }
             #[inline(always)]
-            fn gemv_add<S: Simd>(self, s: S, a: &[f64], x: &[f64], mut y: S::$register) -> S::$register {
+            fn gemv_add<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], mut y: S::$register) -> S::$register {
                 let (a, x) = (&a[..$b * $b], &x[..$b]);
                 for c in 0..$b {
-                    y = s.$madd(s.$load::<$b>(&a[c * $b..]), s.$splat(x[c]), y);
+                    y = s.$madd(T::$load::<S, $b>(s, &a[c * $b..]), s.$splat(x[c]), y);
                 }
                 y
             }
             #[inline(always)]
-            fn gemv_sub<S: Simd>(self, s: S, a: &[f64], x: &[f64], mut y: S::$register) -> S::$register {
+            fn gemv_sub<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], mut y: S::$register) -> S::$register {
                 let (a, x) = (&a[..$b * $b], &x[..$b]);
                 for c in 0..$b {
-                    y = s.$msub(s.$load::<$b>(&a[c * $b..]), s.$splat(x[c]), y);
+                    y = s.$msub(T::$load::<S, $b>(s, &a[c * $b..]), s.$splat(x[c]), y);
                 }
                 y
             }

@@ -9,7 +9,7 @@ use super::block::{BlockSize, SINGULAR, with_block_size};
 use super::order::Order;
 use super::shared::Shared;
 use super::simd::{Simd, multiversion};
-use crate::backend::{Bytes, GridFactors, SingularBlock};
+use crate::backend::{Breakdown, Bytes, GridFactors, SingularBlock};
 use crate::case::MAX_BLOCK_SIZE;
 use crate::matrix::Csr;
 use crate::memory::Buffer;
@@ -51,8 +51,9 @@ impl Fgbilu {
 }
 
 impl GridFactors<Cpu> for Fgbilu {
-    fn factor(&mut self, k: &Cpu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
-        k.pooled(|| with_block_size!(self.block_size, factor_sized(self, a, shift)))
+    fn factor(&mut self, k: &Cpu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        let done = k.pooled(|| with_block_size!(self.block_size, factor_sized(self, a, shift)));
+        Ok(done?)
     }
 
     fn apply(&self, k: &Cpu, r: &Buffer<f64>, z: &mut Buffer<f64>) {

@@ -8,7 +8,9 @@ use super::chunks::Sweep;
 use super::order::Order;
 use super::shared::Shared;
 use super::simd::{Simd, multiversion, prefetch};
-use crate::backend::{Bytes, SingularBlock};
+use super::values::{Blocks, Values};
+use crate::backend::{Breakdown, Bytes, SingularBlock};
+use crate::case::FactorPrecision;
 use crate::matrix::Csr;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, Pattern, PatternView, Schedule, schedule};
@@ -19,9 +21,7 @@ use crate::symbolic::{FillPattern, Pattern, PatternView, Schedule, schedule};
 pub struct BlockIlu {
     pub(super) block_size: usize,
     pub(super) pattern: Arc<FillPattern>,
-    pub(super) lower: Buffer<f64>,
-    pub(super) inverse_diagonal: Buffer<f64>,
-    pub(super) upper: Buffer<f64>,
+    pub(super) values: Values,
     /// Level-parallel plan of both solves; the sequential backend needs none.
     pub(super) plan: Option<Plan>,
     /// Scratch of the factorisation, one per thread.
@@ -37,8 +37,12 @@ pub(super) struct Plan {
 
 impl BlockIlu {
     /// Storage for factors on `pattern`, with schedules when `parallel`.
-    pub(super) fn new(pattern: &Arc<FillPattern>, block_size: usize, parallel: bool) -> Self {
-        let bb = block_size * block_size;
+    pub(super) fn new(
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        precision: FactorPrecision,
+        parallel: bool,
+    ) -> Self {
         let (levels, plan) = if parallel {
             let threads = rayon::current_num_threads();
             let order = |side: &Pattern, sweep, schedule: Schedule| {
@@ -57,9 +61,7 @@ impl BlockIlu {
         Self {
             block_size,
             spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern, block_size))).collect(),
-            lower: Buffer::zeros(pattern.lower.entries() * bb),
-            inverse_diagonal: Buffer::zeros(pattern.rows() * bb),
-            upper: Buffer::zeros(pattern.upper.entries() * bb),
+            values: Values::zeros(pattern, block_size, precision),
             pattern: Arc::clone(pattern),
             plan,
             levels,
@@ -74,21 +76,42 @@ impl BlockIlu {
     /// Bytes held, and bytes one application moves at least: factors and indices once, r read, z
     /// written and, between the two sweeps, read and written again.
     pub(super) fn bytes(&self) -> Bytes {
-        let values = self.lower.len() + self.inverse_diagonal.len() + self.upper.len();
-        let held = 8 * values + self.pattern.bytes();
+        let numbers = self.pattern.blocks() * self.block_size * self.block_size;
+        let held = self.values.precision().bytes() * numbers + self.pattern.bytes();
         let vector = 8 * self.pattern.rows() * self.block_size;
         Bytes { held, moved: held + 4 * vector }
     }
 
     /// Numeric factorisation; see [`crate::backend::Backend::ilu_factor`].
-    pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
-        with_block_size!(self.block_size, factor_sized(self, a, shift))
+    /// Factors for storage in float32 are made in float64 beside it.
+    pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        let (b, pattern, parallel) = (self.block_size, &self.pattern, self.plan.is_some());
+        let with = Scratch { plan: self.plan.as_ref(), spaces: &self.spaces, pattern };
+        match &mut self.values {
+            Values::Double(blocks) => {
+                Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
+            }
+            Values::Single(stored) => {
+                let mut blocks = Blocks::zeros(pattern, b);
+                with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
+                stored.round(&blocks, pattern, b, parallel)
+            }
+        }
     }
+}
+
+/// What a factorisation works with besides values.
+#[derive(Clone, Copy)]
+struct Scratch<'a> {
+    plan: Option<&'a Plan>,
+    spaces: &'a [Mutex<Workspace>],
+    pattern: &'a FillPattern,
 }
 
 fn factor_sized<K: BlockSize>(
     size: K,
-    ilu: &mut BlockIlu,
+    ilu: Scratch,
+    blocks: &mut Blocks<f64>,
     a: &Csr,
     shift: f64,
 ) -> Result<(), SingularBlock> {
@@ -97,14 +120,14 @@ fn factor_sized<K: BlockSize>(
     let job = Job {
         a,
         shift,
-        pattern: &ilu.pattern,
+        pattern: ilu.pattern,
         lower_pattern: ilu.pattern.lower.view(),
         upper_pattern: ilu.pattern.upper.view(),
-        lower: Shared::new(&mut ilu.lower),
-        inverse_diagonal: Shared::new(&mut ilu.inverse_diagonal),
-        upper: Shared::new(&mut ilu.upper),
+        lower: Shared::new(&mut blocks.lower),
+        inverse_diagonal: Shared::new(&mut blocks.inverse_diagonal),
+        upper: Shared::new(&mut blocks.upper),
     };
-    let Some(plan) = &ilu.plan else {
+    let Some(plan) = ilu.plan else {
         return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
     };
     plan.lower.try_rows(|thread| lock(&ilu.spaces[thread]), |space, i| row(size, &job, i, space))

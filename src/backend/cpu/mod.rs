@@ -9,14 +9,15 @@ mod shared;
 pub mod simd;
 mod spmv;
 mod trsv;
+mod values;
 mod vector;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Backend, Bytes, Coef, GridFactors, SLOTS, SingularBlock, Slot};
-use crate::case::{FgbiluStyle, Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::measure;
@@ -292,16 +293,17 @@ impl Backend for Cpu {
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<BlockIlu> {
         if trisolve != Trisolve::Auto {
             return Err(Error::input("the CPU has one way of triangular solves")
                 .hint("leave `--trisolve` at `auto` for it"));
         }
         let numbers = pattern.blocks() * block_size * block_size;
-        Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, parallel)))
+        Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, precision, parallel)))
     }
 
-    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         self.pooled(|| ilu.factor(a, shift))
     }
 

@@ -88,6 +88,8 @@ pub(crate) trait Simd: Copy {
     fn splat4(self, v: f64) -> Self::F4;
     /// First `N` of `x`.
     fn load4<const N: usize>(self, x: &[f64]) -> Self::F4;
+    /// First `N` of `x`, converted.
+    fn widen4<const N: usize>(self, x: &[f32]) -> Self::F4;
     /// First `N` to `x`.
     fn store4<const N: usize>(self, v: Self::F4, x: &mut [f64]);
     /// `a * b + c`.
@@ -99,6 +101,8 @@ pub(crate) trait Simd: Copy {
     fn splat8(self, v: f64) -> Self::F8;
     /// First `N` of `x`.
     fn load8<const N: usize>(self, x: &[f64]) -> Self::F8;
+    /// First `N` of `x`, converted.
+    fn widen8<const N: usize>(self, x: &[f32]) -> Self::F8;
     /// First `N` to `x`.
     fn store8<const N: usize>(self, v: Self::F8, x: &mut [f64]);
     /// `a * b + c`.
@@ -118,6 +122,12 @@ fn partial<const L: usize, const N: usize>(x: &[f64]) -> [f64; L] {
     let mut v = [0.0; L];
     v[..N].copy_from_slice(&x[..N]);
     v
+}
+
+#[inline(always)]
+fn widened<const L: usize, const N: usize>(x: &[f32]) -> [f64; L] {
+    let x = &x[..N];
+    std::array::from_fn(|l| if l < N { f64::from(x[l]) } else { 0.0 })
 }
 
 #[inline(always)]
@@ -142,6 +152,10 @@ impl Simd for Baseline {
         partial::<4, N>(x)
     }
     #[inline(always)]
+    fn widen4<const N: usize>(self, x: &[f32]) -> [f64; 4] {
+        widened::<4, N>(x)
+    }
+    #[inline(always)]
     fn store4<const N: usize>(self, v: [f64; 4], x: &mut [f64]) {
         x[..N].copy_from_slice(&v[..N]);
     }
@@ -160,6 +174,10 @@ impl Simd for Baseline {
     #[inline(always)]
     fn load8<const N: usize>(self, x: &[f64]) -> [f64; 8] {
         partial::<8, N>(x)
+    }
+    #[inline(always)]
+    fn widen8<const N: usize>(self, x: &[f32]) -> [f64; 8] {
+        widened::<8, N>(x)
     }
     #[inline(always)]
     fn store8<const N: usize>(self, v: [f64; 8], x: &mut [f64]) {
@@ -244,6 +262,16 @@ mod x86 {
             unsafe { if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskload_pd(p, mask4(N)) } }
         }
         #[inline(always)]
+        fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
+            const LANES: [i32; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+            let p = x[..N].as_ptr();
+            // SAFETY: see above; 4 - N + 4 lanes of the mask lie within the eight
+            unsafe {
+                let mask = _mm_loadu_si128(LANES.as_ptr().add(4 - N).cast());
+                _mm256_cvtps_pd(if N == 4 { _mm_loadu_ps(p) } else { _mm_maskload_ps(p, mask) })
+            }
+        }
+        #[inline(always)]
         fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
             let p = x[..N].as_mut_ptr();
             // SAFETY: see above
@@ -274,6 +302,18 @@ mod x86 {
                     6 => self.load4::<2>(&x[4..]),
                     7 => self.load4::<3>(&x[4..]),
                     _ => self.load4::<4>(&x[4..]),
+                },
+            )
+        }
+        #[inline(always)]
+        fn widen8<const N: usize>(self, x: &[f32]) -> Self::F8 {
+            (
+                self.widen4::<4>(x),
+                match N {
+                    5 => self.widen4::<1>(&x[4..]),
+                    6 => self.widen4::<2>(&x[4..]),
+                    7 => self.widen4::<3>(&x[4..]),
+                    _ => self.widen4::<4>(&x[4..]),
                 },
             )
         }
@@ -326,6 +366,18 @@ mod x86 {
             }
         }
         #[inline(always)]
+        fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                _mm256_cvtps_pd(if N == 4 {
+                    _mm_loadu_ps(p)
+                } else {
+                    _mm_maskz_loadu_ps((1 << N) - 1, p)
+                })
+            }
+        }
+        #[inline(always)]
         fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
             let p = x[..N].as_mut_ptr();
             // SAFETY: see above
@@ -362,6 +414,18 @@ mod x86 {
                 } else {
                     _mm512_maskz_loadu_pd(((1u32 << N) - 1) as __mmask8, p)
                 }
+            }
+        }
+        #[inline(always)]
+        fn widen8<const N: usize>(self, x: &[f32]) -> __m512d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                _mm512_cvtps_pd(if N == 8 {
+                    _mm256_loadu_ps(p)
+                } else {
+                    _mm256_maskz_loadu_ps(((1_u16 << N) - 1) as u8, p)
+                })
             }
         }
         #[inline(always)]

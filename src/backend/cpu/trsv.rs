@@ -4,38 +4,48 @@ use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::shared::Shared;
 use super::simd::{Simd, multiversion};
+use super::values::{Blocks, Entry, Values};
 use crate::symbolic::PatternView;
 
 /// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place.
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
-    with_block_size!(ilu.block_size, sized(ilu, r, z));
+    match &ilu.values {
+        Values::Double(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
+        Values::Single(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
+    }
 }
 
 /// Factors as plain slices.
 #[derive(Clone, Copy)]
-struct Factors<'a> {
+struct Factors<'a, T> {
     lower_pattern: PatternView<'a>,
     upper_pattern: PatternView<'a>,
-    lower: &'a [f64],
-    inverse_diagonal: &'a [f64],
-    upper: &'a [f64],
+    lower: &'a [T],
+    inverse_diagonal: &'a [T],
+    upper: &'a [T],
 }
 
-impl Factors<'_> {
+impl<T: Copy> Factors<'_, T> {
     fn rows(self) -> usize {
         self.lower_pattern.row_ptr.len() - 1
     }
 }
 
-fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+fn sized<K: BlockSize, T: Entry>(
+    size: K,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    r: &[f64],
+    z: &mut [f64],
+) {
     let n = ilu.pattern.rows() * size.b();
     assert!(r.len() == n && z.len() == n);
     let f = Factors {
         lower_pattern: ilu.pattern.lower.view(),
         upper_pattern: ilu.pattern.upper.view(),
-        lower: &ilu.lower,
-        inverse_diagonal: &ilu.inverse_diagonal,
-        upper: &ilu.upper,
+        lower: &blocks.lower,
+        inverse_diagonal: &blocks.inverse_diagonal,
+        upper: &blocks.upper,
     };
     let Some(plan) = &ilu.plan else {
         forward(size, f, r, z);
@@ -47,13 +57,19 @@ fn sized<K: BlockSize>(size: K, ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
     plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
 }
 
-multiversion! { fn forward[K: BlockSize](size: K, f: Factors, r: &[f64], z: &mut [f64]) = forward_body }
-multiversion! { fn backward[K: BlockSize](size: K, f: Factors, z: &mut [f64]) = backward_body }
-multiversion! { fn forward_rows[K: BlockSize](size: K, f: Factors, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
-multiversion! { fn backward_rows[K: BlockSize](size: K, f: Factors, z: Shared, rows: &[u32]) = backward_rows_body }
+multiversion! { fn forward[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: &mut [f64]) = forward_body }
+multiversion! { fn backward[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: &mut [f64]) = backward_body }
+multiversion! { fn forward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
+multiversion! { fn backward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: Shared, rows: &[u32]) = backward_rows_body }
 
 #[inline(always)]
-fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, r: &[f64], z: &mut [f64]) {
+fn forward_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    r: &[f64],
+    z: &mut [f64],
+) {
     let z = Shared::new(z);
     for i in 0..f.rows() {
         forward_row_body(s, size, f, r, z, i);
@@ -61,7 +77,7 @@ fn forward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, r: &[f64], z: 
 }
 
 #[inline(always)]
-fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: &mut [f64]) {
+fn backward_body<K: BlockSize, T: Entry, S: Simd>(s: S, size: K, f: Factors<T>, z: &mut [f64]) {
     let z = Shared::new(z);
     for i in (0..f.rows()).rev() {
         backward_row_body(s, size, f, z, i);
@@ -70,10 +86,10 @@ fn backward_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: &mut [f64]
 
 /// Rows of one task.
 #[inline(always)]
-fn forward_rows_body<K: BlockSize, S: Simd>(
+fn forward_rows_body<K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
-    f: Factors,
+    f: Factors<T>,
     r: &[f64],
     z: Shared,
     rows: &[u32],
@@ -85,7 +101,13 @@ fn forward_rows_body<K: BlockSize, S: Simd>(
 
 /// As `forward_rows_body`, for the backward solve.
 #[inline(always)]
-fn backward_rows_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared, rows: &[u32]) {
+fn backward_rows_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    z: Shared,
+    rows: &[u32],
+) {
     for &i in rows {
         backward_row_body(s, size, f, z, i as usize);
     }
@@ -94,10 +116,10 @@ fn backward_rows_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Share
 /// `y_i = r_i - sum_{j < i} L_ij y_j`. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
-fn forward_row_body<K: BlockSize, S: Simd>(
+fn forward_row_body<K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
-    f: Factors,
+    f: Factors<T>,
     r: &[f64],
     z: Shared,
     i: usize,
@@ -117,7 +139,13 @@ fn forward_row_body<K: BlockSize, S: Simd>(
 
 /// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
 #[inline(always)]
-fn backward_row_body<K: BlockSize, S: Simd>(s: S, size: K, f: Factors, z: Shared, i: usize) {
+fn backward_row_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    z: Shared,
+    i: usize,
+) {
     let (b, bb) = (size.b(), size.b() * size.b());
     let (range, entries) = (f.upper_pattern.range(i), f.upper_pattern.entries());
     // SAFETY: this call alone touches segment i.

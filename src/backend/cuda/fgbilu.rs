@@ -9,8 +9,8 @@ use super::device::{Device, failed, grid};
 use super::launch::{GridArg, address, launch};
 use super::sources::{FGBILU_ACC, FGBILU_CL};
 use super::{BlockIlu, Cuda};
-use crate::backend::{Backend, Bytes, GridFactors, SingularBlock};
-use crate::case::{FgbiluStyle, Trisolve};
+use crate::backend::{Backend, Breakdown, Bytes, GridFactors, SingularBlock};
+use crate::case::{FactorPrecision, FgbiluStyle, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::symbolic::GridPattern;
@@ -39,7 +39,8 @@ pub(super) fn analyse(
         return Err(Error::input("cuSPARSE has no execution of fgbilu")
             .hint("`bilu` of level 0 is the same preconditioner, and cuSPARSE has that"));
     }
-    let ours = |trisolve| k.ilu_analyse(&grid.factors, block_size, trisolve);
+    let float64 = FactorPrecision::Float64;
+    let ours = |trisolve| k.ilu_analyse(&grid.factors, block_size, trisolve, float64);
     let d = &k.device;
     Ok(match style {
         FgbiluStyle::Auto => Box::new(Tiles(ours(Trisolve::Auto)?)),
@@ -73,7 +74,7 @@ fn fits_cl(block_size: usize) -> Result<()> {
 struct Tiles(BlockIlu);
 
 impl GridFactors<Cuda> for Tiles {
-    fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
 
@@ -232,12 +233,13 @@ impl Elementwise {
 }
 
 impl GridFactors<Cuda> for Elementwise {
-    fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        self.run(&k.device, a, shift).unwrap_or_else(|e| {
+        let done = self.run(&k.device, a, shift).unwrap_or_else(|e| {
             k.failed(e);
             Ok(())
-        })
+        });
+        Ok(done?)
     }
 
     fn factor_seconds(&self, _: &Cuda) -> Option<f64> {

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::device::{Device, failed};
+use super::entries::Entries;
 use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
+use super::pivots::{self, Pivots};
 use super::rows::{Launch, Rows};
+use super::solve::Analysis;
 use super::sources::{ILU, Variant};
 use super::updates::Updates;
 use crate::backend::SingularBlock;
@@ -37,61 +40,47 @@ pub(super) struct Factors {
     pub(super) upper: CudaSlice<f64>,
 }
 
-/// What the factorisation needs apart from values: pattern, order, updates, kernel.
+/// What the factorisation needs apart from values.
 pub(super) struct Factorisation {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) block_size: usize,
     pub(super) lower: DevicePattern,
     pub(super) upper: DevicePattern,
-    rows: Rows,
-    updates: Option<Updates>,
-    absent: CudaSlice<u32>,
-    factor: CudaFunction,
-    config: LaunchConfig,
+    by: By,
     seconds: f64,
+}
+
+/// How it is done.
+enum By {
+    /// Row by row, each when the rows above it are there.
+    Rows(Box<ByRows>),
+    /// Pivots as a wavefront, the rest at once.
+    Pivots(Box<Pivots>),
 }
 
 /// No singular block.
 const REGULAR: u64 = u64::MAX;
 
-/// Largest blocks whose updates are listed beforehand.
-const LARGEST_LISTED: usize = 8;
-
 impl Factorisation {
-    /// `forward` is the schedule of the forward solve.
     pub(super) fn new(
         d: &Device,
         pattern: &Arc<FillPattern>,
-        forward: &Schedule,
+        analysis: &Analysis,
         block_size: usize,
     ) -> Result<Self> {
         let lower = DevicePattern::new(d, &pattern.lower)?;
         let upper = DevicePattern::new(d, &pattern.upper)?;
-        let mut variant = suited(block_size, pattern);
-        let mut launch = Launch::of(d, &variant)?;
-        let mut updates = None;
-        if block_size <= LARGEST_LISTED {
-            updates = Updates::new(d, &variant, launch.width, pattern, &lower, &upper)?;
-            if updates.is_none() {
-                variant = searching(block_size);
-                launch = Launch::of(d, &variant)?;
-            }
-        }
-        let factor = d.kernel(&ILU, variant, "factor")?;
-        let rows = Rows::new(d, pattern, forward, &launch, updates.as_ref())?;
-        let config = rows.config(d, &factor, &launch)?;
-        Ok(Self {
-            pattern: Arc::clone(pattern),
-            block_size,
-            lower,
-            upper,
-            rows,
-            updates,
-            absent: d.copied(&pattern.no_diagonal)?,
-            factor,
-            config,
-            seconds: f64::NAN,
-        })
+        let stencils = (block_size == 1).then(|| analysis.stencils(d, pattern, block_size));
+        let stencil = stencils.and_then(|s| pivots::stencil(pattern, block_size, s));
+        let by = if let Some(stencil) = stencil {
+            By::Pivots(Box::new(Pivots::new(d, stencil)?))
+        } else {
+            let forward = &analysis.schedules[0];
+            let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
+            By::Rows(Box::new(rows))
+        };
+        let pattern = Arc::clone(pattern);
+        Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN })
     }
 
     /// Factors of `a`; see [`crate::backend::Backend::ilu_factor`]. The inner result tells of a
@@ -104,40 +93,22 @@ impl Factorisation {
     ) -> Result<Result<Factors, SingularBlock>> {
         let fault = |e: DriverError| failed("factorisation", e);
         let bb = self.block_size * self.block_size;
-        let rows = self.pattern.rows();
         let mut values = Factors {
             lower: d.alloc(self.pattern.lower.entries() * bb)?,
-            diagonal: d.alloc(rows * bb)?,
+            diagonal: d.alloc(self.pattern.rows() * bb)?,
             upper: d.alloc(self.pattern.upper.entries() * bb)?,
         };
-        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let val = d.copied(a.values())?;
-        let matrix = MatrixArg {
-            row_ptr: address(&row_ptr),
-            col_ind: address(&col_ind),
-            val: address(&val),
-            absent: address(&self.absent),
-            n_absent: self.pattern.no_diagonal.len() as u32,
-            shift,
-        };
         let error = d.copied(&[REGULAR])?;
-        let spill = d.alloc::<f64>(self.rows.spilled_numbers())?;
+        let patterns = [&self.lower, &self.upper];
+        match &mut self.by {
+            By::Rows(by) => by.take(d, a, patterns)?,
+            By::Pivots(by) => by.take(d, a)?,
+        }
         let start = d.event().map_err(fault)?;
-        d.mark_absent(&mut values.diagonal)?;
-        d.mark_absent(&mut values.upper)?;
-        let factors = FactorsArg {
-            lower: address(&values.lower),
-            diagonal: address(&values.diagonal),
-            upper: address(&values.upper),
-        };
-        let (lower, upper) = (self.lower.argument(), self.upper.argument());
-        let rows_arg: RowsArg = self.rows.argument(&spill);
-        let plan = self.updates.as_ref().map(Updates::argument).unwrap_or_default();
-        launch!(
-            cooperative d, &self.factor, self.config;
-            rows_arg, plan, matrix, lower, upper, factors, error
-        )
-        .map_err(fault)?;
+        match &mut self.by {
+            By::Rows(by) => by.factor(d, shift, patterns, &mut values, &error)?,
+            By::Pivots(by) => by.factor(d, shift, patterns, &values, &error)?,
+        }
         let end = d.event().map_err(fault)?;
         let found = d.host(&error)?[0];
         self.seconds = f64::from(start.elapsed_ms(&end).map_err(fault)?) / 1e3;
@@ -160,6 +131,101 @@ impl Factorisation {
     }
 }
 
+/// Largest blocks whose updates are listed beforehand.
+const LARGEST_LISTED: usize = 8;
+
+/// What a factorisation row by row needs: order, updates, kernel.
+struct ByRows {
+    rows: Rows,
+    /// Where rows are that shared memory does not hold.
+    spill: CudaSlice<f64>,
+    updates: Option<CudaSlice<[u32; 2]>>,
+    absent: CudaSlice<u32>,
+    n_absent: usize,
+    entries: Option<Entries>,
+    factor: CudaFunction,
+    config: LaunchConfig,
+}
+
+impl ByRows {
+    /// `forward` is the schedule of the forward solve.
+    fn new(
+        d: &Device,
+        pattern: &FillPattern,
+        forward: &Schedule,
+        block_size: usize,
+        patterns: [&DevicePattern; 2],
+    ) -> Result<Self> {
+        let mut variant = suited(block_size, pattern);
+        let mut launch = Launch::of(d, &variant)?;
+        let mut updates = None;
+        if block_size <= LARGEST_LISTED {
+            updates = Updates::new(d, &variant, launch.width, pattern, patterns)?;
+            if updates.is_none() {
+                variant = searching(block_size);
+                launch = Launch::of(d, &variant)?;
+            }
+        }
+        let factor = d.kernel(&ILU, variant.clone(), "factor")?;
+        let rows = Rows::new(d, &variant, pattern, forward, &launch, updates.as_ref(), patterns)?;
+        Ok(Self {
+            config: rows.config(d, &factor, &launch)?,
+            updates: updates.map(|u| u.list),
+            spill: d.alloc(rows.spilled_numbers())?,
+            rows,
+            absent: d.copied(&pattern.no_diagonal)?,
+            n_absent: pattern.no_diagonal.len(),
+            entries: None,
+            factor,
+        })
+    }
+
+    /// Brings `a` to the device.
+    fn take(&mut self, d: &Device, a: &Csr, patterns: [&DevicePattern; 2]) -> Result<()> {
+        let mut entries = match self.entries.take() {
+            Some(known) if known.are_of(a) => known,
+            _ => self.rows.entries(d, a, patterns)?,
+        };
+        d.overwrite(a.values(), &mut entries.val)?;
+        self.entries = Some(entries);
+        Ok(())
+    }
+
+    /// Factors of the matrix that was taken; see [`Pivots::factor`].
+    fn factor(
+        &mut self,
+        d: &Device,
+        shift: f64,
+        [lower, upper]: [&DevicePattern; 2],
+        values: &mut Factors,
+        error: &CudaSlice<u64>,
+    ) -> Result<()> {
+        let entries = self.entries.as_ref().expect("taken before");
+        d.mark_absent(&mut values.diagonal)?;
+        d.mark_absent(&mut values.upper)?;
+        let matrix = MatrixArg {
+            val: address(&entries.val),
+            place: address(&entries.place),
+            absent: address(&self.absent),
+            n_absent: self.n_absent as u32,
+            shift,
+        };
+        let factors = FactorsArg {
+            lower: address(&values.lower),
+            diagonal: address(&values.diagonal),
+            upper: address(&values.upper),
+        };
+        let (lower, upper) = (lower.argument(), upper.argument());
+        let rows: RowsArg = self.rows.argument(&self.spill);
+        let updates = self.updates.as_ref().map_or(0, address);
+        launch!(
+            cooperative d, &self.factor, self.config;
+            rows, updates, matrix, lower, upper, factors, *error
+        )
+        .map_err(|e| failed("factorisation", e))
+    }
+}
+
 /// Most jobs of a row that one warp works on; more are shared out among four.
 const MOST_JOBS: usize = 64;
 
@@ -179,6 +245,7 @@ fn width(block_size: usize, upper: f64) -> usize {
 fn ahead(block_size: usize, jobs: usize) -> usize {
     let most = match block_size {
         1 if jobs > 12 => 8,
+        3 | 4 if jobs > MOST_JOBS => 5,
         1..=4 => 6,
         8 => 4,
         _ => 3,
@@ -203,17 +270,31 @@ fn searching(block_size: usize) -> Variant {
     Variant { defines: vec![("SEARCHED", 1)], ..block_size.into() }
 }
 
-/// The variant for rows of about as many blocks as those of `pattern`.
+/// The variant for rows like those of `pattern`.
 fn suited(block_size: usize, pattern: &FillPattern) -> Variant {
     if block_size > LARGEST_LISTED {
         return block_size.into();
     }
-    let mean = |p: &Pattern| p.entries() as f64 / p.rows().max(1) as f64;
-    let (lower, upper) = (mean(&pattern.lower).ceil() as usize, mean(&pattern.upper));
-    // blocks of a row above that have a place in the row
-    let hits = (0.6 * upper).ceil().max(1.0) as usize;
+    let upper = pattern.upper.entries() as f64 / pattern.rows().max(1) as f64;
     let width = width(block_size, upper);
-    listed(block_size, width, lower * hits.div_ceil(width))
+    listed(block_size, width, jobs(pattern, width))
+}
+
+/// Mean jobs of `width` updates of a row, as some of the rows tell.
+fn jobs(pattern: &FillPattern, width: usize) -> usize {
+    const SAMPLE: usize = 200;
+    let has = |i: usize, j: &u32| {
+        *j as usize == i
+            || pattern.lower.row(i).binary_search(j).is_ok()
+            || pattern.upper.row(i).binary_search(j).is_ok()
+    };
+    // an odd distance, so that not all are the first of a line of a grid
+    let rows = || (0..pattern.rows()).step_by((pattern.rows() / SAMPLE) | 1);
+    let of_row = |i: usize| -> usize {
+        let updates = |p: &u32| pattern.upper.row(*p as usize).iter().filter(|j| has(i, j)).count();
+        pattern.lower.row(i).iter().map(|p| updates(p).div_ceil(width)).sum()
+    };
+    rows().map(of_row).sum::<usize>().div_ceil(rows().count().max(1))
 }
 
 /// The variants of `ilu.cu` that need the most registers.
@@ -243,7 +324,7 @@ mod tests {
         assert_eq!(defines(1, 1), [("LANES", 8), ("AHEAD", 6)]);
         assert_eq!(defines(1, 3), [("LANES", 16), ("AHEAD", 8)]);
         assert_eq!(defines(4, 0), [("AHEAD", 3)]);
-        assert_eq!(defines(8, 0), [("AHEAD", 4)]);
+        assert_eq!(defines(8, 0), [("AHEAD", 3)]);
         assert_eq!(defines(8, 3), [("WARPS", 4), ("AHEAD", 4)]);
         assert_eq!(defines(25, 0), []);
     }

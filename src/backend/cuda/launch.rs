@@ -71,11 +71,11 @@ by_value! {
     /// `Factors` of `ilu.cu`.
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Matrix` of `ilu.cu`.
-    MatrixArg { row_ptr: Address, col_ind: Address, val: Address, absent: Address, n_absent: u32, shift: f64 }
+    MatrixArg { val: Address, place: Address, absent: Address, n_absent: u32, shift: f64 }
+    /// `Scalars` of `pivots.cu`.
+    ScalarsArg { row_ptr: Address, col_ind: Address, val: Address, shift: f64 }
     /// `Rows` of `ilu.cu`.
-    RowsArg { order: Address, count: u32, held: u32, listed: u32, spilled: Address, spill: Address }
-    /// `Plan` of `ilu.cu`.
-    PlanArg { first: Address, updates: Address }
+    RowsArg { task: Address, count: u32, held: u32, listed: u32, spill: Address }
     /// `Slices` of `trsv.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
     /// `Box` of `wavefront.cu`.

@@ -1,22 +1,30 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
+mod choice;
 pub mod cubins;
 pub mod cusparse;
 mod device;
+mod entries;
+mod factors;
 mod fgbilu;
 mod ilu;
 mod launch;
+mod levels;
 mod limits;
 pub mod memory;
+mod numbers;
 pub mod nvrtc;
 mod partition;
 mod partitioned;
+mod pivots;
 mod rows;
 mod slices;
+mod solve;
 pub mod sources;
 mod spmv;
 mod staging;
-mod trsv;
+mod syncfree;
+mod triangles;
 mod updates;
 mod vector;
 mod vendor;
@@ -28,27 +36,23 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Bytes, Coef, GridFactors, SLOTS, SingularBlock, Slot};
-use crate::case::{FgbiluStyle, Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
-use crate::symbolic::{FillPattern, GridPattern, PatternView, Schedule};
+use crate::symbolic::{FillPattern, GridPattern, PatternView};
 use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
+pub use factors::BlockIlu;
 pub use ilu::largest_factor_variants;
-use ilu::{Factorisation, Factors};
 use launch::address;
 pub use limits::Limits;
-use partitioned::Partitioned;
 pub use partitioned::largest_variants;
 use spmv::Stored;
-use trsv::Sliced;
-pub use trsv::largest_variant;
+pub use syncfree::largest_variant;
 use vector::Vectors;
-use vendor::{LibrarySolve, VendorIlu};
-use wavefront::Wavefront;
-pub use wavefront::stencil_variant;
+pub use wavefront::{pivots_variant, stencil_variant};
 
 /// Computes on the first GPU.
 ///
@@ -140,24 +144,6 @@ impl Cuda {
     }
 }
 
-/// Factors on the GPU, and how they are solved with.
-pub struct BlockIlu {
-    pattern: Arc<FillPattern>,
-    block_size: usize,
-    levels: [usize; 2],
-    trisolve: Trisolve,
-    parts: Parts,
-}
-
-/// Who factorises and who solves.
-enum Parts {
-    Ours(Box<Factorisation>, Box<Sliced>),
-    Marched(Box<Factorisation>, Box<Wavefront>),
-    Partitioned(Box<Factorisation>, Box<Partitioned>),
-    Mixed(Box<Factorisation>, Box<LibrarySolve>),
-    Vendor(Box<VendorIlu>),
-}
-
 impl Backend for Cuda {
     type Vector = CudaSlice<f64>;
     type Matrix = Matrix;
@@ -200,6 +186,10 @@ impl Backend for Cuda {
 
     fn compile_seconds(&self) -> Option<f64> {
         Some(self.device.compile_seconds() - self.compiled_before)
+    }
+
+    fn trial_seconds(&self) -> Option<f64> {
+        Some(self.uncounted.get())
     }
 
     fn mark(&self) -> Option<CudaEvent> {
@@ -378,88 +368,15 @@ impl Backend for Cuda {
         pattern: &Arc<FillPattern>,
         block_size: usize,
         trisolve: Trisolve,
+        precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        let d = &self.device;
-        let trisolve = match trisolve {
-            Trisolve::Auto if self.vendor => Trisolve::Cusparse,
-            Trisolve::Cusparse => Trisolve::Cusparse,
-            _ if self.vendor => {
-                return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
-                    .hint("leave `--trisolve` at `auto` for it"));
-            }
-            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => Trisolve::Syncfree,
-            chosen => chosen,
-        };
-        let mut stencils = None;
-        let trisolve = match trisolve {
-            Trisolve::Auto | Trisolve::Wavefront => {
-                match Wavefront::stencils(d, pattern, block_size) {
-                    Ok(found) => {
-                        stencils = Some(found);
-                        Trisolve::Wavefront
-                    }
-                    Err(_) if trisolve == Trisolve::Auto => Trisolve::Auto,
-                    Err(why) => {
-                        return Err(Error::input(format!("no wavefront: {why}"))
-                            .hint("leave `--trisolve` at `auto`, or choose `syncfree`"));
-                    }
-                }
-            }
-            chosen => chosen,
-        };
-        let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
-        let schedules = [lower, upper];
-        let trisolve = match trisolve {
-            Trisolve::Auto => without_stencil(block_size, &schedules),
-            chosen => chosen,
-        };
-        let parts = if self.vendor {
-            Parts::Vendor(Box::new(VendorIlu::new(d, self.library()?, pattern, block_size)?))
-        } else {
-            let factorisation =
-                Box::new(Factorisation::new(d, pattern, &schedules[0], block_size)?);
-            if trisolve == Trisolve::Cusparse {
-                let solve = LibrarySolve::new(d, self.library()?, &factorisation)?;
-                Parts::Mixed(factorisation, Box::new(solve))
-            } else if let Some(stencils) = stencils {
-                let solve = Wavefront::new(d, &factorisation, &stencils)?;
-                Parts::Marched(factorisation, Box::new(solve))
-            } else if trisolve == Trisolve::Partitioned {
-                let solve = Partitioned::new(d, &factorisation)?;
-                Parts::Partitioned(factorisation, Box::new(solve))
-            } else {
-                let solve = Sliced::new(d, &factorisation, &schedules, trisolve)?;
-                Parts::Ours(factorisation, Box::new(solve))
-            }
-        };
-        Ok(BlockIlu {
-            pattern: Arc::clone(pattern),
-            block_size,
-            levels: [schedules[0].levels(), schedules[1].levels()],
-            trisolve,
-            parts,
-        })
+        BlockIlu::new(self, pattern, block_size, trisolve, precision)
     }
 
-    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), SingularBlock> {
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        let d = &self.device;
         let mut uncounted = 0.0;
-        let done = match &mut ilu.parts {
-            Parts::Vendor(ilu) => ilu.factor(d, a, shift, &mut uncounted),
-            Parts::Ours(f, solve) => {
-                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
-            }
-            Parts::Marched(f, solve) => {
-                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
-            }
-            Parts::Partitioned(f, solve) => {
-                handed_on(f.run(d, a, shift), |values| solve.set_values(d, f, values))
-            }
-            Parts::Mixed(f, solve) => handed_on(f.run(d, a, shift), |values| {
-                solve.set_values(d, f, values, &mut uncounted)
-            }),
-        };
+        let done = ilu.factor(self, a, shift, &mut uncounted);
         self.uncounted.set(self.uncounted.get() + uncounted);
         done.unwrap_or_else(|e| {
             self.failed(e);
@@ -468,26 +385,11 @@ impl Backend for Cuda {
     }
 
     fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
-        Some(match &ilu.parts {
-            Parts::Ours(f, _)
-            | Parts::Marched(f, _)
-            | Parts::Partitioned(f, _)
-            | Parts::Mixed(f, _) => f.seconds(),
-            Parts::Vendor(ilu) => ilu.factor_seconds(),
-        })
+        Some(ilu.factor_seconds())
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
-        let d = &self.device;
-        match &ilu.parts {
-            Parts::Ours(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
-            Parts::Marched(_, solve) => self.note("triangular solve", solve.apply(d, r, z)),
-            Parts::Partitioned(_, solve) => {
-                self.note("triangular solve", solve.apply(d, r, z));
-            }
-            Parts::Mixed(_, solve) => solve.apply(d, r, z).unwrap_or_else(|e| self.failed(e)),
-            Parts::Vendor(ilu) => ilu.apply(r, z).unwrap_or_else(|e| self.failed(e)),
-        }
+        ilu.apply(&self.device, r, z).unwrap_or_else(|e| self.failed(e));
     }
 
     fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
@@ -499,16 +401,15 @@ impl Backend for Cuda {
     }
 
     fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
-        if let Parts::Vendor(ilu) = &ilu.parts {
-            return ilu.bytes();
-        }
-        let (pattern, b) = (&ilu.pattern, ilu.block_size);
-        let held = 8 * pattern.blocks() * b * b + pattern.bytes();
-        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
+        ilu.bytes()
     }
 
     fn ilu_trisolve(&self, ilu: &BlockIlu) -> Trisolve {
         ilu.trisolve
+    }
+
+    fn ilu_trisolve_reason<'a>(&self, ilu: &'a BlockIlu) -> Option<&'a str> {
+        ilu.reason.as_deref()
     }
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
@@ -523,26 +424,4 @@ impl Backend for Cuda {
     ) -> Result<Box<dyn GridFactors<Self>>> {
         fgbilu::analyse(self, grid, block_size, style)
     }
-}
-
-/// Factors go on to those who solve with them; a singular block passes through.
-fn handed_on(
-    made: Result<Result<Factors, SingularBlock>>,
-    take: impl FnOnce(Factors) -> Result<()>,
-) -> Result<Result<(), SingularBlock>> {
-    match made? {
-        Ok(values) => take(values).map(Ok),
-        Err(singular) => Ok(Err(singular)),
-    }
-}
-
-/// Levels above which a partition pays: few wide ones are done sooner by rows that wait through the
-/// L2 cache.
-const FEW_LEVELS: usize = 60;
-
-/// The faster way of the solves where there is no stencil on a box, as measured on an H200
-/// (`docs/triangular-solve.md`).
-fn without_stencil(block_size: usize, schedules: &[Schedule; 2]) -> Trisolve {
-    let levels = schedules.iter().map(Schedule::levels).max().unwrap_or(0);
-    if block_size <= 8 && levels >= FEW_LEVELS { Trisolve::Partitioned } else { Trisolve::Syncfree }
 }

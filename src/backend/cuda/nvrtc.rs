@@ -19,6 +19,10 @@ use crate::error::{Error, Result};
 /// loader looks.
 pub const FOLDER: &str = "BILU_BENCH_NVRTC_DIR";
 
+/// Environment variable with further options of the compiler, separated by spaces: for those who work on
+/// the kernels.
+pub const OPTIONS: &str = "BILU_BENCH_NVRTC_OPTIONS";
+
 /// Names under which the loader is asked for NVRTC. A toolkit has the first one, a package with
 /// nothing but the libraries that it needs to run only one with a version.
 const NAMES: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"];
@@ -97,6 +101,8 @@ pub fn options(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -
     }
     options.extend(variant.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
     options.extend(variant.lists.iter().map(|(name, list)| format!("-D{name}={list}")));
+    let further = std::env::var(OPTIONS).unwrap_or_default();
+    options.extend(further.split_whitespace().map(str::to_owned));
     options
 }
 

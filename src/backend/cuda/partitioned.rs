@@ -3,10 +3,14 @@
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
 use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factorisation, Factors};
+use super::ilu::DevicePattern;
 use super::launch::{PartsArg, SolveArg, address, launch};
+use super::numbers::Numbers;
 use super::partition::{Partition, Shape, Slice, far_operands};
+use super::solve::{Solve, System};
 use super::sources::{PARTITIONED, Variant};
+use super::triangles::{self, Triangles};
+use crate::case::FactorPrecision;
 use crate::error::Result;
 use crate::symbolic::FillPattern;
 
@@ -15,18 +19,6 @@ pub(super) const LARGEST_BLOCK: usize = 32;
 
 /// Bytes of shared memory that values of block rows may take.
 const SHARED_BYTES: usize = 200 << 10;
-
-/// Both triangles in parts.
-pub(super) struct Partitioned {
-    lower: Triangle,
-    upper: Triangle,
-    diagonal: Option<CudaSlice<f64>>,
-    /// Forward solution.
-    y: CudaSlice<f64>,
-    forward: CudaFunction,
-    backward: CudaFunction,
-    configs: [LaunchConfig; 2],
-}
 
 /// Threads of a block: many small rows hide each other's way to memory, large ones need registers.
 fn threads(block_size: usize) -> usize {
@@ -81,7 +73,7 @@ const CROSSING: f64 = 1.5;
 
 /// How many parts: a chain of dependencies crosses each bound between two of them at most once, and
 /// the work of one multiprocessor falls with their number, so that the sum is least where both are
-/// equal. The work is measured: 0.1 us for a slice and 0.2 us for 1 kB of values.
+/// equal. The work is measured: 0.1 us for a slice and 0.2 us for 1 kB of values in float64.
 fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
     let slices = rows.div_ceil(slice_rows);
     let work = 0.1 * slices as f64 + 0.2e-3 * value_bytes as f64;
@@ -93,10 +85,24 @@ fn part_count(rows: usize, slice_rows: usize, value_bytes: usize) -> usize {
 /// are the long ones, over all multiprocessors.
 const SCATTERED_PARTS: u32 = 8;
 
+/// Lanes that share a row of a triangle of `p`: few rows are much longer than a quarter above the
+/// mean.
+fn split_for(p: &FillPattern, block_size: usize) -> usize {
+    let entries = p.lower.entries().max(p.upper.entries());
+    split(block_size, (entries * 5).div_ceil(p.rows().max(1) * 4))
+}
+
+/// Slices of a triangle, about; for blocks of at most [`LARGEST_BLOCK`].
+pub(super) fn slices(p: &FillPattern, block_size: usize) -> usize {
+    let lanes = if block_size > LARGEST_BLOCK { 32 } else { split_for(p, block_size) * block_size };
+    p.rows().div_ceil(32 / lanes)
+}
+
 impl Shape {
     fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
         let rows = 32 / (split * block_size);
         let entries = p.lower.entries().max(p.upper.entries());
+        // in float32 as many: fewer were slower
         let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
         let far = far_operands(p.lower.view(), false, parts);
         let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
@@ -111,56 +117,25 @@ impl Shape {
     }
 }
 
-impl Partitioned {
-    /// Plans and storage.
-    pub(super) fn new(d: &Device, f: &Factorisation) -> Result<Self> {
-        let (b, p) = (f.block_size, &f.pattern);
-        let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
-        let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
-        let entries = p.lower.entries().max(p.upper.entries());
-        // few rows are much longer than a quarter above the mean
-        let split = split(b, (entries * 5).div_ceil(p.rows().max(1) * 4));
-        let variant = variant(b, split, longest.max(1));
-        let kernel = |name| d.kernel(&PARTITIONED, variant.clone(), name);
-        let (forward, backward) = (kernel("partitioned_forward")?, kernel("partitioned_backward")?);
-        let shape = Shape::new(d, p, b, split);
-        let (lower, upper) = rayon::join(
-            || Partition::new(p.lower.view(), false, shape),
-            || Partition::new(p.upper.view(), true, shape),
-        );
-        let values = kernel("partitioned_values")?;
-        let threads = threads(b) as u32;
-        let triangle = |p: &Partition, backward| Triangle::new(d, p, b, threads, &values, backward);
-        let (lower, upper) = (triangle(&lower?, false)?, triangle(&upper?, true)?);
-        let configs =
-            [lower.config(d, &forward, threads, b)?, upper.config(d, &backward, threads, b)?];
-        let mut y = d.alloc(p.rows() * b)?;
-        d.mark_absent(&mut y)?;
-        Ok(Self { lower, upper, diagonal: None, y, forward, backward, configs })
-    }
-
-    /// Takes over the factors.
-    pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
-        self.lower.set_values(d, &f.lower, &v.lower)?;
-        self.upper.set_values(d, &f.upper, &v.upper)?;
-        self.diagonal = Some(v.diagonal);
-        Ok(())
-    }
-
-    /// `z = (L D U')^-1 r`.
-    pub(super) fn apply(
-        &self,
-        d: &Device,
-        r: &CudaSlice<f64>,
-        z: &mut CudaSlice<f64>,
-    ) -> Result<(), DriverError> {
-        let diagonal = self.diagonal.as_ref().map_or(0, address);
-        let arg = SolveArg { r: address(r), diagonal, y: address(&self.y), z: address(z) };
-        let t = self.lower.argument();
-        launch!(cooperative d, &self.forward, self.configs[0]; t, arg)?;
-        let t = self.upper.argument();
-        launch!(cooperative d, &self.backward, self.configs[1]; t, arg)
-    }
+/// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`].
+pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let (d, f) = (s.device, s.factorisation);
+    let (b, p) = (f.block_size, &f.pattern);
+    let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
+    let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
+    let split = split_for(p, b);
+    let variant = variant(b, split, longest.max(1)).storing(s.precision);
+    let shape = Shape::new(d, p, b, split);
+    let (lower, upper) = rayon::join(
+        || Partition::new(p.lower.view(), false, shape),
+        || Partition::new(p.upper.view(), true, shape),
+    );
+    let triangle =
+        |p: &Partition, backward| Triangle::new(d, p, b, s.precision, &variant, backward).map(Some);
+    let pair = [triangle(&lower?, false)?, triangle(&upper?, true)?];
+    let mut y = d.alloc(p.rows() * b)?;
+    d.mark_absent(&mut y)?;
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
 
 /// A strictly triangular factor on the device.
@@ -168,7 +143,7 @@ struct Triangle {
     slices: CudaSlice<Slice>,
     order: CudaSlice<u32>,
     columns: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     segments: CudaSlice<u32>,
     parts: CudaSlice<u32>,
     /// Slices, parts, slots of a region, slots.
@@ -177,7 +152,8 @@ struct Triangle {
     region: u32,
     slots: u32,
     fill_values: CudaFunction,
-    threads: u32,
+    solve: CudaFunction,
+    config: LaunchConfig,
     backward: u32,
 }
 
@@ -186,61 +162,29 @@ impl Triangle {
         d: &Device,
         p: &Partition,
         block_size: usize,
-        threads: u32,
-        fill_values: &CudaFunction,
+        precision: FactorPrecision,
+        variant: &Variant,
         backward: bool,
     ) -> Result<Self> {
+        let numbers = p.columns.len() * block_size * block_size;
+        let kernel = |name| d.kernel(&PARTITIONED, variant.clone(), name);
+        let solve = kernel(if backward { "partitioned_backward" } else { "partitioned_forward" })?;
         Ok(Self {
             slices: d.copied(&p.slices)?,
             order: d.copied(&p.order)?,
             columns: d.copied(&p.columns)?,
-            val: d.alloc(p.columns.len() * block_size * block_size)?,
+            val: Numbers::alloc(d, numbers, precision)?,
             segments: d.copied(&p.segments)?,
             parts: d.copied(&p.parts)?,
             count: p.slices.len() as u32,
             part_count: p.parts.len() as u32 - 1,
             region: p.region,
             slots: p.slots,
-            fill_values: fill_values.clone(),
-            threads,
+            fill_values: kernel("partitioned_values")?,
+            config: config(d, &solve, p, block_size)?,
+            solve,
             backward: u32::from(backward),
         })
-    }
-
-    fn set_values(
-        &mut self,
-        d: &Device,
-        pattern: &DevicePattern,
-        blocks: &CudaSlice<f64>,
-    ) -> Result<()> {
-        let arg = self.argument();
-        let config = grid((self.count as usize).div_ceil(self.threads as usize / 32), self.threads);
-        launch!(
-            d, &self.fill_values, config;
-            self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val
-        )
-        .map_err(|e| failed("partitioned_values", e))
-    }
-
-    /// All thread blocks resident, and no more than there are parts.
-    fn config(
-        &self,
-        d: &Device,
-        kernel: &CudaFunction,
-        threads: u32,
-        block_size: usize,
-    ) -> Result<LaunchConfig> {
-        use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let shared = self.slots * 8 * block_size as u32;
-        // the same for all that share the kernel
-        let most = d.shared_bytes().min(SHARED_BYTES) as i32;
-        kernel
-            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
-            .map_err(|e| failed("cannot prepare the solves", e))?;
-        let resident = d.resident(kernel, threads, shared)?;
-        let mut config = grid(resident.min(self.part_count).max(1) as usize, threads);
-        config.shared_mem_bytes = shared;
-        Ok(config)
     }
 
     fn argument(&self) -> PartsArg {
@@ -248,13 +192,59 @@ impl Triangle {
             slices: address(&self.slices),
             order: address(&self.order),
             col_ind: address(&self.columns),
-            val: address(&self.val),
+            val: self.val.address(),
             segments: address(&self.segments),
             parts: address(&self.parts),
             count: self.part_count,
             region: self.region,
             slots: self.slots,
         }
+    }
+}
+
+/// All thread blocks resident, and no more than there are parts.
+fn config(
+    d: &Device,
+    kernel: &CudaFunction,
+    p: &Partition,
+    block_size: usize,
+) -> Result<LaunchConfig> {
+    use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let (threads, shared) = (threads(block_size) as u32, p.slots * 8 * block_size as u32);
+    // the same for all that share the kernel
+    let most = d.shared_bytes().min(SHARED_BYTES) as i32;
+    kernel
+        .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, most)
+        .map_err(|e| failed("cannot prepare the solves", e))?;
+    let resident = d.resident(kernel, threads, shared)?;
+    let mut config = grid((resident as usize).min(p.parts.len() - 1).max(1), threads);
+    config.shared_mem_bytes = shared;
+    Ok(config)
+}
+
+impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = true;
+
+    fn set_values(
+        &mut self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+        _: &Numbers,
+    ) -> Result<()> {
+        let arg = self.argument();
+        let threads = self.config.block_dim.0;
+        let config = grid((self.count as usize).div_ceil(threads as usize / 32), threads);
+        launch!(
+            d, &self.fill_values, config;
+            self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val.address()
+        )
+        .map_err(|e| failed("partitioned_values", e))
+    }
+
+    fn solve(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {
+        let parts = self.argument();
+        launch!(cooperative d, &self.solve, self.config; parts, arg)
     }
 }
 

@@ -3,11 +3,14 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed};
-use super::launch::{RowsArg, address};
+use super::device::{Device, failed, grid};
+use super::entries::Entries;
+use super::ilu::DevicePattern;
+use super::launch::{RowsArg, address, launch};
 use super::sources::{ILU, Variant};
 use super::updates::Updates;
 use crate::error::Result;
+use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Fills up the last group of a level.
@@ -78,25 +81,32 @@ fn held(mut lengths: Vec<usize>, several: usize, most: usize) -> usize {
     common.max(several).min(most).min(longest)
 }
 
-/// The order of the rows, and where they are held.
+/// Words of a `Task` of `ilu_rows.cuh`.
+const TASK: usize = 12;
+
+/// What is known of the rows, in the order in which they are taken, and where they are held.
 pub(super) struct Rows {
-    order: CudaSlice<u32>,
+    tasks: CudaSlice<[u32; TASK]>,
     count: usize,
     held: usize,
     listed: usize,
-    /// Where rows with more blocks begin, in blocks.
-    spilled: CudaSlice<u32>,
+    /// Blocks of the rows that are not held in shared memory.
     spilled_blocks: usize,
     block: usize,
+    place_entries: CudaFunction,
 }
 
 impl Rows {
+    /// `variant` is that of `launch` and `updates`; the pattern on the device is in `lower` and
+    /// `upper`.
     pub(super) fn new(
         d: &Device,
+        variant: &Variant,
         pattern: &FillPattern,
         forward: &Schedule,
         launch: &Launch,
         updates: Option<&Updates>,
+        [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Self> {
         let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
         let order = grouped(forward, launch.group);
@@ -118,15 +128,40 @@ impl Rows {
                 spilled_blocks += if length(i) > held { length(i) } else { 0 };
             }
         }
+        let tasks = d.alloc(order.len())?;
+        let kernel = d.kernel(&ILU, variant.clone(), "list_tasks")?;
+        let (count, config) = (order.len() as u32, grid(order.len().div_ceil(256), 256));
+        let (order, spilled_at) = (d.copied(&order)?, d.copied(&spilled)?);
+        let first_job = updates.map_or(0, |u| address(&u.first));
+        let spilled = if spilled.is_empty() { 0 } else { address(&spilled_at) };
+        let (l, u) = (lower.argument(), upper.argument());
+        launch!(d, &kernel, config; count, order, l, u, first_job, spilled, tasks)
+            .map_err(|e| failed("cannot list the rows", e))?;
         Ok(Self {
-            order: d.copied(&order)?,
-            count: order.len(),
+            tasks,
+            count: count as usize,
             held,
             listed,
-            spilled: d.copied(&spilled)?,
             spilled_blocks,
             block: launch.block,
+            place_entries: d.kernel(&ILU, variant.clone(), "place_entries")?,
         })
+    }
+
+    /// Tells the rows where the entries of `a` go.
+    pub(super) fn entries(
+        &self,
+        d: &Device,
+        a: &Csr,
+        [lower, upper]: [&DevicePattern; 2],
+    ) -> Result<Entries> {
+        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
+        let place = d.alloc::<u32>(a.nnz())?;
+        let (count, config) = (self.count as u32, grid(self.count.div_ceil(256 / 32), 256));
+        let (l, u) = (lower.argument(), upper.argument());
+        launch!(d, &self.place_entries, config; count, self.tasks, row_ptr, col_ind, l, u, place)
+            .map_err(|e| failed("cannot place the entries", e))?;
+        Entries::new(d, a, place)
     }
 
     /// Numbers of the memory in which the other rows are held.
@@ -137,11 +172,10 @@ impl Rows {
     /// `spill` has room for [`spilled_numbers`](Self::spilled_numbers).
     pub(super) fn argument(&self, spill: &CudaSlice<f64>) -> RowsArg {
         RowsArg {
-            order: address(&self.order),
+            task: address(&self.tasks),
             count: self.count as u32,
             held: self.held as u32,
             listed: self.listed as u32,
-            spilled: address(&self.spilled),
             spill: address(spill),
         }
     }

@@ -4,15 +4,17 @@ use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::device::{Device, failed, grid};
 use super::launch::{SlicesArg, address, launch};
-use super::sources::TRSV;
+use super::numbers::Numbers;
+use super::solve::System;
+use super::sources::{TRSV, Variant};
 use crate::error::{Error, Result};
-use crate::symbolic::{PatternView, Schedule};
+use crate::symbolic::Schedule;
 
 /// Threads of a block and slices it works on; mirrors `trsv.cu`.
 pub(super) const THREADS: u32 = 128;
 pub(super) const SLICES_PER_BLOCK: usize = THREADS as usize / 32;
 
-/// Block rows of one level, as many as a warp holds: the plan of the slices of a triangle.
+/// Block rows of one level, as many as a warp holds: the plan of the slices of a slices.
 struct Plan {
     order: Vec<u32>,
     first: Vec<u32>,
@@ -51,40 +53,42 @@ impl Plan {
 }
 
 /// A strictly triangular factor on the device.
-pub(super) struct Triangle {
+pub(super) struct Slices {
     order: CudaSlice<u32>,
     first: CudaSlice<u32>,
     start: CudaSlice<u32>,
     length: CudaSlice<u32>,
     col_ind: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     gate: CudaSlice<u32>,
     fill_values: CudaFunction,
     /// Blocks of the pattern are taken apart to blocks this many times smaller.
     spread: u32,
     /// Whether rows are taken from their end: 1 or 0.
     backward: u32,
-    pub(super) slices: usize,
+    /// Slices.
+    pub(super) count: usize,
     pub(super) levels: Vec<u32>,
     /// Most blocks of a row.
     pub(super) longest: usize,
 }
 
-impl Triangle {
-    /// Plan and columns of the factor with `pattern` (whose row pointers and columns are also
-    /// there on the device) in blocks of `block_size`, solved in the order of `schedule`. With a
-    /// `spread` above 1, which needs a `block_size` of 1, the pattern is one of blocks of that size.
-    /// A `backward` solve keeps the entries of a row from its end.
-    pub(super) fn new(
-        d: &Device,
-        pattern: PatternView,
-        device_pattern: (&CudaSlice<u32>, &CudaSlice<u32>),
-        schedule: &Schedule,
-        block_size: usize,
-        spread: usize,
-        backward: bool,
-    ) -> Result<Self> {
+impl Slices {
+    /// Both triangles, their blocks taken apart to blocks `spread` times smaller.
+    pub(super) fn both(s: &System, spread: usize) -> Result<[Self; 2]> {
+        Ok([Self::new(s, spread, false)?, Self::new(s, spread, true)?])
+    }
+
+    /// Plan and columns of L, or of U' for a `backward` solve, which keeps the entries of a row from
+    /// its end. A `spread` is 1, or the block size.
+    fn new(s: &System, spread: usize, backward: bool) -> Result<Self> {
+        let (d, f, precision) = (s.device, s.factorisation, s.precision);
+        let (pattern, on_device) =
+            if backward { (&f.pattern.upper, &f.upper) } else { (&f.pattern.lower, &f.lower) };
+        let (pattern, block_size) = (pattern.view(), f.block_size / spread);
+        let schedule = &s.analysis.schedules[usize::from(backward)];
         assert!(spread == 1 || block_size == 1);
+        let variant = || Variant::from(block_size).storing(precision);
         let rows = (32 / block_size).max(1);
         let plan = if spread == 1 {
             Plan::new(schedule, rows, |i| pattern.range(i as usize).len() as u32)?
@@ -93,30 +97,29 @@ impl Triangle {
             let s = spread as u32;
             Plan::new(&point, rows, |i| pattern.range((i / s) as usize).len() as u32 * s)?
         };
-        let triangle = Self {
+        let slices = Self {
             order: d.copied(&plan.order)?,
             first: d.copied(&plan.first)?,
             start: d.copied(&plan.start)?,
             length: d.copied(&plan.length)?,
             col_ind: d.alloc(plan.blocks)?,
-            val: d.zeros(plan.blocks * block_size * block_size)?,
+            val: Numbers::alloc(d, plan.blocks * block_size * block_size, precision)?,
             gate: d.alloc(plan.length.len())?,
-            fill_values: d.kernel(&TRSV, block_size, "slice_values")?,
+            fill_values: d.kernel(&TRSV, variant(), "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),
-            slices: plan.length.len(),
+            count: plan.length.len(),
             longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
             levels: plan.levels,
         };
-        let columns = d.kernel(&TRSV, block_size, "slice_columns")?;
-        let (count, arg) = (triangle.slices as u32, triangle.argument());
-        let (row_ptr, col_ind) = device_pattern;
+        let columns = d.kernel(&TRSV, variant(), "slice_columns")?;
+        let (count, arg) = (slices.count as u32, slices.argument());
         launch!(
-            d, &columns, grid(triangle.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *col_ind, triangle.spread, triangle.backward, triangle.col_ind, triangle.gate
+            d, &columns, grid(slices.count.div_ceil(SLICES_PER_BLOCK), THREADS);
+            count, arg, on_device.row_ptr, on_device.col_ind, slices.spread, slices.backward, slices.col_ind, slices.gate
         )
         .map_err(|e| failed("slice_columns", e))?;
-        Ok(triangle)
+        Ok(slices)
     }
 
     /// Takes over the values of `blocks`, which are in the order of the pattern.
@@ -126,10 +129,10 @@ impl Triangle {
         row_ptr: &CudaSlice<u32>,
         blocks: &CudaSlice<f64>,
     ) -> Result<()> {
-        let (count, arg) = (self.slices as u32, self.argument());
+        let (count, arg) = (self.count as u32, self.argument());
         launch!(
-            d, &self.fill_values, grid(self.slices.div_ceil(SLICES_PER_BLOCK), THREADS);
-            count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val
+            d, &self.fill_values, grid(self.count.div_ceil(SLICES_PER_BLOCK), THREADS);
+            count, arg, *row_ptr, *blocks, self.spread, self.backward, self.val.address()
         )
         .map_err(|e| failed("slice_values", e))
     }
@@ -141,7 +144,7 @@ impl Triangle {
             start: address(&self.start),
             length: address(&self.length),
             col_ind: address(&self.col_ind),
-            val: address(&self.val),
+            val: self.val.address(),
             gate: address(&self.gate),
         }
     }

@@ -1,5 +1,7 @@
 //! The CUDA sources, embedded, one entry per file of `kernels/`.
 
+use crate::case::FactorPrecision;
+
 /// A file of kernels, compiled at run time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
@@ -28,6 +30,17 @@ impl From<usize> for Variant {
     }
 }
 
+impl Variant {
+    /// The variant whose stored factors are of `precision`.
+    #[must_use]
+    pub fn storing(mut self, precision: FactorPrecision) -> Self {
+        if precision == FactorPrecision::Float32 {
+            self.defines.push(("FACTOR_FLOAT", 1));
+        }
+        self
+    }
+}
+
 macro_rules! sources {
     ($($constant:ident, $name:literal, $sized:literal;)*) => {
         $(
@@ -47,8 +60,10 @@ macro_rules! sources {
 sources! {
     VECTOR, "vector", false;
     HANDOVER, "handover", false;
+    NARROW, "narrow", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
+    PIVOTS, "pivots", false;
     VENDOR, "vendor", true;
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;
@@ -75,5 +90,11 @@ headers!(
     "ilu_point.cuh",
     "ilu_products.cuh",
     "ilu_rows.cuh",
-    "invert.cuh"
+    "ilu_tasks.cuh",
+    "invert.cuh",
+    "stored.cuh",
+    "wavefront_carriers.cuh",
+    "wavefront_tile.cuh",
+    "wavefront_transport.cuh",
+    "wavefront_worker.cuh"
 );

@@ -4,7 +4,7 @@ use cudarc::driver::{CudaSlice, DriverError};
 
 use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
-use super::launch::{PlanArg, address, launch};
+use super::launch::launch;
 use super::sources::{ILU, Variant};
 use crate::error::Result;
 use crate::symbolic::FillPattern;
@@ -17,8 +17,9 @@ const ROWS_PER_BLOCK: usize = 256 / 32;
 
 /// Jobs of the rows and their updates, on the device.
 pub(super) struct Updates {
-    first: CudaSlice<u32>,
-    list: CudaSlice<[u32; 2]>,
+    /// Jobs of the rows before each row, and all.
+    pub(super) first: CudaSlice<u32>,
+    pub(super) list: CudaSlice<[u32; 2]>,
     /// Updates of the longest row but a hundredth of all.
     pub(super) common: usize,
 }
@@ -31,8 +32,7 @@ impl Updates {
         variant: &Variant,
         width: usize,
         pattern: &FillPattern,
-        lower: &DevicePattern,
-        upper: &DevicePattern,
+        [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
         let rows = pattern.rows();
         let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
@@ -57,10 +57,6 @@ impl Updates {
         let kernel = d.kernel(&ILU, variant.clone(), "list_jobs")?;
         launch!(d, &kernel, config; n, l, u, new.first, new.list).map_err(fault)?;
         Ok(Some(new))
-    }
-
-    pub(super) fn argument(&self) -> PlanArg {
-        PlanArg { first: address(&self.first), updates: address(&self.list) }
     }
 }
 

@@ -4,18 +4,22 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
+use cudarc::driver::{CudaFunction, CudaSlice};
 
 use super::cusparse::{
     BlockIluVendor, Failure, Handle, SolveWithOurFactors, Triangle, filled, with_diagonal,
 };
 use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factorisation, Factors};
-use super::launch::{PatternArg, SolveArg, address, launch};
-use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::sources::{TRSV, VENDOR};
+use super::entries::Scalars;
+use super::ilu::{DevicePattern, Factorisation};
+use super::launch::{PatternArg, address, launch};
+use super::numbers::{Numbers, Values};
+use super::solve::{Solve, System};
+use super::sources::VENDOR;
+use super::triangles::BlockDiagonal;
 use crate::backend::{Bytes, SingularBlock};
-use crate::error::Result;
+use crate::case::FactorPrecision;
+use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::measure::timed;
 use crate::symbolic::FillPattern;
@@ -26,6 +30,8 @@ pub(super) struct VendorIlu {
     block_size: usize,
     library: BlockIluVendor,
     scatter: CudaFunction,
+    /// The last matrix.
+    a: Option<Scalars>,
     chosen: bool,
 }
 
@@ -42,6 +48,7 @@ impl VendorIlu {
             block_size,
             library,
             scatter: d.kernel(&VENDOR, block_size, "scatter_whole")?,
+            a: None,
             chosen: false,
         })
     }
@@ -75,16 +82,20 @@ impl VendorIlu {
     }
 
     /// Values of `a` in the filled pattern.
-    fn values(&self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
+    fn values(&mut self, d: &Device, a: &Csr, shift: f64) -> Result<CudaSlice<f64>> {
+        let a = Scalars::of(d, a, self.a.take())?;
+        let a = &*self.a.insert(a);
         let pattern = self.library.pattern();
         let (row_ptr, col_ind) = pattern.on_device();
         let whole = PatternArg { row_ptr: address(row_ptr), col_ind: address(col_ind) };
         let blocks = d.zeros::<f64>(pattern.entries() * self.block_size * self.block_size)?;
-        let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let (val, rows) = (d.copied(a.values())?, a.rows() as u32);
-        let config = grid(a.rows().div_ceil(256), 256);
-        launch!(d, &self.scatter, config; rows, row_ptr, col_ind, val, shift, whole, blocks)
-            .map_err(|e| failed("scatter", e))?;
+        let rows = a.row_ptr.len() - 1;
+        let (count, config) = (rows as u32, grid(rows.div_ceil(256), 256));
+        launch!(
+            d, &self.scatter, config;
+            count, a.row_ptr, a.col_ind, a.val, shift, whole, blocks
+        )
+        .map_err(|e| failed("scatter", e))?;
         Ok(blocks)
     }
 
@@ -102,10 +113,10 @@ impl VendorIlu {
     }
 }
 
-fn error(failure: Failure) -> crate::Error {
+fn error(failure: Failure) -> Error {
     match failure {
         Failure::ZeroPivot(row) => {
-            crate::Error::run(format!("cuSPARSE: no diagonal block in block row {row}"))
+            Error::run(format!("cuSPARSE: no diagonal block in block row {row}"))
         }
         Failure::Library(e) => e,
     }
@@ -120,49 +131,73 @@ fn singular(failure: Failure) -> Result<SingularBlock> {
 }
 
 /// Solves by cuSPARSE with factors of ours.
-pub(super) struct LibrarySolve {
+struct LibrarySolve {
     solve: SolveWithOurFactors,
     insert: CudaFunction,
-    scale: CudaFunction,
+    scale: BlockDiagonal,
     block_size: usize,
     block_rows: usize,
-    diagonal: Option<CudaSlice<f64>>,
+    diagonal: Option<Rc<Numbers>>,
     /// Forward solution, and D times it.
     between: RefCell<[CudaSlice<f64>; 2]>,
     chosen: bool,
 }
 
-impl LibrarySolve {
-    pub(super) fn new(d: &Device, handle: &Rc<Handle>, f: &Factorisation) -> Result<Self> {
-        let (b, p) = (f.block_size, &f.pattern);
-        let (lower, upper) = (p.lower.view(), p.upper.view());
-        let solve = if b == 1 {
-            SolveWithOurFactors::new(handle, b, lower, upper)?
-        } else {
-            let (lower, upper) =
-                (with_diagonal(lower, Triangle::Lower), with_diagonal(upper, Triangle::Upper));
-            SolveWithOurFactors::new(handle, b, lower.view(), upper.view())?
-        };
-        let n = p.rows() * b;
-        Ok(Self {
-            solve,
-            insert: d.kernel(&VENDOR, b, "insert_identity")?,
-            scale: d.kernel(&TRSV, b, "block_diagonal")?,
-            block_size: b,
-            block_rows: p.rows(),
-            diagonal: None,
-            between: RefCell::new([d.alloc(n)?, d.alloc(n)?]),
-            chosen: false,
-        })
+/// An error unless the library can read factors of `precision`.
+pub(super) fn in_float64(precision: FactorPrecision) -> Result<()> {
+    if precision == FactorPrecision::Float64 {
+        return Ok(());
     }
+    Err(Error::input("cuSPARSE solves in float64 with factors in float64 alone")
+        .hint("leave `--factor-precision` at `float64` for it"))
+}
 
-    pub(super) fn set_values(
-        &mut self,
+/// Both triangles by cuSPARSE.
+pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    in_float64(s.precision)?;
+    let (d, f, handle) = (s.device, s.factorisation, &(s.library)()?);
+    let (b, p) = (f.block_size, &f.pattern);
+    let (lower, upper) = (p.lower.view(), p.upper.view());
+    let solve = if b == 1 {
+        SolveWithOurFactors::new(handle, b, lower, upper)?
+    } else {
+        let (lower, upper) =
+            (with_diagonal(lower, Triangle::Lower), with_diagonal(upper, Triangle::Upper));
+        SolveWithOurFactors::new(handle, b, lower.view(), upper.view())?
+    };
+    let n = p.rows() * b;
+    Ok(Box::new(LibrarySolve {
+        solve,
+        insert: d.kernel(&VENDOR, b, "insert_identity")?,
+        scale: BlockDiagonal::new(d, f, s.precision)?,
+        block_size: b,
+        block_rows: p.rows(),
+        diagonal: None,
+        between: RefCell::new([d.alloc(n)?, d.alloc(n)?]),
+        chosen: false,
+    }))
+}
+
+impl LibrarySolve {
+    fn with_identity(
+        &self,
         d: &Device,
-        f: &Factorisation,
-        v: Factors,
-        uncounted: &mut f64,
-    ) -> Result<()> {
+        pattern: &DevicePattern,
+        entries: usize,
+        blocks: &CudaSlice<f64>,
+        first: u32,
+    ) -> Result<Rc<CudaSlice<f64>>> {
+        let bb = self.block_size * self.block_size;
+        let out = d.alloc::<f64>((entries + self.block_rows) * bb)?;
+        let (rows, config) = (self.block_rows as u32, grid(self.block_rows.div_ceil(8), 256));
+        launch!(d, &self.insert, config; rows, pattern.row_ptr, *blocks, first, out)
+            .map_err(|e| failed("insert_identity", e))?;
+        Ok(Rc::new(out))
+    }
+}
+
+impl Solve for LibrarySolve {
+    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
         let (lower, upper) = if self.block_size == 1 {
             (v.lower, v.upper)
         } else {
@@ -176,51 +211,25 @@ impl LibrarySolve {
         };
         self.diagonal = Some(v.diagonal);
         self.solve.analyse(lower, upper)?;
-        if !self.chosen {
-            let (choice, seconds) = timed(|| {
-                self.solve.choose()?;
-                d.stream().synchronize().map_err(|e| failed("choice of policies", e))
-            });
-            choice?;
-            *uncounted += seconds;
-            self.chosen = true;
+        if self.chosen {
+            return Ok(0.0);
         }
-        Ok(())
+        let (choice, seconds) = timed(|| {
+            self.solve.choose()?;
+            d.stream().synchronize().map_err(|e| failed("choice of policies", e))
+        });
+        self.chosen = true;
+        choice.map(|()| seconds)
     }
 
-    fn with_identity(
-        &self,
-        d: &Device,
-        pattern: &DevicePattern,
-        entries: usize,
-        blocks: &CudaSlice<f64>,
-        first: u32,
-    ) -> Result<CudaSlice<f64>> {
-        let bb = self.block_size * self.block_size;
-        let out = d.alloc::<f64>((entries + self.block_rows) * bb)?;
-        let (rows, config) = (self.block_rows as u32, grid(self.block_rows.div_ceil(8), 256));
-        launch!(d, &self.insert, config; rows, pattern.row_ptr, *blocks, first, out)
-            .map_err(|e| failed("insert_identity", e))?;
-        Ok(out)
-    }
-
-    /// `z = (L D U')^-1 r`.
-    pub(super) fn apply(
-        &self,
-        d: &Device,
-        r: &CudaSlice<f64>,
-        z: &mut CudaSlice<f64>,
-    ) -> Result<()> {
+    fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
         let mut between = self.between.borrow_mut();
         let [y, scaled] = &mut *between;
         self.solve.solve_lower(r, y)?;
-        let diagonal = self.diagonal.as_ref().map_or(0, address);
-        let arg = SolveArg { r: 0, diagonal, y: address(y), z: address(scaled) };
-        let rows_per_block = (32 / self.block_size.min(32)) * SLICES_PER_BLOCK;
-        let (rows, config) =
-            (self.block_rows as u32, grid(self.block_rows.div_ceil(rows_per_block), THREADS));
-        let scale: Result<(), DriverError> = launch!(d, &self.scale, config; rows, arg);
-        scale.map_err(|e| failed("block_diagonal", e))?;
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
+        self.scale
+            .launch(d, diagonal, address(y), address(scaled))
+            .map_err(|e| failed("block_diagonal", e))?;
         self.solve.solve_upper(scaled, z)
     }
 }

@@ -6,10 +6,13 @@ use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMI
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factorisation, Factors};
-use super::launch::{Address, BoxArg, SolveArg, address, launch};
-use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::sources::{TRSV, Variant, WAVEFRONT};
+use super::ilu::DevicePattern;
+use super::launch::{BoxArg, SolveArg, address, launch};
+use super::numbers::Numbers;
+use super::solve::{Solve, Stencils, System};
+use super::sources::{Variant, WAVEFRONT};
+use super::triangles::{self, Triangles};
+use crate::case::FactorPrecision;
 use crate::error::{Error, Result};
 use crate::symbolic::{FillPattern, March, Stencil};
 
@@ -100,11 +103,23 @@ pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> 
     Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
 }
 
+/// The variant that takes pivots.
+fn taking_pivots(mut variant: Variant) -> Variant {
+    variant.defines.push(("PIVOTS", 1));
+    variant
+}
+
+/// The variant of `wavefront.cu` for the pivots of a factorisation, blocks of one; `None` when the
+/// stencil reaches too far for a tile.
+pub fn pivots_variant(stencil: &Stencil) -> Option<Variant> {
+    stencil_variant(1, stencil).map(taking_pivots)
+}
+
 /// What a kernel says of itself: mirrors `wavefront_layout`.
 struct Layout {
     threads: u32,
     shared: u32,
-    /// Doubles of a record, forward and backward.
+    /// Numbers of a record, forward and backward.
     record: [usize; 2],
     /// Steps of a turn.
     turn: usize,
@@ -206,8 +221,19 @@ impl Plan {
     }
 }
 
+/// What a march is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Solving with L.
+    Forward,
+    /// Solving with U', whose stencil is that of the box turned around.
+    Backward,
+    /// Pivots of a factorisation: a forward solve that inverts what it finds, blocks of one.
+    Pivots,
+}
+
 /// A triangle on the device, in the order of its march.
-struct Triangle {
+pub(super) struct Triangle {
     solve: CudaFunction,
     store: CudaFunction,
     config: LaunchConfig,
@@ -216,18 +242,27 @@ struct Triangle {
     tiles: CudaSlice<[i32; 4]>,
     warps: CudaSlice<[i32; 4]>,
     place: CudaSlice<u32>,
-    val: CudaSlice<f64>,
+    val: Numbers,
     /// Boundary values of this solve and of the next one.
     exchange: [CudaSlice<f64>; 2],
     turn: Cell<usize>,
+    backward: bool,
 }
 
 impl Triangle {
-    fn new(d: &Device, block_size: usize, stencil: &Stencil, backward: bool) -> Result<Self> {
+    pub(super) fn new(
+        d: &Device,
+        block_size: usize,
+        precision: FactorPrecision,
+        stencil: &Stencil,
+        role: Role,
+    ) -> Result<Self> {
+        let backward = role == Role::Backward;
         let march = stencil.march();
         let tile = Tile::new(block_size, &march, stencil.extents[2])
             .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
-        let variant = variant(block_size, &march, &tile);
+        let variant = variant(block_size, &march, &tile).storing(precision);
+        let variant = if role == Role::Pivots { taking_pivots(variant) } else { variant };
         let name = |forward, back| if backward { back } else { forward };
         let solve =
             d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
@@ -261,9 +296,10 @@ impl Triangle {
             tiles: d.copied(&plan.tiles)?,
             warps: d.copied(&plan.warps)?,
             place: d.copied(&plan.place)?,
-            val: d.alloc(plan.records * layout.record[which])?,
+            val: Numbers::alloc(d, plan.records * layout.record[which], precision)?,
             exchange,
             turn: Cell::new(0),
+            backward,
             plan,
         })
     }
@@ -280,30 +316,35 @@ impl Triangle {
             tile: address(&self.tiles),
             warp: address(&self.warps),
             place: address(&self.place),
-            val: address(&self.val),
+            val: self.val.address(),
             exchange: address(&self.exchange[turn]),
             other: address(&self.exchange[1 - turn]),
         }
     }
+}
+
+impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = false;
 
     fn set_values(
-        &self,
+        &mut self,
         d: &Device,
         pattern: &DevicePattern,
         blocks: &CudaSlice<f64>,
-        diagonal: &CudaSlice<f64>,
+        diagonal: &Numbers,
     ) -> Result<()> {
         let arg = self.argument();
         launch!(
             d, &self.store, grid(self.plan.warps.len(), 128);
-            arg, pattern.row_ptr, pattern.col_ind, *blocks, *diagonal, self.val
+            arg, pattern.row_ptr, pattern.col_ind, *blocks, diagonal.address(), self.val.address()
         )
         .map_err(|e| failed("wavefront_store", e))
     }
 
-    fn apply(&self, d: &Device, from: Address, to: Address) -> Result<(), DriverError> {
+    fn solve(&self, d: &Device, v: SolveArg) -> Result<(), DriverError> {
         let arg = self.argument();
         self.turn.set(1 - self.turn.get());
+        let (from, to) = if self.backward { (v.y, v.z) } else { (v.r, v.y) };
         launch!(cooperative d, &self.solve, self.config; arg, from, to)
     }
 }
@@ -330,104 +371,46 @@ fn layout(d: &Device, variant: Variant) -> Result<Layout> {
     })
 }
 
-/// Solves with both triangles; an empty one is none.
-pub(super) struct Wavefront {
-    block_size: usize,
-    rows: usize,
-    lower: Option<Triangle>,
-    upper: Option<Triangle>,
-    scale: CudaFunction,
-    diagonal: Option<CudaSlice<f64>>,
-    y: CudaSlice<f64>,
+/// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
+/// stencil on a box.
+pub(super) fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> Stencils {
+    if d.arch() < OLDEST_ARCH {
+        return Err("the GPU is older than compute capability 9.0");
+    }
+    if block_size > LARGEST_BLOCK {
+        return Err("blocks are larger than 32");
+    }
+    let (lower, upper) = rayon::join(
+        || Stencil::of_lower(pattern.lower.view()),
+        || Stencil::of_upper(pattern.upper.view()),
+    );
+    if lower.is_none() && pattern.lower.entries() > 0
+        || upper.is_none() && pattern.upper.entries() > 0
+    {
+        return Err("the factors are not one stencil on a box");
+    }
+    let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
+    if !lower.iter().chain(&upper).all(fits) {
+        return Err("the stencil reaches too far for a tile");
+    }
+    Ok([lower, upper])
 }
 
-impl Wavefront {
-    /// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
-    /// stencil on a box.
-    pub(super) fn stencils(
-        d: &Device,
-        pattern: &FillPattern,
-        block_size: usize,
-    ) -> std::result::Result<[Option<Stencil>; 2], &'static str> {
-        if d.arch() < OLDEST_ARCH {
-            return Err("the GPU is older than compute capability 9.0");
-        }
-        if block_size > LARGEST_BLOCK {
-            return Err("blocks are larger than 32");
-        }
-        let (lower, upper) = rayon::join(
-            || Stencil::of_lower(pattern.lower.view()),
-            || Stencil::of_upper(pattern.upper.view()),
-        );
-        if lower.is_none() && pattern.lower.entries() > 0
-            || upper.is_none() && pattern.upper.entries() > 0
-        {
-            return Err("the factors are not one stencil on a box");
-        }
-        let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
-        if !lower.iter().chain(&upper).all(fits) {
-            return Err("the stencil reaches too far for a tile");
-        }
-        Ok([lower, upper])
-    }
-
-    /// Plans and storage for the stencils of [`stencils`](Self::stencils).
-    pub(super) fn new(
-        d: &Device,
-        f: &Factorisation,
-        stencils: &[Option<Stencil>; 2],
-    ) -> Result<Self> {
-        let b = f.block_size;
-        let triangle = |stencil: &Option<Stencil>, backward| {
-            stencil.as_ref().map(|s| Triangle::new(d, b, s, backward)).transpose()
-        };
-        Ok(Self {
-            block_size: b,
-            rows: f.pattern.rows(),
-            lower: triangle(&stencils[0], false)?,
-            upper: triangle(&stencils[1], true)?,
-            scale: d.kernel(&TRSV, b, "block_diagonal")?,
-            diagonal: None,
-            y: d.alloc(f.pattern.rows() * b)?,
-        })
-    }
-
-    /// Takes over the factors.
-    pub(super) fn set_values(&mut self, d: &Device, f: &Factorisation, v: Factors) -> Result<()> {
-        if let Some(lower) = &self.lower {
-            lower.set_values(d, &f.lower, &v.lower, &v.diagonal)?;
-        }
-        if let Some(upper) = &self.upper {
-            upper.set_values(d, &f.upper, &v.upper, &v.diagonal)?;
-        } else {
-            self.diagonal = Some(v.diagonal);
-        }
-        Ok(())
-    }
-
-    /// `z = (L D U')^-1 r`.
-    pub(super) fn apply(
-        &self,
-        d: &Device,
-        r: &CudaSlice<f64>,
-        z: &mut CudaSlice<f64>,
-    ) -> Result<(), DriverError> {
-        let y = match &self.lower {
-            Some(lower) => {
-                lower.apply(d, address(r), address(&self.y))?;
-                address(&self.y)
-            }
-            None => address(r),
-        };
-        let Some(upper) = &self.upper else {
-            let diagonal = self.diagonal.as_ref().map_or(0, address);
-            let arg = SolveArg { r: 0, diagonal, y, z: address(z) };
-            let rows_per_block = (32 / self.block_size.min(32)) * SLICES_PER_BLOCK;
-            let rows = self.rows as u32;
-            return launch!(d, &self.scale, grid(self.rows.div_ceil(rows_per_block), THREADS); rows, arg);
-        };
-        upper.apply(d, y, address(z))
-    }
+/// Both triangles of a stencil.
+pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let (d, f) = (s.device, s.factorisation);
+    let [lower, upper] =
+        s.analysis.stencils(d, &f.pattern, f.block_size).as_ref().map_err(|why| {
+            Error::input(format!("no wavefront: {why}"))
+                .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
+        })?;
+    let triangle = |stencil: &Option<Stencil>, role| {
+        let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, role);
+        stencil.as_ref().map(new).transpose()
+    };
+    let pair = [triangle(lower, Role::Forward)?, triangle(upper, Role::Backward)?];
+    let y = d.alloc(f.pattern.rows() * f.block_size)?;
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
 
 #[cfg(test)]

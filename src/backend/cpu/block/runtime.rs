@@ -1,6 +1,7 @@
 //! Blocks of any size: loops of run-time length over the columns, eight rows in a register.
 
 use super::super::simd::Simd;
+use super::super::values::Entry;
 use super::{BlockSize, Runtime, check_pivot};
 use crate::case::MAX_BLOCK_SIZE;
 
@@ -27,25 +28,25 @@ impl BlockSize for Runtime {
         x[..self.0].copy_from_slice(&v[..self.0]);
     }
     #[inline(always)]
-    fn gemv_add<S: Simd>(
+    fn gemv_add<S: Simd, T: Entry>(
         self,
         s: S,
-        a: &[f64],
+        a: &[T],
         x: &[f64],
         mut y: [f64; MAX_BLOCK_SIZE],
     ) -> [f64; MAX_BLOCK_SIZE] {
-        accumulate::<_, false>(s, self.0, a, x, &mut y);
+        accumulate::<_, _, false>(s, self.0, a, x, &mut y);
         y
     }
     #[inline(always)]
-    fn gemv_sub<S: Simd>(
+    fn gemv_sub<S: Simd, T: Entry>(
         self,
         s: S,
-        a: &[f64],
+        a: &[T],
         x: &[f64],
         mut y: [f64; MAX_BLOCK_SIZE],
     ) -> [f64; MAX_BLOCK_SIZE] {
-        accumulate::<_, true>(s, self.0, a, x, &mut y);
+        accumulate::<_, _, true>(s, self.0, a, x, &mut y);
         y
     }
     #[inline(always)]
@@ -57,14 +58,14 @@ impl BlockSize for Runtime {
         let n = self.0;
         c[..n * n].fill(0.0);
         for (bj, cj) in b[..n * n].chunks_exact(n).zip(c[..n * n].chunks_exact_mut(n)) {
-            accumulate::<_, false>(s, n, a, bj, cj);
+            accumulate::<_, _, false>(s, n, a, bj, cj);
         }
     }
     #[inline(always)]
     fn gemm_sub<S: Simd>(self, s: S, a: &[f64], b: &[f64], c: &mut [f64]) {
         let n = self.0;
         for (bj, cj) in b[..n * n].chunks_exact(n).zip(c[..n * n].chunks_exact_mut(n)) {
-            accumulate::<_, true>(s, n, a, bj, cj);
+            accumulate::<_, _, true>(s, n, a, bj, cj);
         }
     }
     #[inline(always)]
@@ -125,13 +126,19 @@ impl BlockSize for Runtime {
 
 /// `y += A x` or `y -= A x` for n x n blocks: eight rows of y at a time stay in a register.
 #[inline(always)]
-fn accumulate<S: Simd, const MINUS: bool>(s: S, n: usize, a: &[f64], x: &[f64], y: &mut [f64]) {
+fn accumulate<S: Simd, T: Entry, const MINUS: bool>(
+    s: S,
+    n: usize,
+    a: &[T],
+    x: &[f64],
+    y: &mut [f64],
+) {
     let (a, x, y) = (&a[..n * n], &x[..n], &mut y[..n]);
     let whole = n - n % 8;
     for r in (0..whole).step_by(8) {
         let mut acc = s.load8::<8>(&y[r..]);
         for (c, &xc) in x.iter().enumerate() {
-            let column = s.load8::<8>(&a[c * n + r..]);
+            let column = T::load8::<S, 8>(s, &a[c * n + r..]);
             acc = if MINUS {
                 s.msub8(column, s.splat8(xc), acc)
             } else {
@@ -142,7 +149,7 @@ fn accumulate<S: Simd, const MINUS: bool>(s: S, n: usize, a: &[f64], x: &[f64], 
     }
     for r in whole..n {
         for (c, &xc) in x.iter().enumerate() {
-            let entry = a[c * n + r];
+            let entry = a[c * n + r].wide();
             y[r] = s.madd(if MINUS { -entry } else { entry }, xc, y[r]);
         }
     }

@@ -27,7 +27,7 @@ pub struct SolveWithOurFactors {
 /// One triangle: its pattern, its values once they have come, and its solver.
 struct Factor {
     pattern: Rc<DevicePattern>,
-    values: Option<CudaSlice<f64>>,
+    values: Option<Rc<CudaSlice<f64>>>,
     solver: TriangularSolve,
     handle: Rc<Handle>,
 }
@@ -55,9 +55,13 @@ impl SolveWithOurFactors {
     ///
     /// # Panics
     /// If there are fewer values than the patterns have places.
-    pub fn analyse(&mut self, lower: CudaSlice<f64>, upper: CudaSlice<f64>) -> Result<()> {
-        self.lower.take(lower)?;
-        self.upper.take(upper)
+    pub fn analyse(
+        &mut self,
+        lower: impl Into<Rc<CudaSlice<f64>>>,
+        upper: impl Into<Rc<CudaSlice<f64>>>,
+    ) -> Result<()> {
+        self.lower.take(lower.into())?;
+        self.upper.take(upper.into())
     }
 
     /// Takes the faster policy of bsrsv2 for each factor, measured on its values; waits. `SpSV` has
@@ -117,7 +121,7 @@ impl Factor {
         Ok(Self { pattern: device, values: None, solver, handle: Rc::clone(handle) })
     }
 
-    fn take(&mut self, values: CudaSlice<f64>) -> Result<()> {
+    fn take(&mut self, values: Rc<CudaSlice<f64>>) -> Result<()> {
         self.pattern.assert_values(&values);
         if self.values.is_none() {
             self.solver.analyse_pattern(&values)?;
@@ -128,7 +132,7 @@ impl Factor {
     }
 
     fn values(&self) -> &CudaSlice<f64> {
-        self.values.as_ref().expect("values come before solves")
+        self.values.as_deref().expect("values come before solves")
     }
 
     fn choose(&mut self) -> Result<()> {

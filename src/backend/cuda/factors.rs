@@ -1,0 +1,226 @@
+//! Block ILU factors on the GPU: who makes them, and how they are solved with.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::CudaSlice;
+
+use super::Cuda;
+use super::choice::{self, Candidate};
+use super::device::Device;
+use super::ilu::Factorisation;
+use super::numbers::Values;
+use super::partitioned;
+use super::solve::{self, Analysis, Solve, System};
+use super::vendor::{self, VendorIlu};
+use crate::backend::{Breakdown, Bytes};
+use crate::case::{FactorPrecision, Trisolve};
+use crate::config::parse::choice_name;
+use crate::error::{Error, Kind, Result};
+use crate::matrix::Csr;
+use crate::measure::timed;
+use crate::report::units;
+use crate::symbolic::FillPattern;
+
+/// Factors on the GPU, and how they are solved with.
+pub struct BlockIlu {
+    pub(super) pattern: Arc<FillPattern>,
+    pub(super) block_size: usize,
+    pub(super) levels: [usize; 2],
+    pub(super) trisolve: Trisolve,
+    /// Why this way, where the backend chose it.
+    pub(super) reason: Option<String>,
+    precision: FactorPrecision,
+    by: By,
+}
+
+/// Who factorises and who solves.
+enum By {
+    Us(Box<Factorisation>, Box<dyn Solve>, Option<Box<Trial>>),
+    Vendor(Box<VendorIlu>),
+}
+
+/// Ways that are tried against the one at hand when there are values.
+struct Trial {
+    analysis: Analysis,
+    rivals: Vec<Candidate>,
+}
+
+impl BlockIlu {
+    pub(super) fn new(
+        k: &Cuda,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<Self> {
+        let d = &*k.device;
+        if k.vendor && !matches!(trisolve, Trisolve::Auto | Trisolve::Cusparse) {
+            return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
+                .hint("leave `--trisolve` at `auto` for it"));
+        }
+        let analysis = Analysis::new(pattern);
+        let levels = analysis.levels();
+        let new = |trisolve, reason, by| {
+            let pattern = Arc::clone(pattern);
+            Ok(Self { pattern, block_size, levels, trisolve, reason, precision, by })
+        };
+        if k.vendor {
+            vendor::in_float64(precision)?;
+            let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
+            return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
+        }
+        let (way, reason, rivals) = match trisolve {
+            Trisolve::Auto => {
+                let all = choice::candidates(d, &analysis, pattern, block_size, precision);
+                let reason = (pattern.blocks() > pattern.rows()).then(|| predicted(&all));
+                (all[0].way, reason, choice::rivals(&all).to_vec())
+            }
+            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
+                (Trisolve::Syncfree, None, Vec::new())
+            }
+            way => (way, None, Vec::new()),
+        };
+        let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
+        let solve = made(k, way, &f, &analysis, precision)?;
+        // without triangles there is nothing to choose
+        let tried = reason.is_some() && !rivals.is_empty();
+        let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
+        new(way, reason, By::Us(f, solve, trial))
+    }
+
+    /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
+    /// spent on a choice.
+    pub(super) fn factor(
+        &mut self,
+        k: &Cuda,
+        a: &Csr,
+        shift: f64,
+        uncounted: &mut f64,
+    ) -> Result<Result<(), Breakdown>> {
+        let d = &*k.device;
+        match &mut self.by {
+            By::Vendor(ilu) => Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from)),
+            By::Us(f, solve, trial) => {
+                let factors = match f.run(d, a, shift)? {
+                    Ok(factors) => factors,
+                    Err(singular) => return Ok(Err(singular.into())),
+                };
+                let values = match Values::new(d, f, factors, self.precision)? {
+                    Ok(values) => values,
+                    Err(range) => return Ok(Err(range)),
+                };
+                *uncounted += solve.set_values(d, f, values.clone())?;
+                if let Some(trial) = trial.take() {
+                    let compiled = d.compile_seconds();
+                    let (tried, seconds) = timed(|| {
+                        let at_hand = (self.trisolve, &mut *solve);
+                        trial.run(k, f, at_hand, &values, self.precision)
+                    });
+                    // compilation is not counted anyway
+                    *uncounted += seconds - (d.compile_seconds() - compiled);
+                    (self.trisolve, self.reason) = tried?;
+                }
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Seconds of the last factorisation on the device.
+    pub(super) fn factor_seconds(&self) -> f64 {
+        match &self.by {
+            By::Us(f, ..) => f.seconds(),
+            By::Vendor(ilu) => ilu.factor_seconds(),
+        }
+    }
+
+    /// `z = (L D U')^-1 r`.
+    pub(super) fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<()> {
+        match &self.by {
+            By::Us(_, solve, _) => solve.apply(d, r, z),
+            By::Vendor(ilu) => ilu.apply(r, z),
+        }
+    }
+
+    /// Bytes of one application.
+    pub(super) fn bytes(&self) -> Bytes {
+        if let By::Vendor(ilu) = &self.by {
+            return ilu.bytes();
+        }
+        let (pattern, b) = (&self.pattern, self.block_size);
+        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
+        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
+    }
+}
+
+/// A way of solving with the factors of `f`.
+fn made(
+    k: &Cuda,
+    way: Trisolve,
+    f: &Factorisation,
+    analysis: &Analysis,
+    precision: FactorPrecision,
+) -> Result<Box<dyn Solve>> {
+    let library = || k.library().map(Rc::clone);
+    let (device, library) = (&*k.device, &library);
+    solve::make(way, &System { device, factorisation: f, analysis, precision, library })
+}
+
+/// What the model says of the best way and the next.
+fn predicted(candidates: &[Candidate]) -> String {
+    let of = |c: &Candidate| (choice_name(&c.way), units::seconds(c.seconds));
+    let (way, seconds) = of(&candidates[0]);
+    match candidates.get(1).map(of) {
+        Some((next, later)) => format!("{way}: model {seconds}, next {next} {later}"),
+        None => format!("{way}: model {seconds}"),
+    }
+}
+
+impl Trial {
+    /// Measures the way at hand and its rivals on the factors, leaves the fastest in its place, and
+    /// tells which one it is and why. A rival for which there is no memory is left out.
+    fn run(
+        self,
+        k: &Cuda,
+        f: &Factorisation,
+        (mut way, at_hand): (Trisolve, &mut Box<dyn Solve>),
+        values: &Values,
+        precision: FactorPrecision,
+    ) -> Result<(Trisolve, Option<String>)> {
+        let d = &*k.device;
+        let n = f.pattern.rows() * f.block_size;
+        let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
+        let mut seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
+        let mut others = Vec::new();
+        for rival in self.rivals {
+            let name = choice_name(&rival.way);
+            let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
+                let mut solve = made(k, rival.way, f, &self.analysis, precision)?;
+                solve.set_values(d, f, values.clone())?;
+                let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
+                Ok((solve, seconds))
+            };
+            match tried() {
+                Ok((solve, faster)) if faster < seconds => {
+                    others.push((choice_name(&way), seconds));
+                    (way, seconds, *at_hand) = (rival.way, faster, solve);
+                }
+                Ok((_, slower)) => others.push((name, slower)),
+                Err(e) if e.kind() == Kind::Memory => others.push((name, f64::INFINITY)),
+                Err(e) => return Err(e),
+            }
+        }
+        let others = others.into_iter().map(|(name, seconds)| match seconds {
+            f64::INFINITY => format!(", no memory for {name}"),
+            seconds => format!(", {name} {}", units::seconds(seconds)),
+        });
+        let others: String = others.collect();
+        let text = format!("{}: {} measured{others}", choice_name(&way), units::seconds(seconds));
+        Ok((way, Some(text)))
+    }
+}

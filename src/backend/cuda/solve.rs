@@ -1,0 +1,102 @@
+//! Ways of triangular solves with our factors: what they have in common, and which there are.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use cudarc::driver::CudaSlice;
+
+use super::cusparse::Handle;
+use super::device::Device;
+use super::ilu::Factorisation;
+use super::numbers::Values;
+use super::{levels, partitioned, syncfree, vendor, wavefront};
+use crate::case::{FactorPrecision, Trisolve};
+use crate::error::Result;
+use crate::symbolic::{FillPattern, Schedule, Stencil};
+
+/// Solves with both triangles: `z = (L D U')^-1 r`.
+pub(super) trait Solve {
+    /// Takes over the values of the factors. Returns the seconds spent on a choice among the ways of
+    /// a library, which no phase should be charged with.
+    fn set_values(&mut self, d: &Device, f: &Factorisation, values: Values) -> Result<f64>;
+
+    /// `z = (L D U')^-1 r`. Asynchronous.
+    fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()>;
+}
+
+/// What a way is made for.
+pub(super) struct System<'a> {
+    pub(super) device: &'a Device,
+    pub(super) factorisation: &'a Factorisation,
+    pub(super) analysis: &'a Analysis,
+    /// Numbers in which the solves read the factors.
+    pub(super) precision: FactorPrecision,
+    /// Opens cuSPARSE.
+    pub(super) library: &'a dyn Fn() -> Result<Rc<Handle>>,
+}
+
+/// The stencils of both triangles, `None` for an empty one; or why there are none.
+pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static str>;
+
+/// What is known of both triangles from their patterns.
+pub(super) struct Analysis {
+    /// Schedules of the forward and the backward solve.
+    pub(super) schedules: [Schedule; 2],
+    stencils: OnceCell<Stencils>,
+}
+
+impl Analysis {
+    pub(super) fn new(pattern: &FillPattern) -> Self {
+        let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
+        Self { schedules: [lower, upper], stencils: OnceCell::new() }
+    }
+
+    /// Levels of the forward and the backward solve.
+    pub(super) fn levels(&self) -> [usize; 2] {
+        [0, 1].map(|i: usize| self.schedules[i].levels())
+    }
+
+    /// The stencils, looked for at the first call.
+    pub(super) fn stencils(
+        &self,
+        d: &Device,
+        pattern: &FillPattern,
+        block_size: usize,
+    ) -> &Stencils {
+        self.stencils.get_or_init(|| wavefront::stencils(d, pattern, block_size))
+    }
+}
+
+/// Makes a way of triangular solves.
+type Make = fn(&System) -> Result<Box<dyn Solve>>;
+
+/// Every way of triangular solves with our factors.
+const WAYS: &[(Trisolve, Make)] = &[
+    (Trisolve::Levels, levels::blockwise),
+    (Trisolve::Pointwise, levels::pointwise),
+    (Trisolve::Syncfree, syncfree::solve),
+    (Trisolve::Wavefront, wavefront::solve),
+    (Trisolve::Partitioned, partitioned::solve),
+    (Trisolve::Cusparse, vendor::solve),
+];
+
+/// Solves in the `way`, which is not [`Trisolve::Auto`].
+pub(super) fn make(way: Trisolve, system: &System) -> Result<Box<dyn Solve>> {
+    let (_, make) = WAYS.iter().find(|(name, _)| *name == way).expect("every way is listed");
+    make(system)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    #[test]
+    fn every_way_but_the_choice_is_listed_once() {
+        for way in Trisolve::value_variants() {
+            let listed = WAYS.iter().filter(|(name, _)| name == way).count();
+            assert_eq!(listed, usize::from(*way != Trisolve::Auto), "{way:?}");
+        }
+    }
+}

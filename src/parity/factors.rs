@@ -1,0 +1,275 @@
+//! Block ILU factors and the solves with them, in every way.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rand::Rng;
+
+use super::operations::{Request, pattern, solve_with};
+use super::patterns::{self, Columns};
+use super::{Bench, SINGLE_LIMIT, SOLVE_LIMIT};
+use crate::backend::{Backend, Breakdown};
+use crate::case::{FactorPrecision, ReadAs, Trisolve};
+use crate::error::Result;
+use crate::matrix::Csr;
+use crate::problem;
+use crate::symbolic::FillPattern;
+
+impl<K: Backend + 'static> Bench<'_, K> {
+    /// Solves with a matrix in each of the `ways`, compared with the sequential solve.
+    fn solves(
+        &mut self,
+        name: &str,
+        a: &Csr,
+        (b, fill): (usize, usize),
+        precision: FactorPrecision,
+        ways: &[Trisolve],
+    ) -> Result<()> {
+        let (pattern, r) = (pattern(a, b, fill), self.random(a.rows()));
+        let limit = match precision {
+            FactorPrecision::Float64 => SOLVE_LIMIT,
+            FactorPrecision::Float32 => SINGLE_LIMIT,
+        };
+        let request = |way| Request { pattern: &pattern, b, way, precision };
+        let want = solve_with(&self.cpu, a, &request(Trisolve::Auto), &r)?;
+        for &way in ways {
+            let got = solve_with(self.k, a, &request(way), &r)?;
+            let bits = 8 * precision.bytes();
+            let check = format!("{name}, ILU({fill}) {way:?}, b {b}, factors of {bits} bits");
+            self.found(check, &got, &want, limit);
+        }
+        Ok(())
+    }
+
+    pub(super) fn factors(&mut self, ways: &[Trisolve]) -> Result<()> {
+        for &b in self.sizes.blocks {
+            for &fill in self.sizes.fills {
+                let rows = self.sizes.block_rows[usize::from(b > 8)];
+                let random = self.matrix(rows, b, 2, false);
+                let grid = problem::load(self.sizes.grid, ReadAs::Expanded)?.matrix;
+                let grid = crate::matrix::bsr::pad(&grid, b).map_or(grid, Arc::new);
+                self.solves("random matrix", &random, (b, fill), FactorPrecision::Float64, ways)?;
+                if b <= 8 {
+                    self.solves("grid", &grid, (b, fill), FactorPrecision::Float64, ways)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Matrix of cells on a box, each coupled with those of the six around it that come `coupled`,
+    /// by random blocks.
+    pub(super) fn box_matrix(
+        &mut self,
+        [nx, ny, nz]: [usize; 3],
+        b: usize,
+        coupled: fn(Ordering) -> bool,
+    ) -> Arc<Csr> {
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+        let strides = [1, nx, nx * ny];
+        for i in 0..nx * ny * nz {
+            let at = [i % nx, i / nx % ny, i / (nx * ny)];
+            let mut cells = vec![i];
+            for (axis, extent) in [nx, ny, nz].into_iter().enumerate() {
+                cells.extend((at[axis] > 0).then(|| i - strides[axis]));
+                cells.extend((at[axis] + 1 < extent).then(|| i + strides[axis]));
+            }
+            cells.retain(|j| *j == i || coupled(j.cmp(&i)));
+            cells.sort_unstable();
+            for r in 0..b {
+                for (j, c) in cells.iter().flat_map(|&j| (0..b).map(move |c| (j, c))) {
+                    let v: f64 = self.rng.random_range(-1.0..1.0);
+                    let dominant = j == i && c == r;
+                    values.push(if dominant { 8.0 * b as f64 + v } else { v });
+                    col_ind.push((j * b + c) as u32);
+                }
+                row_ptr.push(col_ind.len() as u32);
+            }
+        }
+        let n = nx * ny * nz * b;
+        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
+    }
+
+    pub(super) fn stencils(&mut self) -> Result<()> {
+        let of = |precision| move |&(extents, b, fill)| (extents, b, fill, precision);
+        let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
+        let single = self.sizes.single_boxes.iter().map(of(FactorPrecision::Float32));
+        for (extents, b, fill, precision) in double.chain(single) {
+            let a = self.box_matrix(extents, b, |_| true);
+            let [nx, ny, nz] = extents;
+            let name = format!("box {nx} x {ny} x {nz}");
+            self.solves(&name, &a, (b, fill), precision, &[Trisolve::Wavefront])?;
+        }
+        // the pivots of a stencil without fill march as well
+        let mut a = (*self.box_matrix([5, 9, 8], 1, |_| true)).clone();
+        let row = a.row_ptr()[17] as usize..a.row_ptr()[18] as usize;
+        a.values_mut()[row].fill(0.0);
+        let way = Trisolve::Wavefront;
+        self.breakdown("singular cell of a box", &a, 1, way, FactorPrecision::Float64)?;
+        // one triangle empty, and the other one not
+        for (name, coupled) in [
+            ("lower half of a box", Ordering::is_lt as fn(Ordering) -> bool),
+            ("upper half of a box", Ordering::is_gt),
+        ] {
+            let (extents, b, fill) = self.sizes.boxes[0];
+            let a = self.box_matrix(extents, b, coupled);
+            self.solves(name, &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Wavefront])?;
+        }
+        Ok(())
+    }
+
+    /// The backend's choice, which it may make when it has the first factors.
+    pub(super) fn chosen(&mut self) -> Result<()> {
+        let (extents, b, fill) = self.sizes.single_boxes[0];
+        let a = self.box_matrix(extents, b, |_| true);
+        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Auto])?;
+        for pattern in &patterns::PATTERNS[3..6] {
+            let size = self.sizes.single[0];
+            self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::Auto])?;
+        }
+        Ok(())
+    }
+
+    /// Triangles that are narrow, wide, long or uneven.
+    pub(super) fn patterns(&mut self, ways: &[Trisolve]) -> Result<()> {
+        for &(rows, b) in self.sizes.patterns {
+            for &(name, columns) in patterns::PATTERNS {
+                self.pattern((name, columns), (rows, b), FactorPrecision::Float64, ways)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pattern(
+        &mut self,
+        (name, columns): (&str, Columns),
+        (rows, b): (usize, usize),
+        precision: FactorPrecision,
+        ways: &[Trisolve],
+    ) -> Result<()> {
+        let a = patterns::matrix(columns, rows, b, &mut self.rng);
+        self.solves(&format!("{name} of {rows}"), &a, (b, 0), precision, ways)
+    }
+
+    /// A triangle without entries, and the other one a chain.
+    pub(super) fn empty_triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
+        for pattern in patterns::ONE_TRIANGLE {
+            self.pattern(*pattern, (97, 1), FactorPrecision::Float64, ways)?;
+        }
+        Ok(())
+    }
+
+    /// A row per level, many more than anything holds at a time.
+    pub(super) fn long_chain(&mut self, ways: &[Trisolve]) -> Result<()> {
+        let mut ways = ways.to_vec();
+        ways.retain(|way| !matches!(way, Trisolve::Levels | Trisolve::Pointwise));
+        let chain = patterns::PATTERNS[0];
+        self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &ways)
+    }
+
+    /// Factors stored in float32, by those that can.
+    pub(super) fn single(&mut self, ways: &[Trisolve]) -> Result<()> {
+        let mut ways = ways.to_vec();
+        let diagonal = Arc::new(FillPattern::diagonal(3));
+        ways.retain(|&way| self.k.ilu_analyse(&diagonal, 1, way, FactorPrecision::Float32).is_ok());
+        for &size in self.sizes.single {
+            for &pattern in patterns::PATTERNS
+                .iter()
+                .filter(|(name, _)| ["random", "band of 11"].contains(name))
+            {
+                self.pattern(pattern, size, FactorPrecision::Float32, &ways)?;
+            }
+        }
+        match ways.first() {
+            Some(&way) => self.out_of_range(way),
+            None => Ok(()),
+        }
+    }
+
+    /// A block row that float32 cannot hold is named.
+    fn out_of_range(&mut self, way: Trisolve) -> Result<()> {
+        let b = 2;
+        let mut a = (*self.matrix(41, b, 2, false)).clone();
+        let rows = a.row_ptr()[17 * b] as usize..a.row_ptr()[18 * b] as usize;
+        a.values_mut()[rows].iter_mut().for_each(|v| *v *= 1e-60);
+        self.breakdown("out of range", &a, b, way, FactorPrecision::Float32)
+    }
+
+    /// A singular block is found in the same row, at the same step.
+    pub(super) fn singular(&mut self, ways: &[Trisolve]) -> Result<()> {
+        for &b in self.sizes.singular {
+            let mut a = (*self.matrix(41, b, 2, false)).clone();
+            let row = 17 * b;
+            // the first row of block 17 becomes zero: so does the row of its diagonal block
+            let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
+            a.values_mut()[range].fill(0.0);
+            self.breakdown("singular block", &a, b, ways[0], FactorPrecision::Float64)?;
+        }
+        Ok(())
+    }
+
+    fn breakdown(
+        &mut self,
+        name: &str,
+        a: &Csr,
+        b: usize,
+        way: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<()> {
+        fn found<B: Backend>(k: &B, a: &Csr, request: &Request) -> Result<Vec<f64>> {
+            let Request { pattern, b, way, precision } = *request;
+            let mut ilu = k.ilu_analyse(pattern, b, way, precision)?;
+            let number = |n: usize| n as f64 + 1.0;
+            Ok(match k.ilu_factor(&mut ilu, a, 0.0) {
+                Ok(()) => vec![-1.0; 3],
+                Err(Breakdown::Singular(e)) => {
+                    vec![number(e.row), number(e.within), f64::from(u8::from(e.absent))]
+                }
+                Err(Breakdown::Range { row }) => vec![number(row), 0.0, -1.0],
+            })
+        }
+        let pattern = pattern(a, b, 0);
+        let request = |way| Request { pattern: &pattern, b, way, precision };
+        let want = found(&self.cpu, a, &request(Trisolve::Auto))?;
+        let got = found(self.k, a, &request(way))?;
+        let there = if want[0] == 18.0 { want } else { vec![f64::NAN; 3] };
+        self.found(format!("{name}, b {b}"), &got, &there, SOLVE_LIMIT);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Extent;
+    use super::*;
+    use crate::backend::cpu::Cpu;
+    use crate::symbolic::Stencil;
+    use rand::SeedableRng;
+
+    /// What the wavefront is tried on is what it takes, in every extent.
+    #[test]
+    fn boxes_are_stencils() {
+        for extent in [Extent::Full, Extent::Quick] {
+            let mut bench = Bench {
+                k: &Cpu::sequential(),
+                cpu: Cpu::sequential(),
+                sizes: extent.sizes(),
+                rng: rand_chacha::ChaCha8Rng::seed_from_u64(1),
+                report: &mut |_| (),
+            };
+            let boxes = bench.sizes.boxes.iter().chain(bench.sizes.single_boxes);
+            for &(extents, b, fill) in boxes {
+                let couplings: [fn(Ordering) -> bool; 3] =
+                    [|_| true, Ordering::is_lt, Ordering::is_gt];
+                for coupled in couplings {
+                    let a = bench.box_matrix(extents, b, coupled);
+                    let p = pattern(&a, b, fill);
+                    let (lower, upper) = (p.lower.view(), p.upper.view());
+                    let none = (lower.entries() == 0, upper.entries() == 0);
+                    assert_eq!(Stencil::of_lower(lower).is_none(), none.0, "{extents:?}");
+                    assert_eq!(Stencil::of_upper(upper).is_none(), none.1, "{extents:?}");
+                }
+            }
+        }
+    }
+}
