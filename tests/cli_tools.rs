@@ -47,7 +47,7 @@ fn list_has_every_registry() {
     };
     let experiments = [of("luo", &luo), of("trisolve", &trisolve), of("yang", &yang)].concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (20, 83));
+    assert_eq!((names("settings").len(), names("columns").len()), (21, 86));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
