@@ -1,35 +1,44 @@
 #!/usr/bin/env bash
-# Runs the published tables of Yang et al. on this machine's GPU and CPU, and writes what is kept in
-# the repository: per table the records as CSV and JSON, the comparison with the published numbers as
+# Runs the published tables of a paper on this machine's GPU and CPU, and writes what is kept in the
+# repository: per table the records as CSV and JSON, the comparison with the published numbers as
 # Markdown, CSV and JSON, and what `doctor` says of the machine.
 #
 #   scripts/gpu-results.sh [FOLDER] [OUT]
 #
-# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/yang/<GPU> unless
-# given. BILU_BENCH_TABLES (`table1 table2 table3`) and BILU_BENCH_FLAGS (further flags of
-# `reproduce`, such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are
+# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/<paper>/<GPU> unless
+# given. BILU_BENCH_PAPER (`yang`, or `luo`), BILU_BENCH_TABLES (all of it) and BILU_BENCH_FLAGS (further
+# flags of `reproduce`, such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are
 # kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
-start_results yang
+paper="${BILU_BENCH_PAPER:-yang}"
+case "$paper" in
+yang) tables="table1 table2 table3" ;;
+luo) tables="table1 table3 table4 figure9 figure10" ;;
+*)
+    echo "gpu-results: unknown paper \`$paper\`; known: yang, luo" >&2
+    exit 2
+    ;;
+esac
+start_results "$paper"
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 failed=0
-for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
-    printf '\n==> yang/%s on %s\n' "$table" "$gpu"
+for table in ${BILU_BENCH_TABLES:-$tables}; do
+    printf '\n==> %s/%s on %s\n' "$paper" "$table" "$gpu"
     run() {
         local limit=$1
         shift
-        timeout --kill-after=60 "$limit" "$bilu" reproduce "yang/$table" "${flags[@]}" --resume \
+        timeout --kill-after=60 "$limit" "$bilu" reproduce "$paper/$table" "${flags[@]}" --resume \
             --output "$out/$table.csv" --output "$out/$table.json" "$@"
     }
     code=0
     run 14400 --format markdown >"$out/$table.md" || code=$?
     cat "$out/$table.md"
     if [ "$code" -gt 1 ]; then
-        echo "FAIL  yang/$table (exit code $code)" >&2
+        echo "FAIL  $paper/$table (exit code $code)" >&2
         failed=1
         continue
     fi

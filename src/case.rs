@@ -144,6 +144,25 @@ pub enum Trisolve {
     Cusparse,
 }
 
+/// How FGBILU (Luo et al. 2015) is executed on a GPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FgbiluStyle {
+    /// The backend's own: point after point on one thread, hyperplanes on all cores, on a GPU the best
+    /// block ILU(0) there is for the grid.
+    #[default]
+    Auto,
+    /// A thread per matrix element, every step a kernel (Algorithms 4, 6 and 7).
+    Acc,
+    /// A kernel per hyperplane, steps joined by shared memory (Algorithms 8, 9 and 10); up to 32
+    /// unknowns per point.
+    Cl,
+    /// Our block ILU(0) with tiles that march through the box ([`Trisolve::Wavefront`]).
+    Tiles,
+}
+
 /// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -190,18 +209,23 @@ pub struct Case {
     /// Way of the triangular solves on a GPU.
     #[serde(default)]
     pub trisolve: Trisolve,
+    /// Execution of FGBILU on a GPU.
+    #[serde(default)]
+    pub fgbilu_style: FgbiluStyle,
     /// Backend, a name in the registry.
     pub backend: String,
 }
 
 impl Case {
-    /// The same on another backend, as a sweep has it: without the way of triangular solves where
-    /// the backend offers none.
+    /// The same on another backend, as a sweep has it: without the way of triangular solves and the
+    /// style of FGBILU where the backend or the preconditioner has no choice of them.
     #[must_use]
     pub fn on(&self, backend: &str) -> Self {
-        let kept = backend::has_trisolves(backend);
-        let trisolve = if kept { self.trisolve } else { Trisolve::Auto };
-        Self { trisolve, backend: backend.to_owned(), ..self.clone() }
+        let fgbilu = self.precond == "fgbilu";
+        let choice = backend::has_trisolves(backend);
+        let trisolve = if choice && !fgbilu { self.trisolve } else { Trisolve::Auto };
+        let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
+        Self { trisolve, fgbilu_style, backend: backend.to_owned(), ..self.clone() }
     }
 }
 
@@ -227,6 +251,7 @@ impl Default for Case {
             format: Format::default(),
             factor_precision: FactorPrecision::default(),
             trisolve: Trisolve::default(),
+            fgbilu_style: FgbiluStyle::default(),
             backend: "cpu".into(),
         }
     }

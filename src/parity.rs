@@ -2,6 +2,7 @@
 //! of `doctor` and the parity tests.
 
 mod factors;
+mod grids;
 mod operations;
 mod patterns;
 
@@ -78,6 +79,8 @@ struct Sizes {
     grid: &'static str,
     /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
     boxes: &'static [([usize; 3], usize, usize)],
+    /// Boxes of points, with unknowns per point, for FGBILU.
+    grids: &'static [([usize; 3], usize)],
     /// Block rows and block sizes of matrices with special patterns.
     patterns: &'static [(usize, usize)],
     /// Rows of a chain, for ways that do not launch a kernel per level.
@@ -139,6 +142,18 @@ const FULL: Sizes = Sizes {
         ([5, 7, 6], 25, 0),
         ([5, 6, 7], 32, 1),
     ],
+    grids: &[
+        ([2, 3, 11], 1),
+        ([13, 5, 9], 2),
+        ([12, 9, 7], 4),
+        ([11, 13, 5], 5),
+        ([15, 15, 15], 6),
+        ([6, 9, 8], 9),
+        ([5, 7, 6], 16),
+        ([5, 6, 4], 31),
+        ([4, 5, 7], 32),
+        ([4, 3, 5], 33),
+    ],
     patterns: &[(1, 1), (2, 3), (1500, 1), (700, 3), (300, 5), (150, 8), (60, 32)],
     chain: 20_000,
     single: &[(700, 1), (300, 3), (60, 16)],
@@ -158,6 +173,10 @@ const FULL: Sizes = Sizes {
         ("cg", "bilu", 1, 0),
         ("cg", "jacobi", 4, 0),
         ("gmres", "none", 1, 0),
+        ("correction", "bilu", 4, 1),
+        ("correction", "fgbilu", 1, 0),
+        ("gmres", "fgbilu", 4, 0),
+        ("bicgstab", "fgbilu", 2, 0),
     ],
 };
 
@@ -176,13 +195,19 @@ const QUICK: Sizes = Sizes {
         ([4, 7, 6], 5, 0),
         ([3, 6, 6], 13, 0),
     ],
+    grids: &[([7, 5, 3], 1), ([5, 4, 6], 6), ([3, 4, 2], 32)],
     patterns: &[(1, 1), (70, 1), (40, 5)],
     chain: 500,
     single: &[(70, 1), (40, 3)],
     single_boxes: &[([9, 20, 9], 1, 0), ([4, 7, 6], 5, 0)],
     singular: &[1, 5],
     system: "poisson3d:6",
-    solvers: &[("gmres", "bilu", 2, 1), ("bicgstab", "bilu", 1, 0), ("cg", "jacobi", 2, 0)],
+    solvers: &[
+        ("gmres", "bilu", 2, 1),
+        ("bicgstab", "bilu", 1, 0),
+        ("cg", "jacobi", 2, 0),
+        ("correction", "fgbilu", 1, 0),
+    ],
 };
 
 impl Extent {
@@ -230,6 +255,10 @@ pub fn compare<K: Backend + 'static>(
     general.retain(|way| *way != Trisolve::Wavefront);
     if general.len() < trisolves.len() {
         bench.stencils()?;
+    }
+    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
+        bench.grids()?;
+        bench.no_pivots()?;
     }
     // the choice may fall on each of these, which a tool may have to leave out
     let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
@@ -358,6 +387,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let a = problem::load(self.sizes.system, ReadAs::Expanded)?.matrix;
         let rhs = self.random(a.rows());
         for &(solver, precond, b, fill) in self.sizes.solvers {
+            if precond == "fgbilu" && !grids::offered(self.k)? {
+                continue;
+            }
             let case = Case {
                 solver: solver.into(),
                 precond: precond.into(),

@@ -35,16 +35,30 @@ pub const TRISOLVES: Names = &[
     ("all", "each of these ways, one after the other"),
 ];
 
+/// Executions of FGBILU on a GPU.
+pub const FGBILU_STYLES: Names = &[
+    ("auto", "the backend's own; the only one on a CPU"),
+    ("acc", "a thread per matrix element, every step a kernel (Luo et al., Algorithms 4, 6, 7)"),
+    ("cl", "fused kernels with shared memory (Luo et al., Algorithms 8, 9, 10)"),
+    ("tiles", "our block ILU(0): tiles of the box march through it"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Format, Trisolve};
+    use crate::case::{FgbiluStyle, Format, Trisolve};
     use crate::config::parse::choices;
 
     #[test]
     fn every_format_is_described() {
         let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, choices::<Format>());
+    }
+
+    #[test]
+    fn every_style_is_described() {
+        let names: Vec<&str> = FGBILU_STYLES.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, choices::<FgbiluStyle>());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod phases;
 mod reuse;
 mod roof;
 mod stopped;
+mod watch;
 
 use std::sync::Arc;
 
@@ -18,12 +19,13 @@ use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::{Status, Traffic};
-use crate::solver::{self, End, Monitor, Outcome, Settings, Solver, Stop, System};
+use crate::solver::{self, End, Outcome, Settings, Solver, Stop, System};
 use crate::symbolic::block_pattern;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
 pub use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
+use watch::{History, Watch};
 
 /// How long and how often to measure.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub struct Measure {
     pub time_budget_s: f64,
     /// Matrices with new values on the same pattern for which the numeric phase is timed again.
     pub repeat_values: usize,
+    /// Iterations whose residuals are kept, with the initial one; 0 keeps none.
+    pub history: usize,
     /// A single solve is stopped after this many seconds.
     pub time_limit_s: Option<f64>,
 }
@@ -48,6 +52,7 @@ impl Default for Measure {
             max_repetitions: 10,
             time_budget_s: 5.0,
             repeat_values: 0,
+            history: 0,
             time_limit_s: None,
         }
     }
@@ -285,16 +290,17 @@ impl Job<'_> {
         system: &System<K>,
         x: &mut K::Vector,
     ) -> Result<Outcome, Stopped> {
+        let mut history = History::new(self.measure.history);
         let mut once = |stage: Stage, progress: Progress| {
             if !progress(stage) {
                 return Err(Stopped::Cancelled);
             }
-            let mut watch = Watch { progress, stage, cancelled: false };
+            let mut watch = Watch::new(progress, stage, &mut history);
             let start = k.mark();
             let outcome = method.solve(k, system, x, &mut watch);
             let seconds = k.seconds(&start, &k.mark());
             k.check()?;
-            if watch.cancelled { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
+            if watch.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
         };
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
         let Measure { min_repetitions, max_repetitions, time_budget_s, .. } = *self.measure;
@@ -314,6 +320,7 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
+        self.record.convergence.residual_history = history.norms;
         let times = &mut self.record.times;
         times.solve_s = Some(m.value);
         (times.solve_low_s, times.solve_high_s) = (Some(m.low), Some(m.high));
@@ -337,6 +344,7 @@ impl Job<'_> {
         record.convergence.true_residual = finite(true_residual);
         let (status, reason) = match &outcome.end {
             End::Converged => (Status::Converged, None),
+            End::IterationLimit if self.case.rtol == 0.0 => (Status::Complete, None),
             End::IterationLimit => (
                 Status::NotConverged,
                 Some(format!("iteration limit {} reached", self.case.max_iterations)),
@@ -417,6 +425,12 @@ impl Job<'_> {
             t.numeric_percent_of_latency = share.latency;
             t.numeric_percent_of_roof = share.larger();
         }
+        if self.case.solver == "correction" {
+            let m = system.m;
+            let mut r = k.vector(self.a.rows())?;
+            let time = sample(k, || m.residual(k, system.a, x, system.b, &mut r));
+            t.residual_s = Some(time.value);
+        }
         if self.case.solver == "gmres" {
             self.measure_orthogonalisation(k, x, &mut t)?;
         }
@@ -481,19 +495,5 @@ fn format_name(format: Format) -> &'static str {
         Format::Csr => "csr",
         Format::Bsr => "bsr",
         Format::Auto => "auto",
-    }
-}
-
-/// Shows iterations to the progress callback.
-struct Watch<'a> {
-    progress: Progress<'a>,
-    stage: Stage,
-    cancelled: bool,
-}
-
-impl Monitor for Watch<'_> {
-    fn iteration(&mut self, _: usize, _: f64) -> bool {
-        self.cancelled = !(self.progress)(self.stage);
-        !self.cancelled
     }
 }

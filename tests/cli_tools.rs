@@ -31,20 +31,23 @@ fn list_has_every_registry() {
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "correction"]);
-    assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu"]);
+    assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu", "fgbilu"]);
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
         names("trisolves"),
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
+    assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
+    let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
-    let experiments = trisolve.map(|name| format!("trisolve/{name}")).into_iter();
-    let experiments: Vec<String> =
-        experiments.chain(yang.map(|name| format!("yang/{name}"))).collect();
+    let of = |paper: &str, tables: &[&str]| -> Vec<String> {
+        tables.iter().map(|table| format!("{paper}/{table}")).collect()
+    };
+    let experiments = [of("luo", &luo), of("trisolve", &trisolve), of("yang", &yang)].concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (20, 83));
+    assert_eq!((names("settings").len(), names("columns").len()), (21, 86));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 4);
@@ -54,7 +57,12 @@ fn list_has_every_registry() {
 fn reproduce_without_a_paper_lists_the_tables() {
     assert_eq!(
         printed(&["reproduce"]),
-        "trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
+        "luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
+         luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
+         luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6\n\
+         luo/table3            Luo et al. 2015, Table 3: time per point and speedup, n = 6\n\
+         luo/table4            Luo et al. 2015, Tables 2 and 4: work per thread, throughput and rate, n = 6\n\
+         trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
          trisolve/general      Triangular solves and factorisation: general patterns\n\
          trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\
          trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations\n\

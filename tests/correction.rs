@@ -73,7 +73,7 @@ fn dense_corrections(a: &Csr, b: &[f64], case: &Case) -> (Vec<f64>, Vec<f64>) {
     for i in 0..n {
         for &j in a.row(i).0 {
             let j = block(j as usize);
-            if case.precond == "bilu" || j == block(i) {
+            if case.precond != "jacobi" || j == block(i) {
                 let columns = j * case.block_size..(j + 1) * case.block_size;
                 for row in block(i) * case.block_size..(block(i) + 1) * case.block_size {
                     kept[row][columns.clone()].fill(true);
@@ -120,9 +120,13 @@ fn corrections_are_those_of_dense_arithmetic() {
         ("channel3d:4x5x3", "bilu", 6, 9),
         ("channel3d:4x5x3,n=4", "bilu", 4, 8),
         ("channel3d:3x4x3,n=10", "bilu", 10, 8),
+        ("channel3d:4x5x3", "fgbilu", 6, 9),
+        ("channel3d:4x5x3,n=4", "fgbilu", 4, 8),
+        ("channel3d:3x4x3,n=10", "fgbilu", 10, 8),
         ("channel3d:4x5x3,cfl=2", "jacobi", 6, 18),
         ("poisson3d:4x5x3", "bilu", 1, 18),
         ("poisson3d:4x5x3", "bilu", 5, 12),
+        ("poisson3d:4x5x3", "fgbilu", 1, 18),
         ("poisson3d:4x5x3", "jacobi", 4, 56),
     ] {
         let problem = load(spec);

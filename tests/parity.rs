@@ -6,8 +6,8 @@ use bilu_bench::backend::cpu::Cpu;
 use bilu_bench::case::Trisolve;
 use bilu_bench::parity::{self, Extent, Finding};
 
-/// Compares, and fails with the list of what differs.
-fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) {
+/// Compares, and fails with the list of what differs; the names of all comparisons.
+fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) -> Vec<String> {
     let seed = std::env::var("BILU_BENCH_SEED").ok().and_then(|s| s.parse().ok());
     let seed = seed.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -28,11 +28,15 @@ fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) {
         failed.join("\n")
     );
     println!("{} comparisons agree, seed {seed}", findings.len());
+    findings.into_iter().map(|f| f.check).collect()
 }
 
 #[test]
 fn all_cores_agree_with_one() {
-    agrees(&Cpu::parallel(Some(3)).expect("threads"), &[Trisolve::Auto]);
+    let checks = agrees(&Cpu::parallel(Some(3)).expect("threads"), &[Trisolve::Auto]);
+    let of = |start: &str| checks.iter().filter(|check| check.starts_with(start)).count();
+    assert_eq!((of("fgbilu Auto, box"), of("fgbilu Auto, no pivot"), of("fgbilu")), (10, 3, 13));
+    assert_eq!(of("correction with"), 2);
 }
 
 #[cfg(feature = "cuda")]
@@ -62,7 +66,11 @@ mod cuda {
                 Trisolve::Levels,
                 Trisolve::Pointwise,
             ];
-            agrees(&k, &ways);
+            let checks = agrees(&k, &ways);
+            for style in ["Auto", "Acc", "Cl", "Tiles"] {
+                let compared = |check: &String| check.starts_with(&format!("fgbilu {style}, box"));
+                assert!(checks.iter().any(compared), "{style}");
+            }
             // kernels were loaded, if not compiled, and no phase is charged with that
             let compiled = k.compile_seconds().unwrap();
             assert!(0.0 < compiled && compiled <= k.uncounted(), "{compiled} s");

@@ -7,13 +7,15 @@
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod fgbilu;
 
 use std::sync::Arc;
 
-use crate::case::{FactorPrecision, Format, Trisolve};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::symbolic::{FillPattern, Threads};
+use crate::symbolic::{FillPattern, GridPattern, Threads};
+pub use fgbilu::GridFactors;
 
 /// Index of a scalar that lives on the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,6 +269,14 @@ pub trait Backend {
     }
     /// Levels of the forward and the backward solve.
     fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
+
+    /// Prepares FGBILU on a grid: order and storage, no values.
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>>;
 }
 
 /// Code that runs on whichever backend a name stands for.

@@ -64,6 +64,7 @@ fn sections() -> Result<Vec<Section>> {
         named("backends", registry::BACKENDS),
         named("formats", registry::FORMATS),
         named("trisolves", registry::TRISOLVES),
+        named("fgbilu-styles", registry::FGBILU_STYLES),
         Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
         Section { name: "settings", items: settings },

@@ -12,7 +12,7 @@ use crate::config::scale::Scale;
 use crate::engine::End;
 use crate::error::{Error, Result};
 use crate::report::units::aligned;
-use crate::report::{Report, published, runs};
+use crate::report::{self, Report};
 use crate::result::Record;
 
 /// Arguments of `reproduce`.
@@ -120,16 +120,7 @@ impl Table {
     }
 
     fn report(&self, records: &[Record]) -> Report {
-        match &self.experiment.published {
-            Some(paper) => published::report(
-                &self.name,
-                &self.experiment,
-                paper,
-                records,
-                self.not_comparable.as_deref(),
-            ),
-            None => runs::report(records, self.experiment.title.as_deref()),
-        }
+        report::of_experiment(&self.name, &self.experiment, records, self.not_comparable.as_deref())
     }
 }
 

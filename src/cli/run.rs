@@ -8,7 +8,7 @@ use crate::cli::output;
 use crate::cli::session::{Session, check};
 use crate::config::{Experiment, Sweep};
 use crate::error::Result;
-use crate::report::{published, runs};
+use crate::report;
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
@@ -41,10 +41,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         // stopped before the first record: nothing to show
         return session.end(&[outcome], &outputs);
     }
-    let report = match &experiment.published {
-        Some(paper) => published::report("run", &experiment, paper, &outcome.records, None),
-        None => runs::report(&outcome.records, experiment.title.as_deref()),
-    };
+    let report = report::of_experiment("run", &experiment, &outcome.records, None);
     output::print(&args.output.format.render(&report)?)?;
     session.end(&[outcome], &outputs)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::case::Case;
 use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
-use crate::config::{AXES, Published, Sweep};
+use crate::config::{AXES, History, Phases, Published, Sweep};
 use crate::error::{Error, Result};
 
 /// What is run and what is known about it.
@@ -22,8 +22,12 @@ pub struct Experiment {
     pub measure: MeasureOptions,
     /// The sweeps, run one after the other.
     pub sweeps: Vec<Sweep>,
-    /// Published results.
+    /// Published iterations and times of solves.
     pub published: Option<Published>,
+    /// Published residual history.
+    pub history: Option<History>,
+    /// Published times of phases.
+    pub phases: Option<Phases>,
     /// What was noticed while reading.
     pub remarks: Vec<String>,
 }

@@ -6,9 +6,10 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
-use crate::config::{Experiment, Published};
+use crate::config::{Experiment, History, Phases, Published};
 use crate::error::{Error, Result};
 
 type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
@@ -22,6 +23,10 @@ pub struct Source<'a> {
     /// Reads a file named relative to it.
     pub beside: &'a dyn Fn(&str) -> Result<String>,
 }
+
+/// What an experiment holds.
+const KEYS: [&str; 8] =
+    ["title", "notes", "inferred", "measure", "sweep", "published", "history", "phases"];
 
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {
@@ -38,10 +43,9 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
             "measure" => experiment.measure = measure(source, value)?,
             "sweep" => sweeps(source, value, &mut experiment)?,
             "published" => experiment.published = Some(published(source, value)?),
-            _ => {
-                let known = ["title", "notes", "inferred", "measure", "sweep", "published"];
-                return Err(source.unknown(&key, "key", &known));
-            }
+            "history" => experiment.history = Some(history(source, value)?),
+            "phases" => experiment.phases = Some(phases(source, value)?),
+            _ => return Err(source.unknown(&key, "key", &KEYS)),
         }
     }
     if experiment.sweeps.is_empty() {
@@ -198,8 +202,8 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
                     crate::config::parse::number(&word, "0 to 100", |v| (0.0..=100.0).contains(&v))
                         .map_err(|e| source.error(value.span(), e))?;
             }
-            "slow" => spec.slow = Some(device(source, value)?),
-            "fast" => spec.fast = Some(device(source, value)?),
+            "slow" => spec.slow = Some(device(source, value, true)?),
+            "fast" => spec.fast = Some(device(source, value, true)?),
             _ => {
                 let known =
                     ["csv", "citation", "keys", "iterations", "tolerance-percent", "slow", "fast"];
@@ -220,6 +224,68 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
     Published::read(&spec, &text)
 }
 
+/// The text of the file that `value` names, with its name.
+fn beside(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<(String, String)> {
+    let name = source.string(value)?;
+    let text = (source.beside)(&name).map_err(|e| source.error(value.span(), e))?;
+    Ok((name, text))
+}
+
+fn history(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<History> {
+    let span = value.span();
+    let (mut history, mut csv) = (History::default(), None);
+    for (key, value) in source.table(value, "a table")? {
+        let whole = |most| {
+            let number = crate::config::parse::whole(&source.word(&value)?, 1, most);
+            number.map_err(|e| source.error(value.span(), e))
+        };
+        match &**key.get_ref() {
+            "csv" => csv = Some(beside(source, &value)?),
+            "citation" => history.citation = source.string(&value)?,
+            "corrections" => history.corrections = whole(10_000)?,
+            "digits" => history.digits = whole(16)?,
+            _ => {
+                let known = ["csv", "citation", "corrections", "digits"];
+                return Err(source.unknown(&key, "key", &known));
+            }
+        }
+    }
+    match csv {
+        Some((name, text)) => history.read(&name, &text),
+        None => Err(source.error(span, Error::input("[history] lacks `csv`"))),
+    }
+}
+
+fn phases(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Phases> {
+    let (mut phases, mut csv) = (Phases::default(), None);
+    for (key, value) in source.table(value, "a table")? {
+        match &**key.get_ref() {
+            "show" => {
+                let word = source.string(&value)?;
+                let names = Show::NAMES.map(|(name, _)| name);
+                let found = Show::NAMES.iter().find(|(name, _)| *name == word);
+                let unknown = || Error::unknown("table of phases", &word, &names);
+                phases.show = found.ok_or_else(|| source.error(value.span(), unknown()))?.1;
+            }
+            "csv" => csv = Some(beside(source, &value)?),
+            "citation" => phases.citation = source.string(&value)?,
+            "slow" => {
+                let device = device(source, value, false)?;
+                phases.slow = Some((device.device, device.backend));
+            }
+            "fast" => phases.fast = Some(source.string(&value)?),
+            _ => {
+                let known = ["show", "csv", "citation", "slow", "fast"];
+                return Err(source.unknown(&key, "key", &known));
+            }
+        }
+    }
+    match csv {
+        Some((name, text)) => phases.read(&name, &text),
+        None => Ok(phases),
+    }
+}
+
 /// `{ block-size = "block_size", fill = "k" }`: setting to column.
 fn keys(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Vec<(&'static Axis, String)>> {
     let entries = source.table(value, "a table of settings and columns")?;
@@ -232,23 +298,29 @@ fn keys(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Vec<(&'stati
         .collect()
 }
 
-fn device(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Device> {
+/// A device of the paper and its backend; with a column of its seconds where it is `timed`.
+fn device(source: &Source<'_>, value: Spanned<DeValue<'_>>, timed: bool) -> Result<Device> {
     let span = value.span();
     let mut device = Device::default();
     for (key, value) in source.table(value, "a table")? {
         match &**key.get_ref() {
-            "seconds" => device.seconds = source.string(&value)?,
+            "seconds" if timed => device.seconds = source.string(&value)?,
             "device" => device.device = source.string(&value)?,
             "backend" => {
                 let word = source.string(&value)?;
                 let backend = axis("backend").and_then(|axis| axis.canonical(&word));
                 device.backend = backend.map_err(|e| source.error(value.span(), e))?;
             }
-            _ => return Err(source.unknown(&key, "key", &["seconds", "device", "backend"])),
+            _ => {
+                let known = ["device", "backend", "seconds"];
+                return Err(source.unknown(&key, "key", &known[..2 + usize::from(timed)]));
+            }
         }
     }
-    if device.seconds.is_empty() || device.backend.is_empty() || device.device.is_empty() {
-        let message = "needs `seconds` (a column), `device` (its name) and `backend`";
+    let lacks_seconds = timed && device.seconds.is_empty();
+    if lacks_seconds || device.backend.is_empty() || device.device.is_empty() {
+        let column = if timed { "`seconds` (a column), " } else { "" };
+        let message = format!("needs {column}`device` (its name) and `backend`");
         return Err(source.error(span, Error::input(message)));
     }
     Ok(device)
@@ -261,6 +333,7 @@ mod tests {
     fn read(text: &str) -> Result<Experiment> {
         let beside = |name: &str| match name {
             "p.csv" => Ok("b,k,its,t\n1,0,240,26.1\n".to_owned()),
+            "h.csv" => Ok("l,a\n0,1e3\n".to_owned()),
             _ => Err(Error::input(format!("no such file `{name}`"))),
         };
         parse(&Source { name: "x.toml", text, beside: &beside })
@@ -314,6 +387,35 @@ mod tests {
             message("title = 'x\n")
         );
         assert_eq!(message("sweep = 3\n").0, "x.toml:1:9: expected a table, found integer");
+    }
+
+    #[test]
+    fn histories_and_phases_are_read() {
+        let e =
+            read("[[sweep]]\n[history]\ncsv = 'h.csv'\ndigits = 10\ncorrections = 3\n").unwrap();
+        let history = e.history.unwrap();
+        assert_eq!((history.rows.len(), history.digits, history.corrections), (1, 10, 3));
+        let slow = "slow = { device = 'a CPU', backend = 'cpu' }";
+        let e = read(&format!("[[sweep]]\n[phases]\nshow = 'series'\nfast = 'a GPU'\n{slow}\n"));
+        let phases = e.unwrap().phases.unwrap();
+        assert_eq!((phases.show, phases.tasks.len()), (Show::Series, 0));
+        assert_eq!(phases.slow, Some(("a CPU".to_owned(), "cpu".to_owned())));
+        for (text, error) in [
+            ("[history]\ndigits = 1\n", "x.toml:2:1: [history] lacks `csv`"),
+            ("[history]\ndigits = 17\n", "x.toml:3:10: `17` is outside 1 to 16"),
+            ("[phases]\nshow = 'all'\n", "x.toml:3:8: unknown table of phases `all`"),
+            ("[phases]\ncsv = 'h.csv'\n", "h.csv:2: unknown task `0`"),
+            (
+                "[phases]\nslow = { device = 'a', seconds = 's' }\n",
+                "x.toml:3:24: unknown key `seconds`",
+            ),
+            (
+                "[phases]\nslow = { device = 'a' }\n",
+                "x.toml:3:8: needs `device` (its name) and `backend`",
+            ),
+        ] {
+            assert_eq!(message(&format!("[[sweep]]\n{text}")).0, error);
+        }
     }
 
     #[test]

@@ -30,10 +30,14 @@ pub struct MeasureOptions {
     time_budget_s: Option<f64>,
     time_limit_s: Option<f64>,
     repeat_values: Option<usize>,
+    history: Option<usize>,
 }
 
 /// Most repetitions of one solve.
 const MAX_REPETITIONS: usize = 100_000;
+
+/// Most iterations whose residuals are kept.
+const MAX_HISTORY: usize = 10_000;
 
 /// Every measuring option.
 pub const SETTINGS: &[Setting] = &[
@@ -67,6 +71,12 @@ pub const SETTINGS: &[Setting] = &[
         help: "Numeric phases timed after the solves, each on new values of the same pattern [default: 0]",
         set: |o, t| whole(t, 0, MAX_REPETITIONS).map(|v| o.repeat_values = Some(v)),
     },
+    Setting {
+        name: "history",
+        metavar: "N",
+        help: "Residuals kept per case: the initial one and those of the first N iterations [default: 0, none]",
+        set: |o, t| whole(t, 0, MAX_HISTORY).map(|v| o.history = Some(v)),
+    },
 ];
 
 fn seconds(text: &str) -> Result<f64> {
@@ -83,6 +93,7 @@ impl MeasureOptions {
             time_budget_s: other.time_budget_s.or(self.time_budget_s),
             time_limit_s: other.time_limit_s.or(self.time_limit_s),
             repeat_values: other.repeat_values.or(self.repeat_values),
+            history: other.history.or(self.history),
         }
     }
 
@@ -106,6 +117,7 @@ impl MeasureOptions {
             time_budget_s: self.time_budget_s.unwrap_or(default.time_budget_s),
             time_limit_s: self.time_limit_s.or(default.time_limit_s),
             repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
+            history: self.history.unwrap_or(default.history),
         })
     }
 }
@@ -131,6 +143,7 @@ mod tests {
         assert_eq!((m.min_repetitions, m.max_repetitions, m.time_limit_s), (1, 3, Some(0.5)));
         assert_eq!(m.repeat_values, 0);
         assert_eq!(given(&[("repeat-values", "4")]).unwrap().repeat_values, 4);
+        assert_eq!((m.history, given(&[("history", "20")]).unwrap().history), (0, 20));
     }
 
     #[test]

@@ -5,13 +5,17 @@
 
 pub mod experiment;
 pub mod file;
+pub mod history;
 pub mod library;
 pub mod measure;
 pub mod parse;
+pub mod phases;
 pub mod published;
 pub mod scale;
 pub mod sweep;
 
 pub use experiment::Experiment;
+pub use history::History;
+pub use phases::Phases;
 pub use published::Published;
 pub use sweep::{AXES, Axis, Sweep};

@@ -4,10 +4,9 @@ use std::collections::HashSet;
 
 use clap::ValueEnum;
 
-use crate::backend;
 use crate::case::{
-    Case, FactorPrecision, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs,
-    Reorder, Side, Trisolve, Zeros,
+    Case, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
+    Orthogonalisation, ReadAs, Reorder, Side, Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -190,9 +189,10 @@ axes! {
         choices::<Orthogonalisation>, choice_name,
         |t, out| one(choice("orthogonalisation", t), out);
     rtol: f64, "rtol", "X",
-        "Converged when the monitored residual is at most X times its initial value",
+        "Converged when the monitored residual is at most X times its initial value; 0: never, all \
+         iterations of the limit are made",
         Vec::new, |v: &f64| number_text(*v),
-        |t, out| one(number(t, "above 0 and below 1", |v| v > 0.0 && v < 1.0), out);
+        |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
     max_iterations: usize, "max-iterations", "N",
         "Iteration limit, 1 to 1000000000",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
@@ -205,6 +205,10 @@ axes! {
     trisolve: Trisolve, "trisolve", "NAME",
         "Way of the triangular solves; only the backend `cuda` has a choice",
         || names(registry::TRISOLVES), choice_name, trisolve;
+    fgbilu_style: FgbiluStyle, "fgbilu-style", "NAME",
+        "Execution of fgbilu; only the backend `cuda` has a choice",
+        || names(registry::FGBILU_STYLES), choice_name,
+        |t, out| one(choice("style of fgbilu", t), out);
     backend: String, "backend", "NAME",
         "Where it runs",
         || names(registry::BACKENDS), String::clone,
@@ -216,11 +220,11 @@ impl Sweep {
     /// a backend do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        if self.trisolve.is_some() {
+        if self.trisolve.is_some() || self.fgbilu_style.is_some() {
             let mut seen = HashSet::new();
             cases.retain_mut(|case| {
                 *case = case.on(&case.backend);
-                backend::has_trisolves(&case.backend) || seen.insert(format!("{case:?}"))
+                seen.insert(format!("{case:?}"))
             });
         }
         Ok(cases)
@@ -368,6 +372,30 @@ mod tests {
     }
 
     #[test]
+    fn styles_of_fgbilu_multiply_only_the_cases_that_have_them() {
+        let mut sweep = set("fgbilu-style", &["acc,cl"]).unwrap();
+        axis("precond").unwrap().set(&mut sweep, &["bilu,fgbilu".into()]).unwrap();
+        axis("trisolve").unwrap().set(&mut sweep, &["levels,syncfree".into()]).unwrap();
+        axis("backend").unwrap().set(&mut sweep, &["cpu,cuda".into()]).unwrap();
+        let cases = sweep.cases().unwrap();
+        let text = cases.iter().map(|c| {
+            let (way, style) = (choice_name(&c.trisolve), choice_name(&c.fgbilu_style));
+            format!("{} {} {way} {style}", c.precond, c.backend)
+        });
+        assert_eq!(
+            text.collect::<Vec<_>>(),
+            [
+                "bilu cpu auto auto",
+                "bilu cuda levels auto",
+                "bilu cuda syncfree auto",
+                "fgbilu cpu auto auto",
+                "fgbilu cuda auto acc",
+                "fgbilu cuda auto cl",
+            ]
+        );
+    }
+
+    #[test]
     fn axes_are_all_settings_of_a_case() {
         let serde_json::Value::Object(case) = serde_json::to_value(Case::default()).unwrap() else {
             panic!("a case is an object");
@@ -397,8 +425,7 @@ mod tests {
         assert_eq!(message("restart", "0"), "`0` is outside 1 to 506");
         assert_eq!(message("restart", "507"), "`507` is outside 1 to 506");
         assert_eq!(message("max-iterations", "0"), "`0` is outside 1 to 1000000000");
-        assert_eq!(message("rtol", "1"), "`1` is outside the range: above 0 and below 1");
-        assert_eq!(message("rtol", "0"), "`0` is outside the range: above 0 and below 1");
+        assert_eq!(message("rtol", "1"), "`1` is outside the range: at least 0 and below 1");
         assert_eq!(message("shift", "-0.1"), "`-0.1` is outside the range: 0 to 1e6");
         assert_eq!(message("solver", "gmers"), "unknown solver `gmers`");
         assert_eq!(message("precond", "billu"), "unknown preconditioner `billu`");

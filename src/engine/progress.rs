@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::{Case, FactorPrecision, Trisolve};
+use crate::case::{Case, FactorPrecision, FgbiluStyle, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
@@ -178,9 +178,10 @@ fn stage_name(stage: Stage) -> String {
 /// A case in a few words.
 fn name(case: &Case) -> String {
     let Case { matrix, block_size, precond, fill, solver, backend, .. } = case;
-    let way = match case.trisolve {
-        Trisolve::Auto => String::new(),
-        way => format!(" {}", choice_name(&way)),
+    let way = match (case.trisolve, case.fgbilu_style) {
+        (Trisolve::Auto, FgbiluStyle::Auto) => String::new(),
+        (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
+        (way, _) => format!(" {}", choice_name(&way)),
     };
     let stored = match case.factor_precision {
         FactorPrecision::Float64 => String::new(),
@@ -193,7 +194,9 @@ fn name(case: &Case) -> String {
 
 fn summary(record: &Record) -> String {
     let end = match record.status {
-        Status::Converged => format!("{} iterations", record.convergence.iterations),
+        Status::Converged | Status::Complete => {
+            format!("{} iterations", record.convergence.iterations)
+        }
         status => match &record.reason {
             Some(reason) => format!("{}: {reason}", status.name()),
             None => status.name().to_owned(),

@@ -59,7 +59,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
 
     /// Matrix of cells on a box, each coupled with those of the six around it that come `coupled`,
     /// by random blocks.
-    fn box_matrix(
+    pub(super) fn box_matrix(
         &mut self,
         [nx, ny, nz]: [usize; 3],
         b: usize,

@@ -115,7 +115,7 @@ pub(super) fn products<B: Backend>(
 }
 
 /// Other values on the pattern of `a`: entries times 2, 3, 4 and 5 in turn, diagonals by 5.
-fn scaled(a: &Csr) -> Csr {
+pub(super) fn scaled(a: &Csr) -> Csr {
     let mut scaled = a.clone();
     for i in 0..a.rows() {
         for at in a.row_ptr()[i] as usize..a.row_ptr()[i + 1] as usize {

@@ -1,12 +1,13 @@
 //! Preconditioners, written once over the [`Backend`] trait.
 
 mod bilu;
+mod fgbilu;
 mod jacobi;
 mod none;
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Breakdown, Bytes};
+use crate::backend::{Backend, Breakdown, Bytes, SingularBlock};
 use crate::case::Case;
 use crate::error::Error;
 use crate::matrix::Csr;
@@ -26,6 +27,11 @@ pub trait Preconditioner<K: Backend> {
     /// to apply.
     fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), Breakdown> {
         Ok(())
+    }
+
+    /// `r = b - A x`, with the product of `a` or with one of the preconditioner's own.
+    fn residual(&self, k: &K, a: &K::Matrix, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        k.residual(a, x, b, r);
     }
 
     /// Bytes held, and moved by one application.
@@ -55,6 +61,13 @@ pub trait Preconditioner<K: Backend> {
 pub enum Failure {
     /// There are no factors of these values.
     Breakdown(Breakdown),
+    /// A diagonal block of a grid has no pivot where elimination does not exchange rows.
+    NoPivot {
+        /// The block.
+        block: SingularBlock,
+        /// Subscripts (i, j, k) of its point, from 1.
+        subscripts: [usize; 3],
+    },
     /// The factors would need more memory than there is.
     TooLarge {
         /// Where that was seen.
@@ -141,4 +154,5 @@ registry! {
     "none", none, "no preconditioner";
     "jacobi", jacobi, "block Jacobi: inverse of the diagonal blocks";
     "bilu", bilu, "block ILU(k) by level of fill";
+    "fgbilu", fgbilu, "block ILU(0) of a seven-point grid in wavefront order, without pivoting";
 }

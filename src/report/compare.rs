@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::report::runs::{head, solve, varying};
 use crate::report::units::{plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
-use crate::result::{Record, Status};
+use crate::result::Record;
 
 /// What changed between two records of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Verdict {
     /// Judges two records. The interval of the ratio new / old follows from the 95 % intervals of
     /// the two medians taken at their opposite ends.
     pub fn of(old: &Record, new: &Record, threshold_percent: f64) -> Self {
-        let converged = |r: &Record| r.status == Status::Converged;
+        let converged = |r: &Record| r.status.succeeded();
         match (converged(old), converged(new)) {
             (true, true) => {}
             (false, true) => return Self::Fixed,
@@ -216,7 +216,7 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
     )];
     let logs: Vec<f64> = pairs
         .iter()
-        .filter(|(old, new, _)| [old, new].iter().all(|r| r.status == Status::Converged))
+        .filter(|(old, new, _)| [old, new].iter().all(|r| r.status.succeeded()))
         .filter_map(|(old, new, _)| quotient(new.times.solve_s, old.times.solve_s))
         .map(f64::ln)
         .collect();

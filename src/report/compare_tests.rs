@@ -1,6 +1,7 @@
 use super::*;
 use crate::config::AXES;
 use crate::report::ReportFormat;
+use crate::result::Status;
 use crate::result::samples::{record, repeated};
 
 fn case(fill: usize) -> Case {

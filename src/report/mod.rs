@@ -4,8 +4,10 @@
 
 pub mod compare;
 pub mod csv;
+pub mod history;
 pub mod json;
 pub mod markdown;
+pub mod phases;
 pub mod published;
 pub mod roofs;
 pub mod runs;
@@ -15,7 +17,9 @@ pub mod versus;
 
 use serde_json::{Map, Value};
 
+use crate::config::Experiment;
 use crate::error::Result;
+use crate::result::Record;
 
 /// Format of a report on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -29,6 +33,25 @@ pub enum ReportFormat {
     Csv,
     /// A JSON array of records.
     Json,
+}
+
+/// The records of an experiment beside what it has as published, in the form that suits that.
+/// `not_comparable` says why there are no verdicts, when another matrix than the paper's was run.
+pub fn of_experiment(
+    name: &str,
+    experiment: &Experiment,
+    records: &[Record],
+    not_comparable: Option<&str>,
+) -> Report {
+    if let Some(paper) = &experiment.published {
+        published::report(name, experiment, paper, records, not_comparable)
+    } else if let Some(paper) = &experiment.history {
+        history::report(name, experiment, paper, records, not_comparable)
+    } else if let Some(paper) = &experiment.phases {
+        phases::report(name, experiment, paper, records, not_comparable)
+    } else {
+        runs::report(records, experiment.title.as_deref())
+    }
 }
 
 /// One output format.

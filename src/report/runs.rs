@@ -5,8 +5,8 @@ use crate::case::Case;
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
 use crate::report::{Head, Report, Sheet, roofs};
+use crate::result::Record;
 use crate::result::table::fields;
-use crate::result::{Record, Status};
 
 /// The table of `records`, and a second one of the triangular solves of a GPU.
 pub fn report(records: &[Record], title: Option<&str>) -> Report {
@@ -86,6 +86,14 @@ pub fn head(axis: &Axis) -> Head {
     }
 }
 
+/// What tells a run from the others of its system: the backend, and the choices beside it that vary
+/// and are not `auto`.
+pub fn execution(case: &Case, varying: &[&Axis]) -> String {
+    let others = varying.iter().filter(|axis| !["matrix", "backend"].contains(&axis.name));
+    let words = others.map(|axis| (axis.text)(case)).filter(|text| text != "auto");
+    std::iter::once(case.backend.clone()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
 /// What all rows have in common: settings, sizes, devices.
 fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
     let first = &records[0];
@@ -130,14 +138,16 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
             say("level-rule", "level rule overwrite".into());
         }
     }
-    for name in [
+    let names = [
         "shift",
         "orthogonalisation",
         "matrix-format",
         "factor-precision",
         "trisolve",
+        "fgbilu-style",
         "max-iterations",
-    ] {
+    ];
+    for name in names {
         let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
         let text = (axis.text)(case);
         if text != (axis.text)(&default) {
@@ -216,7 +226,7 @@ pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
         .as_deref()
         .filter(|r| !r.is_empty())
         .map(|reason| format!(" {}", Sheet::footnote(notes, reason)));
-    let sign = if record.status == Status::Converged { "" } else { "! " };
+    let sign = if record.status.succeeded() { "" } else { "! " };
     format!("{sign}{}{}", record.status.name(), mark.unwrap_or_default())
 }
 

@@ -23,6 +23,8 @@ pub enum Status {
     TimeLimit,
     /// Not enough memory.
     OutOfMemory,
+    /// All iterations that were asked for were made: `rtol` is 0.
+    Complete,
     /// The case cannot run here (no such device, a format that does not fit, ...).
     Unsupported,
     /// An operation of the device failed.
@@ -30,6 +32,11 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the run did what was asked of it.
+    pub fn succeeded(self) -> bool {
+        matches!(self, Self::Converged | Self::Complete)
+    }
+
     /// The name used in tables and files.
     pub fn name(self) -> &'static str {
         match self {
@@ -40,6 +47,7 @@ impl Status {
             Self::Breakdown => "breakdown",
             Self::TimeLimit => "time-limit",
             Self::OutOfMemory => "out-of-memory",
+            Self::Complete => "complete",
             Self::Unsupported => "unsupported",
             Self::Failed => "failed",
         }
@@ -135,6 +143,10 @@ pub struct Convergence {
     pub monitored_residual: Option<f64>,
     /// `|b - A x| / |b|`, recomputed in float64 after the solve.
     pub true_residual: Option<f64>,
+    /// Norms of the monitored residual: before the first iteration, then after each, as many as were
+    /// asked for.
+    #[serde(default)]
+    pub residual_history: Vec<f64>,
 }
 
 /// Bytes moved and what they cost: measured once per case, outside the timed solve.
@@ -155,6 +167,9 @@ pub struct Traffic {
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
     pub spmv_gbps: Option<f64>,
+    /// Seconds of one residual `r = b - A x` of the iterative correction (median).
+    #[serde(default)]
+    pub residual_s: Option<f64>,
     /// Seconds of one orthogonalisation of GMRES against a whole restart's basis (median).
     pub orthogonalisation_s: Option<f64>,
     /// Bytes that moves at least, both passes over the basis, in GB/s (1e9).

@@ -32,6 +32,7 @@ pub(crate) fn record(case: Case, iterations: usize, solve_s: f64) -> Record {
             iterations,
             monitored_residual: Some(8e-7),
             true_residual: Some(8.1e-7),
+            residual_history: Vec::new(),
         },
         environment: Environment { device: "Some CPU".into(), threads: 1, ..Default::default() },
         ..Record::default()
@@ -93,6 +94,7 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             spmv_s: e,
             spmv_bytes: f,
             spmv_gbps: g,
+            residual_s: h,
             orthogonalisation_s: e,
             orthogonalisation_gbps: g,
             copy_gbps: h,
@@ -121,14 +123,16 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
         Status::Breakdown,
         Status::TimeLimit,
         Status::OutOfMemory,
+        Status::Complete,
         Status::Unsupported,
         Status::Failed,
     ]);
     let case = (text(), finite(), finite(), any::<usize>(), any::<usize>());
     let words = (statuses, prop::option::of(text()), prop::option::of(text()), ".*", text());
     let sizes = (any::<usize>(), prop::option::of(any::<usize>()), prop::option::of(finite()));
-    (case, words, sizes, times(), traffic(), prop::option::of(finite())).prop_map(
-        |(case, words, sizes, times, traffic, residual)| Record {
+    let residuals = (prop::option::of(finite()), prop::collection::vec(finite(), 0..4));
+    (case, words, sizes, times(), traffic(), residuals).prop_map(
+        |(case, words, sizes, times, traffic, (true_residual, residual_history))| Record {
             case: Case {
                 matrix: case.0,
                 rtol: case.1,
@@ -149,7 +153,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             },
             times,
             traffic,
-            convergence: Convergence { true_residual: residual, ..Convergence::default() },
+            convergence: Convergence { true_residual, residual_history, ..Convergence::default() },
         },
     )
 }

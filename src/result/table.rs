@@ -19,6 +19,7 @@ enum Kind {
     Text,
     Whole,
     Number,
+    Numbers,
 }
 
 /// One column of the CSV file.
@@ -39,6 +40,7 @@ pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
             kind: match &value {
                 Value::Number(n) if n.is_f64() => Kind::Number,
                 Value::Number(_) => Kind::Whole,
+                Value::Array(_) => Kind::Numbers,
                 _ => Kind::Text,
             },
             optional: defaults[&name].is_null(),
@@ -51,7 +53,7 @@ pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
 pub fn fields(record: &Record) -> Map<String, Value> {
     match serde_json::to_value(record) {
         Ok(Value::Object(map)) => map,
-        // a record holds strings, numbers and unit enums only, under text keys
+        // a record holds strings, numbers, lists of numbers and unit enums only, under text keys
         _ => unreachable!("a record is a flat object"),
     }
 }
@@ -61,11 +63,13 @@ pub fn to_cells(record: &Record) -> Vec<String> {
     fields(record).values().map(cell).collect()
 }
 
-/// One value as text: strings bare, numbers in their shortest form, nothing for null.
+/// One value as text: strings bare, numbers in their shortest form, lists with spaces between,
+/// nothing for null.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(cell).collect::<Vec<_>>().join(" "),
         other => other.to_string(),
     }
 }
@@ -93,11 +97,18 @@ impl Column {
         Ok(match self.kind {
             Kind::Text => Value::from(text),
             Kind::Whole => Value::from(text.parse::<u64>().map_err(|_| bad("a whole number"))?),
-            Kind::Number => {
-                let number = text.parse::<f64>().map_err(|_| bad("a number"))?;
-                serde_json::Number::from_f64(number).ok_or_else(|| bad("a finite number"))?.into()
+            Kind::Number => self.number(text)?,
+            Kind::Numbers => {
+                let numbers = text.split_whitespace().map(|word| self.number(word));
+                numbers.collect::<Result<Vec<Value>>>()?.into()
             }
         })
+    }
+
+    fn number(&self, text: &str) -> Result<Value> {
+        let bad = |what| Error::input(format!("column {}: `{text}` is not {what}", self.name));
+        let number = text.parse::<f64>().map_err(|_| bad("a number"))?;
+        Ok(serde_json::Number::from_f64(number).ok_or_else(|| bad("a finite number"))?.into())
     }
 }
 
@@ -139,6 +150,7 @@ fn populated() -> Record {
             iterations: 1,
             monitored_residual: Some(1.0),
             true_residual: Some(1.0),
+            residual_history: vec![1.0],
         },
         traffic: Traffic {
             memory_bytes: Some(1),
@@ -148,6 +160,7 @@ fn populated() -> Record {
             spmv_s: Some(1.0),
             spmv_bytes: Some(1),
             spmv_gbps: Some(1.0),
+            residual_s: Some(1.0),
             orthogonalisation_s: Some(1.0),
             orthogonalisation_gbps: Some(1.0),
             copy_gbps: Some(1.0),
@@ -197,6 +210,10 @@ mod tests {
             read("solve-s", "inf").unwrap_err(),
             "column solve-s: `inf` is not a finite number"
         );
+        let history = |text| read("residual-history", text);
+        assert_eq!(history("2.5 1e-3").unwrap().convergence.residual_history, [2.5, 1e-3]);
+        assert!(history("").unwrap().convergence.residual_history.is_empty());
+        assert_eq!(history("1 x").unwrap_err(), "column residual-history: `x` is not a number");
         assert_eq!(read("n", "").unwrap_err(), "column n: `` is not a whole number");
         assert_eq!(read("solve", "1").unwrap_err(), "unknown column `solve`");
         assert!(read("status", "fine").unwrap_err().starts_with("unknown variant `fine`"));

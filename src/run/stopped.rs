@@ -32,6 +32,15 @@ impl From<Failure> for Stopped {
         let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
         match f {
             Failure::Breakdown(why) => Stopped::ended(Status::Breakdown, why.to_string()),
+            Failure::NoPivot { block, subscripts: [i, j, k] } => {
+                let what = if block.absent {
+                    "there is no diagonal block".to_owned()
+                } else {
+                    format!("no pivot in row {} of the diagonal block", block.within + 1)
+                };
+                let reason = format!("{what} at (i, j, k) = ({i}, {j}, {k})");
+                Stopped::ended(Status::Breakdown, reason)
+            }
             // indices have 32 bits
             Failure::TooLarge { at, needed, free } if needed <= free => Stopped::ended(
                 Status::OutOfMemory,

@@ -48,7 +48,7 @@ impl<K: Backend> Solver<K> for Correction<K> {
             s.m.apply(k, r, xi);
             k.axpby(Coef::ONE, xi, Coef::ONE, x);
             // r = b - A x
-            k.residual(s.a, x, s.b, r);
+            s.m.residual(k, s.a, x, s.b, r);
             k.norm(r, NORM);
             k.read(NORM, &mut norm);
             if let Some(end) = judge.step(norm[0]) {

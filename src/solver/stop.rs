@@ -16,7 +16,8 @@ const STALL_FACTOR: f64 = 0.999;
 /// When a solve ends.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// Converged when the monitored residual is at most this part of its initial value.
+    /// Converged when the monitored residual is at most this part of its initial value. With 0 the
+    /// iteration limit is the number of iterations that is asked for.
     pub rtol: f64,
     /// Iteration limit.
     pub max_iterations: usize,
@@ -45,6 +46,9 @@ pub enum End {
 
 /// Sees every iteration.
 pub trait Monitor {
+    /// Norm of the monitored residual before the first iteration, to which the others are relative.
+    fn start(&mut self, _norm: f64) {}
+
     /// Residual after `iteration`, relative to the initial one; `false` ends the solve.
     fn iteration(&mut self, iteration: usize, residual: f64) -> bool;
 }
@@ -84,6 +88,7 @@ impl<'a> Judge<'a> {
     pub fn new(stop: &'a Stop, monitor: &'a mut dyn Monitor, initial: f64) -> Self {
         let scale = if initial > 0.0 { initial } else { 1.0 };
         let residual = initial / scale;
+        monitor.start(initial);
         Self { stop, monitor, start: now(), scale, cycles: Vec::new(), iterations: 0, residual }
     }
 

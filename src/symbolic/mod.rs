@@ -6,6 +6,7 @@
 mod by_level;
 mod elimination;
 pub mod fill;
+pub mod hyperplanes;
 mod ordered_set;
 mod rows;
 pub mod schedule;
@@ -15,6 +16,7 @@ use std::borrow::Cow;
 
 use crate::matrix::Csr;
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
+pub use hyperplanes::{GridPattern, NoGrid};
 pub use schedule::Schedule;
 pub use stencil::{March, Stencil};
 

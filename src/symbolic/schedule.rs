@@ -32,6 +32,18 @@ impl Schedule {
         &self.rows[self.level_ptr[l] as usize..self.level_ptr[l + 1] as usize]
     }
 
+    /// The levels in the opposite order, for the backward solve of a symmetric pattern.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let mut level_ptr = vec![0u32];
+        let mut rows = Vec::with_capacity(self.rows.len());
+        for l in (0..self.levels()).rev() {
+            rows.extend_from_slice(self.level(l));
+            level_ptr.push(rows.len() as u32);
+        }
+        Self { rows, level_ptr }
+    }
+
     /// Stable counting sort of the rows by level.
     fn from_levels(level: &[u32]) -> Self {
         let count = level.iter().max().map_or(0, |&l| l as usize + 1);

@@ -284,7 +284,7 @@ macro_rules! with_block_size {
 pub(super) use with_block_size;
 
 /// A pivot below this part of its row's largest entry counts as zero: a few roundings.
-const SINGULAR: f64 = 16.0 * f64::EPSILON;
+pub(super) const SINGULAR: f64 = 16.0 * f64::EPSILON;
 
 /// Refuses a pivot that is zero beside the largest entry of its row.
 #[inline(always)]

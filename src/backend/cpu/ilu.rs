@@ -1,7 +1,6 @@
 //! Block ILU(k) factors on the CPU: storage and numeric factorisation.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
@@ -131,26 +130,7 @@ fn factor_sized<K: BlockSize>(
     let Some(plan) = ilu.plan else {
         return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
     };
-    // a row needs only lower ones, so every row below the lowest singular one is finished
-    let failed = AtomicUsize::new(usize::MAX);
-    let errors = plan.lower.run_with(
-        |thread| (lock(&ilu.spaces[thread]), None::<SingularBlock>),
-        |(space, error), rows| {
-            for &i in rows {
-                if failed.load(Ordering::Relaxed) < i as usize {
-                    continue;
-                }
-                if let Err(e) = row(size, &job, i as usize, space) {
-                    failed.fetch_min(e.row, Ordering::Relaxed);
-                    if error.is_none_or(|old| e.row < old.row) {
-                        *error = Some(e);
-                    }
-                }
-            }
-        },
-        |(_, error)| error,
-    );
-    errors.into_iter().flatten().min_by_key(|e| e.row).map_or(Ok(()), Err)
+    plan.lower.try_rows(|thread| lock(&ilu.spaces[thread]), |space, i| row(size, &job, i, space))
 }
 
 fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {

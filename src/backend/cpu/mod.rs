@@ -2,6 +2,7 @@
 
 mod block;
 mod chunks;
+mod fgbilu;
 mod ilu;
 mod order;
 mod shared;
@@ -15,13 +16,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Backend, Breakdown, Bytes, Coef, SLOTS, Slot};
-use crate::case::{FactorPrecision, Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::measure;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, Threads};
+use crate::symbolic::{FillPattern, GridPattern, Threads};
+use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 use rayon::prelude::*;
 
@@ -327,6 +329,21 @@ impl Backend for Cpu {
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
         ilu.levels()
+    }
+
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>> {
+        if style != FgbiluStyle::Auto {
+            return Err(Error::input("the CPU has one execution of fgbilu")
+                .hint("leave `--fgbilu-style` at `auto` for it"));
+        }
+        let numbers = grid.factors.blocks() * block_size * block_size;
+        let factors = self.on(numbers, |parallel| Fgbilu::new(grid, block_size, parallel));
+        Ok(Box::new(factors))
     }
 }
 

@@ -6,9 +6,10 @@
 //! the sequential sweep does. Where chunks leave too little to do at the same time, levels are
 //! used. Threads wait for each other point to point, through counters of finished tasks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
+use crate::backend::SingularBlock;
 use crate::symbolic::{PatternView, Schedule};
 
 /// What a row costs more that does not follow the one before in memory, in numbers; half its weight
@@ -52,10 +53,7 @@ impl Order {
         block_size: usize,
         threads: usize,
     ) -> Self {
-        let numbers = |rows: usize, entries: usize| {
-            let b = block_size;
-            (rows * (b * b + 2 * b) + entries * b * b) as u64
-        };
+        let numbers = |rows, entries| numbers(rows, entries, block_size);
         let rows = schedule.rows.len();
         let all = numbers(rows, pattern.entries());
         let serial_rows = serial_rows(all, rows, threads);
@@ -82,6 +80,14 @@ impl Order {
             _ if by_level < all => Self::from_levels(schedule, serial_rows, threads),
             _ => Self::serial(rows, sweep, threads),
         }
+    }
+
+    /// The order by levels for the threads of the current pool; `entries` is the number of blocks in
+    /// the triangle.
+    pub(super) fn by_level(schedule: &Schedule, entries: usize, block_size: usize) -> Self {
+        let (rows, threads) = (schedule.rows.len(), rayon::current_num_threads());
+        let all = numbers(rows, entries, block_size);
+        Self::from_levels(schedule, serial_rows(all, rows, threads), threads)
     }
 
     /// All rows on the first thread.
@@ -201,6 +207,44 @@ impl Order {
             finish(state)
         })
     }
+}
+
+impl Order {
+    /// Runs `row(state, i)` on all rows as [`run_with`](Self::run_with) does. A row must need lower ones
+    /// only, so that every row below the lowest one that fails is finished.
+    ///
+    /// # Errors
+    /// The lowest row that fails.
+    pub(super) fn try_rows<S>(
+        &self,
+        state: impl Fn(usize) -> S + Sync,
+        row: impl Fn(&mut S, usize) -> Result<(), SingularBlock> + Sync,
+    ) -> Result<(), SingularBlock> {
+        let failed = AtomicUsize::new(usize::MAX);
+        let errors = self.run_with(
+            |thread| (state(thread), None::<SingularBlock>),
+            |(state, error), rows| {
+                for &i in rows {
+                    if failed.load(Ordering::Relaxed) < i as usize {
+                        continue;
+                    }
+                    if let Err(e) = row(state, i as usize) {
+                        failed.fetch_min(e.row, Ordering::Relaxed);
+                        if error.is_none_or(|old| e.row < old.row) {
+                            *error = Some(e);
+                        }
+                    }
+                }
+            },
+            |(_, error)| error,
+        );
+        errors.into_iter().flatten().min_by_key(|e| e.row).map_or(Ok(()), Err)
+    }
+}
+
+/// Numbers read in a sweep over `rows` block rows with `entries` blocks beside the diagonal.
+fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
+    (rows * (b * b + 2 * b) + entries * b * b) as u64
 }
 
 impl Finished {

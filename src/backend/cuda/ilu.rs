@@ -72,13 +72,12 @@ impl Factorisation {
         let upper = DevicePattern::new(d, &pattern.upper)?;
         let stencils = (block_size == 1).then(|| analysis.stencils(d, pattern, block_size));
         let stencil = stencils.and_then(|s| pivots::stencil(pattern, block_size, s));
-        let by = match stencil {
-            Some(stencil) => By::Pivots(Box::new(Pivots::new(d, stencil)?)),
-            None => {
-                let forward = &analysis.schedules[0];
-                let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
-                By::Rows(Box::new(rows))
-            }
+        let by = if let Some(stencil) = stencil {
+            By::Pivots(Box::new(Pivots::new(d, stencil)?))
+        } else {
+            let forward = &analysis.schedules[0];
+            let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
+            By::Rows(Box::new(rows))
         };
         let pattern = Arc::clone(pattern);
         Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN })

@@ -82,6 +82,8 @@ by_value! {
     BoxArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address, val: Address, exchange: Address, other: Address }
     /// `Parts` of `partitioned.cu`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
+    /// `Grid` of `fgbilu.cuh`.
+    GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

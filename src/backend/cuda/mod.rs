@@ -6,6 +6,7 @@ pub mod cusparse;
 mod device;
 mod entries;
 mod factors;
+mod fgbilu;
 mod ilu;
 mod launch;
 mod levels;
@@ -35,11 +36,11 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Breakdown, Bytes, Coef, SLOTS, Slot};
-use crate::case::{FactorPrecision, Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
+use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
-use crate::symbolic::{FillPattern, PatternView};
+use crate::symbolic::{FillPattern, GridPattern, PatternView};
 use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
@@ -413,5 +414,14 @@ impl Backend for Cuda {
 
     fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
         ilu.levels
+    }
+
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>> {
+        fgbilu::analyse(self, grid, block_size, style)
     }
 }

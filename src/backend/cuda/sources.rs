@@ -68,6 +68,8 @@ sources! {
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;
     PARTITIONED, "partitioned", true;
+    FGBILU_ACC, "fgbilu_acc", true;
+    FGBILU_CL, "fgbilu_cl", true;
 }
 
 macro_rules! headers {
@@ -81,6 +83,7 @@ macro_rules! headers {
 headers!(
     "absent.cuh",
     "common.cuh",
+    "fgbilu.cuh",
     "ilu_blocks.cuh",
     "ilu_jobs.cuh",
     "ilu_large.cuh",

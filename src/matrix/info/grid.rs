@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::matrix::Csr;
-use crate::symbolic::{Pattern, block_pattern};
+use crate::symbolic::block_pattern;
+use crate::symbolic::hyperplanes::{box_of, others};
 
 /// A distance from the diagonal belongs to the stencil when it holds an entry in at least this
 /// share of the block rows; two points in a direction give one half.
@@ -41,33 +42,11 @@ pub fn detect_grid(a: &Csr, b: usize) -> Option<Grid> {
     let frequent = |&(_, &count): &(&usize, &usize)| count as f64 >= LEAST_SHARE * rows as f64;
     let mut distances: Vec<usize> = counts.iter().filter(frequent).map(|(&d, _)| d).collect();
     distances.sort_unstable();
-    let (nx, plane) = match distances[..] {
-        [1] => (rows, rows),
-        [1, nx] => (nx, rows),
-        [1, nx, plane] => (nx, plane),
-        _ => return None,
-    };
-    if !plane.is_multiple_of(nx) || !rows.is_multiple_of(plane) {
-        return None;
-    }
-    let size = [nx, plane / nx, rows / plane];
-    let (all, others) = count_others(&p, size);
+    let size = box_of(&distances, rows)?;
+    let off_diagonal = |i: usize| p.row(i).iter().filter(move |&&j| j as usize != i).count();
+    let all: usize = (0..rows).map(off_diagonal).sum();
+    let others = others(&p, size);
     (others as f64 <= MOST_OTHERS * all as f64).then_some(Grid { size, others })
-}
-
-/// Off-diagonal entries, and those of them that are not between neighbours on the grid.
-fn count_others(p: &Pattern, [nx, ny, _]: [usize; 3]) -> (usize, usize) {
-    let point = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)];
-    let (mut all, mut others) = (0, 0);
-    for i in 0..p.rows() {
-        for &j in p.row(i).iter().filter(|&&j| j as usize != i) {
-            let (from, to) = (point(i), point(j as usize));
-            let distance: usize = (0..3).map(|d| from[d].abs_diff(to[d])).sum();
-            all += 1;
-            others += usize::from(distance != 1);
-        }
-    }
-    (all, others)
 }
 
 #[cfg(test)]

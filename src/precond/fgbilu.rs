@@ -1,0 +1,109 @@
+//! FGBILU on a structured grid (Luo et al. 2015): block ILU(0) whose triangles are those of A itself.
+
+use std::sync::Arc;
+
+use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use crate::backend::{Backend, Breakdown, Bytes, GridFactors};
+use crate::case::{FactorPrecision, LevelRule};
+use crate::error::Error;
+use crate::matrix::Csr;
+use crate::measure::memory_free;
+use crate::result::record::FactorSize;
+use crate::symbolic::{GridPattern, NoGrid, block_pattern_on, iluk_on};
+
+/// A grid and its factors on the backend.
+struct Fgbilu<K: Backend> {
+    grid: Arc<GridPattern>,
+    block_size: usize,
+    factors: Box<dyn GridFactors<K>>,
+}
+
+impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        self.factors.apply(k, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        self.factors.factor(k, a, shift)
+    }
+
+    fn residual(&self, k: &K, a: &K::Matrix, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        if !self.factors.residual(k, x, b, r) {
+            k.residual(a, x, b, r);
+        }
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        self.factors.bytes(k)
+    }
+
+    fn numeric_bytes(&self, _: &K) -> usize {
+        // as for block ILU: indices and the values of A once, the factors once
+        let pattern = &self.grid.factors;
+        pattern.bytes() + 2 * 8 * pattern.blocks() * self.block_size * self.block_size
+    }
+
+    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+        self.factors.factor_seconds(k)
+    }
+
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+        let (blocks, points) = (self.grid.factors.blocks(), self.grid.factors.rows());
+        let levels = self.grid.hyperplanes.levels();
+        FactorSize {
+            factor_blocks: Some(blocks),
+            factor_entries: Some(blocks * self.block_size * self.block_size),
+            fill_ratio: Some(blocks as f64 / matrix_blocks as f64),
+            levels_lower: Some(levels),
+            levels_upper: Some(levels),
+            rows_per_level: Some(points as f64 / levels.max(1) as f64),
+            trisolve_used: None,
+            trisolve_reason: None,
+        }
+    }
+}
+
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let Setup { k, a, case, phases } = s;
+    let b = case.block_size;
+    if case.factor_precision != FactorPrecision::Float64 {
+        let message = "`fgbilu` stores its factors in float64 alone";
+        let hint = "`bilu` of level 0 is the same preconditioner, and stores float32 too";
+        return Err(Error::input(message).hint(hint).into());
+    }
+    phases.begin(Phase::Symbolic);
+    let grid = k.on_host(|threads| {
+        let point = block_pattern_on(threads, a, b);
+        // nothing is filled in, so nothing can be too large
+        let factors = iluk_on(threads, &point, 0, LevelRule::Min, usize::MAX);
+        factors.map(|factors| GridPattern::of(&point, factors))
+    });
+    let free = k.memory_free().min(memory_free());
+    let grid = grid.map_err(|at| Failure::TooLarge { at, needed: 8 * at.entries, free })?;
+    let grid = Arc::new(grid.map_err(|why| no_grid(why, b))?);
+    let (needed, free) = (8 * grid.factors.blocks() * b * b, k.memory_free());
+    if needed > free {
+        return Err(Failure::OutOfMemory { needed, free });
+    }
+    phases.begin(Phase::Analysis);
+    let mut factors = k.fgbilu_analyse(&grid, b, case.fgbilu_style)?;
+    phases.begin(Phase::Numeric);
+    factors.factor(k, a, case.shift).map_err(|why| match why {
+        Breakdown::Singular(block) => {
+            Failure::NoPivot { block, subscripts: grid.subscripts(block.row) }
+        }
+        other @ Breakdown::Range { .. } => Failure::Breakdown(other),
+    })?;
+    Ok(Box::new(Fgbilu { grid, block_size: b, factors }))
+}
+
+fn no_grid(why: NoGrid, b: usize) -> Error {
+    let what = match why {
+        NoGrid::NoBox => format!("its blocks of {b} have other neighbours"),
+        NoGrid::Others { extents: [i, j, k], entries } => {
+            format!("{entries} blocks of {b} are not between neighbours on {i} x {j} x {k} points")
+        }
+    };
+    Error::input(format!("`fgbilu` needs a matrix of seven points on a box: {what}"))
+        .hint("`bilu` takes any matrix; on a box its factors of level 0 are the same")
+}

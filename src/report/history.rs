@@ -1,0 +1,156 @@
+//! Measured residual histories beside a published one.
+
+use serde_json::Value;
+
+use crate::case::Case;
+use crate::config::sweep::Axis;
+use crate::config::{Experiment, History};
+use crate::report::runs::{common_settings, devices, execution, status, varying};
+use crate::report::units::significant;
+use crate::report::{Head, Report, Sheet};
+use crate::result::Record;
+use crate::result::table::fields;
+
+/// Digits that are printed, as many as the paper has.
+const PRINTED: usize = 12;
+
+/// The sums of squares per correction of `records` beside the published ones. `not_comparable` says
+/// why their decline is not, when another matrix than the paper's was run.
+pub fn report(
+    name: &str,
+    experiment: &Experiment,
+    history: &History,
+    records: &[Record],
+    not_comparable: Option<&str>,
+) -> Report {
+    let rows = records.iter().map(|record| {
+        let mut row = serde_json::Map::new();
+        row.insert("experiment".into(), Value::from(name));
+        row.extend(fields(record));
+        let digits = first(records).and_then(|base| agreement(history, base, record));
+        row.insert("digits-of-history".into(), digits.map_or(Value::Null, Value::from));
+        row
+    });
+    let rows = rows.collect();
+    Report { sheets: vec![sheet(experiment, history, records, not_comparable)], rows }
+}
+
+fn sheet(
+    experiment: &Experiment,
+    history: &History,
+    records: &[Record],
+    not_comparable: Option<&str>,
+) -> Sheet {
+    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let Some(first) = cases.first() else {
+        sheet.preamble.push("no records".into());
+        return sheet;
+    };
+    let varying: Vec<&Axis> = varying(&cases);
+    sheet.preamble.push(format!("paper: {}", history.citation));
+    sheet.preamble.push(format!("run: {}", common_settings(first, &varying).join(", ")));
+    sheet.preamble.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
+    sheet.preamble.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    sheet.preamble.extend(devices(records));
+    sheet
+        .preamble
+        .push("sum of squares of the residual; correction 0 is the first estimate".into());
+
+    sheet.columns.push(Head::number("correction"));
+    sheet.columns.extend(history.names.iter().map(|n| Head::number(format!("{n} paper"))));
+    let names = records.iter().map(|r| execution(&r.case, &varying));
+    sheet.columns.extend(names.map(Head::number));
+    let most = records.iter().map(|r| squares(r).len()).max().unwrap_or(0);
+    let last = history.rows.last().map_or(0, |(l, _)| l + 1).max(most);
+    for correction in 0..last {
+        let published = history.rows.iter().find(|(l, _)| *l == correction);
+        let paper = (0..history.names.len()).map(|c| published.map(|(_, values)| values[c]));
+        let here = records.iter().map(|r| squares(r).get(correction).copied());
+        let mut row = vec![correction.to_string()];
+        row.extend(paper.chain(here).map(|v| v.map(printed).unwrap_or_default()));
+        sheet.rows.push(row);
+    }
+    let mut notes = Vec::new();
+    for record in records.iter().filter(|r| !r.status.succeeded()) {
+        let status = status(record, &mut notes);
+        sheet.notes.push(format!("{}: {status}", execution(&record.case, &varying)));
+    }
+    sheet.notes.extend(Sheet::marked(&notes));
+    sheet.notes.extend(agreements(history, records, &varying));
+    sheet.notes.extend(declines(history, records, &varying, not_comparable));
+    sheet
+}
+
+/// Sums of squares from correction 0 on: the history of the record starts one application earlier.
+fn squares(record: &Record) -> Vec<f64> {
+    record.convergence.residual_history.iter().skip(1).map(|norm| norm * norm).collect()
+}
+
+fn printed(value: f64) -> String {
+    format!("{value:.0$e}", PRINTED - 1)
+}
+
+/// The record that the others are compared with: the one of one thread, else the first.
+fn first(records: &[Record]) -> Option<&Record> {
+    records.iter().find(|r| r.case.backend == "cpu").or(records.first())
+}
+
+/// Digits to which the first corrections agree at least, counted as the logarithm of the relative
+/// difference, at most 16; `None` when either history is shorter.
+fn agreement(history: &History, base: &Record, record: &Record) -> Option<f64> {
+    let (base, own) = (squares(base), squares(record));
+    let pairs = base.iter().zip(&own).take(history.corrections + 1);
+    if pairs.len() <= history.corrections {
+        return None;
+    }
+    let worst = pairs.map(|(a, b)| ((a - b) / a).abs()).fold(0.0, f64::max);
+    Some((-worst.log10()).clamp(0.0, 16.0))
+}
+
+fn agreements(history: &History, records: &[Record], varying: &[&Axis]) -> Vec<String> {
+    let Some(base) = first(records) else { return Vec::new() };
+    let against = execution(&base.case, varying);
+    let others = records.iter().filter(|r| !std::ptr::eq(*r, base));
+    let line = |record: &Record| {
+        let name = execution(&record.case, varying);
+        let digits = agreement(history, base, record)?;
+        let verdict = if digits >= history.digits as f64 { "ok" } else { "not" };
+        let (wanted, l) = (history.digits, history.corrections);
+        Some(format!(
+            "{name} equals {against} to {digits:.1} digits up to correction {l}; {wanted} wanted: \
+             {verdict}"
+        ))
+    };
+    others.filter_map(line).collect()
+}
+
+/// Orders of magnitude from the first published correction to the last.
+fn declines(
+    history: &History,
+    records: &[Record],
+    varying: &[&Axis],
+    not_comparable: Option<&str>,
+) -> Vec<String> {
+    let ends = history.rows.first().zip(history.rows.last());
+    let Some(((from, first), (to, last))) = ends else { return Vec::new() };
+    let orders = |first: f64, last: f64| significant((first / last).log10(), 3);
+    let mut parts = Vec::new();
+    if let (Some(first), Some(last)) = (first.first(), last.first()) {
+        parts.push(format!("paper {}", orders(*first, *last)));
+    }
+    for record in records {
+        let squares = squares(record);
+        if let (Some(first), Some(last)) = (squares.get(*from), squares.get(*to)) {
+            let name = execution(&record.case, varying);
+            parts.push(format!("{name} {}", orders(*first, *last)));
+        }
+    }
+    let what = format!("orders of magnitude from correction {from} to {to}: {}", parts.join(", "));
+    let why = not_comparable.map(|why| format!("not comparable with the paper: {why}"));
+    std::iter::once(what).chain(why).collect()
+}
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

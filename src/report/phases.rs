@@ -1,0 +1,225 @@
+//! Times of phases per grid point, beside published ones.
+
+use serde_json::{Map, Value};
+
+use crate::backend;
+use crate::case::Case;
+use crate::config::phases::{PublishedTask, Show, TASKS, Task};
+use crate::config::sweep::Axis;
+use crate::config::{Experiment, Phases};
+use crate::report::runs::{common_settings, devices, execution, head, speedup, status, varying};
+use crate::report::units::{grouped, percent, significant};
+use crate::report::{Head, Report, Sheet};
+use crate::result::Record;
+use crate::result::table::fields;
+
+/// The table of `records`. `not_comparable` says why there are no verdicts, when another matrix than
+/// the paper's was run.
+pub fn report(
+    name: &str,
+    experiment: &Experiment,
+    phases: &Phases,
+    records: &[Record],
+    not_comparable: Option<&str>,
+) -> Report {
+    let rows = records.iter().map(|record| {
+        let mut row = Map::new();
+        row.insert("experiment".into(), Value::from(name));
+        row.extend(fields(record));
+        row.insert("overall-us-per-point".into(), overall(record).into());
+        for (task, name) in TASKS {
+            row.insert(format!("{name}-us-per-point"), per_point(task, record).into());
+        }
+        row
+    });
+    let rows = rows.collect();
+    Report { sheets: vec![sheet(experiment, phases, records, not_comparable)], rows }
+}
+
+/// Microseconds per grid point of a phase.
+fn per_point(task: Task, record: &Record) -> Option<f64> {
+    task.seconds(record).map(|s| 1e6 * s / record.size.block_rows as f64)
+}
+
+/// Microseconds per grid point of the factorisation and all corrections.
+fn overall(record: &Record) -> Option<f64> {
+    let seconds = record.times.numeric_kernel_s? + record.times.solve_s?;
+    Some(1e6 * seconds / record.size.block_rows as f64)
+}
+
+fn sheet(
+    experiment: &Experiment,
+    phases: &Phases,
+    records: &[Record],
+    not_comparable: Option<&str>,
+) -> Sheet {
+    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let Some(first) = cases.first() else {
+        sheet.preamble.push("no records".into());
+        return sheet;
+    };
+    let varying: Vec<&Axis> = varying(&cases);
+    sheet.preamble.push(format!("paper: {}", phases.citation));
+    sheet.preamble.push(format!("run: {}", common_settings(first, &varying).join(", ")));
+    sheet.preamble.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
+    sheet.preamble.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    let slow = phases.slow.iter().map(|(device, backend)| format!("{device} for {backend}"));
+    let fast = phases.fast.iter().map(|device| format!("{device} for every GPU"));
+    let paper: Vec<String> = slow.chain(fast).collect();
+    if !paper.is_empty() {
+        sheet.preamble.push(format!("devices of the paper: {}", paper.join(", ")));
+    }
+    sheet.preamble.extend(devices(records));
+    let table = Table { phases, records, varying: &varying, judged: not_comparable.is_none() };
+    let mut notes = Vec::new();
+    match phases.show {
+        Show::Series => table.series(&mut sheet, &mut notes),
+        Show::Times => table.times(&mut sheet),
+        Show::Work => table.work(&mut sheet),
+    }
+    if phases.show != Show::Series {
+        for record in records.iter().filter(|r| !r.status.succeeded()) {
+            let status = status(record, &mut notes);
+            sheet.notes.push(format!("{}: {status}", execution(&record.case, &varying)));
+        }
+    }
+    sheet.drop_empty_columns();
+    sheet.notes.extend(Sheet::marked(&notes));
+    sheet.notes.extend(not_comparable.map(|why| format!("no verdict: {why}")));
+    sheet
+}
+
+/// What the three kinds of table are made from.
+struct Table<'a> {
+    phases: &'a Phases,
+    records: &'a [Record],
+    varying: &'a [&'static Axis],
+    /// Whether speedups are judged.
+    judged: bool,
+}
+
+/// A number with three digits, nothing for none.
+fn three(value: Option<f64>) -> String {
+    value.map(|v| significant(v, 3)).unwrap_or_default()
+}
+
+impl Table<'_> {
+    /// The record of the slow backend on the same system.
+    fn slow(&self, record: &Record) -> Option<&Record> {
+        let (_, backend) = self.phases.slow.as_ref()?;
+        let case = record.case.on(backend);
+        self.records.iter().find(|r| r.case == case)
+    }
+
+    fn is_slow(&self, record: &Record) -> bool {
+        self.phases.slow.as_ref().is_some_and(|(_, backend)| *backend == record.case.backend)
+    }
+
+    /// Rows of every task and record: `cells(task, published, record)` after both names.
+    fn rows(
+        &self,
+        sheet: &mut Sheet,
+        heads: &[&str],
+        cells: impl Fn(Task, PublishedTask, &Record) -> Vec<String>,
+    ) {
+        sheet.columns.extend(["task", "execution"].map(Head::words));
+        sheet.columns.extend(heads.iter().map(|text| Head::number(*text)));
+        for (task, name) in TASKS {
+            let published = self.phases.tasks.get(&task).copied().unwrap_or_default();
+            for record in self.records {
+                let mut row = vec![name.to_owned(), execution(&record.case, self.varying)];
+                row.extend(cells(task, published, record));
+                sheet.rows.push(row);
+            }
+        }
+    }
+
+    fn times(&self, sheet: &mut Sheet) {
+        let heads = ["µs/point paper", "µs/point here", "speedup paper", "speedup here", "verdict"];
+        self.rows(sheet, &heads, |task, published, record| {
+            let on_gpu = backend::on_gpu(&record.case.backend);
+            let slow_paper = published.slow_us.filter(|_| self.is_slow(record));
+            let fast_paper = published.fast_us.filter(|_| on_gpu);
+            let wanted = fast_paper.and_then(|fast| Some(published.slow_us? / fast));
+            let own = per_point(task, record);
+            let base = self.slow(record).filter(|_| !self.is_slow(record));
+            let reached = speedup(base.and_then(|base| per_point(task, base)), own);
+            let verdict = wanted.zip(reached).filter(|_| self.judged).map(|(wanted, own)| {
+                if own >= wanted { "ok".to_owned() } else { percent(100.0 * (own / wanted - 1.0)) }
+            });
+            vec![
+                three(slow_paper.or(fast_paper)),
+                three(own),
+                three(wanted),
+                three(reached),
+                verdict.unwrap_or_default(),
+            ]
+        });
+        sheet.notes.push(
+            "speedup: over one thread of the CPU; verdict: ok when it reaches the paper's".into(),
+        );
+    }
+
+    fn work(&self, sheet: &mut Sheet) {
+        let heads = [
+            "threads/point",
+            "FLOP/thread",
+            "bytes/thread",
+            "bytes/FLOP",
+            "ns/thread paper",
+            "ns/thread here",
+            "GB/s paper",
+            "GB/s here",
+            "GFLOPS paper",
+            "GFLOPS here",
+        ];
+        self.rows(sheet, &heads, |task, published, record| {
+            let work = task.work(record.case.block_size);
+            let paper = if backend::on_gpu(&record.case.backend) {
+                published
+            } else {
+                PublishedTask::default()
+            };
+            let each = |total: usize| total as f64 / work.threads as f64;
+            let seconds = per_point(task, record).map(|us| 1e-6 * us);
+            let rate = |count: usize| seconds.map(|s| 1e-9 * count as f64 / s);
+            vec![
+                grouped(work.threads),
+                significant(each(work.flop), 3),
+                significant(each(work.bytes), 3),
+                significant(work.bytes as f64 / work.flop as f64, 3),
+                three(paper.ns_per_thread),
+                three(seconds.map(|s| 1e9 * s / work.threads as f64)),
+                three(paper.gbps),
+                three(rate(work.bytes)),
+                three(paper.gflops),
+                three(rate(work.flop)),
+            ]
+        });
+    }
+
+    fn series(&self, sheet: &mut Sheet, notes: &mut Vec<String>) {
+        sheet.columns.extend(self.varying.iter().map(|axis| head(axis)));
+        sheet.columns.push(Head::number("points"));
+        let heads = ["overall", "factorisation", "solve", "residual"];
+        sheet.columns.extend(heads.map(|name| Head::number(format!("{name} µs/point"))));
+        sheet.columns.push(Head::words("status"));
+        for record in self.records {
+            let mut row: Vec<String> =
+                self.varying.iter().map(|axis| (axis.text)(&record.case)).collect();
+            row.push(grouped(record.size.block_rows));
+            row.push(three(overall(record)));
+            row.extend(TASKS.map(|(task, _)| three(per_point(task, record))));
+            row.push(status(record, notes));
+            sheet.rows.push(row);
+        }
+        sheet.notes.push(
+            "overall: the factorisation and all solves and residuals of the corrections".into(),
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "phases_tests.rs"]
+mod tests;
