@@ -93,6 +93,14 @@ pub enum Format {
     Csr,
     /// Block compressed sparse rows with the case's block size.
     Bsr,
+    /// ELLPACK for the entries that a third of the rows have, COO for the others.
+    Hyb,
+    /// Sliced ELLPACK with sorted windows.
+    Sell,
+    /// Whole diagonals, COO for entries of sparsely filled ones.
+    Dia,
+    /// Block diagonals of a box grid with wells (Al-Mouhamed and Khan 2017, section 6).
+    Bdia,
 }
 
 /// How triangular systems with the factors are solved on a GPU.

@@ -479,6 +479,10 @@ fn format_name(format: Format) -> &'static str {
     match format {
         Format::Csr => "csr",
         Format::Bsr => "bsr",
+        Format::Hyb => "hyb",
+        Format::Sell => "sell",
+        Format::Dia => "dia",
+        Format::Bdia => "bdia",
         Format::Auto => "auto",
     }
 }

@@ -198,7 +198,7 @@ axes! {
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
-        choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
+        || names(registry::FORMATS), choice_name, format;
     trisolve: Trisolve, "trisolve", "NAME",
         "Way of the triangular solves; only the backend `cuda` has a choice",
         || names(registry::TRISOLVES), choice_name, trisolve;
@@ -267,6 +267,17 @@ fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
     }
     registered("way of triangular solves", text, registry::TRISOLVES)?;
     one(choice("way of triangular solves", text), out)
+}
+
+/// Storage formats; `all` is each of them, without `auto`, which is one of them.
+fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
+    if text == "all" {
+        let formats = Format::value_variants().iter().filter(|format| **format != Format::Auto);
+        out.extend(formats);
+        return Ok(());
+    }
+    registered("matrix format", text, registry::FORMATS)?;
+    one(choice("matrix format", text), out)
 }
 
 /// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
