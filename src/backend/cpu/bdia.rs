@@ -80,7 +80,6 @@ fn inner_of<const N: usize, K: BlockSize, S: Simd>(
         let shift = if hepta.is_shifted(cell) { b / 2 } else { 0 };
         let mut sum = size.zero(s);
         for at in 0..N {
-            let shift = if at == N / 2 { 0 } else { shift };
             let column = (cell * b + shift).wrapping_add_signed(offsets[at]);
             // SAFETY: an inner cell's blocks lie in H, as its caller chose it, and x is as long.
             let x = unsafe { x.get_unchecked(column..column + b) };

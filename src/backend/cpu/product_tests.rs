@@ -119,6 +119,28 @@ proptest! {
 }
 
 #[test]
+fn reservoirs_with_wells_multiply_in_every_format() {
+    for spec in [
+        "reservoir:7x6x9,k=2,wells=5",
+        "reservoir:5x6x7,k=1,wells=3",
+        "reservoir:12x9x11,k=4,wells=7,bias=half",
+        "reservoir:7x11x5,k=2,wells=3,bias=half",
+        "reservoir:4x5x6,k=8,wells=3",
+        "reservoir:4x5x6,k=3,wells=0",
+    ] {
+        let k = spec.split("k=").nth(1).unwrap()[..1].parse().unwrap();
+        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = pad(&a, k).map_or(a, Arc::new);
+        for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Bdia] {
+            check(&a, k, format);
+        }
+        if a.rows() > 500 {
+            check(&a, k, Format::Dia);
+        }
+    }
+}
+
+#[test]
 fn sorted_windows_and_tasks_of_several_pieces() {
     // several windows, tasks of several pieces, a last slice that is not full
     let a = scattered(20_003, 9, 5);

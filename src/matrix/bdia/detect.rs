@@ -21,8 +21,7 @@ pub struct Hepta {
     pub cells: usize,
     /// Block column minus block row of each block, ascending: 0 and up to three distances both ways.
     pub offsets: Vec<i64>,
-    /// Whether the blocks of cells with an odd number, but for their own, lie half a block further
-    /// right (GH-h).
+    /// Whether the blocks of cells with an odd number lie half a block further right (GH-h).
     pub half_shift: bool,
 }
 
@@ -63,7 +62,7 @@ impl Hepta {
     #[inline]
     pub fn column(&self, cell: usize, at: usize) -> i64 {
         let k = self.block_size as i64;
-        let shift = if self.is_shifted(cell) && self.offsets[at] != 0 { k / 2 } else { 0 };
+        let shift = if self.is_shifted(cell) { k / 2 } else { 0 };
         (cell as i64 + self.offsets[at]) * k + shift
     }
 

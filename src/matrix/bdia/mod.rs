@@ -26,8 +26,8 @@ pub use wells::Wells;
 /// Blocks are column-major and those of a cell lie together, as a processor likes it; the paper's
 /// column-major order of all rows is a GPU's.
 ///
-/// In the variant GH-h of the paper (section 7.2) the blocks of every other cell, its own excepted,
-/// lie half a block further right.
+/// In the variant GH-h of the paper (section 7.2) the blocks of every other cell lie half a block
+/// further right.
 pub struct Bdia {
     hepta: Hepta,
     values: Buffer<f64>,
