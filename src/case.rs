@@ -80,6 +80,19 @@ pub enum Orthogonalisation {
     Mgs,
 }
 
+/// What a case runs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Setup and solves.
+    #[default]
+    Solve,
+    /// The product `y = A x` alone.
+    Spmv,
+}
+
 /// Storage format of the matrix in the product `y = A x`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -145,6 +158,9 @@ pub struct Case {
     pub rhs: String,
     /// Unknowns per block, at least 1.
     pub block_size: usize,
+    /// What is run: solves or products alone.
+    #[serde(default)]
+    pub kind: RunKind,
     /// Preconditioner, a name in the registry.
     pub precond: String,
     /// Fill level k of ILU(k).
@@ -183,6 +199,26 @@ impl Case {
         let trisolve = if kept { self.trisolve } else { Trisolve::Auto };
         Self { trisolve, backend: backend.to_owned(), ..self.clone() }
     }
+
+    /// The same, as a sweep has it, where only products run: without the settings of a solve.
+    #[must_use]
+    pub fn for_its_kind(self) -> Self {
+        match self.kind {
+            RunKind::Solve => self,
+            RunKind::Spmv => Self {
+                precond: "none".into(),
+                matrix: self.matrix,
+                read_as: self.read_as,
+                zeros: self.zeros,
+                reorder: self.reorder,
+                block_size: self.block_size,
+                kind: self.kind,
+                format: self.format,
+                backend: self.backend,
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl Default for Case {
@@ -194,6 +230,7 @@ impl Default for Case {
             reorder: Reorder::default(),
             rhs: "ones".into(),
             block_size: 1,
+            kind: RunKind::default(),
             precond: "bilu".into(),
             fill: 0,
             level_rule: LevelRule::default(),

@@ -65,7 +65,7 @@ fn bad_values_of_flags_name_the_flag() {
     assert_eq!(
         refused(&["run", "--solver", "gmers"]),
         "error: --solver: unknown solver `gmers`\n\
-         hint: did you mean `gmres`? known: gmres, bicgstab, cg, correction\n"
+         hint: did you mean `gmres`? known: gmres, bicgstab, cg, qmr, correction\n"
     );
     assert_eq!(
         first_line(&["run", "--min-repetitions", "3", "--max-repetitions", "2"]),

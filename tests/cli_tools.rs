@@ -30,7 +30,7 @@ fn list_has_every_registry() {
         let items = value[section].as_array().unwrap().iter();
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "correction"]);
+    assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "qmr", "correction"]);
     assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu"]);
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
@@ -159,7 +159,10 @@ fn completions_know_the_flags() {
 fn help_names_the_values_and_defaults() {
     let help = printed(&["run", "--help"]);
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Solver: gmres, bicgstab, cg, correction [default: gmres]"), "{help}");
+    assert!(
+        words.contains("Solver: gmres, bicgstab, cg, qmr, correction [default: gmres]"),
+        "{help}"
+    );
     assert!(words.contains("inclusive ranges 0..3"), "{help}");
 }
 

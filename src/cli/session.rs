@@ -14,7 +14,6 @@ use crate::engine::{self, End, Outcome, Solvers, interrupt};
 use crate::error::{Error, Kind, Result};
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
-use crate::result::Status;
 use crate::result::output::{Existing, Outputs};
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
@@ -123,7 +122,7 @@ impl<'a> Session<'a> {
         }
         let records = outcomes.iter().flat_map(|o| &o.records);
         let total = records.clone().count();
-        let failed = records.filter(|r| r.status != Status::Converged).count();
+        let failed = records.filter(|r| !r.status.is_success()).count();
         if failed > 0 {
             say(&format!("{failed} of {} did not converge", plural(total, "case")));
             return Ok(ExitCode::FAILURE);

@@ -6,8 +6,8 @@ use clap::ValueEnum;
 
 use crate::backend;
 use crate::case::{
-    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Reorder, Side,
-    Trisolve, Zeros,
+    Case, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL, Orthogonalisation, ReadAs, Reorder, RunKind,
+    Side, Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -161,6 +161,9 @@ axes! {
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 128",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
+    kind: RunKind, "kind", "WHAT",
+        "What is run: `solve`, or `spmv` for products alone",
+        choices::<RunKind>, choice_name, |t, out| one(choice("kind of run", t), out);
     precond: String, "precond", "NAME",
         "Preconditioner",
         || names(registry::PRECONDITIONERS), String::clone,
@@ -210,14 +213,16 @@ axes! {
 
 impl Sweep {
     /// The cases in the order of [`AXES`]: the cross product, where settings without a meaning for
-    /// a backend do not multiply its cases.
+    /// a backend or for the kind of run do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        if self.trisolve.is_some() {
+        if self.trisolve.is_some() || self.kind.is_some() {
             let mut seen = HashSet::new();
             cases.retain_mut(|case| {
-                *case = case.on(&case.backend);
-                backend::has_trisolves(&case.backend) || seen.insert(format!("{case:?}"))
+                *case = case.on(&case.backend).for_its_kind();
+                let all_matter =
+                    backend::has_trisolves(&case.backend) && case.kind == RunKind::Solve;
+                all_matter || seen.insert(format!("{case:?}"))
             });
         }
         Ok(cases)
@@ -373,6 +378,25 @@ mod tests {
             axis("trisolve").unwrap().canonical("all").unwrap_err().to_string(),
             "`all` is more than one value"
         );
+    }
+
+    #[test]
+    fn settings_of_a_solve_do_not_multiply_products() {
+        let mut sweep = set("kind", &["spmv,solve"]).unwrap();
+        axis("matrix-format").unwrap().set(&mut sweep, &["all".into()]).unwrap();
+        axis("fill").unwrap().set(&mut sweep, &["0..1".into()]).unwrap();
+        axis("rtol").unwrap().set(&mut sweep, &["1e-3".into()]).unwrap();
+        let cases = sweep.cases().unwrap();
+        let formats: Vec<String> = cases
+            .iter()
+            .filter(|c| c.kind == RunKind::Spmv)
+            .map(|c| format!("{} {} {}", choice_name(&c.format), c.precond, c.rtol))
+            .collect();
+        assert_eq!(
+            formats,
+            ["csr", "bsr", "hyb", "sell", "dia", "bdia"].map(|f| format!("{f} none 0.000001"))
+        );
+        assert_eq!(cases.len(), 6 + 2 * 6);
     }
 
     #[test]

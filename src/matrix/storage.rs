@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Bsr, Csr};
 use crate::case::Format;
 use crate::error::{Error, Result};
+use crate::measure::memory_free;
 
 /// A matrix stored for products in one format, converted from CSR.
 pub trait Storage: Send + Sync {
@@ -60,10 +61,19 @@ impl Storage for Bsr {
 /// Numbers that a padded format may store for each entry of the matrix.
 const MOST_PADDING: usize = 8;
 
-/// Refuses to store far more zeros than entries.
+/// Refuses to store far more zeros than entries, and more than there is memory for.
 pub(super) fn check_padding(format: &str, stored: usize, nnz: usize) -> Result<()> {
     if stored <= MOST_PADDING.saturating_mul(nnz) {
-        return Ok(());
+        let (needed, free) = (12 * stored, memory_free());
+        if needed <= free {
+            return Ok(());
+        }
+        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+        return Err(Error::memory(format!(
+            "{:.2} GiB needed for `{format}`, {:.2} GiB free",
+            gib(needed),
+            gib(free)
+        )));
     }
     Err(Error::input(format!(
         "the matrix does not fit `{format}`: {stored} numbers would be stored for {nnz} entries"

@@ -6,6 +6,7 @@ pub mod compare;
 pub mod csv;
 pub mod json;
 pub mod markdown;
+pub mod products;
 pub mod published;
 pub mod roofs;
 pub mod runs;

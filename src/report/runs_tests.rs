@@ -1,5 +1,6 @@
 use super::*;
 use crate::report::ReportFormat;
+use crate::result::Status;
 use crate::result::samples::{record, repeated};
 
 fn case(fill: usize, backend: &str) -> Case {

@@ -11,6 +11,8 @@ pub enum Status {
     /// The monitored residual met the tolerance and the recomputed one agrees.
     #[default]
     Converged,
+    /// A product was checked and measured; there was nothing to converge.
+    Measured,
     /// The iteration limit was reached.
     NotConverged,
     /// The residual no longer falls, or the true residual does not follow the monitored one.
@@ -30,10 +32,16 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the run did what it was to do.
+    pub fn is_success(self) -> bool {
+        matches!(self, Self::Converged | Self::Measured)
+    }
+
     /// The name used in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Measured => "measured",
             Self::NotConverged => "not-converged",
             Self::Stagnated => "stagnated",
             Self::Diverged => "diverged",
@@ -108,7 +116,7 @@ pub struct Times {
     pub solve_low_s: Option<f64>,
     /// Upper end of it.
     pub solve_high_s: Option<f64>,
-    /// Repetitions of the solve that were timed.
+    /// Repetitions of the solve that were timed; samples of the product where it runs alone.
     pub repetitions: usize,
     /// Setup plus median solve.
     pub total_s: Option<f64>,
@@ -150,6 +158,10 @@ pub struct Traffic {
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
     pub spmv_gbps: Option<f64>,
+    /// Two operations for each stored entry of the matrix over `spmv_s`, 1e9 per second.
+    pub spmv_gflops: Option<f64>,
+    /// `spmv_gbps` in percent of the copy bandwidth.
+    pub spmv_percent_of_bandwidth: Option<f64>,
     /// Seconds of one orthogonalisation of GMRES against a whole restart's basis (median).
     pub orthogonalisation_s: Option<f64>,
     /// Bytes that moves at least, both passes over the basis, in GB/s (1e9).

@@ -92,6 +92,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             spmv_s: e,
             spmv_bytes: f,
             spmv_gbps: g,
+            spmv_gflops: h,
+            spmv_percent_of_bandwidth: i,
             orthogonalisation_s: e,
             orthogonalisation_gbps: g,
             copy_gbps: h,
