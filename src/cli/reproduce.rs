@@ -120,16 +120,17 @@ impl Table {
     }
 
     fn report(&self, records: &[Record]) -> Report {
-        match &self.experiment.published {
-            Some(paper) => published::report(
-                &self.name,
-                &self.experiment,
-                paper,
-                records,
-                self.not_comparable.as_deref(),
-            ),
-            None => runs::report(records, self.experiment.title.as_deref()),
+        let experiment = &self.experiment;
+        if let Some(paper) = &experiment.published {
+            let not_comparable = self.not_comparable.as_deref();
+            return published::report(&self.name, experiment, paper, records, not_comparable);
         }
+        let mut report = runs::report(records, experiment.title.as_deref());
+        if let Some(sheet) = report.sheets.last_mut() {
+            let inferred = experiment.inferred.iter().map(|text| format!("inferred: {text}"));
+            sheet.notes.extend(experiment.notes.iter().cloned().chain(inferred));
+        }
+        report
     }
 }
 

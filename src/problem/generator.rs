@@ -198,7 +198,7 @@ impl Generator {
                     return Err(Error::input(message).hint(self.usage()));
                 }
                 return Err(Error::unknown(&format!("parameter of `{}`", self.name), key, &keys));
-            };
+            }
             if given.contains(&key) {
                 return Err(Error::input(format!("`{}`: `{key}` is given twice", self.name)));
             }

@@ -1,11 +1,15 @@
 //! Products with the formats that run down columns: ELLPACK, its slices, diagonals.
 
-use super::simd::{Simd, multiversion};
+use super::simd::{Simd, multiversion, prefetch};
 use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};
 
 /// Rows that a loop over all columns works on at a time: their part of y stays in the first-level
-/// cache, and each column is read in pieces of some kilobytes.
-pub(super) const CHUNK: usize = 512;
+/// cache, and each column is read in pieces of some pages.
+pub(super) const CHUNK: usize = 2048;
+
+/// Entries at the head of the next column's piece that are asked for while a piece is read: the
+/// hardware begins to fetch ahead only after some misses, and again behind each page.
+const HEAD: usize = 128;
 
 /// Doubles of a wide register.
 const LANES: usize = 8;
@@ -48,6 +52,11 @@ fn ellpack_body<S: Simd>(s: S, a: &Hyb, x: &[f64], first: usize, y: &mut [f64]) 
     let (n, rows) = (y.len(), a.rows());
     for c in 0..a.width() {
         let at = c * rows + first;
+        if c + 1 < a.width() {
+            let head = at + rows..at + rows + n.min(HEAD);
+            prefetch(&a.col_ind()[head.clone()]);
+            prefetch(&a.values()[head]);
+        }
         let (cols, col_rest) = a.col_ind()[at..at + n].as_chunks::<LANES>();
         let (values, value_rest) = a.values()[at..at + n].as_chunks::<LANES>();
         let (wide, rest) = y.as_chunks_mut::<LANES>();
@@ -92,7 +101,12 @@ fn slices_body<S: Simd>(s: S, a: &Sell, x: &[f64], first: usize, y: &mut [f64]) 
 fn diagonals_body<S: Simd>(s: S, a: &Dia, x: &[f64], first: usize, y: &mut [f64]) {
     y.fill(0.0);
     let rows = a.rows();
-    for (&offset, diagonal) in a.offsets().iter().zip(a.values().chunks_exact(rows.max(1))) {
+    let mut diagonals = a.values().chunks_exact(rows.max(1)).peekable();
+    for &offset in a.offsets() {
+        let Some(diagonal) = diagonals.next() else { break };
+        if let Some(next) = diagonals.peek() {
+            prefetch(&next[first..first + y.len().min(HEAD)]);
+        }
         // rows whose column lies in the matrix
         let from = first.max(usize::try_from(-offset).unwrap_or(0));
         let to = (first + y.len()).min((rows as i64 - offset).clamp(0, rows as i64) as usize);

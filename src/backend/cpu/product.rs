@@ -92,7 +92,7 @@ impl Product for Bdia {
 
 /// Pieces of `y` that are written one after the other stay in the cache until `b` is subtracted;
 /// several make a task.
-const PIECES_PER_TASK: usize = 8;
+const PIECES_PER_TASK: usize = 2;
 
 /// Runs `rows(first, piece of y)` over pieces of `chunk` rows; then `y = b - y` when `b` is given.
 fn by_rows(

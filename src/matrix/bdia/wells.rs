@@ -53,7 +53,7 @@ impl Wells {
             .find(|two| wells.run(two[0] as usize).end > wells.run(two[1] as usize).start);
         match overlap {
             None => Ok(wells),
-            Some(two) => Err(refuse(format!(
+            Some(two) => Err(refuse(&format!(
                 "the wells of rows {} and {} share the cell of row {}",
                 scalars + two[0] as usize + 1,
                 scalars + two[1] as usize + 1,
@@ -81,7 +81,7 @@ impl Wells {
             } else if j == row {
                 diagonal = v;
             } else {
-                return Err(refuse(format!(
+                return Err(refuse(&format!(
                     "row {}, behind the cells, has an entry in column {} beside its diagonal",
                     row + 1,
                     j + 1
@@ -93,7 +93,7 @@ impl Wells {
         cells.sort_unstable();
         cells.dedup();
         if let Some(gap) = cells.windows(2).find(|two| two[1] != two[0] + 1) {
-            return Err(refuse(format!(
+            return Err(refuse(&format!(
                 "the cells of the well of row {} are not consecutive: {} follows {}",
                 row + 1,
                 gap[1] + 1,
@@ -104,8 +104,12 @@ impl Wells {
         let (from, length) = (self.rows.len(), cells.len() * k);
         self.rows.resize(from + length, 0.0);
         self.columns.resize(from + length, 0.0);
-        entries.iter().for_each(|&(j, v)| self.rows[from + j - first] = v);
-        column.iter().for_each(|&(i, v)| self.columns[from + i - first] = v);
+        for &(j, v) in &entries {
+            self.rows[from + j - first] = v;
+        }
+        for &(i, v) in column {
+            self.columns[from + i - first] = v;
+        }
         self.first.push(first as u32);
         self.start.push(self.rows.len() as u32);
         self.diagonal.push(diagonal);
@@ -160,7 +164,7 @@ impl Wells {
     }
 }
 
-fn refuse(what: String) -> Error {
+fn refuse(what: &str) -> Error {
     Error::input(format!("the matrix does not fit `bdia`: {what}"))
         .hint("`bdia` holds box grids with one block size, and wells behind the cells")
 }

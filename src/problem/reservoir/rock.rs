@@ -58,7 +58,7 @@ impl Rock {
         let mut rock =
             Self { size, permeability: vec![0.0; cells], porosity: vec![POROSITY; cells] };
         let open = std::fs::File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
-        let text: Box<dyn std::io::Read> = if name.ends_with(".gz") {
+        let text: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
             Box::new(flate2::read::MultiGzDecoder::new(open))
         } else {
             Box::new(open)

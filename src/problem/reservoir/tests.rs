@@ -119,6 +119,31 @@ fn the_papers_small_example_has_its_order_and_entries() {
     }
 }
 
+/// Figure 8: cells, rows, stored numbers and nonzeros of the paper's grids.
+#[test]
+fn the_papers_grids_have_their_counts() {
+    let text = include_str!("../../../configs/almouhamed/published/grids-derived.csv");
+    let mut generated = 0;
+    for line in text.lines().skip(1) {
+        let numbers: Vec<&str> = line.split(',').collect();
+        let whole = |i: usize| numbers[i].parse::<usize>().unwrap();
+        let (v, k) = (whole(0), whole(1));
+        assert_eq!((whole(2), whole(3)), (v * v * v, v * v * v * k), "{line}");
+        assert_eq!((whole(5), whole(6)), (7 * v * v * v * k * k, (7 * v - 6) * v * v * k * k));
+        if v == 20 {
+            let (a, _) = self::generated(&format!("{v},k={k},wells=50"));
+            // each well has two runs of V cells and a diagonal
+            let wells = 50 * (2 * v * k + 1);
+            assert_eq!((a.rows(), a.nnz()), (whole(3) + 50, whole(6) + wells), "{line}");
+            let padded = crate::matrix::bsr::pad(&a, k).unwrap_or(a);
+            let bdia = Bdia::from_csr(&padded, k).unwrap();
+            assert_eq!(bdia.values().len(), whole(5), "{line}");
+            generated += 1;
+        }
+    }
+    assert_eq!(generated, 3);
+}
+
 #[test]
 fn bdia_finds_the_box_the_wells_and_the_shift() {
     for (spec, k, half, stored) in [
