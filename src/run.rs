@@ -271,16 +271,20 @@ impl Job<'_> {
         }
     }
 
-    /// A record instead of a killed process when blocks do not fit: they are made on the host, and
-    /// unlike those that [`Format::Auto`] takes they may be far larger than the matrix.
+    /// A record instead of a killed process when another format does not fit: it is made on the host,
+    /// and unlike the blocks that [`Format::Auto`] takes it may be far larger than the matrix.
     fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let b = self.case.block_size;
-        if self.case.format == Format::Bsr && b > 1 {
-            let needed = 8 * self.record.size.matrix_blocks * b * b;
-            let free = memory_free().min(k.memory_free());
-            if needed > free {
-                return Err(Failure::OutOfMemory { needed, free }.into());
-            }
+        let needed = match self.case.format {
+            Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
+            // at least the entries
+            Format::Hyb | Format::Sell => 12 * self.a.nnz(),
+            Format::Dia | Format::Bdia => 8 * self.a.nnz(),
+            Format::Auto | Format::Csr | Format::Bsr => 0,
+        };
+        let free = memory_free().min(k.memory_free());
+        if needed > free {
+            return Err(Failure::OutOfMemory { needed, free }.into());
         }
         Ok(())
     }

@@ -37,24 +37,32 @@ fn list_has_every_registry() {
         names("trisolves"),
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
-    assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
+    assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
-    let experiments = trisolve.map(|name| format!("trisolve/{name}")).into_iter();
-    let experiments: Vec<String> =
-        experiments.chain(yang.map(|name| format!("yang/{name}"))).collect();
+    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "qmr"];
+    let experiments = almouhamed.map(|name| format!("almouhamed/{name}")).into_iter();
+    let experiments: Vec<String> = experiments
+        .chain(trisolve.map(|name| format!("trisolve/{name}")))
+        .chain(yang.map(|name| format!("yang/{name}")))
+        .collect();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (19, 80));
+    assert_eq!((names("settings").len(), names("columns").len()), (20, 83));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
-    assert_eq!(text.lines().count(), 4);
+    assert_eq!(text.lines().count(), 9);
 }
 
 #[test]
 fn reproduce_without_a_paper_lists_the_tables() {
     assert_eq!(
         printed(&["reproduce"]),
-        "trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
+        "almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells\n\
+         almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b\n\
+         almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
+         almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\
+         almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
+         trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
          trisolve/general      Triangular solves and factorisation: general patterns\n\
          trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\
          trisolve/reservoirs   Triangular solves and factorisation: reservoir simulations\n\

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::flow::MOST;
 use super::system::{CellRows, System, WellParts};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -36,7 +37,7 @@ pub(super) fn assemble<const N: usize>(
     let of_cells = counts.iter().map(|&c| (c * k) as u64).sum::<u64>();
     let of_wells: usize = if n > scalars { wells.iter().map(|w| w.row.len() + 1).sum() } else { 0 };
     let nnz = of_cells + of_wells as u64;
-    check_size(n, nnz)?;
+    check_size(cells, n, nnz)?;
 
     let (mut row_ptr, mut col_ind) = (vec![0_u32; n + 1], vec![0_u32; nnz as usize]);
     let (mut values, mut rhs) = (vec![0.0; nnz as usize], vec![0.0; n]);
@@ -161,8 +162,7 @@ impl<const N: usize> Plan<'_, N> {
         let mut blocks = Vec::with_capacity(columns.len());
         for &column in columns {
             let known = neighbours.iter().position(|&n| n == column);
-            let mut block =
-                known.map_or([0.0; super::flow::MOST * super::flow::MOST], |at| rows.blocks[at]);
+            let mut block = known.map_or([0.0; MOST * MOST], |at| rows.blocks[at]);
             let of_well = column.checked_sub(first).and_then(|c| parts.row.get(c * k..(c + 1) * k));
             for (e, u) in (0..k).flat_map(|e| (0..k).map(move |u| (e, u))) {
                 if let Some(row) = of_well {
@@ -178,14 +178,26 @@ impl<const N: usize> Plan<'_, N> {
     }
 }
 
+/// Refuses a box that is too large before anything of its size is made.
+pub(super) fn check_box(size: [usize; 3], k: usize) -> Result<()> {
+    let cells: u64 = size.iter().map(|&s| s as u64).product();
+    let faces: u64 = size.iter().map(|&s| cells - cells / s as u64).sum();
+    let blocks = (k * k) as u64;
+    check_size(cells as usize, cells as usize * k, (cells + 2 * faces).saturating_mul(blocks))
+}
+
+/// Bytes for each cell beside the matrix: two states, rock, counts.
+const OF_A_CELL: u64 = 2 * 8 * MOST as u64 + 24;
+
 /// Refuses what 32-bit indices or the memory at hand cannot hold.
-fn check_size(n: usize, nnz: u64) -> Result<()> {
+fn check_size(cells: usize, n: usize, nnz: u64) -> Result<()> {
     let limit = u64::from(u32::MAX);
-    if nnz > limit || n as u64 > limit {
-        return Err(Error::input(format!("{nnz} entries in {n} rows: the limit is {limit}"))
+    if nnz > limit {
+        return Err(Error::input(format!("{nnz} entries: the limit is {limit}"))
             .hint("choose a smaller grid"));
     }
-    let (needed, free) = (12 * n as u64 + 12 * nnz, memory_free() as u64);
+    let needed = OF_A_CELL * cells as u64 + 12 * n as u64 + 12 * nnz;
+    let free = memory_free() as u64;
     if needed <= free {
         return Ok(());
     }

@@ -11,7 +11,7 @@ mod wells;
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use crate::error::{Error, Result};
-use assemble::{Arrangement, assemble};
+use assemble::{Arrangement, assemble, check_box};
 use flow::Flow;
 use rock::Rock;
 use system::System;
@@ -118,6 +118,7 @@ fn build_for<const N: usize>(k: usize, arguments: &Arguments) -> Result<Generate
         let message = format!("{unknowns} unknowns: the limit is {}", u32::MAX);
         return Err(Error::input(message).hint("choose a smaller grid or fewer unknowns per cell"));
     }
+    check_box(size, k)?;
     let columns = match arguments.word("at") {
         "" => wells::random([size[1], size[2]], wells, spacing, seed)?,
         text => wells::listed([size[1], size[2]], text)?,
