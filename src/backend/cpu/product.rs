@@ -1,7 +1,7 @@
 //! The formats of products behind one trait.
 //!
 //! A new format is a type with [`Storage`], an implementation of [`Product`] and a line in
-//! [`stored`].
+//! `stored`.
 
 use std::sync::Arc;
 
