@@ -80,6 +80,19 @@ pub enum Orthogonalisation {
     Mgs,
 }
 
+/// What a case runs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Setup and solves.
+    #[default]
+    Solve,
+    /// The product `y = A x` alone.
+    Spmv,
+}
+
 /// Storage format of the matrix in the product `y = A x`.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -93,6 +106,14 @@ pub enum Format {
     Csr,
     /// Block compressed sparse rows with the case's block size.
     Bsr,
+    /// ELLPACK for the entries that a third of the rows have, COO for the others.
+    Hyb,
+    /// Sliced ELLPACK with sorted windows.
+    Sell,
+    /// Whole diagonals, COO for entries of sparsely filled ones.
+    Dia,
+    /// Block diagonals of a box grid with wells (Al-Mouhamed and Khan 2017, section 6).
+    Bdia,
 }
 
 /// In which numbers the factors are stored for the triangular solves. They are made in float64, and
@@ -181,6 +202,9 @@ pub struct Case {
     pub rhs: String,
     /// Unknowns per block, at least 1.
     pub block_size: usize,
+    /// What is run: solves or products alone.
+    #[serde(default)]
+    pub kind: RunKind,
     /// Preconditioner, a name in the registry.
     pub precond: String,
     /// Fill level k of ILU(k).
@@ -227,6 +251,26 @@ impl Case {
         let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
         Self { trisolve, fgbilu_style, backend: backend.to_owned(), ..self.clone() }
     }
+
+    /// The same, as a sweep has it, where only products run: without the settings of a solve.
+    #[must_use]
+    pub fn for_its_kind(self) -> Self {
+        match self.kind {
+            RunKind::Solve => self,
+            RunKind::Spmv => Self {
+                precond: "none".into(),
+                matrix: self.matrix,
+                read_as: self.read_as,
+                zeros: self.zeros,
+                reorder: self.reorder,
+                block_size: self.block_size,
+                kind: self.kind,
+                format: self.format,
+                backend: self.backend,
+                ..Self::default()
+            },
+        }
+    }
 }
 
 impl Default for Case {
@@ -238,6 +282,7 @@ impl Default for Case {
             reorder: Reorder::default(),
             rhs: "ones".into(),
             block_size: 1,
+            kind: RunKind::default(),
             precond: "bilu".into(),
             fill: 0,
             level_rule: LevelRule::default(),

@@ -18,6 +18,11 @@ pub const FORMATS: Names = &[
     ("auto", "the one of csr and bsr that holds fewer bytes"),
     ("csr", "scalar compressed sparse rows"),
     ("bsr", "block compressed sparse rows with the case's block size"),
+    ("hyb", "ELLPACK for the entries that a third of the rows have, COO for the others"),
+    ("sell", "sliced ELLPACK, rows sorted by length within windows"),
+    ("dia", "whole diagonals, COO for the entries of sparsely filled ones"),
+    ("bdia", "block diagonals of a box grid without indices, and wells behind the cells"),
+    ("all", "each of these formats, one after the other"),
 ];
 
 /// Ways of triangular solves on a GPU.
@@ -52,7 +57,11 @@ mod tests {
     #[test]
     fn every_format_is_described() {
         let names: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, choices::<Format>());
+        let (all, formats) = names.split_last().unwrap();
+        assert_eq!(
+            (*all, formats),
+            ("all", &choices::<Format>()[..].iter().map(String::as_str).collect::<Vec<_>>()[..])
+        );
     }
 
     #[test]

@@ -3,28 +3,31 @@
 mod basis;
 mod new_values;
 mod phases;
+mod product;
 mod reuse;
 mod roof;
 mod stopped;
+mod transposed;
 mod watch;
 
 use std::sync::Arc;
 
 use crate::backend::{self, Backend, Slot, Visitor};
-use crate::case::{Case, Format, Side};
+use crate::case::{Case, Format, RunKind, Side};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
 use crate::measure::{Median, median, memory_free, now, seconds_since};
-use crate::precond::{self, Failure, Preconditioner, Setup};
+use crate::precond::{self, Failure, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::{Status, Traffic};
-use crate::solver::{self, End, Outcome, Settings, Solver, Stop, System};
+use crate::solver::{self, End, Outcome, Settings, Solver, Stop, System, Transposed};
 use crate::symbolic::block_pattern;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
 pub use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
+use transposed::Both;
 use watch::{History, Watch};
 
 /// How long and how often to measure.
@@ -182,6 +185,9 @@ impl Visitor for Job<'_> {
 impl Job<'_> {
     fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), Stopped> {
         let case = self.case;
+        if case.kind == RunKind::Spmv {
+            return self.product(k);
+        }
         let unknown = |what: &str, name: &str| {
             Stopped::ended(Status::Unsupported, format!("there is no {what} `{name}`"))
         };
@@ -189,6 +195,14 @@ impl Job<'_> {
             .ok_or_else(|| unknown("preconditioner", &case.precond))?;
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        let with_transposed = solver::needs_transposed(&case.solver);
+        if with_transposed && !precond::transposes(&case.precond) {
+            let reason = format!(
+                "`{}` needs the transposed preconditioner, and `{}` has none",
+                case.solver, case.precond
+            );
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
         let handover = k.handover_latency();
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
@@ -196,9 +210,12 @@ impl Job<'_> {
         self.check_matrix(k)?;
         let stretch = Stretch::start(k);
         let mut matrix = k.matrix(self.a, case.block_size, case.format)?;
+        let other = with_transposed.then(|| Arc::new(self.a.transposed()));
+        let other_matrix =
+            other.as_ref().map(|a| k.matrix(a, case.block_size, case.format)).transpose()?;
         self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
-        let mut m = self.set_up(k, setup)?;
+        let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
 
         self.check_vectors(k)?;
@@ -219,7 +236,9 @@ impl Job<'_> {
             },
         };
         let mut method = build(k, &settings, n)?;
-        let system = System { a: &matrix, m: &*m, b: &b };
+        let transposed =
+            other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
+        let system = System { a: &matrix, m: &*m, b: &b, transposed };
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
         // its vectors make room for those of the measurements
         drop(method);
@@ -233,7 +252,8 @@ impl Job<'_> {
         &mut self,
         k: &K,
         setup: fn(Setup<K>) -> precond::Ready<K>,
-    ) -> Result<Box<dyn Preconditioner<K>>, Stopped> {
+        transposed: Option<&Arc<Csr>>,
+    ) -> Result<Both<K>, Stopped> {
         let mut runs: Vec<PhaseSeconds> = Vec::new();
         let mut kernel = Vec::new();
         let start = now();
@@ -241,33 +261,37 @@ impl Job<'_> {
             let of = reuse::key(self.case, k.on_host(|threads| threads));
             let patterns = (&mut *self.reuse, of);
             let mut clock = PhaseClock::new(k, self.progress, patterns);
-            let ready = setup(Setup { k, a: self.a, case: self.case, phases: &mut clock });
+            let ready = transposed::set_up(k, setup, (self.a, transposed), self.case, &mut clock);
             k.check()?;
             let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
-            let m = ready?;
-            kernel.extend(m.numeric_kernel_seconds(k));
+            let ready = ready?;
+            kernel.extend(ready.0.numeric_kernel_seconds(k));
             if !kernel.iter().any(|s| s.is_nan()) {
                 let times = &mut self.record.times;
                 times.numeric_kernel_s = median(&kernel).map(|m| m.value).or(times.numeric_s);
             }
             if runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
-                return Ok(m);
+                return Ok(ready);
             }
         }
     }
 
-    /// A record instead of a killed process when blocks do not fit: they are made on the host, and
-    /// unlike those that [`Format::Auto`] takes they may be far larger than the matrix.
+    /// A record instead of a killed process when another format does not fit: it is made on the host,
+    /// and unlike the blocks that [`Format::Auto`] takes it may be far larger than the matrix.
     fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let b = self.case.block_size;
-        if self.case.format == Format::Bsr && b > 1 {
-            let needed = 8 * self.record.size.matrix_blocks * b * b;
-            let free = memory_free().min(k.memory_free());
-            if needed > free {
-                return Err(Failure::OutOfMemory { needed, free }.into());
-            }
+        let needed = match self.case.format {
+            Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
+            // at least the entries
+            Format::Hyb | Format::Sell => 12 * self.a.nnz(),
+            Format::Dia | Format::Bdia => 8 * self.a.nnz(),
+            Format::Auto | Format::Csr | Format::Bsr => 0,
+        };
+        let free = memory_free().min(k.memory_free());
+        if needed > free {
+            return Err(Failure::OutOfMemory { needed, free }.into());
         }
         Ok(())
     }
@@ -388,13 +412,17 @@ impl Job<'_> {
         }
         let Roof { copy_gbps, handover } = roof;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
+        // A' and M' are as large
+        let copies = if system.transposed.is_some() { 2 } else { 1 };
         let spmv = sample(k, || k.spmv(system.a, system.b, x));
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
         let mut t = Traffic {
-            memory_bytes: Some(product.held + apply.held),
+            memory_bytes: Some((product.held + apply.held) * copies),
             spmv_s: Some(spmv.value),
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),
+            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / spmv.value / 1e9),
+            spmv_percent_of_bandwidth: roof.share(spmv.value, product.moved, None).bandwidth,
             copy_gbps,
             handover_us: handover.map(|s| 1e6 * s),
             ..Traffic::default()
@@ -494,6 +522,10 @@ fn format_name(format: Format) -> &'static str {
     match format {
         Format::Csr => "csr",
         Format::Bsr => "bsr",
+        Format::Hyb => "hyb",
+        Format::Sell => "sell",
+        Format::Dia => "dia",
+        Format::Bdia => "bdia",
         Format::Auto => "auto",
     }
 }

@@ -108,6 +108,16 @@ fn sizes_of_generators_are_checked_before_memory_is_taken() {
             "`channel3d`: `n=9` is no sum of fours and sixes",
             "choose an even number from 4 to 32",
         ),
+        (
+            "reservoir:1600,k=1",
+            "28656640000 entries: the limit is 4294967295",
+            "choose a smaller grid",
+        ),
+        (
+            "reservoir:4,wells=2,at=9x1",
+            "`reservoir`: the well `9x1` is outside the grid of 4 x 4 columns",
+            "",
+        ),
         ("convdiff3d:4,px=nan", "`convdiff3d`: `px=nan` is not a finite number", ""),
     ] {
         assert_eq!(refused(&["--matrix", spec]), error(message, hint));

@@ -30,7 +30,7 @@ fn list_has_every_registry() {
         let items = value[section].as_array().unwrap().iter();
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "correction"]);
+    assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "qmr", "correction"]);
     assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu", "fgbilu"]);
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
@@ -38,26 +38,38 @@ fn list_has_every_registry() {
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
-    assert_eq!(names("formats"), ["auto", "csr", "bsr"]);
+    assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
+    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "qmr"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
     let of = |paper: &str, tables: &[&str]| -> Vec<String> {
         tables.iter().map(|table| format!("{paper}/{table}")).collect()
     };
-    let experiments = [of("luo", &luo), of("trisolve", &trisolve), of("yang", &yang)].concat();
+    let experiments = [
+        of("almouhamed", &almouhamed),
+        of("luo", &luo),
+        of("trisolve", &trisolve),
+        of("yang", &yang),
+    ]
+    .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (21, 86));
+    assert_eq!((names("settings").len(), names("columns").len()), (22, 89));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
-    assert_eq!(text.lines().count(), 4);
+    assert_eq!(text.lines().count(), 9);
 }
 
 #[test]
 fn reproduce_without_a_paper_lists_the_tables() {
     assert_eq!(
         printed(&["reproduce"]),
-        "luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
+        "almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells\n\
+         almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b\n\
+         almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
+         almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\
+         almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
+         luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
          luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
          luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6\n\
          luo/table3            Luo et al. 2015, Table 3: time per point and speedup, n = 6\n\
@@ -167,7 +179,10 @@ fn completions_know_the_flags() {
 fn help_names_the_values_and_defaults() {
     let help = printed(&["run", "--help"]);
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("Solver: gmres, bicgstab, cg, correction [default: gmres]"), "{help}");
+    assert!(
+        words.contains("Solver: gmres, bicgstab, cg, qmr, correction [default: gmres]"),
+        "{help}"
+    );
     assert!(words.contains("inclusive ranges 0..3"), "{help}");
 }
 

@@ -46,11 +46,12 @@ fn list_shows_generators_and_catalogue() {
     assert_eq!(fem[6], "fem-p1:parabolic_fem");
 
     let all = json(&["list", "--json"]);
-    assert_eq!(all["generators"].as_array().unwrap().len(), 5);
+    assert_eq!(all["generators"].as_array().unwrap().len(), 6);
     assert_eq!(all["generators"][1]["parameters"][0]["key"], "b");
     assert_eq!(all["generators"][3]["presets"][0], "atmosmodd");
     assert_eq!(all["generators"][2]["parameters"][0]["default"], 6.0);
     assert_eq!(all["generators"][4]["parameters"][0]["default"], 0.01);
+    assert_eq!(all["generators"][5]["words"][0]["default"], "lognormal");
     let catalogue = all["catalogue"].as_array().unwrap();
     assert_eq!(catalogue.len(), 52);
     let steam = catalogue.iter().find(|e| e["name"] == "steam2").unwrap();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
+use bilu_bench::case::{Case, Format, LevelRule, Orthogonalisation, ReadAs, RunKind, Side};
 use bilu_bench::matrix::Csr;
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::result::{Record, Status};
@@ -33,7 +33,7 @@ fn every_combination_solves_poisson_to_the_same_truth() {
     let p = poisson();
     let b = common::random_vector(990, 3);
     let mut runs = 0;
-    for solver in ["gmres", "bicgstab", "cg"] {
+    for solver in ["gmres", "bicgstab", "cg", "qmr"] {
         for precond in ["none", "jacobi", "bilu"] {
             for backend in ["cpu", "cpu-mt"] {
                 for (side, orthogonalisation) in [
@@ -67,14 +67,14 @@ fn every_combination_solves_poisson_to_the_same_truth() {
             }
         }
     }
-    assert_eq!(runs, 162);
+    assert_eq!(runs, 216);
 }
 
 #[test]
 fn one_thread_and_many_count_alike() {
     let p = problem::load("convdiff3d:40x40x40,cx=3,pz=0.5", ReadAs::Expanded).expect("generator");
     let b = vec![1.0; 64_000];
-    for solver in ["gmres", "bicgstab"] {
+    for solver in ["gmres", "bicgstab", "qmr"] {
         for block_size in [1, 4] {
             let case = |backend: &str| Case {
                 backend: backend.into(),
@@ -162,7 +162,7 @@ fn ends_are_named() {
 fn exact_and_zero_right_hand_sides_end_at_once() {
     let identity = Csr::new(3, 3, vec![0, 1, 2, 3], vec![0, 1, 2], vec![2.0; 3]).unwrap();
     let p = of(identity);
-    for solver in ["gmres", "bicgstab", "cg", "correction"] {
+    for solver in ["gmres", "bicgstab", "cg", "qmr", "correction"] {
         for (b, iterations) in [([0.0; 3], 0), ([1.0, 2.0, 3.0], 1)] {
             let r = run(&p, &b, &Case { solver: solver.into(), ..Case::default() });
             assert_eq!(r.status, Status::Converged, "{solver} {b:?}");
@@ -246,4 +246,106 @@ fn records_hold_sizes_phases_and_traffic() {
     assert!((traffic.numeric_gbps.unwrap() / gbps - 1.0).abs() < 1e-12);
     let share = 100.0 * gbps / traffic.copy_gbps.unwrap();
     assert!((traffic.numeric_percent_of_roof.unwrap() / share - 1.0).abs() < 1e-12);
+}
+
+#[test]
+fn qmr_solves_a_reservoir_with_its_wells_on_either_side() {
+    let p = problem::load("reservoir:6x8x7,k=2,wells=3", ReadAs::Expanded).expect("generator");
+    let b = problem::right_hand_side(&p, "own").expect("a reservoir has its own");
+    for side in [Side::Left, Side::Right] {
+        for (precond, fill, level_rule) in [
+            ("jacobi", 0, LevelRule::Min),
+            ("bilu", 0, LevelRule::Min),
+            ("bilu", 1, LevelRule::Min),
+            ("bilu", 2, LevelRule::Overwrite),
+        ] {
+            for format in [Format::Bsr, Format::Bdia, Format::Hyb] {
+                let case = Case {
+                    solver: "qmr".into(),
+                    precond: precond.into(),
+                    fill,
+                    level_rule,
+                    side,
+                    format,
+                    block_size: 2,
+                    rtol: 1e-9,
+                    ..Case::default()
+                };
+                let r = run(&p, &b, &case);
+                assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
+                assert!(r.convergence.true_residual.unwrap() < 1e-8, "{case:?}");
+                let own = run(&p, &b, &Case { solver: "bicgstab".into(), ..case });
+                assert_eq!(own.status, Status::Converged, "{:?}", own.reason);
+                // matrix and factors are there twice
+                assert_eq!(r.traffic.memory_bytes.map(|m| m / 2), own.traffic.memory_bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn qmr_has_no_run_with_a_preconditioner_that_has_no_transpose() {
+    let case = Case { solver: "qmr".into(), precond: "fgbilu".into(), ..Case::default() };
+    let r = run(&poisson(), &common::random_vector(990, 3), &case);
+    assert_eq!(r.status, Status::Unsupported);
+    let reason = "`qmr` needs the transposed preconditioner, and `fgbilu` has none";
+    assert_eq!(r.reason.as_deref(), Some(reason));
+}
+
+#[test]
+fn qmr_breaks_down_by_name() {
+    let solve = |row_ptr: Vec<u32>, cols: Vec<u32>, values: Vec<f64>| {
+        let n = row_ptr.len() - 1;
+        let p = of(Csr::new(n, n, row_ptr, cols, values).unwrap());
+        let mut b = vec![0.0; n];
+        b[0] = 1.0;
+        let case = Case { solver: "qmr".into(), precond: "none".into(), ..Case::default() };
+        let r = run(&p, &b, &case);
+        (r.status, r.reason.unwrap())
+    };
+    // a quarter turn: (q, A p) = (e1, A e1) = 0
+    assert_eq!(
+        solve(vec![0, 1, 2], vec![1, 0], vec![1.0, -1.0]),
+        (Status::Breakdown, "epsilon is zero: (q, A p) vanishes".into())
+    );
+    // A e1 leaves e1 towards e2, A' e1 towards e3
+    assert_eq!(
+        solve(vec![0, 2, 4, 5], vec![0, 2, 0, 1, 2], vec![2.0, 1.0, 1.0, 2.0, 2.0]),
+        (
+            Status::Breakdown,
+            "delta is zero: the Lanczos vectors are orthogonal to each other".into()
+        )
+    );
+}
+
+#[test]
+fn products_alone_are_measured_in_every_format() {
+    let p = problem::load("reservoir:6x8x7,k=2,wells=3", ReadAs::Expanded).expect("generator");
+    for backend in ["cpu", "cpu-mt"] {
+        for format in
+            [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia]
+        {
+            let kind = RunKind::Spmv;
+            let case =
+                Case { kind, format, block_size: 2, backend: backend.into(), ..Case::default() };
+            let r = run(&p, &[0.0; 675], &case);
+            assert_eq!(r.status, Status::Measured, "{format:?}: {:?}", r.reason);
+            let t = &r.traffic;
+            let (held, moved) = (t.memory_bytes.unwrap(), t.spmv_bytes.unwrap());
+            // one row of padding
+            assert_eq!((moved - held, r.size.padding, r.times.solve_s), (16 * 676, 1, None));
+            let seconds = t.spmv_s.unwrap();
+            assert_eq!(t.spmv_gbps, Some(moved as f64 / seconds / 1e9));
+            assert_eq!(t.spmv_gflops, Some(2.0 * r.size.nnz as f64 / seconds / 1e9));
+            if format == Format::Bdia {
+                // 336 cells of 7 blocks; 3 wells of 2 runs of 12; D with the padding, and their words
+                let wells = 8 * (3 * 24 + 4) + 4 * (5 + 4 + 3);
+                assert_eq!(held, 8 * 336 * 7 * 4 + wells);
+            }
+        }
+    }
+    let bad = Case { kind: RunKind::Spmv, format: Format::Bdia, block_size: 3, ..Case::default() };
+    let r = run(&p, &[0.0; 675], &bad);
+    assert_eq!(r.status, Status::Unsupported);
+    assert!(r.reason.unwrap().starts_with("the matrix does not fit `bdia`: row "));
 }

@@ -161,6 +161,7 @@ struct GeneratorRow {
     name: &'static str,
     size: String,
     parameters: Vec<ParameterRow>,
+    words: Vec<WordRow>,
     presets: Vec<&'static str>,
     summary: &'static str,
 }
@@ -173,6 +174,14 @@ struct ParameterRow {
     summary: &'static str,
 }
 
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct WordRow {
+    key: &'static str,
+    default: &'static str,
+    summary: &'static str,
+}
+
 impl From<&Generator> for GeneratorRow {
     fn from(g: &Generator) -> Self {
         let parameter = |p: &crate::problem::generator::Parameter| ParameterRow {
@@ -180,10 +189,16 @@ impl From<&Generator> for GeneratorRow {
             default: p.default,
             summary: p.summary,
         };
+        let word = |w: &crate::problem::generator::Word| WordRow {
+            key: w.key,
+            default: w.default,
+            summary: w.summary,
+        };
         Self {
             name: g.name,
             size: g.size_form(),
             parameters: g.parameters.iter().map(parameter).collect(),
+            words: g.words.iter().map(word).collect(),
             presets: g.presets.iter().map(|p| p.name).collect(),
             summary: g.summary,
         }
@@ -212,7 +227,8 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
     let mut table = Builder::default();
     table.push_record(["generator", "size", "parameters", "presets", "summary"]);
     for g in generators {
-        let keys: Vec<_> = g.parameters.iter().map(|p| p.key).collect();
+        let numbers = g.parameters.iter().map(|p| p.key);
+        let keys: Vec<_> = numbers.chain(g.words.iter().map(|w| w.key)).collect();
         table.push_record([
             g.name.into(),
             g.size,

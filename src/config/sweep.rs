@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use crate::case::{
     Case, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Orthogonalisation, ReadAs, Reorder, Side, Trisolve, Zeros,
+    Orthogonalisation, ReadAs, Reorder, RunKind, Side, Trisolve, Zeros,
 };
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
@@ -160,6 +160,9 @@ axes! {
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 128",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
+    kind: RunKind, "kind", "WHAT",
+        "What is run: `solve`, or `spmv` for products alone",
+        choices::<RunKind>, choice_name, |t, out| one(choice("kind of run", t), out);
     precond: String, "precond", "NAME",
         "Preconditioner",
         || names(registry::PRECONDITIONERS), String::clone,
@@ -198,7 +201,7 @@ axes! {
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
-        choices::<Format>, choice_name, |t, out| one(choice("matrix format", t), out);
+        || names(registry::FORMATS), choice_name, format;
     factor_precision: FactorPrecision, "factor-precision", "NAME",
         "Numbers in which the factors are stored for the triangular solves; arithmetic is in float64",
         choices::<FactorPrecision>, choice_name, |t, out| one(choice("factor precision", t), out);
@@ -217,13 +220,13 @@ axes! {
 
 impl Sweep {
     /// The cases in the order of [`AXES`]: the cross product, where settings without a meaning for
-    /// a backend do not multiply its cases.
+    /// a backend or for the kind of run do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        if self.trisolve.is_some() || self.fgbilu_style.is_some() {
+        if self.trisolve.is_some() || self.fgbilu_style.is_some() || self.kind.is_some() {
             let mut seen = HashSet::new();
             cases.retain_mut(|case| {
-                *case = case.on(&case.backend);
+                *case = case.on(&case.backend).for_its_kind();
                 seen.insert(format!("{case:?}"))
             });
         }
@@ -274,6 +277,17 @@ fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
     }
     registered("way of triangular solves", text, registry::TRISOLVES)?;
     one(choice("way of triangular solves", text), out)
+}
+
+/// Storage formats; `all` is each of them, without `auto`, which is one of them.
+fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
+    if text == "all" {
+        let formats = Format::value_variants().iter().filter(|format| **format != Format::Auto);
+        out.extend(formats);
+        return Ok(());
+    }
+    registered("matrix format", text, registry::FORMATS)?;
+    one(choice("matrix format", text), out)
 }
 
 /// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
@@ -393,6 +407,25 @@ mod tests {
                 "fgbilu cuda auto cl",
             ]
         );
+    }
+
+    #[test]
+    fn settings_of_a_solve_do_not_multiply_products() {
+        let mut sweep = set("kind", &["spmv,solve"]).unwrap();
+        axis("matrix-format").unwrap().set(&mut sweep, &["all".into()]).unwrap();
+        axis("fill").unwrap().set(&mut sweep, &["0..1".into()]).unwrap();
+        axis("rtol").unwrap().set(&mut sweep, &["1e-3".into()]).unwrap();
+        let cases = sweep.cases().unwrap();
+        let formats: Vec<String> = cases
+            .iter()
+            .filter(|c| c.kind == RunKind::Spmv)
+            .map(|c| format!("{} {} {}", choice_name(&c.format), c.precond, c.rtol))
+            .collect();
+        assert_eq!(
+            formats,
+            ["csr", "bsr", "hyb", "sell", "dia", "bdia"].map(|f| format!("{f} none 0.000001"))
+        );
+        assert_eq!(cases.len(), 6 + 2 * 6);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::{Case, FactorPrecision, FgbiluStyle, Trisolve};
+use crate::case::{Case, FactorPrecision, FgbiluStyle, RunKind, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
@@ -178,6 +178,10 @@ fn stage_name(stage: Stage) -> String {
 /// A case in a few words.
 fn name(case: &Case) -> String {
     let Case { matrix, block_size, precond, fill, solver, backend, .. } = case;
+    if case.kind == RunKind::Spmv {
+        let format = choice_name(&case.format);
+        return format!("{matrix}, product in {format}, block size {block_size}, {backend}");
+    }
     let way = match (case.trisolve, case.fgbilu_style) {
         (Trisolve::Auto, FgbiluStyle::Auto) => String::new(),
         (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
@@ -196,6 +200,11 @@ fn summary(record: &Record) -> String {
     let end = match record.status {
         Status::Converged | Status::Complete => {
             format!("{} iterations", record.convergence.iterations)
+        }
+        Status::Measured => {
+            let time = record.traffic.spmv_s.map(units::seconds).unwrap_or_default();
+            let gbps = record.traffic.spmv_gbps.map(|v| units::significant(v, 3));
+            format!("{time}, {} GB/s", gbps.unwrap_or_default())
         }
         status => match &record.reason {
             Some(reason) => format!("{}: {reason}", status.name()),

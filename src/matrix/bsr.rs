@@ -96,15 +96,14 @@ impl Bsr {
 }
 
 impl Format {
-    /// The format in which `a` is stored when this one is asked for; never [`Format::Auto`]. Blocks
-    /// of one are CSR.
+    /// The format in which `a` is stored when this one is asked for; never [`Format::Auto`]. BSR with
+    /// blocks of one is CSR.
     #[must_use]
     pub fn stored(self, a: &Csr, block_size: usize) -> Self {
-        if block_size == 1 || self == Self::Csr {
-            return Self::Csr;
-        }
-        if self == Self::Bsr {
-            return Self::Bsr;
+        match self {
+            Self::Auto | Self::Bsr if block_size == 1 => return Self::Csr,
+            Self::Auto => {}
+            chosen => return chosen,
         }
         let blocks = block_pattern(a, block_size).entries();
         let bytes = blocks * (8 * block_size * block_size + 4) + 4 * (a.rows() / block_size + 1);

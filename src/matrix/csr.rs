@@ -211,6 +211,34 @@ impl Csr {
         Self { rows: n, cols: n, pattern: CsrPattern::new(row_ptr, col_ind), values }
     }
 
+    /// A'.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let mut row_ptr = vec![0_u32; self.cols + 1];
+        for &j in self.col_ind() {
+            row_ptr[j as usize + 1] += 1;
+        }
+        for j in 0..self.cols {
+            row_ptr[j + 1] += row_ptr[j];
+        }
+        let mut next = row_ptr.clone();
+        let (mut col_ind, mut values) = (vec![0; self.nnz()], vec![0.0; self.nnz()]);
+        for i in 0..self.rows {
+            let (cols, row) = self.row(i);
+            for (&j, &v) in cols.iter().zip(row) {
+                let at = next[j as usize] as usize;
+                (col_ind[at], values[at]) = (i as u32, v);
+                next[j as usize] += 1;
+            }
+        }
+        Self {
+            rows: self.cols,
+            cols: self.rows,
+            pattern: CsrPattern::new(row_ptr, col_ind),
+            values,
+        }
+    }
+
     /// Bytes held by the three arrays.
     pub fn bytes(&self) -> usize {
         4 * self.pattern.row_ptr.len() + 12 * self.pattern.col_ind.len()
@@ -240,6 +268,17 @@ mod tests {
         // rows and columns 2, 0, 1: [0 5 0; 0 1 2; 4 0 3]
         assert_eq!((p.row_ptr(), p.col_ind()), (&[0, 1, 3, 5][..], &[1, 1, 2, 0, 2][..]));
         assert_eq!(p.values(), [5., 1., 2., 4., 3.]);
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        // [1 2 0; 0 3 4]
+        let a = Csr::new(2, 3, vec![0, 2, 4], vec![0, 1, 1, 2], vec![1., 2., 3., 4.]).unwrap();
+        let t = a.transposed();
+        assert_eq!((t.rows(), t.cols()), (3, 2));
+        assert_eq!((t.row_ptr(), t.col_ind()), (&[0, 1, 3, 4][..], &[0, 0, 1, 1][..]));
+        assert_eq!(t.values(), [1., 2., 3., 4.]);
+        assert_eq!(t.transposed(), a);
     }
 
     #[test]

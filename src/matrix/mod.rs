@@ -1,13 +1,25 @@
 //! Sparse matrix storage and files.
 
+pub mod bdia;
 pub mod bsr;
 pub mod cache;
+mod coo;
 pub mod csr;
+mod dia;
+mod hyb;
 pub mod info;
 pub mod market;
+mod sell;
 mod sprs;
+pub mod storage;
 mod triangle;
 
+pub use bdia::Bdia;
 pub use bsr::Bsr;
+pub use coo::Coo;
 pub use csr::{Csr, CsrPattern};
+pub use dia::Dia;
+pub use hyb::Hyb;
+pub use sell::Sell;
+pub use storage::Storage;
 pub use triangle::lower_triangle;

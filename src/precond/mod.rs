@@ -150,6 +150,11 @@ macro_rules! registry {
     };
 }
 
+/// Whether the preconditioner called `name`, set up on A', is the transpose of the one set up on A.
+pub fn transposes(name: &str) -> bool {
+    matches!(name, "none" | "jacobi" | "bilu")
+}
+
 registry! {
     "none", none, "no preconditioner";
     "jacobi", jacobi, "block Jacobi: inverse of the diagonal blocks";

@@ -29,6 +29,7 @@ pub(super) static GENERATOR: Generator = Generator {
         Parameter { key: "seed", default: 1.0, summary: "of the random values, 0 to 2^53" },
         Parameter { key: "reaction", default: 0.1, summary: "rate, positive" },
     ],
+    words: &[],
     presets: &[],
     build,
 };
@@ -59,6 +60,7 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         matrix: stencil::block_matrix(size, &SEVEN_POINT, b, fill)?,
         grid: size,
         symmetric: b == 1,
+        rhs: None,
     })
 }
 

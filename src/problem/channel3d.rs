@@ -73,6 +73,7 @@ pub(super) static GENERATOR: Generator = Generator {
         Parameter { key: "cfl", default: 10.0, summary: "pseudo-time step, 0.001 to 1e6" },
         Parameter { key: "retau", default: 395.0, summary: "friction Reynolds number, 100 to 1e6" },
     ],
+    words: &[],
     presets: &[],
     build,
 };
@@ -133,6 +134,7 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         matrix: stencil::block_matrix(size, &SEVEN_POINT, n, fill)?,
         grid: size,
         symmetric: false,
+        rhs: None,
     })
 }
 

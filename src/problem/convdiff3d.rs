@@ -22,6 +22,7 @@ pub(super) static GENERATOR: Generator = Generator {
         Parameter { key: "pz", default: 0.0, summary: "cell Peclet number in z" },
         Parameter { key: "sigma", default: 0.0, summary: "reaction, added to the diagonal" },
     ],
+    words: &[],
     presets: &[Preset {
         name: "atmosmodd",
         arguments: "148x148x58,cx=4,cy=1,cz=1,pz=0.05",
@@ -50,5 +51,6 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         matrix: stencil::matrix(arguments.size, &SEVEN_POINT, |_, k| values[k])?,
         grid: arguments.size,
         symmetric: p == [0.0; 3],
+        rhs: None,
     })
 }

@@ -13,6 +13,7 @@ pub(super) static GENERATOR: Generator = Generator {
     summary: "heat equation, one implicit step: M + dt K of linear triangles on a rectangle",
     dimensions: 2,
     parameters: &[Parameter { key: "dt", default: 1e-2, summary: "time step, not negative" }],
+    words: &[],
     presets: &[Preset {
         name: "parabolic_fem",
         arguments: "1025x513",
@@ -38,7 +39,7 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     }
     let value = |p: [usize; 3], k: usize| entry(p, k, [nx, ny], dt);
     let matrix = stencil::matrix(size, &SEVEN_NODES, value)?;
-    Ok(Generated { matrix, grid: size, symmetric: true })
+    Ok(Generated { matrix, grid: size, symmetric: true, rhs: None })
 }
 
 /// Sum over the triangles that share the coupling.

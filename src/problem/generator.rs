@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
-use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, poisson3d};
+use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, poisson3d, reservoir};
 
 /// Every generator; a new one is a new file and a line here.
 pub static GENERATORS: &[&Generator] = &[
@@ -17,6 +17,7 @@ pub static GENERATORS: &[&Generator] = &[
     &channel3d::GENERATOR,
     &convdiff3d::GENERATOR,
     &fem_p1::GENERATOR,
+    &reservoir::GENERATOR,
 ];
 
 /// A family of matrices.
@@ -30,6 +31,8 @@ pub struct Generator {
     pub dimensions: usize,
     /// Parameters besides the size.
     pub parameters: &'static [Parameter],
+    /// Parameters that are words.
+    pub words: &'static [Word],
     /// Named arguments.
     pub presets: &'static [Preset],
     /// Makes the matrix.
@@ -43,6 +46,17 @@ pub struct Parameter {
     pub key: &'static str,
     /// Value when it is not given.
     pub default: f64,
+    /// What it is.
+    pub summary: &'static str,
+}
+
+/// A word a generator takes.
+#[derive(Debug)]
+pub struct Word {
+    /// Key in specs.
+    pub key: &'static str,
+    /// The word when it is not given.
+    pub default: &'static str,
     /// What it is.
     pub summary: &'static str,
 }
@@ -67,6 +81,8 @@ pub struct Generated {
     pub grid: [usize; 3],
     /// Whether the matrix is symmetric.
     pub symmetric: bool,
+    /// Right-hand side that belongs to it.
+    pub rhs: Option<Vec<f64>>,
 }
 
 /// Checked arguments of a generator.
@@ -76,6 +92,8 @@ pub struct Arguments {
     pub size: [usize; 3],
     /// Values in the order of [`Generator::parameters`].
     values: Vec<(&'static str, f64)>,
+    /// Words in the order of [`Generator::words`].
+    words: Vec<(&'static str, String)>,
     /// The remark of the preset used.
     pub remark: Option<&'static str>,
 }
@@ -87,6 +105,14 @@ impl Arguments {
     /// When the generator has no such parameter.
     pub fn get(&self, key: &str) -> f64 {
         self.values.iter().find(|v| v.0 == key).expect("a parameter of the generator").1
+    }
+
+    /// The word `key`, one of the generator's.
+    ///
+    /// # Panics
+    /// When the generator has no such word.
+    pub fn word(&self, key: &str) -> &str {
+        &self.words.iter().find(|v| v.0 == key).expect("a word of the generator").1
     }
 }
 
@@ -111,18 +137,23 @@ impl Generator {
     pub fn arguments(&'static self, text: &str) -> Result<Arguments> {
         let mut words = text.split(',');
         let first = words.next().unwrap_or_default().trim();
-        let mut values: Vec<_> = self.parameters.iter().map(|p| (p.key, p.default)).collect();
-        let (size, remark) = match self.presets.iter().find(|p| p.name == first) {
+        let mut arguments = Arguments {
+            size: [1; 3],
+            values: self.parameters.iter().map(|p| (p.key, p.default)).collect(),
+            words: self.words.iter().map(|w| (w.key, w.default.to_owned())).collect(),
+            remark: None,
+        };
+        match self.presets.iter().find(|p| p.name == first) {
             Some(preset) => {
                 let mut words = preset.arguments.split(',');
-                let size = self.size(words.next().unwrap_or_default())?;
-                self.assign(words, &mut values)?;
-                (size, Some(preset.remark))
+                arguments.size = self.size(words.next().unwrap_or_default())?;
+                arguments.remark = Some(preset.remark);
+                self.assign(words, &mut arguments)?;
             }
-            None => (self.size(first)?, None),
-        };
-        self.assign(words, &mut values)?;
-        Ok(Arguments { size, values, remark })
+            None => arguments.size = self.size(first)?,
+        }
+        self.assign(words, &mut arguments)?;
+        Ok(arguments)
     }
 
     /// The parameter `key` of checked arguments as a whole number.
@@ -149,7 +180,7 @@ impl Generator {
     fn assign<'a>(
         &self,
         words: impl Iterator<Item = &'a str>,
-        values: &mut [(&'static str, f64)],
+        arguments: &mut Arguments,
     ) -> Result<()> {
         let mut given = Vec::new();
         for word in words {
@@ -158,23 +189,35 @@ impl Generator {
                 Error::input(format!("`{}`: `{word}` is not of the form key=value", self.name))
                     .hint(self.usage())
             })?;
-            let Some(slot) = values.iter_mut().find(|v| v.0 == key) else {
-                let keys: Vec<&str> = self.parameters.iter().map(|p| p.key).collect();
+            let slot = arguments.values.iter_mut().find(|v| v.0 == key);
+            let place = arguments.words.iter_mut().find(|v| v.0 == key);
+            if slot.is_none() && place.is_none() {
+                let keys: Vec<&str> = self.keys().collect();
                 if keys.is_empty() {
                     let message = format!("`{}` has no parameter `{key}`", self.name);
                     return Err(Error::input(message).hint(self.usage()));
                 }
                 return Err(Error::unknown(&format!("parameter of `{}`", self.name), key, &keys));
-            };
+            }
             if given.contains(&key) {
                 return Err(Error::input(format!("`{}`: `{key}` is given twice", self.name)));
             }
             given.push(key);
-            slot.1 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
-                Error::input(format!("`{}`: `{key}={text}` is not a finite number", self.name))
-            })?;
+            if let Some(place) = place {
+                text.clone_into(&mut place.1);
+            }
+            if let Some(slot) = slot {
+                slot.1 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
+                    Error::input(format!("`{}`: `{key}={text}` is not a finite number", self.name))
+                })?;
+            }
         }
         Ok(())
+    }
+
+    /// Keys of the parameters, numbers and words.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.parameters.iter().map(|p| p.key).chain(self.words.iter().map(|w| w.key))
     }
 
     /// Reads `60`, `60x50x40`.
@@ -221,8 +264,8 @@ impl Generator {
     /// The form of a spec.
     pub fn usage(&self) -> String {
         let mut usage = format!("write `{}:{}", self.name, self.size_form().replace(" or ", "|"));
-        for p in self.parameters {
-            _ = write!(usage, "[,{}=..]", p.key);
+        for key in self.keys() {
+            _ = write!(usage, "[,{key}=..]");
         }
         usage.push('`');
         for p in self.presets {

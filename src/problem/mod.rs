@@ -10,6 +10,7 @@ mod file;
 pub mod generator;
 mod poisson3d;
 pub mod reorder;
+mod reservoir;
 mod rhs;
 mod source;
 mod splitmix;

@@ -13,6 +13,7 @@ pub(super) static GENERATOR: Generator = Generator {
     summary: "Poisson equation on a box, 7-point differences: diagonal 6, others -1",
     dimensions: 3,
     parameters: &[],
+    words: &[],
     presets: &[],
     build,
 };
@@ -23,5 +24,6 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         matrix: stencil::matrix(arguments.size, &SEVEN_POINT, |_, k| values[k])?,
         grid: arguments.size,
         symmetric: true,
+        rhs: None,
     })
 }

@@ -64,6 +64,7 @@ impl Source {
             Self::File(path) => file::load(path, read_as, cache),
             Self::Generated { spec, generator, arguments } => {
                 let made = (generator.build)(arguments)?;
+                let own_rhs = made.rhs;
                 let matrix = match read_as {
                     ReadAs::Expanded => made.matrix,
                     ReadAs::AsStored if made.symmetric => lower_triangle(&made.matrix),
@@ -78,7 +79,7 @@ impl Source {
                     name: spec.clone(),
                     matrix: matrix.into(),
                     grid: Some(made.grid),
-                    own_rhs: None,
+                    own_rhs,
                     remarks: arguments.remark.map(str::to_owned).into_iter().collect(),
                 })
             }

@@ -8,6 +8,7 @@ pub mod history;
 pub mod json;
 pub mod markdown;
 pub mod phases;
+pub mod products;
 pub mod published;
 pub mod roofs;
 pub mod runs;
@@ -50,7 +51,12 @@ pub fn of_experiment(
     } else if let Some(paper) = &experiment.phases {
         phases::report(name, experiment, paper, records, not_comparable)
     } else {
-        runs::report(records, experiment.title.as_deref())
+        let mut report = runs::report(records, experiment.title.as_deref());
+        if let Some(sheet) = report.sheets.last_mut() {
+            let inferred = experiment.inferred.iter().map(|text| format!("inferred: {text}"));
+            sheet.notes.extend(experiment.notes.iter().cloned().chain(inferred));
+        }
+        report
     }
 }
 

@@ -1,17 +1,24 @@
 //! The table of a run: settings that differ between the rows, and what was measured.
 
 use crate::backend;
-use crate::case::Case;
+use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
-use crate::report::{Head, Report, Sheet, roofs};
+use crate::report::{Head, Report, Sheet, products, roofs};
 use crate::result::Record;
 use crate::result::table::fields;
 
-/// The table of `records`, and a second one of the triangular solves of a GPU.
+/// The table of `records`, a second one of the triangular solves of a GPU, and one of products that
+/// were measured alone.
 pub fn report(records: &[Record], title: Option<&str>) -> Report {
-    let mut sheets = vec![sheet(records, title)];
+    let (alone, solves): (Vec<Record>, Vec<Record>) =
+        records.iter().cloned().partition(|r| r.case.kind == RunKind::Spmv);
+    let mut sheets = Vec::new();
+    if alone.is_empty() || !solves.is_empty() {
+        sheets.push(sheet(&solves, title));
+    }
     sheets.extend(roofs::sheet(records));
+    sheets.extend(products::sheet(&alone, title));
     Report { sheets, rows: records.iter().map(fields).collect() }
 }
 

@@ -8,6 +8,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("reorder", "new order of the unknowns: none or random:SEED"),
     ("rhs", "right-hand side"),
     ("block-size", "unknowns per block"),
+    ("kind", "what was run: solve or spmv, the product alone"),
     ("precond", "preconditioner"),
     ("fill", "fill level k of ILU(k)"),
     ("level-rule", "update rule of the fill level: min or overwrite"),
@@ -50,7 +51,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("solve-s", "median solve, seconds"),
     ("solve-low-s", "lower end of the 95 % confidence interval of the median solve, seconds"),
     ("solve-high-s", "upper end of it, seconds"),
-    ("repetitions", "timed solves"),
+    ("repetitions", "timed solves, or samples of the product where it runs alone"),
     ("total-s", "setup-s and solve-s together, without matrix-s"),
     ("ms-per-iteration", "median solve over iterations, milliseconds"),
     (
@@ -69,6 +70,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("spmv-s", "one product y = A x, seconds (median)"),
     ("spmv-bytes", "bytes that one product must move at least"),
     ("spmv-gbps", "spmv-bytes over spmv-s, 1e9 bytes per second"),
+    (
+        "spmv-gflops",
+        "two operations for each stored entry of the matrix over spmv-s, 1e9 per second",
+    ),
+    ("spmv-percent-of-bandwidth", "spmv-gbps in percent of copy-gbps"),
     ("residual-s", "correction: one residual r = b - A x, seconds (median)"),
     ("orthogonalisation-s", "GMRES: one vector against a whole restart's basis, seconds (median)"),
     ("orthogonalisation-gbps", "bytes that must move for that over its time, 1e9 bytes per second"),

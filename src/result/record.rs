@@ -11,6 +11,8 @@ pub enum Status {
     /// The monitored residual met the tolerance and the recomputed one agrees.
     #[default]
     Converged,
+    /// A product was checked and measured; there was nothing to converge.
+    Measured,
     /// The iteration limit was reached.
     NotConverged,
     /// The residual no longer falls, or the true residual does not follow the monitored one.
@@ -34,13 +36,14 @@ pub enum Status {
 impl Status {
     /// Whether the run did what was asked of it.
     pub fn succeeded(self) -> bool {
-        matches!(self, Self::Converged | Self::Complete)
+        matches!(self, Self::Converged | Self::Measured | Self::Complete)
     }
 
     /// The name used in tables and files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Converged => "converged",
+            Self::Measured => "measured",
             Self::NotConverged => "not-converged",
             Self::Stagnated => "stagnated",
             Self::Diverged => "diverged",
@@ -121,7 +124,7 @@ pub struct Times {
     pub solve_low_s: Option<f64>,
     /// Upper end of it.
     pub solve_high_s: Option<f64>,
-    /// Repetitions of the solve that were timed.
+    /// Repetitions of the solve that were timed; samples of the product where it runs alone.
     pub repetitions: usize,
     /// Setup plus median solve.
     pub total_s: Option<f64>,
@@ -167,6 +170,10 @@ pub struct Traffic {
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
     pub spmv_gbps: Option<f64>,
+    /// Two operations for each stored entry of the matrix over `spmv_s`, 1e9 per second.
+    pub spmv_gflops: Option<f64>,
+    /// `spmv_gbps` in percent of the copy bandwidth.
+    pub spmv_percent_of_bandwidth: Option<f64>,
     /// Seconds of one residual `r = b - A x` of the iterative correction (median).
     #[serde(default)]
     pub residual_s: Option<f64>,

@@ -94,6 +94,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             spmv_s: e,
             spmv_bytes: f,
             spmv_gbps: g,
+            spmv_gflops: h,
+            spmv_percent_of_bandwidth: i,
             residual_s: h,
             orthogonalisation_s: e,
             orthogonalisation_gbps: g,
@@ -117,6 +119,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let text = || "[ -~\"',\n\u{e9}\u{4e2d}]{1,12}";
     let statuses = prop::sample::select(vec![
         Status::Converged,
+        Status::Measured,
         Status::NotConverged,
         Status::Stagnated,
         Status::Diverged,

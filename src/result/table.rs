@@ -160,6 +160,8 @@ fn populated() -> Record {
             spmv_s: Some(1.0),
             spmv_bytes: Some(1),
             spmv_gbps: Some(1.0),
+            spmv_gflops: Some(1.0),
+            spmv_percent_of_bandwidth: Some(1.0),
             residual_s: Some(1.0),
             orthogonalisation_s: Some(1.0),
             orthogonalisation_gbps: Some(1.0),

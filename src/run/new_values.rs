@@ -104,7 +104,12 @@ mod tests {
         };
         let build = solver::lookup::<Cpu>(&case.solver).expect("registered");
         let mut method = build(k, &settings, n).expect("memory");
-        let outcome = method.solve(k, &System { a: &matrix, m: &*m, b: &b }, &mut x, &mut ());
+        let outcome = method.solve(
+            k,
+            &System { a: &matrix, m: &*m, b: &b, transposed: None },
+            &mut x,
+            &mut (),
+        );
         (outcome.iterations, x.to_vec())
     }
 

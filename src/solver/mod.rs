@@ -4,6 +4,7 @@ mod bicgstab;
 mod cg;
 mod correction;
 mod gmres;
+mod qmr;
 pub mod stop;
 
 use crate::backend::Backend;
@@ -21,6 +22,22 @@ pub struct System<'a, K: Backend> {
     pub m: &'a dyn Preconditioner<K>,
     /// The right-hand side, of padded length.
     pub b: &'a K::Vector,
+    /// A' and M', where the solver asks for them (see [`needs_transposed`]).
+    pub transposed: Option<Transposed<'a, K>>,
+}
+
+/// The transposed matrix and preconditioner: matrices and factors of their own, so that a product or
+/// a solve with them is as fast as with A and M, and a backend needs no further operation.
+pub struct Transposed<'a, K: Backend> {
+    /// A'.
+    pub a: &'a K::Matrix,
+    /// M'.
+    pub m: &'a dyn Preconditioner<K>,
+}
+
+/// Whether the solver called `name` needs [`System::transposed`].
+pub fn needs_transposed(name: &str) -> bool {
+    name == "qmr"
 }
 
 /// What decides how a method runs.
@@ -83,5 +100,6 @@ registry! {
     "gmres", gmres::Gmres, "restarted GMRES(m), left or right preconditioned";
     "bicgstab", bicgstab::BiCgStab, "BiCGStab, right preconditioned";
     "cg", cg::Cg, "preconditioned conjugate gradients, for symmetric positive definite systems";
+    "qmr", qmr::Qmr, "quasi-minimal residuals, left or right preconditioned; uses A' and M' too";
     "correction", correction::Correction, "iterative correction x += M^-1 (b - A x), any preconditioner";
 }

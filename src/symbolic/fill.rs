@@ -33,6 +33,13 @@ impl FillPattern {
         self.lower.bytes() + self.upper.bytes()
     }
 
+    /// The pattern of the transposed factors.
+    #[must_use]
+    pub fn transposed(&self) -> Self {
+        let (lower, upper) = (self.upper.transposed(), self.lower.transposed());
+        Self { lower, upper, no_diagonal: self.no_diagonal.clone() }
+    }
+
     /// The pattern of a diagonal matrix: what block Jacobi keeps.
     pub fn diagonal(rows: usize) -> Self {
         let empty =

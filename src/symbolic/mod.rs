@@ -93,6 +93,28 @@ impl Pattern<'_> {
         self.row_ptr.partition_point(|&start| start as usize <= at) - 1
     }
 
+    /// The pattern of the transpose.
+    #[must_use]
+    pub fn transposed(&self) -> Pattern<'static> {
+        let rows = self.rows();
+        let mut row_ptr = vec![0_u32; rows + 1];
+        for &j in &*self.col_ind {
+            row_ptr[j as usize + 1] += 1;
+        }
+        for j in 0..rows {
+            row_ptr[j + 1] += row_ptr[j];
+        }
+        let mut next = row_ptr.clone();
+        let mut col_ind = vec![0; self.entries()];
+        for i in 0..rows {
+            for &j in self.row(i) {
+                col_ind[next[j as usize] as usize] = i as u32;
+                next[j as usize] += 1;
+            }
+        }
+        Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         4 * (self.row_ptr.len() + self.col_ind.len())

@@ -1,10 +1,13 @@
 //! CPU backend: one thread (the papers' reference) or all cores.
 
+mod bdia;
 mod block;
 mod chunks;
+mod columns;
 mod fgbilu;
 mod ilu;
 mod order;
+pub mod product;
 mod shared;
 pub mod simd;
 mod spmv;
@@ -19,12 +22,13 @@ use std::time::Instant;
 use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
 use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
-use crate::matrix::{Bsr, Csr};
+use crate::matrix::Csr;
 use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Threads};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
+pub use product::Product;
 use rayon::prelude::*;
 
 /// Computes on the host, on one thread or on a pool of its own.
@@ -34,12 +38,7 @@ pub struct Cpu {
 }
 
 /// A matrix stored for products.
-pub enum Matrix {
-    /// Scalar rows, shared with the problem.
-    Csr(Arc<Csr>),
-    /// Block rows.
-    Bsr(Bsr),
-}
+pub type Matrix = Box<dyn Product>;
 
 impl Cpu {
     /// One thread.
@@ -244,41 +243,30 @@ impl Backend for Cpu {
     fn synchronise(&self) {}
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        match format.stored(a, block_size) {
-            Format::Bsr => Ok(Matrix::Bsr(Bsr::from_csr(a, block_size))),
-            _ => Ok(Matrix::Csr(Arc::clone(a))),
-        }
+        product::stored(a, block_size, format)
     }
 
     fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
-        match matrix {
-            Matrix::Csr(old) => *old = Arc::clone(a),
-            Matrix::Bsr(blocks) => blocks.set_values(a),
-        }
+        matrix.set_values(a);
         Ok(())
     }
 
     fn format(&self, a: &Matrix) -> Format {
-        match a {
-            Matrix::Csr(_) => Format::Csr,
-            Matrix::Bsr(_) => Format::Bsr,
-        }
+        a.format()
     }
 
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
-        let (held, vectors) = match a {
-            Matrix::Csr(a) => (a.bytes(), 16 * a.rows()),
-            Matrix::Bsr(a) => (a.bytes(), 16 * a.block_rows() * a.block_size()),
-        };
-        Bytes { held, moved: held + vectors }
+        // x is read and y written
+        let held = a.bytes();
+        Bytes { held, moved: held + 16 * a.rows() }
     }
 
     fn spmv(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>) {
-        self.on(matrix_numbers(a), |parallel| product(a, x, None, y, parallel));
+        self.on(a.stored(), |parallel| a.product(x, None, y, parallel));
     }
 
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
-        self.on(matrix_numbers(a), |parallel| product(a, x, Some(b), r, parallel));
+        self.on(a.stored(), |parallel| a.product(x, Some(b), r, parallel));
     }
 
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
@@ -344,20 +332,5 @@ impl Backend for Cpu {
         let numbers = grid.factors.blocks() * block_size * block_size;
         let factors = self.on(numbers, |parallel| Fgbilu::new(grid, block_size, parallel));
         Ok(Box::new(factors))
-    }
-}
-
-/// Stored numbers of a matrix: the work of a product.
-fn matrix_numbers(a: &Matrix) -> usize {
-    match a {
-        Matrix::Csr(a) => a.nnz(),
-        Matrix::Bsr(a) => a.values().len(),
-    }
-}
-
-fn product(a: &Matrix, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
-    match a {
-        Matrix::Csr(a) => spmv::product((&**a).into(), x, b, y, parallel),
-        Matrix::Bsr(a) => spmv::product(a.into(), x, b, y, parallel),
     }
 }

@@ -62,9 +62,9 @@ fn detect() -> Isa {
 
 /// Asks for the cache lines of `x` before they are needed.
 #[inline(always)]
-pub(crate) fn prefetch(x: &[f64]) {
+pub(crate) fn prefetch<T>(x: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in x.chunks(8) {
+    for line in x.chunks(64 / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: SSE is part of the target, and a prefetch changes nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };

@@ -293,8 +293,12 @@ impl Backend for Cuda {
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
         let d = &self.device;
         a.check_finite()?;
-        let bsr = format.stored(a, block_size) == Format::Bsr;
-        let bsr = bsr.then(|| Bsr::from_csr(a, block_size));
+        let format = format.stored(a, block_size);
+        if !matches!(format, Format::Csr | Format::Bsr) {
+            return Err(Error::input("products on a GPU have the formats `csr` and `bsr`")
+                .hint("run the other formats on `cpu` and `cpu-mt`"));
+        }
+        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
         if self.vendor {
             let (b, pattern, values) = match &bsr {
                 Some(a) => (

@@ -1,0 +1,130 @@
+//! Products with the formats that run down columns: ELLPACK, its slices, diagonals.
+
+use super::simd::{Simd, multiversion, prefetch};
+use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};
+
+/// Rows that a loop over all columns works on at a time: their part of y stays in the first-level
+/// cache, and each column is read in pieces of some pages.
+pub(super) const CHUNK: usize = 2048;
+
+/// Entries at the head of the next column's piece that are asked for while a piece is read: the
+/// hardware begins to fetch ahead only after some misses, and again behind each page.
+const HEAD: usize = 128;
+
+/// Doubles of a wide register.
+const LANES: usize = 8;
+
+multiversion! {
+    /// `y = A x` for the rows from `first` on, ELLPACK part.
+    pub(super) fn ellpack[](a: &Hyb, x: &[f64], first: usize, y: &mut [f64]) = ellpack_body
+}
+multiversion! {
+    /// `y = A x` for the rows from `first` on, which begin a window.
+    pub(super) fn slices[](a: &Sell, x: &[f64], first: usize, y: &mut [f64]) = slices_body
+}
+multiversion! {
+    /// `y = A x` for the rows from `first` on, whole diagonals.
+    pub(super) fn diagonals[](a: &Dia, x: &[f64], first: usize, y: &mut [f64]) = diagonals_body
+}
+
+/// Adds the product with single entries.
+pub(super) fn add_entries(a: &Coo, x: &[f64], first: usize, y: &mut [f64]) {
+    if a.is_empty() {
+        return;
+    }
+    for (i, j, v) in a.of_rows(first..first + y.len()) {
+        y[i - first] += v * x[j];
+    }
+}
+
+/// Entries of x at eight columns.
+#[inline(always)]
+fn gather<S: Simd>(s: S, x: &[f64], cols: &[u32; LANES]) -> S::F8 {
+    // SAFETY: columns of a stored matrix are below its number of columns, which is that of x.
+    let lanes: [f64; LANES] =
+        std::array::from_fn(|l| unsafe { *x.get_unchecked(cols[l] as usize) });
+    s.load8::<LANES>(&lanes)
+}
+
+#[inline(always)]
+fn ellpack_body<S: Simd>(s: S, a: &Hyb, x: &[f64], first: usize, y: &mut [f64]) {
+    y.fill(0.0);
+    let (n, rows) = (y.len(), a.rows());
+    for c in 0..a.width() {
+        let at = c * rows + first;
+        if c + 1 < a.width() {
+            let head = at + rows..at + rows + n.min(HEAD);
+            prefetch(&a.col_ind()[head.clone()]);
+            prefetch(&a.values()[head]);
+        }
+        let (cols, col_rest) = a.col_ind()[at..at + n].as_chunks::<LANES>();
+        let (values, value_rest) = a.values()[at..at + n].as_chunks::<LANES>();
+        let (wide, rest) = y.as_chunks_mut::<LANES>();
+        for ((y, cols), values) in wide.iter_mut().zip(cols).zip(values) {
+            let sum = s.madd8(s.load8::<LANES>(values), gather(s, x, cols), s.load8::<LANES>(y));
+            s.store8::<LANES>(sum, y);
+        }
+        for ((y, &j), &v) in rest.iter_mut().zip(col_rest).zip(value_rest) {
+            *y = s.madd(v, x[j as usize], *y);
+        }
+    }
+}
+
+#[inline(always)]
+fn slices_body<S: Simd>(s: S, a: &Sell, x: &[f64], first: usize, y: &mut [f64]) {
+    assert!(a.height() == LANES && first.is_multiple_of(LANES));
+    let order = a.order();
+    for slice in first / LANES..(first + y.len()).div_ceil(LANES) {
+        let start = a.slice_ptr()[slice] as usize * LANES;
+        let end = a.slice_ptr()[slice + 1] as usize * LANES;
+        let mut sum = s.splat8(0.0);
+        let cols = a.col_ind()[start..end].as_chunks::<LANES>().0;
+        let values = a.values()[start..end].as_chunks::<LANES>().0;
+        for (cols, values) in cols.iter().zip(values) {
+            sum = s.madd8(s.load8::<LANES>(values), gather(s, x, cols), sum);
+        }
+        let mut lanes = [0.0; LANES];
+        s.store8::<LANES>(sum, &mut lanes);
+        let place = slice * LANES;
+        if order.is_empty() {
+            let to = &mut y[place - first..];
+            let count = to.len().min(LANES);
+            to[..count].copy_from_slice(&lanes[..count]);
+        } else {
+            let rows = &order[place..order.len().min(place + LANES)];
+            rows.iter().zip(lanes).for_each(|(&i, v)| y[i as usize - first] = v);
+        }
+    }
+}
+
+#[inline(always)]
+fn diagonals_body<S: Simd>(s: S, a: &Dia, x: &[f64], first: usize, y: &mut [f64]) {
+    y.fill(0.0);
+    let rows = a.rows();
+    let mut diagonals = a.values().chunks_exact(rows.max(1)).peekable();
+    for &offset in a.offsets() {
+        let Some(diagonal) = diagonals.next() else { break };
+        if let Some(next) = diagonals.peek() {
+            prefetch(&next[first..first + y.len().min(HEAD)]);
+        }
+        // rows whose column lies in the matrix
+        let from = first.max(usize::try_from(-offset).unwrap_or(0));
+        let to = (first + y.len()).min((rows as i64 - offset).clamp(0, rows as i64) as usize);
+        if from >= to {
+            continue;
+        }
+        let column = (from as i64 + offset) as usize;
+        let y = &mut y[from - first..to - first];
+        let (x, diagonal) = (&x[column..column + y.len()], &diagonal[from..to]);
+        let (xs, xr) = x.as_chunks::<LANES>();
+        let (ds, dr) = diagonal.as_chunks::<LANES>();
+        let (ys, yr) = y.as_chunks_mut::<LANES>();
+        for ((y, x), d) in ys.iter_mut().zip(xs).zip(ds) {
+            let sum = s.madd8(s.load8::<LANES>(d), s.load8::<LANES>(x), s.load8::<LANES>(y));
+            s.store8::<LANES>(sum, y);
+        }
+        for ((y, x), d) in yr.iter_mut().zip(xr).zip(dr) {
+            *y = s.madd(*d, *x, *y);
+        }
+    }
+}

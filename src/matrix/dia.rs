@@ -1,0 +1,175 @@
+//! DIA: whole diagonals, with single entries beside them.
+
+use std::sync::Arc;
+
+use super::storage::{Storage, check_padding};
+use super::{Coo, Csr};
+use crate::case::Format;
+use crate::error::{Error, Result};
+use crate::memory::Buffer;
+
+/// Part of its length that a diagonal must fill to be stored whole.
+const LEAST_FILL: usize = 32;
+
+/// Entries of 100 that may lie on other diagonals.
+const MOST_REST: usize = 10;
+
+/// A square matrix by diagonals.
+///
+/// A diagonal that holds an entry in at least one of 32 rows is stored whole, one number for each
+/// row of the matrix. Other entries are in a COO part: the well rows and columns of a reservoir
+/// matrix would make two diagonals of each of their entries.
+pub struct Dia {
+    rows: usize,
+    /// Column minus row of each diagonal, ascending.
+    offsets: Vec<i64>,
+    /// Number of row i on diagonal d at `d * rows + i`.
+    values: Buffer<f64>,
+    rest: Coo,
+}
+
+impl Dia {
+    /// Converts `a`.
+    ///
+    /// # Errors
+    /// When more than a tenth of the entries lie on sparsely filled diagonals, or more than eight
+    /// numbers would be stored for an entry; names the first entry that lies apart.
+    ///
+    /// # Panics
+    /// If `a` is not square.
+    pub fn from_csr(a: &Csr) -> Result<Self> {
+        assert_eq!(a.rows(), a.cols(), "a square matrix");
+        let n = a.rows();
+        // diagonal j - i at place n - 1 + j - i
+        let mut counts = vec![0_u32; (2 * n).max(1) - 1];
+        let place = |i: usize, j: u32| n - 1 + j as usize - i;
+        for i in 0..n {
+            a.row(i).0.iter().for_each(|&j| counts[place(i, j)] += 1);
+        }
+        let whole = |count: u32| count as usize * LEAST_FILL >= n && count > 0;
+        let rest: usize = counts.iter().filter(|&&c| !whole(c)).map(|&c| c as usize).sum();
+        if rest * 100 > MOST_REST * a.nnz() {
+            let apart = |i: usize| a.row(i).0.iter().find(|&&j| !whole(counts[place(i, j)]));
+            let (row, col) = (0..n).find_map(|i| apart(i).map(|&j| (i, j))).unwrap_or((0, 0));
+            return Err(Error::input(format!(
+                "the matrix does not fit `dia`: {rest} of {} entries lie on sparsely filled \
+                 diagonals, the first in row {}, offset {:+}",
+                a.nnz(),
+                row + 1,
+                i64::from(col) - row as i64
+            ))
+            .hint("choose `csr`, `hyb` or `sell`"));
+        }
+        let offsets: Vec<i64> = (0..counts.len())
+            .filter(|&at| whole(counts[at]))
+            .map(|at| at as i64 - (n as i64 - 1))
+            .collect();
+        check_padding("dia", offsets.len() * n, a.nnz())?;
+        // number of each stored diagonal
+        let mut number = 0;
+        for count in &mut counts {
+            *count = if whole(*count) {
+                number += 1;
+                number - 1
+            } else {
+                u32::MAX
+            };
+        }
+        let mut values = Buffer::<f64>::zeros(offsets.len() * n);
+        let mut rest = Coo::default();
+        for i in 0..n {
+            let (cols, row) = a.row(i);
+            for (&j, &v) in cols.iter().zip(row) {
+                match counts[place(i, j)] {
+                    u32::MAX => rest.push(i, j, v),
+                    d => values[d as usize * n + i] = v,
+                }
+            }
+        }
+        Ok(Self { rows: n, offsets, values, rest })
+    }
+
+    /// Column minus row of each whole diagonal, ascending.
+    pub fn offsets(&self) -> &[i64] {
+        &self.offsets
+    }
+
+    /// The diagonals one after the other, each with a number for every row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// Entries on other diagonals.
+    pub fn rest(&self) -> &Coo {
+        &self.rest
+    }
+}
+
+impl Storage for Dia {
+    fn format(&self) -> Format {
+        Format::Dia
+    }
+    fn rows(&self) -> usize {
+        self.rows
+    }
+    fn stored(&self) -> usize {
+        self.values.len() + self.rest.len()
+    }
+    fn bytes(&self) -> usize {
+        8 * (self.values.len() + self.offsets.len()) + self.rest.bytes()
+    }
+    fn set_values(&mut self, a: &Arc<Csr>) {
+        *self = Self::from_csr(a).expect("the pattern was stored before");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tridiagonal of order 40 with a corner entry.
+    fn matrix() -> Csr {
+        let n = 40_u32;
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0], vec![], vec![]);
+        for i in 0..n {
+            let mut cols: Vec<u32> = (i.saturating_sub(1)..(i + 2).min(n)).collect();
+            if i == 0 {
+                cols.push(n - 1);
+            }
+            values.extend(cols.iter().map(|&j| f64::from(100 * i + j)));
+            col_ind.extend(cols);
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Csr::new(n as usize, n as usize, row_ptr, col_ind, values).unwrap()
+    }
+
+    #[test]
+    fn full_diagonals_are_whole_and_single_entries_beside_them() {
+        let d = Dia::from_csr(&matrix()).unwrap();
+        assert_eq!(d.offsets(), [-1, 0, 1]);
+        assert_eq!(d.rest().of_rows(0..40).collect::<Vec<_>>(), [(0, 39, 39.0)]);
+        assert_eq!((d.values()[0], d.values()[1], d.values()[41]), (0.0, 100.0, 101.0));
+        assert_eq!((d.stored(), d.bytes()), (121, 8 * (120 + 3) + 16));
+    }
+
+    #[test]
+    fn scattered_entries_do_not_fit() {
+        // an arrow of order 100: its entries have 199 diagonals, of which one is full
+        let n = 100_u32;
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for i in 0..n {
+            match i {
+                0 => col_ind.extend(0..n),
+                _ => col_ind.extend([0, i]),
+            }
+            row_ptr.push(col_ind.len() as u32);
+        }
+        let values = vec![1.0; col_ind.len()];
+        let a = Csr::new(n as usize, n as usize, row_ptr, col_ind, values).unwrap();
+        assert_eq!(
+            Dia::from_csr(&a).err().unwrap().to_string(),
+            "the matrix does not fit `dia`: 198 of 298 entries lie on sparsely filled diagonals, \
+             the first in row 1, offset +1"
+        );
+    }
+}

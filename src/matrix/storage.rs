@@ -1,0 +1,82 @@
+//! What all storage formats of the product have in common.
+
+use std::sync::Arc;
+
+use super::{Bsr, Csr};
+use crate::case::Format;
+use crate::error::{Error, Result};
+use crate::measure::memory_free;
+
+/// A matrix stored for products in one format, converted from CSR.
+pub trait Storage: Send + Sync {
+    /// The format, never [`Format::Auto`].
+    fn format(&self) -> Format;
+    /// Scalar rows, padding to whole blocks included.
+    fn rows(&self) -> usize;
+    /// Numbers that are stored: entries, and the zeros that the format puts between them.
+    fn stored(&self) -> usize;
+    /// Bytes of all arrays that a product reads: numbers and indices.
+    fn bytes(&self) -> usize;
+    /// Takes over the values of `a`, which must have the pattern of the matrix that this one was
+    /// made of.
+    fn set_values(&mut self, a: &Arc<Csr>);
+}
+
+impl Storage for Arc<Csr> {
+    fn format(&self) -> Format {
+        Format::Csr
+    }
+    fn rows(&self) -> usize {
+        Csr::rows(self)
+    }
+    fn stored(&self) -> usize {
+        self.nnz()
+    }
+    fn bytes(&self) -> usize {
+        Csr::bytes(self)
+    }
+    fn set_values(&mut self, a: &Arc<Csr>) {
+        *self = Arc::clone(a);
+    }
+}
+
+impl Storage for Bsr {
+    fn format(&self) -> Format {
+        Format::Bsr
+    }
+    fn rows(&self) -> usize {
+        self.block_rows() * self.block_size()
+    }
+    fn stored(&self) -> usize {
+        self.values().len()
+    }
+    fn bytes(&self) -> usize {
+        Bsr::bytes(self)
+    }
+    fn set_values(&mut self, a: &Arc<Csr>) {
+        Bsr::set_values(self, a);
+    }
+}
+
+/// Numbers that a padded format may store for each entry of the matrix.
+const MOST_PADDING: usize = 8;
+
+/// Refuses to store far more zeros than entries, and more than there is memory for.
+pub(super) fn check_padding(format: &str, stored: usize, nnz: usize) -> Result<()> {
+    if stored <= MOST_PADDING.saturating_mul(nnz) {
+        let (needed, free) = (12 * stored, memory_free());
+        if needed <= free {
+            return Ok(());
+        }
+        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+        return Err(Error::memory(format!(
+            "{:.2} GiB needed for `{format}`, {:.2} GiB free",
+            gib(needed),
+            gib(free)
+        )));
+    }
+    Err(Error::input(format!(
+        "the matrix does not fit `{format}`: {stored} numbers would be stored for {nnz} entries"
+    ))
+    .hint(format!("`{format}` holds up to {MOST_PADDING} numbers for an entry; choose `csr`")))
+}

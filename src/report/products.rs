@@ -1,0 +1,172 @@
+//! Products that were measured alone: time, bandwidth and storage of each format.
+
+use crate::case::{Case, Format};
+use crate::config::parse::choice_name;
+use crate::report::runs::{devices, head, status, varying};
+use crate::report::units::{grouped, percent, plural, seconds, significant};
+use crate::report::{Head, Sheet};
+use crate::result::Record;
+
+/// A row per record of a product, and below how Bdia compares; `None` when there is none.
+pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
+    let first = records.first()?;
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let varying = varying(&cases);
+    let title = title.unwrap_or("Products y = A x").to_owned();
+    let mut sheet = Sheet { title: Some(title), ..Sheet::default() };
+    let mut common = Vec::new();
+    let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
+    if fixed("matrix") {
+        common.push(first.case.matrix.clone());
+    }
+    if fixed("block-size") {
+        common.push(format!("block size {}", first.case.block_size));
+    }
+    if fixed("matrix-format") {
+        common.push(choice_name(&first.case.format));
+    }
+    let copies = records.iter().filter_map(|r| Some((&r.case.backend, r.traffic.copy_gbps?)));
+    let mut known = Vec::new();
+    for (backend, gbps) in copies {
+        if !known.contains(&backend) {
+            common.push(format!("{backend} copies at {} GB/s", significant(gbps, 3)));
+            known.push(backend);
+        }
+    }
+    sheet.preamble = vec![common.join(", ")];
+    sheet.preamble.extend(devices(records));
+    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
+    let measured =
+        ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s", "% copy"];
+    sheet.columns.extend(measured.map(Head::number));
+    sheet.columns.push(Head::words("status"));
+    let mut notes = Vec::new();
+    for record in records {
+        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
+        row.extend(cells(record));
+        row.push(status(record, &mut notes));
+        sheet.rows.push(row);
+    }
+    sheet.drop_empty_columns();
+    sheet.notes = Sheet::marked(&notes).collect();
+    sheet.notes.push(
+        "GFLOP/s: two operations per stored entry of the matrix; GB/s: every array of the format \
+         and x read once, y written once"
+            .into(),
+    );
+    sheet.notes.extend(comparison(records));
+    Some(sheet)
+}
+
+fn cells(record: &Record) -> [String; 9] {
+    let t = &record.traffic;
+    let number = |v: Option<f64>| v.map(|v| significant(v, 3)).unwrap_or_default();
+    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
+    let held = t.memory_bytes.map(|bytes| bytes as f64);
+    [
+        grouped(record.size.n),
+        grouped(record.size.nnz),
+        number(held.map(|bytes| bytes / 1e6)),
+        number(held.map(|bytes| bytes / record.size.nnz as f64)),
+        time(record.times.matrix_s),
+        time(t.spmv_s),
+        number(t.spmv_gflops),
+        number(t.spmv_gbps),
+        number(t.spmv_percent_of_bandwidth),
+    ]
+}
+
+/// How much faster Bdia is than each other format, on each backend: least and most over the systems.
+fn comparison(records: &[Record]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut groups: Vec<(&str, Format)> = Vec::new();
+    for record in records {
+        let group = (record.case.backend.as_str(), record.case.format);
+        if group.1 != Format::Bdia && !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    for (backend, format) in groups {
+        let of = records.iter().filter(|r| r.case.backend == backend && r.case.format == format);
+        let faster: Vec<f64> = of
+            .filter_map(|other| {
+                let case = Case { format: Format::Bdia, ..other.case.clone() };
+                let bdia = records.iter().find(|r| r.case == case)?;
+                Some(100.0 * (other.traffic.spmv_s? / bdia.traffic.spmv_s? - 1.0))
+            })
+            .collect();
+        let least = faster.iter().copied().reduce(f64::min);
+        let most = faster.iter().copied().reduce(f64::max);
+        if let (Some(least), Some(most)) = (least, most) {
+            lines.push(format!(
+                "{backend}: bdia beside {}: {} to {} faster over {}",
+                choice_name(&format),
+                percent(least),
+                percent(most),
+                plural(faster.len(), "system")
+            ));
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::RunKind;
+    use crate::report::runs::report;
+    use crate::result::Status;
+    use crate::result::record::{SystemSize, Times, Traffic};
+
+    fn record(format: Format, spmv_s: f64, bytes: usize) -> Record {
+        let kind = RunKind::Spmv;
+        Record {
+            case: Case { kind, format, precond: "none".into(), ..Case::default() },
+            status: Status::Measured,
+            size: SystemSize { n: 1000, nnz: 6400, ..SystemSize::default() },
+            times: Times { matrix_s: Some(0.25), repetitions: 30, ..Times::default() },
+            traffic: Traffic {
+                memory_bytes: Some(bytes),
+                spmv_s: Some(spmv_s),
+                spmv_gflops: Some(12_800.0 / spmv_s / 1e9),
+                spmv_gbps: Some((bytes + 16_000) as f64 / spmv_s / 1e9),
+                spmv_percent_of_bandwidth: Some(80.0),
+                copy_gbps: Some(25.0),
+                ..Traffic::default()
+            },
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn products_have_a_table_with_storage_and_a_comparison() {
+        let records = [record(Format::Csr, 6e-6, 80_804), record(Format::Bdia, 4e-6, 56_004)];
+        let report = report(&records, None);
+        assert_eq!((report.sheets.len(), report.rows.len()), (1, 2));
+        let sheet = &report.sheets[0];
+        let heads: Vec<&str> = sheet.columns.iter().map(|h| h.text.as_str()).collect();
+        let measured = ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s"];
+        assert_eq!(heads[..9], [&["matrix-format"][..], &measured].concat());
+        let want = [
+            "csr",
+            "1,000",
+            "6,400",
+            "0.0808",
+            "12.6",
+            "250.0 ms",
+            "6.000 µs",
+            "2.13",
+            "16.1",
+            "80.0",
+            "measured",
+        ];
+        assert_eq!(sheet.rows[0], want);
+        assert_eq!(sheet.preamble[0], "poisson3d:60, block size 1, cpu copies at 25.0 GB/s");
+        assert_eq!(sheet.notes[1], "cpu: bdia beside csr: +50.0 % to +50.0 % faster over 1 system");
+    }
+
+    #[test]
+    fn solves_have_none() {
+        assert_eq!(sheet(&[], None), None);
+    }
+}
