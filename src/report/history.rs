@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, History};
-use crate::report::runs::{common_settings, devices, execution, status, varying};
+use crate::report::heading::{failures, heading};
+use crate::report::runs::{devices, execution, varying};
 use crate::report::units::significant;
 use crate::report::{Head, Report, Sheet};
 use crate::result::Record;
@@ -48,10 +49,7 @@ fn sheet(
         return sheet;
     };
     let varying: Vec<&Axis> = varying(&cases);
-    sheet.preamble.push(format!("paper: {}", history.citation));
-    sheet.preamble.push(format!("run: {}", common_settings(first, &varying).join(", ")));
-    sheet.preamble.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
-    sheet.preamble.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    sheet.preamble = heading(experiment, &history.citation, first, &varying);
     sheet.preamble.extend(devices(records));
     sheet
         .preamble
@@ -72,10 +70,7 @@ fn sheet(
         sheet.rows.push(row);
     }
     let mut notes = Vec::new();
-    for record in records.iter().filter(|r| !r.status.succeeded()) {
-        let status = status(record, &mut notes);
-        sheet.notes.push(format!("{}: {status}", execution(&record.case, &varying)));
-    }
+    sheet.notes = failures(records, &varying, &mut notes);
     sheet.notes.extend(Sheet::marked(&notes));
     sheet.notes.extend(agreements(history, records, &varying));
     sheet.notes.extend(declines(history, records, &varying, not_comparable));

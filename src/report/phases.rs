@@ -7,7 +7,8 @@ use crate::case::Case;
 use crate::config::phases::{PublishedTask, Show, TASKS, Task};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
-use crate::report::runs::{common_settings, devices, execution, head, speedup, status, varying};
+use crate::report::heading::{failures, heading};
+use crate::report::runs::{devices, execution, head, speedup, status, varying};
 use crate::report::units::{grouped, percent, significant};
 use crate::report::{Head, Report, Sheet};
 use crate::result::Record;
@@ -60,10 +61,7 @@ fn sheet(
         return sheet;
     };
     let varying: Vec<&Axis> = varying(&cases);
-    sheet.preamble.push(format!("paper: {}", phases.citation));
-    sheet.preamble.push(format!("run: {}", common_settings(first, &varying).join(", ")));
-    sheet.preamble.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
-    sheet.preamble.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    sheet.preamble = heading(experiment, &phases.citation, first, &varying);
     let slow = phases.slow.iter().map(|(device, backend)| format!("{device} for {backend}"));
     let fast = phases.fast.iter().map(|device| format!("{device} for every GPU"));
     let paper: Vec<String> = slow.chain(fast).collect();
@@ -79,10 +77,7 @@ fn sheet(
         Show::Work => table.work(&mut sheet),
     }
     if phases.show != Show::Series {
-        for record in records.iter().filter(|r| !r.status.succeeded()) {
-            let status = status(record, &mut notes);
-            sheet.notes.push(format!("{}: {status}", execution(&record.case, &varying)));
-        }
+        sheet.notes.extend(failures(records, &varying, &mut notes));
     }
     sheet.drop_empty_columns();
     sheet.notes.extend(Sheet::marked(&notes));

@@ -10,7 +10,8 @@ use crate::case::{Case, Trisolve};
 use crate::config::published::{Device, PublishedRow};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Published};
-use crate::report::runs::{common_settings, devices, head, speedup, status, varying};
+use crate::report::heading::heading;
+use crate::report::runs::{devices, head, speedup, status, varying};
 use crate::report::units::{grouped, percent, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 use crate::result::table::fields;
@@ -285,15 +286,9 @@ fn preamble(
     shown: &[&Axis],
     records: &[Record],
 ) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !published.citation.is_empty() {
-        lines.push(format!("paper: {}", published.citation));
-    }
     let backends = crate::config::sweep::axis("backend").ok();
     let hidden: Vec<&Axis> = shown.iter().copied().chain(backends).collect();
-    lines.push(format!("run: {}", common_settings(case, &hidden).join(", ")));
-    lines.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
-    lines.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    let mut lines = heading(experiment, &published.citation, case, &hidden);
     let slow = sides.slow.iter().map(|side| ("slow", side));
     let fast = sides.fast.iter().map(|side| ("fast", side));
     for (name, (device, backend)) in slow.chain(fast) {

@@ -1,0 +1,34 @@
+//! What stands above and below every table that puts records beside published numbers.
+
+use crate::case::Case;
+use crate::config::Experiment;
+use crate::config::sweep::Axis;
+use crate::report::runs::{common_settings, execution, status};
+use crate::result::Record;
+
+/// Citation, settings but for those `shown` in the table, and what was inferred and noted.
+pub(super) fn heading(
+    experiment: &Experiment,
+    citation: &str,
+    case: &Case,
+    shown: &[&Axis],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !citation.is_empty() {
+        lines.push(format!("paper: {citation}"));
+    }
+    lines.push(format!("run: {}", common_settings(case, shown).join(", ")));
+    lines.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
+    lines.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
+    lines
+}
+
+/// A line for each record that did not succeed; reasons go to `notes`.
+pub(super) fn failures(
+    records: &[Record],
+    varying: &[&Axis],
+    notes: &mut Vec<String>,
+) -> Vec<String> {
+    let failed = records.iter().filter(|r| !r.status.succeeded());
+    failed.map(|r| format!("{}: {}", execution(&r.case, varying), status(r, notes))).collect()
+}
