@@ -62,23 +62,9 @@ wavefront_forward(Box box, const double* r, double* y) {
     wavefront<false>(box, r, y);
 }
 
-#if !PIVOTS
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 wavefront_backward(Box box, const double* y, double* z) {
     wavefront<true>(box, y, z);
-}
-#endif
-
-// Natural order of the offsets: how many come before offset o.
-__device__ constexpr int rank(int o) {
-    int before = 0;
-    for (int p = 0; p < N; ++p) {
-        const int dz = offset(p, 2) - offset(o, 2);
-        const int dy = offset(p, 1) - SHEAR * offset(p, 2) - (offset(o, 1) - SHEAR * offset(o, 2));
-        const int dx = offset(p, 0) - offset(o, 0);
-        before += dz < 0 || (dz == 0 && (dy < 0 || (dy == 0 && dx < 0)));
-    }
-    return before;
 }
 
 // Factors into records: blocks of the pattern of L or U', and inverse diagonal blocks. Four warps per
@@ -184,12 +170,10 @@ wavefront_store_lower(Box box, const u32* row_ptr, const u32* col_ind, const dou
     store_records<false>(box, {row_ptr, col_ind, blocks, diagonal}, val);
 }
 
-#if !PIVOTS
 extern "C" __global__ void __launch_bounds__(128)
 wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
                       const Stored* diagonal, Stored* val) {
     store_records<true>(box, {row_ptr, col_ind, blocks, diagonal}, val);
 }
-#endif
 
 #endif

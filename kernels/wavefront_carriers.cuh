@@ -1,6 +1,7 @@
 // The warps of a wavefront that bring and take away: porters for memory, loaders for the tiles around.
 #pragma once
 #include "absent.cuh"
+#include "wavefront_tile.cuh"
 #include "wavefront_transport.cuh"
 
 // A warp that brings the right-hand sides of a patch, turned from natural order to that of the steps,
@@ -130,7 +131,7 @@ __device__ void load_tile(const Box& box, double* ring, int k, int lane) {
             }
             if (mine)
                 asm volatile("st.shared.f64 [%0], %1;" : : "r"(rows + n * (ROW * 8)), "d"(now[n]) : "memory");
-            end_step();
+            end_step<STEPPING>();
         }
 #pragma unroll
         for (int n = 0; n < BATCH; ++n) now[n] = next[n];

@@ -1,74 +1,14 @@
-// A wavefront's tiles: their geometry, what is in shared memory and how factors are stored. The
-// unknowns and levels are explained in wavefront.cu.
+// Memory of a wavefront that solves: what is in shared memory, and how factors are stored.
 #pragma once
 #include "stored.cuh"
+#include "wavefront_geometry.cuh"
 
-// The host gives these; here: 7-point stencil, tiles of one column.
-#ifndef OFFSETS
-#define OFFSETS {-1, 0, 0}, {0, -1, 0}, {0, 0, -1}
-#define SHEAR 0
-#define ALPHA 1
-#define BETA 1
-#define PATCH_Y 1
-#define PATCH_Z 1
-#define WARPS_Y 2
-#define WARPS_Z 2
-#endif
-
-// Sheared offset o along an axis: x, y', z.
-__device__ constexpr int offset(int o, int axis) {
-    constexpr int list[][3] = {OFFSETS};
-    return list[o][axis];
-}
-__device__ constexpr int count_offsets() {
-    constexpr int list[][3] = {OFFSETS};
-    return sizeof(list) / sizeof(list[0]);
-}
-constexpr int N = count_offsets();
-
-// Steps between a cell and the one at offset o.
-__device__ constexpr int delay(int o) {
-    return -(offset(o, 0) + ALPHA * offset(o, 1) + BETA * offset(o, 2));
-}
-__device__ constexpr int depth(int axis) {
-    int most = 0;
-    for (int o = 0; o < N; ++o) most = -offset(o, axis) > most ? -offset(o, axis) : most;
-    return most;
-}
-__device__ constexpr int longest_delay() {
-    int most = 0;
-    for (int o = 0; o < N; ++o) most = delay(o) > most ? delay(o) : most;
-    return most;
-}
-__device__ constexpr bool has_corner() {
-    for (int o = 0; o < N; ++o)
-        if (offset(o, 1) < 0 && offset(o, 2) < 0) return true;
-    return false;
-}
-// A warp has a patch of columns, a lane one row of the blocks of one of them.
-constexpr int PATCH = PATCH_Y * PATCH_Z, ACTIVE = PATCH * BS;
-constexpr int WARPS = WARPS_Y * WARPS_Z, TY = PATCH_Y * WARPS_Y, TZ = PATCH_Z * WARPS_Z;
-static_assert(ACTIVE <= 32, "a patch is more than a warp");
-// Columns of neighbouring tiles that are looked at: so deep, with or without the corner.
-constexpr int HY = depth(1), HZ = depth(2), CORNER = has_corner() ? HY : 0;
-static_assert(HY <= TY && HZ <= TZ, "a tile is less than the reach of the stencil");
-constexpr int HALO = (TY + CORNER) * HZ + HY * TZ;
 constexpr int LOADERS = (HALO * BS + 31) / 32;
 constexpr int THREADS = (2 * WARPS + LOADERS) * 32;
+// Those that meet at the end of a step: workers and loaders.
+constexpr int STEPPING = (WARPS + LOADERS) * 32;
 // Columns that neighbours look at.
 constexpr int BOUNDARY = HZ * TY + (TZ - HZ) * HY;
-
-// Offsets that wait for the step before (they come last), and those that are known earlier.
-__device__ constexpr int count_early() {
-    int n = 0;
-    while (n < N && delay(n) > 1) ++n;
-    return n;
-}
-constexpr int EARLY = count_early(), FRESH = N - EARLY;
-// Whether offset o is the cell before in the own column, which a lane keeps in a register.
-__device__ constexpr bool own_column(int o) {
-    return BS == 1 && offset(o, 0) == -1 && offset(o, 1) == 0 && offset(o, 2) == 0;
-}
 
 // How factors are stored: a record per step of a warp; in it a unit per offset (before them one for
 // the diagonal when solving with U'), in it columns of blocks with an entry per lane.
@@ -83,29 +23,15 @@ struct Records {
 // Steps are worked off in turns. A porter, one warp for each that computes, brings what a turn needs
 // from memory, TURNS turns ahead, and takes its solutions away.
 constexpr int TURNS = 3;
-__device__ constexpr int power_of_two(int least) {
-    int p = 1;
-    while (p < least) p *= 2;
-    return p;
-}
-constexpr int DELAY = longest_delay();
 
 // The ring of values: rows of steps; distances chosen against bank conflicts.
-__device__ constexpr int ring_stride_y() {
-    int s = TY + HY;
-    if (BS == 1 && PATCH_Y < 16 && (PATCH_Y & (PATCH_Y - 1)) == 0)
-        while (s % 16 != PATCH_Y % 16) ++s;
-    return s;
-}
 __device__ constexpr int ring_row() {
-    int s = ring_stride_y() * (TZ + HZ) * BS;
+    int s = apart() * (TZ + HZ) * BS;
     while (s % 16 != 2) ++s;
     return s;
 }
-constexpr int SY = ring_stride_y(), ROW = ring_row();
+constexpr int SY = apart(), ROW = ring_row();
 __device__ constexpr int column_in_ring(int ty, int tz) { return ((tz + HZ) * SY + ty + HY) * BS; }
-// Marches start and end at multiples of so many steps.
-constexpr int ALIGNED = 8;
 __device__ constexpr int ring_steps(int turn) {
     const int least = DELAY + turn > TURNS * turn ? DELAY + turn : TURNS * turn;
     return power_of_two(least > ALIGNED ? least : ALIGNED);
@@ -146,19 +72,7 @@ constexpr int PAD = DELAY + 2 * ALIGNED;
 extern "C" __constant__ int wavefront_layout[8] = {
     THREADS, SHARED, Records<false>::RECORD, Records<true>::RECORD, TURN, BOUNDARY, ALIGNED, PAD};
 
-struct Box {
-    int nx, ny, nz;
-    // Listed tiles, and tiles along y' of the grid of tiles.
-    int tiles, across;
-    // Steps for which the exchange has room.
-    int steps;
-    // y', z of a tile in tiles, first step, number of steps (aligned both).
-    const int4* tile;
-    // Of a warp of a tile: first step of its records relative to the tile's, number of records (whole turns
-    // both), index of the first one.
-    const int4* warp;
-    // Place in the list of a tile of the grid of tiles, or NONE.
-    const u32* place;
+struct Box : Tiles {
     const Stored* val;
     // Boundary values of this solve, per tile, step, column, row; and those of the next, which this
     // solve marks absent.
@@ -166,29 +80,23 @@ struct Box {
     double* other;
 };
 
-// Steps are counted in two ways: u from the start of the tile's march, s = u + first as the level
-// within the tile: the cell x of column (ty, tz) is computed at s = x + ALPHA * ty + BETA * tz.
-__device__ constexpr int skew(int ty, int tz) { return ALPHA * ty + BETA * tz; }
-
 // Place of a boundary column among those of its tile, or -1.
 __device__ inline int boundary_place(int ty, int tz) {
     if (tz >= TZ - HZ) return (tz - (TZ - HZ)) * TY + ty;
     return ty >= TY - HY ? HZ * TY + tz * HY + ty - (TY - HY) : -1;
 }
 
+// What a worker and its porter share: right-hand sides and factors of TURNS turns, barriers that
+// tell when those of a turn are there and when its solutions are.
+struct Desk {
+    double* rhs;
+    Stored* factors;
+    u64* brought;
+    u64* solved;
+};
+
 // Boundary values of step s of the tile at `place` of the list.
 __device__ inline size_t boundary_row(const Box& box, u32 place, int s) {
     return ((size_t)place * box.steps + (s + PAD)) * (BOUNDARY * BS);
 }
 
-// First cell of the column (y', z) in natural order, or -1 if it is outside.
-__device__ inline int line(const Box& box, int yy, int z) {
-    const int y = yy - SHEAR * z;
-    return yy >= 0 && z >= 0 && z < box.nz && y >= 0 && y < box.ny ? (z * box.ny + y) * box.nx : -1;
-}
-
-// Cell in the order of the vectors.
-template <bool BACKWARD>
-__device__ inline size_t natural(const Box& box, int cell) {
-    return BACKWARD ? (size_t)box.nx * box.ny * box.nz - 1 - cell : cell;
-}

@@ -1,6 +1,6 @@
 // How values travel in a wavefront: copies to shared memory, and the barriers that tell of them.
 #pragma once
-#include "wavefront_tile.cuh"
+#include "stored.cuh"
 
 __device__ inline u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
@@ -12,9 +12,10 @@ __device__ inline void copy_async(double* to, const double* from, bool there) {
                  : "memory");
 }
 
-// All workers and loaders of the block have come to the end of the step.
+// So many threads of the block have come to the end of the step.
+template <int STEPPING>
 __device__ BARRIER void end_step() {
-    asm volatile("bar.sync 1, %0;" : : "n"((WARPS + LOADERS) * 32) : "memory");
+    asm volatile("bar.sync 1, %0;" : : "n"(STEPPING) : "memory");
 }
 
 // Barriers in shared memory, each used again and again: the n-th use has parity n.
@@ -70,13 +71,4 @@ struct Turnstile {
     __device__ void pass() {
         if (++slot == SLOTS) slot = 0, ++round;
     }
-};
-
-// What a worker and its porter share: right-hand sides and factors of TURNS turns, barriers that
-// tell when those of a turn are there and when its solutions are.
-struct Desk {
-    double* rhs;
-    Stored* factors;
-    u64* brought;
-    u64* solved;
 };

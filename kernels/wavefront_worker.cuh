@@ -1,23 +1,12 @@
 // The warps of a wavefront that compute.
 #pragma once
 #include "absent.cuh"
+#include "wavefront_tile.cuh"
 #include "wavefront_transport.cuh"
 
 // The units before offset 0 of a record.
 template <bool BACKWARD>
 constexpr int FIRST = BACKWARD ? 1 : 0;
-
-// With PIVOTS the forward march takes the inverses of what it would solve for: pivots, see pivots.cu.
-#ifndef PIVOTS
-#define PIVOTS 0
-#endif
-static_assert(!PIVOTS || (BS == 1 && CARRIED), "pivots of blocks are not marched for");
-
-// 1/x; 0 when that or x is not finite: cells outside the box have 0 for their neighbours, too.
-__device__ inline double inverse_pivot(double x) {
-    const double inverse = 1.0 / x;
-    return isfinite(x) && isfinite(inverse) ? inverse : 0.0;
-}
 
 // A warp that computes a patch of columns.
 template <bool BACKWARD>
@@ -139,13 +128,13 @@ struct Worker {
                 publish(pending, value);
                 pending = nullptr;
                 value = 0.0;
-                for (int q = 0; q < TURN - 1; ++q) end_step();
+                for (int q = 0; q < TURN - 1; ++q) end_step<STEPPING>();
                 if (next) {
                     wait_brought();
                     come(c, TURN, turn_rhs(), turn_records());
                     now = known(c);
                 }
-                end_step();
+                end_step<STEPPING>();
                 continue;
             }
             double* const rows = own + ((tile.z + u) & (RING - 1)) * ROW + lane % BS;
@@ -171,11 +160,11 @@ struct Worker {
                     sums[n % WAYS] = fma(-(double)now.fresh[n], x[n], sums[n % WAYS]);
 #pragma unroll
                 for (int w = 1; w < WAYS; ++w) sums[0] += sums[w];
-                value = PIVOTS ? inverse_pivot(sums[0]) : sums[0];
+                value = sums[0];
                 if (!idle) rows[q * ROW] = value;
                 now = known(c);
                 if (q == TURN - 1) arrive(solved);
-                end_step();
+                end_step<STEPPING>();
             }
             pending = out ? out + (TURN - 1) * BEYOND : nullptr;
         }
@@ -247,7 +236,7 @@ struct Worker {
                     arrive(desk.solved + turn.slot);
                     turn.pass();
                 }
-                end_step();
+                end_step<STEPPING>();
             }
             if (out) out += TURN * (BOUNDARY * BS);
         }

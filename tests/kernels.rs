@@ -6,7 +6,8 @@ use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
-    largest_factor_variants, largest_variant, largest_variants, pivots_variant, stencil_variant,
+    largest_factor_variants, largest_variant, largest_variants, stencil_ilu_variant,
+    stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -76,8 +77,10 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     let stencils =
         BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
-    let marched = marched.chain(pivots_variant(&stencil(0)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
+    // the factorisations of stencils
+    let stencils = BLOCK_SIZES.iter().flat_map(|&b| (0..=3).map(move |fill| (b, fill)));
+    programs.extend(stencils.filter_map(|(b, fill)| stencil_ilu_variant(b, &stencil(fill))));
     // and the factorisation for the updates of rows
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
     programs.extend(largest.map(|variant| (&sources::ILU, variant)));

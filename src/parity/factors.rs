@@ -25,12 +25,26 @@ impl<K: Backend + 'static> Bench<'_, K> {
         precision: FactorPrecision,
         ways: &[Trisolve],
     ) -> Result<()> {
-        let (pattern, r) = (pattern(a, b, fill), self.random(a.rows()));
+        let pattern = pattern(a, b, fill);
+        self.solves_on(&pattern, name, a, (b, fill), precision, ways)
+    }
+
+    /// The same with factors on a pattern that has more entries than those of `a` and their fill.
+    fn solves_on(
+        &mut self,
+        pattern: &Arc<FillPattern>,
+        name: &str,
+        a: &Csr,
+        (b, fill): (usize, usize),
+        precision: FactorPrecision,
+        ways: &[Trisolve],
+    ) -> Result<()> {
+        let r = self.random(a.rows());
         let limit = match precision {
             FactorPrecision::Float64 => SOLVE_LIMIT,
             FactorPrecision::Float32 => SINGLE_LIMIT,
         };
-        let request = |way| Request { pattern: &pattern, b, way, precision };
+        let request = |way| Request { pattern, b, way, precision };
         let want = solve_with(&self.cpu, a, &request(Trisolve::Auto), &r)?;
         for &way in ways {
             let got = solve_with(self.k, a, &request(way), &r)?;
@@ -100,12 +114,27 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let name = format!("box {nx} x {ny} x {nz}");
             self.solves(&name, &a, (b, fill), precision, &[Trisolve::Wavefront])?;
         }
-        // the pivots of a stencil without fill march as well
-        let mut a = (*self.box_matrix([5, 9, 8], 1, |_| true)).clone();
-        let row = a.row_ptr()[17] as usize..a.row_ptr()[18] as usize;
-        a.values_mut()[row].fill(0.0);
-        let way = Trisolve::Wavefront;
-        self.breakdown("singular cell of a box", &a, 1, way, FactorPrecision::Float64)?;
+        // the factorisation marches as well
+        for b in [1, 3, 8] {
+            let mut a = (*self.box_matrix([5, 9, 8], b, |_| true)).clone();
+            let row = 17 * b + b / 2;
+            let entries = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
+            a.values_mut()[entries].fill(0.0);
+            let way = Trisolve::Wavefront;
+            self.breakdown("singular cell of a box", &a, b, way, FactorPrecision::Float64)?;
+        }
+        // but not for a matrix that lacks some of its entries
+        let full = self.box_matrix([9, 7, 8], 1, |_| true);
+        let mut rest = (*full).clone();
+        for i in (0..full.rows()).step_by(5) {
+            let start = full.row_ptr()[i] as usize;
+            if full.col_ind()[start] as usize != i {
+                rest.values_mut()[start] = 0.0;
+            }
+        }
+        let (pattern, rest) = (pattern(&full, 1, 1), rest.without_zeros());
+        let (name, double) = ("box with holes", FactorPrecision::Float64);
+        self.solves_on(&pattern, name, &rest, (1, 1), double, &[Trisolve::Wavefront])?;
         // one triangle empty, and the other one not
         for (name, coupled) in [
             ("lower half of a box", Ordering::is_lt as fn(Ordering) -> bool),

@@ -93,14 +93,14 @@ impl Stencil {
         (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
     }
 
-    /// Whether an incomplete factorisation with this lower triangle and the `upper` one, that of the
-    /// box turned around, changes its diagonal alone: what two neighbours of a cell have to do with
-    /// each other lies outside the pattern, as for the 7-point stencil without fill.
-    pub fn updates_diagonal_alone(&self, upper: &Self) -> bool {
-        let has = |o: [i32; 3]| self.offsets.contains(&o) || self.offsets.contains(&o.map(|x| -x));
-        let pairs = || self.offsets.iter().flat_map(|o| self.offsets.iter().map(move |u| (o, u)));
-        self == upper
-            && pairs().all(|(o, u)| o == u || !has([o[0] - u[0], o[1] - u[1], o[2] - u[2]]))
+    /// Whether a triangle with so many entries has all that lead into the box.
+    pub fn is_complete(&self, entries: usize) -> bool {
+        let inside = |o: &[i32; 3]| -> usize {
+            let along =
+                |axis: usize| self.extents[axis].saturating_sub(o[axis].unsigned_abs() as usize);
+            (0..3).map(along).product()
+        };
+        self.offsets.iter().map(inside).sum::<usize>() == entries
     }
 
     /// The order of the solve.
@@ -197,25 +197,6 @@ mod tests {
     }
 
     #[test]
-    fn without_fill_a_7_point_stencil_changes_the_diagonal_alone() {
-        let alone = |offsets: &[[i32; 3]], other: &[[i32; 3]]| {
-            let of = |offsets: &[[i32; 3]]| Stencil { extents: [8; 3], offsets: offsets.to_vec() };
-            of(offsets).updates_diagonal_alone(&of(other))
-        };
-        let seven = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
-        assert!(alone(&seven, &seven));
-        // L and U differ
-        assert!(!alone(&seven, &seven[..2]));
-        // (0, -1, 0) and (-1, 0, 0) are neighbours of each other at (1, -1, 0)
-        assert!(!alone(
-            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]],
-            &[[0, -1, 0], [1, -1, 0], [-1, 0, 0]]
-        ));
-        // a line with two neighbours on either side
-        assert!(!alone(&[[-2, 0, 0], [-1, 0, 0]], &[[-2, 0, 0], [-1, 0, 0]]));
-    }
-
-    #[test]
     fn the_seven_point_stencil_of_an_odd_box() {
         let p = factors("poisson3d:7x9x11", 0);
         let lower = Stencil::of_lower(p.lower.view()).expect("a stencil");
@@ -234,6 +215,9 @@ mod tests {
             let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
             assert_eq!(Stencil::of_upper(p.upper.view()), Some(stencil.clone()), "k = {k}");
             assert_eq!(stencil.offsets.len(), count, "{:?}", stencil.offsets);
+            // of k = 3, two cells to the left are coupled through a line or a plane before
+            assert_eq!(stencil.is_complete(p.lower.entries()), k < 3, "k = {k}");
+            assert!(!stencil.is_complete(p.lower.entries() - 1), "k = {k}");
             let march = stencil.march();
             // levels: 1 + (nx - 1) + (k + 1)(ny - 1) + (k^2 + k + 1)(nz - 1)
             assert_eq!((march.shear, march.alpha, march.beta), (k, k + 1, 1), "k = {k}");

@@ -236,6 +236,24 @@ impl Device {
         kernel.map_err(|e| failed(&format!("no kernel {name} in {}.cu", source.name), e))
     }
 
+    /// The numbers of the constant `name` of a variant of `source`, by which a kernel says how it is
+    /// launched.
+    pub(super) fn constants<const N: usize>(
+        &self,
+        source: &'static Source,
+        variant: Variant,
+        name: &str,
+    ) -> Result<[u32; N]> {
+        let fault = |e: DriverError| failed(&format!("no {name} in {}.cu", source.name), e);
+        let module = self.module(source, variant)?;
+        let mut numbers = [0u32; N];
+        let global = module.get_global(name, self.stream()).map_err(fault)?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut numbers);
+        self.stream.memcpy_dtoh(&global, bytes).map_err(fault)?;
+        self.stream.synchronize().map_err(fault)?;
+        Ok(numbers)
+    }
+
     /// `len` entries of unset memory, at least one.
     ///
     /// # Errors

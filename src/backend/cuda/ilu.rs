@@ -7,10 +7,10 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use super::device::{Device, failed};
 use super::entries::Entries;
 use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
-use super::pivots::{self, Pivots};
 use super::rows::{Launch, Rows};
 use super::solve::Analysis;
 use super::sources::{ILU, Variant};
+use super::stencil_ilu::{self, StencilIlu};
 use super::updates::Updates;
 use crate::backend::SingularBlock;
 use crate::error::Result;
@@ -54,8 +54,8 @@ pub(super) struct Factorisation {
 enum By {
     /// Row by row, each when the rows above it are there.
     Rows(Box<ByRows>),
-    /// Pivots as a wavefront, the rest at once.
-    Pivots(Box<Pivots>),
+    /// As a wavefront of the stencil that the pattern is.
+    Stencil(Box<StencilIlu>),
 }
 
 /// No singular block.
@@ -70,10 +70,10 @@ impl Factorisation {
     ) -> Result<Self> {
         let lower = DevicePattern::new(d, &pattern.lower)?;
         let upper = DevicePattern::new(d, &pattern.upper)?;
-        let stencils = (block_size == 1).then(|| analysis.stencils(d, pattern, block_size));
-        let stencil = stencils.and_then(|s| pivots::stencil(pattern, block_size, s));
+        let stencils = analysis.stencils(d, pattern, block_size);
+        let stencil = stencil_ilu::stencil(pattern, block_size, stencils);
         let by = if let Some(stencil) = stencil {
-            By::Pivots(Box::new(Pivots::new(d, stencil)?))
+            By::Stencil(Box::new(StencilIlu::new(stencil, block_size)))
         } else {
             let forward = &analysis.schedules[0];
             let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
@@ -100,14 +100,20 @@ impl Factorisation {
         };
         let error = d.copied(&[REGULAR])?;
         let patterns = [&self.lower, &self.upper];
-        match &mut self.by {
-            By::Rows(by) => by.take(d, a, patterns)?,
-            By::Pivots(by) => by.take(d, a)?,
+        if let By::Stencil(by) = &mut self.by
+            && !by.take(d, a, patterns)?
+        {
+            let forward = Schedule::lower(&self.pattern);
+            let rows = ByRows::new(d, &self.pattern, &forward, self.block_size, patterns)?;
+            self.by = By::Rows(Box::new(rows));
+        }
+        if let By::Rows(by) = &mut self.by {
+            by.take(d, a, patterns)?;
         }
         let start = d.event().map_err(fault)?;
         match &mut self.by {
             By::Rows(by) => by.factor(d, shift, patterns, &mut values, &error)?,
-            By::Pivots(by) => by.factor(d, shift, patterns, &values, &error)?,
+            By::Stencil(by) => by.factor(d, shift, patterns, &values, &error)?,
         }
         let end = d.event().map_err(fault)?;
         let found = d.host(&error)?[0];
@@ -191,7 +197,7 @@ impl ByRows {
         Ok(())
     }
 
-    /// Factors of the matrix that was taken; see [`Pivots::factor`].
+    /// Factors of the matrix that was taken; see [`StencilIlu::factor`].
     fn factor(
         &mut self,
         d: &Device,

@@ -72,14 +72,20 @@ by_value! {
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
     /// `Matrix` of `ilu.cu`.
     MatrixArg { val: Address, place: Address, absent: Address, n_absent: u32, shift: f64 }
-    /// `Scalars` of `pivots.cu`.
-    ScalarsArg { row_ptr: Address, col_ind: Address, val: Address, shift: f64 }
     /// `Rows` of `ilu.cu`.
     RowsArg { task: Address, count: u32, held: u32, listed: u32, spill: Address }
     /// `Slices` of `trsv.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
+    /// `Tiles` of `wavefront_geometry.cuh`.
+    TilesArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address }
     /// `Box` of `wavefront.cu`.
-    BoxArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address, val: Address, exchange: Address, other: Address }
+    BoxArg { tiles: TilesArg, val: Address, exchange: Address, other: Address }
+    /// `Matrix` of `stencil_rows.cuh`.
+    MarchedArg { row_ptr: Address, val: Address, shift: f64 }
+    /// `Factors` of `stencil_ilu.cu`.
+    RecordsArg { lower: Address, upper: Address, error: Address }
+    /// `Factors` of `stencil_blocks.cu`.
+    BlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
     /// `Parts` of `partitioned.cu`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.

@@ -16,14 +16,16 @@ mod numbers;
 pub mod nvrtc;
 mod partition;
 mod partitioned;
-mod pivots;
 mod rows;
 mod slices;
 mod solve;
 pub mod sources;
 mod spmv;
 mod staging;
+mod stencil_ilu;
+mod stencil_rows;
 mod syncfree;
+mod tiles;
 mod triangles;
 mod updates;
 mod vector;
@@ -50,9 +52,10 @@ use launch::address;
 pub use limits::Limits;
 pub use partitioned::largest_variants;
 use spmv::Stored;
+pub use stencil_ilu::stencil_ilu_variant;
 pub use syncfree::largest_variant;
 use vector::Vectors;
-pub use wavefront::{pivots_variant, stencil_variant};
+pub use wavefront::stencil_variant;
 
 /// Computes on the first GPU.
 ///

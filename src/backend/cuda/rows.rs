@@ -1,7 +1,7 @@
 //! In which order the rows of a factorisation are taken, and where each is held meanwhile
 //! (`kernels/ilu.cu`).
 
-use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use super::device::{Device, failed, grid};
 use super::entries::Entries;
@@ -38,16 +38,8 @@ pub(super) struct Launch {
 
 impl Launch {
     pub(super) fn of(d: &Device, variant: &Variant) -> Result<Self> {
-        let module = d.module(&ILU, variant.clone())?;
-        let fault = |e: DriverError| failed("cannot prepare the factorisation", e);
-        let mut bytes = [0u8; 24];
-        let global = module.get_global("factor_launch", d.stream()).map_err(fault)?;
-        d.stream().memcpy_dtoh(&global, &mut bytes).map_err(fault)?;
-        d.stream().synchronize().map_err(fault)?;
-        let number = |n: usize| {
-            u32::from_ne_bytes([bytes[4 * n], bytes[4 * n + 1], bytes[4 * n + 2], bytes[4 * n + 3]])
-                as usize
-        };
+        let numbers = d.constants::<6>(&ILU, variant.clone(), "factor_launch")?;
+        let number = |n: usize| numbers[n] as usize;
         Ok(Self {
             threads: number(0),
             rows: number(1),

@@ -63,7 +63,8 @@ sources! {
     NARROW, "narrow", false;
     SPMV, "spmv", true;
     ILU, "ilu", true;
-    PIVOTS, "pivots", false;
+    STENCIL_ILU, "stencil_ilu", true;
+    STENCIL_BLOCKS, "stencil_blocks", true;
     VENDOR, "vendor", true;
     TRSV, "trsv", true;
     WAVEFRONT, "wavefront", true;
@@ -92,8 +93,10 @@ headers!(
     "ilu_rows.cuh",
     "ilu_tasks.cuh",
     "invert.cuh",
+    "stencil_rows.cuh",
     "stored.cuh",
     "wavefront_carriers.cuh",
+    "wavefront_geometry.cuh",
     "wavefront_tile.cuh",
     "wavefront_transport.cuh",
     "wavefront_worker.cuh"
