@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::backend;
 use crate::case::Case;
-use crate::config::phases::{PublishedTask, Show, TASKS, Task};
+use crate::config::phases::{PublishedTask, Show, TASKS, Task, overall_s};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
 use crate::report::heading::{failures, heading};
@@ -44,8 +44,7 @@ fn per_point(task: Task, record: &Record) -> Option<f64> {
 
 /// Microseconds per grid point of the factorisation and all corrections.
 fn overall(record: &Record) -> Option<f64> {
-    let seconds = record.times.numeric_kernel_s? + record.times.solve_s?;
-    Some(1e6 * seconds / record.size.block_rows as f64)
+    overall_s(record).map(|s| 1e6 * s / record.size.block_rows as f64)
 }
 
 fn sheet(
