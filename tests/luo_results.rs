@@ -1,5 +1,5 @@
 //! `scripts/luo-results.sh` with a program that only pretends: what is run where, and in which order.
-#![cfg(unix)]
+#![cfg(target_os = "linux")]
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
