@@ -1,32 +1,24 @@
 #!/usr/bin/env bash
-# Runs the published tables of a paper on this machine's GPU and CPU, and writes what is kept in the
-# repository: per table the records as CSV and JSON, the comparison with the published numbers as
-# Markdown, CSV and JSON, and what `doctor` says of the machine.
+# Runs the published tables of Yang et al. 2016 on this machine's GPU and CPU, and writes what is kept
+# in the repository: per table the records as CSV and JSON, the comparison with the published numbers
+# as Markdown, CSV and JSON, and what `doctor` says of the machine.
 #
 #   scripts/gpu-results.sh [FOLDER] [OUT]
 #
-# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/<paper>/<GPU> unless
-# given. BILU_BENCH_PAPER (`yang`, or `luo`), BILU_BENCH_TABLES (all of it) and BILU_BENCH_FLAGS (further
-# flags of `reproduce`, such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are
-# kept: a run that was stopped goes on where it was.
+# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/yang/<GPU> unless
+# given. BILU_BENCH_TABLES (`table1 table2 table3`) and BILU_BENCH_FLAGS (further flags of `reproduce`,
+# such as `--max-repetitions 3`) choose what is run. Records that OUT holds already are kept: a run that
+# was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
-paper="${BILU_BENCH_PAPER:-yang}"
-case "$paper" in
-yang) tables="table1 table2 table3" ;;
-luo) tables="table1 table3 table4 figure9 figure10" ;;
-*)
-    echo "gpu-results: unknown paper \`$paper\`; known: yang, luo" >&2
-    exit 2
-    ;;
-esac
+paper=yang
 start_results "$paper"
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 failed=0
-for table in ${BILU_BENCH_TABLES:-$tables}; do
+for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
     printf '\n==> %s/%s on %s\n' "$paper" "$table" "$gpu"
     run() {
         local limit=$1

@@ -13,6 +13,7 @@ pub mod matrix;
 pub mod measure;
 pub mod memory;
 pub mod parity;
+pub mod plot;
 pub mod precond;
 pub mod problem;
 pub mod registry;

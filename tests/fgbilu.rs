@@ -93,6 +93,20 @@ fn krylov_methods_take_it_as_block_ilu() {
 }
 
 #[test]
+fn boxes_one_point_thin_are_boxes() {
+    for grid in ["1x9x7", "8x1x6", "7x5x1"] {
+        let problem = load(&format!("blockpoisson3d:{grid},b=3"));
+        for backend in ["cpu", "cpu-mt"] {
+            let own = run(&problem, &correction("fgbilu", backend, 3));
+            let pivoted = run(&problem, &correction("bilu", backend, 3));
+            assert_eq!((own.status, pivoted.status), (Status::Complete, Status::Complete));
+            let (x, y) = (own.convergence.residual_history, pivoted.convergence.residual_history);
+            assert!(agree(&x, &y, 1e-14), "{grid}: {x:?} {y:?}");
+        }
+    }
+}
+
+#[test]
 fn records_hold_hyperplanes_and_phases() {
     let problem = load("channel3d:5x4x3");
     let record = run(&problem, &correction("fgbilu", "cpu", 6));

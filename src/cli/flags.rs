@@ -106,7 +106,8 @@ impl Args for SweepFlags {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputFlags {
-    /// Result file, .csv, .jsonl, .json or .md; every finished case is in it at once (repeatable)
+    /// Result file, .csv, .jsonl, .json or .md; every finished case is in it at once (repeatable). Of
+    /// `reproduce` also a folder: records, tables and figures, named as the paper's
     #[arg(short, long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
 

@@ -9,6 +9,7 @@ pub mod kernels;
 pub mod list;
 pub mod matrix;
 pub mod output;
+pub mod plot;
 pub mod reproduce;
 pub mod run;
 pub mod session;
@@ -50,6 +51,8 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Set our GPU kernels against cuSPARSE in result files, system by system
     Versus(versus::VersusArgs),
+    /// Draw a paper's figure from result files
+    Plot(plot::PlotArgs),
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
@@ -69,6 +72,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::List(args) => list::run(args).map(done),
         Command::Compare(args) => compare::run(args),
         Command::Versus(args) => versus::run(args),
+        Command::Plot(args) => plot::run(args).map(done),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
         Command::Doctor(args) => doctor::run(args),

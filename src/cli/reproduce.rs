@@ -1,6 +1,6 @@
 //! `reproduce`: a paper's tables beside the published numbers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::flags::{OutputFlags, Overrides, SweepFlags};
@@ -11,6 +11,7 @@ use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
 use crate::engine::End;
 use crate::error::{Error, Result};
+use crate::plot;
 use crate::report::units::aligned;
 use crate::report::{self, Report};
 use crate::result::Record;
@@ -61,12 +62,23 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         .collect::<Result<_>>()?;
     let mut session = Session::start(&args.output, &flags)?;
     let experiments: Vec<&Experiment> = tables.iter().map(|table| &table.experiment).collect();
-    let mut outputs = session.open(&experiments)?;
+    let folder = folder(&args.output.output)?;
+    let files = match folder {
+        Some(folder) => tables.iter().map(|table| table.files(folder)).collect(),
+        None => vec![args.output.output.clone()],
+    };
+    let mut outputs = session.open(&experiments, &files)?;
     let (mut outcomes, mut report) = (Vec::new(), Report::default());
-    for table in &tables {
-        let outcome = session.run(&table.experiment, &mut outputs)?;
+    for (i, table) in tables.iter().enumerate() {
+        // the files of the table, or those of all
+        let own = i.min(outputs.len() - 1);
+        let outcome = session.run(&table.experiment, &mut outputs[own])?;
         if !outcome.records.is_empty() {
-            report.append(table.report(&outcome.records));
+            let own = table.report(&outcome.records);
+            if let Some(folder) = folder {
+                table.write(folder, &own, &outcome.records)?;
+            }
+            report.append(own);
         }
         let complete = outcome.end == End::Complete;
         outcomes.push(outcome);
@@ -78,6 +90,19 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&args.output.format.render(&report)?)?;
     }
     session.end(&outcomes, &outputs)
+}
+
+/// The folder that `--output` names in place of files, made when it is not there.
+fn folder(paths: &[PathBuf]) -> Result<Option<&Path>> {
+    let is_folder = |path: &&PathBuf| path.is_dir() || path.to_string_lossy().ends_with('/');
+    let Some(folder) = paths.iter().find(is_folder) else { return Ok(None) };
+    if paths.len() > 1 {
+        return Err(Error::input(format!("`{}` is a folder", folder.display()))
+            .in_file("--output")
+            .hint("give one folder, or files"));
+    }
+    std::fs::create_dir_all(folder).map_err(|e| Error::io("make", folder, &e))?;
+    Ok(Some(folder))
 }
 
 /// A table that is ready to run.
@@ -117,6 +142,28 @@ impl Table {
         }
         check(&experiment)?;
         Ok(Self { name, experiment, not_comparable })
+    }
+
+    /// A file of it in `folder`.
+    fn file(&self, folder: &Path, extension: &str) -> PathBuf {
+        let name = self.name.rsplit('/').next().unwrap_or(&self.name);
+        folder.join(format!("{name}.{extension}"))
+    }
+
+    /// Its result files in `folder`.
+    fn files(&self, folder: &Path) -> Vec<PathBuf> {
+        ["csv", "json"].map(|extension| self.file(folder, extension)).to_vec()
+    }
+
+    /// Writes what is made from its records to `folder`: the table, and the figure if it is one.
+    fn write(&self, folder: &Path, report: &Report, records: &[Record]) -> Result<()> {
+        let table = self.file(folder, "md");
+        std::fs::write(&table, report.markdown()).map_err(|e| Error::io("write", &table, &e))?;
+        let Some(spec) = &self.experiment.figure else { return Ok(()) };
+        let remark = self.not_comparable.as_ref().map(|why| format!("not the paper's size: {why}"));
+        let title = self.experiment.title.as_deref();
+        let figure = plot::from_records::figure(spec, title, records, remark.as_deref());
+        plot::write(&figure, &["svg", "png"].map(|extension| self.file(folder, extension)))
     }
 
     fn report(&self, records: &[Record]) -> Report {

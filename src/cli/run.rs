@@ -35,8 +35,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     };
     check(&experiment)?;
     let mut session = Session::start(&args.output, &flags)?;
-    let mut outputs = session.open(&[&experiment])?;
-    let outcome = session.run(&experiment, &mut outputs)?;
+    let mut outputs = session.open(&[&experiment], std::slice::from_ref(&args.output.output))?;
+    let outcome = session.run(&experiment, &mut outputs[0])?;
     if outcome.records.is_empty() {
         // stopped before the first record: nothing to show
         return session.end(&[outcome], &outputs);

@@ -2,6 +2,7 @@
 //! the exit code.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
@@ -14,6 +15,7 @@ use crate::engine::{self, End, Outcome, Solvers, interrupt};
 use crate::error::{Error, Kind, Result};
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
+use crate::result::Record;
 use crate::result::output::{Existing, Outputs};
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
@@ -53,12 +55,16 @@ impl<'a> Session<'a> {
         Ok(Self { flags, interrupts: interrupt::install()?, missing: Vec::new() })
     }
 
-    /// Opens the result files for `experiments`, after a look at what their backends need. Says
-    /// which backends are left out because something is missing.
+    /// Opens the result files for `experiments`, each group of `files` with the same records, after a
+    /// look at what their backends need. Says which backends are left out because something is missing.
     ///
     /// # Errors
     /// When a case has to run and no backend can compute; no file is made then.
-    pub fn open(&mut self, experiments: &[&Experiment]) -> Result<Outputs> {
+    pub fn open(
+        &mut self,
+        experiments: &[&Experiment],
+        files: &[Vec<PathBuf>],
+    ) -> Result<Vec<Outputs>> {
         let mut cases = Vec::new();
         for experiment in experiments {
             cases.extend(experiment.cases()?.0);
@@ -70,11 +76,14 @@ impl<'a> Session<'a> {
         if !resumed {
             some_usable(&backends, &missing)?;
         }
-        let outputs = Outputs::open(&self.flags.output, existing)?;
-        remarks(&outputs.remarks);
+        let open = |files: &Vec<PathBuf>| Outputs::open(files, existing);
+        let outputs = files.iter().map(open).collect::<Result<Vec<Outputs>>>()?;
+        for outputs in &outputs {
+            remarks(&outputs.remarks);
+        }
         if resumed {
             // what is finished needs no backend any more
-            let done = outputs.records();
+            let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
             let pending = |case: &Case| !done.iter().any(|r| r.case == *case);
             missing.retain(|m| cases.iter().any(|c| c.backend == m.backend && pending(c)));
             some_usable(&backends, &missing)?;
@@ -109,7 +118,7 @@ impl<'a> Session<'a> {
     }
 
     /// Exit code of the whole; says how to go on after Ctrl-C and how many runs failed.
-    pub fn end(&self, outcomes: &[Outcome], outputs: &Outputs) -> Result<ExitCode> {
+    pub fn end(&self, outcomes: &[Outcome], outputs: &[Outputs]) -> Result<ExitCode> {
         for outcome in outcomes {
             match &outcome.end {
                 End::Failed(error) => return Err(error.clone()),
@@ -131,8 +140,9 @@ impl<'a> Session<'a> {
     }
 }
 
-fn interrupted(outputs: &Outputs) -> String {
-    let files: Vec<String> = outputs.paths().map(|p| format!("`{}`", p.display())).collect();
+fn interrupted(outputs: &[Outputs]) -> String {
+    let paths = outputs.iter().flat_map(Outputs::paths);
+    let files: Vec<String> = paths.map(|p| format!("`{}`", p.display())).collect();
     if files.is_empty() {
         "stopped; with --output FILE a run can be continued".into()
     } else {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::case::Case;
 use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
-use crate::config::{AXES, History, Phases, Published, Sweep};
+use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::error::{Error, Result};
 
 /// What is run and what is known about it.
@@ -28,6 +28,8 @@ pub struct Experiment {
     pub history: Option<History>,
     /// Published times of phases.
     pub phases: Option<Phases>,
+    /// Its figure.
+    pub figure: Option<FigureSpec>,
     /// What was noticed while reading.
     pub remarks: Vec<String>,
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::config::figure::figure;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
@@ -25,8 +26,8 @@ pub struct Source<'a> {
 }
 
 /// What an experiment holds.
-const KEYS: [&str; 8] =
-    ["title", "notes", "inferred", "measure", "sweep", "published", "history", "phases"];
+const KEYS: [&str; 9] =
+    ["title", "notes", "inferred", "measure", "sweep", "published", "history", "phases", "figure"];
 
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {
@@ -45,6 +46,7 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
             "published" => experiment.published = Some(published(source, value)?),
             "history" => experiment.history = Some(history(source, value)?),
             "phases" => experiment.phases = Some(phases(source, value)?),
+            "figure" => experiment.figure = Some(figure(source, value)?),
             _ => return Err(source.unknown(&key, "key", &KEYS)),
         }
     }
@@ -57,14 +59,14 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
 }
 
 impl Source<'_> {
-    fn error(&self, span: Range<usize>, error: Error) -> Error {
+    pub(super) fn error(&self, span: Range<usize>, error: Error) -> Error {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         error.at(self.name, line, Some(column))
     }
 
-    fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
+    pub(super) fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
         self.error(key.span(), Error::unknown(what, key.get_ref(), known))
     }
 
@@ -73,7 +75,7 @@ impl Source<'_> {
         self.error(value.span(), Error::input(format!("expected {expected}, found {found}")))
     }
 
-    fn string(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
+    pub(super) fn string(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
         let text = value.get_ref().as_str();
         text.map(str::to_owned).ok_or_else(|| self.wrong_type(value, "a string"))
     }
@@ -86,7 +88,11 @@ impl Source<'_> {
         }
     }
 
-    fn table<'i>(&self, value: Spanned<DeValue<'i>>, what: &str) -> Result<Vec<Entry<'i>>> {
+    pub(super) fn table<'i>(
+        &self,
+        value: Spanned<DeValue<'i>>,
+        what: &str,
+    ) -> Result<Vec<Entry<'i>>> {
         if !value.get_ref().is_table() {
             return Err(self.wrong_type(&value, what));
         }
@@ -107,7 +113,10 @@ impl Source<'_> {
     }
 
     /// A scalar or an array of scalars, as words with their places.
-    fn words(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<(String, Range<usize>)>> {
+    pub(super) fn words(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Vec<(String, Range<usize>)>> {
         let one = |v: &Spanned<DeValue<'_>>| Ok((self.word(v)?, v.span()));
         match value.get_ref() {
             DeValue::Array(items) => items.iter().map(one).collect(),
@@ -225,7 +234,10 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
 }
 
 /// The text of the file that `value` names, with its name.
-fn beside(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<(String, String)> {
+pub(super) fn beside(
+    source: &Source<'_>,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<(String, String)> {
     let name = source.string(value)?;
     let text = (source.beside)(&name).map_err(|e| source.error(value.span(), e))?;
     Ok((name, text))

@@ -4,6 +4,7 @@
 //! an axis, which parses and checks them, so the two cannot differ.
 
 pub mod experiment;
+pub mod figure;
 pub mod file;
 pub mod history;
 pub mod library;
@@ -15,6 +16,7 @@ pub mod scale;
 pub mod sweep;
 
 pub use experiment::Experiment;
+pub use figure::FigureSpec;
 pub use history::History;
 pub use phases::Phases;
 pub use published::Published;

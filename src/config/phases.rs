@@ -56,6 +56,11 @@ impl Task {
     }
 }
 
+/// Seconds of the factorisation and all corrections of a record.
+pub fn overall_s(record: &Record) -> Option<f64> {
+    Some(record.times.numeric_kernel_s? + record.times.solve_s?)
+}
+
 /// What a table of phases shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Show {

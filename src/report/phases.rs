@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::backend;
 use crate::case::Case;
-use crate::config::phases::{PublishedTask, Show, TASKS, Task};
+use crate::config::phases::{PublishedTask, Show, TASKS, Task, overall_s};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
 use crate::report::heading::{failures, heading};
@@ -44,8 +44,7 @@ fn per_point(task: Task, record: &Record) -> Option<f64> {
 
 /// Microseconds per grid point of the factorisation and all corrections.
 fn overall(record: &Record) -> Option<f64> {
-    let seconds = record.times.numeric_kernel_s? + record.times.solve_s?;
-    Some(1e6 * seconds / record.size.block_rows as f64)
+    overall_s(record).map(|s| 1e6 * s / record.size.block_rows as f64)
 }
 
 fn sheet(
@@ -83,6 +82,18 @@ fn sheet(
     sheet.notes.extend(Sheet::marked(&notes));
     sheet.notes.extend(not_comparable.map(|why| format!("no verdict: {why}")));
     sheet
+}
+
+/// Microseconds per point below which a factorisation and one solve cannot be on a GPU: its levels and
+/// those of both sweeps, at the measured time from thread block to thread block, and the bytes that they
+/// move at least, at copy bandwidth.
+fn roofs(record: &Record) -> Option<[f64; 2]> {
+    let (t, f) = (&record.traffic, &record.factor);
+    let levels = 2 * f.levels_lower? + f.levels_upper?;
+    let bytes = t.numeric_bytes? + t.apply_bytes?;
+    let latency_us = t.handover_us? * levels as f64;
+    let transfer_us = bytes as f64 / (1e3 * t.copy_gbps?);
+    Some([latency_us, transfer_us].map(|us| us / record.size.block_rows as f64))
 }
 
 /// What the three kinds of table are made from.
@@ -199,6 +210,8 @@ impl Table<'_> {
         sheet.columns.push(Head::number("points"));
         let heads = ["overall", "factorisation", "solve", "residual"];
         sheet.columns.extend(heads.map(|name| Head::number(format!("{name} µs/point"))));
+        let heads = ["levels", "roof of levels µs/point", "roof of bytes µs/point"];
+        sheet.columns.extend(heads.map(Head::number));
         sheet.columns.push(Head::words("status"));
         for record in self.records {
             let mut row: Vec<String> =
@@ -206,12 +219,23 @@ impl Table<'_> {
             row.push(grouped(record.size.block_rows));
             row.push(three(overall(record)));
             row.extend(TASKS.map(|(task, _)| three(per_point(task, record))));
+            let roofs = roofs(record);
+            let levels = record.factor.levels_lower.filter(|_| roofs.is_some());
+            row.push(levels.map(grouped).unwrap_or_default());
+            row.extend([0, 1].map(|i| three(roofs.map(|roofs| roofs[i]))));
             row.push(status(record, notes));
             sheet.rows.push(row);
         }
         sheet.notes.push(
             "overall: the factorisation and all solves and residuals of the corrections".into(),
         );
+        if self.records.iter().any(|record| roofs(record).is_some()) {
+            sheet.notes.push(
+                "roofs of a factorisation and one solve: the levels of the three phases at the \
+                 hand-over from thread block to thread block, the bytes at copy bandwidth"
+                    .into(),
+            );
+        }
     }
 }
 

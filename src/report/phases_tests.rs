@@ -59,6 +59,20 @@ fn series_have_a_row_per_run() {
 }
 
 #[test]
+fn roofs_are_levels_at_latency_and_bytes_at_bandwidth() {
+    let mut r = timed(Case::default(), [1.0, 1.0, 1.0]);
+    assert_eq!(roofs(&r), None);
+    r.factor.levels_lower = Some(43);
+    r.factor.levels_upper = Some(43);
+    r.traffic.handover_us = Some(0.25);
+    r.traffic.copy_gbps = Some(4000.0);
+    r.traffic.numeric_bytes = Some(5_000_000);
+    r.traffic.apply_bytes = Some(3_000_000);
+    // 129 levels of a quarter of a microsecond, 2 us of bytes, on 1000 points
+    assert_eq!(roofs(&r), Some([0.03225, 0.002]));
+}
+
+#[test]
 fn another_grid_has_no_verdict() {
     let (text, _) = rendered("luo/table3", Some("the grid is a, the paper's is b"));
     assert!(!text.contains("verdict |") && text.contains("28.5"), "{text}");

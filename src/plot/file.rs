@@ -1,0 +1,62 @@
+//! Figures as files.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::plot::{Figure, png, svg};
+
+/// Form of a figure's file, told by its extension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Scalable, as text.
+    Svg,
+    /// An image.
+    Png,
+}
+
+impl Form {
+    /// The form that the extension of `path` names.
+    pub fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("svg") => Ok(Self::Svg),
+            Some("png") => Ok(Self::Png),
+            _ => Err(Error::input(format!("`{}` is no name of a figure", path.display()))
+                .hint("figures end in .svg or .png")),
+        }
+    }
+}
+
+/// Draws `figure` once and writes it to every path, in the form that its extension names. Files that
+/// exist are replaced: a figure can be drawn again from the records.
+pub fn write(figure: &Figure, paths: &[impl AsRef<Path>]) -> Result<()> {
+    let text = svg(figure)?;
+    for path in paths {
+        let path = path.as_ref();
+        let written = match Form::of(path)? {
+            Form::Svg => std::fs::write(path, &text),
+            Form::Png => std::fs::write(path, png(&text)?),
+        };
+        written.map_err(|e| Error::io("write", path, &e))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_is_the_form() {
+        assert_eq!(Form::of(Path::new("a/b.svg")), Ok(Form::Svg));
+        assert_eq!(Form::of(Path::new("b.png")), Ok(Form::Png));
+        let error = Form::of(Path::new("b.pdf")).unwrap_err();
+        assert_eq!(error.to_string(), "`b.pdf` is no name of a figure");
+        assert_eq!(error.hint_text(), Some("figures end in .svg or .png"));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_named() {
+        let error = write(&Figure::default(), &["/nowhere/a.svg"]).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/a.svg"), "{error}");
+    }
+}
