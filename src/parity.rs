@@ -8,12 +8,13 @@ mod patterns;
 
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::backend::Backend;
 use crate::backend::cpu::Cpu;
-use crate::case::{Case, FactorPrecision, Format, ReadAs, Trisolve};
+use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::problem;
@@ -261,13 +262,17 @@ pub fn compare<K: Backend + 'static>(
     if general.len() < trisolves.len() {
         bench.stencils()?;
     }
-    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
-        bench.grids()?;
-        bench.no_pivots()?;
-    }
     // the choice may fall on each of these, which a tool may have to leave out
     let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
-    if choice.iter().all(|way| trisolves.contains(way)) {
+    let all = choice.iter().all(|way| trisolves.contains(way));
+    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
+        let chosen = all || trisolves.contains(&Trisolve::Auto);
+        let mut styles = FgbiluStyle::value_variants().to_vec();
+        styles.retain(|style| chosen || *style != FgbiluStyle::Auto);
+        bench.grids(&styles)?;
+        bench.no_pivots(&styles)?;
+    }
+    if all {
         bench.chosen()?;
     }
     if !general.is_empty() {

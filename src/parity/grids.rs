@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use clap::ValueEnum;
-
 use super::operations::{here, scaled, there};
 use super::{Bench, LIMIT};
 use crate::backend::{Backend, Breakdown};
@@ -14,14 +12,15 @@ use crate::symbolic::hyperplanes::hyperplanes;
 use crate::symbolic::{FillPattern, GridPattern, block_pattern, iluk};
 
 impl<K: Backend + 'static> Bench<'_, K> {
-    pub(super) fn grids(&mut self) -> Result<()> {
+    /// Solves in each of the `styles`.
+    pub(super) fn grids(&mut self, styles: &[FgbiluStyle]) -> Result<()> {
         for &(extents, b) in self.sizes.grids {
             let a = self.box_matrix(extents, b, |_| true);
             let grid = Arc::new(grid(&a, b));
             assert_eq!(grid.extents, extents);
             let (r, x) = (self.random(a.rows()), self.random(a.rows()));
             let want = solve(&self.cpu, (&a, &grid, b), FgbiluStyle::Auto, &r, &x)?;
-            for &style in FgbiluStyle::value_variants() {
+            for &style in styles {
                 let got = match solve(self.k, (&a, &grid, b), style, &r, &x) {
                     // no such style, or not for such a box
                     Err(e) if e.kind() == Kind::Input => continue,
@@ -37,7 +36,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
 
     /// A block with a row of zeros is found at the same point, in the same row, whether rows are
     /// exchanged or not.
-    pub(super) fn no_pivots(&mut self) -> Result<()> {
+    pub(super) fn no_pivots(&mut self, styles: &[FgbiluStyle]) -> Result<()> {
         let ([ni, nj, nk], b) = ([7, 5, 6], 5);
         for point in [0, 3, ni * nj * nk - 1] {
             let mut a = (*self.box_matrix([ni, nj, nk], b, |_| true)).clone();
@@ -46,7 +45,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             a.values_mut()[range].fill(0.0);
             let a = Arc::new(a);
             let grid = Arc::new(grid(&a, b));
-            for &style in FgbiluStyle::value_variants() {
+            for &style in styles {
                 let got = match no_pivot(self.k, (&a, &grid, b), style) {
                     Err(e) if e.kind() == Kind::Input => continue,
                     other => other?,
