@@ -11,6 +11,7 @@ use super::sources::{BDIA, FORMATS, Source, Variant};
 use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
+use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
 use bdia::DeviceBdia;
 use rest::Rest;
@@ -19,6 +20,8 @@ use rest::Rest;
 const WARP: usize = 32;
 /// Most rows that a lane has.
 const MOST_ROWS: usize = 4;
+/// The kernels know the tiles of HYB and DIA (`formats.cuh`), in which a warp has its rows.
+const _: () = assert!(TILE == 256 && TILE.is_multiple_of(WARP * MOST_ROWS));
 /// Rows of a window of SELL within which rows are sorted by length.
 const WINDOW: usize = 1024;
 /// Threads of a block where nothing else was chosen; mirrors `multiply.cuh`.
@@ -44,7 +47,6 @@ struct Kernel {
 enum Way {
     Ellpack {
         width: usize,
-        stride: usize,
         col_ind: CudaSlice<u32>,
         val: CudaSlice<f64>,
         rest: Rest,
@@ -57,7 +59,6 @@ enum Way {
     },
     Diagonals {
         count: usize,
-        stride: usize,
         offsets: CudaSlice<i32>,
         val: CudaSlice<f64>,
         rest: Rest,
@@ -77,15 +78,13 @@ impl Formatted {
         if rows > MOST {
             return Err(Error::input(format!("{rows} rows: the limit on a GPU is {MOST}")));
         }
-        let stride = stride(rows);
         let (bytes, way) = match format {
             Format::Hyb => {
                 let hyb = Hyb::from_csr(a);
                 let way = Way::Ellpack {
                     width: hyb.width(),
-                    stride,
-                    col_ind: columns(d, hyb.col_ind(), rows)?,
-                    val: columns(d, hyb.values(), rows)?,
+                    col_ind: tiles(d, hyb.col_ind(), rows)?,
+                    val: tiles(d, hyb.values(), rows)?,
                     rest: Rest::new(d, hyb.rest(), rows)?,
                 };
                 (hyb.bytes(), way)
@@ -106,9 +105,8 @@ impl Formatted {
                 let offsets: Vec<i32> = dia.offsets().iter().map(|&o| o as i32).collect();
                 let way = Way::Diagonals {
                     count: offsets.len(),
-                    stride,
                     offsets: d.copied(&offsets)?,
-                    val: columns(d, dia.values(), rows)?,
+                    val: tiles(d, dia.values(), rows)?,
                     rest: Rest::new(d, dia.rest(), rows)?,
                 };
                 (dia.bytes(), way)
@@ -147,11 +145,10 @@ impl Formatted {
     ) -> Result<(), DriverError> {
         let (rows, Kernel { function, config }) = (self.rows as u32, &self.kernel);
         match &self.way {
-            Way::Ellpack { width, stride, col_ind, val, rest } => {
+            Way::Ellpack { width, col_ind, val, rest } => {
                 let a = HybArg {
                     rows,
                     width: *width as u32,
-                    stride: *stride as u64,
                     col_ind: address(col_ind),
                     val: address(val),
                     rest: rest.argument(),
@@ -168,11 +165,10 @@ impl Formatted {
                 };
                 launch!(d, function, *config; a, *x, b, *y)
             }
-            Way::Diagonals { count, stride, offsets, val, rest } => {
+            Way::Diagonals { count, offsets, val, rest } => {
                 let a = DiaArg {
                     rows,
                     count: *count as u32,
-                    stride: *stride as u64,
                     offsets: address(offsets),
                     val: address(val),
                     rest: rest.argument(),
@@ -216,25 +212,25 @@ impl Way {
     }
 }
 
-/// Distance from one column of `rows` numbers to the next: every column begins where any lane's rows
-/// may, and has room for the rows of a last warp.
-fn stride(rows: usize) -> usize {
-    rows.next_multiple_of(WARP * MOST_ROWS)
-}
-
-/// `from`, whose columns have `rows` numbers each, on the device with the distance of [`stride`].
-fn columns<T>(d: &Device, from: &[T], rows: usize) -> Result<CudaSlice<T>>
+/// `from`, tiles of [`TILE`] rows of which the last has those that are left, on the device with room for
+/// as many in the last.
+fn tiles<T>(d: &Device, from: &[T], rows: usize) -> Result<CudaSlice<T>>
 where
     T: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + bytemuck::Pod,
 {
-    let stride = stride(rows);
-    if stride == rows {
+    let (whole, left) = (rows / TILE, rows % TILE);
+    if left == 0 {
         return d.copied(from);
     }
-    let mut to = d.zeros(from.len() / rows.max(1) * stride)?;
-    for (at, column) in from.chunks_exact(rows.max(1)).enumerate() {
-        d.overwrite_from(column, &mut to, at * stride)?;
+    let columns = from.len() / rows;
+    let (whole, last) = from.split_at(whole * TILE * columns);
+    let mut to = d.zeros(whole.len() + TILE * columns)?;
+    d.overwrite(whole, &mut to)?;
+    let mut padded = vec![T::zeroed(); TILE * columns];
+    for (from, to) in last.chunks_exact(left).zip(padded.chunks_exact_mut(TILE)) {
+        to[..left].copy_from_slice(from);
     }
+    d.overwrite_from(&padded, &mut to, whole.len())?;
     Ok(to)
 }
 
@@ -256,11 +252,6 @@ fn near(sorted: &[u32], rows: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_lie_at_multiples_of_what_a_warp_may_have() {
-        assert_eq!([1, 128, 129].map(stride), [128, 128, 256]);
-    }
 
     #[test]
     fn rows_are_counted_before_each_warp() {
