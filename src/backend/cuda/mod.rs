@@ -26,6 +26,7 @@ mod spmv;
 mod staging;
 mod syncfree;
 mod triangles;
+pub mod tune;
 mod updates;
 mod vector;
 mod vendor;
@@ -356,6 +357,13 @@ impl Backend for Cuda {
             Matrix::Vendor(a) => a.pattern().block_size(),
         };
         if block_size == 1 { Format::Csr } else { Format::Bsr }
+    }
+
+    fn tuned(&self, a: &Matrix) -> Option<String> {
+        match a {
+            Matrix::Formatted(a) => a.tuned(),
+            Matrix::Ours(_) | Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
+        }
     }
 
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {

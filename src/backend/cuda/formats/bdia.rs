@@ -61,6 +61,12 @@ impl DeviceBdia {
         self.wells.as_ref().map_or(0, |w| w.count)
     }
 
+    /// What beside the block size decides how the kernel runs.
+    pub(super) fn shape(&self) -> String {
+        let half = if self.half_shift { ", half shift" } else { "" };
+        format!(", {} offsets{half}", self.offsets.len())
+    }
+
     /// What the kernel is compiled for.
     pub(super) fn defines(&self) -> [(&'static str, usize); 2] {
         [("OFFSETS", self.offsets.len()), ("HALF_SHIFT", usize::from(self.half_shift))]

@@ -5,14 +5,17 @@ mod rest;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, grid};
+use super::device::{Device, failed, grid};
 use super::launch::{Address, DiaArg, HybArg, SellArg, address, launch};
 use super::sources::{BDIA, FORMATS, Source, Variant};
+use super::tune::{self, Tunable};
 use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
+use crate::tune::Choices;
+use crate::tune::descent::Axis;
 use bdia::DeviceBdia;
 use rest::Rest;
 
@@ -24,8 +27,6 @@ const MOST_ROWS: usize = 4;
 const _: () = assert!(TILE == 256 && TILE.is_multiple_of(WARP * MOST_ROWS));
 /// Rows of a window of SELL within which rows are sorted by length.
 const WINDOW: usize = 1024;
-/// Threads of a block where nothing else was chosen; mirrors `multiply.cuh`.
-const THREADS: usize = 256;
 
 /// A matrix on the device.
 pub struct Formatted {
@@ -41,6 +42,9 @@ pub struct Formatted {
 struct Kernel {
     function: CudaFunction,
     config: LaunchConfig,
+    choices: Choices,
+    /// Whether they were found by tuning.
+    tuned: bool,
 }
 
 /// The arrays of each format.
@@ -116,7 +120,11 @@ impl Formatted {
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
-        let kernel = way.kernel(d, rows, block_size, &[])?;
+        let axes = way.axes(block_size);
+        let found = d.tuning().choices(&way.key(rows, a.nnz(), block_size), rows);
+        let found = found.filter(|choices| tune::allowed(&axes, choices));
+        let choices = found.clone().unwrap_or_else(|| tune::usual(&axes));
+        let kernel = way.kernel(d, rows, block_size, choices, found.is_some())?;
         Ok(Self { format, rows, block_size, bytes, way, kernel })
     }
 
@@ -128,6 +136,11 @@ impl Formatted {
 
     pub(super) fn format(&self) -> Format {
         self.format
+    }
+
+    /// The choices for the kernel, where they are those of tuning.
+    pub(super) fn tuned(&self) -> Option<String> {
+        self.kernel.tuned.then(|| crate::tune::text(&self.kernel.choices))
     }
 
     /// Bytes held, and moved by a product: matrix, x and y once.
@@ -143,7 +156,7 @@ impl Formatted {
         b: Address,
         y: &mut CudaSlice<f64>,
     ) -> Result<(), DriverError> {
-        let (rows, Kernel { function, config }) = (self.rows as u32, &self.kernel);
+        let (rows, Kernel { function, config, .. }) = (self.rows as u32, &self.kernel);
         match &self.way {
             Way::Ellpack { width, col_ind, val, rest } => {
                 let a = HybArg {
@@ -181,34 +194,130 @@ impl Formatted {
 }
 
 impl Way {
-    /// The kernel compiled with `choices` of its macros; those of `multiply.cuh` apply to the rest.
+    /// What tuning knows the kernel by: with all that decides what is fast, but for the size.
+    fn key(&self, rows: usize, nnz: usize, block_size: usize) -> String {
+        match self {
+            Self::Ellpack { width, .. } => format!("hyb, {}", width_class(*width)),
+            Self::Slices { .. } => format!("sell, {}", width_class(nnz / rows.max(1))),
+            Self::Diagonals { count, .. } => format!("dia, {}", width_class(*count)),
+            Self::Blocks(a) => format!("bdia, block size {block_size}{}", a.shape()),
+        }
+    }
+
+    /// What may be chosen: the macros of `multiply.cuh`.
+    fn axes(&self, block_size: usize) -> Vec<Axis> {
+        let axis = |name, values: &[usize]| Axis { name, values: values.to_vec() };
+        let (rows, unroll, resident): (&[usize], &[usize], &[usize]) = match self {
+            Self::Slices { .. } => (&[1], &[8, 4, 16, 2], &[512, 1024, 1536, 2048]),
+            Self::Blocks(_) => {
+                let rows: &[usize] = match block_size {
+                    1 => &[1, 2, 4],
+                    b if b % 4 == 0 => &[2, 1, 4],
+                    b if b % 2 == 0 => &[2, 1],
+                    _ => &[1],
+                };
+                let unroll: &[usize] = match block_size {
+                    ..=2 => &[7, 4, 2, 1],
+                    ..=4 => &[2, 7, 4, 1],
+                    _ => &[1, 2, 4, 7],
+                };
+                (rows, unroll, &[1024, 512, 1536, 2048])
+            }
+            _ => (&[1, 2, 4], &[8, 4, 16, 2], &[2048, 1536, 1024, 512]),
+        };
+        vec![
+            axis("THREADS", &[256, 128, 512, 64]),
+            axis("ROWS", rows),
+            axis("UNROLL", unroll),
+            axis("RESIDENT", resident),
+            axis("LOADS", &[0, 1, 2]),
+        ]
+    }
+
+    /// The kernel compiled with `choices`.
     fn kernel(
         &self,
         d: &Device,
         rows: usize,
         block_size: usize,
-        choices: &[(&'static str, usize)],
+        choices: Choices,
+        tuned: bool,
     ) -> Result<Kernel> {
-        let (source, name, usual_rows, own): (&'static Source, _, _, _) = match self {
-            Self::Ellpack { rest, .. } => (&FORMATS, "hyb", 1, rest.own_rows()),
-            Self::Slices { .. } => (&FORMATS, "sell", 1, 0),
-            Self::Diagonals { rest, .. } => (&FORMATS, "dia", 1, rest.own_rows()),
-            Self::Blocks(a) => (&BDIA, "bdia", if block_size % 2 == 0 { 2 } else { 1 }, a.wells()),
+        let (source, name, own): (&'static Source, _, _) = match self {
+            Self::Ellpack { rest, .. } => (&FORMATS, "hyb", rest.own_rows()),
+            Self::Slices { .. } => (&FORMATS, "sell", 0),
+            Self::Diagonals { rest, .. } => (&FORMATS, "dia", rest.own_rows()),
+            Self::Blocks(a) => (&BDIA, "bdia", a.wells()),
         };
         let mut variant = Variant::from(block_size);
-        if let Self::Blocks(a) = self {
-            variant.defines.extend(a.defines());
+        match self {
+            Self::Ellpack { .. } => variant.defines.push(("HYB_ALONE", 1)),
+            Self::Slices { .. } => variant.defines.push(("SELL_ALONE", 1)),
+            Self::Diagonals { .. } => variant.defines.push(("DIA_ALONE", 1)),
+            Self::Blocks(a) => variant.defines.extend(a.defines()),
         }
-        variant.defines.extend(choices);
-        let chosen = |name, usual| {
-            choices.iter().find(|choice| choice.0 == name).map_or(usual, |choice| choice.1)
-        };
-        let threads = chosen("THREADS", THREADS);
-        let of_warp = WARP * chosen("ROWS", usual_rows);
+        let axes = self.axes(block_size);
+        variant.defines.extend(axes.iter().map(|axis| (axis.name, choices[axis.name])));
+        let threads = choices["THREADS"];
         let rows = if let Self::Blocks(a) = self { a.scalars() } else { rows };
-        let warps = own + rows.div_ceil(of_warp);
+        let warps = own + rows.div_ceil(WARP * choices["ROWS"]);
         let function = d.kernel(source, variant, name)?;
-        Ok(Kernel { function, config: grid(warps.div_ceil(threads / WARP), threads as u32) })
+        let config = grid(warps.div_ceil(threads / WARP), threads as u32);
+        Ok(Kernel { function, config, choices, tuned })
+    }
+}
+
+/// Widths that are searched together.
+fn width_class(width: usize) -> String {
+    format!("up to {} in a row", width.next_power_of_two())
+}
+
+/// A matrix and vectors, to be multiplied with one choice after the other.
+pub(super) struct Trials {
+    matrix: Formatted,
+    nnz: usize,
+    x: CudaSlice<f64>,
+    y: CudaSlice<f64>,
+}
+
+impl Trials {
+    /// Of `a` in `format`.
+    ///
+    /// # Errors
+    /// As [`Formatted::new`].
+    pub(super) fn new(d: &Device, a: &Csr, block_size: usize, format: Format) -> Result<Self> {
+        let matrix = Formatted::new(d, a, block_size, format)?;
+        // no zeros, which may be multiplied faster
+        let x: Vec<f64> = (0..a.rows()).map(|i| (i % 1000) as f64 / 256.0 - 1.5).collect();
+        Ok(Self { matrix, nnz: a.nnz(), x: d.copied(&x)?, y: d.zeros(a.rows())? })
+    }
+}
+
+impl Tunable for Trials {
+    fn key(&self) -> String {
+        self.matrix.way.key(self.matrix.rows, self.nnz, self.matrix.block_size)
+    }
+
+    fn rows(&self) -> usize {
+        self.matrix.rows
+    }
+
+    fn bytes(&self) -> usize {
+        self.matrix.bytes().moved
+    }
+
+    fn axes(&self) -> Vec<Axis> {
+        self.matrix.way.axes(self.matrix.block_size)
+    }
+
+    fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()> {
+        let Formatted { way, rows, block_size, .. } = &self.matrix;
+        self.matrix.kernel = way.kernel(d, *rows, *block_size, choices.clone(), true)?;
+        Ok(())
+    }
+
+    fn run(&mut self, d: &Device) -> Result<()> {
+        self.matrix.product(d, &self.x, 0, &mut self.y).map_err(|e| failed("product", e))
     }
 }
 
