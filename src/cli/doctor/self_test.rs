@@ -37,6 +37,10 @@ pub(super) struct SelfTestArgs {
     #[arg(long, requires = "self_test")]
     quick: bool,
 
+    /// Products with matrices alone, in every format
+    #[arg(long, requires = "self_test", conflicts_with = "trisolve")]
+    products: bool,
+
     /// List the comparisons that agree, too
     #[arg(short, long, requires = "self_test")]
     verbose: bool,
@@ -61,6 +65,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     backend::available(&name)?;
     let test = SelfTest {
         ways: ways(&name, &args.trisolve)?,
+        products: args.products,
         required: !args.trisolve.is_empty(),
         extent: if args.quick { Extent::Quick } else { Extent::Full },
         seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
@@ -94,6 +99,8 @@ struct SelfTest {
     ways: Vec<Trisolve>,
     /// Whether each of them must be there.
     required: bool,
+    /// Whether products alone are compared.
+    products: bool,
     extent: Extent,
     seed: u64,
     verbose: bool,
@@ -104,7 +111,7 @@ impl Visitor for SelfTest {
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
         let mut ways = Vec::new();
-        for &way in &self.ways {
+        for &way in self.ways.iter().filter(|_| !self.products) {
             match parity::way(k, way) {
                 // the backend's own choice is also one of the others
                 Ok(way) if ways.contains(&way) => {}
@@ -118,12 +125,17 @@ impl Visitor for SelfTest {
         }
         let mut tally = Tally::default();
         let mut printed = Ok(());
-        let compared = parity::compare(k, &ways, self.extent, self.seed, &mut |finding| {
+        let mut report = |finding| {
             let text = tally.add(&finding, self.verbose);
             if printed.is_ok() && !text.is_empty() {
                 printed = output::print(&text);
             }
-        });
+        };
+        let compared = if self.products {
+            parity::compare_products(k, self.extent, self.seed, &mut report)
+        } else {
+            parity::compare(k, &ways, self.extent, self.seed, &mut report)
+        };
         if let Err(error) = compared {
             let (done, seed) = (plural(tally.total, "comparison"), self.seed);
             output::print(&format!("stopped after {done}, seed {seed}\n"))?;

@@ -2,13 +2,14 @@
 
 mod bdia;
 mod rest;
+mod trials;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::launch::{Address, DiaArg, HybArg, SellArg, address, launch};
 use super::sources::{BDIA, FORMATS, Source, Variant};
-use super::tune::{self, Tunable};
+use super::tune;
 use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
@@ -18,6 +19,7 @@ use crate::tune::Choices;
 use crate::tune::descent::Axis;
 use bdia::DeviceBdia;
 use rest::Rest;
+pub(super) use trials::Trials;
 
 /// Threads of a warp: rows of a slice of SELL.
 const WARP: usize = 32;
@@ -208,7 +210,7 @@ impl Way {
     fn axes(&self, block_size: usize) -> Vec<Axis> {
         let axis = |name, values: &[usize]| Axis { name, values: values.to_vec() };
         let (rows, unroll, resident): (&[usize], &[usize], &[usize]) = match self {
-            Self::Slices { .. } => (&[1], &[8, 4, 16, 2], &[512, 1024, 1536, 2048]),
+            Self::Slices { .. } => (&[1], &[2, 4, 8, 16], &[512, 1024, 1536, 2048]),
             Self::Blocks(_) => {
                 let rows: &[usize] = match block_size {
                     1 => &[1, 2, 4],
@@ -223,7 +225,7 @@ impl Way {
                 };
                 (rows, unroll, &[1024, 512, 1536, 2048])
             }
-            _ => (&[1, 2, 4], &[8, 4, 16, 2], &[2048, 1536, 1024, 512]),
+            _ => (&[1, 2, 4], &[4, 2, 8, 16], &[2048, 1536, 1024, 512]),
         };
         vec![
             axis("THREADS", &[256, 128, 512, 64]),
@@ -270,55 +272,6 @@ impl Way {
 /// Widths that are searched together.
 fn width_class(width: usize) -> String {
     format!("up to {} in a row", width.next_power_of_two())
-}
-
-/// A matrix and vectors, to be multiplied with one choice after the other.
-pub(super) struct Trials {
-    matrix: Formatted,
-    nnz: usize,
-    x: CudaSlice<f64>,
-    y: CudaSlice<f64>,
-}
-
-impl Trials {
-    /// Of `a` in `format`.
-    ///
-    /// # Errors
-    /// As [`Formatted::new`].
-    pub(super) fn new(d: &Device, a: &Csr, block_size: usize, format: Format) -> Result<Self> {
-        let matrix = Formatted::new(d, a, block_size, format)?;
-        // no zeros, which may be multiplied faster
-        let x: Vec<f64> = (0..a.rows()).map(|i| (i % 1000) as f64 / 256.0 - 1.5).collect();
-        Ok(Self { matrix, nnz: a.nnz(), x: d.copied(&x)?, y: d.zeros(a.rows())? })
-    }
-}
-
-impl Tunable for Trials {
-    fn key(&self) -> String {
-        self.matrix.way.key(self.matrix.rows, self.nnz, self.matrix.block_size)
-    }
-
-    fn rows(&self) -> usize {
-        self.matrix.rows
-    }
-
-    fn bytes(&self) -> usize {
-        self.matrix.bytes().moved
-    }
-
-    fn axes(&self) -> Vec<Axis> {
-        self.matrix.way.axes(self.matrix.block_size)
-    }
-
-    fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()> {
-        let Formatted { way, rows, block_size, .. } = &self.matrix;
-        self.matrix.kernel = way.kernel(d, *rows, *block_size, choices.clone(), true)?;
-        Ok(())
-    }
-
-    fn run(&mut self, d: &Device) -> Result<()> {
-        self.matrix.product(d, &self.x, 0, &mut self.y).map_err(|e| failed("product", e))
-    }
 }
 
 /// `from`, tiles of [`TILE`] rows of which the last has those that are left, on the device with room for
