@@ -48,6 +48,7 @@ use device::failed;
 pub use device::{Device, OLDEST};
 pub use factors::BlockIlu;
 use formats::Formatted;
+pub use formats::product_variants;
 pub use ilu::largest_factor_variants;
 use launch::address;
 pub use limits::Limits;

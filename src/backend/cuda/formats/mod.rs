@@ -1,6 +1,7 @@
 //! Products with HYB, SELL, DIA and Bdia (`kernels/formats.cu`, `kernels/bdia.cu`).
 
 mod bdia;
+mod choices;
 mod rest;
 mod trials;
 
@@ -16,8 +17,9 @@ use crate::error::{Error, Result};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
 use crate::tune::Choices;
-use crate::tune::descent::Axis;
 use bdia::DeviceBdia;
+pub use choices::product_variants;
+use choices::{alone, axes};
 use rest::Rest;
 pub(super) use trials::Trials;
 
@@ -122,11 +124,11 @@ impl Formatted {
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
-        let axes = way.axes(block_size);
+        let axes = axes(format, block_size);
         let found = d.tuning().choices(&way.key(rows, a.nnz(), block_size), rows);
         let found = found.filter(|choices| tune::allowed(&axes, choices));
         let choices = found.clone().unwrap_or_else(|| tune::usual(&axes));
-        let kernel = way.kernel(d, rows, block_size, choices, found.is_some())?;
+        let kernel = way.kernel(d, rows, (format, block_size), choices, found.is_some())?;
         Ok(Self { format, rows, block_size, bytes, way, kernel })
     }
 
@@ -206,42 +208,12 @@ impl Way {
         }
     }
 
-    /// What may be chosen: the macros of `multiply.cuh`.
-    fn axes(&self, block_size: usize) -> Vec<Axis> {
-        let axis = |name, values: &[usize]| Axis { name, values: values.to_vec() };
-        let (rows, unroll, resident): (&[usize], &[usize], &[usize]) = match self {
-            Self::Slices { .. } => (&[1], &[2, 4, 8, 16], &[512, 1024, 1536, 2048]),
-            Self::Blocks(_) => {
-                let rows: &[usize] = match block_size {
-                    1 => &[1, 2, 4],
-                    b if b % 4 == 0 => &[2, 1, 4],
-                    b if b % 2 == 0 => &[2, 1],
-                    _ => &[1],
-                };
-                let unroll: &[usize] = match block_size {
-                    ..=2 => &[7, 4, 2, 1],
-                    ..=4 => &[2, 7, 4, 1],
-                    _ => &[1, 2, 4, 7],
-                };
-                (rows, unroll, &[1024, 512, 1536, 2048])
-            }
-            _ => (&[1, 2, 4], &[4, 2, 8, 16], &[2048, 1536, 1024, 512]),
-        };
-        vec![
-            axis("THREADS", &[256, 128, 512, 64]),
-            axis("ROWS", rows),
-            axis("UNROLL", unroll),
-            axis("RESIDENT", resident),
-            axis("LOADS", &[0, 1, 2]),
-        ]
-    }
-
     /// The kernel compiled with `choices`.
     fn kernel(
         &self,
         d: &Device,
         rows: usize,
-        block_size: usize,
+        (format, block_size): (Format, usize),
         choices: Choices,
         tuned: bool,
     ) -> Result<Kernel> {
@@ -252,13 +224,11 @@ impl Way {
             Self::Blocks(a) => (&BDIA, "bdia", a.wells()),
         };
         let mut variant = Variant::from(block_size);
-        match self {
-            Self::Ellpack { .. } => variant.defines.push(("HYB_ALONE", 1)),
-            Self::Slices { .. } => variant.defines.push(("SELL_ALONE", 1)),
-            Self::Diagonals { .. } => variant.defines.push(("DIA_ALONE", 1)),
-            Self::Blocks(a) => variant.defines.extend(a.defines()),
+        variant.defines.extend(alone(format).map(|name| (name, 1)));
+        if let Self::Blocks(a) = self {
+            variant.defines.extend(a.defines());
         }
-        let axes = self.axes(block_size);
+        let axes = axes(format, block_size);
         variant.defines.extend(axes.iter().map(|axis| (axis.name, choices[axis.name])));
         let threads = choices["THREADS"];
         let rows = if let Self::Blocks(a) = self { a.scalars() } else { rows };

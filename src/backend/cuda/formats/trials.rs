@@ -4,6 +4,7 @@ use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
 
 use super::Formatted;
+use super::choices::axes;
 use crate::backend::cuda::device::{Device, failed};
 use crate::backend::cuda::tune::{self, Tunable};
 use crate::case::Format;
@@ -37,8 +38,8 @@ impl Trials {
         format: Format,
     ) -> Result<Self> {
         let mut matrix = Formatted::new(d, a, block_size, format)?;
-        let usual = tune::usual(&matrix.way.axes(block_size));
-        matrix.kernel = matrix.way.kernel(d, matrix.rows, block_size, usual, false)?;
+        let usual = tune::usual(&axes(format, block_size));
+        matrix.kernel = matrix.way.kernel(d, matrix.rows, (format, block_size), usual, false)?;
         // no zeros, which may be multiplied faster
         let x: Vec<f64> = (0..a.rows()).map(|i| (i % 1000) as f64 / 256.0 - 1.5).collect();
         let (x, y) = (d.copied(&x)?, d.zeros(a.rows())?);
@@ -63,12 +64,12 @@ impl Tunable for Trials {
     }
 
     fn axes(&self) -> Vec<Axis> {
-        self.matrix.way.axes(self.matrix.block_size)
+        axes(self.matrix.format, self.matrix.block_size)
     }
 
     fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()> {
-        let Formatted { way, rows, block_size, .. } = &self.matrix;
-        self.matrix.kernel = way.kernel(d, *rows, *block_size, choices.clone(), true)?;
+        let Formatted { way, rows, format, block_size, .. } = &self.matrix;
+        self.matrix.kernel = way.kernel(d, *rows, (*format, *block_size), choices.clone(), true)?;
         Ok(())
     }
 
