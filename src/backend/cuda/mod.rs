@@ -82,11 +82,11 @@ pub enum Matrix {
     /// For our kernels.
     Ours(Stored),
     /// For our kernels, in HYB, SELL, DIA or Bdia.
-    Formatted(Formatted),
+    Formatted(Box<Formatted>),
     /// For cuSPARSE.
     Vendor(Spmv),
     /// For cuSPARSE, in SELL.
-    VendorSell(SpmvSell),
+    VendorSell(Box<SpmvSell>),
 }
 
 impl Cuda {
@@ -304,13 +304,13 @@ impl Backend for Cuda {
         let format = format.stored(a, block_size);
         if !matches!(format, Format::Csr | Format::Bsr) {
             if self.vendor && format == Format::Sell {
-                return SpmvSell::new(self.library()?, a).map(Matrix::VendorSell);
+                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
             }
             if self.vendor {
                 return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
                     .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
             }
-            return Formatted::new(d, a, block_size, format).map(Matrix::Formatted);
+            return Formatted::new(d, a, block_size, format).map(Box::new).map(Matrix::Formatted);
         }
         let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
         if self.vendor {

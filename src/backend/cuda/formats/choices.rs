@@ -34,8 +34,8 @@ fn rows(block_size: usize) -> &'static [usize] {
 /// Blocks in flight in Bdia.
 fn unroll(block_size: usize) -> &'static [usize] {
     match block_size {
-        ..=2 => &[7, 4, 2, 1],
-        ..=4 => &[2, 7, 4, 1],
+        1 | 2 => &[7, 4, 2, 1],
+        3 | 4 => &[2, 7, 4, 1],
         _ => &[1, 2, 4, 7],
     }
 }
@@ -67,7 +67,9 @@ pub fn product_variants(block_size: usize) -> Vec<(&'static Source, Variant)> {
             );
             if format == Format::Bdia {
                 let shapes = [(7, 0), (7, 1), (5, 0), (3, 0), (1, 0)];
-                let fits = shapes.into_iter().filter(|(_, half)| *half == 0 || block_size % 2 == 0);
+                let fits = shapes
+                    .into_iter()
+                    .filter(|(_, half)| *half == 0 || block_size.is_multiple_of(2));
                 variants.extend(fits.map(|(offsets, half)| {
                     let mut variant = variant.clone();
                     variant.defines.extend([("OFFSETS", offsets), ("HALF_SHIFT", half)]);
