@@ -22,5 +22,6 @@ pub mod result;
 pub mod run;
 pub mod solver;
 pub mod symbolic;
+pub mod tune;
 
 pub use error::{Error, Result};

@@ -39,7 +39,7 @@ fn list_has_every_registry() {
     );
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
-    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "qmr"];
+    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "qmr"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
@@ -54,7 +54,7 @@ fn list_has_every_registry() {
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (22, 89));
+    assert_eq!((names("settings").len(), names("columns").len()), (22, 90));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
@@ -68,6 +68,7 @@ fn reproduce_without_a_paper_lists_the_tables() {
          almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b\n\
          almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
          almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\
+         almouhamed/large      Products by format on systems far larger than a GPU's cache, GH-b and GH-h\n\
          almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
          luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
          luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
@@ -139,6 +140,11 @@ fn the_self_test_counts_its_comparisons() {
     );
     assert_eq!(summary.lines().count(), 1);
     assert_ne!(test(&[]), test(&[]), "the seed is another one each time");
+    let products = test(&["--seed", "5", "--verbose", "--only", "products"]);
+    let (lines, last) = products.trim_end().rsplit_once('\n').unwrap();
+    assert!(lines.lines().all(|line| line.starts_with("ok product, residual")), "{products}");
+    // fifteen random matrices, and five others in up to six formats
+    assert!(lines.lines().count() > 30 && last.contains("agree"), "{products}");
 }
 
 #[test]

@@ -6,8 +6,8 @@ use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
-    largest_factor_variants, largest_variant, largest_variants, stencil_ilu_variant,
-    stencil_variant,
+    largest_factor_variants, largest_variant, largest_variants, product_variants,
+    stencil_ilu_variant, stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -87,6 +87,8 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
+    // and the products in all formats, as they are chosen usually
+    programs.extend(BLOCK_SIZES.iter().flat_map(|b| product_variants(*b)));
     // and those that solve for factors in float32, which takes fewer registers
     let single: Vec<_> = programs
         .iter()

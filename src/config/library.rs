@@ -108,7 +108,7 @@ fn folder_entries(folder: &Path) -> Result<Vec<Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, Trisolve};
+    use crate::case::{Case, RunKind, Trisolve};
 
     #[test]
     fn every_embedded_experiment_is_valid_and_every_case_of_a_paper_has_a_published_row() {
@@ -159,12 +159,22 @@ mod tests {
     fn reservoirs_are_stored_in_blocks_of_their_cells() {
         let mut cases = Vec::new();
         for entry in Library::Embedded.find("almouhamed").unwrap() {
-            cases.extend(Library::Embedded.open(&entry).unwrap().cases().unwrap().0);
+            let of_table = Library::Embedded.open(&entry).unwrap().cases().unwrap().0;
+            cases.extend(of_table.into_iter().map(|case| (entry.table == "large", case)));
         }
-        // on two backends: 14 sizes; 15 systems and twice 5 in six formats; 15 systems in five
-        // formats, and with two methods
-        assert_eq!(cases.len(), 2 * (14 + 15 * 6 + 2 * 5 * 6 + 15 * 5 + 15 * 2));
-        for case in &cases {
+        let count = |large: bool, of: &dyn Fn(&Case) -> bool| {
+            cases.iter().filter(|(of_large, case)| *of_large == large && of(case)).count()
+        };
+        let (product, vendor) =
+            (|case: &Case| case.kind == RunKind::Spmv, |case: &Case| case.backend == "cusparse");
+        // 14 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
+        assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (14 + 15 * 6 + 2 * 5 * 6));
+        assert_eq!(count(false, &|c| product(c) && vendor(c)), 3 * (15 + 2 * 5));
+        // on two backends: 15 systems in five formats, and with two methods
+        assert_eq!(count(false, &|c| !product(c)), 2 * (15 * 5 + 15 * 2));
+        // on two backends: a system in five formats, two in six, three in three, two in one
+        assert_eq!(count(true, &product), 2 * (5 + 2 * 6 + 3 * 3 + 2));
+        for (_, case) in &cases {
             assert!(case.matrix.contains(&format!(",k={},wells=50", case.block_size)), "{case:?}");
         }
     }

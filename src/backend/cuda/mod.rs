@@ -7,6 +7,7 @@ mod device;
 mod entries;
 mod factors;
 mod fgbilu;
+mod formats;
 mod ilu;
 mod launch;
 mod levels;
@@ -27,6 +28,7 @@ mod stencil_rows;
 mod syncfree;
 mod tiles;
 mod triangles;
+pub mod tune;
 mod updates;
 mod vector;
 mod vendor;
@@ -43,10 +45,12 @@ use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, PatternView};
-use cusparse::{Handle, Spmv};
+use cusparse::{Handle, Spmv, SpmvSell};
 use device::failed;
 pub use device::{Device, OLDEST};
 pub use factors::BlockIlu;
+use formats::Formatted;
+pub use formats::product_variants;
 pub use ilu::largest_factor_variants;
 use launch::address;
 pub use limits::Limits;
@@ -80,8 +84,12 @@ pub struct Cuda {
 pub enum Matrix {
     /// For our kernels.
     Ours(Stored),
+    /// For our kernels, in HYB, SELL, DIA or Bdia.
+    Formatted(Box<Formatted>),
     /// For cuSPARSE.
     Vendor(Spmv),
+    /// For cuSPARSE, in SELL.
+    VendorSell(Box<SpmvSell>),
 }
 
 impl Cuda {
@@ -298,8 +306,14 @@ impl Backend for Cuda {
         a.check_finite()?;
         let format = format.stored(a, block_size);
         if !matches!(format, Format::Csr | Format::Bsr) {
-            return Err(Error::input("products on a GPU have the formats `csr` and `bsr`")
-                .hint("run the other formats on `cpu` and `cpu-mt`"));
+            if self.vendor && format == Format::Sell {
+                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
+            }
+            if self.vendor {
+                return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
+                    .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
+            }
+            return Formatted::new(d, a, block_size, format).map(Box::new).map(Matrix::Formatted);
         }
         let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
         if self.vendor {
@@ -326,12 +340,15 @@ impl Backend for Cuda {
         a.check_finite()?;
         let block_size = match matrix {
             Matrix::Ours(m) => m.block_size,
+            Matrix::Formatted(m) => return m.set_values(d, a),
+            Matrix::VendorSell(m) => return m.set_values(a),
             Matrix::Vendor(m) => m.pattern().block_size(),
         };
         let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
         let values = blocks.as_ref().map_or(a.values(), Bsr::values);
         match matrix {
             Matrix::Ours(m) => m.set_values(d, values),
+            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
             Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
         }
     }
@@ -339,22 +356,37 @@ impl Backend for Cuda {
     fn format(&self, a: &Matrix) -> Format {
         let block_size = match a {
             Matrix::Ours(a) => a.block_size,
+            Matrix::Formatted(a) => return a.format(),
+            Matrix::VendorSell(_) => return Format::Sell,
             Matrix::Vendor(a) => a.pattern().block_size(),
         };
         if block_size == 1 { Format::Csr } else { Format::Bsr }
     }
 
+    fn tuned(&self, a: &Matrix) -> Option<String> {
+        match a {
+            Matrix::Formatted(a) => a.tuned(),
+            Matrix::Ours(_) | Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
+        }
+    }
+
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
         match a {
             Matrix::Ours(a) => a.bytes(),
+            Matrix::Formatted(a) => a.bytes(),
             Matrix::Vendor(a) => a.bytes(),
+            Matrix::VendorSell(a) => a.bytes(),
         }
     }
 
     fn spmv(&self, a: &Matrix, x: &CudaSlice<f64>, y: &mut CudaSlice<f64>) {
         match a {
             Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
+            Matrix::Formatted(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Vendor(a) => {
+                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
                 a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
             }
         }
@@ -363,7 +395,14 @@ impl Backend for Cuda {
     fn residual(&self, a: &Matrix, x: &CudaSlice<f64>, b: &CudaSlice<f64>, r: &mut CudaSlice<f64>) {
         match a {
             Matrix::Ours(a) => self.note("residual", a.product(&self.device, x, address(b), r)),
+            Matrix::Formatted(a) => {
+                self.note("residual", a.product(&self.device, x, address(b), r));
+            }
             Matrix::Vendor(a) => {
+                self.copy(b, r);
+                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
                 self.copy(b, r);
                 a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
             }

@@ -62,6 +62,8 @@ sources! {
     HANDOVER, "handover", false;
     NARROW, "narrow", false;
     SPMV, "spmv", true;
+    FORMATS, "formats", false;
+    BDIA, "bdia", true;
     ILU, "ilu", true;
     STENCIL_ILU, "stencil_ilu", true;
     STENCIL_BLOCKS, "stencil_blocks", true;
@@ -85,6 +87,7 @@ headers!(
     "absent.cuh",
     "common.cuh",
     "fgbilu.cuh",
+    "formats.cuh",
     "ilu_blocks.cuh",
     "ilu_jobs.cuh",
     "ilu_large.cuh",
@@ -93,6 +96,7 @@ headers!(
     "ilu_rows.cuh",
     "ilu_tasks.cuh",
     "invert.cuh",
+    "multiply.cuh",
     "stencil_rows.cuh",
     "stored.cuh",
     "wavefront_carriers.cuh",
