@@ -15,8 +15,9 @@ use crate::error::Result;
 use crate::matrix::{Csr, CsrPattern};
 use crate::symbolic::{FillPattern, Stencil};
 
-/// Largest blocks.
+/// Largest blocks, and offsets of a stencil of blocks at most: beyond, rows on their own were faster.
 const LARGEST_BLOCK: usize = 6;
+const MOST_OF_BLOCKS: usize = 3;
 
 /// Rows or entries that a thread block of the small kernels takes.
 const OF_BLOCK: usize = 256;
@@ -72,8 +73,7 @@ pub(super) fn stencil<'a>(
 ) -> Option<&'a Stencil> {
     match stencils {
         Ok([Some(lower), Some(upper)])
-            if block_size <= LARGEST_BLOCK
-                && lower == upper
+            if lower == upper
                 && pattern.no_diagonal.is_empty()
                 && lower.is_complete(pattern.lower.entries())
                 && lower.is_complete(pattern.upper.entries())
@@ -103,6 +103,9 @@ pub fn stencil_ilu_variant(
     block_size: usize,
     stencil: &Stencil,
 ) -> Option<(&'static Source, Variant)> {
+    if block_size > LARGEST_BLOCK || (block_size > 1 && stencil.offsets.len() > MOST_OF_BLOCKS) {
+        return None;
+    }
     variant_for(block_size, stencil, &Given::seven_points(stencil))
         .map(|(_, source, variant)| (source, variant))
 }
