@@ -1,0 +1,146 @@
+// Krylov methods as one kernel (Al-Mouhamed and Khan 2017, section 6.4). A thread block has a range of rows. Of
+// the vectors that only rows of a range are read of ("range vectors"), as many as fit lie in its shared memory
+// from the first iteration to the last. What products read goes through the L2 cache.
+//
+// FORMAT: 0 CSR, 1 BSR, 2 Bdia. PRECOND: 0 none, 1 block Jacobi. PLACES: rows of a lane side by side.
+#pragma once
+#ifndef THREADS
+#define THREADS 512
+#endif
+#ifndef FORMAT
+#define FORMAT (BS == 1 ? 0 : 1)
+#endif
+#ifndef PRECOND
+#define PRECOND 1
+#endif
+#ifndef PLACES
+#define PLACES 1
+#endif
+#ifndef ROW_LANES
+#define ROW_LANES 8
+#endif
+#ifndef OFFSETS
+#define OFFSETS 7
+#endif
+#ifndef HALF_SHIFT
+#define HALF_SHIFT 0
+#endif
+#include "formats.cuh"
+#include "grid_barrier.cuh"
+#include "stored.cuh"
+
+#if FORMAT == 2
+typedef Bdia Matrix;
+#else
+typedef Blocks Matrix;
+#endif
+
+// Sums of a warp's places that begin at `base`, and which of them are rows.
+__device__ inline u32 row_sums(const Matrix& a, u32 base, const double* x, double (&sum)[PLACES]) {
+#if FORMAT == 0
+    return csr_product<ROW_LANES, Resident>(a, base, x, sum);
+#elif FORMAT == 1
+    return bsr_product<BS <= 2 ? 4 : BS <= 4 ? 2 : 1, Resident>(a, base, x, sum);
+#else
+    return product<PLACES, Resident, BS <= 2 ? 7 : BS <= 4 ? 2 : 1, OFFSETS, HALF_SHIFT != 0>(a, base, x, sum);
+#endif
+}
+
+// Rows of a thread block, from `first`.
+struct Range {
+    u32 first, rows;
+
+    __device__ Range(const u32* starts)
+        : first(starts[blockIdx.x]), rows(starts[blockIdx.x + 1] - starts[blockIdx.x]) {}
+
+    // Does body(row of the range) for each.
+    template <class Body> __device__ void each(Body body) const {
+        for (u32 i = threadIdx.x; i < rows; i += THREADS) body(i);
+    }
+
+    // Does body(row of the range, its sum) for each row of A x.
+    template <class Body> __device__ void product(const Matrix& a, const double* x, Body body) const {
+        const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+        constexpr u32 STEP = WARP * PLACES;
+        for (u32 i = warp * STEP; i < rows; i += WARPS * STEP) {
+            double sum[PLACES] = {};
+            const u32 mine = row_sums(a, first + i, x, sum);
+#pragma unroll
+            for (u32 r = 0; r < PLACES; ++r)
+                if (mine >> r & 1) body(i + lane * PLACES + r, sum[r]);
+        }
+#if FORMAT == 2
+        for (u32 own = warp; own < own_rows(a); own += WARPS) {
+            const u32 i = own_row(a, own) - first;
+            if (i >= rows) continue;
+            const double sum = own_product<Resident>(a, own, x);
+            if (lane == 0) body(i, sum);
+        }
+#endif
+    }
+};
+
+// z = M^-1 r for the rows of a range; `inverse` holds the inverse diagonal blocks. All threads call it: r may
+// have just been written.
+__device__ inline void precondition(const Range& range, const Stored* inverse, const double* r, double* z) {
+#if PRECOND == 0
+    range.each([&](u32 i) { z[i] = r[i]; });
+#else
+    inverse += (size_t)range.first * BS;
+    if (BS > 1) __syncthreads();
+    range.each([&](u32 i) {
+        const u32 row = i % BS, begin = i - row;
+        const Stored* block = inverse + (size_t)begin * BS + row;
+        double s = 0.0;
+#pragma unroll(BS <= 8 ? BS : 8)
+        for (u32 c = 0; c < BS; ++c) s = fma((double)__ldg(block + c * BS), r[begin + c], s);
+        z[i] = s;
+    });
+#endif
+}
+
+// When a launch ends; mirrors `Stop` and `Judge` of the solvers.
+struct Rules {
+    double rtol, diverged, stall;
+    // iterations of this launch, iterations of those before, of a cycle, and cycles over which progress counts
+    u32 most, before, cycle, stall_cycles;
+};
+
+// What a launch leaves behind; block 0 writes it.
+struct Report {
+    // norm of the initial residual, and what the next launch goes on with
+    double initial, carried[7];
+    // iterations of this launch
+    u32 iterations;
+    u32 broken;
+};
+
+// Residuals and what broke down, of each iteration of the launch; residuals at the ends of the last cycles.
+struct History {
+    double* norm;
+    u32* broken;
+    double* cycles;
+};
+
+// Cycles that are remembered; mirrored by the launcher.
+constexpr u32 REMEMBERED = 16;
+
+// Whether the solve ends after iteration `done` of this launch, whose residual has this norm.
+__device__ inline bool ends(const Rules& rules, const History& history, u32 done, double norm, double initial,
+                            u32 broken, u32 broken_before) {
+    const double residual = norm / initial;
+    const u32 total = rules.before + done;
+    const bool reports = blockIdx.x == 0 && threadIdx.x == 0;
+    if (reports) {
+        history.norm[done - 1] = norm;
+        history.broken[done - 1] = broken;
+    }
+    if (!(residual <= rules.diverged) || residual <= rules.rtol || done >= rules.most) return true;
+    if (broken && broken_before) return true;
+    if (total % rules.cycle) return false;
+    // written in a cycle and read in a later one: all have met between
+    const u32 cycle = total / rules.cycle;
+    if (reports) __stcg(&history.cycles[cycle % REMEMBERED], residual);
+    return cycle > rules.stall_cycles &&
+           residual > rules.stall * __ldcg(&history.cycles[(cycle - rules.stall_cycles) % REMEMBERED]);
+}
