@@ -2,6 +2,7 @@
 //! of `doctor` and the parity tests.
 
 mod factors;
+mod formats;
 mod grids;
 mod operations;
 mod patterns;
@@ -91,6 +92,10 @@ struct Sizes {
     single_boxes: &'static [([usize; 3], usize, usize)],
     /// Block sizes with a singular block.
     singular: &'static [usize],
+    /// Matrices of the formats for regular patterns, with their block sizes.
+    reservoirs: &'static [(&'static str, usize)],
+    /// Rows of matrices with rows of very different length.
+    uneven: &'static [usize],
     /// Matrix of the solvers.
     system: &'static str,
     /// Solvers with preconditioner, block size and fill level.
@@ -165,6 +170,21 @@ const FULL: Sizes = Sizes {
         ([5, 7, 6], 25, 0),
     ],
     singular: &[1, 2, 5, 8, 13, 33],
+    reservoirs: &[
+        ("reservoir:9x10x11,k=1,wells=4", 1),
+        ("reservoir:13x9x12,k=2,wells=7", 2),
+        ("reservoir:13x9x12,k=2,wells=7,bias=half", 2),
+        ("reservoir:8x9x7,k=2,wells=0,bias=half", 2),
+        ("reservoir:7x11x13,k=3,wells=6", 3),
+        ("reservoir:30x17x19,k=4,wells=9", 4),
+        ("reservoir:9x17x5,k=4,wells=9,bias=half", 4),
+        ("reservoir:11x12x9,k=8,wells=5", 8),
+        ("reservoir:11x5x9,k=8,wells=5,bias=half", 8),
+        ("poisson3d:7x1x1", 1),
+        ("poisson3d:4x1x6", 1),
+        ("blockpoisson3d:9x8x11,b=25", 25),
+    ],
+    uneven: &[1, 33, 1001, 5000],
     system: "poisson3d:20",
     solvers: &[
         ("gmres", "bilu", 1, 0),
@@ -201,6 +221,13 @@ const QUICK: Sizes = Sizes {
     single: &[(70, 1), (40, 3)],
     single_boxes: &[([9, 20, 9], 1, 0), ([4, 7, 6], 5, 0)],
     singular: &[1, 5],
+    reservoirs: &[
+        ("reservoir:5x6x3,k=1,wells=3", 1),
+        ("reservoir:7x6x8,k=2,wells=3", 2),
+        ("reservoir:3x6x5,k=3,wells=2", 3),
+        ("reservoir:7x6x8,k=4,wells=3,bias=half", 4),
+    ],
+    uneven: &[150],
     system: "poisson3d:6",
     solvers: &[
         ("gmres", "bilu", 2, 1),
@@ -250,6 +277,7 @@ pub fn compare<K: Backend + 'static>(
     };
     bench.vectors()?;
     bench.products()?;
+    bench.formats()?;
     // those that take any matrix
     let mut general = trisolves.to_vec();
     general.retain(|way| *way != Trisolve::Wavefront);

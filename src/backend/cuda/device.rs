@@ -272,14 +272,28 @@ impl Device {
         from: &[T],
         to: &mut CudaSlice<T>,
     ) -> Result<()> {
-        assert!(from.len() <= to.len(), "{} entries for {}", from.len(), to.len());
+        self.overwrite_from(from, to, 0)
+    }
+
+    /// Copies `from` to the entries of `to` from number `at` on; waits until `from` may change.
+    ///
+    /// # Panics
+    /// If `to` ends before.
+    pub fn overwrite_from<T: DeviceRepr + bytemuck::Pod>(
+        &self,
+        from: &[T],
+        to: &mut CudaSlice<T>,
+        at: usize,
+    ) -> Result<()> {
+        assert!(at + from.len() <= to.len(), "{} entries at {at} for {}", from.len(), to.len());
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         let fault = |e: DriverError| failed("cannot upload", e);
         if staging.is_none() {
             *staging = Some(Staging::new(&self.stream).map_err(fault)?);
         }
         let staging = staging.as_mut().expect("just made");
-        staging.upload(&self.stream, bytemuck::cast_slice(from), address(to)).map_err(fault)
+        let to = address(to) + (at * size_of::<T>()) as u64;
+        staging.upload(&self.stream, bytemuck::cast_slice(from), to).map_err(fault)
     }
 
     /// A copy of `from` on the host; waits.

@@ -84,6 +84,18 @@ by_value! {
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.
     GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
+    /// `Rest` of `formats.cuh`.
+    RestArg { near: Address, row: Address, start: Address, col_ind: Address, val: Address, own: Address, owns: u32 }
+    /// `Hyb` of `formats.cuh`.
+    HybArg { rows: u32, width: u32, stride: u64, col_ind: Address, val: Address, rest: RestArg }
+    /// `Dia` of `formats.cuh`.
+    DiaArg { rows: u32, count: u32, stride: u64, offsets: Address, val: Address, rest: RestArg }
+    /// `Sell` of `formats.cuh`.
+    SellArg { rows: u32, slice_ptr: Address, order: Address, col_ind: Address, val: Address }
+    /// `Wells` of `formats.cuh`.
+    WellsArg { count: u32, near: Address, number: Address, start: Address, first: Address, row: Address, column: Address, diagonal: Address }
+    /// `Bdia` of `formats.cuh`.
+    BdiaArg { rows: u32, at: [i32; 7], stride: u64, val: Address, wells: WellsArg }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

@@ -7,6 +7,7 @@ mod device;
 mod entries;
 mod factors;
 mod fgbilu;
+mod formats;
 mod ilu;
 mod launch;
 mod levels;
@@ -45,6 +46,7 @@ use cusparse::{Handle, Spmv};
 use device::failed;
 pub use device::{Device, OLDEST};
 pub use factors::BlockIlu;
+use formats::Formatted;
 pub use ilu::largest_factor_variants;
 use launch::address;
 pub use limits::Limits;
@@ -77,6 +79,8 @@ pub struct Cuda {
 pub enum Matrix {
     /// For our kernels.
     Ours(Stored),
+    /// For our kernels, in HYB, SELL, DIA or Bdia.
+    Formatted(Formatted),
     /// For cuSPARSE.
     Vendor(Spmv),
 }
@@ -295,8 +299,11 @@ impl Backend for Cuda {
         a.check_finite()?;
         let format = format.stored(a, block_size);
         if !matches!(format, Format::Csr | Format::Bsr) {
-            return Err(Error::input("products on a GPU have the formats `csr` and `bsr`")
-                .hint("run the other formats on `cpu` and `cpu-mt`"));
+            if self.vendor {
+                return Err(Error::input("the backend `cusparse` stores `csr` and `bsr`")
+                    .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
+            }
+            return Formatted::new(d, a, block_size, format).map(Matrix::Formatted);
         }
         let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
         if self.vendor {
@@ -323,12 +330,14 @@ impl Backend for Cuda {
         a.check_finite()?;
         let block_size = match matrix {
             Matrix::Ours(m) => m.block_size,
+            Matrix::Formatted(m) => return m.set_values(d, a),
             Matrix::Vendor(m) => m.pattern().block_size(),
         };
         let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
         let values = blocks.as_ref().map_or(a.values(), Bsr::values);
         match matrix {
             Matrix::Ours(m) => m.set_values(d, values),
+            Matrix::Formatted(_) => Ok(()),
             Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
         }
     }
@@ -336,6 +345,7 @@ impl Backend for Cuda {
     fn format(&self, a: &Matrix) -> Format {
         let block_size = match a {
             Matrix::Ours(a) => a.block_size,
+            Matrix::Formatted(a) => return a.format(),
             Matrix::Vendor(a) => a.pattern().block_size(),
         };
         if block_size == 1 { Format::Csr } else { Format::Bsr }
@@ -344,6 +354,7 @@ impl Backend for Cuda {
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
         match a {
             Matrix::Ours(a) => a.bytes(),
+            Matrix::Formatted(a) => a.bytes(),
             Matrix::Vendor(a) => a.bytes(),
         }
     }
@@ -351,6 +362,7 @@ impl Backend for Cuda {
     fn spmv(&self, a: &Matrix, x: &CudaSlice<f64>, y: &mut CudaSlice<f64>) {
         match a {
             Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
+            Matrix::Formatted(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Vendor(a) => {
                 a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
             }
@@ -360,6 +372,9 @@ impl Backend for Cuda {
     fn residual(&self, a: &Matrix, x: &CudaSlice<f64>, b: &CudaSlice<f64>, r: &mut CudaSlice<f64>) {
         match a {
             Matrix::Ours(a) => self.note("residual", a.product(&self.device, x, address(b), r)),
+            Matrix::Formatted(a) => {
+                self.note("residual", a.product(&self.device, x, address(b), r));
+            }
             Matrix::Vendor(a) => {
                 self.copy(b, r);
                 a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));

@@ -62,6 +62,8 @@ sources! {
     HANDOVER, "handover", false;
     NARROW, "narrow", false;
     SPMV, "spmv", true;
+    FORMATS, "formats", false;
+    BDIA, "bdia", true;
     ILU, "ilu", true;
     PIVOTS, "pivots", false;
     VENDOR, "vendor", true;
@@ -84,6 +86,7 @@ headers!(
     "absent.cuh",
     "common.cuh",
     "fgbilu.cuh",
+    "formats.cuh",
     "ilu_blocks.cuh",
     "ilu_jobs.cuh",
     "ilu_large.cuh",
@@ -92,6 +95,7 @@ headers!(
     "ilu_rows.cuh",
     "ilu_tasks.cuh",
     "invert.cuh",
+    "multiply.cuh",
     "stored.cuh",
     "wavefront_carriers.cuh",
     "wavefront_tile.cuh",

@@ -1,0 +1,208 @@
+//! Bdia on the device (`Bdia` of `kernels/formats.cuh`).
+
+use cudarc::driver::CudaSlice;
+use rayon::prelude::*;
+
+use super::{MOST_ROWS, WARP, stride};
+use crate::backend::cuda::device::Device;
+use crate::backend::cuda::launch::{BdiaArg, WellsArg, address};
+use crate::error::Result;
+use crate::matrix::Bdia;
+use crate::matrix::bdia::Wells;
+use crate::memory::Buffer;
+
+/// Most offsets of a cell's blocks; mirrors `formats.cuh`.
+const OFFSETS: usize = 7;
+
+/// A Bdia matrix with H column-major over all rows.
+pub(super) struct DeviceBdia {
+    scalars: usize,
+    stride: usize,
+    offsets: Vec<i32>,
+    half_shift: bool,
+    val: CudaSlice<f64>,
+    wells: Option<DeviceWells>,
+}
+
+/// W, WT and D in the order of the cells.
+struct DeviceWells {
+    count: usize,
+    near: CudaSlice<u32>,
+    number: CudaSlice<u32>,
+    start: CudaSlice<u32>,
+    first: CudaSlice<u32>,
+    row: CudaSlice<f64>,
+    column: CudaSlice<f64>,
+    diagonal: CudaSlice<f64>,
+}
+
+impl DeviceBdia {
+    pub(super) fn new(d: &Device, bdia: &Bdia) -> Result<Self> {
+        let hepta = bdia.hepta();
+        let k = hepta.block_size;
+        let scalars = hepta.cells * k;
+        let val = column_major(bdia);
+        Ok(Self {
+            scalars,
+            stride: stride(scalars),
+            offsets: hepta.offsets.iter().map(|&o| o as i32 * k as i32).collect(),
+            half_shift: hepta.half_shift,
+            val: d.copied(&val)?,
+            wells: DeviceWells::new(d, bdia.wells(), scalars)?,
+        })
+    }
+
+    /// Rows of the cells.
+    pub(super) fn scalars(&self) -> usize {
+        self.scalars
+    }
+
+    /// Number of wells.
+    pub(super) fn wells(&self) -> usize {
+        self.wells.as_ref().map_or(0, |w| w.count)
+    }
+
+    /// What the kernel is compiled for.
+    pub(super) fn defines(&self) -> [(&'static str, usize); 2] {
+        [("OFFSETS", self.offsets.len()), ("HALF_SHIFT", usize::from(self.half_shift))]
+    }
+
+    pub(super) fn argument(&self) -> BdiaArg {
+        let mut at = [0; OFFSETS];
+        at[..self.offsets.len()].copy_from_slice(&self.offsets);
+        BdiaArg {
+            rows: self.scalars as u32,
+            at,
+            stride: self.stride as u64,
+            val: address(&self.val),
+            wells: self.wells.as_ref().map_or_else(WellsArg::default, |w| WellsArg {
+                count: w.count as u32,
+                near: address(&w.near),
+                number: address(&w.number),
+                start: address(&w.start),
+                first: address(&w.first),
+                row: address(&w.row),
+                column: address(&w.column),
+                diagonal: address(&w.diagonal),
+            }),
+        }
+    }
+}
+
+/// Number of row i in column c of block a at `(a k + c) stride + i`.
+fn column_major(bdia: &Bdia) -> Buffer<f64> {
+    let hepta = bdia.hepta();
+    let (k, count) = (hepta.block_size, hepta.offsets.len());
+    let stride = stride(hepta.cells * k);
+    let mut val = Buffer::<f64>::zeros(count * k * stride);
+    val.par_chunks_mut(stride.max(1)).enumerate().for_each(|(column, to)| {
+        let cells = bdia.values().chunks_exact(count * k * k);
+        for (to, blocks) in to.chunks_exact_mut(k).zip(cells) {
+            to.copy_from_slice(&blocks[column * k..(column + 1) * k]);
+        }
+    });
+    val
+}
+
+impl DeviceWells {
+    /// `None` when there is no well.
+    fn new(d: &Device, wells: &Wells, scalars: usize) -> Result<Option<Self>> {
+        if wells.count() == 0 {
+            return Ok(None);
+        }
+        let number = in_order(wells);
+        let runs = || number.iter().map(|&w| w as usize);
+        let first: Vec<u32> = runs().map(|w| wells.run(w).start as u32).collect();
+        let mut start = vec![0_u32];
+        let (mut row, mut column) = (Vec::new(), Vec::new());
+        for w in runs() {
+            row.extend_from_slice(wells.row(w));
+            column.extend_from_slice(wells.column(w));
+            start.push(row.len() as u32);
+        }
+        Ok(Some(Self {
+            count: number.len(),
+            near: d.copied(&near(&first, &start, scalars))?,
+            number: d.copied(&number)?,
+            start: d.copied(&start)?,
+            first: d.copied(&first)?,
+            row: d.copied(&row)?,
+            column: d.copied(&column)?,
+            diagonal: d.copied(wells.diagonal())?,
+        }))
+    }
+}
+
+/// The wells in the order of their cells; those without cells come last.
+fn in_order(wells: &Wells) -> Vec<u32> {
+    let mut number: Vec<u32> = (0..wells.count() as u32).collect();
+    number.sort_by_key(|&w| {
+        let run = wells.run(w as usize);
+        (run.is_empty(), run.start)
+    });
+    number
+}
+
+/// For each [`WARP`] rows the first well that reaches into them, or a number that none has; further
+/// groups so that a lane may have several rows.
+fn near(first: &[u32], start: &[u32], scalars: usize) -> Vec<u32> {
+    let mut near = vec![u32::MAX; scalars.div_ceil(WARP) + MOST_ROWS];
+    for (w, (&first, run)) in first.iter().zip(start.windows(2)).enumerate() {
+        let (first, length) = (first as usize, (run[1] - run[0]) as usize);
+        if length > 0 {
+            for group in &mut near[first / WARP..(first + length).div_ceil(WARP)] {
+                *group = (*group).min(w as u32);
+            }
+        }
+    }
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::ReadAs;
+    use crate::problem::load;
+
+    #[test]
+    fn numbers_of_a_column_are_those_of_all_rows() {
+        let a = load("reservoir:3x4x5,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
+        let bdia = Bdia::from_csr(&a, 2).unwrap();
+        let val = column_major(&bdia);
+        let (rows, stride) = (120, 128);
+        assert_eq!(val.len(), 14 * stride);
+        for (at, offset) in bdia.hepta().offsets.iter().enumerate() {
+            for c in 0..2 {
+                let column = &val[(2 * at + c) * stride..][..stride];
+                for (i, &v) in column.iter().enumerate() {
+                    let j = (i as i64 / 2 + offset) * 2 + c as i64;
+                    let entry = |i: usize| {
+                        let (cols, row) = a.row(i);
+                        cols.iter().position(|&col| i64::from(col) == j).map_or(0.0, |e| row[e])
+                    };
+                    let inside = i < rows && (0..rows as i64).contains(&j);
+                    let want = if inside { entry(i) } else { 0.0 };
+                    assert_eq!(v.to_bits(), want.to_bits(), "row {i}, offset {offset}, {c}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn warps_know_the_first_well_that_they_meet() {
+        // runs 10..40, 40..50, 100..101; no run; rows 0..128
+        let none = u32::MAX;
+        let near = near(&[10, 40, 100, 0], &[0, 30, 40, 41, 41], 128);
+        assert_eq!(near, [0, 0, none, 2, none, none, none, none]);
+    }
+
+    #[test]
+    fn wells_are_in_the_order_of_their_cells() {
+        let a = load("reservoir:3x4x5,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
+        let bdia = Bdia::from_csr(&a, 2).unwrap();
+        let runs: Vec<usize> =
+            in_order(bdia.wells()).iter().map(|&w| bdia.wells().run(w as usize).start).collect();
+        assert_eq!(runs.len(), 2);
+        assert!(runs[0] < runs[1], "{runs:?}");
+    }
+}
