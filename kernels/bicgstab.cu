@@ -22,7 +22,7 @@ struct Solve {
     Report* report;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(Matrix a, Solve s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_constant__ Matrix a, const __grid_constant__ Solve s) {
     extern __shared__ double chip[];
     const Range range(s.starts);
     const auto home = [&](u32 k) { return k < 5 ? s.home + k * s.n + range.first : s.x + range.first; };

@@ -2,7 +2,9 @@
 // the vectors that only rows of a range are read of ("range vectors"), as many as fit lie in its shared memory
 // from the first iteration to the last. What products read goes through the L2 cache.
 //
-// FORMAT: 0 CSR, 1 BSR, 2 Bdia. PRECOND: 0 none, 1 block Jacobi. PLACES: rows of a lane side by side.
+// Macros, as the launcher gives them. FORMAT: 0 CSR, 1 BSR, 2 Bdia, 3 HYB, 4 DIA. PRECOND: 0 none, 1 block
+// Jacobi. PLACES: rows of a lane side by side. ROW_LANES: lanes that share a row of CSR. OFFSETS, HALF_SHIFT:
+// those of Bdia.
 #pragma once
 #ifndef THREADS
 #define THREADS 512
@@ -31,6 +33,10 @@
 
 #if FORMAT == 2
 typedef Bdia Matrix;
+#elif FORMAT == 3
+typedef Hyb Matrix;
+#elif FORMAT == 4
+typedef Dia Matrix;
 #else
 typedef Blocks Matrix;
 #endif
@@ -41,8 +47,10 @@ __device__ inline u32 row_sums(const Matrix& a, u32 base, const double* x, doubl
     return csr_product<ROW_LANES, Resident>(a, base, x, sum);
 #elif FORMAT == 1
     return bsr_product<BS <= 2 ? 4 : BS <= 4 ? 2 : 1, Resident>(a, base, x, sum);
-#else
+#elif FORMAT == 2
     return product<PLACES, Resident, BS <= 2 ? 7 : BS <= 4 ? 2 : 1, OFFSETS, HALF_SHIFT != 0>(a, base, x, sum);
+#else
+    return product<PLACES, Resident, 4>(a, base, x, sum);
 #endif
 }
 
@@ -69,7 +77,7 @@ struct Range {
             for (u32 r = 0; r < PLACES; ++r)
                 if (mine >> r & 1) body(i + lane * PLACES + r, sum[r]);
         }
-#if FORMAT == 2
+#if FORMAT >= 2
         for (u32 own = warp; own < own_rows(a); own += WARPS) {
             const u32 i = own_row(a, own) - first;
             if (i >= rows) continue;

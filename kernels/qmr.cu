@@ -23,9 +23,9 @@ struct Solve {
 };
 
 // Mirrored by the solver's words for them.
-constexpr u32 NO_LANCZOS_VECTOR = 4, NO_DELTA = 5, NO_EPSILON = 6;
+constexpr u32 NO_LANCZOS_VECTOR = 1, NO_DELTA = 2, NO_EPSILON = 3;
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) qmr(Matrix a, Matrix transposed, Solve s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) qmr(const __grid_constant__ Matrix a, const __grid_constant__ Matrix transposed, const __grid_constant__ Solve s) {
     extern __shared__ double chip[];
     const Range range(s.starts);
     const auto home = [&](u32 k) { return k < 8 ? s.home + k * s.n + range.first : s.x + range.first; };

@@ -38,6 +38,7 @@ fn list_has_every_registry() {
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
+    assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
     let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "qmr"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];

@@ -152,6 +152,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         "factor-precision",
         "trisolve",
         "fgbilu-style",
+        "execution",
         "max-iterations",
     ];
     for name in names {

@@ -23,6 +23,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("factor-precision", "numbers in which the factors were stored: float64 or float32"),
     ("trisolve", "way of the triangular solves asked for"),
     ("fgbilu-style", "execution of fgbilu asked for"),
+    ("execution", "execution of the solver asked for"),
     ("backend", "where it ran"),
     ("format-used", "storage format of the product"),
     ("status", "how the run ended"),

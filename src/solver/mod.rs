@@ -11,7 +11,10 @@ use crate::backend::Backend;
 use crate::case::{Orthogonalisation, Side};
 use crate::error::Result;
 use crate::precond::Preconditioner;
+pub(crate) use bicgstab::BREAKDOWNS as BICGSTAB_BREAKDOWNS;
+pub(crate) use cg::CYCLE;
 pub use gmres::MAX_RESTART;
+pub(crate) use qmr::BREAKDOWNS as QMR_BREAKDOWNS;
 pub use stop::{End, Monitor, Stop};
 
 /// A linear system on a backend, and where its preconditioner acts.
@@ -40,6 +43,11 @@ pub fn needs_transposed(name: &str) -> bool {
     name == "qmr"
 }
 
+/// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
+pub fn replays(name: &str) -> bool {
+    name == "bicgstab"
+}
+
 /// What decides how a method runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -62,6 +70,8 @@ pub struct Outcome {
     pub iterations: usize,
     /// Last monitored residual, relative to the initial one.
     pub residual: f64,
+    /// What else there is to say, in a line.
+    pub remark: Option<String>,
 }
 
 /// A method, set up for systems of one size on one backend.

@@ -96,6 +96,16 @@ by_value! {
     WellsArg { count: u32, near: Address, number: Address, start: Address, first: Address, row: Address, column: Address, diagonal: Address }
     /// `Bdia` of `formats.cuh`.
     BdiaArg { rows: u32, at: [i32; 7], stride: u64, val: Address, wells: WellsArg }
+    /// `Blocks` of `formats.cuh`.
+    BlocksArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
+    /// `Rules` of `in_kernel.cuh`.
+    RulesArg { rtol: f64, diverged: f64, stall: f64, most: u32, before: u32, cycle: u32, stall_cycles: u32 }
+    /// `History` of `in_kernel.cuh`.
+    HistoryArg { norm: Address, broken: Address, cycles: Address }
+    /// `Solve` of `bicgstab.cu`.
+    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
+    /// `Solve` of `qmr.cu`.
+    QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

@@ -64,6 +64,8 @@ sources! {
     SPMV, "spmv", true;
     FORMATS, "formats", false;
     BDIA, "bdia", true;
+    BICGSTAB, "bicgstab", true;
+    QMR, "qmr", true;
     ILU, "ilu", true;
     PIVOTS, "pivots", false;
     VENDOR, "vendor", true;
@@ -87,6 +89,7 @@ headers!(
     "common.cuh",
     "fgbilu.cuh",
     "formats.cuh",
+    "grid_barrier.cuh",
     "ilu_blocks.cuh",
     "ilu_jobs.cuh",
     "ilu_large.cuh",
@@ -94,6 +97,7 @@ headers!(
     "ilu_products.cuh",
     "ilu_rows.cuh",
     "ilu_tasks.cuh",
+    "in_kernel.cuh",
     "invert.cuh",
     "multiply.cuh",
     "stored.cuh",

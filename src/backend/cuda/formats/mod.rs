@@ -1,5 +1,6 @@
 //! Products with HYB, SELL, DIA and Bdia (`kernels/formats.cu`, `kernels/bdia.cu`).
 
+mod argument;
 mod bdia;
 mod rest;
 
@@ -12,6 +13,7 @@ use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
+pub(super) use argument::Argument;
 use bdia::DeviceBdia;
 use rest::Rest;
 
