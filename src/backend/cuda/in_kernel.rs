@@ -140,29 +140,34 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<Variant> {
 
 /// The struct of a matrix that a kernel takes.
 enum MatrixArgument {
-    Csr(BlocksArg),
-    Bsr(BlocksArg),
+    /// CSR.
+    Point(BlocksArg),
+    /// BSR.
+    Block(BlocksArg),
+    /// HYB, DIA or Bdia.
     Other(Argument),
 }
+
+use MatrixArgument::{Block, Other, Point};
 
 impl MatrixArgument {
     /// FORMAT of `in_kernel.cuh`.
     fn number(&self) -> usize {
         match self {
-            Self::Csr(_) => 0,
-            Self::Bsr(_) => 1,
-            Self::Other(Argument::Bdia(_)) => 2,
-            Self::Other(Argument::Hyb(_)) => 3,
-            Self::Other(Argument::Dia(_)) => 4,
+            Point(_) => 0,
+            Block(_) => 1,
+            Other(Argument::Bdia(_)) => 2,
+            Other(Argument::Hyb(_)) => 3,
+            Other(Argument::Dia(_)) => 4,
         }
     }
 }
 
 fn argument(a: &Matrix) -> Option<MatrixArgument> {
     match a {
-        Matrix::Ours(a) if a.block_size == 1 => Some(MatrixArgument::Csr(a.argument())),
-        Matrix::Ours(a) => Some(MatrixArgument::Bsr(a.argument())),
-        Matrix::Formatted(a) => a.argument().map(MatrixArgument::Other),
+        Matrix::Ours(a) if a.block_size == 1 => Some(Point(a.argument())),
+        Matrix::Ours(a) => Some(Block(a.argument())),
+        Matrix::Formatted(a) => a.argument().map(Other),
         Matrix::Vendor(_) => None,
     }
 }
@@ -187,7 +192,8 @@ fn matrix_defines(d: &Device, a: &Matrix, block_size: usize) -> Vec<(&'static st
         Matrix::Formatted(a) => {
             let mut defines = a.defines();
             // with few rows a thread, all of them are wanted
-            let many = a.order() > 4 * d.multiprocessors() as usize * THREADS as usize;
+            let blocks = d.multiprocessors().min(d.limits().resident) as usize;
+            let many = a.order() > 4 * blocks * THREADS as usize;
             let bdia = matches!(a.argument(), Some(Argument::Bdia(_)));
             if bdia && many && block_size.is_multiple_of(2) {
                 defines.push(("PLACES", 2));
@@ -356,16 +362,16 @@ impl InKernel {
                 report,
             };
             return match a {
-                MatrixArgument::Csr(a) | MatrixArgument::Bsr(a) => {
+                Point(a) | Block(a) => {
                     launch!(cooperative d, kernel, config; a, s)
                 }
-                MatrixArgument::Other(Argument::Bdia(a)) => {
+                Other(Argument::Bdia(a)) => {
                     launch!(cooperative d, kernel, config; a, s)
                 }
-                MatrixArgument::Other(Argument::Hyb(a)) => {
+                Other(Argument::Hyb(a)) => {
                     launch!(cooperative d, kernel, config; a, s)
                 }
-                MatrixArgument::Other(Argument::Dia(a)) => {
+                Other(Argument::Dia(a)) => {
                     launch!(cooperative d, kernel, config; a, s)
                 }
             };
@@ -391,9 +397,10 @@ impl InKernel {
             history,
             report,
         };
-        use MatrixArgument::{Bsr, Csr, Other};
         match (a, argument(transposed.a).expect("stored as A is")) {
-            (Csr(a), Csr(t)) | (Bsr(a), Bsr(t)) => launch!(cooperative d, kernel, config; a, t, s),
+            (Point(a), Point(t)) | (Block(a), Block(t)) => {
+                launch!(cooperative d, kernel, config; a, t, s)
+            }
             (Other(Argument::Bdia(a)), Other(Argument::Bdia(t))) => {
                 launch!(cooperative d, kernel, config; a, t, s)
             }
