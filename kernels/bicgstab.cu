@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
     for (;;) {
         // v = A M^-1 p; alpha = rho / (r0, v)
         double rv[1] = {0.0};
-        range.product(a, hat, [&](u32 i, double sum) {
+        range.product<false>(a, hat, [&](u32 i, double sum) {
             v[i] = sum;
             rv[0] = fma(shadow[i], sum, rv[0]);
         });
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
         barrier.meet(rs);
         // t = A M^-1 s; omega = (t, s) / (t, t)
         double with_t[3] = {0.0, 0.0, 0.0};
-        range.product(a, hat_s, [&](u32 i, double sum) {
+        range.product<true>(a, hat_s, [&](u32 i, double sum) {
             t[i] = sum;
             with_t[0] = fma(sum, r[i], with_t[0]);
             with_t[1] = fma(sum, sum, with_t[1]);

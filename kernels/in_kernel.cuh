@@ -41,16 +41,79 @@ typedef Dia Matrix;
 typedef Blocks Matrix;
 #endif
 
+// How products within read: a matrix that is not read again before the next product, past the L1 cache, and a
+// vector through it, which every barrier empties.
+struct Within {
+    template <class T> static __device__ T matrix(const T* p) { return __ldg(p); }
+    static __device__ double matrix(const double* p) {
+        double v;
+        asm("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(v) : "l"(p));
+        return v;
+    }
+    static __device__ double2 matrix(const double2* p) {
+        double2 v;
+        asm("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p));
+        return v;
+    }
+    template <class T> static __device__ T vector(const T* p) { return *p; }
+};
+
+#if FORMAT == 0
+// CSR: ROW_LANES lanes share a row, and several rows at a time.
+__device__ inline u32 shared_rows(const Blocks& a, u32 base, const double* x, double (&sum)[PLACES]) {
+    constexpr u32 TOGETHER = WARP / ROW_LANES, TURNS = ROW_LANES < 4 ? ROW_LANES : 4;
+    const u32 lane = lane_number();
+#pragma unroll 1
+    for (u32 turn = 0; turn < ROW_LANES; turn += TURNS) {
+        u32 e[TURNS], end[TURNS], longest = 0;
+        double s[TURNS];
+#pragma unroll
+        for (u32 t = 0; t < TURNS; ++t) {
+            const u32 i = base + (turn + t) * TOGETHER + lane / ROW_LANES;
+            const bool there = i < a.rows;
+            e[t] = there ? a.row_ptr[i] : 0;
+            end[t] = there ? a.row_ptr[i + 1] : 0;
+            longest = max(longest, end[t] - e[t]);
+            e[t] += lane % ROW_LANES;
+            s[t] = 0.0;
+        }
+#pragma unroll 2
+        for (u32 done = 0; done < longest; done += ROW_LANES) {
+            u32 column[TURNS];
+            double v[TURNS];
+#pragma unroll
+            for (u32 t = 0; t < TURNS; ++t) {
+                const bool there = e[t] + done < end[t];
+                column[t] = there ? Within::matrix(&a.col_ind[e[t] + done]) : NONE;
+                v[t] = there ? Within::matrix(&a.val[e[t] + done]) : 0.0;
+            }
+#pragma unroll
+            for (u32 t = 0; t < TURNS; ++t)
+                if (column[t] != NONE) s[t] = fma(v[t], Within::vector(&x[column[t]]), s[t]);
+        }
+#pragma unroll
+        for (u32 t = 0; t < TURNS; ++t) {
+#pragma unroll
+            for (u32 apart = ROW_LANES / 2; apart; apart /= 2) s[t] += __shfl_xor_sync(FULL, s[t], apart);
+            // row `(turn + t) TOGETHER + g` is kept by the lane of that number
+            const double there = __shfl_sync(FULL, s[t], lane % TOGETHER * ROW_LANES);
+            if (lane / TOGETHER == turn + t) sum[0] = there;
+        }
+    }
+    return base + lane < a.rows;
+}
+#endif
+
 // Sums of a warp's places that begin at `base`, and which of them are rows.
 __device__ inline u32 row_sums(const Matrix& a, u32 base, const double* x, double (&sum)[PLACES]) {
 #if FORMAT == 0
-    return csr_product<ROW_LANES, Resident>(a, base, x, sum);
+    return shared_rows(a, base, x, sum);
 #elif FORMAT == 1
-    return bsr_product<BS <= 2 ? 4 : BS <= 4 ? 2 : 1, Resident>(a, base, x, sum);
+    return bsr_product<BS <= 2 ? 4 : BS <= 8 ? 2 : 1, Within>(a, base, x, sum);
 #elif FORMAT == 2
-    return product<PLACES, Resident, BS <= 2 ? 7 : BS <= 4 ? 2 : 1, OFFSETS, HALF_SHIFT != 0>(a, base, x, sum);
+    return product<PLACES, Within, BS <= 2 ? 7 : BS <= 4 ? 2 : 1, OFFSETS, HALF_SHIFT != 0>(a, base, x, sum);
 #else
-    return product<PLACES, Resident, 4>(a, base, x, sum);
+    return product<PLACES, Within, 4>(a, base, x, sum);
 #endif
 }
 
@@ -66,11 +129,16 @@ struct Range {
         for (u32 i = threadIdx.x; i < rows; i += THREADS) body(i);
     }
 
-    // Does body(row of the range, its sum) for each row of A x.
-    template <class Body> __device__ void product(const Matrix& a, const double* x, Body body) const {
+    // Does body(row of the range, its sum) for each row of A x. With every second product BACKWARD, a product
+    // begins with what the one before has left in the L2 cache.
+    template <bool BACKWARD, class Body>
+    __device__ void product(const Matrix& a, const double* x, Body body) const {
         const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-        constexpr u32 STEP = WARP * PLACES;
-        for (u32 i = warp * STEP; i < rows; i += WARPS * STEP) {
+        constexpr u32 STEP = WARP * PLACES, TOGETHER = WARPS * STEP;
+        const u32 turns = (rows + TOGETHER - 1) / TOGETHER;
+        for (u32 turn = 0; turn < turns; ++turn) {
+            const u32 i = (BACKWARD ? turns - 1 - turn : turn) * TOGETHER + warp * STEP;
+            if (i >= rows) continue;
             double sum[PLACES] = {};
             const u32 mine = row_sums(a, first + i, x, sum);
 #pragma unroll
@@ -81,7 +149,7 @@ struct Range {
         for (u32 own = warp; own < own_rows(a); own += WARPS) {
             const u32 i = own_row(a, own) - first;
             if (i >= rows) continue;
-            const double sum = own_product<Resident>(a, own, x);
+            const double sum = own_product<Within>(a, own, x);
             if (lane == 0) body(i, sum);
         }
 #endif

@@ -98,11 +98,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) qmr(const __grid_consta
 
     for (;;) {
         double epsilon[1] = {0.0};
-        range.product(a, s.p, [&](u32 i, double sum) {
+        range.product<false>(a, s.p, [&](u32 i, double sum) {
             ap[i] = sum;
             epsilon[0] = fma(__ldcg(&q[i]), sum, epsilon[0]);
         });
-        range.product(transposed, s.q, [&](u32 i, double sum) { aq[i] = sum; });
+        range.product<true>(transposed, s.q, [&](u32 i, double sum) { aq[i] = sum; });
         barrier.meet(epsilon);
         if (epsilon[0] == 0.0) {
             broken = NO_EPSILON;

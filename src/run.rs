@@ -7,6 +7,7 @@ mod phases;
 mod product;
 mod reuse;
 mod roof;
+mod steps;
 mod stopped;
 mod transposed;
 mod watch;
@@ -432,6 +433,7 @@ impl Job<'_> {
             t.numeric_percent_of_latency = share.latency;
             t.numeric_percent_of_roof = share.larger();
         }
+        self.measure_steps(k, system, x, &mut t);
         if self.case.solver == "correction" {
             let m = system.m;
             let mut r = k.vector(self.a.rows())?;

@@ -79,6 +79,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("residual-s", "correction: one residual r = b - A x, seconds (median)"),
     ("orthogonalisation-s", "GMRES: one vector against a whole restart's basis, seconds (median)"),
     ("orthogonalisation-gbps", "bytes that must move for that over its time, 1e9 bytes per second"),
+    ("dot-s", "one inner product of bicgstab or qmr, seconds (median)"),
+    ("axpy-s", "one vector update of bicgstab or qmr, seconds (median)"),
     ("copy-gbps", "measured copy bandwidth of the backend, 1e9 bytes per second"),
     ("us-per-level", "microseconds per level of the preconditioner's application"),
     ("handover-us", "measured time in which a value goes from thread block to thread block, us"),

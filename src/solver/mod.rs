@@ -48,6 +48,31 @@ pub fn replays(name: &str) -> bool {
     name == "bicgstab"
 }
 
+/// Steps of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Products with A or A'.
+    pub products: usize,
+    /// Applications of the preconditioner or its transpose.
+    pub applications: usize,
+    /// Inner products and norms.
+    pub dots: usize,
+    /// Vector updates and scalings.
+    pub updates: usize,
+}
+
+/// Steps of an iteration of the solver called `name`, where it is always the same.
+pub fn steps(name: &str) -> Option<Steps> {
+    let new = |products, applications, dots, updates| {
+        Some(Steps { products, applications, dots, updates })
+    };
+    match name {
+        "bicgstab" => new(2, 2, 5, 6),
+        "qmr" => new(2, 2, 5, 10),
+        _ => None,
+    }
+}
+
 /// What decides how a method runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
