@@ -8,20 +8,26 @@
 #define UNROLL 8
 #endif
 
+// HYB_ALONE, SELL_ALONE or DIA_ALONE leave the others out.
+#if !SELL_ALONE && !DIA_ALONE
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 hyb(const __grid_constant__ Hyb a, const double* __restrict__ x, const double* __restrict__ b, double* __restrict__ y) {
     multiply<ROWS>(a, a.rows, x, b, y, [&](u32 base, double (&sum)[ROWS]) {
         return product<ROWS, Loads, UNROLL>(a, base, x, sum);
     });
 }
+#endif
 
+#if !HYB_ALONE && !SELL_ALONE
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 dia(const __grid_constant__ Dia a, const double* __restrict__ x, const double* __restrict__ b, double* __restrict__ y) {
     multiply<ROWS>(a, a.rows, x, b, y, [&](u32 base, double (&sum)[ROWS]) {
         return product<ROWS, Loads, UNROLL>(a, base, x, sum);
     });
 }
+#endif
 
+#if !HYB_ALONE && !DIA_ALONE
 // The longest rows may be the last: their slices come first.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 sell(const __grid_constant__ Sell a, const double* __restrict__ x, const double* __restrict__ b, double* __restrict__ y) {
@@ -31,3 +37,4 @@ sell(const __grid_constant__ Sell a, const double* __restrict__ x, const double*
     double sum[1] = {};
     if (product<1, Loads, UNROLL>(a, base, x, sum)) put(b, y, row_at(a, base + lane_number()), sum[0]);
 }
+#endif

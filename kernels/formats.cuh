@@ -86,6 +86,13 @@ template <u32 R> __device__ inline u32 rows_there(u32 i, u32 rows) {
     return there >= R ? (1u << R) - 1 : (1u << there) - 1;
 }
 
+// Rows of a tile of ELLPACK, DIA and Bdia: the numbers of a tile lie together, column after column, so that
+// every distance is known. Mirrored by the launcher; the last tile has room for as many.
+constexpr u32 TILE = 256;
+
+// The number of row i in the first of so many columns.
+__device__ inline size_t tiled(u32 i, u32 columns) { return (size_t)(i / TILE) * columns * TILE + i % TILE; }
+
 // ---- Single entries beside another part, gathered by rows ----
 
 // Rows with more single entries than this have a warp of their own; mirrored by the launcher.
@@ -147,12 +154,10 @@ template <class Load> __device__ inline double rest_share(const Rest& a, u32 own
     return s;
 }
 
-// ---- HYB: ELLPACK, column-major, and single entries ----
+// ---- HYB: ELLPACK in tiles, and single entries ----
 
 struct Hyb {
     u32 rows, width;
-    // from one column to the next
-    size_t stride;
     const u32* col_ind;
     const double* val;
     Rest rest;
@@ -163,14 +168,14 @@ __device__ inline u32 product(const Hyb& a, u32 base, const double* x, double (&
     const u32 i = base + lane_number() * R;
     u32 mine = rows_there<R>(i, a.rows);
     if (mine) {
-        const u32* col_ind = a.col_ind + i;
-        const double* val = a.val + i;
+        const u32* col_ind = a.col_ind + tiled(i, a.width);
+        const double* val = a.val + tiled(i, a.width);
 #pragma unroll AHEAD
-        for (u32 c = 0; c < a.width; ++c) {
+        for (u32 c = 0; c < a.width; ++c, col_ind += TILE, val += TILE) {
             double v[R];
             u32 j[R];
-            numbers<Load>(col_ind + c * a.stride, j);
-            numbers<Load>(val + c * a.stride, v);
+            numbers<Load>(col_ind, j);
+            numbers<Load>(val, v);
 #pragma unroll
             for (u32 r = 0; r < R; ++r) sum[r] = fma(v[r], Load::vector(&x[j[r]]), sum[r]);
         }
@@ -186,18 +191,16 @@ template <class Load> __device__ inline double own_product(const Hyb& a, u32 own
     const u32 i = own_row(a, own);
     double s = rest_share<Load>(a.rest, own, x);
     for (u32 c = lane_number(); c < a.width; c += WARP) {
-        const size_t at = c * a.stride + i;
+        const size_t at = tiled(i, a.width) + c * TILE;
         s = fma(Load::matrix(&a.val[at]), Load::vector(&x[Load::matrix(&a.col_ind[at])]), s);
     }
     return warp_sum(s);
 }
 
-// ---- DIA: whole diagonals and single entries ----
+// ---- DIA: whole diagonals in tiles, and single entries ----
 
 struct Dia {
     u32 rows, count;
-    // from one diagonal to the next
-    size_t stride;
     const int* offsets;
     const double* val;
     Rest rest;
@@ -211,12 +214,12 @@ __device__ inline u32 product(const Dia& a, u32 base, const double* x, double (&
     const u32 i = base + lane_number() * R;
     u32 mine = rows_there<R>(i, a.rows);
     if (mine) {
-        const double* val = a.val + i;
+        const double* val = a.val + tiled(i, a.count);
 #pragma unroll AHEAD
-        for (u32 d = 0; d < a.count; ++d) {
+        for (u32 d = 0; d < a.count; ++d, val += TILE) {
             const int j = (int)i + __ldg(&a.offsets[d]);
             double v[R];
-            numbers<Load>(val + d * a.stride, v);
+            numbers<Load>(val, v);
 #pragma unroll
             for (u32 r = 0; r < R; ++r)
                 sum[r] = fma(v[r], Load::vector(&x[within(j + (int)r, a.rows)]), sum[r]);
@@ -234,7 +237,7 @@ template <class Load> __device__ inline double own_product(const Dia& a, u32 own
     double s = rest_share<Load>(a.rest, own, x);
     for (u32 d = lane_number(); d < a.count; d += WARP) {
         const u32 j = within((int)i + a.offsets[d], a.rows);
-        s = fma(Load::matrix(&a.val[d * a.stride + i]), Load::vector(&x[j]), s);
+        s = fma(Load::matrix(&a.val[tiled(i, a.count) + d * TILE]), Load::vector(&x[j]), s);
     }
     return warp_sum(s);
 }
@@ -287,12 +290,11 @@ struct Wells {
     const double* diagonal;
 };
 
-// H holds the number of row i in column c of block a at (a BS + c) stride + i.
+// H is in tiles, whose columns are those of the cells' blocks, one block after the other.
 struct Bdia {
     u32 rows;
     // first column of each block, less the cell's first row
     int at[7];
-    size_t stride;
     const double* val;
     Wells wells;
 };
@@ -316,8 +318,7 @@ __device__ inline void add_wells(const Wells& a, u32 rows, u32 base, const doubl
 // sum += block x for columns FROM to FROM + W of a block, whose part of x begins at j. Where the box ends the
 // block holds zeros: any part of x will do.
 template <u32 R, class Load, u32 W>
-__device__ inline void add_columns(const double* val, size_t stride, int j, u32 rows, const double* x,
-                                   double (&sum)[R]) {
+__device__ inline void add_columns(const double* val, int j, u32 rows, const double* x, double (&sum)[R]) {
     constexpr u32 PAIR = W % 2 ? 1 : 2;
     const double* part = x + max(0, min(j, (int)(rows - W)));
 #pragma unroll(W <= 8 ? W / PAIR : 4)
@@ -330,7 +331,7 @@ __device__ inline void add_columns(const double* val, size_t stride, int j, u32 
             there[0] = Load::vector(part + c);
         }
 #pragma unroll
-        for (u32 p = 0; p < PAIR; ++p) numbers<Load>(val + (c + p) * stride, v[p]);
+        for (u32 p = 0; p < PAIR; ++p) numbers<Load>(val + (c + p) * TILE, v[p]);
 #pragma unroll
         for (u32 p = 0; p < PAIR; ++p)
 #pragma unroll
@@ -346,14 +347,14 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
     const u32 i = base + lane_number() * R;
     const u32 mine = rows_there<R>(i, a.rows);
     if (mine) {
-        const double* val = a.val + i;
+        const double* val = a.val + tiled(i, COUNT * BS);
         const u32 cell = i / BS;
         constexpr u32 HALF = SHIFTED ? BS / 2 : BS;
         const int first = (int)(cell * BS + (SHIFTED && cell % 2 ? HALF : 0));
 #pragma unroll AHEAD
         for (u32 n = 0; n < COUNT; ++n) {
             const int j = first + a.at[n];
-            const double* block = val + n * BS * a.stride;
+            const double* block = val + n * BS * TILE;
             if constexpr (BS == 1) {
                 double v[R];
                 numbers<Load>(block, v);
@@ -361,9 +362,9 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
                 for (u32 r = 0; r < R; ++r)
                     sum[r] = fma(v[r], Load::vector(&x[within(j + (int)r, a.rows)]), sum[r]);
             } else {
-                add_columns<R, Load, HALF>(block, a.stride, j, a.rows, x, sum);
+                add_columns<R, Load, HALF>(block, j, a.rows, x, sum);
                 if constexpr (SHIFTED)
-                    add_columns<R, Load, HALF>(block + HALF * a.stride, a.stride, j + (int)HALF, a.rows, x, sum);
+                    add_columns<R, Load, HALF>(block + HALF * TILE, j + (int)HALF, a.rows, x, sum);
             }
         }
         if (a.wells.count) add_wells<R, Load>(a.wells, a.rows, base, x, sum);

@@ -21,5 +21,6 @@ pub mod result;
 pub mod run;
 pub mod solver;
 pub mod symbolic;
+pub mod tune;
 
 pub use error::{Error, Result};

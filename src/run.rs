@@ -192,6 +192,7 @@ impl Job<'_> {
             other.as_ref().map(|a| k.matrix(a, case.block_size, case.format)).transpose()?;
         self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
+        self.record.tuned = k.tuned(&matrix);
         let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
 

@@ -256,6 +256,11 @@ pub trait Backend {
     fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
     /// Format in which a matrix is stored, never [`Format::Auto`].
     fn format(&self, a: &Self::Matrix) -> Format;
+    /// What tuning chose for the product's kernel, where that is in use.
+    fn tuned(&self, a: &Self::Matrix) -> Option<String> {
+        let _ = a;
+        None
+    }
     /// Bytes of one product.
     fn matrix_bytes(&self, a: &Self::Matrix) -> Bytes;
     /// `y = A x`.

@@ -12,6 +12,7 @@ pub mod output;
 pub mod reproduce;
 pub mod run;
 pub mod session;
+pub mod tune;
 pub mod versus;
 
 use std::process::ExitCode;
@@ -53,6 +54,8 @@ enum Command {
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
+    /// Choose how GPU kernels are compiled and launched by trying, for later runs on this device
+    Tune(tune::TuneArgs),
     /// Show what this machine offers: processor, memory, bandwidth, GPU, folders; test the GPU
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -71,6 +74,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Versus(args) => versus::run(args),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
+        Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args).map(done),
     }

@@ -19,6 +19,16 @@ impl Coo {
         self.values.push(value);
     }
 
+    /// Adds the entries of `later`, whose rows must not be below the last one's.
+    pub(super) fn append(&mut self, later: &Self) {
+        debug_assert!(
+            self.rows.last().is_none_or(|last| later.rows.first().is_none_or(|r| r >= last))
+        );
+        self.rows.extend_from_slice(&later.rows);
+        self.cols.extend_from_slice(&later.cols);
+        self.values.extend_from_slice(&later.values);
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.values.len()

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::storage::{Storage, check_padding};
+use rayon::prelude::*;
+
+use super::storage::{Storage, TILE, check_padding};
 use super::{Coo, Csr};
 use crate::case::Format;
 use crate::error::{Error, Result};
@@ -23,7 +25,7 @@ pub struct Dia {
     rows: usize,
     /// Column minus row of each diagonal, ascending.
     offsets: Vec<i64>,
-    /// Number of row i on diagonal d at `d * rows + i`.
+    /// By tiles of [`TILE`] rows, within which the diagonals follow each other.
     values: Buffer<f64>,
     rest: Coo,
 }
@@ -41,11 +43,8 @@ impl Dia {
         assert_eq!(a.rows(), a.cols(), "a square matrix");
         let n = a.rows();
         // diagonal j - i at place n - 1 + j - i
-        let mut counts = vec![0_u32; (2 * n).max(1) - 1];
         let place = |i: usize, j: u32| n - 1 + j as usize - i;
-        for i in 0..n {
-            a.row(i).0.iter().for_each(|&j| counts[place(i, j)] += 1);
-        }
+        let mut counts = counts(a, place);
         let whole = |count: u32| count as usize * LEAST_FILL >= n && count > 0;
         let rest: usize = counts.iter().filter(|&&c| !whole(c)).map(|&c| c as usize).sum();
         if rest * 100 > MOST_REST * a.nnz() {
@@ -75,17 +74,29 @@ impl Dia {
                 u32::MAX
             };
         }
-        let mut values = Buffer::<f64>::zeros(offsets.len() * n);
-        let mut rest = Coo::default();
-        for i in 0..n {
-            let (cols, row) = a.row(i);
-            for (&j, &v) in cols.iter().zip(row) {
-                match counts[place(i, j)] {
-                    u32::MAX => rest.push(i, j, v),
-                    d => values[d as usize * n + i] = v,
+        let count = offsets.len();
+        let mut values = Buffer::<f64>::zeros(count * n);
+        let rests: Vec<Coo> = values
+            .par_chunks_mut((TILE * count).max(1))
+            .enumerate()
+            .map(|(tile, values)| {
+                let height = values.len() / count;
+                let mut rest = Coo::default();
+                for r in 0..height {
+                    let i = tile * TILE + r;
+                    let (cols, row) = a.row(i);
+                    for (&j, &v) in cols.iter().zip(row) {
+                        match counts[place(i, j)] {
+                            u32::MAX => rest.push(i, j, v),
+                            d => values[d as usize * height + r] = v,
+                        }
+                    }
                 }
-            }
-        }
+                rest
+            })
+            .collect();
+        let mut rest = Coo::default();
+        rests.iter().for_each(|later| rest.append(later));
         Ok(Self { rows: n, offsets, values, rest })
     }
 
@@ -94,7 +105,7 @@ impl Dia {
         &self.offsets
     }
 
-    /// The diagonals one after the other, each with a number for every row.
+    /// Tile by tile, in which the diagonals follow each other, each with a number for every row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -103,6 +114,26 @@ impl Dia {
     pub fn rest(&self) -> &Coo {
         &self.rest
     }
+}
+
+/// Entries of each diagonal, by [`place`](Dia::from_csr): each thread counts in some rows.
+fn counts(a: &Csr, place: impl Fn(usize, u32) -> usize + Sync) -> Vec<u32> {
+    let n = a.rows();
+    let places = (2 * n).max(1) - 1;
+    let part = n.div_ceil(rayon::current_num_threads()).max(TILE);
+    let of_part = |first: usize| {
+        let mut counts = vec![0_u32; places];
+        for i in first..n.min(first + part) {
+            a.row(i).0.iter().for_each(|&j| counts[place(i, j)] += 1);
+        }
+        counts
+    };
+    let parts = (0..n.div_ceil(part)).into_par_iter().map(|at| of_part(at * part));
+    let add = |mut sum: Vec<u32>, more: Vec<u32>| {
+        sum.par_iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        sum
+    };
+    parts.reduce_with(add).unwrap_or_else(|| vec![0; places])
 }
 
 impl Storage for Dia {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::storage::Storage;
+use rayon::prelude::*;
+
+use super::storage::{Storage, TILE};
 use super::{Coo, Csr};
 use crate::case::Format;
 use crate::memory::Buffer;
@@ -11,7 +13,7 @@ use crate::memory::Buffer;
 ///
 /// The ELLPACK part has as many columns as at least a third of the rows can fill (Al-Mouhamed and
 /// Khan 2017, section 4): a row's first entries, its later ones are in the COO part. Both arrays of
-/// the ELLPACK part are column-major. A place without an entry holds a zero and the column of the
+/// the ELLPACK part are column-major within tiles of [`TILE`] rows. A place without an entry holds a zero and the column of the
 /// entry before it, so that no other part of x is read for it. As every column is filled to a third,
 /// at most three numbers are stored for an entry.
 pub struct Hyb {
@@ -29,17 +31,25 @@ impl Hyb {
         let (rows, width) = (a.rows(), width(a));
         let (mut col_ind, mut values) =
             (Buffer::<u32>::zeros(rows * width), Buffer::<f64>::zeros(rows * width));
+        let of_tile = (TILE * width).max(1);
+        let tiles = col_ind.par_chunks_mut(of_tile).zip(values.par_chunks_mut(of_tile));
+        tiles.enumerate().for_each(|(tile, (col_ind, values))| {
+            let height = col_ind.len() / width;
+            for r in 0..height {
+                let (cols, row) = a.row(tile * TILE + r);
+                let mut nearest = cols.first().copied().unwrap_or(0);
+                for c in 0..width {
+                    if let Some(&j) = cols.get(c) {
+                        nearest = j;
+                        values[c * height + r] = row[c];
+                    }
+                    col_ind[c * height + r] = nearest;
+                }
+            }
+        });
         let mut rest = Coo::default();
         for i in 0..rows {
             let (cols, row) = a.row(i);
-            let mut nearest = cols.first().copied().unwrap_or(0);
-            for c in 0..width {
-                if let Some(&j) = cols.get(c) {
-                    nearest = j;
-                    values[c * rows + i] = row[c];
-                }
-                col_ind[c * rows + i] = nearest;
-            }
             for (&j, &v) in cols.iter().zip(row).skip(width) {
                 rest.push(i, j, v);
             }
@@ -57,12 +67,12 @@ impl Hyb {
         self.width
     }
 
-    /// Columns of the ELLPACK part, column-major.
+    /// Columns of the ELLPACK part, tile by tile, column-major.
     pub fn col_ind(&self) -> &[u32] {
         &self.col_ind
     }
 
-    /// Values of the ELLPACK part, column-major.
+    /// Values of the ELLPACK part, tile by tile, column-major.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
@@ -93,7 +103,7 @@ impl Storage for Hyb {
 
 /// The largest length that at least a third of the rows have.
 fn width(a: &Csr) -> usize {
-    let mut lengths: Vec<u32> = a.row_ptr().windows(2).map(|w| w[1] - w[0]).collect();
+    let mut lengths: Vec<u32> = a.row_ptr().par_windows(2).map(|w| w[1] - w[0]).collect();
     if lengths.is_empty() {
         return 0;
     }

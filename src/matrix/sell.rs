@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::Csr;
 use super::storage::{Storage, check_padding};
 use crate::case::Format;
@@ -42,27 +44,31 @@ impl Sell {
         let mut order: Vec<u32> = (0..rows as u32).collect();
         let window = if window > 1 { window.next_multiple_of(height) } else { height };
         if window > height {
-            for rows in order.chunks_mut(window) {
-                rows.sort_by_key(|&i| std::cmp::Reverse(length(i)));
-            }
+            order
+                .par_chunks_mut(window)
+                .for_each(|rows| rows.sort_by_key(|&i| std::cmp::Reverse(length(i))));
         }
+        let longest = |slice: &[u32]| slice.iter().map(|&i| length(i)).max().unwrap_or(0);
+        let widths: Vec<u32> = order.par_chunks(height).map(longest).collect();
         let mut slice_ptr = vec![0];
         let mut columns = 0_usize;
-        for slice in order.chunks(height) {
-            columns += slice.iter().map(|&i| length(i)).max().unwrap_or(0) as usize;
+        for &width in &widths {
+            columns += width as usize;
             slice_ptr.push(columns as u32);
         }
         // the smallest matrices may end in a slice that is mostly padding
         check_padding("sell", columns.saturating_sub(slice_ptr.len()) * height, a.nnz())?;
         let mut col_ind = Buffer::<u32>::zeros(columns * height);
         let mut values = Buffer::<f64>::zeros(columns * height);
-        for (slice, start) in order.chunks(height).zip(&slice_ptr) {
-            let width = slice.iter().map(|&i| length(i)).max().unwrap_or(0) as usize;
-            for (lane, &i) in slice.iter().enumerate() {
+        let slices = order.par_chunks(height).zip(&widths);
+        let places = parts(&mut col_ind, height, &widths).into_par_iter();
+        let places = places.zip(parts(&mut values, height, &widths));
+        slices.zip(places).for_each(|((rows, &width), (col_ind, values))| {
+            for (lane, &i) in rows.iter().enumerate() {
                 let (cols, row) = a.row(i as usize);
                 let mut nearest = cols.first().copied().unwrap_or(0);
-                for c in 0..width {
-                    let at = (*start as usize + c) * height + lane;
+                for c in 0..width as usize {
+                    let at = c * height + lane;
                     if let Some(&j) = cols.get(c) {
                         nearest = j;
                         values[at] = row[c];
@@ -70,7 +76,7 @@ impl Sell {
                     col_ind[at] = nearest;
                 }
             }
-        }
+        });
         if order.iter().zip(0..).all(|(&i, place)| i == place) {
             order = Vec::new();
         }
@@ -112,6 +118,17 @@ impl Sell {
     pub fn values(&self) -> &[f64] {
         &self.values
     }
+}
+
+/// The part of each slice, whose columns are `widths`.
+fn parts<'a, T>(mut all: &'a mut [T], height: usize, widths: &[u32]) -> Vec<&'a mut [T]> {
+    let mut parts = Vec::with_capacity(widths.len());
+    for &width in widths {
+        let (part, later) = all.split_at_mut(width as usize * height);
+        parts.push(part);
+        all = later;
+    }
+    parts
 }
 
 impl Storage for Sell {

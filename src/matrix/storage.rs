@@ -7,6 +7,11 @@ use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::measure::memory_free;
 
+/// Rows of a tile of HYB and DIA, whose numbers lie together in memory, one column after the other: a
+/// product then reads one stream and not as many as there are columns. The last tile has the rows that
+/// are left.
+pub const TILE: usize = 256;
+
 /// A matrix stored for products in one format, converted from CSR.
 pub trait Storage: Send + Sync {
     /// The format, never [`Format::Auto`].

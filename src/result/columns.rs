@@ -26,6 +26,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("execution", "execution of the solver asked for"),
     ("backend", "where it ran"),
     ("format-used", "storage format of the product"),
+    ("tuned", "what `tune` chose for the product's kernel; empty where it runs as usual"),
     ("status", "how the run ended"),
     ("reason", "why it did not converge, or a remark"),
     ("n", "scalar unknowns, without padding"),

@@ -242,6 +242,9 @@ pub struct Record {
     pub case: Case,
     /// Format that `auto` chose, or the one asked for.
     pub format_used: Option<String>,
+    /// What tuning chose for the product's kernel; empty where the usual choices are in use.
+    #[serde(default)]
+    pub tuned: Option<String>,
     /// How it ended.
     pub status: Status,
     /// Why, when it did not converge; remarks otherwise.

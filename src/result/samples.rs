@@ -145,7 +145,8 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
                 ..Case::default()
             },
             status: words.0,
-            format_used: words.1,
+            format_used: words.1.clone(),
+            tuned: words.1,
             reason: words.2,
             environment: Environment { device: words.3, cpu: words.4, ..Default::default() },
             size: SystemSize { n: sizes.0, ..SystemSize::default() },

@@ -116,6 +116,7 @@ impl Column {
 fn populated() -> Record {
     Record {
         format_used: Some("csr".into()),
+        tuned: Some("rows 2".into()),
         reason: Some("why".into()),
         size: SystemSize::default(),
         factor: FactorSize {

@@ -1,5 +1,7 @@
 //! Cases of kind `spmv`: the product alone.
 
+use rayon::prelude::*;
+
 use super::phases::Stretch;
 use super::{Job, Stage, Stopped, format_name, sample};
 use crate::backend::Backend;
@@ -22,6 +24,7 @@ impl Job<'_> {
         let matrix = k.matrix(self.a, case.block_size, case.format)?;
         self.record.times.matrix_s = Some(stretch.seconds(k));
         self.record.format_used = Some(format_name(k.format(&matrix)).into());
+        self.record.tuned = k.tuned(&matrix);
         let n = self.a.rows();
         let (needed, free) = (16 * n, k.memory_free());
         if needed > free {
@@ -60,16 +63,18 @@ impl Job<'_> {
 
     /// A product that is wrong is not worth timing.
     fn compare(&self, x: &[f64], y: &[f64]) -> Result<(), Stopped> {
-        for (i, y) in y.iter().enumerate() {
+        let terms = |i: usize| {
             let (cols, values) = self.a.row(i);
-            let terms = || cols.iter().zip(values).map(|(&j, v)| v * x[j as usize]);
-            let (want, size): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
-            if (y - want).abs() > AGREE * size || y.is_nan() {
-                let reason = format!("row {} of the product is {y:e}, not {want:e}", i + 1);
-                return Err(Stopped::ended(Status::Failed, reason));
-            }
-        }
-        Ok(())
+            cols.iter().zip(values).map(|(&j, v)| v * x[j as usize])
+        };
+        let wrong = y.par_iter().enumerate().position_first(|(i, y)| {
+            let (want, size): (f64, f64) = (terms(i).sum(), terms(i).map(f64::abs).sum());
+            (y - want).abs() > AGREE * size || y.is_nan()
+        });
+        let Some(i) = wrong else { return Ok(()) };
+        let want: f64 = terms(i).sum();
+        let reason = format!("row {} of the product is {:e}, not {want:e}", i + 1, y[i]);
+        Err(Stopped::ended(Status::Failed, reason))
     }
 }
 

@@ -1,15 +1,15 @@
 //! Products with the formats that run down columns: ELLPACK, its slices, diagonals.
 
-use super::simd::{Simd, multiversion, prefetch};
+use super::simd::{Simd, multiversion, prefetch_behind};
+use crate::matrix::storage::TILE;
 use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};
 
-/// Rows that a loop over all columns works on at a time: their part of y stays in the first-level
-/// cache, and each column is read in pieces of some pages.
-pub(super) const CHUNK: usize = 2048;
+/// Rows of a task: whole tiles.
+pub(super) const CHUNK: usize = 8 * TILE;
 
-/// Entries at the head of the next column's piece that are asked for while a piece is read: the
-/// hardware begins to fetch ahead only after some misses, and again behind each page.
-const HEAD: usize = 128;
+/// Numbers by which memory is asked for before it is read: the hardware fetches ahead within a page
+/// only.
+const AHEAD: usize = 128;
 
 /// Doubles of a wide register.
 const LANES: usize = 8;
@@ -49,23 +49,24 @@ fn gather<S: Simd>(s: S, x: &[f64], cols: &[u32; LANES]) -> S::F8 {
 #[inline(always)]
 fn ellpack_body<S: Simd>(s: S, a: &Hyb, x: &[f64], first: usize, y: &mut [f64]) {
     y.fill(0.0);
-    let (n, rows) = (y.len(), a.rows());
-    for c in 0..a.width() {
-        let at = c * rows + first;
-        if c + 1 < a.width() {
-            let head = at + rows..at + rows + n.min(HEAD);
-            prefetch(&a.col_ind()[head.clone()]);
-            prefetch(&a.values()[head]);
-        }
-        let (cols, col_rest) = a.col_ind()[at..at + n].as_chunks::<LANES>();
-        let (values, value_rest) = a.values()[at..at + n].as_chunks::<LANES>();
-        let (wide, rest) = y.as_chunks_mut::<LANES>();
-        for ((y, cols), values) in wide.iter_mut().zip(cols).zip(values) {
-            let sum = s.madd8(s.load8::<LANES>(values), gather(s, x, cols), s.load8::<LANES>(y));
-            s.store8::<LANES>(sum, y);
-        }
-        for ((y, &j), &v) in rest.iter_mut().zip(col_rest).zip(value_rest) {
-            *y = s.madd(v, x[j as usize], *y);
+    let width = a.width();
+    for (tile, y) in y.chunks_mut(TILE).enumerate() {
+        let (start, rows) = ((first + tile * TILE) * width, y.len());
+        for c in 0..width {
+            let at = start + c * rows;
+            let (cols, col_rest) = a.col_ind()[at..at + rows].as_chunks::<LANES>();
+            let (values, value_rest) = a.values()[at..at + rows].as_chunks::<LANES>();
+            let (wide, rest) = y.as_chunks_mut::<LANES>();
+            for ((y, cols), values) in wide.iter_mut().zip(cols).zip(values) {
+                prefetch_behind(cols, AHEAD);
+                prefetch_behind(values, AHEAD);
+                let sum =
+                    s.madd8(s.load8::<LANES>(values), gather(s, x, cols), s.load8::<LANES>(y));
+                s.store8::<LANES>(sum, y);
+            }
+            for ((y, &j), &v) in rest.iter_mut().zip(col_rest).zip(value_rest) {
+                *y = s.madd(v, x[j as usize], *y);
+            }
         }
     }
 }
@@ -81,6 +82,8 @@ fn slices_body<S: Simd>(s: S, a: &Sell, x: &[f64], first: usize, y: &mut [f64]) 
         let cols = a.col_ind()[start..end].as_chunks::<LANES>().0;
         let values = a.values()[start..end].as_chunks::<LANES>().0;
         for (cols, values) in cols.iter().zip(values) {
+            prefetch_behind(cols, AHEAD);
+            prefetch_behind(values, AHEAD);
             sum = s.madd8(s.load8::<LANES>(values), gather(s, x, cols), sum);
         }
         let mut lanes = [0.0; LANES];
@@ -100,31 +103,32 @@ fn slices_body<S: Simd>(s: S, a: &Sell, x: &[f64], first: usize, y: &mut [f64]) 
 #[inline(always)]
 fn diagonals_body<S: Simd>(s: S, a: &Dia, x: &[f64], first: usize, y: &mut [f64]) {
     y.fill(0.0);
-    let rows = a.rows();
-    let mut diagonals = a.values().chunks_exact(rows.max(1)).peekable();
-    for &offset in a.offsets() {
-        let Some(diagonal) = diagonals.next() else { break };
-        if let Some(next) = diagonals.peek() {
-            prefetch(&next[first..first + y.len().min(HEAD)]);
-        }
-        // rows whose column lies in the matrix
-        let from = first.max(usize::try_from(-offset).unwrap_or(0));
-        let to = (first + y.len()).min((rows as i64 - offset).clamp(0, rows as i64) as usize);
-        if from >= to {
-            continue;
-        }
-        let column = (from as i64 + offset) as usize;
-        let y = &mut y[from - first..to - first];
-        let (x, diagonal) = (&x[column..column + y.len()], &diagonal[from..to]);
-        let (xs, xr) = x.as_chunks::<LANES>();
-        let (ds, dr) = diagonal.as_chunks::<LANES>();
-        let (ys, yr) = y.as_chunks_mut::<LANES>();
-        for ((y, x), d) in ys.iter_mut().zip(xs).zip(ds) {
-            let sum = s.madd8(s.load8::<LANES>(d), s.load8::<LANES>(x), s.load8::<LANES>(y));
-            s.store8::<LANES>(sum, y);
-        }
-        for ((y, x), d) in yr.iter_mut().zip(xr).zip(dr) {
-            *y = s.madd(*d, *x, *y);
+    let n = a.rows();
+    for (tile, y) in y.chunks_mut(TILE).enumerate() {
+        let (first, rows) = (first + tile * TILE, y.len());
+        let start = first * a.offsets().len();
+        for (d, &offset) in a.offsets().iter().enumerate() {
+            let diagonal = &a.values()[start + d * rows..start + (d + 1) * rows];
+            // rows whose column lies in the matrix
+            let from = first.max(usize::try_from(-offset).unwrap_or(0));
+            let to = (first + rows).min((n as i64 - offset).clamp(0, n as i64) as usize);
+            if from >= to {
+                continue;
+            }
+            let column = (from as i64 + offset) as usize;
+            let y = &mut y[from - first..to - first];
+            let (x, diagonal) = (&x[column..column + y.len()], &diagonal[from - first..to - first]);
+            let (xs, xr) = x.as_chunks::<LANES>();
+            let (ds, dr) = diagonal.as_chunks::<LANES>();
+            let (ys, yr) = y.as_chunks_mut::<LANES>();
+            for ((y, x), d) in ys.iter_mut().zip(xs).zip(ds) {
+                prefetch_behind(d, AHEAD);
+                let sum = s.madd8(s.load8::<LANES>(d), s.load8::<LANES>(x), s.load8::<LANES>(y));
+                s.store8::<LANES>(sum, y);
+            }
+            for ((y, x), d) in yr.iter_mut().zip(xr).zip(dr) {
+                *y = s.madd(*d, *x, *y);
+            }
         }
     }
 }

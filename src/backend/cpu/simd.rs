@@ -73,6 +73,19 @@ pub(crate) fn prefetch<T>(x: &[T]) {
     let _ = x;
 }
 
+/// Asks for the cache line of the number `further` places behind the head of `x`, which need not exist.
+#[inline(always)]
+pub(crate) fn prefetch_behind<T>(x: &[T], further: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of the target, and a prefetch of any address changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(further).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, further);
+}
+
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that
 /// touch memory; the others are zero.
 pub(crate) trait Simd: Copy {

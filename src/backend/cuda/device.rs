@@ -15,8 +15,10 @@ use super::memory::{self, Memory};
 use super::sources::{HANDOVER, Source, Variant};
 use super::staging::Staging;
 use super::{cubins, nvrtc};
+use crate::engine::progress::say;
 use crate::error::{Error, Kind, Result};
 use crate::measure::{median, timed};
+use crate::tune::store::Store;
 
 /// Oldest architecture the kernels are written for: memory model and independent thread scheduling.
 pub const OLDEST: (i32, i32) = (7, 0);
@@ -39,6 +41,7 @@ pub struct Device {
     shared_bytes: usize,
     limits: Mutex<Limits>,
     driver: (i32, i32),
+    tuning: OnceLock<Store>,
 }
 
 /// Modules that are loaded.
@@ -123,6 +126,7 @@ impl Device {
             driver,
             shared_bytes,
             limits: Mutex::new(Limits::NONE),
+            tuning: OnceLock::new(),
         })
     }
 
@@ -130,6 +134,17 @@ impl Device {
     pub fn describe(&self) -> String {
         let ((major, minor), (cuda, point)) = (self.arch, self.driver);
         format!("{}, sm_{major}{minor}, CUDA {cuda}.{point}", self.name)
+    }
+
+    /// What `tune` found on this device; read once, and nothing where it cannot be read.
+    pub(super) fn tuning(&self) -> &Store {
+        self.tuning.get_or_init(|| {
+            let device = self.describe();
+            Store::load(&device).unwrap_or_else(|e| {
+                say(&format!("note: what tuning found is not used: {e}"));
+                Store::new(&device)
+            })
+        })
     }
 
     /// Compute capability.

@@ -23,8 +23,10 @@ use crate::solver::{
     BICGSTAB_BREAKDOWNS, CYCLE, End, Monitor, Outcome, QMR_BREAKDOWNS, Settings, Solver, System,
 };
 
-/// Threads of a block; mirrors `in_kernel.cuh`.
-const THREADS: u32 = 512;
+/// Threads of a block.
+fn threads() -> u32 {
+    std::env::var("BILU_THREADS").ok().and_then(|v| v.parse().ok()).unwrap_or(512)
+}
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
 /// Most sums of a barrier, and sets of their parts; mirror `grid_barrier.cuh`.
@@ -112,6 +114,7 @@ pub(super) fn make(
     let mut variant = Variant::from(block_size);
     variant.defines.push(("FORMAT", matrix.number()));
     variant.defines.push(("PRECOND", usize::from(precision.is_some())));
+    variant.defines.push(("THREADS", threads() as usize));
     variant.defines.extend(matrix_defines(d, system.a, block_size));
     let variant = variant.storing(precision.unwrap_or_default());
     let kernel = d.kernel(method.source, variant.clone(), method.solver)?;
@@ -168,7 +171,7 @@ fn argument(a: &Matrix) -> Option<MatrixArgument> {
         Matrix::Ours(a) if a.block_size == 1 => Some(Point(a.argument())),
         Matrix::Ours(a) => Some(Block(a.argument())),
         Matrix::Formatted(a) => a.argument().map(Other),
-        Matrix::Vendor(_) => None,
+        Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
     }
 }
 
@@ -178,6 +181,7 @@ impl Matrix {
             Self::Ours(a) => a.block_size,
             Self::Formatted(a) => a.block_size(),
             Self::Vendor(a) => a.pattern().block_size(),
+            Self::VendorSell(_) => 1,
         }
     }
 }
@@ -193,7 +197,7 @@ fn matrix_defines(d: &Device, a: &Matrix, block_size: usize) -> Vec<(&'static st
             let mut defines = a.defines();
             // with few rows a thread, all of them are wanted
             let blocks = d.multiprocessors().min(d.limits().resident) as usize;
-            let many = a.order() > 4 * blocks * THREADS as usize;
+            let many = a.order() > 4 * blocks * 512;
             let bdia = matches!(a.argument(), Some(Argument::Bdia(_)));
             if bdia && many && block_size.is_multiple_of(2) {
                 defines.push(("PLACES", 2));
@@ -273,7 +277,7 @@ impl InKernel {
         kernel
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| failed("cannot prepare the solver", e))?;
-        let mut config = grid(ranges.count(), THREADS);
+        let mut config = grid(ranges.count(), threads());
         config.shared_mem_bytes = shared;
         Ok(Self {
             method,

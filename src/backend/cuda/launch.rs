@@ -87,15 +87,15 @@ by_value! {
     /// `Rest` of `formats.cuh`.
     RestArg { near: Address, row: Address, start: Address, col_ind: Address, val: Address, own: Address, owns: u32 }
     /// `Hyb` of `formats.cuh`.
-    HybArg { rows: u32, width: u32, stride: u64, col_ind: Address, val: Address, rest: RestArg }
+    HybArg { rows: u32, width: u32, col_ind: Address, val: Address, rest: RestArg }
     /// `Dia` of `formats.cuh`.
-    DiaArg { rows: u32, count: u32, stride: u64, offsets: Address, val: Address, rest: RestArg }
+    DiaArg { rows: u32, count: u32, offsets: Address, val: Address, rest: RestArg }
     /// `Sell` of `formats.cuh`.
     SellArg { rows: u32, slice_ptr: Address, order: Address, col_ind: Address, val: Address }
     /// `Wells` of `formats.cuh`.
     WellsArg { count: u32, near: Address, number: Address, start: Address, first: Address, row: Address, column: Address, diagonal: Address }
     /// `Bdia` of `formats.cuh`.
-    BdiaArg { rows: u32, at: [i32; 7], stride: u64, val: Address, wells: WellsArg }
+    BdiaArg { rows: u32, at: [i32; 7], val: Address, wells: WellsArg }
     /// `Blocks` of `formats.cuh`.
     BlocksArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
     /// `Rules` of `in_kernel.cuh`.

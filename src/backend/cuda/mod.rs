@@ -29,6 +29,7 @@ mod spmv;
 mod staging;
 mod syncfree;
 mod triangles;
+pub mod tune;
 mod updates;
 mod vector;
 mod vendor;
@@ -46,7 +47,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, PatternView};
-use cusparse::{Handle, Spmv};
+use cusparse::{Handle, Spmv, SpmvSell};
 use device::failed;
 pub use device::{Device, OLDEST};
 use execution::{Mode, REPLAYED, Recording};
@@ -90,6 +91,8 @@ pub enum Matrix {
     Formatted(Formatted),
     /// For cuSPARSE.
     Vendor(Spmv),
+    /// For cuSPARSE, in SELL.
+    VendorSell(SpmvSell),
 }
 
 impl Cuda {
@@ -352,8 +355,11 @@ impl Backend for Cuda {
         a.check_finite()?;
         let format = format.stored(a, block_size);
         if !matches!(format, Format::Csr | Format::Bsr) {
+            if self.vendor && format == Format::Sell {
+                return SpmvSell::new(self.library()?, a).map(Matrix::VendorSell);
+            }
             if self.vendor {
-                return Err(Error::input("the backend `cusparse` stores `csr` and `bsr`")
+                return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
                     .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
             }
             return Formatted::new(d, a, block_size, format).map(Matrix::Formatted);
@@ -384,13 +390,14 @@ impl Backend for Cuda {
         let block_size = match matrix {
             Matrix::Ours(m) => m.block_size,
             Matrix::Formatted(m) => return m.set_values(d, a),
+            Matrix::VendorSell(m) => return m.set_values(a),
             Matrix::Vendor(m) => m.pattern().block_size(),
         };
         let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
         let values = blocks.as_ref().map_or(a.values(), Bsr::values);
         match matrix {
             Matrix::Ours(m) => m.set_values(d, values),
-            Matrix::Formatted(_) => Ok(()),
+            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
             Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
         }
     }
@@ -399,9 +406,17 @@ impl Backend for Cuda {
         let block_size = match a {
             Matrix::Ours(a) => a.block_size,
             Matrix::Formatted(a) => return a.format(),
+            Matrix::VendorSell(_) => return Format::Sell,
             Matrix::Vendor(a) => a.pattern().block_size(),
         };
         if block_size == 1 { Format::Csr } else { Format::Bsr }
+    }
+
+    fn tuned(&self, a: &Matrix) -> Option<String> {
+        match a {
+            Matrix::Formatted(a) => a.tuned(),
+            Matrix::Ours(_) | Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
+        }
     }
 
     fn matrix_bytes(&self, a: &Matrix) -> Bytes {
@@ -409,6 +424,7 @@ impl Backend for Cuda {
             Matrix::Ours(a) => a.bytes(),
             Matrix::Formatted(a) => a.bytes(),
             Matrix::Vendor(a) => a.bytes(),
+            Matrix::VendorSell(a) => a.bytes(),
         }
     }
 
@@ -417,6 +433,9 @@ impl Backend for Cuda {
             Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Formatted(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
             Matrix::Vendor(a) => {
+                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
                 a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
             }
         }
@@ -429,6 +448,10 @@ impl Backend for Cuda {
                 self.note("residual", a.product(&self.device, x, address(b), r));
             }
             Matrix::Vendor(a) => {
+                self.copy(b, r);
+                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
                 self.copy(b, r);
                 a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
             }

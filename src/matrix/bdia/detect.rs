@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
@@ -83,10 +85,10 @@ impl Hepta {
     /// Row and column of the first entry between cells that lies in no block.
     fn misfit(&self, a: &Csr) -> Option<(usize, usize)> {
         let scalars = self.cells * self.block_size;
-        (0..scalars).find_map(|i| {
-            let between = a.row(i).0.iter().map(|&j| j as usize).take_while(|&j| j < scalars);
+        (0..scalars).into_par_iter().with_min_len(1024).find_map_first(|i| {
+            let mut between = a.row(i).0.iter().map(|&j| j as usize).take_while(|&j| j < scalars);
             let outside = |&j: &usize| self.place(i / self.block_size, j).is_none();
-            between.into_iter().find(outside).map(|j| (i, j))
+            between.find(outside).map(|j| (i, j))
         })
     }
 
@@ -112,19 +114,24 @@ impl Hepta {
 /// The distances, at most three, at which most cells with an even number have blocks.
 fn distances(a: &Csr, k: usize) -> Vec<usize> {
     let blocks = a.rows() / k;
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    let mut columns = Vec::new();
-    for i in (0..blocks).step_by(2) {
-        columns.clear();
-        for r in i * k..(i + 1) * k {
-            columns.extend(a.row(r).0.iter().map(|&j| j as usize / k));
-        }
+    let count = |mut counts: HashMap<usize, usize>, even: usize| {
+        let i = 2 * even;
+        let rows = i * k..(i + 1) * k;
+        let mut columns: Vec<usize> =
+            rows.flat_map(|r| a.row(r).0.iter().map(|&j| j as usize / k)).collect();
         columns.sort_unstable();
         columns.dedup();
         for &j in columns.iter().filter(|&&j| j != i) {
             *counts.entry(j.abs_diff(i)).or_default() += 1;
         }
-    }
+        counts
+    };
+    let together = |mut all: HashMap<usize, usize>, more: HashMap<usize, usize>| {
+        more.into_iter().for_each(|(distance, count)| *all.entry(distance).or_default() += count);
+        all
+    };
+    let cells = (0..blocks.div_ceil(2)).into_par_iter().with_min_len(4096);
+    let counts = cells.fold(HashMap::new, count).reduce(HashMap::new, together);
     let least = LEAST_SHARE * blocks.div_ceil(2) as f64;
     let mut frequent: Vec<(usize, usize)> =
         counts.into_iter().filter(|&(_, count)| count as f64 >= least).collect();

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::Hepta;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -34,7 +36,10 @@ impl Wells {
         let count = a.rows() - scalars;
         // entries of the columns of wells, by well
         let mut columns: Vec<Vec<(usize, f64)>> = vec![Vec::new(); count];
-        for i in 0..scalars {
+        // few rows have any: they are looked for by all threads
+        let last = |i: usize| a.row(i).0.last().is_some_and(|&j| j as usize >= scalars);
+        let rows: Vec<usize> = (0..scalars).into_par_iter().filter(|&i| last(i)).collect();
+        for i in rows {
             let (cols, row) = a.row(i);
             let from = cols.partition_point(|&j| (j as usize) < scalars);
             for (&j, &v) in cols[from..].iter().zip(&row[from..]) {

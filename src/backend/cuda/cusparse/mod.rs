@@ -13,11 +13,13 @@
 //!   library answers comes back as an [`Error`] naming the function.
 
 mod bsrsv;
+mod generic;
 mod ilu;
 mod ilu02;
 mod older;
 mod owned;
 mod pattern;
+mod sell;
 mod solve;
 mod spmv;
 mod spsv;
@@ -38,6 +40,7 @@ pub use bsrsv::BsrSv2;
 pub use ilu::{BlockIluVendor, filled};
 pub use ilu02::Ilu02;
 pub use pattern::DevicePattern;
+pub use sell::SpmvSell;
 pub use solve::{SolveWithOurFactors, with_diagonal};
 pub use spmv::{Spmv, SpmvAlgorithm};
 pub use spsv::Spsv;

@@ -88,6 +88,44 @@ pub(super) fn dense_vector(n: usize, values: *mut f64) -> Result<Owned<sys::cusp
     Ok(Owned { raw, destroy: |raw| unsafe { sys::cusparseDestroyDnVec(raw.cast_const()) } })
 }
 
+/// Arrays of a sliced matrix, which stay the caller's.
+pub(super) struct Slices {
+    pub(super) rows: usize,
+    pub(super) entries: usize,
+    /// Entries and what fills up short rows.
+    pub(super) stored: usize,
+    /// Rows of a slice.
+    pub(super) height: usize,
+    /// Start of each slice in the other two, and the end.
+    pub(super) offsets: *mut i32,
+    pub(super) col_ind: *mut i32,
+    pub(super) values: *mut f64,
+}
+
+/// A square sparse matrix of the generic functions in sliced ELLPACK.
+pub(super) fn sliced_matrix(a: &Slices) -> Result<Owned<sys::cusparseSpMatDescr_t>> {
+    let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
+    let base = sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO;
+    let mut raw = ptr::null_mut();
+    call!(cusparseCreateSlicedEll(
+        &raw mut raw,
+        a.rows as i64,
+        a.rows as i64,
+        a.entries as i64,
+        a.stored as i64,
+        a.height as i64,
+        a.offsets.cast(),
+        a.col_ind.cast(),
+        a.values.cast(),
+        index,
+        index,
+        base,
+        NUMBERS,
+    ))?;
+    // SAFETY: made above, freed once
+    Ok(Owned { raw, destroy: |raw| unsafe { sys::cusparseDestroySpMat(raw.cast_const()) } })
+}
+
 /// A sparse matrix of the generic functions over arrays that stay the caller's: CSR for blocks of
 /// one, BSR with column-major blocks for larger ones.
 pub(super) fn sparse_matrix(

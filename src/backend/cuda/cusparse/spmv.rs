@@ -1,37 +1,16 @@
 //! Sparse matrix-vector products.
 
-use std::ptr;
 use std::rc::Rc;
 
-use cudarc::cusparse::sys::{self, cusparseSpMVAlg_t as Algorithm, cusparseStatus_t as Status};
+use cudarc::cusparse::sys::{self, cusparseSpMVAlg_t as Algorithm};
 use cudarc::driver::CudaSlice;
 
+use super::generic::Generic;
 use super::owned::{self, Owned};
-use super::symbol::{call, check, has, status};
-use super::{AS_IS, COLUMN, DevicePattern, Handle, NUMBERS, Workspace, timing};
+use super::symbol::call;
+use super::{AS_IS, COLUMN, DevicePattern, Handle, timing};
 use crate::backend::Bytes;
 use crate::error::Result;
-
-/// Calls a function of the family `SpMV` by [`call!`] or [`status!`] for `y = alpha A x + beta y`: with
-/// coefficients, matrix, vectors and algorithm, and what this function takes beside.
-macro_rules! spmv {
-    ($how:ident $name:ident($handle:expr, $with:expr; $($rest:expr),*)) => {{
-        let (alpha, matrix, x, beta, y, algorithm) = $with;
-        let (alpha, beta): (f64, f64) = (alpha, beta);
-        $how!($name(
-            $handle.raw(),
-            AS_IS,
-            ptr::from_ref(&alpha).cast(),
-            matrix.raw().cast_const(),
-            x.raw().cast_const(),
-            ptr::from_ref(&beta).cast(),
-            y.raw(),
-            NUMBERS,
-            algorithm,
-            $($rest),*
-        ))
-    }};
-}
 
 /// The library's ways of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +70,7 @@ pub struct Spmv {
 
 /// What an algorithm needs beside the matrix.
 enum Plan {
-    Generic {
-        algorithm: Algorithm,
-        matrix: Owned<sys::cusparseSpMatDescr_t>,
-        x: Owned<sys::cusparseDnVecDescr_t>,
-        y: Owned<sys::cusparseDnVecDescr_t>,
-        /// Holds what the preprocessing found.
-        workspace: Workspace,
-    },
+    Generic(Generic),
     Older(Owned<sys::cusparseMatDescr_t>),
 }
 
@@ -175,7 +147,7 @@ impl Spmv {
     pub fn bytes(&self) -> Bytes {
         let matrix = self.pattern.bytes() + 8 * self.pattern.numbers();
         let workspace = match &self.plan {
-            Plan::Generic { workspace, .. } => workspace.bytes(),
+            Plan::Generic(product) => product.bytes(),
             Plan::Older(_) => 0,
         };
         Bytes { held: matrix + workspace, moved: matrix + 16 * self.pattern.unknowns() }
@@ -212,20 +184,8 @@ impl Plan {
             return Ok(Self::Older(owned::matrix_descriptor()?));
         };
         let matrix = owned::sparse_matrix(handle, pattern, handle.address(values))?;
-        let x = owned::dense_vector(pattern.unknowns(), handle.address(x))?;
-        let y = owned::dense_vector(pattern.unknowns(), handle.address_mut(y))?;
-        let mut bytes = 0usize;
-        let with = (1.0, &matrix, &x, 0.0, &y, algorithm);
-        spmv!(call cusparseSpMV_bufferSize(handle, with; &raw mut bytes))?;
-        let workspace = handle.workspace(bytes)?;
-        // an acceleration that newer libraries offer for some algorithms
-        if has("cusparseSpMV_preprocess") {
-            let answer = spmv!(status cusparseSpMV_preprocess(handle, with; workspace.address))?;
-            if answer != Status::CUSPARSE_STATUS_NOT_SUPPORTED {
-                check("cusparseSpMV_preprocess", answer)?;
-            }
-        }
-        Ok(Self::Generic { algorithm, matrix, x, y, workspace })
+        let n = pattern.unknowns();
+        Ok(Self::Generic(Generic::new(handle, matrix, n, x, y, algorithm)?))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one product")]
@@ -239,15 +199,10 @@ impl Plan {
         beta: f64,
         y: &mut CudaSlice<f64>,
     ) -> Result<()> {
-        let (x_at, y_at) = (handle.address(x), handle.address_mut(y));
         match self {
-            Self::Generic { algorithm, matrix, x, y, workspace } => {
-                call!(cusparseDnVecSetValues(x.raw(), x_at.cast()))?;
-                call!(cusparseDnVecSetValues(y.raw(), y_at.cast()))?;
-                let with = (alpha, matrix, x, beta, y, *algorithm);
-                spmv!(call cusparseSpMV(handle, with; workspace.address))
-            }
+            Self::Generic(product) => product.run(handle, alpha, x, beta, y),
             Self::Older(descriptor) => {
+                let (x_at, y_at) = (handle.address(x), handle.address_mut(y));
                 let (row_ptr, col_ind) = pattern.indices(handle);
                 let rows = pattern.rows() as i32;
                 call!(cusparseDbsrmv(

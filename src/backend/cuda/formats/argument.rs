@@ -35,18 +35,16 @@ impl Formatted {
         match &self.way {
             Way::Slices { .. } => None,
             Way::Blocks(a) => Some(Argument::Bdia(a.argument())),
-            Way::Ellpack { width, stride, col_ind, val, rest } => Some(Argument::Hyb(HybArg {
+            Way::Ellpack { width, col_ind, val, rest } => Some(Argument::Hyb(HybArg {
                 rows,
                 width: *width as u32,
-                stride: *stride as u64,
                 col_ind: address(col_ind),
                 val: address(val),
                 rest: rest.argument(),
             })),
-            Way::Diagonals { count, stride, offsets, val, rest } => Some(Argument::Dia(DiaArg {
+            Way::Diagonals { count, offsets, val, rest } => Some(Argument::Dia(DiaArg {
                 rows,
                 count: *count as u32,
-                stride: *stride as u64,
                 offsets: address(offsets),
                 val: address(val),
                 rest: rest.argument(),

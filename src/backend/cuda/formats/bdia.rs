@@ -3,21 +3,21 @@
 use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
 
-use super::{MOST_ROWS, WARP, stride};
+use super::{MOST_ROWS, WARP};
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::launch::{BdiaArg, WellsArg, address};
 use crate::error::Result;
 use crate::matrix::Bdia;
 use crate::matrix::bdia::Wells;
+use crate::matrix::storage::TILE;
 use crate::memory::Buffer;
 
 /// Most offsets of a cell's blocks; mirrors `formats.cuh`.
 const OFFSETS: usize = 7;
 
-/// A Bdia matrix with H column-major over all rows.
+/// A Bdia matrix with H column-major in tiles of rows.
 pub(super) struct DeviceBdia {
     scalars: usize,
-    stride: usize,
     offsets: Vec<i32>,
     half_shift: bool,
     val: CudaSlice<f64>,
@@ -41,10 +41,9 @@ impl DeviceBdia {
         let hepta = bdia.hepta();
         let k = hepta.block_size;
         let scalars = hepta.cells * k;
-        let val = column_major(bdia);
+        let val = tiled(bdia);
         Ok(Self {
             scalars,
-            stride: stride(scalars),
             offsets: hepta.offsets.iter().map(|&o| o as i32 * k as i32).collect(),
             half_shift: hepta.half_shift,
             val: d.copied(&val)?,
@@ -62,6 +61,12 @@ impl DeviceBdia {
         self.wells.as_ref().map_or(0, |w| w.count)
     }
 
+    /// What beside the block size decides how the kernel runs.
+    pub(super) fn shape(&self) -> String {
+        let half = if self.half_shift { ", half shift" } else { "" };
+        format!(", {} offsets{half}", self.offsets.len())
+    }
+
     /// What the kernel is compiled for.
     pub(super) fn defines(&self) -> [(&'static str, usize); 2] {
         [("OFFSETS", self.offsets.len()), ("HALF_SHIFT", usize::from(self.half_shift))]
@@ -73,7 +78,6 @@ impl DeviceBdia {
         BdiaArg {
             rows: self.scalars as u32,
             at,
-            stride: self.stride as u64,
             val: address(&self.val),
             wells: self.wells.as_ref().map_or_else(WellsArg::default, |w| WellsArg {
                 count: w.count as u32,
@@ -89,16 +93,21 @@ impl DeviceBdia {
     }
 }
 
-/// Number of row i in column c of block a at `(a k + c) stride + i`.
-fn column_major(bdia: &Bdia) -> Buffer<f64> {
+/// H in tiles of [`TILE`] rows, the last with room for as many; columns are those of the blocks of a
+/// cell, one block after the other.
+fn tiled(bdia: &Bdia) -> Buffer<f64> {
     let hepta = bdia.hepta();
-    let (k, count) = (hepta.block_size, hepta.offsets.len());
-    let stride = stride(hepta.cells * k);
-    let mut val = Buffer::<f64>::zeros(count * k * stride);
-    val.par_chunks_mut(stride.max(1)).enumerate().for_each(|(column, to)| {
-        let cells = bdia.values().chunks_exact(count * k * k);
-        for (to, blocks) in to.chunks_exact_mut(k).zip(cells) {
-            to.copy_from_slice(&blocks[column * k..(column + 1) * k]);
+    let (k, columns) = (hepta.block_size, hepta.offsets.len() * hepta.block_size);
+    let scalars = hepta.cells * k;
+    let mut val = Buffer::<f64>::zeros(scalars.div_ceil(TILE) * TILE * columns);
+    val.par_chunks_mut(TILE * columns).enumerate().for_each(|(tile, to)| {
+        let rows = tile * TILE..scalars.min((tile + 1) * TILE);
+        for (at, i) in rows.enumerate() {
+            let (cell, r) = (i / k, i % k);
+            let blocks = &bdia.values()[cell * columns * k..(cell + 1) * columns * k];
+            for (c, column) in blocks.chunks_exact(k).enumerate() {
+                to[c * TILE + at] = column[r];
+            }
         }
     });
     val
@@ -165,26 +174,18 @@ mod tests {
     use crate::problem::load;
 
     #[test]
-    fn numbers_of_a_column_are_those_of_all_rows() {
-        let a = load("reservoir:3x4x5,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
+    fn tiles_hold_the_blocks_column_by_column() {
+        let a = load("reservoir:5x7x9,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
         let bdia = Bdia::from_csr(&a, 2).unwrap();
-        let val = column_major(&bdia);
-        let (rows, stride) = (120, 128);
-        assert_eq!(val.len(), 14 * stride);
-        for (at, offset) in bdia.hepta().offsets.iter().enumerate() {
-            for c in 0..2 {
-                let column = &val[(2 * at + c) * stride..][..stride];
-                for (i, &v) in column.iter().enumerate() {
-                    let j = (i as i64 / 2 + offset) * 2 + c as i64;
-                    let entry = |i: usize| {
-                        let (cols, row) = a.row(i);
-                        cols.iter().position(|&col| i64::from(col) == j).map_or(0.0, |e| row[e])
-                    };
-                    let inside = i < rows && (0..rows as i64).contains(&j);
-                    let want = if inside { entry(i) } else { 0.0 };
-                    assert_eq!(v.to_bits(), want.to_bits(), "row {i}, offset {offset}, {c}");
-                }
-            }
+        let val = tiled(&bdia);
+        let rows = 5 * 7 * 9 * 2;
+        assert_eq!(val.len(), 3 * TILE * 14);
+        for (at, &v) in val.iter().enumerate() {
+            let (i, column) = (at / (TILE * 14) * TILE + at % TILE, at / TILE % 14);
+            let j = (i as i64 / 2 + bdia.hepta().offsets[column / 2]) * 2 + column as i64 % 2;
+            let inside = i < rows && (0..rows as i64).contains(&j);
+            let want = if inside { a.get(i, j as usize).unwrap_or(0.0) } else { 0.0 };
+            assert_eq!(v.to_bits(), want.to_bits(), "row {i}, column {j}");
         }
     }
 

@@ -6,13 +6,17 @@ mod rest;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, grid};
+use super::device::{Device, failed, grid};
 use super::launch::{Address, DiaArg, HybArg, SellArg, address, launch};
 use super::sources::{BDIA, FORMATS, Source, Variant};
+use super::tune::{self, Tunable};
 use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
+use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
+use crate::tune::Choices;
+use crate::tune::descent::Axis;
 pub(super) use argument::Argument;
 use bdia::DeviceBdia;
 use rest::Rest;
@@ -21,10 +25,10 @@ use rest::Rest;
 const WARP: usize = 32;
 /// Most rows that a lane has.
 const MOST_ROWS: usize = 4;
+/// The kernels know the tiles of HYB and DIA (`formats.cuh`), in which a warp has its rows.
+const _: () = assert!(TILE == 256 && TILE.is_multiple_of(WARP * MOST_ROWS));
 /// Rows of a window of SELL within which rows are sorted by length.
 const WINDOW: usize = 1024;
-/// Threads of a block where nothing else was chosen; mirrors `multiply.cuh`.
-const THREADS: usize = 256;
 
 /// A matrix on the device.
 pub struct Formatted {
@@ -40,13 +44,15 @@ pub struct Formatted {
 struct Kernel {
     function: CudaFunction,
     config: LaunchConfig,
+    choices: Choices,
+    /// Whether they were found by tuning.
+    tuned: bool,
 }
 
 /// The arrays of each format.
 enum Way {
     Ellpack {
         width: usize,
-        stride: usize,
         col_ind: CudaSlice<u32>,
         val: CudaSlice<f64>,
         rest: Rest,
@@ -59,7 +65,6 @@ enum Way {
     },
     Diagonals {
         count: usize,
-        stride: usize,
         offsets: CudaSlice<i32>,
         val: CudaSlice<f64>,
         rest: Rest,
@@ -79,15 +84,13 @@ impl Formatted {
         if rows > MOST {
             return Err(Error::input(format!("{rows} rows: the limit on a GPU is {MOST}")));
         }
-        let stride = stride(rows);
         let (bytes, way) = match format {
             Format::Hyb => {
                 let hyb = Hyb::from_csr(a);
                 let way = Way::Ellpack {
                     width: hyb.width(),
-                    stride,
-                    col_ind: columns(d, hyb.col_ind(), rows)?,
-                    val: columns(d, hyb.values(), rows)?,
+                    col_ind: tiles(d, hyb.col_ind(), rows)?,
+                    val: tiles(d, hyb.values(), rows)?,
                     rest: Rest::new(d, hyb.rest(), rows)?,
                 };
                 (hyb.bytes(), way)
@@ -108,9 +111,8 @@ impl Formatted {
                 let offsets: Vec<i32> = dia.offsets().iter().map(|&o| o as i32).collect();
                 let way = Way::Diagonals {
                     count: offsets.len(),
-                    stride,
                     offsets: d.copied(&offsets)?,
-                    val: columns(d, dia.values(), rows)?,
+                    val: tiles(d, dia.values(), rows)?,
                     rest: Rest::new(d, dia.rest(), rows)?,
                 };
                 (dia.bytes(), way)
@@ -120,7 +122,11 @@ impl Formatted {
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
-        let kernel = way.kernel(d, rows, block_size, &[])?;
+        let axes = way.axes(block_size);
+        let found = d.tuning().choices(&way.key(rows, a.nnz(), block_size), rows);
+        let found = found.filter(|choices| tune::allowed(&axes, choices));
+        let choices = found.clone().unwrap_or_else(|| tune::usual(&axes));
+        let kernel = way.kernel(d, rows, block_size, choices, found.is_some())?;
         Ok(Self { format, rows, block_size, bytes, way, kernel })
     }
 
@@ -132,6 +138,11 @@ impl Formatted {
 
     pub(super) fn format(&self) -> Format {
         self.format
+    }
+
+    /// The choices for the kernel, where they are those of tuning.
+    pub(super) fn tuned(&self) -> Option<String> {
+        self.kernel.tuned.then(|| crate::tune::text(&self.kernel.choices))
     }
 
     /// Bytes held, and moved by a product: matrix, x and y once.
@@ -147,13 +158,12 @@ impl Formatted {
         b: Address,
         y: &mut CudaSlice<f64>,
     ) -> Result<(), DriverError> {
-        let (rows, Kernel { function, config }) = (self.rows as u32, &self.kernel);
+        let (rows, Kernel { function, config, .. }) = (self.rows as u32, &self.kernel);
         match &self.way {
-            Way::Ellpack { width, stride, col_ind, val, rest } => {
+            Way::Ellpack { width, col_ind, val, rest } => {
                 let a = HybArg {
                     rows,
                     width: *width as u32,
-                    stride: *stride as u64,
                     col_ind: address(col_ind),
                     val: address(val),
                     rest: rest.argument(),
@@ -170,11 +180,10 @@ impl Formatted {
                 };
                 launch!(d, function, *config; a, *x, b, *y)
             }
-            Way::Diagonals { count, stride, offsets, val, rest } => {
+            Way::Diagonals { count, offsets, val, rest } => {
                 let a = DiaArg {
                     rows,
                     count: *count as u32,
-                    stride: *stride as u64,
                     offsets: address(offsets),
                     val: address(val),
                     rest: rest.argument(),
@@ -187,56 +196,152 @@ impl Formatted {
 }
 
 impl Way {
-    /// The kernel compiled with `choices` of its macros; those of `multiply.cuh` apply to the rest.
+    /// What tuning knows the kernel by: with all that decides what is fast, but for the size.
+    fn key(&self, rows: usize, nnz: usize, block_size: usize) -> String {
+        match self {
+            Self::Ellpack { width, .. } => format!("hyb, {}", width_class(*width)),
+            Self::Slices { .. } => format!("sell, {}", width_class(nnz / rows.max(1))),
+            Self::Diagonals { count, .. } => format!("dia, {}", width_class(*count)),
+            Self::Blocks(a) => format!("bdia, block size {block_size}{}", a.shape()),
+        }
+    }
+
+    /// What may be chosen: the macros of `multiply.cuh`.
+    fn axes(&self, block_size: usize) -> Vec<Axis> {
+        let axis = |name, values: &[usize]| Axis { name, values: values.to_vec() };
+        let (rows, unroll, resident): (&[usize], &[usize], &[usize]) = match self {
+            Self::Slices { .. } => (&[1], &[8, 4, 16, 2], &[512, 1024, 1536, 2048]),
+            Self::Blocks(_) => {
+                let rows: &[usize] = match block_size {
+                    1 => &[1, 2, 4],
+                    b if b % 4 == 0 => &[2, 1, 4],
+                    b if b % 2 == 0 => &[2, 1],
+                    _ => &[1],
+                };
+                let unroll: &[usize] = match block_size {
+                    ..=2 => &[7, 4, 2, 1],
+                    ..=4 => &[2, 7, 4, 1],
+                    _ => &[1, 2, 4, 7],
+                };
+                (rows, unroll, &[1024, 512, 1536, 2048])
+            }
+            _ => (&[1, 2, 4], &[8, 4, 16, 2], &[2048, 1536, 1024, 512]),
+        };
+        vec![
+            axis("THREADS", &[256, 128, 512, 64]),
+            axis("ROWS", rows),
+            axis("UNROLL", unroll),
+            axis("RESIDENT", resident),
+            axis("LOADS", &[0, 1, 2]),
+        ]
+    }
+
+    /// The kernel compiled with `choices`.
     fn kernel(
         &self,
         d: &Device,
         rows: usize,
         block_size: usize,
-        choices: &[(&'static str, usize)],
+        choices: Choices,
+        tuned: bool,
     ) -> Result<Kernel> {
-        let (source, name, usual_rows, own): (&'static Source, _, _, _) = match self {
-            Self::Ellpack { rest, .. } => (&FORMATS, "hyb", 1, rest.own_rows()),
-            Self::Slices { .. } => (&FORMATS, "sell", 1, 0),
-            Self::Diagonals { rest, .. } => (&FORMATS, "dia", 1, rest.own_rows()),
-            Self::Blocks(a) => (&BDIA, "bdia", if block_size % 2 == 0 { 2 } else { 1 }, a.wells()),
+        let (source, name, own): (&'static Source, _, _) = match self {
+            Self::Ellpack { rest, .. } => (&FORMATS, "hyb", rest.own_rows()),
+            Self::Slices { .. } => (&FORMATS, "sell", 0),
+            Self::Diagonals { rest, .. } => (&FORMATS, "dia", rest.own_rows()),
+            Self::Blocks(a) => (&BDIA, "bdia", a.wells()),
         };
         let mut variant = Variant::from(block_size);
-        if let Self::Blocks(a) = self {
-            variant.defines.extend(a.defines());
+        match self {
+            Self::Ellpack { .. } => variant.defines.push(("HYB_ALONE", 1)),
+            Self::Slices { .. } => variant.defines.push(("SELL_ALONE", 1)),
+            Self::Diagonals { .. } => variant.defines.push(("DIA_ALONE", 1)),
+            Self::Blocks(a) => variant.defines.extend(a.defines()),
         }
-        variant.defines.extend(choices);
-        let chosen = |name, usual| {
-            choices.iter().find(|choice| choice.0 == name).map_or(usual, |choice| choice.1)
-        };
-        let threads = chosen("THREADS", THREADS);
-        let of_warp = WARP * chosen("ROWS", usual_rows);
+        let axes = self.axes(block_size);
+        variant.defines.extend(axes.iter().map(|axis| (axis.name, choices[axis.name])));
+        let threads = choices["THREADS"];
         let rows = if let Self::Blocks(a) = self { a.scalars() } else { rows };
-        let warps = own + rows.div_ceil(of_warp);
+        let warps = own + rows.div_ceil(WARP * choices["ROWS"]);
         let function = d.kernel(source, variant, name)?;
-        Ok(Kernel { function, config: grid(warps.div_ceil(threads / WARP), threads as u32) })
+        let config = grid(warps.div_ceil(threads / WARP), threads as u32);
+        Ok(Kernel { function, config, choices, tuned })
     }
 }
 
-/// Distance from one column of `rows` numbers to the next: every column begins where any lane's rows
-/// may, and has room for the rows of a last warp.
-fn stride(rows: usize) -> usize {
-    rows.next_multiple_of(WARP * MOST_ROWS)
+/// Widths that are searched together.
+fn width_class(width: usize) -> String {
+    format!("up to {} in a row", width.next_power_of_two())
 }
 
-/// `from`, whose columns have `rows` numbers each, on the device with the distance of [`stride`].
-fn columns<T>(d: &Device, from: &[T], rows: usize) -> Result<CudaSlice<T>>
+/// A matrix and vectors, to be multiplied with one choice after the other.
+pub(super) struct Trials {
+    matrix: Formatted,
+    nnz: usize,
+    x: CudaSlice<f64>,
+    y: CudaSlice<f64>,
+}
+
+impl Trials {
+    /// Of `a` in `format`.
+    ///
+    /// # Errors
+    /// As [`Formatted::new`].
+    pub(super) fn new(d: &Device, a: &Csr, block_size: usize, format: Format) -> Result<Self> {
+        let matrix = Formatted::new(d, a, block_size, format)?;
+        // no zeros, which may be multiplied faster
+        let x: Vec<f64> = (0..a.rows()).map(|i| (i % 1000) as f64 / 256.0 - 1.5).collect();
+        Ok(Self { matrix, nnz: a.nnz(), x: d.copied(&x)?, y: d.zeros(a.rows())? })
+    }
+}
+
+impl Tunable for Trials {
+    fn key(&self) -> String {
+        self.matrix.way.key(self.matrix.rows, self.nnz, self.matrix.block_size)
+    }
+
+    fn rows(&self) -> usize {
+        self.matrix.rows
+    }
+
+    fn bytes(&self) -> usize {
+        self.matrix.bytes().moved
+    }
+
+    fn axes(&self) -> Vec<Axis> {
+        self.matrix.way.axes(self.matrix.block_size)
+    }
+
+    fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()> {
+        let Formatted { way, rows, block_size, .. } = &self.matrix;
+        self.matrix.kernel = way.kernel(d, *rows, *block_size, choices.clone(), true)?;
+        Ok(())
+    }
+
+    fn run(&mut self, d: &Device) -> Result<()> {
+        self.matrix.product(d, &self.x, 0, &mut self.y).map_err(|e| failed("product", e))
+    }
+}
+
+/// `from`, tiles of [`TILE`] rows of which the last has those that are left, on the device with room for
+/// as many in the last.
+fn tiles<T>(d: &Device, from: &[T], rows: usize) -> Result<CudaSlice<T>>
 where
     T: cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits + bytemuck::Pod,
 {
-    let stride = stride(rows);
-    if stride == rows {
+    let (whole, left) = (rows / TILE, rows % TILE);
+    if left == 0 {
         return d.copied(from);
     }
-    let mut to = d.zeros(from.len() / rows.max(1) * stride)?;
-    for (at, column) in from.chunks_exact(rows.max(1)).enumerate() {
-        d.overwrite_from(column, &mut to, at * stride)?;
+    let columns = from.len() / rows;
+    let (whole, last) = from.split_at(whole * TILE * columns);
+    let mut to = d.zeros(whole.len() + TILE * columns)?;
+    d.overwrite(whole, &mut to)?;
+    let mut padded = vec![T::zeroed(); TILE * columns];
+    for (from, to) in last.chunks_exact(left).zip(padded.chunks_exact_mut(TILE)) {
+        to[..left].copy_from_slice(from);
     }
+    d.overwrite_from(&padded, &mut to, whole.len())?;
     Ok(to)
 }
 
@@ -258,11 +363,6 @@ fn near(sorted: &[u32], rows: usize) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_lie_at_multiples_of_what_a_warp_may_have() {
-        assert_eq!([1, 128, 129].map(stride), [128, 128, 256]);
-    }
 
     #[test]
     fn rows_are_counted_before_each_warp() {

@@ -1,0 +1,371 @@
+//! `tune`: searches the choices of GPU kernels and keeps the best for later runs.
+
+use std::process::ExitCode;
+
+use crate::config::parse::{count, pieces};
+use crate::error::{Error, Result};
+use crate::report::ReportFormat;
+
+/// Arguments of `tune`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "What is found is kept for this device in `tuning` below the cache folder (see \
+                        `doctor`), and used by every later run; its records say so in the column \
+                        `tuned`. A search that the budget ended goes on at the next call."
+)]
+pub struct TuneArgs {
+    /// Kernels, by the format of the product [default: all]
+    #[arg(long, value_name = "KERNELS")]
+    kernel: Option<String>,
+
+    /// Cells along each edge of the reservoirs that are multiplied with: lists and ranges
+    #[arg(long, value_name = "CELLS", default_value = "32,64,101")]
+    edge: String,
+
+    /// Unknowns of a cell: lists and ranges
+    #[arg(long, value_name = "SIZES", default_value = "1..4,8")]
+    block_size: String,
+
+    /// Where the blocks of every other cell lie: `block`, `half` or both
+    #[arg(long, value_name = "BIAS", default_value = "block")]
+    bias: String,
+
+    /// Seconds for all searches together
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    budget: f64,
+
+    /// Forget what was tried before
+    #[arg(long)]
+    fresh: bool,
+
+    /// Format of the tables
+    #[arg(long, value_enum, default_value_t)]
+    format: ReportFormat,
+}
+
+/// What is to be searched.
+struct Plan {
+    kernels: Vec<String>,
+    edges: Vec<usize>,
+    block_sizes: Vec<usize>,
+    biases: Vec<String>,
+}
+
+/// Kernels that can be tuned.
+const KERNELS: [&str; 4] = ["hyb", "sell", "dia", "bdia"];
+/// Names of the bias.
+const BIASES: [&str; 2] = ["block", "half"];
+
+impl TuneArgs {
+    fn plan(&self) -> Result<Plan> {
+        if !(self.budget > 0.0 && self.budget.is_finite()) {
+            return Err(
+                Error::input(format!("`{}` is not above 0", self.budget)).in_file("--budget")
+            );
+        }
+        let kernels = match &self.kernel {
+            None => KERNELS.map(str::to_owned).to_vec(),
+            Some(text) => words("kernel", text, &KERNELS).map_err(|e| e.in_file("--kernel"))?,
+        };
+        Ok(Plan {
+            kernels,
+            edges: counts(&self.edge, 4, 1000).map_err(|e| e.in_file("--edge"))?,
+            block_sizes: counts(&self.block_size, 1, 8).map_err(|e| e.in_file("--block-size"))?,
+            biases: words("bias", &self.bias, &BIASES).map_err(|e| e.in_file("--bias"))?,
+        })
+    }
+}
+
+fn words(what: &str, text: &str, known: &[&str]) -> Result<Vec<String>> {
+    let mut words = Vec::new();
+    for word in pieces(text)? {
+        if !known.contains(&word.as_str()) {
+            return Err(Error::unknown(what, &word, known));
+        }
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    Ok(words)
+}
+
+fn counts(text: &str, min: usize, max: usize) -> Result<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for piece in pieces(text)? {
+        count(&piece, min, max, &mut numbers)?;
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+impl Plan {
+    /// Block size and generator of every system.
+    fn systems(&self) -> Vec<(usize, String)> {
+        let mut systems = Vec::new();
+        for &edge in &self.edges {
+            for &k in &self.block_sizes {
+                for bias in self.biases.iter().filter(|bias| *bias == "block" || k % 2 == 0) {
+                    // as many wells as have room
+                    let wells = (edge * edge / 8).clamp(1, 50);
+                    let half = if bias == "half" { ",bias=half" } else { "" };
+                    let spacing = if wells < 50 || edge < 20 { ",spacing=1" } else { "" };
+                    systems
+                        .push((k, format!("reservoir:{edge},k={k},wells={wells}{spacing}{half}")));
+                }
+            }
+        }
+        systems
+    }
+}
+
+/// Searches, and prints what was tried.
+pub fn run(args: &TuneArgs) -> Result<ExitCode> {
+    let plan = args.plan()?;
+    #[cfg(feature = "cuda")]
+    return gpu::run(args, &plan);
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = (&plan.kernels, plan.systems());
+        Err(Error::run("built without CUDA, and there is nothing to tune on a CPU"))
+    }
+}
+
+#[cfg(feature = "cuda")]
+mod gpu {
+    use std::process::ExitCode;
+    use std::time::Instant;
+
+    use serde_json::{Map, Value, json};
+
+    use super::{Plan, TuneArgs};
+    use crate::backend::cuda::Device;
+    use crate::backend::cuda::tune::{SUBJECTS, Tunable, search};
+    use crate::case::ReadAs;
+    use crate::cli::output;
+    use crate::engine::progress::say;
+    use crate::error::{Kind, Result};
+    use crate::matrix::bsr::pad;
+    use crate::problem;
+    use crate::report::units::{grouped, seconds, significant};
+    use crate::report::{Head, Report, Sheet};
+    use crate::tune::descent::Descent;
+    use crate::tune::store::{Entry, Store};
+    use crate::tune::text;
+
+    /// A search that was made.
+    struct Searched {
+        entry: Entry,
+        bytes: usize,
+    }
+
+    pub(super) fn run(args: &TuneArgs, plan: &Plan) -> Result<ExitCode> {
+        let device = Device::shared()?;
+        let name = device.describe();
+        let mut store = if args.fresh { Store::new(&name) } else { Store::load(&name)? };
+        let start = Instant::now();
+        let left = || args.budget - start.elapsed().as_secs_f64();
+        let systems = plan.systems();
+        let mut to_do = systems.len() * plan.kernels.len();
+        let (mut searched, mut notes) = (Vec::new(), Vec::new());
+        for (k, spec) in &systems {
+            if left() <= 0.0 {
+                break;
+            }
+            let a = problem::load(spec, ReadAs::Expanded)?.matrix;
+            let a = pad(&a, *k).map_or(a, std::sync::Arc::new);
+            for kernel in &plan.kernels {
+                let share = left() / to_do as f64;
+                to_do -= 1;
+                if share <= 0.0 {
+                    continue;
+                }
+                let subject = SUBJECTS.iter().find(|s| s.name == kernel).expect("a known kernel");
+                let mut work = match (subject.make)(&device, &a, *k) {
+                    Err(e) if e.kind() == Kind::Input => {
+                        notes.push(format!("{spec}: {e}"));
+                        continue;
+                    }
+                    made => made?,
+                };
+                let entry = one(&device, &mut *work, spec, &mut store, share)?;
+                searched.push(Searched { entry, bytes: work.bytes() });
+            }
+        }
+        if to_do > 0 || searched.iter().any(|s| !s.entry.finished) {
+            notes.push("the budget ended before all searches: the same command goes on".into());
+        }
+        let mut report = report(&device, &searched);
+        notes.extend(Store::file(&name).map(|path| format!("kept in {}", path.display())));
+        if let Some(sheet) = report.sheets.first_mut() {
+            sheet.notes.extend(notes);
+        }
+        output::print(&args.format.render(&report)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Searches for `share` seconds, and keeps what was found after each trial.
+    fn one(
+        device: &Device,
+        work: &mut dyn Tunable,
+        spec: &str,
+        store: &mut Store,
+        share: f64,
+    ) -> Result<Entry> {
+        let (kernel, rows) = (work.key(), work.rows());
+        let mut descent = store.entry(&kernel, rows).map_or_else(Descent::default, Entry::descent);
+        let entry = |trials: &[_], finished| Entry {
+            kernel: kernel.clone(),
+            rows,
+            system: spec.to_owned(),
+            finished,
+            trials: trials.to_vec(),
+        };
+        let start = Instant::now();
+        let mut kept = Ok(());
+        search(device, work, &mut descent, |trials| {
+            store.put(entry(trials, false));
+            kept = store.save().map(drop);
+            kept.is_ok() && start.elapsed().as_secs_f64() < share
+        })?;
+        kept?;
+        let entry = entry(&descent.trials, descent.finished);
+        store.put(entry.clone());
+        store.save()?;
+        if let Some(best) = entry.best() {
+            let time = best.seconds.map(seconds).unwrap_or_default();
+            say(&format!("{kernel}, {spec}: {time} with {}", text(&best.choices)));
+        }
+        Ok(entry)
+    }
+
+    fn report(device: &Device, searched: &[Searched]) -> Report {
+        let copy = device.copy_bandwidth();
+        let mut best = Sheet {
+            title: Some("Fastest choices".into()),
+            preamble: vec![format!(
+                "{}, copies at {} GB/s",
+                device.describe(),
+                significant(copy, 3)
+            )],
+            columns: ["system", "kernel"].map(Head::words).to_vec(),
+            ..Sheet::default()
+        };
+        let numbers = ["rows", "usual", "fastest", "gain %", "GB/s", "% copy", "tried"];
+        best.columns.extend(numbers.map(Head::number));
+        best.columns.extend(["search", "choices"].map(Head::words));
+        let mut tried = Sheet {
+            title: Some("Everything that was tried, fastest first".into()),
+            columns: ["system", "kernel"].map(Head::words).to_vec(),
+            ..Sheet::default()
+        };
+        tried.columns.extend(["time", "% copy"].map(Head::number));
+        tried.columns.push(Head::words("choices"));
+        let mut rows = Vec::new();
+        for Searched { entry, bytes } in searched {
+            let percent = |s: f64| significant(100.0 * *bytes as f64 / s / 1e9 / copy, 3);
+            let head = [entry.system.clone(), entry.kernel.clone()];
+            let fastest = entry.best();
+            let usual = entry.trials.first().and_then(|t| t.seconds);
+            let time = fastest.as_ref().and_then(|t| t.seconds);
+            let of = |s: Option<f64>| s.map(seconds).unwrap_or_default();
+            let mut row = head.to_vec();
+            row.push(grouped(entry.rows));
+            row.extend([of(usual), of(time)]);
+            let gain = usual.zip(time).map(|(usual, time)| 100.0 * (usual / time - 1.0));
+            row.push(gain.map(|g| format!("{g:.1}")).unwrap_or_default());
+            row.push(time.map(|s| significant(*bytes as f64 / s / 1e9, 3)).unwrap_or_default());
+            row.push(time.map(percent).unwrap_or_default());
+            row.push(entry.trials.len().to_string());
+            row.push(if entry.finished { "finished" } else { "stopped" }.into());
+            row.push(fastest.map(|t| text(&t.choices)).unwrap_or_default());
+            best.rows.push(row);
+            let mut trials = entry.trials.clone();
+            trials.sort_by(|a, b| {
+                let seconds = |t: Option<f64>| t.unwrap_or(f64::INFINITY);
+                seconds(a.seconds).total_cmp(&seconds(b.seconds))
+            });
+            for trial in &trials {
+                let mut row = head.to_vec();
+                row.push(trial.seconds.map_or_else(|| "failed".into(), seconds));
+                row.push(trial.seconds.map(percent).unwrap_or_default());
+                row.push(text(&trial.choices));
+                tried.rows.push(row);
+                rows.push(object(entry, trial.seconds, &trial.choices, *bytes, copy));
+            }
+        }
+        Report { sheets: vec![best, tried], rows }
+    }
+
+    fn object(
+        entry: &Entry,
+        seconds: Option<f64>,
+        choices: &crate::tune::Choices,
+        bytes: usize,
+        copy: f64,
+    ) -> Map<String, Value> {
+        let gbps = seconds.map(|s| bytes as f64 / s / 1e9);
+        let object = json!({
+            "system": entry.system,
+            "kernel": entry.kernel,
+            "rows": entry.rows,
+            "choices": text(choices),
+            "seconds": seconds,
+            "gbps": gbps,
+            "percent-of-copy": gbps.map(|gbps| 100.0 * gbps / copy),
+            "search": if entry.finished { "finished" } else { "stopped" },
+        });
+        match object {
+            Value::Object(map) => map,
+            _ => unreachable!("made as an object"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(edge: &str, bias: &str) -> TuneArgs {
+        TuneArgs {
+            kernel: None,
+            edge: edge.into(),
+            block_size: "1,2".into(),
+            bias: bias.into(),
+            budget: 1.0,
+            fresh: false,
+            format: ReportFormat::Table,
+        }
+    }
+
+    #[test]
+    fn systems_are_reservoirs_with_room_for_their_wells() {
+        let plan = args("8,64", "block,half").plan().unwrap();
+        assert_eq!(plan.kernels, KERNELS);
+        let systems: Vec<String> = plan.systems().into_iter().map(|(_, spec)| spec).collect();
+        let expected = [
+            "reservoir:8,k=1,wells=8,spacing=1",
+            "reservoir:8,k=2,wells=8,spacing=1",
+            "reservoir:8,k=2,wells=8,spacing=1,bias=half",
+            "reservoir:64,k=1,wells=50",
+            "reservoir:64,k=2,wells=50",
+            "reservoir:64,k=2,wells=50,bias=half",
+        ];
+        assert_eq!(systems, expected);
+    }
+
+    #[test]
+    fn bad_arguments_are_named() {
+        let refused = |args: &TuneArgs| args.plan().err().unwrap().to_string();
+        assert_eq!(refused(&args("3", "block")), "--edge: `3` is outside 4 to 1000");
+        let error = refused(&args("8", "whole"));
+        assert!(error.starts_with("--bias: "), "{error}");
+        let none = TuneArgs { budget: 0.0, ..args("8", "block") };
+        assert_eq!(refused(&none), "--budget: `0` is not above 0");
+        #[cfg(feature = "cuda")]
+        {
+            let names = crate::backend::cuda::tune::SUBJECTS.iter().map(|s| s.name);
+            assert_eq!(names.collect::<Vec<_>>(), KERNELS);
+        }
+    }
+}
