@@ -18,7 +18,8 @@ use crate::solver::{self, Settings, Stop, System, Transposed};
 /// Iterations that are compared.
 const ITERATIONS: usize = 20;
 
-/// Rounding grows from iteration to iteration.
+/// Rounding grows from iteration to iteration. The systems are of short time steps: with those of the
+/// default, two orders of the same sums part by percents within 20 iterations, on one processor.
 const ITERATE_LIMIT: f64 = 1e-10;
 
 /// Residuals are compared down to this part of the initial one: below, few of their digits are those
