@@ -99,3 +99,35 @@ start_results() {
     mkdir -p "$out"
     environment >"$out/environment.txt"
 }
+
+# experiments FOLDER NAMES: runs the experiments NAMES of configs/FOLDER with `flags`, each to a CSV file, a
+# JSON file and a table in `out`, within what is left of `limit` seconds. Sets `failed`, and `stopped` to those
+# that were not finished.
+experiments() {
+    local folder=$1 name left code
+    failed=0
+    stopped=
+    for name in $2; do
+        left=$((limit - SECONDS))
+        if [ "$left" -le 0 ]; then
+            stopped+=" $name"
+            continue
+        fi
+        printf '\n==> %s/%s on %s\n' "$folder" "$name" "$gpu"
+        code=0
+        # a run that failed prints nothing: the table before stays
+        timeout --kill-after=60 "$left" "$bilu" reproduce "$folder/$name" "${flags[@]}" --resume \
+            --output "$out/$name.csv" --output "$out/$name.json" --format markdown \
+            >"$scratch/$name.md" || code=$?
+        [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"
+        # 1 is a case that did not converge, which is a result
+        case "$code" in
+        0 | 1) ;;
+        124 | 130 | 137) stopped+=" $name" ;;
+        *)
+            echo "FAIL  $folder/$name (exit code $code)" >&2
+            failed=1
+            ;;
+        esac
+    done
+}

@@ -33,31 +33,7 @@ if [ -z "$experiments" ]; then
     fi
 fi
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-failed=0
-stopped=
-for name in $experiments; do
-    left=$((limit - SECONDS))
-    if [ "$left" -le 0 ]; then
-        stopped+=" $name"
-        continue
-    fi
-    printf '\n==> trisolve/%s on %s\n' "$name" "$gpu"
-    code=0
-    # a run that failed prints nothing: the table before stays
-    timeout --kill-after=60 "$left" "$bilu" reproduce "trisolve/$name" "${flags[@]}" --resume \
-        --output "$out/$name.csv" --output "$out/$name.json" --format markdown \
-        >"$scratch/$name.md" || code=$?
-    [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"
-    # 1 is a case that did not converge, which is a result
-    case "$code" in
-    0 | 1) ;;
-    124 | 130 | 137) stopped+=" $name" ;;
-    *)
-        echo "FAIL  trisolve/$name (exit code $code)" >&2
-        failed=1
-        ;;
-    esac
-done
+experiments trisolve "$experiments"
 
 files=()
 for file in general point-grids block-grids reservoirs; do

@@ -302,13 +302,7 @@ pub fn compare<K: Backend + 'static>(
     seed: u64,
     report: &mut dyn FnMut(Finding),
 ) -> Result<()> {
-    let mut bench = Bench {
-        k,
-        cpu: Cpu::sequential(),
-        sizes: extent.sizes(),
-        rng: ChaCha8Rng::seed_from_u64(seed),
-        report,
-    };
+    let mut bench = Bench::new(k, extent, seed, report);
     bench.vectors()?;
     bench.products()?;
     bench.formats()?;
@@ -340,6 +334,22 @@ pub fn compare<K: Backend + 'static>(
     k.check()
 }
 
+/// Compares products alone, in every format; else as [`compare`].
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_products<K: Backend + 'static>(
+    k: &K,
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    bench.products()?;
+    bench.formats()?;
+    k.check()
+}
+
 struct Bench<'a, K: Backend> {
     k: &'a K,
     cpu: Cpu,
@@ -356,7 +366,12 @@ fn difference(got: &[f64], want: &[f64]) -> f64 {
     worst.fold(0.0, |m: f64, d| if d.is_nan() || m.is_nan() { f64::NAN } else { m.max(d) }) / scale
 }
 
-impl<K: Backend + 'static> Bench<'_, K> {
+impl<'a, K: Backend + 'static> Bench<'a, K> {
+    fn new(k: &'a K, extent: Extent, seed: u64, report: &'a mut dyn FnMut(Finding)) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self { k, cpu: Cpu::sequential(), sizes: extent.sizes(), rng, report }
+    }
+
     fn random(&mut self, n: usize) -> Vec<f64> {
         (0..n).map(|_| self.rng.random_range(-1.0..1.0)).collect()
     }

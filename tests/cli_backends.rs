@@ -81,6 +81,15 @@ fn a_missing_driver_is_named() {
     );
 }
 
+#[cfg(feature = "cuda")]
+#[test]
+fn tuning_needs_a_gpu_and_says_so() {
+    let Some(error) = reason() else { return };
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    let output = ran(command.env("NO_COLOR", "1").args(["tune", "--budget", "1"]), 1);
+    assert_eq!((text(&output.stdout), text(&output.stderr)), (String::new(), printed(&error)));
+}
+
 #[test]
 fn missing_backends_are_left_out_with_one_line() {
     let Some(error) = reason() else { return };

@@ -38,6 +38,10 @@ pub struct TuneArgs {
     #[arg(long)]
     fresh: bool,
 
+    /// File for everything that was tried, as JSON
+    #[arg(long, value_name = "FILE")]
+    output: Option<std::path::PathBuf>,
+
     /// Format of the tables
     #[arg(long, value_enum, default_value_t)]
     format: ReportFormat,
@@ -144,11 +148,11 @@ mod gpu {
     use crate::case::ReadAs;
     use crate::cli::output;
     use crate::engine::progress::say;
-    use crate::error::{Kind, Result};
+    use crate::error::{Error, Kind, Result};
     use crate::matrix::bsr::pad;
     use crate::problem;
     use crate::report::units::{grouped, seconds, significant};
-    use crate::report::{Head, Report, Sheet};
+    use crate::report::{Head, Report, ReportFormat, Sheet};
     use crate::tune::descent::Descent;
     use crate::tune::store::{Entry, Store};
     use crate::tune::text;
@@ -201,6 +205,10 @@ mod gpu {
             sheet.notes.extend(notes);
         }
         output::print(&args.format.render(&report)?)?;
+        if let Some(path) = &args.output {
+            let text = ReportFormat::Json.render(&report)?;
+            std::fs::write(path, text).map_err(|e| Error::io("write", path, &e))?;
+        }
         Ok(ExitCode::SUCCESS)
     }
 
@@ -334,6 +342,7 @@ mod tests {
             bias: bias.into(),
             budget: 1.0,
             fresh: false,
+            output: None,
             format: ReportFormat::Table,
         }
     }

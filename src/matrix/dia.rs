@@ -96,7 +96,9 @@ impl Dia {
             })
             .collect();
         let mut rest = Coo::default();
-        rests.iter().for_each(|later| rest.append(later));
+        for later in &rests {
+            rest.append(later);
+        }
         Ok(Self { rows: n, offsets, values, rest })
     }
 

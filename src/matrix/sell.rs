@@ -84,6 +84,12 @@ impl Sell {
         Ok(Self { rows, columns, height, window, slice_ptr, order, col_ind, values })
     }
 
+    /// The part of each slice of an array with a number for every place.
+    pub fn by_slice<'a, T>(&self, all: &'a mut [T]) -> Vec<&'a mut [T]> {
+        let widths: Vec<u32> = self.slice_ptr.windows(2).map(|ends| ends[1] - ends[0]).collect();
+        parts(all, self.height, &widths)
+    }
+
     /// Number of columns of the matrix.
     pub fn columns(&self) -> usize {
         self.columns

@@ -57,15 +57,14 @@ impl Descent {
             axes.iter().map(|axis| (axis.name.to_owned(), axis.values[0])).collect();
         let mut at = self.best().map_or(first, |best| best.choices.clone());
         loop {
-            let here = match self.tried(&at) {
-                Some(trial) => trial.seconds,
-                None => {
-                    let seconds = self.measure(&at, &mut measure);
-                    if !go_on(&self.trials) {
-                        return;
-                    }
-                    seconds
+            let here = if let Some(trial) = self.tried(&at) {
+                trial.seconds
+            } else {
+                let seconds = self.measure(&at, &mut measure);
+                if !go_on(&self.trials) {
+                    return;
                 }
+                seconds
             };
             for near in neighbours(axes, &at) {
                 if self.tried(&near).is_none() {
@@ -80,7 +79,7 @@ impl Descent {
                 .min_by(|a, b| a.0.total_cmp(&b.0));
             match (next, here) {
                 (Some((seconds, near)), Some(here)) if seconds < here * (1.0 - LEAST_GAIN) => {
-                    at = near
+                    at = near;
                 }
                 (Some((_, near)), None) => at = near,
                 _ => {

@@ -16,7 +16,7 @@ mod values;
 mod vector;
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
@@ -74,6 +74,16 @@ impl Cpu {
         match &self.pool {
             Some(pool) if work >= WORTH_SHARING => pool.install(|| f(true)),
             _ => f(false),
+        }
+    }
+
+    /// Runs `f`, which uses all threads of where it runs, on the pool, or on a thread of its own.
+    fn converting<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        static ONE: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+        let one = || rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
+        match self.pool.as_ref().or_else(|| ONE.get_or_init(one).as_ref()) {
+            Some(pool) => pool.install(f),
+            None => f(),
         }
     }
 
@@ -244,11 +254,11 @@ impl Backend for Cpu {
     fn synchronise(&self) {}
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        product::stored(a, block_size, format)
+        self.converting(|| product::stored(a, block_size, format))
     }
 
     fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
-        matrix.set_values(a);
+        self.converting(|| matrix.set_values(a));
         Ok(())
     }
 

@@ -53,6 +53,7 @@ pub use device::{Device, OLDEST};
 use execution::{Mode, REPLAYED, Recording};
 pub use factors::BlockIlu;
 use formats::Formatted;
+pub use formats::product_variants;
 pub use ilu::largest_factor_variants;
 pub use in_kernel::in_kernel_variants;
 use launch::address;
@@ -88,11 +89,11 @@ pub enum Matrix {
     /// For our kernels.
     Ours(Stored),
     /// For our kernels, in HYB, SELL, DIA or Bdia.
-    Formatted(Formatted),
+    Formatted(Box<Formatted>),
     /// For cuSPARSE.
     Vendor(Spmv),
     /// For cuSPARSE, in SELL.
-    VendorSell(SpmvSell),
+    VendorSell(Box<SpmvSell>),
 }
 
 impl Cuda {
@@ -356,13 +357,13 @@ impl Backend for Cuda {
         let format = format.stored(a, block_size);
         if !matches!(format, Format::Csr | Format::Bsr) {
             if self.vendor && format == Format::Sell {
-                return SpmvSell::new(self.library()?, a).map(Matrix::VendorSell);
+                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
             }
             if self.vendor {
                 return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
                     .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
             }
-            return Formatted::new(d, a, block_size, format).map(Matrix::Formatted);
+            return Formatted::new(d, a, block_size, format).map(Box::new).map(Matrix::Formatted);
         }
         let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
         if self.vendor {

@@ -37,6 +37,11 @@ pub trait Tunable {
     /// # Errors
     /// When the kernel cannot be compiled or launched with them.
     fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()>;
+    /// Runs once, and fails when what comes out is not what it was with the usual choices.
+    ///
+    /// # Errors
+    /// When it is not, or the run fails.
+    fn check(&mut self, d: &Device) -> Result<()>;
     /// One run; asynchronous.
     ///
     /// # Errors
@@ -106,7 +111,7 @@ pub fn search(
 /// Median seconds of a run with `choices`.
 fn seconds(d: &Device, work: &mut dyn Tunable, choices: &Choices) -> Result<f64> {
     work.choose(d, choices)?;
-    work.run(d)?;
+    work.check(d)?;
     let once = d.time(|| work.run(d))?;
     let runs = (SAMPLE_SECONDS / once).clamp(1.0, MOST_RUNS) as usize;
     let (least, most) = SAMPLES;

@@ -37,9 +37,20 @@ pub(super) struct SelfTestArgs {
     #[arg(long, requires = "self_test")]
     quick: bool,
 
+    /// Compare a part alone
+    #[arg(long, requires = "self_test", conflicts_with = "trisolve", value_name = "PART")]
+    only: Option<Part>,
+
     /// List the comparisons that agree, too
     #[arg(short, long, requires = "self_test")]
     verbose: bool,
+}
+
+/// Comparisons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Products with matrices, in every format
+    Products,
 }
 
 impl SelfTestArgs {
@@ -61,6 +72,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     backend::available(&name)?;
     let test = SelfTest {
         ways: ways(&name, &args.trisolve)?,
+        only: args.only,
         required: !args.trisolve.is_empty(),
         extent: if args.quick { Extent::Quick } else { Extent::Full },
         seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
@@ -94,6 +106,7 @@ struct SelfTest {
     ways: Vec<Trisolve>,
     /// Whether each of them must be there.
     required: bool,
+    only: Option<Part>,
     extent: Extent,
     seed: u64,
     verbose: bool,
@@ -104,7 +117,7 @@ impl Visitor for SelfTest {
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
         let mut ways = Vec::new();
-        for &way in &self.ways {
+        for &way in self.ways.iter().filter(|_| self.only.is_none()) {
             match parity::way(k, way) {
                 // the backend's own choice is also one of the others
                 Ok(way) if ways.contains(&way) => {}
@@ -118,12 +131,18 @@ impl Visitor for SelfTest {
         }
         let mut tally = Tally::default();
         let mut printed = Ok(());
-        let compared = parity::compare(k, &ways, self.extent, self.seed, &mut |finding| {
+        let mut report = |finding| {
             let text = tally.add(&finding, self.verbose);
             if printed.is_ok() && !text.is_empty() {
                 printed = output::print(&text);
             }
-        });
+        };
+        let compared = match self.only {
+            Some(Part::Products) => {
+                parity::compare_products(k, self.extent, self.seed, &mut report)
+            }
+            None => parity::compare(k, &ways, self.extent, self.seed, &mut report),
+        };
         if let Err(error) = compared {
             let (done, seed) = (plural(tally.total, "comparison"), self.seed);
             output::print(&format!("stopped after {done}, seed {seed}\n"))?;

@@ -127,7 +127,9 @@ fn distances(a: &Csr, k: usize) -> Vec<usize> {
         counts
     };
     let together = |mut all: HashMap<usize, usize>, more: HashMap<usize, usize>| {
-        more.into_iter().for_each(|(distance, count)| *all.entry(distance).or_default() += count);
+        for (distance, count) in more {
+            *all.entry(distance).or_default() += count;
+        }
         all
     };
     let cells = (0..blocks.div_ceil(2)).into_par_iter().with_min_len(4096);

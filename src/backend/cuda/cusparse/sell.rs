@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::cusparse::sys::cusparseSpMVAlg_t as Algorithm;
 use cudarc::driver::CudaSlice;
+use rayon::prelude::*;
 
 use super::generic::Generic;
 use super::{Handle, driver, memory, owned, timing};
@@ -123,17 +124,17 @@ impl SpmvSell {
 
 /// The columns of `sell`, the rows of `a` in their order, with [`NO_ENTRY`] behind the end of each.
 fn marked(sell: &Sell, a: &Csr) -> Vec<i32> {
-    let mut col_ind: Vec<i32> = sell.col_ind().iter().map(|&j| j as i32).collect();
+    let mut col_ind: Vec<i32> = sell.col_ind().par_iter().map(|&j| j as i32).collect();
     let height = sell.height();
-    for (slice, ends) in sell.slice_ptr().windows(2).enumerate() {
+    sell.by_slice(&mut col_ind).into_par_iter().enumerate().for_each(|(slice, places)| {
         for lane in 0..height {
             let i = slice * height + lane;
-            let length = if i < a.rows() { a.row(i).0.len() as u32 } else { 0 };
-            for c in ends[0] + length..ends[1] {
-                col_ind[c as usize * height + lane] = NO_ENTRY;
+            let length = if i < a.rows() { a.row(i).0.len() } else { 0 };
+            for place in places.iter_mut().skip(lane).step_by(height).skip(length) {
+                *place = NO_ENTRY;
             }
         }
-    }
+    });
     col_ind
 }
 

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn tiles_hold_the_blocks_column_by_column() {
-        let a = load("reservoir:5x7x9,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
+        let a = load("reservoir:5x7x9,k=2,at=2x3+1x1", ReadAs::Expanded).unwrap().matrix;
         let bdia = Bdia::from_csr(&a, 2).unwrap();
         let val = tiled(&bdia);
         let rows = 5 * 7 * 9 * 2;
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn wells_are_in_the_order_of_their_cells() {
-        let a = load("reservoir:3x4x5,k=2,at=1x2+0x0", ReadAs::Expanded).unwrap().matrix;
+        let a = load("reservoir:3x4x5,k=2,at=2x3+1x1", ReadAs::Expanded).unwrap().matrix;
         let bdia = Bdia::from_csr(&a, 2).unwrap();
         let runs: Vec<usize> =
             in_order(bdia.wells()).iter().map(|&w| bdia.wells().run(w as usize).start).collect();

@@ -2,24 +2,28 @@
 
 mod argument;
 mod bdia;
+mod choices;
 mod rest;
+mod trials;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::launch::{Address, DiaArg, HybArg, SellArg, address, launch};
 use super::sources::{BDIA, FORMATS, Source, Variant};
-use super::tune::{self, Tunable};
+use super::tune;
 use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
 use crate::tune::Choices;
-use crate::tune::descent::Axis;
 pub(super) use argument::Argument;
 use bdia::DeviceBdia;
+pub use choices::product_variants;
+use choices::{alone, axes};
 use rest::Rest;
+pub(super) use trials::Trials;
 
 /// Threads of a warp: rows of a slice of SELL.
 const WARP: usize = 32;
@@ -122,11 +126,11 @@ impl Formatted {
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
-        let axes = way.axes(block_size);
+        let axes = axes(format, block_size);
         let found = d.tuning().choices(&way.key(rows, a.nnz(), block_size), rows);
         let found = found.filter(|choices| tune::allowed(&axes, choices));
         let choices = found.clone().unwrap_or_else(|| tune::usual(&axes));
-        let kernel = way.kernel(d, rows, block_size, choices, found.is_some())?;
+        let kernel = way.kernel(d, rows, (format, block_size), choices, found.is_some())?;
         Ok(Self { format, rows, block_size, bytes, way, kernel })
     }
 
@@ -206,42 +210,12 @@ impl Way {
         }
     }
 
-    /// What may be chosen: the macros of `multiply.cuh`.
-    fn axes(&self, block_size: usize) -> Vec<Axis> {
-        let axis = |name, values: &[usize]| Axis { name, values: values.to_vec() };
-        let (rows, unroll, resident): (&[usize], &[usize], &[usize]) = match self {
-            Self::Slices { .. } => (&[1], &[8, 4, 16, 2], &[512, 1024, 1536, 2048]),
-            Self::Blocks(_) => {
-                let rows: &[usize] = match block_size {
-                    1 => &[1, 2, 4],
-                    b if b % 4 == 0 => &[2, 1, 4],
-                    b if b % 2 == 0 => &[2, 1],
-                    _ => &[1],
-                };
-                let unroll: &[usize] = match block_size {
-                    ..=2 => &[7, 4, 2, 1],
-                    ..=4 => &[2, 7, 4, 1],
-                    _ => &[1, 2, 4, 7],
-                };
-                (rows, unroll, &[1024, 512, 1536, 2048])
-            }
-            _ => (&[1, 2, 4], &[8, 4, 16, 2], &[2048, 1536, 1024, 512]),
-        };
-        vec![
-            axis("THREADS", &[256, 128, 512, 64]),
-            axis("ROWS", rows),
-            axis("UNROLL", unroll),
-            axis("RESIDENT", resident),
-            axis("LOADS", &[0, 1, 2]),
-        ]
-    }
-
     /// The kernel compiled with `choices`.
     fn kernel(
         &self,
         d: &Device,
         rows: usize,
-        block_size: usize,
+        (format, block_size): (Format, usize),
         choices: Choices,
         tuned: bool,
     ) -> Result<Kernel> {
@@ -252,13 +226,11 @@ impl Way {
             Self::Blocks(a) => (&BDIA, "bdia", a.wells()),
         };
         let mut variant = Variant::from(block_size);
-        match self {
-            Self::Ellpack { .. } => variant.defines.push(("HYB_ALONE", 1)),
-            Self::Slices { .. } => variant.defines.push(("SELL_ALONE", 1)),
-            Self::Diagonals { .. } => variant.defines.push(("DIA_ALONE", 1)),
-            Self::Blocks(a) => variant.defines.extend(a.defines()),
+        variant.defines.extend(alone(format).map(|name| (name, 1)));
+        if let Self::Blocks(a) = self {
+            variant.defines.extend(a.defines());
         }
-        let axes = self.axes(block_size);
+        let axes = axes(format, block_size);
         variant.defines.extend(axes.iter().map(|axis| (axis.name, choices[axis.name])));
         let threads = choices["THREADS"];
         let rows = if let Self::Blocks(a) = self { a.scalars() } else { rows };
@@ -272,55 +244,6 @@ impl Way {
 /// Widths that are searched together.
 fn width_class(width: usize) -> String {
     format!("up to {} in a row", width.next_power_of_two())
-}
-
-/// A matrix and vectors, to be multiplied with one choice after the other.
-pub(super) struct Trials {
-    matrix: Formatted,
-    nnz: usize,
-    x: CudaSlice<f64>,
-    y: CudaSlice<f64>,
-}
-
-impl Trials {
-    /// Of `a` in `format`.
-    ///
-    /// # Errors
-    /// As [`Formatted::new`].
-    pub(super) fn new(d: &Device, a: &Csr, block_size: usize, format: Format) -> Result<Self> {
-        let matrix = Formatted::new(d, a, block_size, format)?;
-        // no zeros, which may be multiplied faster
-        let x: Vec<f64> = (0..a.rows()).map(|i| (i % 1000) as f64 / 256.0 - 1.5).collect();
-        Ok(Self { matrix, nnz: a.nnz(), x: d.copied(&x)?, y: d.zeros(a.rows())? })
-    }
-}
-
-impl Tunable for Trials {
-    fn key(&self) -> String {
-        self.matrix.way.key(self.matrix.rows, self.nnz, self.matrix.block_size)
-    }
-
-    fn rows(&self) -> usize {
-        self.matrix.rows
-    }
-
-    fn bytes(&self) -> usize {
-        self.matrix.bytes().moved
-    }
-
-    fn axes(&self) -> Vec<Axis> {
-        self.matrix.way.axes(self.matrix.block_size)
-    }
-
-    fn choose(&mut self, d: &Device, choices: &Choices) -> Result<()> {
-        let Formatted { way, rows, block_size, .. } = &self.matrix;
-        self.matrix.kernel = way.kernel(d, *rows, *block_size, choices.clone(), true)?;
-        Ok(())
-    }
-
-    fn run(&mut self, d: &Device) -> Result<()> {
-        self.matrix.product(d, &self.x, 0, &mut self.y).map_err(|e| failed("product", e))
-    }
 }
 
 /// `from`, tiles of [`TILE`] rows of which the last has those that are left, on the device with room for
