@@ -97,7 +97,7 @@ mod tests {
         assert_eq!((even.starts.as_slice(), even.longest), (&[0, 256, 512, 736, 1000][..], 264));
         // the first rows have ten times the work
         let uneven = Ranges::shared_out(960, 32, 3, |row| (row + 9 * row.min(96)) as u64);
-        assert_eq!(uneven.starts, [0, 64, 320, 960]);
+        assert_eq!(uneven.starts, [0, 64, 352, 960]);
     }
 
     #[test]
