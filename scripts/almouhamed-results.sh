@@ -7,9 +7,8 @@
 #   scripts/almouhamed-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/almouhamed/<GPU>
-# unless given. BILU_BENCH_EXPERIMENTS (`fig7 fig8a fig8b large fig9a
-# launches qmr`), BILU_BENCH_FLAGS (further flags of
-# `reproduce`), BILU_BENCH_TUNING (seconds for tuning, 40; 0 leaves it out) and BILU_BENCH_LIMIT
+# unless given. BILU_BENCH_EXPERIMENTS (`fig7 fig8a fig8b large fig9a launches qmr`),
+# BILU_BENCH_FLAGS (further flags of `reproduce`), BILU_BENCH_TUNING (seconds for tuning, 40; 0 leaves it out) and BILU_BENCH_LIMIT
 # (seconds for everything, 14400) choose what is run. Records that OUT holds already are kept: a run
 # that was stopped goes on where it was.
 set -euo pipefail

@@ -197,7 +197,7 @@ const FULL: Sizes = Sizes {
         ("poisson3d:1x1x1", 1, Format::Csr, "jacobi", BOTH),
         ("poisson3d:7x1x5", 1, Format::Csr, "jacobi", BOTH),
         ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, "jacobi", BOTH),
-        ("convdiff3d:19x17x5,cx=3,pz=0.5", 1, Format::Csr, "none", EACH_SIDE),
+        ("poisson3d:19x17x5", 1, Format::Csr, "none", EACH_SIDE),
         ("reservoir:9x10x11,k=1,wells=4,days=0.01", 1, Format::Csr, "jacobi", BOTH),
         ("reservoir:9x10x11,k=1,wells=4,days=0.01", 1, Format::Bdia, "jacobi", BOTH),
         ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Csr, "jacobi", BOTH),

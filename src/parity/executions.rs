@@ -84,7 +84,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 })
                 .collect();
             self.found(format!("{name}: residuals"), &ratios, &vec![1.0; known], ITERATE_LIMIT);
-            for ((got, want), count) in got.iter().zip(&want).zip(&counts) {
+            // a graph goes on where the CPU has converged
+            let running = want.iter().take_while(|want| want.end.starts_with("IterationLimit"));
+            let compared = if execution == Execution::Graph { running.count() } else { want.len() };
+            for ((got, want), count) in got.iter().zip(&want).zip(&counts).take(compared) {
                 let check = format!("{name}: x after {count}");
                 self.found(check, &got.x, &want.x, ITERATE_LIMIT);
             }

@@ -23,14 +23,14 @@ use crate::solver::{
     BICGSTAB_BREAKDOWNS, CYCLE, End, Monitor, Outcome, QMR_BREAKDOWNS, Settings, Solver, System,
 };
 
-/// Threads of a block.
-fn threads() -> u32 {
-    std::env::var("BILU_THREADS").ok().and_then(|v| v.parse().ok()).unwrap_or(512)
-}
+/// Threads of a block: as many as there are registers for, and more where products of long rows need
+/// more numbers on their way.
+const THREADS: u32 = 512;
+const MORE_THREADS: u32 = 768;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
-/// Most sums of a barrier, and sets of their parts; mirror `grid_barrier.cuh`.
-const PARTS: usize = 4 * 3;
+/// Numbers of a thread block's place in a barrier, and sets of them; mirror `grid_barrier.cuh`.
+const PARTS: usize = 16 * 3;
 /// Cycles whose residuals are remembered; mirrors `in_kernel.cuh`.
 const REMEMBERED: usize = 16;
 const _: () = assert!(REMEMBERED > STALL_CYCLES);
@@ -114,14 +114,21 @@ pub(super) fn make(
     let mut variant = Variant::from(block_size);
     variant.defines.push(("FORMAT", matrix.number()));
     variant.defines.push(("PRECOND", usize::from(precision.is_some())));
-    variant.defines.push(("THREADS", threads() as usize));
     variant.defines.extend(matrix_defines(d, system.a, block_size));
+    let threads = threads(&variant);
+    variant.defines.push(("THREADS", threads as usize));
     let variant = variant.storing(precision.unwrap_or_default());
     let kernel = d.kernel(method.source, variant.clone(), method.solver)?;
     Ok(Box::new(InKernel::new(d, method, settings, system, kernel, &variant)?))
 }
 
-/// The variant that needs the most registers for a format.
+/// Threads for a variant.
+fn threads(variant: &Variant) -> u32 {
+    let two_rows = variant.defines.contains(&("PLACES", 2));
+    if two_rows && variant.block_size == 8 { MORE_THREADS } else { THREADS }
+}
+
+/// Variants of the kernels for blocks of `block_size`, for tests.
 pub fn in_kernel_variants(block_size: usize) -> Vec<Variant> {
     let of = |format: usize, precond: usize, more: &[(&'static str, usize)]| {
         let mut defines = vec![("FORMAT", format), ("PRECOND", precond)];
@@ -137,6 +144,10 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<Variant> {
     if block_size.is_multiple_of(2) {
         all.push(of(2, 1, &[("PLACES", 2)]));
         all.push(of(2, 1, &[("PLACES", 2), ("HALF_SHIFT", 1)]));
+    }
+    for variant in &mut all {
+        let threads = threads(variant);
+        variant.defines.push(("THREADS", threads as usize));
     }
     all
 }
@@ -197,7 +208,7 @@ fn matrix_defines(d: &Device, a: &Matrix, block_size: usize) -> Vec<(&'static st
             let mut defines = a.defines();
             // with few rows a thread, all of them are wanted
             let blocks = d.multiprocessors().min(d.limits().resident) as usize;
-            let many = a.order() > 4 * blocks * 512;
+            let many = a.order() > 4 * blocks * THREADS as usize;
             let bdia = matches!(a.argument(), Some(Argument::Bdia(_)));
             if bdia && many && block_size.is_multiple_of(2) {
                 defines.push(("PLACES", 2));
@@ -277,7 +288,7 @@ impl InKernel {
         kernel
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| failed("cannot prepare the solver", e))?;
-        let mut config = grid(ranges.count(), threads());
+        let mut config = grid(ranges.count(), threads(variant));
         config.shared_mem_bytes = shared;
         Ok(Self {
             method,
