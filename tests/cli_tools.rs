@@ -55,7 +55,7 @@ fn list_has_every_registry() {
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (22, 89));
+    assert_eq!((names("settings").len(), names("columns").len()), (23, 93));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
