@@ -142,6 +142,11 @@ fn the_self_test_counts_its_comparisons() {
     );
     assert_eq!(summary.lines().count(), 1);
     assert_ne!(test(&[]), test(&[]), "the seed is another one each time");
+    let products = test(&["--seed", "5", "--verbose", "--only", "products"]);
+    let (lines, last) = products.trim_end().rsplit_once('\n').unwrap();
+    assert!(lines.lines().all(|line| line.starts_with("ok product, residual")), "{products}");
+    // fifteen random matrices, and five others in up to six formats
+    assert!(lines.lines().count() > 30 && last.contains("agree"), "{products}");
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn writable(folder: &Path) -> String {
 mod gpu {
     use cudarc::driver::{DriverError, result, sys};
 
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     use serde_json::Value;
 
@@ -203,6 +203,7 @@ mod gpu {
     use crate::backend::cuda::cusparse;
     use crate::backend::cuda::{Device, cubins, nvrtc};
     use crate::error::Error;
+    use crate::tune::store;
 
     /// Driver and devices, or why there are none; the libraries.
     pub(super) fn findings() -> Findings {
@@ -214,11 +215,13 @@ mod gpu {
         found
     }
 
-    /// Where compiled kernels are kept, below the folder of the cache.
+    /// Where compiled kernels and what tuning found are kept, below the folder of the cache.
     pub(super) fn kernels_folder(cache: Option<&Path>) -> Findings {
-        let folder = cache.map(cubins::folder);
-        let text = folder.as_deref().map_or_else(|| "off".to_owned(), writable);
-        vec![finding("compiled kernels", text)]
+        let text = |folder: Option<PathBuf>| folder.map_or_else(|| "off".into(), |f| writable(&f));
+        vec![
+            finding("compiled kernels", text(cache.map(cubins::folder))),
+            finding("tuning", text(cache.map(store::folder))),
+        ]
     }
 
     /// What is missing and what to do, on one line.

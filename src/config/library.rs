@@ -108,7 +108,7 @@ fn folder_entries(folder: &Path) -> Result<Vec<Entry>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{Case, Trisolve};
+    use crate::case::{Case, RunKind, Trisolve};
 
     #[test]
     fn every_embedded_experiment_is_valid_and_every_case_of_a_paper_has_a_published_row() {
@@ -157,20 +157,27 @@ mod tests {
 
     #[test]
     fn reservoirs_are_stored_in_blocks_of_their_cells() {
-        let (mut cases, mut counts) = (Vec::new(), Vec::new());
+        let mut cases = Vec::new();
         for entry in Library::Embedded.find("almouhamed").unwrap() {
             let of_table = Library::Embedded.open(&entry).unwrap().cases().unwrap().0;
-            counts.push((entry.table.clone(), of_table.len()));
-            cases.extend(of_table);
+            cases.extend(of_table.into_iter().map(|case| (entry.table == "large", case)));
         }
-        let count = |table: &str| counts.iter().find(|(name, _)| name == table).unwrap().1;
-        // 15 systems: in five formats on two backends, fused and as one kernel on a GPU, and two
-        // formats of the library; with two methods on two backends and in three executions; in four
-        // executions and two formats of the library
-        assert_eq!(count("fig9a"), 15 * (5 * 2 + 5 * 2 + 2));
-        assert_eq!(count("qmr"), 15 * 2 * (2 + 3));
-        assert_eq!(count("launches"), 15 * (4 + 2));
-        for case in &cases {
+        let count = |large: bool, of: &dyn Fn(&Case) -> bool| {
+            cases.iter().filter(|(of_large, case)| *of_large == large && of(case)).count()
+        };
+        let (product, vendor) =
+            (|case: &Case| case.kind == RunKind::Spmv, |case: &Case| case.backend == "cusparse");
+        // 14 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
+        assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (14 + 15 * 6 + 2 * 5 * 6));
+        assert_eq!(count(false, &|c| product(c) && vendor(c)), 3 * (15 + 2 * 5));
+        // 15 systems: on two backends in five formats, and with two methods; on a GPU in five formats
+        // and two executions with two formats of the library, with two methods in three executions,
+        // and in four executions with two formats of the library
+        let on_gpu = 5 * 2 + 2 + 2 * 3 + 4 + 2;
+        assert_eq!(count(false, &|c| !product(c)), 15 * (2 * (5 + 2) + on_gpu));
+        // on two backends: a system in five formats, two in six, three in three, two in one
+        assert_eq!(count(true, &product), 2 * (5 + 2 * 6 + 3 * 3 + 2));
+        for (_, case) in &cases {
             assert!(case.matrix.contains(&format!(",k={},wells=50", case.block_size)), "{case:?}");
         }
     }

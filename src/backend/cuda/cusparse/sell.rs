@@ -15,6 +15,12 @@ use crate::matrix::{Csr, Sell};
 /// Rows of a slice that are tried: the library takes any number.
 const HEIGHTS: [usize; 3] = [8, 32, 128];
 
+/// Rows of a slice where there are too many entries to try several.
+const USUAL: usize = 32;
+
+/// Most entries for which several are tried: each takes a conversion.
+const MOST_TRIED: usize = 1 << 26;
+
 /// The library's mark of a place without an entry.
 const NO_ENTRY: i32 = -1;
 
@@ -43,6 +49,9 @@ impl SpmvSell {
     /// # Errors
     /// When the matrix does not fit the format, or the device has no room.
     pub fn new(handle: &Rc<Handle>, a: &Csr) -> Result<Self> {
+        if a.nnz() > MOST_TRIED {
+            return Self::with_height(handle, a, USUAL);
+        }
         let x = handle.zeros(a.rows())?;
         let mut y = handle.zeros(a.rows())?;
         let (height, _) = timing::fastest(HEIGHTS, |height| {
