@@ -184,6 +184,26 @@ pub enum FgbiluStyle {
     Tiles,
 }
 
+/// How a Krylov method is executed on a GPU. The method and, but for rounding, its iterates are the
+/// same.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Execution {
+    /// A kernel per step of the method; scalars stay on the device, one read an iteration. The only
+    /// one on a CPU.
+    #[default]
+    Fused,
+    /// As calls of a library: a kernel per operation, and every scalar is read back at once.
+    Calls,
+    /// The kernels of several iterations recorded as a CUDA graph and replayed; residuals are looked
+    /// at after each replay.
+    Graph,
+    /// One kernel for the whole solve.
+    Persistent,
+}
+
 /// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -236,20 +256,25 @@ pub struct Case {
     /// Execution of FGBILU on a GPU.
     #[serde(default)]
     pub fgbilu_style: FgbiluStyle,
+    /// Execution of the solver on a GPU.
+    #[serde(default)]
+    pub execution: Execution,
     /// Backend, a name in the registry.
     pub backend: String,
 }
 
 impl Case {
-    /// The same on another backend, as a sweep has it: without the way of triangular solves and the
-    /// style of FGBILU where the backend or the preconditioner has no choice of them.
+    /// The same on another backend, as a sweep has it: without the way of triangular solves, the
+    /// style of FGBILU and the execution where the backend or the preconditioner has no choice of
+    /// them.
     #[must_use]
     pub fn on(&self, backend: &str) -> Self {
         let fgbilu = self.precond == "fgbilu";
         let choice = backend::has_trisolves(backend);
         let trisolve = if choice && !fgbilu { self.trisolve } else { Trisolve::Auto };
         let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
-        Self { trisolve, fgbilu_style, backend: backend.to_owned(), ..self.clone() }
+        let execution = if backend::on_gpu(backend) { self.execution } else { Execution::Fused };
+        Self { trisolve, fgbilu_style, execution, backend: backend.to_owned(), ..self.clone() }
     }
 
     /// The same, as a sweep has it, where only products run: without the settings of a solve.
@@ -297,6 +322,7 @@ impl Default for Case {
             factor_precision: FactorPrecision::default(),
             trisolve: Trisolve::default(),
             fgbilu_style: FgbiluStyle::default(),
+            execution: Execution::default(),
             backend: "cpu".into(),
         }
     }

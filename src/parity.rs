@@ -1,6 +1,7 @@
 //! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
 //! of `doctor` and the parity tests.
 
+mod executions;
 mod factors;
 mod formats;
 mod grids;
@@ -15,11 +16,12 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::backend::Backend;
 use crate::backend::cpu::Cpu;
-use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
+use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Side, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
+use executions::Methods;
 use operations::{basis_operations, iterations, products, scalars, simple};
 
 /// One comparison.
@@ -95,6 +97,8 @@ struct Sizes {
     singular: &'static [usize],
     /// Matrices of the formats for regular patterns, with their block sizes.
     reservoirs: &'static [(&'static str, usize)],
+    /// Systems and methods for every execution.
+    methods: &'static [Methods],
     /// Rows of matrices with rows of very different length.
     uneven: &'static [usize],
     /// Matrix of the solvers.
@@ -102,6 +106,10 @@ struct Sizes {
     /// Solvers with preconditioner, block size and fill level.
     solvers: &'static [(&'static str, &'static str, usize, usize)],
 }
+
+const BOTH: &[(&str, Side)] = &[("bicgstab", Side::Right), ("qmr", Side::Right)];
+const EACH_SIDE: &[(&str, Side)] =
+    &[("bicgstab", Side::Right), ("qmr", Side::Right), ("qmr", Side::Left)];
 
 const FULL: Sizes = Sizes {
     vectors: &[1, 2, 3, 31, 257, 1001, 70_003],
@@ -190,6 +198,26 @@ const FULL: Sizes = Sizes {
         ("poisson3d:4x1x6", 1),
         ("blockpoisson3d:9x8x11,b=25", 25),
     ],
+    methods: &[
+        ("poisson3d:1x1x1", 1, Format::Csr, "none", BOTH),
+        ("poisson3d:1x1x1", 1, Format::Csr, "jacobi", BOTH),
+        ("poisson3d:7x1x5", 1, Format::Csr, "jacobi", BOTH),
+        ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, "jacobi", BOTH),
+        ("poisson3d:19x17x5", 1, Format::Csr, "none", EACH_SIDE),
+        ("reservoir:9x10x11,k=1,wells=4,days=0.01", 1, Format::Csr, "jacobi", BOTH),
+        ("reservoir:9x10x11,k=1,wells=4,days=0.01", 1, Format::Bdia, "jacobi", BOTH),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Csr, "jacobi", BOTH),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Bsr, "jacobi", EACH_SIDE),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Hyb, "jacobi", BOTH),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Dia, "jacobi", BOTH),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.01", 2, Format::Bdia, "jacobi", EACH_SIDE),
+        ("reservoir:7x11x13,k=3,wells=6,days=0.01", 3, Format::Bsr, "jacobi", BOTH),
+        ("reservoir:7x11x13,k=3,wells=6,days=0.01", 3, Format::Bdia, "jacobi", BOTH),
+        ("reservoir:30x17x19,k=4,wells=9,days=0.01", 4, Format::Bsr, "jacobi", BOTH),
+        ("reservoir:30x17x19,k=4,wells=9,days=0.01", 4, Format::Bdia, "jacobi", BOTH),
+        ("reservoir:11x12x9,k=8,wells=5,days=0.01", 8, Format::Bsr, "jacobi", BOTH),
+        ("reservoir:11x12x9,k=8,wells=5,days=0.01", 8, Format::Bdia, "jacobi", BOTH),
+    ],
     uneven: &[1, 33, 1001, 5000],
     system: "poisson3d:20",
     solvers: &[
@@ -232,6 +260,12 @@ const QUICK: Sizes = Sizes {
         ("reservoir:7x6x8,k=2,wells=3", 2),
         ("reservoir:3x6x5,k=3,wells=2", 3),
         ("reservoir:7x6x8,k=4,wells=3,bias=half", 4),
+    ],
+    methods: &[
+        ("poisson3d:1x1x1", 1, Format::Csr, "jacobi", BOTH),
+        ("reservoir:5x6x3,k=1,wells=3,days=0.01", 1, Format::Csr, "jacobi", BOTH),
+        ("reservoir:7x6x8,k=2,wells=3,days=0.01", 2, Format::Bdia, "jacobi", EACH_SIDE),
+        ("reservoir:3x6x5,k=3,wells=2,days=0.01", 3, Format::Bsr, "jacobi", BOTH),
     ],
     uneven: &[150],
     system: "poisson3d:6",
@@ -278,6 +312,7 @@ pub fn compare<K: Backend + 'static>(
     bench.vectors()?;
     bench.products()?;
     bench.formats()?;
+    bench.executions()?;
     // those that take any matrix
     let mut general = trisolves.to_vec();
     general.retain(|way| *way != Trisolve::Wavefront);

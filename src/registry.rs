@@ -48,10 +48,18 @@ pub const FGBILU_STYLES: Names = &[
     ("tiles", "our block ILU(0): tiles of the box march through it"),
 ];
 
+/// Executions of a solver on a GPU.
+pub const EXECUTIONS: Names = &[
+    ("fused", "a kernel per step, one read an iteration; the only one on a CPU"),
+    ("calls", "a kernel per operation, every scalar read back, as with a library"),
+    ("graph", "several iterations of bicgstab replayed as one CUDA graph"),
+    ("persistent", "bicgstab and qmr as one kernel (Al-Mouhamed and Khan, section 6.4)"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{FgbiluStyle, Format, Trisolve};
+    use crate::case::{Execution, FgbiluStyle, Format, Trisolve};
     use crate::config::parse::choices;
 
     #[test]
@@ -68,6 +76,12 @@ mod tests {
     fn every_style_is_described() {
         let names: Vec<&str> = FGBILU_STYLES.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, choices::<FgbiluStyle>());
+    }
+
+    #[test]
+    fn every_execution_is_described() {
+        let names: Vec<&str> = EXECUTIONS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, choices::<Execution>());
     }
 
     #[test]

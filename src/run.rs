@@ -7,6 +7,7 @@ mod phases;
 mod product;
 mod reuse;
 mod roof;
+mod steps;
 mod stopped;
 mod transposed;
 mod watch;
@@ -14,7 +15,7 @@ mod watch;
 use std::sync::Arc;
 
 use crate::backend::{self, Backend, Slot, Visitor};
-use crate::case::{Case, Format, RunKind, Side};
+use crate::case::{Case, Execution, Format, RunKind, Side};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
 use crate::measure::{Median, median, memory_free, now, seconds_since};
@@ -174,6 +175,11 @@ impl Job<'_> {
             );
             return Err(Stopped::ended(Status::Unsupported, reason));
         }
+        if case.execution == Execution::Graph && !solver::replays(&case.solver) {
+            let reason = format!("there is no replay of `{}`", case.solver);
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
+        k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
         let handover = k.handover_latency();
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
@@ -207,10 +213,13 @@ impl Job<'_> {
                 time_limit_s: self.measure.time_limit_s,
             },
         };
-        let mut method = build(k, &settings, n)?;
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
         let system = System { a: &matrix, m: &*m, b: &b, transposed };
+        let mut method = match case.execution {
+            Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
+            _ => build(k, &settings, n)?,
+        };
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
         // its vectors make room for those of the measurements
         drop(method);
@@ -366,7 +375,7 @@ impl Job<'_> {
         // left GMRES monitors the preconditioned residual, which may honestly be smaller
         let preconditioned = self.case.solver == "gmres" && self.case.side == Side::Left;
         record.status = if contradicted && !preconditioned { Status::Stagnated } else { status };
-        for remark in [reason, note].into_iter().flatten() {
+        for remark in [reason, note, outcome.remark.clone()].into_iter().flatten() {
             record.remark(remark);
         }
     }
@@ -425,6 +434,7 @@ impl Job<'_> {
             t.numeric_percent_of_latency = share.latency;
             t.numeric_percent_of_roof = share.larger();
         }
+        self.measure_steps(k, system, x, &mut t);
         if self.case.solver == "correction" {
             let m = system.m;
             let mut r = k.vector(self.a.rows())?;

@@ -53,6 +53,7 @@ fn bad_values_of_flags_name_the_flag() {
         ("--level-rule", "mim", "unknown level rule `mim`"),
         ("--matrix-format", "coo", "unknown matrix format `coo`"),
         ("--fgbilu-style", "ocl", "unknown style of fgbilu `ocl`"),
+        ("--execution", "eager", "unknown execution `eager`"),
         ("--history", "-1", "`-1` is outside 0 to 10000"),
         ("--read-as", "half", "unknown reading `half`"),
         ("--orthogonalisation", "qr", "unknown orthogonalisation `qr`"),

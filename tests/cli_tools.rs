@@ -38,8 +38,9 @@ fn list_has_every_registry() {
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
+    assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
-    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "qmr"];
+    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
@@ -54,7 +55,7 @@ fn list_has_every_registry() {
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (22, 90));
+    assert_eq!((names("settings").len(), names("columns").len()), (23, 93));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
@@ -69,6 +70,7 @@ fn reproduce_without_a_paper_lists_the_tables() {
          almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
          almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\
          almouhamed/large      Products by format on systems far larger than a GPU's cache, GH-b and GH-h\n\
+         almouhamed/launches   Al-Mouhamed and Khan 2017, sections 6.4 and 7.3: BiCGStab as one kernel beside many\n\
          almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
          luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
          luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\

@@ -6,8 +6,8 @@ use assert_cmd::Command;
 use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
-    largest_factor_variants, largest_variant, largest_variants, product_variants,
-    stencil_ilu_variant, stencil_variant,
+    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
+    product_variants, stencil_ilu_variant, stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -87,6 +87,12 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
+    // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
+    let formats = [1, 2, 3, 4, 8].into_iter().flat_map(in_kernel_variants);
+    programs.extend(
+        formats
+            .flat_map(|variant| [(&sources::BICGSTAB, variant.clone()), (&sources::QMR, variant)]),
+    );
     // and the products in all formats, as they are chosen usually
     programs.extend(BLOCK_SIZES.iter().flat_map(|b| product_variants(*b)));
     // and those that solve for factors in float32, which takes fewer registers

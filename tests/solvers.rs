@@ -3,7 +3,9 @@
 
 mod common;
 
-use bilu_bench::case::{Case, Format, LevelRule, Orthogonalisation, ReadAs, RunKind, Side};
+use bilu_bench::case::{
+    Case, Execution, Format, LevelRule, Orthogonalisation, ReadAs, RunKind, Side,
+};
 use bilu_bench::matrix::Csr;
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::result::{Record, Status};
@@ -281,6 +283,51 @@ fn qmr_solves_a_reservoir_with_its_wells_on_either_side() {
             }
         }
     }
+}
+
+#[test]
+fn bicgstab_begins_anew_after_a_breakdown_and_says_so() {
+    let solve = |rows: [[f64; 3]; 3], b: [f64; 3], backend: &str| {
+        let cols = (0..3).flat_map(|_| 0..3).collect();
+        let p = of(Csr::new(3, 3, vec![0, 3, 6, 9], cols, rows.concat()).unwrap());
+        let case = Case {
+            solver: "bicgstab".into(),
+            precond: "none".into(),
+            backend: backend.into(),
+            ..Case::default()
+        };
+        let r = run(&p, &b, &case);
+        (r.status, r.convergence.iterations, r.reason.unwrap())
+    };
+    for backend in ["cpu", "cpu-mt"] {
+        // alpha = 1, omega = 1/2, r = (-1, 1, 0) orthogonal to the first residual (0, 0, 2)
+        let rows = [[1.0, -2.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let rho = "rho is zero: the shadow residual is orthogonal to the residual";
+        assert_eq!(
+            solve(rows, [0.0, 0.0, 2.0], backend),
+            (Status::Converged, 3, format!("began anew after iteration 1: {rho}"))
+        );
+        // a quarter turn: (r, A r) = 0 for every r
+        let rows = [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
+        let rv = "(r0, A M^-1 p) is zero";
+        assert_eq!(
+            solve(rows, [1.0, 0.0, 0.0], backend),
+            (Status::Breakdown, 2, format!("{rv}; began anew after iteration 1: {rv}"))
+        );
+    }
+}
+
+#[test]
+fn a_cpu_has_one_execution() {
+    let case =
+        Case { solver: "bicgstab".into(), execution: Execution::Persistent, ..Case::default() };
+    let r = run(&poisson(), &common::random_vector(990, 3), &case);
+    assert_eq!(r.status, Status::Unsupported);
+    let reason = "there is no execution `persistent` here: the backend computes on a CPU";
+    assert_eq!(r.reason.as_deref(), Some(reason));
+    let case = Case { solver: "gmres".into(), execution: Execution::Graph, ..case };
+    let r = run(&poisson(), &common::random_vector(990, 3), &case);
+    assert_eq!(r.reason.as_deref(), Some("there is no replay of `gmres`"));
 }
 
 #[test]

@@ -11,9 +11,11 @@ mod fgbilu;
 
 use std::sync::Arc;
 
-use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
-use crate::error::Result;
+use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::config::parse::choice_name;
+use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, Threads};
 pub use fgbilu::GridFactors;
 
@@ -132,6 +134,8 @@ pub trait Backend {
     type BlockIlu;
     /// A point in the backend's time: an event of its stream, or the clock of the host.
     type Mark;
+    /// Operations that were recorded to be replayed.
+    type Recording: Default;
 
     /// What the backend runs on, for the records.
     fn device(&self) -> String;
@@ -207,6 +211,43 @@ pub trait Backend {
     fn read(&self, first: Slot, out: &mut [f64]);
     /// Waits until all work is done.
     fn synchronise(&self);
+
+    /// Executes the operations that follow as a case asks for.
+    ///
+    /// # Errors
+    /// When the backend has no such execution.
+    fn execute(&self, execution: Execution) -> Result<()> {
+        match execution {
+            Execution::Fused => Ok(()),
+            other => Err(no_execution(other, "the backend computes on a CPU")),
+        }
+    }
+    /// Iterations that a method should do between looks at its residual, 1 or an even number, at most
+    /// [`AT_ONCE`].
+    fn iterations_at_once(&self) -> usize {
+        1
+    }
+    /// Does `work`, whose operations are the same on the same operands at every call with
+    /// `recording`, which is new at first: they may be recorded and replayed. `work` reads nothing.
+    fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
+        work();
+    }
+    /// The method called `solver` as one kernel for `system`, in place of the one that is written over
+    /// the operations of a backend: an outcome and, but for rounding, iterates are the same.
+    ///
+    /// # Errors
+    /// When there is none for the solver, the preconditioner or the format.
+    fn in_kernel(
+        &self,
+        _solver: &str,
+        _settings: &Settings,
+        _system: &System<Self>,
+    ) -> Result<Box<dyn Solver<Self>>>
+    where
+        Self: Sized,
+    {
+        Err(no_execution(Execution::Persistent, "the backend computes on a CPU"))
+    }
 
     /// Stores `a` for products. Its order must be a multiple of `block_size`.
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
@@ -284,6 +325,15 @@ pub trait Backend {
     ) -> Result<Box<dyn GridFactors<Self>>>;
 }
 
+/// Most iterations between looks at a residual.
+pub const AT_ONCE: usize = 16;
+
+/// The error of an execution that is not to be had, with the reason.
+fn no_execution(execution: Execution, reason: &str) -> Error {
+    let name = choice_name(&execution);
+    Error::input(format!("there is no execution `{name}` here: {reason}"))
+}
+
 /// Code that runs on whichever backend a name stands for.
 pub trait Visitor {
     /// What it yields.
@@ -331,8 +381,8 @@ pub fn available(name: &str) -> Result<()> {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn without_cuda() -> crate::Error {
-    crate::Error::run("this program was built without CUDA")
+fn without_cuda() -> Error {
+    Error::run("this program was built without CUDA")
         .hint("build it with the feature `cuda`, which needs no CUDA toolkit")
 }
 

@@ -65,6 +65,7 @@ fn sections() -> Result<Vec<Section>> {
         named("formats", registry::FORMATS),
         named("trisolves", registry::TRISOLVES),
         named("fgbilu-styles", registry::FGBILU_STYLES),
+        named("executions", registry::EXECUTIONS),
         Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
         Section { name: "settings", items: settings },

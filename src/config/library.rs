@@ -170,8 +170,11 @@ mod tests {
         // 14 sizes on two backends; 15 systems and twice 5 in six formats on two, in three on cusparse
         assert_eq!(count(false, &|c| product(c) && !vendor(c)), 2 * (14 + 15 * 6 + 2 * 5 * 6));
         assert_eq!(count(false, &|c| product(c) && vendor(c)), 3 * (15 + 2 * 5));
-        // on two backends: 15 systems in five formats, and with two methods
-        assert_eq!(count(false, &|c| !product(c)), 2 * (15 * 5 + 15 * 2));
+        // 15 systems: on two backends in five formats, and with two methods; on a GPU in five formats
+        // and two executions with two formats of the library, with two methods in three executions,
+        // and in four executions with two formats of the library
+        let on_gpu = 5 * 2 + 2 + 2 * 3 + 4 + 2;
+        assert_eq!(count(false, &|c| !product(c)), 15 * (2 * (5 + 2) + on_gpu));
         // on two backends: a system in five formats, two in six, three in three, two in one
         assert_eq!(count(true, &product), 2 * (5 + 2 * 6 + 3 * 3 + 2));
         for (_, case) in &cases {

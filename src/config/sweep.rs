@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::ValueEnum;
 
 use crate::case::{
-    Case, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
+    Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
     Orthogonalisation, ReadAs, Reorder, RunKind, Side, Trisolve, Zeros,
 };
 use crate::config::parse::{
@@ -212,6 +212,9 @@ axes! {
         "Execution of fgbilu; only the backend `cuda` has a choice",
         || names(registry::FGBILU_STYLES), choice_name,
         |t, out| one(choice("style of fgbilu", t), out);
+    execution: Execution, "execution", "NAME",
+        "Execution of the solver; only a GPU has a choice",
+        || names(registry::EXECUTIONS), choice_name, |t, out| one(choice("execution", t), out);
     backend: String, "backend", "NAME",
         "Where it runs",
         || names(registry::BACKENDS), String::clone,
@@ -223,7 +226,8 @@ impl Sweep {
     /// a backend or for the kind of run do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        if self.trisolve.is_some() || self.fgbilu_style.is_some() || self.kind.is_some() {
+        let depends = self.trisolve.is_some() || self.fgbilu_style.is_some();
+        if depends || self.execution.is_some() || self.kind.is_some() {
             let mut seen = HashSet::new();
             cases.retain_mut(|case| {
                 *case = case.on(&case.backend).for_its_kind();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::case::{Case, FactorPrecision, FgbiluStyle, RunKind, Trisolve};
+use crate::case::{Case, Execution, FactorPrecision, FgbiluStyle, RunKind, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
 use crate::report::units;
@@ -191,8 +191,13 @@ fn name(case: &Case) -> String {
         FactorPrecision::Float64 => String::new(),
         FactorPrecision::Float32 => " float32".into(),
     };
+    let execution = match case.execution {
+        Execution::Fused => String::new(),
+        execution => format!(" {}", choice_name(&execution)),
+    };
     format!(
-        "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, {backend}{way}{stored}"
+        "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, \
+         {backend}{way}{stored}{execution}"
     )
 }
 

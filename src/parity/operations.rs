@@ -167,10 +167,14 @@ pub(super) fn solve_with<B: Backend>(
     Ok(all)
 }
 
-struct Silent;
+pub(super) struct Silent;
 
 impl Phases for Silent {
     fn begin(&mut self, _: Phase) {}
+}
+
+pub(super) fn unknown(name: &str) -> crate::Error {
+    crate::Error::run(format!("`{name}` is not registered"))
 }
 
 pub(super) fn iterations<B: Backend + 'static>(
@@ -179,7 +183,6 @@ pub(super) fn iterations<B: Backend + 'static>(
     case: &Case,
     rhs: &[f64],
 ) -> Result<usize> {
-    let unknown = |name: &str| crate::Error::run(format!("`{name}` is not registered"));
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let m = setup(Setup { k, a, case, phases: &mut Silent })
         .map_err(|e| crate::Error::run(format!("{e:?}")))?;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
 use crate::matrix::Csr;
@@ -21,6 +21,10 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
 
     fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Factors(&self.0)
     }
 
     fn bytes(&self, k: &K) -> Bytes {

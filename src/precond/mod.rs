@@ -34,6 +34,11 @@ pub trait Preconditioner<K: Backend> {
         k.residual(a, x, b, r);
     }
 
+    /// What it is to a backend that applies it within a kernel of its own.
+    fn form(&self) -> Form<'_, K> {
+        Form::Other
+    }
+
     /// Bytes held, and moved by one application.
     fn bytes(&self, _k: &K) -> Bytes {
         Bytes::default()
@@ -54,6 +59,16 @@ pub trait Preconditioner<K: Backend> {
     fn size(&self, _k: &K, _matrix_blocks: usize) -> FactorSize {
         FactorSize::default()
     }
+}
+
+/// What a preconditioner is made of.
+pub enum Form<'a, K: Backend> {
+    /// M = I.
+    Identity,
+    /// Block ILU factors, of a diagonal pattern for block Jacobi.
+    Factors(&'a K::BlockIlu),
+    /// Something else.
+    Other,
 }
 
 /// Why a preconditioner could not be set up.

@@ -1,6 +1,6 @@
 //! No preconditioner: `M = I`.
 
-use super::{Preconditioner, Ready, Setup};
+use super::{Form, Preconditioner, Ready, Setup};
 use crate::backend::Backend;
 
 struct Identity;
@@ -8,6 +8,10 @@ struct Identity;
 impl<K: Backend> Preconditioner<K> for Identity {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         k.copy(r, z);
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Identity
     }
 }
 

@@ -13,6 +13,7 @@ pub mod products;
 pub mod published;
 pub mod roofs;
 pub mod runs;
+pub mod shares;
 pub mod table;
 pub mod units;
 pub mod versus;

@@ -4,7 +4,7 @@ use crate::backend;
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
-use crate::report::{Head, Report, Sheet, products, roofs};
+use crate::report::{Head, Report, Sheet, products, roofs, shares};
 use crate::result::Record;
 use crate::result::table::fields;
 
@@ -18,6 +18,7 @@ pub fn report(records: &[Record], title: Option<&str>) -> Report {
         sheets.push(sheet(&solves, title));
     }
     sheets.extend(roofs::sheet(records));
+    sheets.extend(shares::sheet(records));
     sheets.extend(products::sheet(&alone, title));
     Report { sheets, rows: records.iter().map(fields).collect() }
 }
@@ -152,6 +153,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         "factor-precision",
         "trisolve",
         "fgbilu-style",
+        "execution",
         "max-iterations",
     ];
     for name in names {

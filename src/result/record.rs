@@ -181,6 +181,12 @@ pub struct Traffic {
     pub orthogonalisation_s: Option<f64>,
     /// Bytes that moves at least, both passes over the basis, in GB/s (1e9).
     pub orthogonalisation_gbps: Option<f64>,
+    /// Seconds of one inner product, where BiCGStab or QMR runs step by step (median).
+    #[serde(default)]
+    pub dot_s: Option<f64>,
+    /// Seconds of one vector update `y = a x + b y` there (median).
+    #[serde(default)]
+    pub axpy_s: Option<f64>,
     /// Measured copy bandwidth of the backend in GB/s: the roof.
     pub copy_gbps: Option<f64>,
     /// Microseconds per level of the preconditioner application.

@@ -99,6 +99,8 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             residual_s: h,
             orthogonalisation_s: e,
             orthogonalisation_gbps: g,
+            dot_s: d,
+            axpy_s: e,
             copy_gbps: h,
             us_per_level: i,
             handover_us: b,

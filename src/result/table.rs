@@ -166,6 +166,8 @@ fn populated() -> Record {
             residual_s: Some(1.0),
             orthogonalisation_s: Some(1.0),
             orthogonalisation_gbps: Some(1.0),
+            dot_s: Some(1.0),
+            axpy_s: Some(1.0),
             copy_gbps: Some(1.0),
             us_per_level: Some(1.0),
             handover_us: Some(1.0),

@@ -1,9 +1,9 @@
 //! Right-preconditioned BiCGStab (van der Vorst 1992; Saad, 2nd edition, algorithm 7.7).
 
 use super::cg::CYCLE;
-use super::stop::{End, Judge};
+use super::stop::Judge;
 use super::{Monitor, Outcome, Settings, Solver, System};
-use crate::backend::{Backend, Coef, Slot};
+use crate::backend::{AT_ONCE, Backend, Coef, Slot};
 use crate::error::Result;
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];
@@ -11,14 +11,28 @@ const RHO: [Slot; 2] = [Slot(0), Slot(1)];
 const RV: Slot = Slot(2);
 const TS: Slot = Slot(3);
 const TT: Slot = Slot(4);
-const NORM: Slot = Slot(5);
-const BETA: Slot = Slot(6);
-const SCALARS: usize = 7;
+const BETA: Slot = Slot(5);
+/// `|r|` after each iteration since the last look.
+const NORM: Slot = Slot(6);
+const SCALARS: usize = 6;
+
+/// What ends a recurrence, by what vanishes.
+const NO_RV: &str = "(r0, A M^-1 p) is zero";
+const NO_OMEGA: &str = "omega is zero";
+const NO_RHO: &str = "rho is zero: the shadow residual is orthogonal to the residual";
+
+/// Breakdowns as a kernel numbers them, from 1.
+pub(crate) const BREAKDOWNS: [&str; 3] = [NO_RV, NO_OMEGA, NO_RHO];
 
 /// BiCGStab with its vectors. A full step with two products counts as one iteration; the monitored
-/// residual is the true one.
+/// residual is the true one. Where rho, omega or `(r0, v)` vanishes, the method begins anew with the
+/// residual at hand as shadow residual.
 pub(super) struct BiCgStab<K: Backend> {
     settings: Settings,
+    vectors: Vectors<K>,
+}
+
+struct Vectors<K: Backend> {
     r: K::Vector,
     shadow: K::Vector,
     p: K::Vector,
@@ -30,15 +44,50 @@ pub(super) struct BiCgStab<K: Backend> {
 impl<K: Backend> BiCgStab<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
-        Ok(Self {
-            settings: settings.clone(),
-            r: v()?,
-            shadow: v()?,
-            p: v()?,
-            v: v()?,
-            t: v()?,
-            hat: v()?,
-        })
+        let vectors = Vectors { r: v()?, shadow: v()?, p: v()?, v: v()?, t: v()?, hat: v()? };
+        Ok(Self { settings: settings.clone(), vectors })
+    }
+}
+
+impl<K: Backend> Vectors<K> {
+    /// Begins with the residual in `r`, whose rho goes to the given slot.
+    fn begin(&mut self, k: &K, rho: Slot) {
+        k.copy(&self.r, &mut self.shadow);
+        k.copy(&self.r, &mut self.p);
+        k.dot(&self.shadow, &self.r, rho);
+    }
+
+    /// An iteration: from the first slot of rho to the second.
+    fn step(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        [rho, next]: [Slot; 2],
+        norm: Slot,
+    ) {
+        let Self { r, shadow, p, v, t, hat } = self;
+        // v = A M^-1 p; alpha = rho / (r0, v)
+        s.m.apply(k, p, hat);
+        k.spmv(s.a, hat, v);
+        k.dot(shadow, v, RV);
+        k.axpby(Coef::Ratio(rho, RV), hat, Coef::ONE, x);
+        // s = r - alpha v, in the place of r
+        k.axpby(Coef::NegRatio(rho, RV), v, Coef::ONE, r);
+        // t = A M^-1 s; omega = (t, s) / (t, t)
+        s.m.apply(k, r, hat);
+        k.spmv(s.a, hat, t);
+        k.dot(t, r, TS);
+        k.dot(t, t, TT);
+        k.axpby(Coef::Ratio(TS, TT), hat, Coef::ONE, x);
+        k.axpby(Coef::NegRatio(TS, TT), t, Coef::ONE, r);
+        k.norm(r, norm);
+        // beta = (rho' / rho) (alpha / omega) = rho' (t, t) / ((r0, v) (t, s))
+        k.dot(shadow, r, next);
+        k.ratio(BETA, &[next, TT], &[RV, TS]);
+        // p = r + beta (p - omega v)
+        k.axpby(Coef::NegRatio(TS, TT), v, Coef::ONE, p);
+        k.axpby(Coef::ONE, r, Coef::Slot(BETA), p);
     }
 }
 
@@ -50,64 +99,53 @@ impl<K: Backend> Solver<K> for BiCgStab<K> {
         x: &mut K::Vector,
         monitor: &mut dyn Monitor,
     ) -> Outcome {
-        let Self { settings, r, shadow, p, v, t, hat } = self;
-        let mut scalars = [0.0; SCALARS];
+        let Self { settings, vectors } = self;
+        let mut scalars = [0.0; SCALARS + AT_ONCE];
         k.fill(x, 0.0);
-        k.copy(s.b, r);
-        k.copy(r, shadow);
-        k.norm(r, NORM);
-        k.dot(shadow, r, RHO[0]);
-        k.copy(r, p);
-        k.read(RHO[0], &mut scalars);
-        let mut judge = Judge::new(&settings.stop, monitor, scalars[5]);
+        k.copy(s.b, &mut vectors.r);
+        k.norm(&vectors.r, NORM);
+        vectors.begin(k, RHO[0]);
+        k.read(RHO[0], &mut scalars[..=SCALARS]);
+        let mut judge = Judge::new(&settings.stop, monitor, scalars[SCALARS]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        for iteration in 0.. {
-            let (rho, next) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
-            // v = A M^-1 p; alpha = rho / (r0, v)
-            s.m.apply(k, p, hat);
-            k.spmv(s.a, hat, v);
-            k.dot(shadow, v, RV);
-            k.axpby(Coef::Ratio(rho, RV), hat, Coef::ONE, x);
-            // s = r - alpha v, in the place of r
-            k.axpby(Coef::NegRatio(rho, RV), v, Coef::ONE, r);
-            // t = A M^-1 s; omega = (t, s) / (t, t)
-            s.m.apply(k, r, hat);
-            k.spmv(s.a, hat, t);
-            k.dot(t, r, TS);
-            k.dot(t, t, TT);
-            k.axpby(Coef::Ratio(TS, TT), hat, Coef::ONE, x);
-            k.axpby(Coef::NegRatio(TS, TT), t, Coef::ONE, r);
-            k.norm(r, NORM);
-            // beta = (rho' / rho) (alpha / omega) = rho' (t, t) / ((r0, v) (t, s))
-            k.dot(shadow, r, next);
-            k.ratio(BETA, &[next, TT], &[RV, TS]);
-            // p = r + beta (p - omega v)
-            k.axpby(Coef::NegRatio(TS, TT), v, Coef::ONE, p);
-            k.axpby(Coef::ONE, r, Coef::Slot(BETA), p);
-            k.read(RHO[0], &mut scalars);
-            let next = scalars[(iteration + 1) % 2];
-            let [_, _, rv, ts, _, norm, _] = scalars;
+        let at_once = k.iterations_at_once();
+        let mut recording = K::Recording::default();
+        loop {
+            let first = judge.iterations;
+            let count = at_once.min(settings.stop.max_iterations - first);
+            let mut steps = || {
+                for i in 0..count {
+                    let from = (first + i) % 2;
+                    vectors.step(k, s, x, [RHO[from], RHO[1 - from]], NORM.plus(i));
+                }
+            };
+            if count == at_once {
+                k.replay(&mut recording, &mut steps);
+            } else {
+                steps();
+            }
+            k.read(RHO[0], &mut scalars[..SCALARS + count]);
             // a step whose half already solved the system has t = 0, omega = 0 and norm 0
-            if let Some(end) = judge.step(norm) {
+            let norms = &scalars[SCALARS..SCALARS + count];
+            if let Some(end) = norms.iter().fold(None, |end, &norm| end.or(judge.step(norm))) {
                 return judge.outcome(end);
             }
-            for (value, what) in [
-                (rv, "(r0, A M^-1 p) is zero"),
-                (ts, "omega is zero"),
-                (next, "rho is zero: the shadow residual is orthogonal to the residual"),
-            ] {
-                if value == 0.0 {
-                    return judge.outcome(End::Breakdown(what));
-                }
+            let next = RHO[judge.iterations % 2];
+            let found = [scalars[2], scalars[3], scalars[next.0 as usize]];
+            let broken = found.iter().position(|&v| v == 0.0).map(|at| BREAKDOWNS[at]);
+            if let Some(end) = judge.recurrence(broken) {
+                return judge.outcome(end);
             }
-            if judge.iterations.is_multiple_of(CYCLE)
+            if broken.is_some() {
+                vectors.begin(k, next);
+            }
+            if judge.iterations / CYCLE > first / CYCLE
                 && let Some(end) = judge.cycle()
             {
                 return judge.outcome(end);
             }
         }
-        unreachable!("the iteration limit ends the loop")
     }
 }

@@ -11,7 +11,7 @@ const PQ: Slot = Slot(2);
 const NORM: Slot = Slot(3);
 
 /// Iterations that make up a cycle when progress is judged.
-pub(super) const CYCLE: usize = 50;
+pub(crate) const CYCLE: usize = 50;
 
 /// CG with its vectors. The monitored residual is the true one, whatever the side.
 pub(super) struct Cg<K: Backend> {

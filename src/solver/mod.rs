@@ -11,7 +11,10 @@ use crate::backend::Backend;
 use crate::case::{Orthogonalisation, Side};
 use crate::error::Result;
 use crate::precond::Preconditioner;
+pub(crate) use bicgstab::BREAKDOWNS as BICGSTAB_BREAKDOWNS;
+pub(crate) use cg::CYCLE;
 pub use gmres::MAX_RESTART;
+pub(crate) use qmr::BREAKDOWNS as QMR_BREAKDOWNS;
 pub use stop::{End, Monitor, Stop};
 
 /// A linear system on a backend, and where its preconditioner acts.
@@ -40,6 +43,36 @@ pub fn needs_transposed(name: &str) -> bool {
     name == "qmr"
 }
 
+/// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
+pub fn replays(name: &str) -> bool {
+    name == "bicgstab"
+}
+
+/// Steps of an iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Products with A or A'.
+    pub products: usize,
+    /// Applications of the preconditioner or its transpose.
+    pub applications: usize,
+    /// Inner products and norms.
+    pub dots: usize,
+    /// Vector updates and scalings.
+    pub updates: usize,
+}
+
+/// Steps of an iteration of the solver called `name`, where it is always the same.
+pub fn steps(name: &str) -> Option<Steps> {
+    let new = |products, applications, dots, updates| {
+        Some(Steps { products, applications, dots, updates })
+    };
+    match name {
+        "bicgstab" => new(2, 2, 5, 6),
+        "qmr" => new(2, 2, 5, 10),
+        _ => None,
+    }
+}
+
 /// What decides how a method runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -62,6 +95,8 @@ pub struct Outcome {
     pub iterations: usize,
     /// Last monitored residual, relative to the initial one.
     pub residual: f64,
+    /// What else there is to say, in a line.
+    pub remark: Option<String>,
 }
 
 /// A method, set up for systems of one size on one backend.

@@ -17,6 +17,13 @@ const SCALARS: usize = 4;
 const DELTA: Slot = Slot(4);
 const NORM: Slot = Slot(5);
 
+/// Breakdowns as a kernel numbers them, from 1.
+pub(crate) const BREAKDOWNS: [&str; 3] = [
+    "a Lanczos vector is zero",
+    "delta is zero: the Lanczos vectors are orthogonal to each other",
+    "epsilon is zero: (q, A p) vanishes",
+];
+
 /// QMR with its vectors. An iteration has a product with A and one with A', and an application of
 /// M and one of M'; the monitored residual is the true one on either side.
 pub(super) struct Qmr<K: Backend> {
@@ -165,7 +172,7 @@ impl<K: Backend> Solver<K> for Qmr<K> {
             k.read(RHO, &mut scalars);
             let [rho, xi, zy, epsilon] = scalars;
             if epsilon == 0.0 {
-                return judge.outcome(End::Breakdown("epsilon is zero: (q, A p) vanishes"));
+                return judge.outcome(End::Breakdown(BREAKDOWNS[2]));
             }
             let back = n.advance(rho, epsilon);
             // d = eta p + (theta_old gamma)^2 d, s = A d; x += d, r -= s
@@ -194,9 +201,9 @@ impl Recurrence {
     fn broken(&self) -> Option<&'static str> {
         if self.rho == 0.0 || self.xi == 0.0 {
             // the space is exhausted, and the residual is not zero
-            Some("a Lanczos vector is zero")
+            Some(BREAKDOWNS[0])
         } else if self.delta == 0.0 {
-            Some("delta is zero: the Lanczos vectors are orthogonal to each other")
+            Some(BREAKDOWNS[1])
         } else {
             None
         }

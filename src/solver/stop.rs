@@ -5,13 +5,13 @@ use std::time::Instant;
 use crate::measure::{now, seconds_since};
 
 /// Growth of the residual over its initial value that counts as divergence.
-const DIVERGED: f64 = 1e10;
+pub(crate) const DIVERGED: f64 = 1e10;
 
 /// Restart cycles (or spans of as many iterations) over which progress is judged.
-const STALL_CYCLES: usize = 8;
+pub(crate) const STALL_CYCLES: usize = 8;
 
 /// A residual that keeps more than this part over [`STALL_CYCLES`] cycles has stagnated.
-const STALL_FACTOR: f64 = 0.999;
+pub(crate) const STALL_FACTOR: f64 = 0.999;
 
 /// When a solve ends.
 #[derive(Clone, Debug)]
@@ -77,6 +77,11 @@ pub struct Judge<'a> {
     scale: f64,
     /// Residuals at the ends of past cycles.
     cycles: Vec<f64>,
+    /// Iterations after which the method began anew, and why the first time.
+    restarts: Vec<usize>,
+    reason: &'static str,
+    /// Whether it did at the last look.
+    restarted: bool,
     /// Iterations so far.
     pub iterations: usize,
     /// Residual relative to the initial one.
@@ -89,7 +94,18 @@ impl<'a> Judge<'a> {
         let scale = if initial > 0.0 { initial } else { 1.0 };
         let residual = initial / scale;
         monitor.start(initial);
-        Self { stop, monitor, start: now(), scale, cycles: Vec::new(), iterations: 0, residual }
+        Self {
+            stop,
+            monitor,
+            start: now(),
+            scale,
+            cycles: Vec::new(),
+            restarts: Vec::new(),
+            reason: "",
+            restarted: false,
+            iterations: 0,
+            residual,
+        }
     }
 
     /// Judges the state before the first iteration: a zero or broken right-hand side.
@@ -132,8 +148,31 @@ impl<'a> Judge<'a> {
         (self.residual > STALL_FACTOR * self.cycles[past]).then_some(End::Stagnated)
     }
 
+    /// Judges a recurrence at the end of an iteration: `broken` names what vanished, if anything did.
+    /// The method then begins anew from the residual at hand, unless it has just done so: that would
+    /// lead nowhere.
+    pub fn recurrence(&mut self, broken: Option<&'static str>) -> Option<End> {
+        let again = std::mem::replace(&mut self.restarted, broken.is_some());
+        let what = broken?;
+        if again {
+            return Some(End::Breakdown(what));
+        }
+        if self.restarts.is_empty() {
+            self.reason = what;
+        }
+        self.restarts.push(self.iterations);
+        None
+    }
+
     /// The outcome with the given end.
     pub fn outcome(&self, end: End) -> super::Outcome {
-        super::Outcome { end, iterations: self.iterations, residual: self.residual }
+        let remark = self.restarts.first().map(|first| {
+            let further = match self.restarts.len() {
+                1 => String::new(),
+                count => format!(", and {} more times", count - 1),
+            };
+            format!("began anew after iteration {first}{further}: {}", self.reason)
+        });
+        super::Outcome { end, iterations: self.iterations, residual: self.residual, remark }
     }
 }

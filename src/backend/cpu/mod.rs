@@ -128,6 +128,7 @@ impl Backend for Cpu {
     type Matrix = Matrix;
     type BlockIlu = BlockIlu;
     type Mark = Instant;
+    type Recording = ();
 
     fn device(&self) -> String {
         let brand = crate::measure::cpu_name();

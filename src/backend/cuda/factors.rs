@@ -9,7 +9,8 @@ use super::Cuda;
 use super::choice::{self, Candidate};
 use super::device::Device;
 use super::ilu::Factorisation;
-use super::numbers::Values;
+use super::launch::Address;
+use super::numbers::{Numbers, Values};
 use super::partitioned;
 use super::solve::{self, Analysis, Solve, System};
 use super::vendor::{self, VendorIlu};
@@ -31,6 +32,8 @@ pub struct BlockIlu {
     /// Why this way, where the backend chose it.
     pub(super) reason: Option<String>,
     precision: FactorPrecision,
+    /// Inverse diagonal blocks of our factors.
+    diagonal: Option<Rc<Numbers>>,
     by: By,
 }
 
@@ -63,7 +66,8 @@ impl BlockIlu {
         let levels = analysis.levels();
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
-            Ok(Self { pattern, block_size, levels, trisolve, reason, precision, by })
+            let diagonal = None;
+            Ok(Self { pattern, block_size, levels, trisolve, reason, precision, diagonal, by })
         };
         if k.vendor {
             vendor::in_float64(precision)?;
@@ -111,6 +115,7 @@ impl BlockIlu {
                     Err(range) => return Ok(Err(range)),
                 };
                 *uncounted += solve.set_values(d, f, values.clone())?;
+                self.diagonal = Some(Rc::clone(&values.diagonal));
                 if let Some(trial) = trial.take() {
                     let compiled = d.compile_seconds();
                     let (tried, seconds) = timed(|| {
@@ -124,6 +129,14 @@ impl BlockIlu {
                 Ok(Ok(()))
             }
         }
+    }
+
+    /// Where the inverse diagonal blocks are, if the factors are these alone, made by our kernels; the
+    /// precision in which they are stored.
+    pub(super) fn block_diagonal(&self) -> Option<(Address, FactorPrecision)> {
+        let alone = self.pattern.blocks() == self.pattern.rows();
+        let diagonal = self.diagonal.as_ref().filter(|_| alone)?;
+        Some((diagonal.address(), self.precision))
     }
 
     /// Seconds of the last factorisation on the device.

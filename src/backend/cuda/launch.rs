@@ -85,7 +85,7 @@ by_value! {
     /// `Factors` of `stencil_ilu.cu`.
     RecordsArg { lower: Address, upper: Address, error: Address }
     /// `Factors` of `stencil_blocks.cu`.
-    BlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
+    StencilBlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
     /// `Parts` of `partitioned.cu`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.
@@ -102,6 +102,16 @@ by_value! {
     WellsArg { count: u32, near: Address, number: Address, start: Address, first: Address, row: Address, column: Address, diagonal: Address }
     /// `Bdia` of `formats.cuh`.
     BdiaArg { rows: u32, at: [i32; 7], val: Address, wells: WellsArg }
+    /// `Blocks` of `formats.cuh`.
+    BlocksArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
+    /// `Rules` of `in_kernel.cuh`.
+    RulesArg { rtol: f64, diverged: f64, stall: f64, most: u32, before: u32, cycle: u32, stall_cycles: u32 }
+    /// `History` of `in_kernel.cuh`.
+    HistoryArg { norm: Address, broken: Address, cycles: Address }
+    /// `Solve` of `bicgstab.cu`.
+    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
+    /// `Solve` of `qmr.cu`.
+    QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

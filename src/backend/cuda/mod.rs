@@ -5,10 +5,12 @@ pub mod cubins;
 pub mod cusparse;
 mod device;
 mod entries;
+mod execution;
 mod factors;
 mod fgbilu;
 mod formats;
 mod ilu;
+mod in_kernel;
 mod launch;
 mod levels;
 mod limits;
@@ -17,6 +19,7 @@ mod numbers;
 pub mod nvrtc;
 mod partition;
 mod partitioned;
+mod ranges;
 mod rows;
 mod slices;
 mod solve;
@@ -40,18 +43,21 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
-use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, no_execution};
+use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
+use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, PatternView};
 use cusparse::{Handle, Spmv, SpmvSell};
 use device::failed;
 pub use device::{Device, OLDEST};
+use execution::{Mode, REPLAYED, Recording};
 pub use factors::BlockIlu;
 use formats::Formatted;
 pub use formats::product_variants;
 pub use ilu::largest_factor_variants;
+pub use in_kernel::in_kernel_variants;
 use launch::address;
 pub use limits::Limits;
 pub use partitioned::largest_variants;
@@ -70,6 +76,7 @@ pub struct Cuda {
     vectors: Vectors,
     host: RefCell<PinnedHostSlice<f64>>,
     failure: RefCell<Option<Error>>,
+    mode: Mode,
     /// Whether products, factorisation and solves are those of cuSPARSE.
     vendor: bool,
     /// cuSPARSE, opened when it is first needed.
@@ -123,6 +130,7 @@ impl Cuda {
             vectors,
             host: RefCell::new(host),
             failure: RefCell::default(),
+            mode: Mode::new(),
             vendor,
             library: OnceCell::new(),
             uncounted: Cell::new(0.0),
@@ -149,6 +157,23 @@ impl Cuda {
         }
     }
 
+    fn read_slots(&self, first: Slot, out: &mut [f64]) {
+        let first = first.0 as usize;
+        let from = self.vectors.slots.slice(first..first + out.len());
+        let mut host = self.host.borrow_mut();
+        let copied = host
+            .as_mut_slice()
+            .and_then(|host| self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()]));
+        self.note("read", copied);
+        self.synchronise();
+        match host.as_slice() {
+            Ok(values) if self.failure.borrow().is_none() => {
+                out.copy_from_slice(&values[..out.len()]);
+            }
+            _ => out.fill(f64::NAN),
+        }
+    }
+
     /// Remembers the first failure.
     fn failed(&self, e: Error) {
         self.failure.borrow_mut().get_or_insert(e);
@@ -160,6 +185,7 @@ impl Backend for Cuda {
     type Matrix = Matrix;
     type BlockIlu = BlockIlu;
     type Mark = Option<CudaEvent>;
+    type Recording = Recording;
 
     fn device(&self) -> String {
         match self.library.get() {
@@ -242,23 +268,29 @@ impl Backend for Cuda {
     }
 
     fn axpby(&self, a: Coef, x: &CudaSlice<f64>, b: Coef, y: &mut CudaSlice<f64>) {
-        self.note("axpby", self.vectors.axpby(&self.device, a, x, b, y));
+        self.note(
+            "axpby",
+            self.vectors.axpby(&self.device, self.coefficient(a), x, self.coefficient(b), y),
+        );
     }
 
     fn scale(&self, a: Coef, x: &mut CudaSlice<f64>) {
-        self.note("scale", self.vectors.scale(&self.device, a, x));
+        self.note("scale", self.vectors.scale(&self.device, self.coefficient(a), x));
     }
 
     fn dot(&self, x: &CudaSlice<f64>, y: &CudaSlice<f64>, out: Slot) {
         self.note("dot", self.vectors.multi_dot(&self.device, [x], y, out, false));
+        self.written(out, 1);
     }
 
     fn norm(&self, x: &CudaSlice<f64>, out: Slot) {
         self.note("norm", self.vectors.multi_dot(&self.device, [x], x, out, true));
+        self.written(out, 1);
     }
 
     fn multi_dot(&self, basis: &[CudaSlice<f64>], w: &CudaSlice<f64>, out: Slot) {
         self.note("multi_dot", self.vectors.multi_dot(&self.device, basis, w, out, false));
+        self.written(out, basis.len());
     }
 
     fn multi_axpy_norm(
@@ -270,6 +302,7 @@ impl Backend for Cuda {
     ) {
         let done = self.vectors.multi_axpy_norm(&self.device, basis, coef, w, norm_out);
         self.note("multi_axpy_norm", done);
+        self.written(norm_out, 1);
     }
 
     fn combine(&self, basis: &[CudaSlice<f64>], coef: &[f64], x: &mut CudaSlice<f64>) {
@@ -277,23 +310,15 @@ impl Backend for Cuda {
     }
 
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
+        if self.ratio_on_host(out, num, den) {
+            return;
+        }
         self.note("ratio", self.vectors.ratio(&self.device, out, num, den));
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {
-        let first = first.0 as usize;
-        let from = self.vectors.slots.slice(first..first + out.len());
-        let mut host = self.host.borrow_mut();
-        let copied = host
-            .as_mut_slice()
-            .and_then(|host| self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()]));
-        self.note("read", copied);
-        self.synchronise();
-        match host.as_slice() {
-            Ok(values) if self.failure.borrow().is_none() => {
-                out.copy_from_slice(&values[..out.len()]);
-            }
-            _ => out.fill(f64::NAN),
+        if !self.read_on_host(first, out) {
+            self.read_slots(first, out);
         }
     }
 
@@ -301,6 +326,34 @@ impl Backend for Cuda {
         self.note("device", self.device.stream().synchronize());
     }
 
+    fn execute(&self, execution: Execution) -> Result<()> {
+        if self.vendor && execution == Execution::Persistent {
+            return Err(no_execution(execution, "a kernel cannot call cuSPARSE"));
+        }
+        self.mode.set(execution);
+        Ok(())
+    }
+
+    fn iterations_at_once(&self) -> usize {
+        if self.mode.graph() { REPLAYED } else { 1 }
+    }
+
+    fn replay(&self, recording: &mut Recording, work: &mut dyn FnMut()) {
+        if self.mode.graph() {
+            self.replayed(recording, work).unwrap_or_else(|e| self.failed(e));
+        } else {
+            work();
+        }
+    }
+
+    fn in_kernel(
+        &self,
+        solver: &str,
+        settings: &Settings,
+        system: &System<Self>,
+    ) -> Result<Box<dyn Solver<Self>>> {
+        in_kernel::make(self, solver, settings, system)
+    }
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
         let d = &self.device;
         a.check_finite()?;

@@ -64,6 +64,8 @@ sources! {
     SPMV, "spmv", true;
     FORMATS, "formats", false;
     BDIA, "bdia", true;
+    BICGSTAB, "bicgstab", true;
+    QMR, "qmr", true;
     ILU, "ilu", true;
     STENCIL_ILU, "stencil_ilu", true;
     STENCIL_BLOCKS, "stencil_blocks", true;
@@ -88,6 +90,7 @@ headers!(
     "common.cuh",
     "fgbilu.cuh",
     "formats.cuh",
+    "grid_barrier.cuh",
     "ilu_blocks.cuh",
     "ilu_jobs.cuh",
     "ilu_large.cuh",
@@ -95,6 +98,7 @@ headers!(
     "ilu_products.cuh",
     "ilu_rows.cuh",
     "ilu_tasks.cuh",
+    "in_kernel.cuh",
     "invert.cuh",
     "multiply.cuh",
     "stencil_rows.cuh",

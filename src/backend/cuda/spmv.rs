@@ -3,7 +3,7 @@
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
 use super::device::{Device, grid};
-use super::launch::{Address, launch};
+use super::launch::{Address, BlocksArg, address, launch};
 use super::sources::SPMV;
 use crate::backend::Bytes;
 use crate::error::Result;
@@ -74,6 +74,31 @@ impl Stored {
     /// Takes over values in the same places.
     pub(super) fn set_values(&mut self, d: &Device, val: &[f64]) -> Result<()> {
         d.overwrite(val, &mut self.val)
+    }
+
+    /// Unknowns.
+    pub(super) fn order(&self) -> usize {
+        self.block_rows * self.block_size
+    }
+
+    /// Mean blocks of a row.
+    pub(super) fn mean_blocks(&self) -> usize {
+        self.blocks / self.block_rows.max(1)
+    }
+
+    /// First block of each row, and the end of the last.
+    pub(super) fn row_ptr(&self) -> &CudaSlice<u32> {
+        &self.row_ptr
+    }
+
+    /// For kernels that multiply within.
+    pub(super) fn argument(&self) -> BlocksArg {
+        BlocksArg {
+            rows: self.order() as u32,
+            row_ptr: address(&self.row_ptr),
+            col_ind: address(&self.col_ind),
+            val: address(&self.val),
+        }
     }
 
     /// Bytes held, and moved by a product: matrix, x and y once.

@@ -6,7 +6,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factors};
-use super::launch::{BlocksArg, MarchedArg, RecordsArg, address, launch};
+use super::launch::{MarchedArg, RecordsArg, StencilBlocksArg, address, launch};
 use super::solve::Stencils;
 use super::sources::{STENCIL_BLOCKS, STENCIL_ILU, Source, Variant};
 use super::stencil_rows::Given;
@@ -163,7 +163,7 @@ impl StencilIlu {
                 let [now, next] = [exchange.turn, 1 - exchange.turn];
                 exchange.turn = next;
                 let [lower_pattern, upper_pattern] = patterns.map(DevicePattern::argument);
-                let blocks = BlocksArg {
+                let blocks = StencilBlocksArg {
                     lower_pattern,
                     upper_pattern,
                     lower: address(&factors.lower),

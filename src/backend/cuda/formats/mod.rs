@@ -1,5 +1,6 @@
 //! Products with HYB, SELL, DIA and Bdia (`kernels/formats.cu`, `kernels/bdia.cu`).
 
+mod argument;
 mod bdia;
 mod choices;
 mod rest;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
 use crate::tune::Choices;
+pub(super) use argument::Argument;
 use bdia::DeviceBdia;
 pub use choices::product_variants;
 use choices::{alone, axes};

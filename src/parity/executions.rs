@@ -1,0 +1,199 @@
+//! Solvers in every execution that a backend has: the same iterates as on the CPU.
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+
+use super::operations::{Silent, here, there, unknown};
+use super::{Bench, Finding};
+use crate::backend::Backend;
+use crate::case::{Case, Execution, Format, ReadAs, Side};
+use crate::error::Result;
+use crate::matrix::Csr;
+use crate::matrix::bsr::pad;
+use crate::precond::{self, Preconditioner, Setup};
+use crate::problem;
+use crate::solver::{self, Settings, Stop, System, Transposed};
+
+/// Iterations that are compared.
+const ITERATIONS: usize = 20;
+
+/// Rounding grows from iteration to iteration. The systems are of short time steps: with those of the
+/// default, two orders of the same sums part by percents within 20 iterations, on one processor.
+const ITERATE_LIMIT: f64 = 1e-10;
+
+/// Residuals are compared down to this part of the initial one: below, few of their digits are those
+/// of the system.
+const SMALLEST: f64 = 1e-5;
+
+/// A system and the methods that solve it: block size, format, preconditioner, solver, side.
+pub(super) type Methods =
+    (&'static str, usize, Format, &'static str, &'static [(&'static str, Side)]);
+
+/// How a solve went.
+struct Solve {
+    residuals: Vec<f64>,
+    x: Vec<f64>,
+    end: String,
+}
+
+impl<K: Backend + 'static> Bench<'_, K> {
+    /// Iterates 1 to 20, and the residuals up to there.
+    pub(super) fn executions(&mut self) -> Result<()> {
+        for &(spec, b, format, precond, solvers) in self.sizes.methods {
+            let a = problem::load(spec, ReadAs::Expanded)?.matrix;
+            let a = pad(&a, b).map_or(a, Arc::new);
+            let rhs = self.random(a.rows());
+            for &(name, side) in solvers {
+                let case = Case {
+                    matrix: spec.into(),
+                    solver: name.into(),
+                    precond: precond.into(),
+                    block_size: b,
+                    format,
+                    side,
+                    ..Case::default()
+                };
+                self.iterates(&a, &rhs, &case)?;
+            }
+        }
+        self.breakdowns()
+    }
+
+    fn iterates(&mut self, a: &Arc<Csr>, rhs: &[f64], case: &Case) -> Result<()> {
+        if self.k.matrix(a, case.block_size, case.format).is_err() {
+            return Ok(());
+        }
+        let counts: Vec<usize> = (1..=ITERATIONS).collect();
+        let want = solves(&self.cpu, a, rhs, case, &counts)?;
+        for &execution in Execution::value_variants() {
+            if !self.has(execution, case)? {
+                continue;
+            }
+            let case = Case { execution, ..case.clone() };
+            let got = solves(self.k, a, rhs, &case, &counts)?;
+            let name = format!(
+                "{execution:?}: {} {:?} with {}, {}, {:?}",
+                case.solver, case.side, case.precond, case.matrix, case.format
+            );
+            let last = want.len() - 1;
+            let known = want[last].residuals.iter().take_while(|r| **r > SMALLEST).count();
+            let ratios: Vec<f64> = (0..known)
+                .map(|i| {
+                    got[last].residuals.get(i).map_or(f64::NAN, |r| r / want[last].residuals[i])
+                })
+                .collect();
+            self.found(format!("{name}: residuals"), &ratios, &vec![1.0; known], ITERATE_LIMIT);
+            // a graph goes on where the CPU has converged
+            let running = want.iter().take_while(|want| want.end.starts_with("IterationLimit"));
+            let compared = if execution == Execution::Graph { running.count() } else { want.len() };
+            for ((got, want), count) in got.iter().zip(&want).zip(&counts).take(compared) {
+                let check = format!("{name}: x after {count}");
+                self.found(check, &got.x, &want.x, ITERATE_LIMIT);
+            }
+        }
+        self.k.execute(Execution::Fused)
+    }
+
+    /// Whether the backend executes the case like this; it is left in that execution.
+    fn has(&self, execution: Execution, case: &Case) -> Result<bool> {
+        let persistent = execution == Execution::Persistent;
+        let fits = match execution {
+            Execution::Graph => solver::replays(&case.solver),
+            Execution::Persistent => case.format != Format::Sell && case.precond != "bilu",
+            _ => true,
+        };
+        match self.k.execute(execution) {
+            Ok(()) => Ok(fits),
+            Err(e) if persistent || e.kind() == crate::error::Kind::Input => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// A method that begins anew, and one to which that is no help.
+    fn breakdowns(&mut self) -> Result<()> {
+        let anew = [[1.0, -2.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let skew = [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
+        for (name, rows, rhs) in [("anew", anew, [0.0, 0.0, 2.0]), ("skew", skew, [1.0, 0.0, 0.0])]
+        {
+            let col_ind = (0..3).flat_map(|_| 0..3).collect();
+            let values = rows.concat();
+            let a = Arc::new(Csr::new(3, 3, vec![0, 3, 6, 9], col_ind, values)?);
+            let case = Case {
+                solver: "bicgstab".into(),
+                precond: "none".into(),
+                format: Format::Csr,
+                ..Case::default()
+            };
+            let want = solves(&self.cpu, &a, &rhs, &case, &[9])?.remove(0);
+            for &execution in Execution::value_variants() {
+                // a graph has done further iterations when it is looked at
+                if execution == Execution::Graph || !self.has(execution, &case)? {
+                    continue;
+                }
+                let case = Case { execution, ..case.clone() };
+                let got = solves(self.k, &a, &rhs, &case, &[9])?.remove(0);
+                (self.report)(Finding {
+                    check: format!(
+                        "{execution:?}: breakdown, {name}: {}, CPU: {}",
+                        got.end, want.end
+                    ),
+                    difference: f64::from(u8::from(got.end != want.end)),
+                    limit: 0.0,
+                });
+                self.found(format!("{execution:?}: {name}: x"), &got.x, &want.x, ITERATE_LIMIT);
+            }
+        }
+        self.k.execute(Execution::Fused)
+    }
+}
+
+/// Solves that end after so many iterations, if not before.
+fn solves<B: Backend + 'static>(
+    k: &B,
+    a: &Arc<Csr>,
+    rhs: &[f64],
+    case: &Case,
+    counts: &[usize],
+) -> Result<Vec<Solve>> {
+    k.execute(case.execution)?;
+    let build = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
+    let setup = |a: &Arc<Csr>| -> Result<Box<dyn Preconditioner<B>>> {
+        build(Setup { k, a, case, phases: &mut Silent })
+            .map_err(|e| crate::Error::run(format!("{e:?}")))
+    };
+    let other = solver::needs_transposed(&case.solver).then(|| Arc::new(a.transposed()));
+    let (m, matrix) = (setup(a)?, k.matrix(a, case.block_size, case.format)?);
+    let other_m = other.as_ref().map(setup).transpose()?;
+    let other = other.map(|a| k.matrix(&a, case.block_size, case.format)).transpose()?;
+    let transposed = other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
+    let b = there(k, rhs)?;
+    let system = System { a: &matrix, m: &*m, b: &b, transposed };
+    let mut done = Vec::new();
+    for &max_iterations in counts {
+        let settings = Settings {
+            side: case.side,
+            restart: case.restart,
+            orthogonalisation: case.orthogonalisation,
+            stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
+        };
+        let mut method = match case.execution {
+            Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
+            _ => solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?(
+                k,
+                &settings,
+                a.rows(),
+            )?,
+        };
+        let mut x = k.vector(a.rows())?;
+        k.fill(&mut x, f64::NAN);
+        let mut residuals = Vec::new();
+        let outcome = method.solve(k, &system, &mut x, &mut residuals);
+        k.check()?;
+        // shared memory that is short is no difference
+        let remark = outcome.remark.filter(|remark| !remark.contains("in shared memory"));
+        let end = format!("{:?} after {}, {remark:?}", outcome.end, outcome.iterations);
+        done.push(Solve { residuals, x: here(k, &x, a.rows()), end });
+    }
+    Ok(done)
+}
