@@ -14,6 +14,18 @@
 // Bulk copies came with compute capability 9.0.
 #if BS == 1 && __CUDA_ARCH__ >= 900
 
+// The host gives these; here: 7-point stencil.
+#ifndef OFFSETS
+#define OFFSETS {0, 0, -1}, {0, -1, 0}, {-1, 0, 0}
+#define SHEAR 0
+#define ALPHA 1
+#define BETA 1
+#define PATCH_Y 8
+#define PATCH_Z 4
+#define WARPS_Y 2
+#define WARPS_Z 2
+#endif
+
 #include "absent.cuh"
 #include "stencil_rows.cuh"
 

@@ -22,9 +22,8 @@ const ITERATES: [usize; 6] = [1, 2, 3, 7, 13, 20];
 /// default, two orders of the same sums part by percents within 20 iterations, on one processor.
 const ITERATE_LIMIT: f64 = 1e-10;
 
-/// Residuals are compared down to this part of the initial one: below, few of their digits are those
-/// of the system.
-const SMALLEST: f64 = 1e-5;
+/// Residuals, beside the largest of which they are compared, down to where no execution has stopped.
+const SMALLEST: f64 = 1e-8;
 
 /// A system and the methods that solve it: block size, format, preconditioner, solver, side.
 pub(super) type Methods =
@@ -76,13 +75,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 case.solver, case.side, case.precond, case.matrix, case.format
             );
             let last = want.len() - 1;
-            let known = want[last].residuals.iter().take_while(|r| **r > SMALLEST).count();
-            let ratios: Vec<f64> = (0..known)
-                .map(|i| {
-                    got[last].residuals.get(i).map_or(f64::NAN, |r| r / want[last].residuals[i])
-                })
-                .collect();
-            self.found(format!("{name}: residuals"), &ratios, &vec![1.0; known], ITERATE_LIMIT);
+            let mut want_residuals = want[last].residuals.clone();
+            let known = want_residuals.iter().take_while(|r| **r > SMALLEST).count();
+            want_residuals.truncate(known);
+            let mut residuals = got[last].residuals.clone();
+            residuals.resize(want_residuals.len(), f64::NAN);
+            self.found(format!("{name}: residuals"), &residuals, &want_residuals, ITERATE_LIMIT);
             // a graph goes on where the CPU has converged
             let running = want.iter().take_while(|want| want.end.starts_with("IterationLimit"));
             let compared = if execution == Execution::Graph { running.count() } else { want.len() };

@@ -67,7 +67,7 @@ sources! {
     BICGSTAB, "bicgstab", true;
     QMR, "qmr", true;
     ILU, "ilu", true;
-    STENCIL_ILU, "stencil_ilu", true;
+    STENCIL_ILU, "stencil_ilu", false;
     STENCIL_BLOCKS, "stencil_blocks", true;
     VENDOR, "vendor", true;
     TRSV, "trsv", true;
