@@ -29,8 +29,8 @@ const THREADS: u32 = 512;
 const MORE_THREADS: u32 = 768;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
-/// Numbers of a thread block's place in a barrier, and sets of them; mirror `grid_barrier.cuh`.
-const PARTS: usize = 16 * 3;
+/// Most sums of a barrier, and sets of their parts; mirror `grid_barrier.cuh`.
+const PARTS: usize = 4 * 3;
 /// Cycles whose residuals are remembered; mirrors `in_kernel.cuh`.
 const REMEMBERED: usize = 16;
 const _: () = assert!(REMEMBERED > STALL_CYCLES);
