@@ -5,7 +5,7 @@
 
 // The host gives these; here: 7-point stencil, tiles of one column.
 #ifndef OFFSETS
-#define OFFSETS {-1, 0, 0}, {0, -1, 0}, {0, 0, -1}
+#define OFFSETS {0, 0, -1}, {0, -1, 0}, {-1, 0, 0}
 #define SHEAR 0
 #define ALPHA 1
 #define BETA 1

@@ -97,13 +97,16 @@ fn first_gpu() -> Option<(i32, i32)> {
     if unsafe { sys::is_culib_present() } { capability().ok() } else { None }
 }
 
-/// Every source with every block size; those that do not know of blocks once.
+/// Every source with every block size that it is for; those that do not know of blocks once.
 fn programs(sizes: &[usize]) -> Vec<(&'static Source, Option<usize>)> {
     let of = |source: &&'static Source| -> Vec<(&'static Source, Option<usize>)> {
-        if source.sized {
-            sizes.iter().map(|size| (*source, Some(*size))).collect()
-        } else {
-            vec![(*source, None)]
+        match &source.sizes {
+            Some(of) => sizes
+                .iter()
+                .filter(|size| of.contains(size))
+                .map(|size| (*source, Some(*size)))
+                .collect(),
+            None => vec![(*source, None)],
         }
     };
     sources::ALL.iter().flat_map(of).collect()

@@ -221,7 +221,8 @@ mod tests {
 
     #[test]
     fn everything_that_decides_the_code_is_in_the_key() {
-        let source = |name, text, sized| Source { name, text, sized };
+        let source =
+            |name, text, sized: bool| Source { name, text, sizes: sized.then_some(1..=64) };
         let of = |source: &Source, size, arch, version| {
             key(source, &nvrtc::options(source, size, arch), version)
         };

@@ -193,7 +193,7 @@ impl Device {
         variant: impl Into<Variant>,
     ) -> Result<Arc<CudaModule>> {
         let mut variant = variant.into();
-        if !source.sized {
+        if source.sizes.is_none() {
             variant.block_size = 1;
         }
         let mut modules = self.modules();

@@ -96,7 +96,7 @@ pub fn options(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -
         "-lineinfo".to_owned(),
         "--ptxas-options=-v".to_owned(),
     ];
-    if source.sized {
+    if source.sizes.is_some() {
         options.push(format!("-DBS={}", variant.block_size));
     }
     options.extend(variant.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
@@ -115,7 +115,11 @@ pub fn compile(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -
     let (nvrtc, variant) = (nvrtc()?, variant.into());
     let block_size = variant.block_size;
     nvrtc.compile(source, &options(source, variant, arch)).map_err(|why| {
-        let size = if source.sized { format!(", block size {block_size}") } else { String::new() };
+        let size = if source.sizes.is_some() {
+            format!(", block size {block_size}")
+        } else {
+            String::new()
+        };
         let (name, arch) = (source.name, arch_name(arch));
         let (major, minor) = nvrtc.version;
         Error::run(format!("`{name}.cu` does not compile for {arch}{size}: {why}"))
@@ -434,7 +438,7 @@ ptxas info    : Used 128 registers, used 0 barriers, 40416 bytes cumulative stac
 
     #[test]
     fn only_sized_sources_know_the_block_size() {
-        let source = |sized| Source { name: "k", text: "", sized };
+        let source = |sized: bool| Source { name: "k", text: "", sizes: sized.then_some(1..=64) };
         let common = ["-arch=sm_120", "--std=c++17", "-lineinfo", "--ptxas-options=-v"];
         assert_eq!(options(&source(false), 4, (12, 0)), common);
         assert_eq!(options(&source(true), 4, (12, 0)), [&common[..], &["-DBS=4"]].concat());

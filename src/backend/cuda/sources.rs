@@ -1,5 +1,7 @@
 //! The CUDA sources, embedded, one entry per file of `kernels/`.
 
+use std::ops::RangeInclusive;
+
 use crate::case::FactorPrecision;
 
 /// A file of kernels, compiled at run time.
@@ -9,8 +11,8 @@ pub struct Source {
     pub name: &'static str,
     /// The file.
     pub text: &'static str,
-    /// Whether it is compiled for each block size, as the macro `BS`.
-    pub sized: bool,
+    /// Block sizes that it is compiled for, as the macro `BS`; `None` when it knows of none.
+    pub sizes: Option<RangeInclusive<usize>>,
 }
 
 /// For what a source is compiled: a block size, and macros of the source's own.
@@ -42,13 +44,13 @@ impl Variant {
 }
 
 macro_rules! sources {
-    ($($constant:ident, $name:literal, $sized:literal;)*) => {
+    ($($constant:ident, $name:literal, $sizes:expr;)*) => {
         $(
             #[doc = concat!("`kernels/", $name, ".cu`.")]
             pub static $constant: Source = Source {
                 name: $name,
                 text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name, ".cu")),
-                sized: $sized,
+                sizes: $sizes,
             };
         )*
 
@@ -57,24 +59,27 @@ macro_rules! sources {
     };
 }
 
+/// Any block size.
+const ANY: Option<RangeInclusive<usize>> = Some(1..=usize::MAX);
+
 sources! {
-    VECTOR, "vector", false;
-    HANDOVER, "handover", false;
-    NARROW, "narrow", false;
-    SPMV, "spmv", true;
-    FORMATS, "formats", false;
-    BDIA, "bdia", true;
-    BICGSTAB, "bicgstab", true;
-    QMR, "qmr", true;
-    ILU, "ilu", true;
-    STENCIL_ILU, "stencil_ilu", false;
-    STENCIL_BLOCKS, "stencil_blocks", true;
-    VENDOR, "vendor", true;
-    TRSV, "trsv", true;
-    WAVEFRONT, "wavefront", true;
-    PARTITIONED, "partitioned", true;
-    FGBILU_ACC, "fgbilu_acc", true;
-    FGBILU_CL, "fgbilu_cl", true;
+    VECTOR, "vector", None;
+    HANDOVER, "handover", None;
+    NARROW, "narrow", None;
+    SPMV, "spmv", ANY;
+    FORMATS, "formats", None;
+    BDIA, "bdia", ANY;
+    BICGSTAB, "bicgstab", ANY;
+    QMR, "qmr", ANY;
+    ILU, "ilu", ANY;
+    STENCIL_ILU, "stencil_ilu", None;
+    STENCIL_BLOCKS, "stencil_blocks", Some(2..=6);
+    VENDOR, "vendor", ANY;
+    TRSV, "trsv", ANY;
+    WAVEFRONT, "wavefront", ANY;
+    PARTITIONED, "partitioned", ANY;
+    FGBILU_ACC, "fgbilu_acc", ANY;
+    FGBILU_CL, "fgbilu_cl", ANY;
 }
 
 macro_rules! headers {
