@@ -73,7 +73,7 @@ sources! {
     QMR, "qmr", ANY;
     ILU, "ilu", ANY;
     STENCIL_ILU, "stencil_ilu", None;
-    STENCIL_BLOCKS, "stencil_blocks", Some(2..=6);
+    STENCIL_BLOCKS, "stencil_blocks", Some(2..=4);
     VENDOR, "vendor", ANY;
     TRSV, "trsv", ANY;
     WAVEFRONT, "wavefront", ANY;

@@ -16,7 +16,7 @@ use crate::matrix::{Csr, CsrPattern};
 use crate::symbolic::{FillPattern, Stencil};
 
 /// Largest blocks, and offsets of a stencil of blocks at most: beyond, rows on their own were faster.
-const LARGEST_BLOCK: usize = 6;
+const LARGEST_BLOCK: usize = 4;
 const MOST_OF_BLOCKS: usize = 3;
 
 /// Rows or entries that a thread block of the small kernels takes.
@@ -325,9 +325,9 @@ mod tests {
         let all = |b: usize| [0, 1, 2, 3].map(|k| marched(b, k));
         // rows of k = 3 lack entries at the faces
         assert_eq!(all(1), [true, true, true, false]);
-        for b in 2..=6 {
+        for b in 2..=4 {
             assert_eq!(all(b), [true, false, false, false], "b = {b}");
         }
-        assert_eq!(all(7), [false; 4]);
+        assert_eq!(all(5), [false; 4]);
     }
 }
