@@ -3,7 +3,8 @@
 use crate::case::Case;
 use crate::config::Experiment;
 use crate::config::sweep::Axis;
-use crate::report::runs::{common_settings, execution, status};
+use crate::report::Sheet;
+use crate::report::runs::{common_settings, execution, status, varying};
 use crate::result::Record;
 
 /// Citation, settings but for those `shown` in the table, and what was inferred and noted.
@@ -21,6 +22,24 @@ pub(super) fn heading(
     lines.extend(experiment.inferred.iter().map(|text| format!("inferred: {text}")));
     lines.extend(experiment.notes.iter().map(|text| format!("note: {text}")));
     lines
+}
+
+/// A sheet of `records` that begins with the heading, and the settings in which they differ; `None`
+/// without records, which the sheet says.
+pub(super) fn opened(
+    experiment: &Experiment,
+    citation: &str,
+    records: &[Record],
+) -> (Sheet, Option<Vec<&'static Axis>>) {
+    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let Some(first) = cases.first() else {
+        sheet.preamble.push("no records".into());
+        return (sheet, None);
+    };
+    let varying = varying(&cases);
+    sheet.preamble = heading(experiment, citation, first, &varying);
+    (sheet, Some(varying))
 }
 
 /// A line for each record that did not succeed; reasons go to `notes`.

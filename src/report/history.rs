@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, History};
-use crate::report::heading::{failures, heading};
-use crate::report::runs::{devices, execution, varying};
+use crate::report::heading::{failures, opened};
+use crate::report::runs::{devices, execution};
 use crate::report::units::significant;
 use crate::report::{Head, Report, Sheet};
 use crate::result::Record;
@@ -42,14 +41,8 @@ fn sheet(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Sheet {
-    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let Some(first) = cases.first() else {
-        sheet.preamble.push("no records".into());
-        return sheet;
-    };
-    let varying: Vec<&Axis> = varying(&cases);
-    sheet.preamble = heading(experiment, &history.citation, first, &varying);
+    let (mut sheet, varying) = opened(experiment, &history.citation, records);
+    let Some(varying) = varying else { return sheet };
     sheet.preamble.extend(devices(records));
     sheet
         .preamble

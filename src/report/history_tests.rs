@@ -1,4 +1,5 @@
 use super::*;
+use crate::case::Case;
 use crate::config::library::Library;
 use crate::report::ReportFormat;
 use crate::result::samples::record;

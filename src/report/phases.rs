@@ -3,12 +3,11 @@
 use serde_json::{Map, Value};
 
 use crate::backend;
-use crate::case::Case;
 use crate::config::phases::{PublishedTask, Show, TASKS, Task, overall_s};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
-use crate::report::heading::{failures, heading};
-use crate::report::runs::{devices, execution, head, speedup, status, varying};
+use crate::report::heading::{failures, opened};
+use crate::report::runs::{devices, execution, head, speedup, status};
 use crate::report::units::{grouped, percent, significant};
 use crate::report::{Head, Report, Sheet};
 use crate::result::Record;
@@ -53,14 +52,8 @@ fn sheet(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Sheet {
-    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let Some(first) = cases.first() else {
-        sheet.preamble.push("no records".into());
-        return sheet;
-    };
-    let varying: Vec<&Axis> = varying(&cases);
-    sheet.preamble = heading(experiment, &phases.citation, first, &varying);
+    let (mut sheet, varying) = opened(experiment, &phases.citation, records);
+    let Some(varying) = varying else { return sheet };
     let slow = phases.slow.iter().map(|(device, backend)| format!("{device} for {backend}"));
     let fast = phases.fast.iter().map(|device| format!("{device} for every GPU"));
     let paper: Vec<String> = slow.chain(fast).collect();

@@ -15,8 +15,9 @@ pub(super) struct Given(Vec<usize>);
 impl Given {
     /// Those of `a`; `None` when a block that leads into the box, or one of its entries, is missing.
     pub(super) fn of(stencil: &Stencil, a: &Csr, block_size: usize) -> Option<Self> {
-        let given = Self::at(stencil, &distances(a, block_size));
-        let offsets = given.0.iter().map(|&entry| offset(stencil, entry)).collect();
+        let entries = entries(stencil);
+        let given = Self::at(stencil, &entries, &distances(a, block_size)?);
+        let offsets = given.0.iter().map(|&entry| entries[entry]).collect();
         let full = Stencil { extents: stencil.extents, offsets };
         let blocks = a.nnz() / (block_size * block_size);
         (blocks * block_size * block_size == a.nnz() && full.is_complete(blocks)).then_some(given)
@@ -25,20 +26,19 @@ impl Given {
     /// Those of a 7-point matrix.
     pub(super) fn seven_points(stencil: &Stencil) -> Self {
         let [nx, ny, _] = stencil.extents.map(|n| n as i64);
-        Self::at(stencil, &[-nx * ny, -nx, -1, 0, 1, nx, nx * ny])
+        Self::at(stencil, &entries(stencil), &[-nx * ny, -nx, -1, 0, 1, nx, nx * ny])
     }
 
-    /// Those at the `distances` from the diagonal in natural order.
-    fn at(stencil: &Stencil, distances: &[i64]) -> Self {
-        let n = stencil.offsets.len();
+    /// Those of the `entries` at the `distances` from the diagonal in natural order.
+    fn at(stencil: &Stencil, entries: &[[i32; 3]], distances: &[i64]) -> Self {
         let [nx, ny, _] = stencil.extents.map(|n| n as i64);
         let there = |&entry: &usize| {
-            let [dx, dy, dz] = offset(stencil, entry).map(i64::from);
+            let [dx, dy, dz] = entries[entry].map(i64::from);
             distances.contains(&(dx + nx * (dy + ny * dz)))
         };
-        let mut given: Vec<usize> = (0..=2 * n).filter(there).collect();
+        let mut given: Vec<usize> = (0..entries.len()).filter(there).collect();
         given.sort_by_key(|&entry| {
-            let [dx, dy, dz] = offset(stencil, entry);
+            let [dx, dy, dz] = entries[entry];
             [dz, dy, dx]
         });
         Self(given)
@@ -58,39 +58,44 @@ impl Given {
     }
 }
 
-/// Offset of the entry with a number in a row.
-fn offset(stencil: &Stencil, entry: usize) -> [i32; 3] {
+/// Offsets of the entries of a row of the factors, by number.
+fn entries(stencil: &Stencil) -> Vec<[i32; 3]> {
     let march = stencil.march();
-    let n = march.offsets.len();
-    if entry == n {
-        return [0; 3];
-    }
-    let [dx, dy, dz] = march.offsets[entry % (n + 1)];
-    let o = [dx, dy - march.shear as i32 * dz, dz];
-    if entry < n { o } else { o.map(|d| -d) }
+    let shear = march.shear as i32;
+    let lower: Vec<[i32; 3]> =
+        march.offsets.iter().map(|&[dx, dy, dz]| [dx, dy - shear * dz, dz]).collect();
+    let upper = lower.iter().map(|o| o.map(|d| -d));
+    lower.iter().copied().chain([[0; 3]]).chain(upper).collect()
 }
 
-/// Distances of the blocks of `a` from its diagonal, as the first rows of the blocks tell.
-fn distances(a: &Csr, block_size: usize) -> Vec<i64> {
-    let seen = |mut seen: Vec<i64>, i: usize| {
-        let columns = a.row(i * block_size).0.iter();
-        for (at, &j) in columns.step_by(block_size).enumerate() {
-            let d = i64::from(j) / block_size as i64 - i as i64;
+/// Distances of the blocks of `a` from its diagonal; `None` when a row has a part of a block only.
+fn distances(a: &Csr, block_size: usize) -> Option<Vec<i64>> {
+    let whole = |block: &[u32]| {
+        let (first, last) = (block[0] as usize, block[block.len() - 1] as usize);
+        first.is_multiple_of(block_size) && last == first + block_size - 1
+    };
+    let seen = |seen: Option<Vec<i64>>, i: usize| {
+        let mut seen = seen?;
+        for (at, block) in a.row(i).0.chunks(block_size).enumerate() {
+            if !whole(block) {
+                return None;
+            }
+            let d = (i64::from(block[0]) - (i - i % block_size) as i64) / block_size as i64;
             // rows mostly have the entries of the row before
             if seen.get(at) != Some(&d) && !seen.contains(&d) {
                 seen.push(d);
             }
         }
-        seen
+        Some(seen)
     };
-    let mut all = (0..a.rows() / block_size)
+    let mut all = (0..a.rows())
         .into_par_iter()
         .with_min_len(4096)
-        .fold(Vec::new, seen)
-        .reduce(Vec::new, |a, b| [a, b].concat());
+        .fold(|| Some(Vec::new()), seen)
+        .reduce(|| Some(Vec::new()), |a, b| Some([a?, b?].concat()))?;
     all.sort_unstable();
     all.dedup();
-    all
+    Some(all)
 }
 
 #[cfg(test)]
@@ -128,5 +133,15 @@ mod tests {
         let mut rest = a;
         rest.values_mut()[100] = 0.0;
         assert!(Given::of(&stencil, &rest.without_zeros(), 1).is_none());
+    }
+
+    #[test]
+    fn blocks_must_be_whole() {
+        let (a, stencil) = system("blockpoisson3d:9x8x7,b=3", 3, 0);
+        for entry in [0, 1, a.nnz() - 1] {
+            let mut rest = a.clone();
+            rest.values_mut()[entry] = 0.0;
+            assert!(Given::of(&stencil, &rest.without_zeros(), 3).is_none(), "{entry}");
+        }
     }
 }

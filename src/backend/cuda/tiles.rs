@@ -12,8 +12,20 @@ use crate::symbolic::{March, Stencil};
 /// Largest block size: a lane has one row of a block.
 pub(super) const LARGEST_BLOCK: usize = 32;
 
-/// Numbers of a row of blocks that a lane can hold.
-const MOST_OF_LANE: usize = 56;
+/// Columns of a warp: near square in the order of the levels.
+fn patch(block_size: usize, march: &March, layers: usize) -> [usize; 2] {
+    match LARGEST_BLOCK / block_size {
+        n if layers == 1 => [n, 1],
+        32 if march.alpha > 1 => [4, 8],
+        32 => [8, 4],
+        16 => [4, 4],
+        10 => [5, 2],
+        8 => [4, 2],
+        6 => [3, 2],
+        4 => [2, 2],
+        n => [n, 1],
+    }
+}
 
 /// Columns of cells that a thread block has: patches of a warp each, and warps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,21 +35,9 @@ pub(super) struct Tile {
 }
 
 impl Tile {
-    /// A tile for the march: patches near square in the order of the levels, as many warps as fit a
-    /// thread block. `None` when the stencil reaches too far.
+    /// A tile for the march, of as many warps as fit a thread block. `None` when the stencil reaches too far.
     pub(super) fn new(block_size: usize, march: &March, layers: usize) -> Option<Self> {
-        let columns = LARGEST_BLOCK / block_size;
-        let patch = match columns {
-            n if layers == 1 => [n, 1],
-            32 if march.alpha > 1 => [4, 8],
-            32 => [8, 4],
-            16 => [4, 4],
-            10 => [5, 2],
-            8 => [4, 2],
-            6 => [3, 2],
-            4 => [2, 2],
-            n => [n, 1],
-        };
+        let patch = patch(block_size, march, layers);
         let warps: &[[usize; 2]] = match layers {
             1 => &[[4, 1], [2, 1], [1, 1]],
             _ if march.alpha > 1 && block_size == 1 => &[[4, 1], [2, 1], [1, 1]],
@@ -67,35 +67,25 @@ impl Tile {
     }
 
     /// A tile for the factorisation of a stencil (`stencil_rows.cuh`), of whose rows A has `given` (block)
-    /// entries. `None` when a row does not fit the registers, or what rows hand on the shared memory.
+    /// entries. `None` when what rows hand on does not fit the shared memory.
     pub(super) fn of_factorisation(
         block_size: usize,
         march: &March,
         layers: usize,
         given: usize,
     ) -> Option<Self> {
-        if block_size > 1 && (2 * march.offsets.len() + 1) * block_size > MOST_OF_LANE {
-            return None;
-        }
-        let columns = LARGEST_BLOCK / block_size;
-        let patches: &[[usize; 2]] = match columns {
-            n if layers == 1 => &[[n, 1]],
-            32 if march.alpha == 1 => &[[8, 4]],
-            32 => &[[4, 8], [16, 2]],
-            16 => &[[4, 4]],
-            10 => &[[5, 2]],
-            8 => &[[4, 2]],
-            6 => &[[3, 2]],
-            4 => &[[2, 2]],
-            n => &[[n, 1]],
-        };
+        let entries = block_size == 1 && layers > 1 && march.alpha > 1;
+        // a narrow one leaves room for more that is handed on
+        let patches = [Some(patch(block_size, march, layers)), entries.then_some([16, 2])];
         let warps: &[[usize; 2]] = match layers {
             1 => &[[4, 1], [2, 1], [1, 1]],
-            _ if march.alpha > 1 && block_size == 1 => &[[4, 1], [2, 1], [1, 2], [1, 1]],
+            _ if entries => &[[4, 1], [2, 1], [1, 2], [1, 1]],
             _ => &[[2, 2], [2, 1], [1, 1]],
         };
-        let tiles =
-            warps.iter().flat_map(|&warps| patches.iter().map(move |&patch| Self { patch, warps }));
+        let of = |&warps: &[usize; 2]| {
+            patches.into_iter().flatten().map(move |patch| Self { patch, warps })
+        };
+        let tiles = warps.iter().flat_map(of);
         tiles.into_iter().find(|tile| tile.fits_factorisation(block_size, march, given))
     }
 
