@@ -72,7 +72,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
             rs[0] = fma(shadow[i], r[i], rs[0]);
         });
         precondition(range, s.inverse, r, hat_s + range.first);
-        barrier.meet(rs);
+        barrier.arrive(rs);
+        range.prefetch<true>(a);
+        barrier.wait(rs);
         // t = A M^-1 s; omega = (t, s) / (t, t)
         double with_t[3] = {0.0, 0.0, 0.0};
         range.product<true>(a, hat_s, [&](u32 i, double sum) {
@@ -97,6 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
         });
         precondition(range, s.inverse, p, spare + range.first);
         barrier.arrive(norm);
+        range.prefetch<false>(a);
         // work for which nobody waits
         range.each([&](u32 i) {
             const u32 row = range.first + i;

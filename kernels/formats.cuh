@@ -277,17 +277,25 @@ template <class Load> __device__ inline double own_product(const Sell&, u32, con
 
 // ---- Bdia: blocks at the offsets of a box, and wells behind the cells ----
 
+// A well: its first row of a cell, the first of its numbers in W and WT and how many there are, and which it is.
+struct __align__(16) Well {
+    u32 first, start, length, number;
+};
+
 // W, WT and D, in the order of the cells; each well's row has a warp of its own.
 struct Wells {
     u32 count;
-    // for each 32 rows the first well that reaches into them, or NONE
-    const u32* near;
-    const u32* number;
-    const u32* start;
-    const u32* first;
+    // for each 32 rows the first of the wells that reach into them, and the one after the last
+    const uint2* near;
+    const Well* well;
     const double* row;
     const double* column;
     const double* diagonal;
+
+    __device__ Well operator[](u32 w) const {
+        const uint4 all = __ldg((const uint4*)(well + w));
+        return {all.x, all.y, all.z, all.w};
+    }
 };
 
 // H is in tiles, whose columns are those of the cells' blocks, one block after the other.
@@ -299,21 +307,47 @@ struct Bdia {
     Wells wells;
 };
 
-// Adds W' x; `rows` counts those of the cells.
-template <u32 R, class Load>
-__device__ inline void add_wells(const Wells& a, u32 rows, u32 base, const double* x, double (&sum)[R]) {
-    u32 w = NONE;
+// Wells that reach into a warp's places. Seldom is it more than one; what is known of that one is fetched in steps
+// while the warp does other things, since each step waits for the one before.
+template <u32 R, class Load> class WellsNear {
+    const Wells& a;
+    u32 w = NONE, end = 0;
+    Well well;
+    double there, column[R];
+
+public:
+    __device__ WellsNear(const Wells& a, u32 base) : a(a) {
+        if (a.count)
 #pragma unroll
-    for (u32 g = 0; g < R; ++g) w = min(w, __ldg(&a.near[base / WARP + g]));
-    for (; w < a.count && a.first[w] < base + WARP * R; ++w) {
-        const u32 start = a.start[w], length = a.start[w + 1] - start;
-        const u32 at = base + lane_number() * R - a.first[w];
-        const double there = Load::vector(&x[rows + a.number[w]]);
-#pragma unroll
-        for (u32 r = 0; r < R; ++r)
-            if (at + r < length) sum[r] = fma(Load::matrix(&a.column[start + at + r]), there, sum[r]);
+            for (u32 g = 0; g < R; ++g) {
+                const uint2 near = __ldg(&a.near[base / WARP + g]);
+                w = min(w, near.x), end = max(end, near.y);
+            }
     }
-}
+
+    __device__ void look() {
+        if (w < end) well = a[w];
+    }
+
+    // W' x for this lane's places from `base`; `rows` counts those of the cells.
+    __device__ void fetch(u32 rows, u32 base, const double* x) {
+        if (w >= end) return;
+        const u32 at = base + lane_number() * R - well.first;
+        there = Load::vector(&x[rows + well.number]);
+#pragma unroll
+        for (u32 r = 0; r < R; ++r) column[r] = at + r < well.length ? Load::matrix(&a.column[well.start + at + r]) : 0.0;
+    }
+
+    __device__ void add(u32 rows, u32 base, const double* x, double (&sum)[R]) {
+        while (w < end) {
+#pragma unroll
+            for (u32 r = 0; r < R; ++r) sum[r] = fma(column[r], there, sum[r]);
+            ++w;
+            look();
+            fetch(rows, base, x);
+        }
+    }
+};
 
 // sum += block x for columns FROM to FROM + W of a block, whose part of x begins at j. Where the box ends the
 // block holds zeros: any part of x will do.
@@ -346,6 +380,7 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
     static_assert(BS == 1 || BS % R == 0, "the rows of a lane are of one cell");
     const u32 i = base + lane_number() * R;
     const u32 mine = rows_there<R>(i, a.rows);
+    WellsNear<R, Load> wells(a.wells, base);
     if (mine) {
         const double* val = a.val + tiled(i, COUNT * BS);
         const u32 cell = i / BS;
@@ -366,24 +401,52 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
                 if constexpr (SHIFTED)
                     add_columns<R, Load, HALF>(block + HALF * TILE, j + (int)HALF, a.rows, x, sum);
             }
+            if (n == COUNT / 3) wells.look();
+            if (n == 2 * COUNT / 3) wells.fetch(a.rows, base, x);
         }
-        if (a.wells.count) add_wells<R, Load>(a.wells, a.rows, base, x, sum);
+        wells.add(a.rows, base, x, sum);
     }
     return mine;
 }
 
 __device__ inline u32 own_rows(const Bdia& a) { return a.wells.count; }
-__device__ inline u32 own_row(const Bdia& a, u32 own) { return a.rows + a.wells.number[own]; }
+__device__ inline u32 own_row(const Bdia& a, u32 own) { return a.rows + a.wells[own].number; }
+
+// The sums of T own rows, `apart` from each other, each of them for all lanes; 0 behind the last. Their loads are
+// on the way together.
+template <u32 T, class Load>
+__device__ inline void own_products(const Bdia& a, u32 own, u32 apart, const double* x, u32 (&row)[T], double (&sum)[T]) {
+    const Wells& w = a.wells;
+    const double *of_row[T], *part[T];
+    double diagonal[T], there[T];
+    u32 length[T], longest = 0;
+#pragma unroll
+    for (u32 t = 0; t < T; ++t) {
+        const u32 at = own + t * apart;
+        const Well well = at < w.count ? w[at] : Well{0, 0, 0, NONE};
+        of_row[t] = w.row + well.start;
+        part[t] = x + well.first;
+        length[t] = well.length;
+        longest = max(longest, well.length);
+        row[t] = well.number == NONE ? NONE : a.rows + well.number;
+        diagonal[t] = at < w.count ? __ldg(&w.diagonal[at]) : 0.0;
+        there[t] = at < w.count ? Load::vector(&x[row[t]]) : 0.0;
+        sum[t] = 0.0;
+    }
+#pragma unroll(T > 1 ? 2 : 4)
+    for (u32 e = lane_number(); e < longest; e += WARP)
+#pragma unroll
+        for (u32 t = 0; t < T; ++t)
+            if (e < length[t]) sum[t] = fma(Load::matrix(&of_row[t][e]), Load::vector(&part[t][e]), sum[t]);
+#pragma unroll
+    for (u32 t = 0; t < T; ++t) sum[t] = fma(diagonal[t], there[t], warp_sum(sum[t]));
+}
 
 template <class Load> __device__ inline double own_product(const Bdia& a, u32 own, const double* x) {
-    const Wells& w = a.wells;
-    const u32 start = w.start[own], length = w.start[own + 1] - start;
-    const double* part = x + w.first[own];
-    double s = 0.0;
-#pragma unroll 4
-    for (u32 e = lane_number(); e < length; e += WARP)
-        s = fma(Load::matrix(&w.row[start + e]), Load::vector(&part[e]), s);
-    return fma(w.diagonal[w.number[own]], Load::vector(&x[own_row(a, own)]), warp_sum(s));
+    u32 row[1];
+    double sum[1];
+    own_products<1, Load>(a, own, 1, x, row, sum);
+    return sum[0];
 }
 
 // ---- CSR and BSR ----

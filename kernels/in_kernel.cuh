@@ -27,6 +27,9 @@
 #ifndef HALF_SHIFT
 #define HALF_SHIFT 0
 #endif
+#ifndef PREFETCH
+#define PREFETCH 96
+#endif
 #include "formats.cuh"
 #include "grid_barrier.cuh"
 #include "stored.cuh"
@@ -117,6 +120,9 @@ __device__ inline u32 row_sums(const Matrix& a, u32 base, const double* x, doubl
 #endif
 }
 
+// Wells of a warp that are on the way together.
+constexpr u32 WELLS = THREADS > 512 ? 2 : 4;
+
 // Rows of a thread block, from `first`.
 struct Range {
     u32 first, rows;
@@ -129,12 +135,36 @@ struct Range {
         for (u32 i = threadIdx.x; i < rows; i += THREADS) body(i);
     }
 
+    // Has the L2 cache fetch what a product begins with, for the time in which its vector is waited for.
+    template <bool BACKWARD> __device__ void prefetch(const Matrix& a) const {
+#if FORMAT == 2
+        constexpr u32 ROW = OFFSETS * BS * sizeof(double), PIECE = PREFETCH * 1024 / WARP;
+        if (PREFETCH == 0 || threadIdx.x >= WARP || first + rows > a.rows || rows * ROW < PREFETCH * 1024) return;
+        const u32 from = BACKWARD ? (first + rows) / WARP * WARP : first;
+        const char* begin = (const char*)(a.val + tiled(from, OFFSETS * BS)) + threadIdx.x * PIECE;
+        if (BACKWARD) begin -= PREFETCH * 1024;
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(begin), "r"(PIECE) : "memory");
+#endif
+    }
+
     // Does body(row of the range, its sum) for each row of A x. With every second product BACKWARD, a product
     // begins with what the one before has left in the L2 cache.
     template <bool BACKWARD, class Body>
     __device__ void product(const Matrix& a, const double* x, Body body) const {
         const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
         constexpr u32 STEP = WARP * PLACES, TOGETHER = WARPS * STEP;
+#if FORMAT == 2
+        // wells lie behind the cells; the last warps have them, which have fewer rows
+        if (first + rows > a.rows)
+            for (u32 own = WARPS - 1 - warp; own < own_rows(a); own += WELLS * WARPS) {
+                u32 i[WELLS];
+                double sum[WELLS];
+                own_products<WELLS, Within>(a, own, WARPS, x, i, sum);
+#pragma unroll
+                for (u32 t = 0; t < WELLS; ++t)
+                    if (i[t] - first < rows && lane == 0) body(i[t] - first, sum[t]);
+            }
+#endif
         const u32 turns = (rows + TOGETHER - 1) / TOGETHER;
         for (u32 turn = 0; turn < turns; ++turn) {
             const u32 i = (BACKWARD ? turns - 1 - turn : turn) * TOGETHER + warp * STEP;
@@ -145,7 +175,7 @@ struct Range {
             for (u32 r = 0; r < PLACES; ++r)
                 if (mine >> r & 1) body(i + lane * PLACES + r, sum[r]);
         }
-#if FORMAT >= 2
+#if FORMAT > 2
         for (u32 own = warp; own < own_rows(a); own += WARPS) {
             const u32 i = own_row(a, own) - first;
             if (i >= rows) continue;

@@ -47,7 +47,7 @@ __device__ constexpr int ring_numbers(int stride) { return RING * HANDED * LINES
 constexpr int TURNS = 2;
 __device__ constexpr int column_of_a(int turn) { return turn * OF_A | 1; }
 __device__ constexpr int shared_bytes(int stride, int turn) {
-    return 8 * (ring_numbers(stride) + WARPS * TURNS * (32 * column_of_a(turn) + 2) + OF_A);
+    return 8 * (ring_numbers(stride) + WARPS * TURNS * (32 * column_of_a(turn) + 2));
 }
 constexpr int TURN = shared_bytes(NARROW, 8) <= MEMORY ? 8 : shared_bytes(NARROW, 4) <= MEMORY ? 4 : 2;
 constexpr int SY = shared_bytes(apart(), TURN) <= MEMORY ? apart() : NARROW;
@@ -127,8 +127,8 @@ struct Worker {
         has = there & ((u32)x < (u32)box.nx) ? has & coupled : 0;
 #pragma unroll
         for (int g = 0; g < OF_A; ++g) {
-            const double v = desk.rows[next_entry];
-            begun[given(g)] = has & 1u << g ? v : 0.0;
+            // what follows the row's last entry may be on its way for a later turn
+            if (has & 1u << g) begun[given(g)] = desk.rows[next_entry];
             next_entry += has >> g & 1;
         }
         begun[N] += shift;
@@ -297,8 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stencil_factor(Tiles bo
     extern __shared__ __align__(16) double memory[];
     double* const ring = memory;
     double* const rows = ring + RING * ROW;
-    // a lane reads past its last row
-    u64* const brought = reinterpret_cast<u64*>(rows + WARPS * TURNS * BROUGHT + OF_A);
+    u64* const brought = reinterpret_cast<u64*>(rows + WARPS * TURNS * BROUGHT);
     u64* const read = brought + WARPS * TURNS;
     const int role = threadIdx.x / 32 / WARPS, warp = threadIdx.x / 32 % WARPS, lane = threadIdx.x % 32;
     for (int n = threadIdx.x; n < RING * ROW; n += THREADS) ring[n] = 0.0;

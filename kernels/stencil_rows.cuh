@@ -118,8 +118,10 @@ __device__ inline Wish wish(int w) {
     return {h % DEPTH - HY, h / DEPTH, LOOKS.list[1][(w - ABOVE * WANTED_Z) / SIDE]};
 }
 
-// Rows of the ring: those of the steps that are still looked at.
-constexpr int RING = power_of_two(DELAY > 2 ? DELAY : 2);
+// Rows of the ring: those of the steps that are still looked at. Workers of entries look two steps back and begin
+// a tile a step early, while loaders fill its first row already.
+constexpr int LOOKED_AT = BS == 1 ? (DELAY > 2 ? DELAY : 2) + 1 : DELAY;
+constexpr int RING = power_of_two(LOOKED_AT > 2 ? LOOKED_AT : 2);
 constexpr int LINES = TZ + HZ, NARROW = TY + HY;
 
 // A, by rows of numbers.

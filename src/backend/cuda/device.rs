@@ -284,8 +284,17 @@ impl Device {
 
     /// Marks all of `x` as not there yet (`kernels/absent.cuh`).
     pub(super) fn mark_absent(&self, x: &mut CudaSlice<f64>) -> Result<()> {
+        self.fill(x, 0xff)
+    }
+
+    /// Makes all of `x` zero.
+    pub(super) fn clear(&self, x: &mut CudaSlice<f64>) -> Result<()> {
+        self.fill(x, 0)
+    }
+
+    fn fill(&self, x: &mut CudaSlice<f64>, byte: u8) -> Result<()> {
         // SAFETY: x has that many bytes
-        unsafe { result::memset_d8_async(address(x), 0xff, x.len() * 8, self.stream.cu_stream()) }
+        unsafe { result::memset_d8_async(address(x), byte, x.len() * 8, self.stream.cu_stream()) }
             .map_err(|e| failed("cannot clear memory", e))
     }
 

@@ -23,14 +23,14 @@ use crate::solver::{
     BICGSTAB_BREAKDOWNS, CYCLE, End, Monitor, Outcome, QMR_BREAKDOWNS, Settings, Solver, System,
 };
 
-/// Threads of a block: as many as there are registers for, and more where products of long rows need
-/// more numbers on their way.
+/// Threads of a block: as many as there are registers for.
 const THREADS: u32 = 512;
-const MORE_THREADS: u32 = 768;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
-/// Most sums of a barrier, and sets of their parts; mirror `grid_barrier.cuh`.
-const PARTS: usize = 4 * 3;
+/// Most sums of a barrier in each set of their parts, and numbers before the parts; mirror
+/// `grid_barrier.cuh`.
+const PARTS: usize = 4 * 2;
+const BEFORE_PARTS: usize = 16;
 /// Cycles whose residuals are remembered; mirrors `in_kernel.cuh`.
 const REMEMBERED: usize = 16;
 const _: () = assert!(REMEMBERED > STALL_CYCLES);
@@ -46,6 +46,8 @@ const WORDS: usize = REPORT + MOST + MOST / 2;
 struct Method {
     solver: &'static str,
     source: &'static Source,
+    /// Threads of a block where products of long rows need more numbers on their way.
+    long_row_threads: u32,
     /// Range vectors beside x, and vectors that products read.
     range_vectors: usize,
     product_vectors: usize,
@@ -59,6 +61,7 @@ static METHODS: [Method; 2] = [
     Method {
         solver: "bicgstab",
         source: &BICGSTAB,
+        long_row_threads: 832,
         range_vectors: 5,
         product_vectors: 3,
         breakdowns: &BICGSTAB_BREAKDOWNS,
@@ -67,6 +70,7 @@ static METHODS: [Method; 2] = [
     Method {
         solver: "qmr",
         source: &QMR,
+        long_row_threads: THREADS,
         range_vectors: 8,
         product_vectors: 2,
         breakdowns: &QMR_BREAKDOWNS,
@@ -115,22 +119,24 @@ pub(super) fn make(
     variant.defines.push(("FORMAT", matrix.number()));
     variant.defines.push(("PRECOND", usize::from(precision.is_some())));
     variant.defines.extend(matrix_defines(d, system.a, block_size));
-    let threads = threads(&variant);
+    let threads = method.threads(&variant);
     variant.defines.push(("THREADS", threads as usize));
     let variant = variant.storing(precision.unwrap_or_default());
     let kernel = d.kernel(method.source, variant.clone(), method.solver)?;
     Ok(Box::new(InKernel::new(d, method, settings, system, kernel, &variant)?))
 }
 
-/// Threads for a variant.
-fn threads(variant: &Variant) -> u32 {
-    let has = |define| variant.defines.contains(&define);
-    let more = has(("PLACES", 2)) && !has(("HALF_SHIFT", 1)) && variant.block_size == 8;
-    if more { MORE_THREADS } else { THREADS }
+impl Method {
+    /// Threads for a variant.
+    fn threads(&self, variant: &Variant) -> u32 {
+        let has = |define| variant.defines.contains(&define);
+        let long_rows = has(("PLACES", 2)) && !has(("HALF_SHIFT", 1)) && variant.block_size == 8;
+        if long_rows { self.long_row_threads } else { THREADS }
+    }
 }
 
-/// Variants of the kernels for blocks of `block_size`, for tests.
-pub fn in_kernel_variants(block_size: usize) -> Vec<Variant> {
+/// Kernels and their variants for blocks of `block_size`, for tests.
+pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> {
     let of = |format: usize, precond: usize, more: &[(&'static str, usize)]| {
         let mut defines = vec![("FORMAT", format), ("PRECOND", precond)];
         defines.extend(more);
@@ -139,18 +145,20 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<Variant> {
     let mut all = vec![of(0, 1, &[("ROW_LANES", 8)]), of(2, 1, &[]), of(2, 0, &[])];
     if block_size == 1 {
         all.extend([of(3, 1, &[]), of(4, 1, &[])]);
-        return all;
+    } else {
+        all.extend([of(1, 1, &[]), of(1, 0, &[])]);
     }
-    all.extend([of(1, 1, &[]), of(1, 0, &[])]);
     if block_size.is_multiple_of(2) {
         all.push(of(2, 1, &[("PLACES", 2)]));
         all.push(of(2, 1, &[("PLACES", 2), ("HALF_SHIFT", 1)]));
     }
-    for variant in &mut all {
-        let threads = threads(variant);
-        variant.defines.push(("THREADS", threads as usize));
-    }
-    all
+    let with_threads = |method: &'static Method| {
+        all.clone().into_iter().map(move |mut variant| {
+            variant.defines.push(("THREADS", method.threads(&variant) as usize));
+            (method.source, variant)
+        })
+    };
+    METHODS.iter().flat_map(with_threads).collect()
 }
 
 /// The struct of a matrix that a kernel takes.
@@ -289,7 +297,7 @@ impl InKernel {
         kernel
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| failed("cannot prepare the solver", e))?;
-        let mut config = grid(ranges.count(), threads(variant));
+        let mut config = grid(ranges.count(), method.threads(variant));
         config.shared_mem_bytes = shared;
         Ok(Self {
             method,
@@ -302,7 +310,7 @@ impl InKernel {
             on_chip,
             read: d.zeros(method.product_vectors * n)?,
             home: d.zeros(method.range_vectors * n)?,
-            parts: d.alloc(PARTS * ranges.count())?,
+            parts: d.alloc(BEFORE_PARTS + PARTS * ranges.count())?,
             words: d.zeros(WORDS)?,
             cycles: d.zeros(REMEMBERED)?,
         })
@@ -317,7 +325,7 @@ impl InKernel {
         before: Option<usize>,
     ) -> Result<Report> {
         let d = k.gpu();
-        d.mark_absent(&mut self.parts)?;
+        d.clear(&mut self.parts)?;
         let left = self.settings.stop.max_iterations.saturating_sub(before.unwrap_or(0));
         let words = address(&self.words);
         let rules = RulesArg {

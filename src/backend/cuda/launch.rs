@@ -99,7 +99,7 @@ by_value! {
     /// `Sell` of `formats.cuh`.
     SellArg { rows: u32, slice_ptr: Address, order: Address, col_ind: Address, val: Address }
     /// `Wells` of `formats.cuh`.
-    WellsArg { count: u32, near: Address, number: Address, start: Address, first: Address, row: Address, column: Address, diagonal: Address }
+    WellsArg { count: u32, near: Address, well: Address, row: Address, column: Address, diagonal: Address }
     /// `Bdia` of `formats.cuh`.
     BdiaArg { rows: u32, at: [i32; 7], val: Address, wells: WellsArg }
     /// `Blocks` of `formats.cuh`.

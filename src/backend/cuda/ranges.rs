@@ -29,21 +29,27 @@ impl Ranges {
     ) -> Result<Self> {
         let unit = least_common_multiple(WARP * places, block_size);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
-        let entries = match a {
-            // the others have about as many numbers for each row
-            Matrix::Ours(a) => Some((d.host(a.row_ptr())?, a.block_size)),
-            _ => None,
-        };
-        let work = |row: usize| -> u64 {
-            let entries = entries.as_ref().map_or(0, |(row_ptr, b)| {
-                let (row, rest) = (row / b, row % b);
-                let next = (row + 1).min(row_ptr.len() - 1);
-                let (from, to) = (u64::from(row_ptr[row]), u64::from(row_ptr[next]));
-                from * (b * b) as u64 + (to - from) * (b * rest) as u64
-            });
-            entries + VECTORS * row as u64
-        };
+        let entries = Self::entries_before(d, a)?;
+        let work = |row: usize| entries(row) + VECTORS * row as u64;
         Ok(Self::shared_out(n, unit, most, work))
+    }
+
+    /// Entries of the rows before each row.
+    fn entries_before(d: &Device, a: &Matrix) -> Result<Box<dyn Fn(usize) -> u64>> {
+        Ok(match a {
+            Matrix::Ours(a) => {
+                let (row_ptr, b) = (d.host(a.row_ptr())?, a.block_size);
+                Box::new(move |row| {
+                    let (row, rest) = (row / b, row % b);
+                    let next = (row + 1).min(row_ptr.len() - 1);
+                    let (from, to) = (u64::from(row_ptr[row]), u64::from(row_ptr[next]));
+                    from * (b * b) as u64 + (to - from) * (b * rest) as u64
+                })
+            }
+            Matrix::Formatted(a) => a.entries_before(),
+            // as many for each row
+            Matrix::Vendor(_) | Matrix::VendorSell(_) => Box::new(|_| 0),
+        })
     }
 
     /// `work(i)` is that of the rows before i.

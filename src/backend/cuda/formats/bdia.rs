@@ -26,11 +26,12 @@ pub(super) struct DeviceBdia {
 
 /// W, WT and D in the order of the cells.
 struct DeviceWells {
-    count: usize,
-    near: CudaSlice<u32>,
-    number: CudaSlice<u32>,
-    start: CudaSlice<u32>,
-    first: CudaSlice<u32>,
+    /// Entries in the row of each, by number.
+    entries: Vec<u32>,
+    near: CudaSlice<[u32; 2]>,
+    /// Of each its first row of a cell, its first entry, their number, its own number: `Well` of
+    /// `formats.cuh`.
+    well: CudaSlice<[u32; 4]>,
     row: CudaSlice<f64>,
     column: CudaSlice<f64>,
     diagonal: CudaSlice<f64>,
@@ -58,7 +59,21 @@ impl DeviceBdia {
 
     /// Number of wells.
     pub(super) fn wells(&self) -> usize {
-        self.wells.as_ref().map_or(0, |w| w.count)
+        self.wells.as_ref().map_or(0, |w| w.entries.len())
+    }
+
+    /// Entries of the rows before each row, those of the wells last, and of all.
+    pub(super) fn entries_before(&self) -> Box<dyn Fn(usize) -> u64> {
+        let of_cell_row = (self.val.len() / self.scalars.max(1)) as u64;
+        let mut of_wells = vec![0_u64];
+        for &entries in self.wells.iter().flat_map(|w| &w.entries) {
+            of_wells.push(of_wells.last().unwrap_or(&0) + u64::from(entries));
+        }
+        let scalars = self.scalars;
+        Box::new(move |row| {
+            let (cells, wells) = (row.min(scalars), row.saturating_sub(scalars));
+            cells as u64 * of_cell_row + of_wells[wells.min(of_wells.len() - 1)]
+        })
     }
 
     /// What beside the block size decides how the kernel runs.
@@ -80,11 +95,9 @@ impl DeviceBdia {
             at,
             val: address(&self.val),
             wells: self.wells.as_ref().map_or_else(WellsArg::default, |w| WellsArg {
-                count: w.count as u32,
+                count: w.entries.len() as u32,
                 near: address(&w.near),
-                number: address(&w.number),
-                start: address(&w.start),
-                first: address(&w.first),
+                well: address(&w.well),
                 row: address(&w.row),
                 column: address(&w.column),
                 diagonal: address(&w.diagonal),
@@ -129,15 +142,17 @@ impl DeviceWells {
             column.extend_from_slice(wells.column(w));
             start.push(row.len() as u32);
         }
+        let each = number.iter().zip(&first).zip(start.windows(2));
+        let well: Vec<[u32; 4]> =
+            each.map(|((&number, &first), run)| [first, run[0], run[1] - run[0], number]).collect();
+        let diagonal: Vec<f64> = runs().map(|w| wells.diagonal()[w]).collect();
         Ok(Some(Self {
-            count: number.len(),
+            entries: (0..wells.count()).map(|w| wells.run(w).len() as u32).collect(),
             near: d.copied(&near(&first, &start, scalars))?,
-            number: d.copied(&number)?,
-            start: d.copied(&start)?,
-            first: d.copied(&first)?,
+            well: d.copied(&well)?,
             row: d.copied(&row)?,
             column: d.copied(&column)?,
-            diagonal: d.copied(wells.diagonal())?,
+            diagonal: d.copied(&diagonal)?,
         }))
     }
 }
@@ -152,15 +167,15 @@ fn in_order(wells: &Wells) -> Vec<u32> {
     number
 }
 
-/// For each [`WARP`] rows the first well that reaches into them, or a number that none has; further
-/// groups so that a lane may have several rows.
-fn near(first: &[u32], start: &[u32], scalars: usize) -> Vec<u32> {
-    let mut near = vec![u32::MAX; scalars.div_ceil(WARP) + MOST_ROWS];
+/// For each [`WARP`] rows the first of the wells that reach into them and the one after the last, where
+/// there is none a first beyond all; further groups so that a lane may have several rows.
+fn near(first: &[u32], start: &[u32], scalars: usize) -> Vec<[u32; 2]> {
+    let mut near = vec![[u32::MAX, 0]; scalars.div_ceil(WARP) + MOST_ROWS];
     for (w, (&first, run)) in first.iter().zip(start.windows(2)).enumerate() {
         let (first, length) = (first as usize, (run[1] - run[0]) as usize);
         if length > 0 {
             for group in &mut near[first / WARP..(first + length).div_ceil(WARP)] {
-                *group = (*group).min(w as u32);
+                *group = [group[0].min(w as u32), w as u32 + 1];
             }
         }
     }
@@ -190,11 +205,11 @@ mod tests {
     }
 
     #[test]
-    fn warps_know_the_first_well_that_they_meet() {
+    fn warps_know_the_wells_that_they_meet() {
         // runs 10..40, 40..50, 100..101; no run; rows 0..128
-        let none = u32::MAX;
+        let none = [u32::MAX, 0];
         let near = near(&[10, 40, 100, 0], &[0, 30, 40, 41, 41], 128);
-        assert_eq!(near, [0, 0, none, 2, none, none, none, none]);
+        assert_eq!(near, [[0, 1], [0, 2], none, [2, 3], none, none, none, none]);
     }
 
     #[test]

@@ -149,6 +149,14 @@ impl Formatted {
         self.kernel.tuned.then(|| crate::tune::text(&self.kernel.choices))
     }
 
+    /// Entries of the rows before each row, as far as rows differ.
+    pub(super) fn entries_before(&self) -> Box<dyn Fn(usize) -> u64> {
+        match &self.way {
+            Way::Blocks(bdia) => bdia.entries_before(),
+            _ => Box::new(|_| 0),
+        }
+    }
+
     /// Bytes held, and moved by a product: matrix, x and y once.
     pub(super) fn bytes(&self) -> Bytes {
         Bytes { held: self.bytes, moved: self.bytes + 16 * self.rows }
