@@ -385,6 +385,8 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
         const double* val = a.val + tiled(i, COUNT * BS);
         const u32 cell = i / BS;
         constexpr u32 HALF = SHIFTED ? BS / 2 : BS;
+        // large blocks need the registers for numbers of their own
+        constexpr bool STAGED = BS < 8;
         const int first = (int)(cell * BS + (SHIFTED && cell % 2 ? HALF : 0));
 #pragma unroll AHEAD
         for (u32 n = 0; n < COUNT; ++n) {
@@ -401,9 +403,10 @@ __device__ inline u32 product(const Bdia& a, u32 base, const double* x, double (
                 if constexpr (SHIFTED)
                     add_columns<R, Load, HALF>(block + HALF * TILE, j + (int)HALF, a.rows, x, sum);
             }
-            if (n == COUNT / 3) wells.look();
-            if (n == 2 * COUNT / 3) wells.fetch(a.rows, base, x);
+            if (STAGED && n == COUNT / 3) wells.look();
+            if (STAGED && n == 2 * COUNT / 3) wells.fetch(a.rows, base, x);
         }
+        if (!STAGED) wells.look(), wells.fetch(a.rows, base, x);
         wells.add(a.rows, base, x, sum);
     }
     return mine;

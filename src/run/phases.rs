@@ -104,7 +104,8 @@ pub(super) fn record(runs: &[PhaseSeconds], times: &mut Times) {
     times.analysis_s = of(Phase::Analysis);
     times.numeric_s = of(Phase::Numeric);
     let phases = [times.symbolic_s, times.analysis_s, times.numeric_s];
-    times.setup_s = Some(phases.into_iter().flatten().sum());
+    // a sum of nothing would be -0
+    times.setup_s = Some(phases.into_iter().flatten().fold(0.0, |sum, phase| sum + phase));
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ static METHODS: [Method; 2] = [
     Method {
         solver: "bicgstab",
         source: &BICGSTAB,
-        long_row_threads: 832,
+        long_row_threads: 768,
         range_vectors: 5,
         product_vectors: 3,
         breakdowns: &BICGSTAB_BREAKDOWNS,
