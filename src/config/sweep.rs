@@ -11,6 +11,7 @@ use crate::case::{
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
 };
+use crate::deflation;
 use crate::error::{Error, Result};
 use crate::precond;
 use crate::registry;
@@ -178,6 +179,9 @@ axes! {
         "Added to the diagonal before factorisation, relative to its largest entry",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
+    deflation: deflation::Choice, "deflation", "VECTORS",
+        "Deflation: `none`, `subdomain:KxLxM`, `levelset` or `levelset-subdomain:KxLxM`",
+        Vec::new, deflation::Choice::to_string, |t, out| one(t.parse(), out);
     solver: String, "solver", "NAME",
         "Solver",
         || names(registry::SOLVERS), String::clone,

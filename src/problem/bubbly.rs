@@ -92,7 +92,6 @@ fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::case::ReadAs;
     use crate::problem::load;
 

@@ -148,6 +148,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     }
     let names = [
         "shift",
+        "deflation",
         "orthogonalisation",
         "matrix-format",
         "factor-precision",
