@@ -14,7 +14,7 @@ use crate::case::Trisolve;
 use crate::matrix::{Csr, inverse, sum_into};
 use crate::measure::memory_free;
 use crate::result::record::FactorSize;
-use crate::symbolic::{FillPattern, Pattern, Schedule, Threads};
+use crate::symbolic::{FillPattern, Pattern, Schedule, Threads, block_pattern, is_symmetric};
 
 /// The matrix in its order that is factored, from A.
 type Arrange = Box<dyn Fn(Threads, &Csr) -> Result<Csr, Failure> + Send + Sync>;
@@ -140,10 +140,10 @@ pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Patter
 
 /// `a` with zeros where only the place across the diagonal holds an entry.
 pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Csr, Failure> {
-    let mirrored = a.transposed();
-    if mirrored.row_ptr() == a.row_ptr() && mirrored.col_ind() == a.col_ind() {
+    if is_symmetric(threads, &block_pattern(a, 1)) {
         return Ok(a.clone());
     }
+    let mirrored = a.transposed();
     let n = a.rows();
     Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
         terms.clear();

@@ -20,7 +20,7 @@ use crate::matrix::Csr;
 pub use colour::{colours, independent_set};
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};
-pub use power::{power, symmetrised};
+pub use power::{is_symmetric, power, symmetrised};
 pub use schedule::Schedule;
 pub use stencil::{March, Stencil};
 

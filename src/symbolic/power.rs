@@ -1,5 +1,7 @@
 //! Patterns of powers of a matrix: what is reached in so many steps.
 
+use rayon::prelude::*;
+
 use super::rows::{Task, find};
 use super::{Pattern, Threads, TooLarge};
 
@@ -43,8 +45,25 @@ pub fn power(
     found.map(|[pattern]| pattern)
 }
 
-/// The pattern of `A + A'`, with all diagonals; that of A itself where it is symmetric and has them.
+/// Whether every entry of the pattern has one across the diagonal.
+pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
+    let view = a.view();
+    let mirrored = |i: usize| {
+        view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
+    };
+    match threads {
+        Threads::One => (0..a.rows()).all(mirrored),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(mirrored),
+    }
+}
+
+/// The pattern of `A + A'`, with all diagonals.
 pub fn symmetrised(threads: Threads, a: &Pattern) -> Pattern<'static> {
+    let with_diagonals = || (0..a.rows()).all(|i| a.row(i).binary_search(&(i as u32)).is_ok());
+    if is_symmetric(threads, a) && with_diagonals() {
+        let (row_ptr, col_ind) = (a.row_ptr.to_vec(), a.col_ind.to_vec());
+        return Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+    }
     let mirrored = a.transposed();
     let (view, other) = (a.view(), mirrored.view());
     // an entry, its mirror and a diagonal each
@@ -101,7 +120,10 @@ mod tests {
     fn both_triangles_and_the_diagonal_are_there() {
         // (0, 2) and (2, 1) alone
         let p = Pattern { row_ptr: vec![0, 1, 1, 2].into(), col_ind: vec![2, 1].into() };
+        assert!(!is_symmetric(Threads::One, &p) && !is_symmetric(Threads::Pool, &p));
         let s = symmetrised(Threads::One, &p);
+        assert!(is_symmetric(Threads::One, &s) && is_symmetric(Threads::Pool, &s));
+        assert_eq!(symmetrised(Threads::Pool, &s), s);
         assert_eq!((s.row(0), s.row(1), s.row(2)), (&[0, 2][..], &[1, 2][..], &[0, 1, 2][..]));
     }
 }
