@@ -78,7 +78,8 @@ fn solve(p: &Problem, case: &Case, rhs: &[f64], watch: &mut dyn solver::Monitor)
     let k = Cpu::sequential();
     let (a, n) = (&p.matrix, p.matrix.rows());
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
-    let m = setup(Setup { k: &k, a, case, phases: &mut Silent }).ok().expect("set up");
+    let m =
+        setup(Setup { k: &k, a, case, phases: &mut Silent }).unwrap_or_else(|e| panic!("{e:?}"));
     let matrix = k.matrix(a, case.block_size, case.format).unwrap();
     let z = Vectors::new(case.deflation, a, case.block_size, p.grid).unwrap();
     let deflation = (z.count > 0).then(|| Deflation::new(&k, a, &z).unwrap());

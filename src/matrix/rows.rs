@@ -147,7 +147,9 @@ impl Csr {
                 row.clear();
                 row.extend(columns.iter().zip(values).map(|(&j, &v)| (new[j as usize], v)));
                 row.sort_unstable_by_key(|entry| entry.0);
-                row.iter().for_each(|&(j, v)| to.push(j, v));
+                for &(j, v) in &*row {
+                    to.push(j, v);
+                }
                 Ok(())
             });
         made.expect("as many entries as there were")

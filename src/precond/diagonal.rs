@@ -52,14 +52,37 @@ pub(super) fn inverse_of(
     )
 }
 
-/// Entries of blocks left of the diagonal blocks.
-pub(super) fn below(threads: Threads, a: &Csr, b: usize) -> Csr {
-    a.filtered(threads, |i, j, v| (j / b < i / b).then_some(v))
-}
-
-/// Entries of blocks right of the diagonal blocks.
-pub(super) fn above(threads: Threads, a: &Csr, b: usize) -> Csr {
-    a.filtered(threads, |i, j, v| (j / b > i / b).then_some(v))
+/// `D^-1` times the blocks (i, j) of `a` that are `wanted`.
+pub(super) fn scaled(
+    threads: Threads,
+    a: &Csr,
+    b: usize,
+    wanted: impl Fn(usize, usize) -> bool + Sync + Send,
+) -> Result<Csr, Failure> {
+    if b > 1 {
+        let part = a.filtered(threads, |i, j, v| wanted(i / b, j / b).then_some(v));
+        let filled = |i: usize| part.row_ptr()[(i + 1) * b] > part.row_ptr()[i * b];
+        return Ok(inverse_of(threads, a, b, filled)?.times(&part, threads)?);
+    }
+    let n = a.rows();
+    Csr::by_rows(
+        threads,
+        [n, n],
+        || (),
+        |(), i, to| {
+            let (columns, values) = a.row(i);
+            let mut pivot = None;
+            for (&j, &v) in columns.iter().zip(values).filter(|(j, _)| wanted(i, **j as usize)) {
+                let d = pivot.get_or_insert_with(|| a.get(i, i));
+                let d = d.filter(|d| *d != 0.0 && !d.is_nan()).ok_or_else(|| {
+                    let absent = d.is_none();
+                    Breakdown::Singular(SingularBlock { row: i, within: 0, pivot: 0.0, absent })
+                })?;
+                to.push(j, v / d);
+            }
+            Ok(())
+        },
+    )
 }
 
 /// `a` with all entries of the blocks that hold one; a clone for blocks of one.

@@ -21,6 +21,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
 /// Columns of a row of G up to which its small system is solved.
 const LONGEST: usize = 2000;
 
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let q = s.options()?.whole("power");
     let b = s.case.block_size;

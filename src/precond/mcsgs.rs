@@ -36,8 +36,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
 /// `D / (w (2 - w))` and `I + w D^-1 U` again.
 pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result<Csr, Failure> {
     let a = &whole_blocks(threads, a, b);
-    let scaled =
-        diagonal::inverse(threads, a, b)?.times(&diagonal::above(threads, a, b), threads)?;
+    let scaled = diagonal::scaled(threads, a, b, |i, j| j > i)?;
     let size = 1.0 / (omega * (2.0 - omega));
     let n = a.rows();
     Csr::by_rows(threads, [n, n], Vec::new, |sums: &mut Vec<f64>, i, to| {

@@ -110,8 +110,7 @@ fn pattern(order: &[u32], rows_of: &[Vec<u32>]) -> FillPattern {
 /// `C - E D^-1 F` for the rows that are not `inside`.
 fn eliminated(threads: Threads, left: &Left, inside: &[bool], b: usize) -> Result<Left, Failure> {
     let a = &left.matrix;
-    let scaled = diagonal::inverse_of(threads, a, b, |i| inside[i])?
-        .times(&diagonal_free(threads, a, b), threads)?;
+    let scaled = diagonal::scaled(threads, a, b, |i, j| inside[i] && i != j)?;
     let stay: Vec<u32> = (0..inside.len() as u32).filter(|&i| !inside[i as usize]).collect();
     let mut place = vec![u32::MAX; inside.len()];
     (0..).zip(&stay).for_each(|(at, &i)| place[i as usize] = at);
@@ -134,11 +133,6 @@ fn eliminated(threads: Threads, left: &Left, inside: &[bool], b: usize) -> Resul
             Ok::<(), Failure>(())
         })?;
     Ok(Left { matrix, rows: stay.iter().map(|&i| left.rows[i as usize]).collect() })
-}
-
-/// All blocks but those of the diagonal.
-fn diagonal_free(threads: Threads, a: &Csr, b: usize) -> Csr {
-    a.filtered(threads, |i, j, v| (j / b != i / b).then_some(v))
 }
 
 /// `a`, in the order of the factors, plus `L D^-1 U` of what is left after the sets of `sizes` block

@@ -131,7 +131,9 @@ pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Patter
             row.clear();
             row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
             row.sort_unstable();
-            row.iter().for_each(|&j| to.push(j, 0.0));
+            for &j in &*row {
+                to.push(j, 0.0);
+            }
             Ok(())
         });
     let (row_ptr, col_ind, _) = made.expect("as many entries as there were").into_parts();

@@ -19,6 +19,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
 /// Numbers of a least-squares problem up to which it is solved.
 const LARGEST: usize = 4_000_000;
 
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let symmetric = s.options()?.word("symmetric") == "yes";
     let b = s.case.block_size;
@@ -48,7 +49,9 @@ pub(super) fn inverse(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> 
         let Space { rows, matrix, right } = space;
         let (columns, _) = mirrored.row(j);
         rows.clear();
-        columns.iter().for_each(|&k| rows.extend_from_slice(mirrored.row(k as usize).0));
+        for &k in columns {
+            rows.extend_from_slice(mirrored.row(k as usize).0);
+        }
         rows.sort_unstable();
         rows.dedup();
         let (m, count) = (rows.len(), columns.len());

@@ -1,5 +1,6 @@
 //! Truncated Neumann series (Gupta et al. 2015): `A = L + D + U`, `(D + L) D^-1 (D + U)` inverted by
-//! series, `M^-1 = K_U D^-1 K_L` with `K_L = I - L D^-1 + (L D^-1)^2 - ..`, K_U likewise.
+//! series, `M^-1 = K_U D^-1 K_L` with `K_L = I - L D^-1 + (L D^-1)^2 - ..` and
+//! `K_U` likewise.
 
 use super::approximate::{Chain, Operator, size};
 use super::diagonal::{self, Diagonal};
@@ -75,19 +76,19 @@ fn series<K: Backend>(
     }
 }
 
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let (order, b) = (options.whole("order"), s.case.block_size);
     let explicit = options.word("form") == "explicit";
     s.phases.begin(Phase::Numeric);
     let made = s.k.on_host(|threads| -> Result<_, Failure> {
-        let inverse = diagonal::inverse(threads, s.a, b)?;
-        let scaled = |part: Csr| inverse.times(&part, threads);
-        let lower = scaled(diagonal::below(threads, s.a, b))?;
-        let upper = scaled(diagonal::above(threads, s.a, b))?;
+        let lower = diagonal::scaled(threads, s.a, b, |i, j| j < i)?;
+        let upper = diagonal::scaled(threads, s.a, b, |i, j| j > i)?;
         if !explicit {
             return Ok((None, lower, upper));
         }
+        let inverse = diagonal::inverse(threads, s.a, b)?;
         let left = series_of(threads, &upper, order)?;
         let right = series_of(threads, &lower, order)?.times(&inverse, threads)?;
         Ok((Some(left.times(&right, threads)?), lower, upper))

@@ -36,7 +36,8 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         return Err(Error::input(message));
     }
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
-    let of_layer = |z: usize| if z * layers / nz % 2 == 0 { 1.0 } else { 1.0 / contrast };
+    let of_layer =
+        |z: usize| if (z * layers / nz).is_multiple_of(2) { 1.0 } else { 1.0 / contrast };
     let kappa: Vec<f64> = (0..nx * ny * nz).map(|i| of_layer(i / (nx * ny))).collect();
     Diffusion { size, kappa: &kappa, along: [1.0; 3], boundary, storage: 0.0 }
         .assemble(mix(seed ^ 0x6c61_7965))

@@ -15,6 +15,10 @@ const NORM: Slot = Slot(3);
 /// Iterations that make up a cycle when progress is judged.
 pub(crate) const CYCLE: usize = 50;
 
+/// The same for conjugate gradients, which minimise another norm: with jumps of the coefficient the
+/// residual rises first and stays there for hundreds of iterations, until the small eigenvalues are found.
+const LONG_CYCLE: usize = 1000;
+
 /// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
 /// too: it is that of the solution which the last step would make of the iterate.
 pub(super) struct Cg<K: Backend> {
@@ -103,7 +107,7 @@ impl<K: Backend> Cg<K> {
             if let Some(end) = judge.step(scalars[3]) {
                 return end;
             }
-            if judge.iterations.is_multiple_of(CYCLE)
+            if judge.iterations.is_multiple_of(LONG_CYCLE)
                 && let Some(end) = judge.cycle()
             {
                 return end;

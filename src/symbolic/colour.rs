@@ -30,7 +30,11 @@ pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
         }
         let free = taken.iter().enumerate().find(|(_, word)| **word != u64::MAX);
         free.map_or_else(
-            || (256..).find(|c| !beyond.contains(c)).expect("fewer colours than rows"),
+            || {
+                (256..=colour.len() as u32)
+                    .find(|c| !beyond.contains(c))
+                    .expect("fewer colours than rows")
+            },
             |(at, word)| 64 * at as u32 + word.trailing_ones(),
         )
     })

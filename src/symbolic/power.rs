@@ -38,7 +38,9 @@ pub fn power(
                 step = end;
             }
             let row = &mut out[start..];
-            row.iter().for_each(|&j| seen[j as usize] = false);
+            for &j in &*row {
+                seen[j as usize] = false;
+            }
             row.sort_unstable();
         },
     );
