@@ -237,7 +237,7 @@ pub fn canonical(spec: &str) -> Result<String> {
     Ok(if text.is_empty() { entry.name.to_owned() } else { format!("{}:{text}", entry.name) })
 }
 
-/// Every preconditioner with its parameters: `name`, then `key=default: summary` for each.
+/// Every preconditioner with its parameters.
 pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
     ENTRIES.iter().map(|entry| (entry.name, entry.parameters))
 }

@@ -1,5 +1,7 @@
 //! How preconditioners and their parameters are written: `name` or `name:key=value,key=value`.
 
+use std::fmt;
+
 use crate::config::parse::whole;
 use crate::error::{Error, Result};
 
@@ -95,6 +97,16 @@ impl Options {
     /// When the preconditioner has no such word.
     pub fn word(&self, key: &str) -> &str {
         self.get(key)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(min, max) => write!(f, "{min} to {max}"),
+            Self::Number(min, max) => write!(f, "above {min} and below {max}"),
+            Self::Words(words) => f.write_str(&words.join(" or ")),
+        }
     }
 }
 
