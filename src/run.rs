@@ -286,7 +286,8 @@ impl Job<'_> {
         }
         let stretch = Stretch::start(k);
         let grid = self.problem.grid.filter(|_| self.record.size.padding == 0);
-        let vectors = Vectors::new(choice, self.a, b, grid)?;
+        let a = self.a;
+        let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
         let deflation = Deflation::new(k, self.a, &vectors)?;
         let seconds = stretch.seconds(k);
         k.check()?;

@@ -6,6 +6,7 @@ use crate::case::{Case, ReadAs};
 use crate::precond::{self, Phase, Phases, Setup};
 use crate::problem::{Problem, load, right_hand_side};
 use crate::solver::{self, Outcome, Settings, Stop, System};
+use crate::symbolic::Threads;
 
 struct Silent;
 impl Phases for Silent {
@@ -17,7 +18,7 @@ fn problem(spec: &str) -> Problem {
 }
 
 fn vectors(p: &Problem, choice: &str, b: usize) -> Vectors {
-    Vectors::new(choice.parse().unwrap(), &p.matrix, b, p.grid).unwrap()
+    Vectors::new(Threads::One, choice.parse().unwrap(), &p.matrix, b, p.grid).unwrap()
 }
 
 fn random(n: usize) -> Vec<f64> {
@@ -81,7 +82,7 @@ fn solve(p: &Problem, case: &Case, rhs: &[f64], watch: &mut dyn solver::Monitor)
     let m =
         setup(Setup { k: &k, a, case, phases: &mut Silent }).unwrap_or_else(|e| panic!("{e:?}"));
     let matrix = k.matrix(a, case.block_size, case.format).unwrap();
-    let z = Vectors::new(case.deflation, a, case.block_size, p.grid).unwrap();
+    let z = Vectors::new(Threads::One, case.deflation, a, case.block_size, p.grid).unwrap();
     let deflation = (z.count > 0).then(|| Deflation::new(&k, a, &z).unwrap());
     let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
     b.copy_from_slice(rhs);

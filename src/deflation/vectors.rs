@@ -1,5 +1,7 @@
 //! Deflation vectors: which unknowns each of them is one on.
 
+use rayon::prelude::*;
+
 use super::Choice;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
@@ -38,7 +40,13 @@ impl Vectors {
     ///
     /// # Errors
     /// When there would be more boxes than points, or more vectors than unknowns.
-    pub fn new(choice: Choice, a: &Csr, b: usize, grid: Option<[usize; 3]>) -> Result<Self> {
+    pub fn new(
+        threads: Threads,
+        choice: Choice,
+        a: &Csr,
+        b: usize,
+        grid: Option<[usize; 3]>,
+    ) -> Result<Self> {
         let rows = a.rows() / b;
         let mut remarks = Vec::new();
         let mut of_boxes = |boxes: [usize; 3]| {
@@ -47,16 +55,16 @@ impl Vectors {
             if grid.is_none() {
                 remarks.push("no grid: subdomains are ranges of rows".to_owned());
             }
-            boxed(rows, boxes, grid)
+            boxed(threads, rows, boxes, grid)
         };
         let (mut points, mut count) = match choice {
             Choice::None => (vec![NONE; rows], 0),
             Choice::Subdomain(boxes) => (of_boxes(boxes)?, boxes.iter().product()),
-            Choice::LevelSet => regions(a, b, &vec![0; rows]),
-            Choice::LevelSetSubdomain(boxes) => regions(a, b, &of_boxes(boxes)?),
+            Choice::LevelSet => regions(threads, a, b, &vec![0; rows]),
+            Choice::LevelSetSubdomain(boxes) => regions(threads, a, b, &of_boxes(boxes)?),
         };
         if matches!(choice, Choice::Subdomain(_)) {
-            let coupled = coupled(a, b);
+            let coupled = coupled(threads, a, b);
             points.iter_mut().zip(coupled).filter(|(_, c)| !c).for_each(|(p, _)| *p = NONE);
             count = numbered(&mut points);
         }
@@ -67,7 +75,7 @@ impl Vectors {
             })
             .collect();
         let mut count = count * b;
-        if count > 0 && constants_vanish(a) {
+        if count > 0 && constants_vanish(threads, a) {
             remarks.push("A is singular: the last deflation vector is left out".to_owned());
             count -= 1;
             of.iter_mut().filter(|v| **v == count as u32).for_each(|v| *v = NONE);
@@ -85,7 +93,12 @@ fn too_many(vectors: usize, rows: usize) -> Error {
 }
 
 /// The box of each point, numbered as the points are.
-fn boxed(rows: usize, boxes: [usize; 3], grid: Option<[usize; 3]>) -> Result<Vec<u32>> {
+fn boxed(
+    threads: Threads,
+    rows: usize,
+    boxes: [usize; 3],
+    grid: Option<[usize; 3]>,
+) -> Result<Vec<u32>> {
     let count: usize = boxes.iter().product();
     if count > rows {
         return Err(too_many(count, rows));
@@ -104,34 +117,47 @@ fn boxed(rows: usize, boxes: [usize; 3], grid: Option<[usize; 3]>) -> Result<Vec
         let [x, y, z] = [0, 1, 2].map(|d| at[d] * boxes[d] / size[d]);
         (x + boxes[0] * (y + boxes[1] * z)) as u32
     };
-    Ok((0..rows).map(of_point).collect())
+    Ok(each(threads, rows, of_point))
+}
+
+/// `f(i)` for i below `count`.
+fn each<T: Send>(threads: Threads, count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    match threads {
+        Threads::One => (0..count).map(f).collect(),
+        Threads::Pool => (0..count).into_par_iter().with_min_len(1024).map(f).collect(),
+    }
 }
 
 /// Whether anything is coupled to a block row.
-fn coupled(a: &Csr, b: usize) -> Vec<bool> {
+fn coupled(threads: Threads, a: &Csr, b: usize) -> Vec<bool> {
     let outside = |i: usize| {
         let (columns, values) = a.row(i);
         columns.iter().zip(values).any(|(&j, &v)| j as usize / b != i / b && v != 0.0)
     };
-    (0..a.rows() / b).map(|i| (i * b..(i + 1) * b).any(outside)).collect()
+    each(threads, a.rows() / b, |i| (i * b..(i + 1) * b).any(outside))
 }
 
-/// Numbers the sets in the order of their first members; returns how many there are.
+/// Numbers the sets, whose own numbers are below that of members, in the order of their first members;
+/// returns how many there are.
 fn numbered(set: &mut [u32]) -> usize {
-    let mut number = std::collections::HashMap::new();
+    let mut number = vec![NONE; set.len()];
+    let mut count = 0;
     for s in set.iter_mut().filter(|s| **s != NONE) {
-        let next = number.len() as u32;
-        *s = *number.entry(*s).or_insert(next);
+        let new = &mut number[*s as usize];
+        if *new == NONE {
+            *new = count;
+            count += 1;
+        }
+        *s = *new;
     }
-    number.len()
+    count as usize
 }
 
 /// The connected regions of block rows of one size of diagonal and of one box.
-fn regions(a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, usize) {
+fn regions(threads: Threads, a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, usize) {
     let rows = a.rows() / b;
-    let size: Vec<f64> = (0..rows)
-        .map(|i| (i * b..(i + 1) * b).map(|r| a.get(r, r).unwrap_or(0.0).abs()).fold(0.0, f64::max))
-        .collect();
+    let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
+    let size = each(threads, rows, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
     let mut parent: Vec<u32> = (0..rows as u32).collect();
     let pattern = block_pattern(a, b);
     for i in 0..rows {
@@ -145,7 +171,7 @@ fn regions(a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, usize) {
             }
         }
     }
-    let coupled = coupled(a, b);
+    let coupled = coupled(threads, a, b);
     let mut set: Vec<u32> = (0..rows as u32)
         .map(|i| if coupled[i as usize] { root(&mut parent, i) } else { NONE })
         .collect();
@@ -163,15 +189,17 @@ fn root(parent: &mut [u32], mut i: u32) -> u32 {
 }
 
 /// Whether all rows of coupled unknowns sum up to zero.
-fn constants_vanish(a: &Csr) -> bool {
-    let rows = crate::matrix::Csr::rows(a);
+fn constants_vanish(threads: Threads, a: &Csr) -> bool {
     let sums_to_nothing = |i: usize| {
         let (columns, values) = a.row(i);
         let alone = columns.iter().zip(values).all(|(&j, &v)| j as usize == i || v == 0.0);
         let size: f64 = values.iter().map(|v| v.abs()).sum();
         alone || values.iter().sum::<f64>().abs() <= ROUNDING * size
     };
-    (0..rows).all(sums_to_nothing)
+    match threads {
+        Threads::One => (0..a.rows()).all(sums_to_nothing),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(sums_to_nothing),
+    }
 }
 
 /// `A Z`: entries that are nothing but rounding are left out, so that the rows within a piece are empty
@@ -208,7 +236,7 @@ mod tests {
 
     fn vectors(spec: &str, choice: &str, b: usize) -> Result<Vectors> {
         let p = load(spec, ReadAs::Expanded).unwrap();
-        Vectors::new(choice.parse().unwrap(), &p.matrix, b, p.grid)
+        Vectors::new(Threads::Pool, choice.parse().unwrap(), &p.matrix, b, p.grid)
     }
 
     #[test]
@@ -220,10 +248,10 @@ mod tests {
         assert_eq!((v.of, v.count), (vec![0, 1, 2, 3, 4, 5], 6));
         // without its grid the box is found in the pattern
         let a = load("poisson3d:4x3x2", ReadAs::Expanded).unwrap().matrix;
-        let found = Vectors::new(Choice::Subdomain([2, 1, 1]), &a, 1, None).unwrap();
+        let found = Vectors::new(Threads::One, Choice::Subdomain([2, 1, 1]), &a, 1, None).unwrap();
         assert_eq!(found.of[..8], [0, 0, 1, 1, 0, 0, 1, 1]);
         let a = load("fem-p1:6x5", ReadAs::Expanded).unwrap().matrix;
-        let ranges = Vectors::new(Choice::Subdomain([3, 1, 1]), &a, 1, None).unwrap();
+        let ranges = Vectors::new(Threads::One, Choice::Subdomain([3, 1, 1]), &a, 1, None).unwrap();
         assert_eq!(ranges.count, 3);
     }
 
@@ -261,11 +289,12 @@ mod tests {
     #[test]
     fn only_rows_at_interfaces_see_the_pieces() {
         let p = load("layered:4x4x8,layers=4,contrast=1e7", ReadAs::Expanded).unwrap();
-        let v = Vectors::new(Choice::LevelSet, &p.matrix, 1, p.grid).unwrap();
+        let v = Vectors::new(Threads::One, Choice::LevelSet, &p.matrix, 1, p.grid).unwrap();
         let az = applied(Threads::One, &p.matrix, &v).unwrap();
         // in each layer of 2 cells both are at an interface, in the first one at the boundary
         assert_eq!((az.cols(), az.row(0).0.len()), (4, 1));
-        let single = Vectors::new(Choice::Subdomain([1; 3]), &p.matrix, 1, p.grid).unwrap();
+        let single =
+            Vectors::new(Threads::One, Choice::Subdomain([1; 3]), &p.matrix, 1, p.grid).unwrap();
         let az = applied(Threads::Pool, &p.matrix, &single).unwrap();
         // p = 0 at the top alone
         assert_eq!(az.nnz(), 16);

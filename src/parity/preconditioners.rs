@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::{self, Setup};
 use crate::problem;
+use crate::symbolic::Threads;
 
 /// Those of `all` and what they leave out: several colours, sets and long series.
 const MORE: &[&str] = &[
@@ -63,7 +64,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         }
         for &(spec, b, choice) in self.sizes.systems {
             let p = problem::load(spec, ReadAs::Expanded)?;
-            let v = Vectors::new(choice.parse()?, &p.matrix, b, p.grid)?;
+            let v = Vectors::new(Threads::One, choice.parse()?, &p.matrix, b, p.grid)?;
             let (r, x) = (self.random(p.matrix.rows()), self.random(p.matrix.rows()));
             let got = deflated(self.k, &p.matrix, &v, [&r, &x])?;
             let want = deflated(&self.cpu, &p.matrix, &v, [&r, &x])?;

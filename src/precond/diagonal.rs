@@ -1,5 +1,6 @@
 //! The diagonal blocks of a matrix, what they scale, and which blocks lie below and above them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::{Failure, Setup, dense};
@@ -85,10 +86,10 @@ pub(super) fn scaled(
     )
 }
 
-/// `a` with all entries of the blocks that hold one; a clone for blocks of one.
-pub(super) fn whole_blocks(threads: Threads, a: &Csr, b: usize) -> Csr {
+/// `a` with all entries of the blocks that hold one: `a` itself for blocks of one.
+pub(super) fn whole_blocks(threads: Threads, a: &Csr, b: usize) -> Cow<'_, Csr> {
     if b == 1 {
-        return a.clone();
+        return Cow::Borrowed(a);
     }
     let pattern = block_pattern_on(threads, a, b);
     let (n, view) = (a.rows(), pattern.view());
@@ -109,7 +110,7 @@ pub(super) fn whole_blocks(threads: Threads, a: &Csr, b: usize) -> Csr {
             Ok(())
         },
     );
-    made.expect("as many entries as the blocks have")
+    Cow::Owned(made.expect("as many entries as the blocks have"))
 }
 
 /// `D^-1` on the backend, for vectors.

@@ -45,8 +45,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
-        let order =
-            by_set(&colours(threads, &power(threads, &symmetrised(threads, &point), q, limit)?));
+        let coupled = symmetrised(threads, &point);
+        let order = by_set(&match q {
+            1 => colours(threads, &coupled),
+            _ => colours(threads, &power(threads, &coupled, q, limit)?),
+        });
         let arranged = renumbered(threads, &point, &order);
         let reach = |limit| power(threads, &arranged, q, limit);
         let pattern = match (levels, q > p) {

@@ -27,7 +27,9 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     });
     let rows = scalar_order(&order, b);
     let arrange = Box::new(move |threads, a: &Csr| {
-        product(threads, &with_mirrors(threads, &a.permuted_on(threads, &rows))?, b, omega)
+        let permuted = a.permuted_on(threads, &rows);
+        let whole = with_mirrors(threads, &permuted)?;
+        product(threads, &whole, b, omega)
     });
     ordered::setup(s, Plan { order, pattern, arrange })
 }

@@ -5,6 +5,7 @@
 //! enough for all of them: what a method calls its factors is what elimination finds in the matrix that
 //! agrees with their product on the pattern.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::bilu::Factors;
@@ -141,18 +142,19 @@ pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Patter
 }
 
 /// `a` with zeros where only the place across the diagonal holds an entry.
-pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Csr, Failure> {
+pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Cow<'_, Csr>, Failure> {
     if is_symmetric(threads, &block_pattern(a, 1)) {
-        return Ok(a.clone());
+        return Ok(Cow::Borrowed(a));
     }
     let mirrored = a.transposed();
     let n = a.rows();
-    Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
+    let made = Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
         terms.clear();
         let (columns, values) = a.row(i);
         terms.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v)));
         terms.extend(mirrored.row(i).0.iter().map(|&j| (j, 0.0)));
         sum_into(terms, to);
         Ok(())
-    })
+    });
+    made.map(Cow::Owned)
 }

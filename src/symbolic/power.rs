@@ -61,8 +61,12 @@ pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
 
 /// The pattern of `A + A'`, with all diagonals.
 pub fn symmetrised(threads: Threads, a: &Pattern) -> Pattern<'static> {
-    let with_diagonals = || (0..a.rows()).all(|i| a.row(i).binary_search(&(i as u32)).is_ok());
-    if is_symmetric(threads, a) && with_diagonals() {
+    let diagonal = |i: usize| a.row(i).binary_search(&(i as u32)).is_ok();
+    let diagonals = || match threads {
+        Threads::One => (0..a.rows()).all(diagonal),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(diagonal),
+    };
+    if is_symmetric(threads, a) && diagonals() {
         let (row_ptr, col_ind) = (a.row_ptr.to_vec(), a.col_ind.to_vec());
         return Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
     }
