@@ -99,7 +99,8 @@ fn errors_in_a_file_name_line_and_column() {
     assert_eq!(
         refused_file("[[sweep]]\nprecond = \"billu\"\n"),
         "error: DIR/x.toml:2:11: unknown preconditioner `billu`\n\
-         hint: did you mean `bilu`? known: none, jacobi, bilu, fgbilu\n"
+         hint: did you mean `bilu`? known: none, jacobi, bilu, fgbilu, ic, mcilu, mcsgs, meilu, spai, \
+         fsai, tns, chebyshev, isai, sweeps\n"
     );
     assert_eq!(
         refused_file(
