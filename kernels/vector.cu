@@ -230,3 +230,19 @@ extern "C" __global__ void ratio(u32 out, u32 n_num, Slots num, u32 n_den, Slots
     }
     slots[out] = quotient(top, bottom);
 }
+
+// Blocks of `size` entries in another order: y_i = x_order(i).
+extern "C" __global__ void __launch_bounds__(THREADS)
+gather(u32 n, u32 size, const u32* __restrict__ order, const double* __restrict__ x,
+       double* __restrict__ y) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[i] = x[(size_t)order[i / size] * size + i % size];
+}
+
+// The way back: y_order(i) = x_i.
+extern "C" __global__ void __launch_bounds__(THREADS)
+scatter(u32 n, u32 size, const u32* __restrict__ order, const double* __restrict__ x,
+        double* __restrict__ y) {
+    const u32 i = blockIdx.x * THREADS + threadIdx.x;
+    if (i < n) y[(size_t)order[i / size] * size + i % size] = x[i];
+}

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
+use crate::deflation;
 pub use crate::problem::reorder::Reorder;
 
 /// Largest block size.
@@ -225,7 +226,7 @@ pub struct Case {
     /// What is run: solves or products alone.
     #[serde(default)]
     pub kind: RunKind,
-    /// Preconditioner, a name in the registry.
+    /// Preconditioner: a name in the registry, with parameters as in `mcilu:p=1,q=2`.
     pub precond: String,
     /// Fill level k of ILU(k).
     pub fill: usize,
@@ -233,6 +234,9 @@ pub struct Case {
     pub level_rule: LevelRule,
     /// Added to the diagonal before factorisation, relative to the largest diagonal entry.
     pub shift: f64,
+    /// Deflation vectors, the second level.
+    #[serde(default)]
+    pub deflation: deflation::Choice,
     /// Solver, a name in the registry.
     pub solver: String,
     /// Side of the preconditioner.
@@ -312,6 +316,7 @@ impl Default for Case {
             fill: 0,
             level_rule: LevelRule::default(),
             shift: 0.0,
+            deflation: deflation::Choice::default(),
             solver: "gmres".into(),
             side: Side::default(),
             restart: 20,

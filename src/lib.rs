@@ -7,6 +7,7 @@ pub mod backend;
 pub mod case;
 pub mod cli;
 pub mod config;
+pub mod deflation;
 pub mod engine;
 pub mod error;
 pub mod matrix;

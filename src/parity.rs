@@ -7,6 +7,7 @@ mod formats;
 mod grids;
 mod operations;
 mod patterns;
+mod preconditioners;
 
 use std::sync::Arc;
 
@@ -103,6 +104,8 @@ struct Sizes {
     uneven: &'static [usize],
     /// Matrix of the solvers.
     system: &'static str,
+    /// Systems for every preconditioner, with their block sizes and deflation vectors.
+    systems: &'static [(&'static str, usize, &'static str)],
     /// Solvers with preconditioner, block size and fill level.
     solvers: &'static [(&'static str, &'static str, usize, usize)],
 }
@@ -220,6 +223,14 @@ const FULL: Sizes = Sizes {
     ],
     uneven: &[1, 33, 1001, 5000],
     system: "poisson3d:20",
+    systems: &[
+        ("bubbly:23x19x17,bubbles=3,radius=0.12", 1, "levelset-subdomain:2"),
+        ("fem-p1:41x37", 1, "subdomain:5x3x1"),
+        ("layered:13x12x16,layers=8,contrast=1e5", 1, "levelset"),
+        ("poisson3d:19x18x17", 1, "subdomain:9"),
+        ("blockpoisson3d:9x8x7,b=3,reaction=1", 3, "subdomain:2x3x1"),
+        ("poisson3d:6x5x16", 8, "subdomain:2"),
+    ],
     solvers: &[
         ("gmres", "bilu", 1, 0),
         ("gmres", "bilu", 4, 1),
@@ -269,6 +280,10 @@ const QUICK: Sizes = Sizes {
     ],
     uneven: &[150],
     system: "poisson3d:6",
+    systems: &[
+        ("bubbly:7x6x5,bubbles=1,radius=0.2", 1, "levelset-subdomain:2"),
+        ("blockpoisson3d:4x3x3,b=3,reaction=1", 3, "subdomain:2"),
+    ],
     solvers: &[
         ("gmres", "bilu", 2, 1),
         ("bicgstab", "bilu", 1, 0),
@@ -313,6 +328,7 @@ pub fn compare<K: Backend + 'static>(
     bench.products()?;
     bench.formats()?;
     bench.executions()?;
+    bench.deflation()?;
     // those that take any matrix
     let mut general = trisolves.to_vec();
     general.retain(|way| *way != Trisolve::Wavefront);
@@ -340,6 +356,7 @@ pub fn compare<K: Backend + 'static>(
         bench.single(&general)?;
         bench.singular(&general)?;
         bench.solvers(&general)?;
+        bench.preconditioners(&general)?;
     }
     k.check()
 }

@@ -12,14 +12,16 @@ mod stopped;
 mod transposed;
 mod watch;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::backend::{self, Backend, Slot, Visitor};
 use crate::case::{Case, Execution, Format, RunKind, Side};
+use crate::deflation::{self, Adapted, Deflation, Vectors};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
 use crate::measure::{Median, median, memory_free, now, seconds_since};
-use crate::precond::{self, Failure, Setup};
+use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::{Status, Traffic};
@@ -175,6 +177,9 @@ impl Job<'_> {
             );
             return Err(Stopped::ended(Status::Unsupported, reason));
         }
+        if let Some(reason) = unsuited(case, self.a) {
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
         if case.execution == Execution::Graph && !solver::replays(&case.solver) {
             let reason = format!("there is no replay of `{}`", case.solver);
             return Err(Stopped::ended(Status::Unsupported, reason));
@@ -195,6 +200,7 @@ impl Job<'_> {
         self.record.tuned = k.tuned(&matrix);
         let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
+        let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
         let n = self.a.rows();
@@ -215,7 +221,17 @@ impl Job<'_> {
         };
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
-        let system = System { a: &matrix, m: &*m, b: &b, transposed };
+        // conjugate gradients know of deflation; to the others both levels are one preconditioner
+        let adapted = match &deflation {
+            Some(deflation) if case.solver != "cg" => {
+                let scratch = RefCell::new(k.vector(n)?);
+                Some(Adapted { m: &*m, deflation, scratch })
+            }
+            _ => None,
+        };
+        let first: &dyn Preconditioner<K> = adapted.as_ref().map_or(&*m, |both| both);
+        let second = deflation.as_ref().filter(|_| adapted.is_none());
+        let system = System { a: &matrix, m: first, b: &b, transposed, deflation: second };
         let mut method = match case.execution {
             Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
             _ => build(k, &settings, n)?,
@@ -224,7 +240,10 @@ impl Job<'_> {
         // its vectors make room for those of the measurements
         drop(method);
         self.judge(k, &x, &outcome);
+        // the second level has no part in what one application of the first is measured at
+        let system = System { m: &*m, ..system };
         self.measure_traffic(k, &system, &mut x, Roof { copy_gbps, handover })?;
+        drop(adapted);
         self.measure_new_values(k, &mut matrix, &mut *m)
     }
 
@@ -257,6 +276,30 @@ impl Job<'_> {
                 return Ok(ready);
             }
         }
+    }
+
+    /// Sets deflation up; its time is part of the setup.
+    fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, Stopped> {
+        let (choice, b) = (self.case.deflation, self.case.block_size);
+        if choice == deflation::Choice::None {
+            return Ok(None);
+        }
+        let stretch = Stretch::start(k);
+        let grid = self.problem.grid.filter(|_| self.record.size.padding == 0);
+        let a = self.a;
+        let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
+        let deflation = Deflation::new(k, self.a, &vectors)?;
+        let seconds = stretch.seconds(k);
+        k.check()?;
+        self.record.times.deflation_s = Some(seconds);
+        self.record.times.setup_s = self.record.times.setup_s.map(|s| s + seconds);
+        self.record.factor.deflation_vectors = Some(deflation.count());
+        vectors.remarks.into_iter().for_each(|remark| self.record.remark(remark));
+        if deflation.dependent() > 0 {
+            let count = deflation.dependent();
+            self.record.remark(format!("deflation vectors that depend on others: {count}"));
+        }
+        Ok(Some(deflation))
     }
 
     /// A record instead of a killed process when another format does not fit: it is made on the host,
@@ -470,6 +513,30 @@ impl Job<'_> {
         t.orthogonalisation_gbps = Some((8 * n * (2 * m + 3)) as f64 / time.value / 1e9);
         Ok(())
     }
+}
+
+/// Why the case's methods do not suit its matrix or each other, if they do not.
+fn unsuited(case: &Case, a: &Csr) -> Option<String> {
+    if case.deflation != deflation::Choice::None {
+        if case.backend == "cusparse" {
+            return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
+        }
+        if case.solver == "qmr" {
+            return Some(
+                "`qmr` needs the transposed preconditioner, and deflation has none".into(),
+            );
+        }
+    }
+    if case.solver != "cg" {
+        return None;
+    }
+    if !precond::symmetric(&case.precond) {
+        return Some(format!(
+            "`cg` needs a symmetric preconditioner, and `{}` is none",
+            case.precond
+        ));
+    }
+    a.asymmetry().map(|found| format!("`cg`: {found}"))
 }
 
 /// Median time of `f`: at least 3 samples, at most 30, about 0.2 s. Short calls are sampled several

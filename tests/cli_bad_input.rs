@@ -217,3 +217,39 @@ fn a_file_that_cannot_be_written_leaves_earlier_rows_as_they_are() {
     let code = run(&[&more[..5]].concat()).status.code();
     assert_eq!((code, read(&path).unwrap().records.len()), (Some(0), 2));
 }
+
+#[test]
+fn parameters_of_preconditioners_and_deflation_are_checked_before_anything_runs() {
+    let cases = [
+        (
+            "--precond",
+            "fsai:power=9",
+            "`fsai`: `power=9` is outside the range: whole numbers from 1 to 8",
+            "",
+        ),
+        (
+            "--precond",
+            "mcsgs:omega=2",
+            "`mcsgs`: `omega=2` is outside the range: above 0 and below 2",
+            "",
+        ),
+        ("--precond", "jacobi:p=1", "`jacobi` has no parameters", ""),
+        (
+            "--precond",
+            "meilu:lasts=ilu",
+            "unknown parameter of `meilu` `lasts`",
+            "did you mean `last`? known: levels, last",
+        ),
+        ("--deflation", "subdomain:0", "deflation `subdomain:0`: `0` is outside 1 to 4096", ""),
+        (
+            "--deflation",
+            "levels",
+            "unknown deflation `levels`",
+            "did you mean `levelset`? known: none, subdomain:KxLxM, levelset, levelset-subdomain:KxLxM",
+        ),
+    ];
+    for (flag, word, message, hint) in cases {
+        let expected = error(&format!("{flag}: {message}"), hint);
+        assert_eq!(refused(&["--matrix", "poisson3d:4", flag, word]), expected);
+    }
+}

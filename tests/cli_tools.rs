@@ -31,7 +31,25 @@ fn list_has_every_registry() {
         items.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(names("solvers"), ["gmres", "bicgstab", "cg", "qmr", "correction"]);
-    assert_eq!(names("preconditioners"), ["none", "jacobi", "bilu", "fgbilu"]);
+    assert_eq!(
+        names("preconditioners"),
+        [
+            "none",
+            "jacobi",
+            "bilu",
+            "fgbilu",
+            "ic",
+            "mcilu",
+            "mcsgs",
+            "meilu",
+            "spai",
+            "fsai",
+            "tns",
+            "chebyshev",
+            "isai",
+            "sweeps"
+        ]
+    );
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
         names("trisolves"),
@@ -41,6 +59,7 @@ fn list_has_every_registry() {
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
     let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
+    let gupta = ["bubbly128-1", "bubbly128-9", "bubbly32", "frontier", "layered", "reservoirs"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
@@ -49,13 +68,14 @@ fn list_has_every_registry() {
     };
     let experiments = [
         of("almouhamed", &almouhamed),
+        of("gupta", &gupta),
         of("luo", &luo),
         of("trisolve", &trisolve),
         of("yang", &yang),
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (23, 93));
+    assert_eq!((names("settings").len(), names("columns").len()), (24, 96));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
@@ -72,6 +92,12 @@ fn reproduce_without_a_paper_lists_the_tables() {
          almouhamed/large      Products by format on systems far larger than a GPU's cache, GH-b and GH-h\n\
          almouhamed/launches   Al-Mouhamed and Khan 2017, sections 6.4 and 7.3: BiCGStab as one kernel beside many\n\
          almouhamed/qmr        Al-Mouhamed and Khan 2017, section 7.4: QMR beside BiCGStab\n\
+         gupta/bubbly128-1     Gupta et al. 2015, bubbly flow: 128^3 cells with 1 bubble, first level x deflation\n\
+         gupta/bubbly128-9     Gupta et al. 2015, bubbly flow: 128^3 cells with 9 bubbles, first level x deflation\n\
+         gupta/bubbly32        Gupta et al. 2015, bubbly flow: 32^3 cells with 8 bubbles, first level x deflation\n\
+         gupta/frontier        Every preconditioner of one matrix, deflated or not: iterations against the time of each\n\
+         gupta/layered         Gupta et al. 2015, layered porous flow: 63 x 64 x 64 cells, 16 layers, first level x deflation\n\
+         gupta/reservoirs      Pressure equations on the permeability of SPE9, SPE10 (model 1) and Norne, first level x deflation\n\
          luo/figure10          Luo et al. 2015, Figure 10: time per point from n = 4 to 32, 3 corrections\n\
          luo/figure9           Luo et al. 2015, Figure 9: time per point from 15 x 15 x 15 to 65 x 65 x 65 points, n = 6, 3 corrections\n\
          luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6\n\

@@ -54,7 +54,7 @@ impl Visitor for Corrections<'_> {
         k.upload(self.b, &mut b);
         let mut solver = solver::lookup::<K>("correction").unwrap()(k, &settings, n).unwrap();
         let mut history = Vec::new();
-        let system = System { a: &matrix, m: &*m, b: &b, transposed: None };
+        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
         let outcome = solver.solve(k, &system, &mut x, &mut history);
         let mut solution = vec![0.0; n];
         k.download(&x, &mut solution);

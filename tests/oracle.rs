@@ -137,7 +137,7 @@ fn check(rows: &[&Row]) -> Vec<String> {
         let mut gmres =
             solver::lookup::<Cpu>("gmres").expect("registered")(&k, &settings, n).expect("memory");
         let mut history: Vec<f64> = Vec::new();
-        let system = System { a: &matrix, m: &*m, b: &b, transposed: None };
+        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
         gmres.solve(&k, &system, &mut x, &mut history);
         for r in rows {
             let got = history.iter().position(|&v| v <= r.rtol).map_or(-1, |i| i as i64 + 1);

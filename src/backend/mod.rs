@@ -297,6 +297,19 @@ pub trait Backend {
     fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
         None
     }
+    /// From now on row i of the factors is block row `order[i]` of the vectors that they are applied
+    /// to: factors of `P A P'` that solve in the order of A. To be called before the first
+    /// factorisation.
+    fn ilu_renumber(&self, ilu: &mut Self::BlockIlu, order: &[u32]) -> Result<()>;
+    /// Way of triangular solves with few levels of many rows each, as colours make them.
+    fn coloured_trisolve(&self) -> Trisolve {
+        Trisolve::Auto
+    }
+    /// Inverse diagonal blocks of the factors, column-major, on the host; waits.
+    ///
+    /// # Errors
+    /// Where the factors are not ours.
+    fn ilu_inverse_diagonal(&self, ilu: &Self::BlockIlu) -> Result<Vec<f64>>;
     /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
     fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
     /// Pattern of the factors.

@@ -6,6 +6,8 @@ use crate::cli::output;
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::error::{Error, Result};
+use crate::precond;
+use crate::precond::options::Parameter;
 use crate::problem::generator::GENERATORS;
 use crate::registry;
 use crate::report::units::aligned;
@@ -61,6 +63,7 @@ fn sections() -> Result<Vec<Section>> {
     Ok(vec![
         named("solvers", registry::SOLVERS),
         named("preconditioners", registry::PRECONDITIONERS),
+        Section { name: "parameters", items: parameters() },
         named("backends", registry::BACKENDS),
         named("formats", registry::FORMATS),
         named("trisolves", registry::TRISOLVES),
@@ -71,6 +74,17 @@ fn sections() -> Result<Vec<Section>> {
         Section { name: "settings", items: settings },
         named("columns", COLUMNS),
     ])
+}
+
+/// What preconditioners take behind a colon.
+fn parameters() -> Vec<(String, String)> {
+    let of = |(name, all): (&str, &'static [Parameter])| {
+        let name = name.to_owned();
+        all.iter().map(move |p| {
+            (format!("{name}:{}={}", p.key, p.default), format!("{}; {}", p.summary, p.range))
+        })
+    };
+    precond::described().flat_map(of).collect()
 }
 
 fn as_text(sections: &[Section]) -> String {

@@ -11,7 +11,9 @@ use crate::case::{
 use crate::config::parse::{
     choice, choice_name, choices, count, number, number_text, pieces, registered,
 };
+use crate::deflation;
 use crate::error::{Error, Result};
+use crate::precond;
 use crate::registry;
 use crate::solver::MAX_RESTART;
 
@@ -164,9 +166,9 @@ axes! {
         "What is run: `solve`, or `spmv` for products alone",
         choices::<RunKind>, choice_name, |t, out| one(choice("kind of run", t), out);
     precond: String, "precond", "NAME",
-        "Preconditioner",
+        "Preconditioner, with parameters as in `mcilu:p=1,q=2`; `all` is one of each kind",
         || names(registry::PRECONDITIONERS), String::clone,
-        |t, out| one(registered("preconditioner", t, registry::PRECONDITIONERS), out);
+        precond_names;
     fill: usize, "fill", "K",
         "Fill level k of ILU(k), 0 to 120",
         Vec::new, usize::to_string, |t, out| count(t, 0, MAX_FILL, out);
@@ -177,6 +179,9 @@ axes! {
         "Added to the diagonal before factorisation, relative to its largest entry",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
+    deflation: deflation::Choice, "deflation", "VECTORS",
+        "Deflation: `none`, `subdomain:KxLxM`, `levelset` or `levelset-subdomain:KxLxM`",
+        Vec::new, deflation::Choice::to_string, |t, out| one(t.parse(), out);
     solver: String, "solver", "NAME",
         "Solver",
         || names(registry::SOLVERS), String::clone,
@@ -270,6 +275,15 @@ fn one<T>(value: Result<T>, out: &mut Vec<T>) -> Result<()> {
 
 fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Preconditioners; `all` is one of each kind.
+fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
+    if text == "all" {
+        out.extend(precond::ALL.iter().map(|spec| (*spec).to_owned()));
+        return Ok(());
+    }
+    one(precond::canonical(text), out)
 }
 
 /// Ways of triangular solves; `all` is each of them, without `auto`, which is one of them.

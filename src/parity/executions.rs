@@ -165,7 +165,7 @@ fn solves<B: Backend + 'static>(
     let other = other.map(|a| k.matrix(&a, case.block_size, case.format)).transpose()?;
     let transposed = other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
     let b = there(k, rhs)?;
-    let system = System { a: &matrix, m: &*m, b: &b, transposed };
+    let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };
     let mut done = Vec::new();
     for &max_iterations in counts {
         let settings = Settings {

@@ -196,7 +196,7 @@ pub(super) fn iterations<B: Backend + 'static>(
     };
     let build = solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?;
     let mut method = build(k, &settings, a.rows())?;
-    let system = System { a: &matrix, m: &*m, b: &b, transposed: None };
+    let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
     let outcome = method.solve(k, &system, &mut x, &mut ());
     k.check()?;
     Ok(outcome.iterations)

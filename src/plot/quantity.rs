@@ -63,6 +63,21 @@ pub const QUANTITIES: &[Quantity] = &[
         value: |r| r.traffic.spmv_percent_of_bandwidth,
     },
     Quantity {
+        name: "iterations",
+        label: "iterations",
+        value: |r| Some(r.convergence.iterations as f64),
+    },
+    Quantity {
+        name: "ms-per-iteration",
+        label: "time of an iteration (ms)",
+        value: |r| r.times.ms_per_iteration,
+    },
+    Quantity {
+        name: "setup-over-solve",
+        label: "setup, in solves",
+        value: |r| Some(r.times.setup_s? / r.times.solve_s?),
+    },
+    Quantity {
         name: "solve-time",
         label: "time of the solve (ms)",
         value: |r| r.times.solve_s.map(|s| 1e3 * s),

@@ -59,32 +59,36 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
             trisolve_used: (triangles && trisolve != Trisolve::Auto).then_some(trisolve),
             trisolve_reason: reason.map(str::to_owned),
+            deflation_vectors: None,
         }
     }
 }
 
-pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
-    s.phases.begin(Phase::Symbolic);
-    let b = s.case.block_size;
-    let pattern = if let Some(known) = s.phases.known_pattern() {
-        known
-    } else {
-        // entries cost their index twice (pattern and phase) and their block's values; the indices
-        // are made on the host
-        let each = 8 * b * b + 8;
-        let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
-        let (a, case) = (s.a, s.case);
-        let found = s.k.on_host(|threads| {
-            let point = block_pattern_on(threads, a, b);
-            iluk_on(threads, &point, case.fill, case.level_rule, free / each)
-        });
-        let found =
-            found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
-        let found = Arc::new(found);
-        s.phases.found_pattern(&found);
-        found
-    };
+pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
+    let pattern = pattern(&mut s)?;
     Ok(Box::new(Factors::<K>(factorise(s, &pattern)?)))
+}
+
+/// The symbolic phase: the pattern of ILU(k) of the case.
+pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, Failure> {
+    s.phases.begin(Phase::Symbolic);
+    if let Some(known) = s.phases.known_pattern() {
+        return Ok(known);
+    }
+    let b = s.case.block_size;
+    // entries cost their index twice (pattern and phase) and their block's values; the indices
+    // are made on the host
+    let each = 8 * b * b + 8;
+    let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    let (a, case) = (s.a, s.case);
+    let found = s.k.on_host(|threads| {
+        let point = block_pattern_on(threads, a, b);
+        iluk_on(threads, &point, case.fill, case.level_rule, free / each)
+    });
+    let found = found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+    let found = Arc::new(found);
+    s.phases.found_pattern(&found);
+    Ok(found)
 }
 
 /// Analysis and numeric factorisation on a pattern.

@@ -57,8 +57,7 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
             levels_lower: Some(levels),
             levels_upper: Some(levels),
             rows_per_level: Some(points as f64 / levels.max(1) as f64),
-            trisolve_used: None,
-            trisolve_reason: None,
+            ..FactorSize::default()
         }
     }
 }

@@ -1,18 +1,35 @@
 //! Preconditioners, written once over the [`Backend`] trait.
 
+mod approximate;
 mod bilu;
+mod chebyshev;
+mod dense;
+mod diagonal;
 mod fgbilu;
+mod fsai;
+mod ic;
+mod isai;
 mod jacobi;
+mod mcilu;
+mod mcsgs;
+mod meilu;
 mod none;
+pub mod options;
+mod ordered;
+mod scratch;
+mod spai;
+mod sweeps;
+mod tns;
 
 use std::sync::Arc;
 
 use crate::backend::{Backend, Breakdown, Bytes, SingularBlock};
 use crate::case::Case;
-use crate::error::Error;
-use crate::matrix::Csr;
+use crate::error::{Error, Result};
+use crate::matrix::{Asymmetry, Csr};
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, TooLarge};
+use options::{Options, Parameter};
 
 /// A set-up preconditioner: `z = M^-1 r`.
 pub trait Preconditioner<K: Backend> {
@@ -99,8 +116,22 @@ pub enum Failure {
         /// Bytes free.
         free: usize,
     },
+    /// There is no such preconditioner of these values, for the reason given.
+    Broken(String),
     /// The backend failed.
     Backend(Error),
+}
+
+impl From<Breakdown> for Failure {
+    fn from(why: Breakdown) -> Self {
+        Self::Breakdown(why)
+    }
+}
+
+impl From<Asymmetry> for Failure {
+    fn from(found: Asymmetry) -> Self {
+        Self::Backend(Error::input(found.to_string()))
+    }
 }
 
 impl From<Error> for Failure {
@@ -119,6 +150,14 @@ pub struct Setup<'a, K: Backend> {
     pub case: &'a Case,
     /// Clock of the phases; also tells the user what is being done.
     pub phases: &'a mut dyn Phases,
+}
+
+impl<K: Backend> Setup<'_, K> {
+    /// The parameters of the case's preconditioner.
+    fn options(&self) -> Result<Options> {
+        let (_, options) = read(&self.case.precond)?;
+        Ok(options)
+    }
 }
 
 /// A phase of the setup.
@@ -150,14 +189,22 @@ pub trait Phases {
 /// Result of a setup.
 pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
 
+/// A preconditioner that a case may name.
+struct Entry {
+    name: &'static str,
+    parameters: &'static [Parameter],
+}
+
 macro_rules! registry {
-    ($($name:literal, $module:ident, $summary:literal;)*) => {
+    ($($name:literal, $module:ident, $parameters:expr, $summary:literal;)*) => {
         /// Preconditioners by name, with a line about each.
         pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
 
-        /// The setup of the preconditioner called `name`.
-        pub fn lookup<K: Backend + 'static>(name: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
-            match name {
+        const ENTRIES: &[Entry] = &[$(Entry { name: $name, parameters: $parameters }),*];
+
+        /// The setup of the preconditioner that `spec` names.
+        pub fn lookup<K: Backend + 'static>(spec: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
+            match name(spec) {
                 $($name => Some($module::setup::<K>),)*
                 _ => None,
             }
@@ -165,14 +212,91 @@ macro_rules! registry {
     };
 }
 
-/// Whether the preconditioner called `name`, set up on A', is the transpose of the one set up on A.
-pub fn transposes(name: &str) -> bool {
-    matches!(name, "none" | "jacobi" | "bilu")
+/// The name in `name:key=value,key=value`.
+pub fn name(spec: &str) -> &str {
+    spec.split_once(':').map_or(spec, |(name, _)| name)
+}
+
+/// What `spec` names, and its parameters.
+fn read(spec: &str) -> Result<(&'static Entry, Options)> {
+    let text = spec.split_once(':').map_or("", |(_, text)| text);
+    let entry = ENTRIES.iter().find(|entry| entry.name == name(spec)).ok_or_else(|| {
+        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        Error::unknown("preconditioner", name(spec), &names)
+    })?;
+    Ok((entry, Options::parse(entry.name, entry.parameters, text)?))
+}
+
+/// `spec` as it is always written: parameters in their order, without those that have their defaults.
+///
+/// # Errors
+/// Names the preconditioner or the parameter that there is not, or that is out of range.
+pub fn canonical(spec: &str) -> Result<String> {
+    let (entry, options) = read(spec)?;
+    let text = options.text(entry.parameters);
+    Ok(if text.is_empty() { entry.name.to_owned() } else { format!("{}:{text}", entry.name) })
+}
+
+/// Every preconditioner with its parameters.
+pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
+    ENTRIES.iter().map(|entry| (entry.name, entry.parameters))
+}
+
+/// What `all` stands for: one of each kind that takes any matrix, and for the kinds of which the paper
+/// or its library has several, those.
+pub const ALL: &[&str] = &[
+    "jacobi",
+    "bilu",
+    "ic",
+    "mcilu",
+    "mcilu:p=1",
+    "mcsgs",
+    "meilu",
+    "meilu:last=sgs",
+    "meilu:last=ilu",
+    "spai:symmetric=yes",
+    "fsai",
+    "fsai:power=2",
+    "tns",
+    "tns:form=explicit",
+    "chebyshev",
+    "isai",
+    "sweeps",
+];
+
+/// Whether the preconditioner that `spec` names is a symmetric operator where A is.
+pub fn symmetric(spec: &str) -> bool {
+    name(spec) != "spai" || read(spec).is_ok_and(|(_, options)| options.word("symmetric") == "yes")
+}
+
+/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A.
+pub fn transposes(spec: &str) -> bool {
+    matches!(spec, "none" | "jacobi" | "bilu")
+}
+
+/// The inverse of a dense matrix, row by row, for tests.
+#[cfg(test)]
+pub(crate) fn invert(a: &mut [f64], n: usize) -> Result<(), usize> {
+    dense::invert(a, n, &mut Vec::new())
 }
 
 registry! {
-    "none", none, "no preconditioner";
-    "jacobi", jacobi, "block Jacobi: inverse of the diagonal blocks";
-    "bilu", bilu, "block ILU(k) by level of fill";
-    "fgbilu", fgbilu, "block ILU(0) of a seven-point grid in wavefront order, without pivoting";
+    "none", none, &[], "no preconditioner";
+    "jacobi", jacobi, &[], "block Jacobi: inverse of the diagonal blocks";
+    "bilu", bilu, &[], "block ILU(k) by level of fill";
+    "fgbilu", fgbilu, &[], "block ILU(0) of a seven-point grid in wavefront order, without pivoting";
+    "ic", ic, &[], "incomplete Cholesky by level of fill, kept as L D L'; symmetric matrices";
+    "mcilu", mcilu, mcilu::PARAMETERS, "multicolour block ILU(p,q) by the power(q)-pattern method";
+    "mcsgs", mcsgs, mcsgs::PARAMETERS, "multicolour symmetric Gauss-Seidel, SSOR with omega";
+    "meilu", meilu, meilu::PARAMETERS, "multi-elimination ILU with maximal independent sets";
+    "spai", spai, spai::PARAMETERS, "sparse approximate inverse: least |A M - I| on the pattern of A";
+    "fsai", fsai, fsai::PARAMETERS, "factorised sparse approximate inverse G' G of definite matrices";
+    "tns", tns, tns::PARAMETERS, "truncated Neumann series of the triangles of A";
+    "chebyshev", chebyshev, chebyshev::PARAMETERS, "Chebyshev polynomial of D^-1 A";
+    "isai", isai, &[], "block ILU(k) with incomplete sparse approximate inverses of its triangles";
+    "sweeps", sweeps, sweeps::PARAMETERS, "block ILU(k) with triangles solved by Jacobi sweeps";
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

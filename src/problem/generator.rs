@@ -8,7 +8,10 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
-use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, poisson3d, reservoir};
+use super::{
+    blockpoisson3d, bubbly, channel3d, convdiff3d, fem_p1, layered, permeability, poisson3d,
+    reservoir,
+};
 
 /// Every generator; a new one is a new file and a line here.
 pub static GENERATORS: &[&Generator] = &[
@@ -18,6 +21,9 @@ pub static GENERATORS: &[&Generator] = &[
     &convdiff3d::GENERATOR,
     &fem_p1::GENERATOR,
     &reservoir::GENERATOR,
+    &bubbly::GENERATOR,
+    &layered::GENERATOR,
+    &permeability::GENERATOR,
 ];
 
 /// A family of matrices.

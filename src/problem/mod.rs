@@ -1,13 +1,18 @@
 //! Linear systems: generators, files and the SuiteSparse catalogue, right-hand sides.
 
 mod blockpoisson3d;
+mod bubbly;
 pub mod catalogue;
 mod channel3d;
 mod convdiff3d;
+mod diffusion;
 pub mod download;
 mod fem_p1;
+mod field;
 mod file;
 pub mod generator;
+mod layered;
+mod permeability;
 mod poisson3d;
 pub mod reorder;
 mod reservoir;

@@ -4,6 +4,7 @@
 
 pub mod compare;
 pub mod csv;
+mod frontier;
 mod heading;
 pub mod history;
 pub mod json;

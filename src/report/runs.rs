@@ -4,7 +4,7 @@ use crate::backend;
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
-use crate::report::{Head, Report, Sheet, products, roofs, shares};
+use crate::report::{Head, Report, Sheet, frontier, products, roofs, shares};
 use crate::result::Record;
 use crate::result::table::fields;
 
@@ -17,6 +17,7 @@ pub fn report(records: &[Record], title: Option<&str>) -> Report {
     if alone.is_empty() || !solves.is_empty() {
         sheets.push(sheet(&solves, title));
     }
+    sheets.extend(frontier::sheets(&solves));
     sheets.extend(roofs::sheet(records));
     sheets.extend(shares::sheet(records));
     sheets.extend(products::sheet(&alone, title));
@@ -43,6 +44,7 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         "levels L/U",
         "factor blocks",
         "fill",
+        "vectors",
         "symbolic",
         "numeric",
         "setup",
@@ -148,6 +150,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     }
     let names = [
         "shift",
+        "deflation",
         "orthogonalisation",
         "matrix-format",
         "factor-precision",
@@ -192,7 +195,7 @@ pub fn devices(records: &[Record]) -> Vec<String> {
     lines
 }
 
-fn measurements(record: &Record) -> [String; 11] {
+fn measurements(record: &Record) -> [String; 12] {
     let Record { factor, times, convergence, .. } = record;
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
     let levels = match (factor.levels_lower, factor.levels_upper) {
@@ -205,6 +208,7 @@ fn measurements(record: &Record) -> [String; 11] {
         levels,
         factor.factor_blocks.map(grouped).unwrap_or_default(),
         factor.fill_ratio.map(|f| format!("{f:.2}")).unwrap_or_default(),
+        factor.deflation_vectors.map(grouped).unwrap_or_default(),
         time(times.symbolic_s),
         time(times.numeric_s),
         time(times.setup_s),

@@ -93,6 +93,9 @@ pub struct FactorSize {
     pub trisolve_used: Option<Trisolve>,
     /// Why, where the backend chose it: the times that it measured or expects of this way and others.
     pub trisolve_reason: Option<String>,
+    /// Deflation vectors in use.
+    #[serde(default)]
+    pub deflation_vectors: Option<usize>,
 }
 
 /// Phase times in seconds. Phases that a method does not have are empty.
@@ -116,7 +119,10 @@ pub struct Times {
     /// The factorisation on the device alone, a part of the numeric phase: without the values' way
     /// to a GPU. On a CPU the phase is nothing else.
     pub numeric_kernel_s: Option<f64>,
-    /// The three phases together.
+    /// Deflation: vectors, A Z, the coarse matrix and its inverse.
+    #[serde(default)]
+    pub deflation_s: Option<f64>,
+    /// The three phases and deflation together.
     pub setup_s: Option<f64>,
     /// Median solve time over the repetitions.
     pub solve_s: Option<f64>,

@@ -67,6 +67,7 @@ fn times() -> impl Strategy<Value = Times> {
             analysis_s: b,
             numeric_s: c,
             numeric_kernel_s: d,
+            deflation_s: e,
             setup_s: d,
             solve_s: e,
             solve_low_s: f,

@@ -128,6 +128,7 @@ fn populated() -> Record {
             rows_per_level: Some(1.0),
             trisolve_used: Some(Trisolve::Levels),
             trisolve_reason: Some("why".into()),
+            deflation_vectors: Some(1),
         },
         times: Times {
             compile_s: Some(1.0),
@@ -137,6 +138,7 @@ fn populated() -> Record {
             analysis_s: Some(1.0),
             numeric_s: Some(1.0),
             numeric_kernel_s: Some(1.0),
+            deflation_s: Some(1.0),
             setup_s: Some(1.0),
             solve_s: Some(1.0),
             solve_low_s: Some(1.0),

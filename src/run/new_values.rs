@@ -106,7 +106,7 @@ mod tests {
         let mut method = build(k, &settings, n).expect("memory");
         let outcome = method.solve(
             k,
-            &System { a: &matrix, m: &*m, b: &b, transposed: None },
+            &System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None },
             &mut x,
             &mut (),
         );

@@ -59,6 +59,7 @@ impl From<Failure> for Stopped {
                 Status::OutOfMemory,
                 format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
             ),
+            Failure::Broken(why) => Stopped::ended(Status::Breakdown, why),
             Failure::Backend(e) => e.into(),
         }
     }

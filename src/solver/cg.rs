@@ -1,4 +1,6 @@
-//! Preconditioned conjugate gradients (Saad, Iterative Methods, 2nd edition, algorithm 9.1).
+//! Preconditioned conjugate gradients (Saad, Iterative Methods, 2nd edition, algorithm 9.1), with
+//! deflation where the system has it (Tang, Nabben, Vuik and Erlangga 2009, DEF1): A becomes `P A`, the
+//! residual `P r`, and the solution's part in the vectors is found at the end.
 
 use super::stop::{End, Judge};
 use super::{Monitor, Outcome, Settings, Solver, System};
@@ -13,7 +15,12 @@ const NORM: Slot = Slot(3);
 /// Iterations that make up a cycle when progress is judged.
 pub(crate) const CYCLE: usize = 50;
 
-/// CG with its vectors. The monitored residual is the true one, whatever the side.
+/// The same for conjugate gradients, which minimise another norm: with jumps of the coefficient the
+/// residual rises first and stays there for hundreds of iterations, until the small eigenvalues are found.
+const LONG_CYCLE: usize = 1000;
+
+/// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
+/// too: it is that of the solution which the last step would make of the iterate.
 pub(super) struct Cg<K: Backend> {
     settings: Settings,
     r: K::Vector,
@@ -47,6 +54,29 @@ impl<K: Backend> Solver<K> for Cg<K> {
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
+        if let Some(deflation) = s.deflation {
+            deflation.project(k, r);
+        }
+        let end = Self::iterate(k, s, [r, z, p, q], x, &mut judge);
+        if let Some(deflation) = s.deflation {
+            // x += Z E^-1 Z' (b - A x)
+            k.residual(s.a, x, s.b, q);
+            deflation.correct(k, q, x);
+        }
+        judge.outcome(end)
+    }
+}
+
+impl<K: Backend> Cg<K> {
+    /// Iterates from the residual `r` of x = 0; says why it ended.
+    fn iterate(
+        k: &K,
+        s: &System<K>,
+        [r, z, p, q]: [&mut K::Vector; 4],
+        x: &mut K::Vector,
+        judge: &mut Judge,
+    ) -> End {
+        let mut scalars = [0.0; 4];
         for iteration in 0.. {
             let (rho, old) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
             // z = M^-1 r; rho = (r, z)
@@ -55,8 +85,11 @@ impl<K: Backend> Solver<K> for Cg<K> {
             // p = z + (rho / rho_old) p
             let beta = if iteration == 0 { Coef::ZERO } else { Coef::Ratio(rho, old) };
             k.axpby(Coef::ONE, z, beta, p);
-            // q = A p; alpha = rho / (p, q)
+            // q = A p, deflated P A p; alpha = rho / (p, q)
             k.spmv(s.a, p, q);
+            if let Some(deflation) = s.deflation {
+                deflation.project(k, q);
+            }
             k.dot(p, q, PQ);
             // x += alpha p; r -= alpha q
             k.axpby(Coef::Ratio(rho, PQ), p, Coef::ONE, x);
@@ -65,19 +98,19 @@ impl<K: Backend> Solver<K> for Cg<K> {
             k.read(RHO[0], &mut scalars);
             let (rho, pq) = (scalars[iteration % 2], scalars[2]);
             if rho == 0.0 {
-                return judge.outcome(End::Breakdown("(r, M^-1 r) is zero"));
+                return End::Breakdown("(r, M^-1 r) is zero");
             }
             if pq <= 0.0 {
                 let what = "(p, A p) is not positive: the matrix is not positive definite";
-                return judge.outcome(End::Breakdown(what));
+                return End::Breakdown(what);
             }
             if let Some(end) = judge.step(scalars[3]) {
-                return judge.outcome(end);
+                return end;
             }
-            if judge.iterations.is_multiple_of(CYCLE)
+            if judge.iterations.is_multiple_of(LONG_CYCLE)
                 && let Some(end) = judge.cycle()
             {
-                return judge.outcome(end);
+                return end;
             }
         }
         unreachable!("the iteration limit ends the loop")

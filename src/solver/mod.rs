@@ -9,6 +9,7 @@ pub mod stop;
 
 use crate::backend::Backend;
 use crate::case::{Orthogonalisation, Side};
+use crate::deflation::Deflation;
 use crate::error::Result;
 use crate::precond::Preconditioner;
 pub(crate) use bicgstab::BREAKDOWNS as BICGSTAB_BREAKDOWNS;
@@ -27,6 +28,8 @@ pub struct System<'a, K: Backend> {
     pub b: &'a K::Vector,
     /// A' and M', where the solver asks for them (see [`needs_transposed`]).
     pub transposed: Option<Transposed<'a, K>>,
+    /// Deflation, which conjugate gradients make part of the method.
+    pub deflation: Option<&'a Deflation<K>>,
 }
 
 /// The transposed matrix and preconditioner: matrices and factors of their own, so that a product or
@@ -134,7 +137,7 @@ macro_rules! registry {
 registry! {
     "gmres", gmres::Gmres, "restarted GMRES(m), left or right preconditioned";
     "bicgstab", bicgstab::BiCgStab, "BiCGStab, right preconditioned";
-    "cg", cg::Cg, "preconditioned conjugate gradients, for symmetric positive definite systems";
+    "cg", cg::Cg, "preconditioned conjugate gradients, deflated or not, for symmetric positive definite systems";
     "qmr", qmr::Qmr, "quasi-minimal residuals, left or right preconditioned; uses A' and M' too";
     "correction", correction::Correction, "iterative correction x += M^-1 (b - A x), any preconditioner";
 }

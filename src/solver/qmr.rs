@@ -260,7 +260,7 @@ mod tests {
         };
         let mut method = lookup::<Cpu>(solver).unwrap()(&k, &settings, n).unwrap();
         let transposed = Some(Transposed { a: &transposed, m: &*other });
-        let system = System { a: &matrix, m: &*m, b: &b, transposed };
+        let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };
         let mut seen = Vec::new();
         let outcome = method.solve(&k, &system, &mut x, &mut seen);
         assert_eq!(outcome.end, End::Converged, "{solver} {spec}");

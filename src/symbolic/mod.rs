@@ -4,10 +4,12 @@
 //! entry per nonzero block. Fill levels and schedules then work on that pattern.
 
 mod by_level;
+pub mod colour;
 mod elimination;
 pub mod fill;
 pub mod hyperplanes;
 mod ordered_set;
+mod power;
 mod rows;
 pub mod schedule;
 pub mod stencil;
@@ -15,8 +17,10 @@ pub mod stencil;
 use std::borrow::Cow;
 
 use crate::matrix::Csr;
+pub use colour::{colours, independent_set};
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};
+pub use power::{is_symmetric, power, symmetrised};
 pub use schedule::Schedule;
 pub use stencil::{March, Stencil};
 

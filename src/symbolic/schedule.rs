@@ -22,6 +22,16 @@ impl Schedule {
         Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
     }
 
+    /// Rows by the highest of their lower neighbours in a pattern that is not cut into triangles.
+    pub fn of_pattern(p: &Pattern) -> Self {
+        let mut level = vec![0u32; p.rows()];
+        for i in 0..p.rows() {
+            let before = p.row(i).iter().take_while(|&&j| (j as usize) < i);
+            level[i] = before.map(|&j| level[j as usize] + 1).max().unwrap_or(0);
+        }
+        Self::from_levels(&level)
+    }
+
     /// Number of levels.
     pub fn levels(&self) -> usize {
         self.level_ptr.len() - 1
@@ -45,7 +55,7 @@ impl Schedule {
     }
 
     /// Stable counting sort of the rows by level.
-    fn from_levels(level: &[u32]) -> Self {
+    pub fn from_levels(level: &[u32]) -> Self {
         let count = level.iter().max().map_or(0, |&l| l as usize + 1);
         let mut level_ptr = vec![0u32; count + 1];
         for &l in level {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
 use super::chunks::Sweep;
+use super::numbering::Numbering;
 use super::order::Order;
 use super::shared::Shared;
 use super::simd::{Simd, multiversion, prefetch};
@@ -27,6 +28,8 @@ pub struct BlockIlu {
     /// Scratch of the factorisation, one per thread.
     spaces: Vec<Mutex<Workspace>>,
     levels: [usize; 2],
+    /// Order of the vectors, where it is not that of the factors.
+    pub(super) renumbered: Option<Numbering>,
 }
 
 /// Parallel order of the forward and backward solves.
@@ -65,6 +68,22 @@ impl BlockIlu {
             pattern: Arc::clone(pattern),
             plan,
             levels,
+            renumbered: None,
+        }
+    }
+
+    /// Block row `order[i]` of the vectors is row i of the factors.
+    pub(super) fn renumber(&mut self, order: &[u32]) {
+        self.renumbered = Some(Numbering::new(order, self.block_size, self.plan.is_some()));
+    }
+
+    /// Inverse diagonal blocks in float64.
+    pub(super) fn inverse_diagonal(&self) -> Vec<f64> {
+        match &self.values {
+            Values::Double(blocks) => blocks.inverse_diagonal.to_vec(),
+            Values::Single(blocks) => {
+                blocks.inverse_diagonal.iter().map(|&v| f64::from(v)).collect()
+            }
         }
     }
 

@@ -4,8 +4,10 @@ mod bdia;
 mod block;
 mod chunks;
 mod columns;
+mod extracted;
 mod fgbilu;
 mod ilu;
+mod numbering;
 mod order;
 pub mod product;
 mod shared;
@@ -26,6 +28,7 @@ use crate::matrix::Csr;
 use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Threads};
+pub use extracted::{Extracted, extracted};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 pub use product::Product;
@@ -306,8 +309,20 @@ impl Backend for Cpu {
         self.pooled(|| ilu.factor(a, shift))
     }
 
+    fn ilu_renumber(&self, ilu: &mut BlockIlu, order: &[u32]) -> Result<()> {
+        ilu.renumber(order);
+        Ok(())
+    }
+
+    fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
+        Ok(ilu.inverse_diagonal())
+    }
+
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        self.pooled(|| trsv::apply(ilu, r, z));
+        self.pooled(|| match &ilu.renumbered {
+            Some(numbering) => numbering.around(r, z, |r, z| trsv::apply(ilu, r, z)),
+            None => trsv::apply(ilu, r, z),
+        });
     }
 
     fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {

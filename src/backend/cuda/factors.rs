@@ -10,6 +10,7 @@ use super::choice::{self, Candidate};
 use super::device::Device;
 use super::ilu::Factorisation;
 use super::launch::Address;
+use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::partitioned;
 use super::solve::{self, Analysis, Solve, System};
@@ -34,6 +35,8 @@ pub struct BlockIlu {
     precision: FactorPrecision,
     /// Inverse diagonal blocks of our factors.
     diagonal: Option<Rc<Numbers>>,
+    /// Order of the vectors, where it is not that of the factors and the solves do not know of it.
+    renumbered: Option<Numbering>,
     by: By,
 }
 
@@ -66,8 +69,17 @@ impl BlockIlu {
         let levels = analysis.levels();
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
-            let diagonal = None;
-            Ok(Self { pattern, block_size, levels, trisolve, reason, precision, diagonal, by })
+            Ok(Self {
+                pattern,
+                block_size,
+                levels,
+                trisolve,
+                reason,
+                precision,
+                diagonal: None,
+                renumbered: None,
+                by,
+            })
         };
         if k.vendor {
             vendor::in_float64(precision)?;
@@ -139,6 +151,29 @@ impl BlockIlu {
         Some((diagonal.address(), self.precision))
     }
 
+    /// Block row `order[i]` of the vectors is row i of the factors.
+    pub(super) fn renumber(&mut self, d: &Device, order: &[u32]) -> Result<()> {
+        if let By::Us(_, solve, _) = &mut self.by
+            && solve.renumber(d, order)?
+        {
+            return Ok(());
+        }
+        self.renumbered = Some(Numbering::new(d, order, self.block_size)?);
+        Ok(())
+    }
+
+    /// Inverse diagonal blocks of our factors, on the host.
+    pub(super) fn inverse_diagonal(&self, d: &Device) -> Result<Vec<f64>> {
+        match self.diagonal.as_deref() {
+            Some(Numbers::Double(diagonal)) => d.host(diagonal),
+            Some(Numbers::Single(diagonal)) => {
+                Ok(d.host(diagonal)?.into_iter().map(f64::from).collect())
+            }
+            None => Err(Error::input("the pivots of cuSPARSE's factors cannot be looked at")
+                .hint("`cuda` has the same factors")),
+        }
+    }
+
     /// Seconds of the last factorisation on the device.
     pub(super) fn factor_seconds(&self) -> f64 {
         match &self.by {
@@ -154,6 +189,13 @@ impl BlockIlu {
         r: &CudaSlice<f64>,
         z: &mut CudaSlice<f64>,
     ) -> Result<()> {
+        match &self.renumbered {
+            Some(numbering) => numbering.around(d, r, z, |r, z| self.solve(d, r, z)),
+            None => self.solve(d, r, z),
+        }
+    }
+
+    fn solve(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
         match &self.by {
             By::Us(_, solve, _) => solve.apply(d, r, z),
             By::Vendor(ilu) => ilu.apply(r, z),

@@ -6,15 +6,20 @@ use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sy
 
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
-use super::launch::{SolveArg, address, launch};
+use super::launch::{Address, SolveArg, address, launch};
 use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::solve::{Solve, System};
 use super::sources::{TRSV, Variant};
 use super::triangles::BlockDiagonal;
+use crate::case::FactorPrecision;
 use crate::error::Result;
 
-/// One launch per level, all of them replayed as one graph on vectors of its own.
+/// Levels of both triangles up to which they are launched one by one, on the vectors at hand: the copies
+/// to and from the vectors of a graph cost more than so many launches.
+const FEW: usize = 32;
+
+/// One launch per level; many are replayed as one graph on vectors of its own.
 struct Levels {
     lower: Slices,
     upper: Slices,
@@ -24,8 +29,17 @@ struct Levels {
     /// triangular systems; and the vector it writes.
     apart: Option<(BlockDiagonal, CudaSlice<f64>)>,
     diagonal: Option<Rc<Numbers>>,
-    r: CudaSlice<f64>,
+    /// The place of each block row in the vectors, where it is another one.
+    place: Option<CudaSlice<u32>>,
+    block_size: usize,
+    precision: FactorPrecision,
     y: CudaSlice<f64>,
+    replayed: Option<Replayed>,
+}
+
+/// The vectors of a graph, and the graph once it is recorded.
+struct Replayed {
+    r: CudaSlice<f64>,
     z: CudaSlice<f64>,
     graph: Option<CudaGraph>,
 }
@@ -52,6 +66,12 @@ impl Levels {
             1 => None,
             _ => Some((BlockDiagonal::new(d, f, s.precision)?, d.alloc(n)?)),
         };
+        let levels = lower.levels.len() + upper.levels.len() - 2;
+        let replayed = (levels > FEW)
+            .then(|| -> Result<Replayed> {
+                Ok(Replayed { r: d.alloc(n)?, z: d.alloc(n)?, graph: None })
+            })
+            .transpose()?;
         Ok(Self {
             lower,
             upper,
@@ -59,33 +79,37 @@ impl Levels {
             backward: d.kernel(&TRSV, variant(), "level_backward")?,
             apart,
             diagonal: None,
-            r: d.alloc(n)?,
+            place: None,
+            block_size: f.block_size,
+            precision: s.precision,
             y: d.alloc(n)?,
-            z: d.alloc(n)?,
-            graph: None,
+            replayed,
         })
     }
 
-    /// Captures the launches.
+    /// Captures the launches, where they are to be replayed.
     fn record(&mut self, d: &Device) -> Result<()> {
+        let Some(Replayed { r, z, .. }) = &self.replayed else { return Ok(()) };
+        let vectors = [address(r), address(z)];
         let fault = |e: DriverError| failed("cannot capture the solves", e);
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         d.stream().begin_capture(mode).map_err(fault)?;
-        let launched = self.launch_levels(d);
+        let launched = self.launch_levels(d, vectors);
         let flags = sys::CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
         let graph = d.stream().end_capture(flags).map_err(fault)?;
         launched.map_err(fault)?;
         if let Some(graph) = &graph {
             graph.upload().map_err(fault)?;
         }
-        self.graph = graph;
+        if let Some(replayed) = &mut self.replayed {
+            replayed.graph = graph;
+        }
         Ok(())
     }
 
-    fn launch_levels(&self, d: &Device) -> Result<(), DriverError> {
+    fn launch_levels(&self, d: &Device, [r, z]: [Address; 2]) -> Result<(), DriverError> {
         let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
-        let arg =
-            SolveArg { r: address(&self.r), diagonal, y: address(&self.y), z: address(&self.z) };
+        let arg = SolveArg { r, diagonal, y: address(&self.y), z };
         each_level(d, &self.forward, &self.lower, arg)?;
         let Some((scale, scaled)) = &self.apart else {
             return each_level(d, &self.backward, &self.upper, arg);
@@ -95,19 +119,35 @@ impl Levels {
         each_level(d, &self.backward, &self.upper, SolveArg { y, diagonal: 0, ..arg })
     }
 
+    /// Diagonal blocks in the order of the vectors.
+    fn renumbered(&self, d: &Device, place: &CudaSlice<u32>, from: &Numbers) -> Result<Numbers> {
+        let (rows, bb) = (place.len(), self.block_size * self.block_size);
+        let to = Numbers::alloc(d, rows * bb, self.precision)?;
+        let variant = Variant::from(self.block_size).storing(self.precision);
+        let kernel = d.kernel(&TRSV, variant, "renumber_blocks")?;
+        let config = grid((rows * bb).div_ceil(THREADS as usize), THREADS);
+        let rows = rows as u32;
+        launch!(d, &kernel, config; rows, *place, from.address(), to.address())
+            .map_err(|e| failed("renumber", e))?;
+        Ok(to)
+    }
+
     fn replay(
         &self,
         d: &Device,
         r: &CudaSlice<f64>,
         z: &CudaSlice<f64>,
     ) -> Result<(), DriverError> {
+        let Some(Replayed { r: r_of_graph, z: z_of_graph, graph }) = &self.replayed else {
+            return self.launch_levels(d, [address(r), address(z)]);
+        };
         let bytes = 8 * r.len();
         let stream = d.stream().cu_stream();
         // SAFETY: all four vectors have the order of the system
-        unsafe { result::memcpy_dtod_async(address(&self.r), address(r), bytes, stream) }?;
-        self.graph.as_ref().map_or(Ok(()), CudaGraph::launch)?;
+        unsafe { result::memcpy_dtod_async(address(r_of_graph), address(r), bytes, stream) }?;
+        graph.as_ref().map_or(Ok(()), CudaGraph::launch)?;
         // SAFETY: as above
-        unsafe { result::memcpy_dtod_async(address(z), address(&self.z), bytes, stream) }
+        unsafe { result::memcpy_dtod_async(address(z), address(z_of_graph), bytes, stream) }
     }
 }
 
@@ -115,9 +155,24 @@ impl Solve for Levels {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
         self.lower.set_values(d, &f.lower.row_ptr, &v.lower)?;
         self.upper.set_values(d, &f.upper.row_ptr, &v.upper)?;
-        self.diagonal = Some(v.diagonal);
+        self.diagonal = Some(match &self.place {
+            Some(place) => Rc::new(self.renumbered(d, place, &v.diagonal)?),
+            None => v.diagonal,
+        });
         self.record(d)?;
         Ok(0.0)
+    }
+
+    fn renumber(&mut self, d: &Device, order: &[u32]) -> Result<bool> {
+        if self.apart.is_some() {
+            return Ok(false);
+        }
+        let place = d.copied(order)?;
+        for slices in [&mut self.lower, &mut self.upper] {
+            slices.renumber(d, self.block_size, &place)?;
+        }
+        self.place = Some(place);
+        Ok(true)
     }
 
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
@@ -131,7 +186,7 @@ fn each_level(
     t: &Slices,
     arg: SolveArg,
 ) -> Result<(), DriverError> {
-    let slices = t.argument();
+    let slices = t.placed();
     for level in t.levels.windows(2) {
         let (begin, end) = (level[0], level[1]);
         let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);

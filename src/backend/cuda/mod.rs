@@ -15,6 +15,7 @@ mod launch;
 mod levels;
 mod limits;
 pub mod memory;
+mod numbering;
 mod numbers;
 pub mod nvrtc;
 mod partition;
@@ -485,6 +486,18 @@ impl Backend for Cuda {
 
     fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
         Some(ilu.factor_seconds())
+    }
+
+    fn ilu_renumber(&self, ilu: &mut BlockIlu, order: &[u32]) -> Result<()> {
+        ilu.renumber(&self.device, order)
+    }
+
+    fn coloured_trisolve(&self) -> Trisolve {
+        if self.vendor { Trisolve::Auto } else { Trisolve::Levels }
+    }
+
+    fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
+        ilu.inverse_diagonal(&self.device)
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {

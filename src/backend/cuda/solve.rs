@@ -20,6 +20,12 @@ pub(super) trait Solve {
     /// a library, which no phase should be charged with.
     fn set_values(&mut self, d: &Device, f: &Factorisation, values: Values) -> Result<f64>;
 
+    /// Takes vectors in an order in which block row i of the factors is row `order[i]`, from now on;
+    /// whether it can. Called before there are values.
+    fn renumber(&mut self, _d: &Device, _order: &[u32]) -> Result<bool> {
+        Ok(false)
+    }
+
     /// `z = (L D U')^-1 r`. Asynchronous.
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()>;
 }

@@ -1,10 +1,8 @@
 //! Permeability and porosity of the cells, and the geometry of the box.
 
-use std::path::{Path, PathBuf};
-
 use super::noise::{normal, smooth};
 use crate::error::{Error, Result};
-use crate::problem::file::Folders;
+use crate::problem::field;
 use crate::problem::splitmix::mix;
 
 /// Edges of a cell in depth and along the layers, m.
@@ -15,8 +13,6 @@ const ANISOTROPY: f64 = 0.1;
 const MEDIAN: f64 = 100.0;
 /// Porosity at the median permeability; it grows with the tenth root.
 const POROSITY: f64 = 0.2;
-/// Endings of files of permeability.
-const ENDINGS: [&str; 2] = [".csv", ".csv.gz"];
 /// Names of the generated fields.
 const FIELDS: [&str; 3] = ["layered", "lognormal", "uniform"];
 
@@ -48,63 +44,25 @@ impl Rock {
         Ok(Self { size, permeability, porosity })
     }
 
-    /// A file of cells with the columns `permx` and, where it has them, `poro`, `ntg` and `actnum`;
-    /// along the first direction of the layers fastest, depth last.
+    /// A file of cells, along the first direction of the layers fastest, depth last.
     fn read(size: [usize; 3], field: &str) -> Result<Self> {
-        let path = find(field, &Folders::from_env())?;
-        let name = path.display().to_string();
+        let Some(listed) = field::read(field, size, "the grid is written depth first")? else {
+            return Err(Error::unknown("permeability field", field, &FIELDS)
+                .hint("one of layered, lognormal, uniform, or a CSV file with a column `permx`"));
+        };
         let [depth, h, i] = size;
-        let cells = depth * h * i;
-        let mut rock =
-            Self { size, permeability: vec![0.0; cells], porosity: vec![POROSITY; cells] };
-        let open = std::fs::File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
-        let text: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
-            Box::new(flate2::read::MultiGzDecoder::new(open))
-        } else {
-            Box::new(open)
+        let mut rock = Self {
+            size,
+            permeability: vec![0.0; listed.len()],
+            porosity: vec![POROSITY; listed.len()],
         };
-        let mut reader = csv::ReaderBuilder::new()
-            .comment(Some(b'#'))
-            .trim(csv::Trim::All)
-            .from_reader(std::io::BufReader::new(text));
-        let broken = |e: csv::Error| {
-            let line = e.position().map_or(1, |p| p.line() as usize);
-            Error::input(e.to_string()).at(name.clone(), line, None)
-        };
-        let header = reader.headers().map_err(broken)?.clone();
-        let column = |what: &str| header.iter().position(|c| c == what);
-        let permx = column("permx")
-            .ok_or_else(|| Error::input("there is no column `permx`").in_file(name.clone()))?;
-        let others = [column("actnum"), column("poro"), column("ntg")];
-        let mut count = 0;
-        for record in reader.records() {
-            let record = record.map_err(broken)?;
-            let line = record.position().map_or(0, |p| p.line() as usize);
-            let number = |at: usize| {
-                let text = record.get(at).unwrap_or_default();
-                text.parse::<f64>().ok().filter(|v| *v >= 0.0 && v.is_finite()).ok_or_else(|| {
-                    Error::input(format!("`{text}` is not a number from 0 on")).at(
-                        name.clone(),
-                        line,
-                        Some(at + 1),
-                    )
-                })
-            };
-            if count < cells {
-                let cell = count / (h * i) + depth * (count % (h * i));
-                let [active, poro, net] = others.map(|at| at.map(&number).transpose());
-                let permeability = number(permx)? * if active? == Some(0.0) { 0.0 } else { 1.0 };
-                rock.permeability[cell] = permeability;
-                let poro = poro?.filter(|&p| p > 0.0).unwrap_or_else(|| porosity(permeability));
-                rock.porosity[cell] = poro * net?.filter(|&n| n > 0.0).unwrap_or(1.0);
-            }
-            count += 1;
+        for (count, from) in listed.iter().enumerate() {
+            let cell = count / (h * i) + depth * (count % (h * i));
+            rock.permeability[cell] = from.permeability;
+            rock.porosity[cell] = from.porosity.unwrap_or_else(|| porosity(from.permeability))
+                * from.net.unwrap_or(1.0);
         }
-        if count == cells {
-            return Ok(rock);
-        }
-        let message = format!("{count} cells in the file, {depth}x{h}x{i} = {cells} in the grid");
-        Err(Error::input(message).in_file(name).hint("the grid is written depth first"))
+        Ok(rock)
     }
 
     /// Volume of the pores of a cell, m^3.
@@ -140,18 +98,4 @@ pub(super) fn at([depth, h, _]: [usize; 3], cell: usize) -> [usize; 3] {
 /// Porosity where only the permeability is known.
 fn porosity(permeability: f64) -> f64 {
     (POROSITY * (permeability / MEDIAN).powf(0.1)).clamp(0.02, 0.4)
-}
-
-/// The file that `field` names: a path, or a name in one of the folders of matrices.
-fn find(field: &str, folders: &Folders) -> Result<PathBuf> {
-    let path = Path::new(field);
-    if path.is_file() {
-        return Ok(path.into());
-    }
-    let places = folders.search.iter().chain(&folders.data);
-    let mut files = places.flat_map(|f| ENDINGS.map(|e| f.join(format!("{field}{e}"))));
-    files.find(|f| f.is_file()).ok_or_else(|| {
-        Error::unknown("permeability field", field, &FIELDS)
-            .hint("one of layered, lognormal, uniform, or a CSV file with a column `permx`")
-    })
 }

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Runs the experiments of Gupta et al. (configs/gupta) on this machine's GPU and processors, and writes
+# what is kept in the repository: per experiment the records as CSV and JSON and their tables as
+# Markdown, figures of those that have one, and what `doctor` says of the machine.
+#
+#   scripts/gupta-results.sh [FOLDER] [OUT]
+#
+# FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/gupta/<GPU> unless
+# given. BILU_BENCH_MATRICES names the folder of the permeability fields; without it the reservoirs are
+# left out. BILU_BENCH_EXPERIMENTS (`bubbly32 layered frontier bubbly128-1 bubbly128-9 reservoirs`),
+# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--backend cuda`) and BILU_BENCH_LIMIT (seconds
+# for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was
+# stopped goes on where it was.
+set -euo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+source "$here/programs.sh"
+results_arguments "$@"
+limit="${BILU_BENCH_LIMIT:-14400}"
+[[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
+    echo "gupta-results: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
+    exit 2
+}
+start_results gupta
+
+names="${BILU_BENCH_EXPERIMENTS:-}"
+if [ -z "$names" ]; then
+    names="bubbly32 layered frontier bubbly128-1 bubbly128-9"
+    if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
+        names+=" reservoirs"
+    else
+        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
+    fi
+fi
+read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
+experiments gupta "$names"
+if [ -s "$out/frontier.csv" ]; then
+    "$bilu" plot "$out/frontier.csv" --experiment gupta/frontier --output "$out/frontier.svg" \
+        --output "$out/frontier.png" || failed=1
+fi
+printf '\nresults in %s\n' "$out"
+if [ -n "$stopped" ]; then
+    echo "not finished within $limit s:$stopped; the same command goes on" >&2
+    failed=1
+fi
+exit "$failed"

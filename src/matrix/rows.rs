@@ -1,0 +1,243 @@
+//! Matrices whose rows are made independently of each other, on one thread or all.
+
+use rayon::prelude::*;
+
+use super::Csr;
+use crate::error::{Error, Result};
+use crate::symbolic::Threads;
+
+/// Rows that a thread makes at a time.
+const CHUNK: usize = 2048;
+
+/// Rows under construction: columns must increase within a row.
+#[derive(Default)]
+pub struct Rows {
+    ends: Vec<u32>,
+    columns: Vec<u32>,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// Puts an entry behind those of the row.
+    pub fn push(&mut self, column: u32, value: f64) {
+        self.columns.push(column);
+        self.values.push(value);
+    }
+}
+
+impl Csr {
+    /// A matrix of `rows` x `cols` of which `row(scratch, i, to)` puts the entries of row i behind
+    /// `to`; each thread has a `scratch` of its own. The result does not depend on the threads.
+    ///
+    /// # Errors
+    /// That of the first row which has one; [`crate::error::Kind::Memory`] when there are more entries
+    /// than indices.
+    pub fn by_rows<S, E: From<Error> + Send>(
+        threads: Threads,
+        [rows, cols]: [usize; 2],
+        scratch: impl Fn() -> S + Sync + Send,
+        row: impl Fn(&mut S, usize, &mut Rows) -> Result<(), E> + Sync + Send,
+    ) -> Result<Self, E> {
+        let chunk = |space: &mut S, at: usize| -> Result<Rows, E> {
+            let mut made = Rows::default();
+            for i in at * CHUNK..((at + 1) * CHUNK).min(rows) {
+                row(space, i, &mut made)?;
+                made.ends.push(made.columns.len() as u32);
+            }
+            Ok(made)
+        };
+        let chunks = rows.div_ceil(CHUNK);
+        let made: Vec<Result<Rows, E>> = match threads {
+            Threads::One => {
+                let mut space = scratch();
+                (0..chunks).map(|at| chunk(&mut space, at)).collect()
+            }
+            Threads::Pool => (0..chunks).into_par_iter().map_init(&scratch, chunk).collect(),
+        };
+        let made = made.into_iter().collect::<Result<Vec<_>, E>>()?;
+        let entries: usize = made.iter().map(|rows| rows.columns.len()).sum();
+        if entries > u32::MAX as usize {
+            let message = format!("{entries} entries of a matrix: the limit is {}", u32::MAX);
+            return Err(Error::memory(message).into());
+        }
+        let mut row_ptr = Vec::with_capacity(rows + 1);
+        row_ptr.push(0);
+        let mut places = Vec::with_capacity(chunks);
+        let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
+        let (mut columns_left, mut values_left) = (&mut columns[..], &mut values[..]);
+        let mut base = 0;
+        for chunk in &made {
+            row_ptr.extend(chunk.ends.iter().map(|end| base + end));
+            base += chunk.columns.len() as u32;
+            let (here, rest) = columns_left.split_at_mut(chunk.columns.len());
+            let (values_here, values_rest) = values_left.split_at_mut(chunk.columns.len());
+            (columns_left, values_left) = (rest, values_rest);
+            places.push((here, values_here));
+        }
+        let copy = |((columns, values), made): ((&mut [u32], &mut [f64]), &Rows)| {
+            columns.copy_from_slice(&made.columns);
+            values.copy_from_slice(&made.values);
+        };
+        match threads {
+            Threads::One => places.into_iter().zip(&made).for_each(copy),
+            Threads::Pool => places.into_par_iter().zip(&made).for_each(copy),
+        }
+        Ok(Self::new(rows, cols, row_ptr, columns, values)?)
+    }
+
+    /// The product of two matrices, entries in the order of their columns; those that cancel are kept.
+    ///
+    /// # Errors
+    /// When there are more entries than indices.
+    ///
+    /// # Panics
+    /// If the sizes do not fit.
+    pub fn times(&self, other: &Self, threads: Threads) -> Result<Self> {
+        assert_eq!(self.cols(), other.rows(), "sizes of a product");
+        let size = [self.rows(), other.cols()];
+        Self::by_rows(threads, size, Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
+            terms.clear();
+            let (columns, values) = self.row(i);
+            for (&p, &v) in columns.iter().zip(values) {
+                let (columns, values) = other.row(p as usize);
+                terms.extend(columns.iter().zip(values).map(|(&j, &w)| (j, v * w)));
+            }
+            sum_into(terms, to);
+            Ok(())
+        })
+    }
+
+    /// The matrix of the entries that `keep(i, j, value)` gives a value.
+    #[must_use]
+    pub fn filtered(
+        &self,
+        threads: Threads,
+        keep: impl Fn(usize, usize, f64) -> Option<f64> + Sync + Send,
+    ) -> Self {
+        let size = [self.rows(), self.cols()];
+        let made: Result<Self> = Self::by_rows(
+            threads,
+            size,
+            || (),
+            |(), i, to| {
+                let (columns, values) = self.row(i);
+                for (&j, &v) in columns.iter().zip(values) {
+                    if let Some(v) = keep(i, j as usize, v) {
+                        to.push(j, v);
+                    }
+                }
+                Ok(())
+            },
+        );
+        made.expect("no more entries than there were")
+    }
+
+    /// [`Csr::permuted`] on one thread or all.
+    ///
+    /// # Panics
+    /// If the matrix is not square or `order` no permutation of its rows.
+    #[must_use]
+    pub fn permuted_on(&self, threads: Threads, order: &[u32]) -> Self {
+        let n = self.rows();
+        assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
+        let new = inverse(order);
+        let made: Result<Self> =
+            Self::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<(u32, f64)>, i, to| {
+                let (columns, values) = self.row(order[i] as usize);
+                row.clear();
+                row.extend(columns.iter().zip(values).map(|(&j, &v)| (new[j as usize], v)));
+                row.sort_unstable_by_key(|entry| entry.0);
+                for &(j, v) in &*row {
+                    to.push(j, v);
+                }
+                Ok(())
+            });
+        made.expect("as many entries as there were")
+    }
+}
+
+/// Adds up the terms of each column, which are put in order, as a row.
+pub fn sum_into(terms: &mut [(u32, f64)], to: &mut Rows) {
+    // stable: terms of a column are added in the order in which they came
+    terms.sort_by_key(|term| term.0);
+    let mut rest = &terms[..];
+    while let Some(&(column, _)) = rest.first() {
+        let count = rest.iter().take_while(|term| term.0 == column).count();
+        to.push(column, rest[..count].iter().map(|term| term.1).sum());
+        rest = &rest[count..];
+    }
+}
+
+/// The place of each number in `order`.
+///
+/// # Panics
+/// If a number is named twice.
+pub fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut place = vec![u32::MAX; order.len()];
+    for (i, &number) in (0..).zip(order) {
+        assert!(place[number as usize] == u32::MAX, "row {number} is named twice");
+        place[number as usize] = i;
+    }
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(n: usize, m: usize, seed: u64) -> Csr {
+        use rand::{Rng, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let (mut row_ptr, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for _ in 0..n {
+            for j in 0..m {
+                if rng.random_range(0..4) == 0 {
+                    columns.push(j as u32);
+                    values.push(rng.random_range(-1.0..1.0));
+                }
+            }
+            row_ptr.push(columns.len() as u32);
+        }
+        Csr::new(n, m, row_ptr, columns, values).unwrap()
+    }
+
+    #[test]
+    fn a_product_is_that_of_the_dense_matrices_on_any_threads() {
+        let (a, b) = (random(23, 31, 1), random(31, 17, 2));
+        let product = a.times(&b, Threads::One).unwrap();
+        assert_eq!(product, a.times(&b, Threads::Pool).unwrap());
+        for i in 0..23 {
+            for j in 0..17 {
+                let of = |m: &Csr, i, j| m.get(i, j).unwrap_or(0.0);
+                let want: f64 = (0..31).map(|p| of(&a, i, p) * of(&b, p, j)).sum();
+                assert!((of(&product, i, j) - want).abs() < 1e-14);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_row_that_fails_is_told() {
+        let fail = |threads| {
+            let made: Result<Csr> = Csr::by_rows(
+                threads,
+                [9000, 1],
+                || (),
+                |(), i, _| {
+                    if i % 3000 == 2999 { Err(Error::input(format!("row {i}"))) } else { Ok(()) }
+                },
+            );
+            made.unwrap_err().to_string()
+        };
+        assert_eq!([fail(Threads::One), fail(Threads::Pool)], ["row 2999", "row 2999"]);
+    }
+
+    #[test]
+    fn permutations_are_those_of_one_thread() {
+        let a = random(40, 40, 3);
+        let order: Vec<u32> = (0..40).map(|i| (i * 27 + 5) % 40).collect();
+        for threads in [Threads::One, Threads::Pool] {
+            assert_eq!(a.permuted_on(threads, &order), a.permuted(&order));
+        }
+        assert_eq!(inverse(&[2, 0, 1]), [1, 2, 0]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Every preconditioner, and deflation.
+
+use std::sync::Arc;
+
+use super::operations::{Silent, here, scaled, there, unknown};
+use super::{Bench, LIMIT};
+use crate::backend::Backend;
+use crate::case::{Case, ReadAs, Trisolve};
+use crate::deflation::{Deflation, Vectors};
+use crate::error::Result;
+use crate::matrix::Csr;
+use crate::precond::{self, Setup};
+use crate::problem;
+use crate::symbolic::Threads;
+
+/// Those of `all` and what they leave out: several colours, sets and long series.
+const MORE: &[&str] = &[
+    "spai",
+    "mcilu:p=2,pattern=power",
+    "mcsgs:omega=1.3",
+    "meilu:levels=3,last=ilu",
+    "tns:order=3",
+    "chebyshev:degree=7",
+    "sweeps:sweeps=2",
+];
+
+/// Rounding of methods in which products follow products.
+const CHAIN_LIMIT: f64 = 10.0 * LIMIT;
+
+impl<K: Backend + 'static> Bench<'_, K> {
+    /// One application of each, with the values of the setup and with new ones.
+    pub(super) fn preconditioners(&mut self, trisolves: &[Trisolve]) -> Result<()> {
+        for &(spec, b, _) in self.sizes.systems {
+            let a = problem::load(spec, ReadAs::Expanded)?.matrix;
+            let r = self.random(a.rows());
+            for text in precond::ALL.iter().chain(MORE) {
+                let coloured = ["mcilu", "mcsgs", "meilu"].contains(&precond::name(text));
+                let ways = if coloured { trisolves } else { &trisolves[..1] };
+                for &trisolve in ways {
+                    let of = |trisolve| Case {
+                        precond: (*text).to_owned(),
+                        block_size: b,
+                        trisolve,
+                        ..Case::default()
+                    };
+                    // a definite matrix or none
+                    if ["fsai", "ic"].contains(&precond::name(text)) && a.asymmetry().is_some() {
+                        continue;
+                    }
+                    let got = applied(self.k, &a, &of(trisolve), &r)?;
+                    let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
+                    let check = format!("{text}, {spec}, b {b}, {trisolve:?}");
+                    self.found(check, &got, &want, CHAIN_LIMIT);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A projection, and a correction.
+    pub(super) fn deflation(&mut self) -> Result<()> {
+        if self.k.device().contains("cuSPARSE") {
+            return Ok(());
+        }
+        for &(spec, b, choice) in self.sizes.systems {
+            let p = problem::load(spec, ReadAs::Expanded)?;
+            let v = Vectors::new(Threads::One, choice.parse()?, &p.matrix, b, p.grid)?;
+            let (r, x) = (self.random(p.matrix.rows()), self.random(p.matrix.rows()));
+            let got = deflated(self.k, &p.matrix, &v, [&r, &x])?;
+            let want = deflated(&self.cpu, &p.matrix, &v, [&r, &x])?;
+            // what a coarse matrix with jumps makes of rounding
+            self.found(format!("deflation {choice}, {spec}, b {b}"), &got, &want, 1e-9);
+        }
+        Ok(())
+    }
+}
+
+fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) -> Result<Vec<f64>> {
+    let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
+    let failed = |e: String| crate::Error::run(format!("{}: {e}", case.precond));
+    let mut m =
+        setup(Setup { k, a, case, phases: &mut Silent }).map_err(|e| failed(format!("{e:?}")))?;
+    let (n, mut all) = (a.rows(), Vec::new());
+    let (r, mut z) = (there(k, r)?, k.vector(n)?);
+    for turn in 0..3 {
+        if turn == 2 && ["bilu", "mcilu", "mcsgs", "meilu"].contains(&precond::name(&case.precond))
+        {
+            m.refactor(k, &scaled(a), 0.0).map_err(|e| failed(e.to_string()))?;
+        }
+        k.fill(&mut z, f64::NAN);
+        m.apply(k, &r, &mut z);
+        all.extend(here(k, &z, n));
+    }
+    Ok(all)
+}
+
+fn deflated<B: Backend>(k: &B, a: &Csr, v: &Vectors, [r, x]: [&[f64]; 2]) -> Result<Vec<f64>> {
+    let d = Deflation::new(k, a, v)?;
+    let n = a.rows();
+    let (mut r, mut x) = (there(k, r)?, there(k, x)?);
+    d.project(k, &mut r);
+    let mut all = here(k, &r, n);
+    d.correct(k, &r, &mut x);
+    all.extend(here(k, &x, n));
+    d.correct(k, &x, &mut r);
+    all.extend(here(k, &r, n));
+    Ok(all)
+}

@@ -1,0 +1,103 @@
+//! What preconditioners made of products have in common.
+
+use std::sync::Arc;
+
+use super::{Failure, Preconditioner, Setup};
+use crate::backend::{Backend, Bytes};
+use crate::case::Format;
+use crate::matrix::Csr;
+use crate::precond::scratch::Scratch;
+use crate::result::record::FactorSize;
+
+/// A matrix that a preconditioner multiplies by.
+pub(super) struct Operator<K: Backend> {
+    matrix: K::Matrix,
+    entries: usize,
+}
+
+impl<K: Backend> Operator<K> {
+    /// Brings `a` to the backend.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub(super) fn new(s: &Setup<K>, a: Csr) -> Result<Self, Failure> {
+        let (entries, free) = (a.nnz(), s.k.memory_free());
+        let needed = a.bytes();
+        if needed > free {
+            return Err(Failure::OutOfMemory { needed, free });
+        }
+        let b = if a.rows().is_multiple_of(s.case.block_size) { s.case.block_size } else { 1 };
+        Ok(Self { matrix: s.k.matrix(&Arc::new(a), b, Format::Auto)?, entries })
+    }
+
+    /// `y = A x`.
+    pub(super) fn multiply(&self, k: &K, x: &K::Vector, y: &mut K::Vector) {
+        k.spmv(&self.matrix, x, y);
+    }
+
+    /// `r = b - A x`.
+    pub(super) fn residual(&self, k: &K, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        k.residual(&self.matrix, x, b, r);
+    }
+
+    pub(super) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Bytes of a product; a residual moves a vector more, unless it is x.
+    pub(super) fn bytes(&self, k: &K) -> Bytes {
+        k.matrix_bytes(&self.matrix)
+    }
+}
+
+/// The sizes of a preconditioner of `entries` numbers.
+pub(super) fn size(entries: usize, matrix_numbers: usize) -> FactorSize {
+    FactorSize {
+        factor_entries: Some(entries),
+        fill_ratio: Some(entries as f64 / matrix_numbers.max(1) as f64),
+        ..FactorSize::default()
+    }
+}
+
+/// `z = M_n ... M_1 r`, one or two products.
+pub(super) struct Chain<K: Backend> {
+    first: Operator<K>,
+    then: Option<(Operator<K>, Scratch<K, 1>)>,
+    block_size: usize,
+}
+
+impl<K: Backend> Chain<K> {
+    pub(super) fn one(s: &Setup<K>, m: Csr) -> Result<Self, Failure> {
+        Ok(Self { first: Operator::new(s, m)?, then: None, block_size: s.case.block_size })
+    }
+
+    /// `z = then first r`.
+    pub(super) fn two(s: &Setup<K>, first: Csr, then: Csr) -> Result<Self, Failure> {
+        let scratch = Scratch::new(s.k, first.rows())?;
+        let then = Some((Operator::new(s, then)?, scratch));
+        Ok(Self { first: Operator::new(s, first)?, then, block_size: s.case.block_size })
+    }
+}
+
+impl<K: Backend> Preconditioner<K> for Chain<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        let Some((then, scratch)) = &self.then else {
+            self.first.multiply(k, r, z);
+            return;
+        };
+        let [y] = &mut *scratch.borrow();
+        self.first.multiply(k, r, y);
+        then.multiply(k, y, z);
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        let (first, then) = (self.first.bytes(k), self.then.as_ref().map(|(t, _)| t.bytes(k)));
+        let then = then.unwrap_or_default();
+        Bytes { held: first.held + then.held, moved: first.moved + then.moved }
+    }
+
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+        let then = self.then.as_ref().map_or(0, |(then, _)| then.entries());
+        size(self.first.entries() + then, matrix_blocks * self.block_size * self.block_size)
+    }
+}

@@ -1,0 +1,139 @@
+//! The diagonal blocks of a matrix, what they scale, and which blocks lie below and above them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::{Failure, Setup, dense};
+use crate::backend::{Backend, Breakdown, SingularBlock};
+use crate::case::{FactorPrecision, Trisolve};
+use crate::matrix::Csr;
+use crate::symbolic::{FillPattern, Threads, block_pattern_on};
+
+/// `D^-1`, block diagonal, for blocks of `b`.
+pub(super) fn inverse(threads: Threads, a: &Csr, b: usize) -> Result<Csr, Failure> {
+    inverse_of(threads, a, b, |_| true)
+}
+
+/// `D^-1` in the block rows that are `wanted`; the others are empty.
+pub(super) fn inverse_of(
+    threads: Threads,
+    a: &Csr,
+    b: usize,
+    wanted: impl Fn(usize) -> bool + Sync + Send,
+) -> Result<Csr, Failure> {
+    let n = a.rows();
+    Csr::by_rows(
+        threads,
+        [n, n],
+        || (vec![0.0; b * b], Vec::new()),
+        |(block, work), row, to| {
+            let (first, within) = (row / b * b, row % b);
+            if !wanted(row / b) {
+                return Ok(());
+            }
+            // the inverse is made once for each row of the block: blocks are small
+            block.fill(0.0);
+            for r in 0..b {
+                let (columns, values) = a.row(first + r);
+                let start = columns.partition_point(|&j| (j as usize) < first);
+                for (&j, &v) in columns[start..].iter().zip(&values[start..]) {
+                    if j as usize >= first + b {
+                        break;
+                    }
+                    block[r * b + j as usize - first] = v;
+                }
+            }
+            dense::invert(block, b, work).map_err(|within| {
+                let absent = b == 1 && a.get(first, first).is_none();
+                Breakdown::Singular(SingularBlock { row: first / b, within, pivot: 0.0, absent })
+            })?;
+            (0..b).for_each(|c| to.push((first + c) as u32, block[within * b + c]));
+            Ok(())
+        },
+    )
+}
+
+/// `D^-1` times the blocks (i, j) of `a` that are `wanted`.
+pub(super) fn scaled(
+    threads: Threads,
+    a: &Csr,
+    b: usize,
+    wanted: impl Fn(usize, usize) -> bool + Sync + Send,
+) -> Result<Csr, Failure> {
+    if b > 1 {
+        let part = a.filtered(threads, |i, j, v| wanted(i / b, j / b).then_some(v));
+        let filled = |i: usize| part.row_ptr()[(i + 1) * b] > part.row_ptr()[i * b];
+        return Ok(inverse_of(threads, a, b, filled)?.times(&part, threads)?);
+    }
+    let n = a.rows();
+    Csr::by_rows(
+        threads,
+        [n, n],
+        || (),
+        |(), i, to| {
+            let (columns, values) = a.row(i);
+            let mut pivot = None;
+            for (&j, &v) in columns.iter().zip(values).filter(|(j, _)| wanted(i, **j as usize)) {
+                let d = pivot.get_or_insert_with(|| a.get(i, i));
+                let d = d.filter(|d| *d != 0.0 && !d.is_nan()).ok_or_else(|| {
+                    let absent = d.is_none();
+                    Breakdown::Singular(SingularBlock { row: i, within: 0, pivot: 0.0, absent })
+                })?;
+                to.push(j, v / d);
+            }
+            Ok(())
+        },
+    )
+}
+
+/// `a` with all entries of the blocks that hold one: `a` itself for blocks of one.
+pub(super) fn whole_blocks(threads: Threads, a: &Csr, b: usize) -> Cow<'_, Csr> {
+    if b == 1 {
+        return Cow::Borrowed(a);
+    }
+    let pattern = block_pattern_on(threads, a, b);
+    let (n, view) = (a.rows(), pattern.view());
+    let made: crate::Result<Csr> = Csr::by_rows(
+        threads,
+        [n, n],
+        || (),
+        |(), row, to| {
+            let (columns, values) = a.row(row);
+            let mut entries = columns.iter().zip(values).peekable();
+            for &block in view.row(row / b) {
+                for j in block * b as u32..(block + 1) * b as u32 {
+                    let value =
+                        entries.next_if(|(column, _)| **column == j).map_or(0.0, |(_, v)| *v);
+                    to.push(j, value);
+                }
+            }
+            Ok(())
+        },
+    );
+    Cow::Owned(made.expect("as many entries as the blocks have"))
+}
+
+/// `D^-1` on the backend, for vectors.
+pub(super) struct Diagonal<K: Backend>(K::BlockIlu);
+
+impl<K: Backend> Diagonal<K> {
+    pub(super) fn new(s: &Setup<K>) -> Result<Self, Failure> {
+        let b = s.case.block_size;
+        let pattern = Arc::new(FillPattern::diagonal(s.a.rows() / b));
+        let mut ilu = s.k.ilu_analyse(&pattern, b, Trisolve::Auto, FactorPrecision::Float64)?;
+        s.k.ilu_factor(&mut ilu, s.a, 0.0)?;
+        Ok(Self(ilu))
+    }
+
+    /// `z = D^-1 r`.
+    pub(super) fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        k.ilu_apply(&self.0, r, z);
+    }
+
+    /// Bytes held, and moved at least: diagonal, r and z.
+    pub(super) fn bytes(&self, k: &K) -> crate::backend::Bytes {
+        let n = k.ilu_pattern(&self.0).rows() * k.ilu_block_size(&self.0);
+        let numbers = 8 * n * k.ilu_block_size(&self.0);
+        crate::backend::Bytes { held: numbers, moved: numbers + 16 * n }
+    }
+}

@@ -1,0 +1,89 @@
+//! Multicolour ILU(p,q) by the power(q)-pattern method (Lukarski 2012): rows are ordered by the colours
+//! of `|A|^q`, whose entries within a colour are then diagonal, and ILU(p) keeps to that pattern. A
+//! colour is a level of the triangular solves.
+
+use super::options::{Parameter, Range};
+use super::ordered::{self, Plan, by_set, renumbered, room, scalar_order};
+use super::{Failure, Phase, Ready, Setup};
+use crate::backend::Backend;
+use crate::case::LevelRule;
+use crate::symbolic::{
+    FillPattern, Pattern, TooLarge, block_pattern_on, colours, iluk_on, power, symmetrised,
+};
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "p",
+        default: "0",
+        range: Range::Whole(0, 16),
+        summary: "fill level of ILU(p)",
+    },
+    Parameter {
+        key: "q",
+        default: "0",
+        range: Range::Whole(0, 17),
+        summary: "power of the pattern that is coloured and that fill keeps to; 0: p + 1",
+    },
+    Parameter {
+        key: "pattern",
+        default: "levels",
+        range: Range::Words(&["levels", "power"]),
+        summary: "levels: fill of ILU(p) within |A|^q; power: all of |A|^q",
+    },
+];
+
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let options = s.options()?;
+    let p = options.whole("p");
+    let q = match options.whole("q") {
+        0 => p + 1,
+        q => q,
+    };
+    let levels = options.word("pattern") == "levels";
+    let b = s.case.block_size;
+    s.phases.begin(Phase::Symbolic);
+    let [limit, each, free] = room(s.k, b);
+    let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
+        let point = block_pattern_on(threads, s.a, b);
+        let coupled = symmetrised(threads, &point);
+        let order = by_set(&match q {
+            1 => colours(threads, &coupled),
+            _ => colours(threads, &power(threads, &coupled, q, limit)?),
+        });
+        let arranged = renumbered(threads, &point, &order);
+        let reach = |limit| power(threads, &arranged, q, limit);
+        let pattern = match (levels, q > p) {
+            // the path of an entry of level p has p + 1 steps: it is in the power
+            (true, true) => iluk_on(threads, &arranged, p, LevelRule::Min, limit)?,
+            (true, false) => {
+                within(&iluk_on(threads, &arranged, p, LevelRule::Min, limit)?, &reach(limit)?)
+            }
+            (false, _) => ordered::triangles(&reach(limit)?),
+        };
+        Ok((order, pattern))
+    });
+    let (order, pattern) =
+        found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
+    let rows = scalar_order(&order, b);
+    let arrange =
+        Box::new(move |threads, a: &crate::matrix::Csr| Ok(a.permuted_on(threads, &rows)));
+    ordered::setup(s, Plan { order, pattern, arrange })
+}
+
+/// The entries of both triangles that `p` holds.
+fn within(triangles: &FillPattern, p: &Pattern) -> FillPattern {
+    let part = |t: &Pattern| {
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for i in 0..t.rows() {
+            let inside = |j: &&u32| p.row(i).binary_search(j).is_ok();
+            col_ind.extend(t.row(i).iter().filter(inside));
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+    };
+    FillPattern {
+        lower: part(&triangles.lower),
+        upper: part(&triangles.upper),
+        no_diagonal: triangles.no_diagonal.clone(),
+    }
+}

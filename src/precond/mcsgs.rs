@@ -1,0 +1,66 @@
+//! Multicolour symmetric Gauss-Seidel (Gupta et al. 2015): `M = (D + L) D^-1 (D + U)` in the order of
+//! the colours of A; with a relaxation w, SSOR: `(D + w L) D^-1 (D + w U) / (w (2 - w))`.
+
+use super::diagonal::{self, whole_blocks};
+use super::options::{Parameter, Range};
+use super::ordered::{self, Plan, by_set, renumbered, scalar_order, with_mirrors};
+use super::{Failure, Phase, Ready, Setup};
+use crate::backend::Backend;
+use crate::matrix::Csr;
+use crate::symbolic::{Threads, block_pattern_on, colours, symmetrised};
+
+pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+    key: "omega",
+    default: "1",
+    range: Range::Number(0.0, 2.0),
+    summary: "relaxation; other than 1 it is SSOR",
+}];
+
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let omega = s.options()?.number("omega");
+    let b = s.case.block_size;
+    s.phases.begin(Phase::Symbolic);
+    let (pattern, order) = s.k.on_host(|threads| {
+        let point = symmetrised(threads, &block_pattern_on(threads, s.a, b));
+        let order = by_set(&colours(threads, &point));
+        (ordered::triangles(&renumbered(threads, &point, &order)), order)
+    });
+    let rows = scalar_order(&order, b);
+    let arrange = Box::new(move |threads, a: &Csr| {
+        let permuted = a.permuted_on(threads, &rows);
+        let whole = with_mirrors(threads, &permuted)?;
+        product(threads, &whole, b, omega)
+    });
+    ordered::setup(s, Plan { order, pattern, arrange })
+}
+
+/// M on the pattern of A: what elimination on that pattern takes apart into `I + w L D^-1`,
+/// `D / (w (2 - w))` and `I + w D^-1 U` again.
+pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result<Csr, Failure> {
+    let a = &whole_blocks(threads, a, b);
+    let scaled = diagonal::scaled(threads, a, b, |i, j| j > i)?;
+    let size = 1.0 / (omega * (2.0 - omega));
+    let n = a.rows();
+    Csr::by_rows(threads, [n, n], Vec::new, |sums: &mut Vec<f64>, i, to| {
+        let (columns, values) = a.row(i);
+        sums.clear();
+        let scale = |j: u32| if j as usize / b == i / b { 1.0 } else { omega };
+        sums.extend(columns.iter().zip(values).map(|(&j, &v)| scale(j) * v));
+        let before = columns.partition_point(|&j| (j as usize / b) < i / b);
+        for (&k, &v) in columns[..before].iter().zip(values) {
+            // L D^-1 U where A has an entry
+            let (inner, of_k) = scaled.row(k as usize);
+            let mut at = 0;
+            for (&j, &u) in inner.iter().zip(of_k) {
+                while at < columns.len() && columns[at] < j {
+                    at += 1;
+                }
+                if at < columns.len() && columns[at] == j {
+                    sums[at] += omega * omega * v * u;
+                }
+            }
+        }
+        columns.iter().zip(&*sums).for_each(|(&j, &v)| to.push(j, size * v));
+        Ok(())
+    })
+}

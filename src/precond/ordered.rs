@@ -1,0 +1,160 @@
+//! Factorisations in an order of their own: colours or independent sets first.
+//!
+//! Each is `P' (L D U')^-1 P` with block ILU factors of a matrix made of `P A P'`, on a pattern whose
+//! levels are the sets of the order. That the factors of one matrix on one pattern are unique makes this
+//! enough for all of them: what a method calls its factors is what elimination finds in the matrix that
+//! agrees with their product on the pattern.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::bilu::Factors;
+use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
+use crate::backend::{Backend, Breakdown, Bytes};
+use crate::case::Trisolve;
+use crate::matrix::{Csr, inverse, sum_into};
+use crate::measure::memory_free;
+use crate::result::record::FactorSize;
+use crate::symbolic::{FillPattern, Pattern, Schedule, Threads, block_pattern, is_symmetric};
+
+/// The matrix in its order that is factored, from A.
+type Arrange = Box<dyn Fn(Threads, &Csr) -> Result<Csr, Failure> + Send + Sync>;
+
+/// What is factored, and in which order.
+pub(super) struct Plan {
+    /// Block row of A of each row of the factors.
+    pub(super) order: Vec<u32>,
+    /// Pattern of the factors.
+    pub(super) pattern: FillPattern,
+    /// What is factored.
+    pub(super) arrange: Arrange,
+}
+
+/// Factors in an order of their own.
+struct Ordered<K: Backend> {
+    factors: Factors<K>,
+    arrange: Arrange,
+}
+
+impl<K: Backend> Preconditioner<K> for Ordered<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        self.factors.apply(k, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        match k.on_host(|threads| (self.arrange)(threads, a)) {
+            Ok(arranged) => self.factors.refactor(k, &arranged, shift),
+            Err(Failure::Breakdown(why)) => Err(why),
+            // the same entries were arranged before
+            Err(_) => unreachable!("values alone have changed"),
+        }
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Other
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        self.factors.bytes(k)
+    }
+
+    fn numeric_bytes(&self, k: &K) -> usize {
+        self.factors.numeric_bytes(k)
+    }
+
+    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+        self.factors.numeric_kernel_seconds(k)
+    }
+
+    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
+        self.factors.size(k, matrix_blocks)
+    }
+}
+
+/// Factors according to `plan`.
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
+    let Setup { k, a, case, phases } = s;
+    let (b, pattern) = (case.block_size, Arc::new(plan.pattern));
+    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
+    if needed > free {
+        return Err(Failure::OutOfMemory { needed, free });
+    }
+    phases.begin(Phase::Analysis);
+    let way = match case.trisolve {
+        Trisolve::Auto => k.coloured_trisolve(),
+        way => way,
+    };
+    let mut ilu = k.ilu_analyse(&pattern, b, way, case.factor_precision)?;
+    k.ilu_renumber(&mut ilu, &plan.order)?;
+    phases.begin(Phase::Numeric);
+    let arranged = k.on_host(|threads| (plan.arrange)(threads, a))?;
+    k.ilu_factor(&mut ilu, &arranged, case.shift)?;
+    Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange: plan.arrange }))
+}
+
+/// The scalar rows of block rows in their order.
+pub(super) fn scalar_order(order: &[u32], b: usize) -> Vec<u32> {
+    let b = b as u32;
+    order.iter().flat_map(|&i| i * b..(i + 1) * b).collect()
+}
+
+/// Rows set by set.
+pub(super) fn by_set(set: &[u32]) -> Vec<u32> {
+    Schedule::from_levels(set).rows
+}
+
+/// The triangles of a pattern; every diagonal is taken to be there.
+pub(super) fn triangles(p: &Pattern) -> FillPattern {
+    let part = |keep: &dyn Fn(u32, u32) -> bool| {
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::with_capacity(p.entries() / 2));
+        for i in 0..p.rows() {
+            col_ind.extend(p.row(i).iter().filter(|&&j| keep(i as u32, j)));
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+    };
+    FillPattern { lower: part(&|i, j| j < i), upper: part(&|i, j| j > i), no_diagonal: Vec::new() }
+}
+
+/// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
+/// those free.
+pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
+    let each = 8 * b * b + 8;
+    let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    [free / each, each, free]
+}
+
+/// The pattern with row i and column i of `order[i]`.
+pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
+    let (n, view, place) = (p.rows(), p.view(), inverse(order));
+    let made: crate::Result<Csr> =
+        Csr::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<u32>, i, to| {
+            row.clear();
+            row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
+            row.sort_unstable();
+            for &j in &*row {
+                to.push(j, 0.0);
+            }
+            Ok(())
+        });
+    let (row_ptr, col_ind, _) = made.expect("as many entries as there were").into_parts();
+    Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+}
+
+/// `a` with zeros where only the place across the diagonal holds an entry.
+pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Cow<'_, Csr>, Failure> {
+    if is_symmetric(threads, &block_pattern(a, 1)) {
+        return Ok(Cow::Borrowed(a));
+    }
+    let mirrored = a.transposed();
+    let n = a.rows();
+    let made = Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
+        terms.clear();
+        let (columns, values) = a.row(i);
+        terms.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v)));
+        terms.extend(mirrored.row(i).0.iter().map(|&j| (j, 0.0)));
+        sum_into(terms, to);
+        Ok(())
+    });
+    made.map(Cow::Owned)
+}

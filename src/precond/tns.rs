@@ -1,0 +1,144 @@
+//! Truncated Neumann series (Gupta et al. 2015): `A = L + D + U`, `(D + L) D^-1 (D + U)` inverted by
+//! series, `M^-1 = K_U D^-1 K_L` with `K_L = I - L D^-1 + (L D^-1)^2 - ..` and
+//! `K_U` likewise.
+
+use super::approximate::{Chain, Operator, size};
+use super::diagonal::{self, Diagonal};
+use super::options::{Parameter, Range};
+use super::scratch::Scratch;
+use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use crate::backend::{Backend, Bytes};
+use crate::matrix::Csr;
+use crate::result::record::FactorSize;
+use crate::symbolic::Threads;
+
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "order",
+        default: "2",
+        range: Range::Whole(1, 16),
+        summary: "highest power of the series",
+    },
+    Parameter {
+        key: "form",
+        default: "implicit",
+        range: Range::Words(&["implicit", "explicit"]),
+        summary: "products with the triangles, or with the matrix that they make",
+    },
+];
+
+/// By products alone: with `G = D^-1 L`, `H = D^-1 U`,
+/// `z = (I - H + H^2 ..) (I - G + G^2 ..) D^-1 r`, both series by Horner's rule.
+struct Implicit<K: Backend> {
+    diagonal: Diagonal<K>,
+    lower: Operator<K>,
+    upper: Operator<K>,
+    order: usize,
+    block_size: usize,
+    scratch: Scratch<K, 3>,
+}
+
+impl<K: Backend> Preconditioner<K> for Implicit<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        let [start, v, w] = &mut *self.scratch.borrow();
+        self.diagonal.apply(k, r, start);
+        // v = start - G (start - G (.. start))
+        series(k, &self.lower, self.order, start, v, w);
+        series(k, &self.upper, self.order, v, z, w);
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        let [d, l, u] = [self.diagonal.bytes(k), self.lower.bytes(k), self.upper.bytes(k)];
+        Bytes { held: d.held + l.held + u.held, moved: d.moved + self.order * (l.moved + u.moved) }
+    }
+
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+        let entries = self.lower.entries() + self.upper.entries();
+        size(entries, matrix_blocks * self.block_size * self.block_size)
+    }
+}
+
+/// `out = sum over m <= order of (-a)^m x`; `work` is overwritten.
+fn series<K: Backend>(
+    k: &K,
+    a: &Operator<K>,
+    order: usize,
+    x: &K::Vector,
+    out: &mut K::Vector,
+    work: &mut K::Vector,
+) {
+    // the last of the residuals must end in `out`
+    let (mut to, mut other) = if order % 2 == 1 { (out, work) } else { (work, out) };
+    a.residual(k, x, x, to);
+    for _ in 1..order {
+        std::mem::swap(&mut to, &mut other);
+        a.residual(k, other, x, to);
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let options = s.options()?;
+    let (order, b) = (options.whole("order"), s.case.block_size);
+    let explicit = options.word("form") == "explicit";
+    s.phases.begin(Phase::Numeric);
+    let made = s.k.on_host(|threads| -> Result<_, Failure> {
+        let lower = diagonal::scaled(threads, s.a, b, |i, j| j < i)?;
+        let upper = diagonal::scaled(threads, s.a, b, |i, j| j > i)?;
+        if !explicit {
+            return Ok((None, lower, upper));
+        }
+        let inverse = diagonal::inverse(threads, s.a, b)?;
+        let left = series_of(threads, &upper, order)?;
+        let right = series_of(threads, &lower, order)?.times(&inverse, threads)?;
+        Ok((Some(left.times(&right, threads)?), lower, upper))
+    });
+    let (whole, lower, upper) = made?;
+    s.phases.begin(Phase::Analysis);
+    if let Some(m) = whole {
+        return Ok(Box::new(Chain::one(&s, m)?));
+    }
+    Ok(Box::new(Implicit {
+        diagonal: Diagonal::new(&s)?,
+        lower: Operator::new(&s, lower)?,
+        upper: Operator::new(&s, upper)?,
+        order,
+        block_size: b,
+        scratch: Scratch::new(s.k, s.a.rows())?,
+    }))
+}
+
+/// `I - a + a^2 - ..` to the power `order`, by Horner's rule.
+fn series_of(threads: Threads, a: &Csr, order: usize) -> Result<Csr, Failure> {
+    let n = a.rows();
+    let identity = || {
+        Csr::by_rows(
+            threads,
+            [n, n],
+            || (),
+            |(), i, to| {
+                to.push(i as u32, 1.0);
+                Ok::<(), Failure>(())
+            },
+        )
+    };
+    let mut sum = identity()?;
+    for _ in 0..order {
+        let product = a.times(&sum, threads)?;
+        // I - a sum: a is strictly triangular, so that no diagonal is in the product
+        sum = Csr::by_rows(
+            threads,
+            [n, n],
+            || (),
+            |(), i, to| {
+                let (columns, values) = product.row(i);
+                let before = columns.partition_point(|&j| (j as usize) < i);
+                (0..before).for_each(|at| to.push(columns[at], -values[at]));
+                to.push(i as u32, 1.0);
+                (before..columns.len()).for_each(|at| to.push(columns[at], -values[at]));
+                Ok::<(), Failure>(())
+            },
+        )?;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,212 @@
+//! Preconditioners of one system against each other: iterations against the time of each, and after how
+//! many solves a dearer setup has paid for itself.
+
+use crate::case::Case;
+use crate::report::units::{grouped, seconds, significant};
+use crate::report::{Head, Sheet};
+use crate::result::Record;
+
+/// Kinds of preconditioners from which on they are compared in a table of their own.
+const ENOUGH: usize = 3;
+
+/// A table for each system and backend that several preconditioners solved, best first.
+pub(super) fn sheets(records: &[Record]) -> Vec<Sheet> {
+    let mut groups: Vec<(Of, Vec<&Record>)> = Vec::new();
+    for record in records.iter().filter(|r| r.times.solve_s.is_some()) {
+        let of = Of::new(&record.case);
+        match groups.iter_mut().find(|(other, _)| *other == of) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((of, vec![record])),
+        }
+    }
+    let kinds = |group: &[&Record]| {
+        let mut names: Vec<&str> = group.iter().map(|r| r.case.precond.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.len()
+    };
+    groups.retain(|(_, group)| kinds(group) >= ENOUGH);
+    groups.into_iter().map(|(of, group)| sheet(&of, group)).collect()
+}
+
+/// What the preconditioners of a table have in common.
+#[derive(PartialEq)]
+struct Of {
+    matrix: String,
+    rhs: String,
+    solver: String,
+    backend: String,
+}
+
+impl Of {
+    fn new(case: &Case) -> Self {
+        let Case { matrix, rhs, solver, backend, .. } = case.clone();
+        Self { matrix, rhs, solver, backend }
+    }
+}
+
+/// What a preconditioner is told by in its table.
+fn name(case: &Case) -> String {
+    let mut name = case.precond.clone();
+    if ["bilu", "ic", "isai"].contains(&name.as_str()) || name.starts_with("sweeps") {
+        name = format!("{name}, k = {}", case.fill);
+    }
+    if case.trisolve != crate::case::Trisolve::Auto {
+        name = format!("{name}, {}", crate::config::parse::choice_name(&case.trisolve));
+    }
+    name
+}
+
+/// Setup and one solve.
+fn total(record: &Record) -> f64 {
+    record.times.setup_s.unwrap_or(0.0) + record.times.solve_s.unwrap_or(f64::INFINITY)
+}
+
+fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {
+    let converged = |r: &Record| r.status.succeeded();
+    group.sort_by(|a, b| (!converged(a)).cmp(&!converged(b)).then(total(a).total_cmp(&total(b))));
+    let cheapest =
+        group.iter().filter(|r| converged(r)).min_by(|a, b| setup(a).total_cmp(&setup(b))).copied();
+    let Of { matrix, solver, backend, rhs } = of;
+    let mut sheet = Sheet {
+        title: Some(format!("Preconditioners of {matrix}, rhs {rhs}: {solver} on {backend}")),
+        columns: vec![Head::words("preconditioner"), Head::words("deflation")],
+        ..Sheet::default()
+    };
+    let numbers = [
+        "vectors",
+        "iterations",
+        "ms/iter",
+        "application",
+        "% of copy",
+        "setup",
+        "solve",
+        "setup/solve",
+        "break-even",
+    ];
+    sheet.columns.extend(numbers.map(Head::number));
+    sheet.columns.push(Head::words("frontier"));
+    for record in &group {
+        sheet.rows.push(row(record, cheapest, &group));
+    }
+    sheet.drop_empty_columns();
+    if let Some(cheapest) = cheapest {
+        let (name, deflation) = (name(&cheapest.case), cheapest.case.deflation);
+        let with = if deflation == crate::deflation::Choice::None {
+            String::new()
+        } else {
+            format!(" with {deflation}")
+        };
+        sheet.notes.push(format!(
+            "break-even: solves of one matrix after which setup and solves are cheaper than those of \
+             {name}{with}, whose setup is the cheapest"
+        ));
+    }
+    sheet.notes.push("frontier: no other has fewer iterations and less time for each".into());
+    sheet
+}
+
+fn setup(record: &Record) -> f64 {
+    record.times.setup_s.unwrap_or(0.0)
+}
+
+fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<String> {
+    let (times, traffic) = (&record.times, &record.traffic);
+    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
+    let percent = |v: f64| significant(v, 3);
+    let solves = times.setup_s.zip(times.solve_s).map(|(setup, solve)| setup / solve);
+    let deflation = record.case.deflation.to_string();
+    let iterations = if record.status.succeeded() {
+        grouped(record.convergence.iterations)
+    } else {
+        format!("{} ({})", grouped(record.convergence.iterations), record.status.name())
+    };
+    vec![
+        name(&record.case),
+        if deflation == "none" { String::new() } else { deflation },
+        record.factor.deflation_vectors.map(grouped).unwrap_or_default(),
+        iterations,
+        times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),
+        time(traffic.apply_s),
+        traffic.percent_of_bandwidth.map(percent).unwrap_or_default(),
+        time(times.setup_s),
+        time(times.solve_s),
+        solves.map(|s| significant(s, 3)).unwrap_or_default(),
+        break_even(record, cheapest),
+        if on_frontier(record, group) { "yes".into() } else { String::new() },
+    ]
+}
+
+/// Solves after which `record` is cheaper than the one of the cheapest setup.
+fn break_even(record: &Record, cheapest: Option<&Record>) -> String {
+    let Some(cheapest) = cheapest.filter(|_| record.status.succeeded()) else {
+        return String::new();
+    };
+    if std::ptr::eq(record, cheapest) {
+        return String::new();
+    }
+    let solve = |r: &Record| r.times.solve_s.unwrap_or(f64::INFINITY);
+    let gain = solve(cheapest) - solve(record);
+    if gain <= 0.0 {
+        return "never".into();
+    }
+    let solves = (setup(record) - setup(cheapest)) / gain;
+    grouped((solves.ceil() as usize).max(1))
+}
+
+/// Whether none of the others is better in one way and no worse in the other.
+fn on_frontier(record: &Record, group: &[&Record]) -> bool {
+    let of = |r: &Record| Some((r.convergence.iterations, r.times.ms_per_iteration?));
+    let Some((iterations, ms)) = of(record).filter(|_| record.status.succeeded()) else {
+        return false;
+    };
+    !group
+        .iter()
+        .filter(|r| r.status.succeeded())
+        .filter_map(|r| of(r))
+        .any(|(i, m)| i <= iterations && m <= ms && (i < iterations || m < ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Status;
+    use crate::result::samples::record;
+
+    fn of(precond: &str, iterations: usize, setup_s: f64, solve_s: f64) -> Record {
+        let case = Case { precond: precond.into(), solver: "cg".into(), ..Case::default() };
+        let mut r = record(case, iterations, solve_s);
+        r.times.setup_s = Some(setup_s);
+        r
+    }
+
+    #[test]
+    fn preconditioners_stand_in_order_with_their_break_even() {
+        let mut diverged = of("spai", 9, 0.0, 0.001);
+        diverged.status = Status::Diverged;
+        let records = [
+            of("jacobi", 100, 0.001, 0.1),
+            of("bilu", 30, 0.021, 0.09),
+            of("fsai", 50, 0.181, 0.04),
+            of("tns", 60, 0.002, 0.12),
+            diverged,
+        ];
+        let sheets = sheets(&records);
+        assert_eq!(sheets.len(), 1);
+        let column = |name: &str| {
+            let at = sheets[0].columns.iter().position(|c| c.text == name).expect("a column");
+            sheets[0].rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(column("preconditioner"), ["jacobi", "bilu, k = 0", "tns", "fsai", "spai"]);
+        assert_eq!(column("break-even"), ["", "2", "never", "3", ""]);
+        // bilu has the fewest iterations, fsai less time for each, jacobi no less than fsai
+        assert_eq!(column("frontier"), ["", "yes", "", "yes", ""]);
+        assert_eq!(column("iterations")[4], "9 (diverged)");
+        assert!(sheets[0].notes[0].ends_with("than those of jacobi, whose setup is the cheapest"));
+    }
+
+    #[test]
+    fn two_preconditioners_are_no_frontier() {
+        assert!(super::sheets(&[of("jacobi", 1, 0.1, 0.1), of("bilu", 1, 0.1, 0.1)]).is_empty());
+    }
+}

@@ -1,0 +1,147 @@
+//! Colours and independent sets of the graph of a pattern.
+//!
+//! Both go through the rows in their order and take what the rows before left: the first colour that
+//! no neighbour has, or the set where no neighbour is in it. A row waits for its lower neighbours
+//! alone, which is the order of a forward solve: all threads work on the rows of a level together, and
+//! the result is that of one thread.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Pattern, PatternView, Schedule, Threads};
+
+/// Rows of a level from which it is shared out.
+const WORTH_SHARING: usize = 512;
+
+/// The colour of each row, from 0, first fit: rows that `p` couples have different ones. The pattern
+/// must be symmetric.
+pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
+    visit(threads, p, |p, colour, i| {
+        // as many neighbours, so many colours at most are taken
+        let mut taken = [0_u64; 4];
+        let mut beyond = Vec::new();
+        for &j in p.row(i).iter().take_while(|&&j| (j as usize) < i) {
+            let c = colour[j as usize].load(Ordering::Relaxed);
+            match taken.get_mut(c as usize / 64) {
+                Some(word) => *word |= 1 << (c % 64),
+                None => beyond.push(c),
+            }
+        }
+        let free = taken.iter().enumerate().find(|(_, word)| **word != u64::MAX);
+        free.map_or_else(
+            || {
+                (256..=colour.len() as u32)
+                    .find(|c| !beyond.contains(c))
+                    .expect("fewer colours than rows")
+            },
+            |(at, word)| 64 * at as u32 + word.trailing_ones(),
+        )
+    })
+}
+
+/// Whether each row is in the maximal independent set that takes rows in their order. The pattern must
+/// be symmetric.
+pub fn independent_set(threads: Threads, p: &Pattern) -> Vec<bool> {
+    let inside = visit(threads, p, |p, inside, i| {
+        let mut before = p.row(i).iter().take_while(|&&j| (j as usize) < i);
+        u32::from(!before.any(|&j| inside[j as usize].load(Ordering::Relaxed) == 1))
+    });
+    inside.into_iter().map(|v| v == 1).collect()
+}
+
+/// Finds a number for each row from those of its lower neighbours.
+fn visit(
+    threads: Threads,
+    p: &Pattern,
+    number: impl Fn(PatternView, &[AtomicU32], usize) -> u32 + Sync,
+) -> Vec<u32> {
+    let found: Vec<AtomicU32> = (0..p.rows()).map(|_| AtomicU32::new(0)).collect();
+    let of = |i: usize| found[i].store(number(p.view(), &found, i), Ordering::Relaxed);
+    let levels = (threads == Threads::Pool && rayon::current_num_threads() > 1)
+        .then(|| Schedule::of_pattern(p))
+        .filter(|s| s.rows.len() / s.levels().max(1) >= WORTH_SHARING);
+    match levels {
+        // the end of each level is a barrier, which orders the stores before it
+        Some(levels) => (0..levels.levels()).for_each(|l| {
+            levels.level(l).par_iter().with_min_len(128).for_each(|&i| of(i as usize));
+        }),
+        None => (0..p.rows()).for_each(of),
+    }
+    found.into_iter().map(AtomicU32::into_inner).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::ReadAs;
+    use crate::problem::load;
+    use crate::symbolic::{block_pattern, power};
+
+    fn pattern(spec: &str, q: usize) -> Pattern<'static> {
+        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        power(Threads::One, &block_pattern(&a, 1), q, usize::MAX).unwrap()
+    }
+
+    fn coupled_alike(p: &Pattern, colour: &[u32]) -> usize {
+        let alike = |i: usize| {
+            p.row(i).iter().filter(move |&&j| j as usize != i && colour[j as usize] == colour[i])
+        };
+        (0..p.rows()).map(|i| alike(i).count()).sum()
+    }
+
+    #[test]
+    fn coupled_rows_have_different_colours() {
+        for (spec, q, count) in [
+            ("poisson3d:9x8x7", 1, 2),
+            ("poisson3d:9x8x7", 2, 8),
+            ("fem-p1:20x30", 1, 3),
+            ("fem-p1:20x30", 2, 9),
+            ("poisson3d:40x1x1", 3, 4),
+        ] {
+            let p = pattern(spec, q);
+            let colour = colours(Threads::One, &p);
+            assert_eq!(coupled_alike(&p, &colour), 0, "{spec}, q {q}");
+            let used = colour.iter().max().unwrap() + 1;
+            assert!(used >= count && used <= 2 * count, "{spec}, q {q}: {used} colours");
+            if q == 1 && spec.starts_with("poisson") {
+                assert_eq!(used, 2);
+            }
+        }
+    }
+
+    #[test]
+    fn colours_beyond_a_few_hundred_are_found_too() {
+        // all coupled to all
+        let n = 300_u32;
+        let p = Pattern {
+            row_ptr: (0..=n).map(|i| i * n).collect::<Vec<_>>().into(),
+            col_ind: (0..n * n).map(|e| e % n).collect::<Vec<_>>().into(),
+        };
+        assert!(colours(Threads::One, &p).into_iter().eq(0..n));
+        let set = independent_set(Threads::One, &p);
+        assert!(set[0] && set[1..].iter().all(|inside| !inside));
+    }
+
+    #[test]
+    fn sets_are_independent_and_maximal() {
+        for q in [1, 2] {
+            let p = pattern("fem-p1:20x30", q);
+            let inside = independent_set(Threads::One, &p);
+            for i in 0..p.rows() {
+                let near = p.row(i).iter().any(|&j| j as usize != i && inside[j as usize]);
+                assert_ne!(inside[i], near, "row {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn any_number_of_threads_finds_the_same() {
+        // levels wide enough to be shared out
+        let p = pattern("poisson3d:150x150x12", 1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        let wide = Schedule::of_pattern(&p);
+        assert!(p.rows() / wide.levels() > 800);
+        assert_eq!(pool.install(|| colours(Threads::Pool, &p)), colours(Threads::One, &p));
+    }
+}

@@ -1,0 +1,135 @@
+//! Patterns of powers of a matrix: what is reached in so many steps.
+
+use rayon::prelude::*;
+
+use super::rows::{Task, find};
+use super::{Pattern, Threads, TooLarge};
+
+/// The pattern of `|A|^q`: j is in row i when it is reached from i in at most q steps, whether or not
+/// diagonals are stored. `limit` bounds its entries.
+///
+/// # Errors
+/// [`TooLarge`] when the limit is passed.
+pub fn power(
+    threads: Threads,
+    a: &Pattern,
+    q: usize,
+    limit: usize,
+) -> Result<Pattern<'static>, TooLarge> {
+    let view = a.view();
+    let task = Task { rows: a.rows(), threads, before: 0, limit };
+    let found = find(
+        task,
+        || vec![false; a.rows()],
+        |seen, i, [out]: &mut [Vec<u32>; 1]| {
+            let start = out.len();
+            out.push(i as u32);
+            seen[i] = true;
+            let mut step = start;
+            for _ in 0..q {
+                let end = out.len();
+                for at in step..end {
+                    for &j in view.row(out[at] as usize) {
+                        if !std::mem::replace(&mut seen[j as usize], true) {
+                            out.push(j);
+                        }
+                    }
+                }
+                step = end;
+            }
+            let row = &mut out[start..];
+            for &j in &*row {
+                seen[j as usize] = false;
+            }
+            row.sort_unstable();
+        },
+    );
+    found.map(|[pattern]| pattern)
+}
+
+/// Whether every entry of the pattern has one across the diagonal.
+pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
+    let view = a.view();
+    let mirrored = |i: usize| {
+        view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
+    };
+    match threads {
+        Threads::One => (0..a.rows()).all(mirrored),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(mirrored),
+    }
+}
+
+/// The pattern of `A + A'`, with all diagonals.
+pub fn symmetrised(threads: Threads, a: &Pattern) -> Pattern<'static> {
+    let diagonal = |i: usize| a.row(i).binary_search(&(i as u32)).is_ok();
+    let diagonals = || match threads {
+        Threads::One => (0..a.rows()).all(diagonal),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(diagonal),
+    };
+    if is_symmetric(threads, a) && diagonals() {
+        let (row_ptr, col_ind) = (a.row_ptr.to_vec(), a.col_ind.to_vec());
+        return Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+    }
+    let mirrored = a.transposed();
+    let (view, other) = (a.view(), mirrored.view());
+    // an entry, its mirror and a diagonal each
+    let task = Task { rows: a.rows(), threads, before: 0, limit: 2 * a.entries() + a.rows() };
+    let found = find(
+        task,
+        || (),
+        |(), i, [out]: &mut [Vec<u32>; 1]| {
+            let start = out.len();
+            out.extend_from_slice(view.row(i));
+            out.extend_from_slice(other.row(i));
+            out.push(i as u32);
+            out[start..].sort_unstable();
+            let mut kept = start;
+            for at in start..out.len() {
+                if at == start || out[at] != out[kept - 1] {
+                    out[kept] = out[at];
+                    kept += 1;
+                }
+            }
+            out.truncate(kept);
+        },
+    );
+    let [pattern] = found.expect("both patterns and the diagonal");
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::ReadAs;
+    use crate::matrix::Csr;
+    use crate::problem::load;
+    use crate::symbolic::block_pattern;
+
+    #[test]
+    fn powers_are_those_of_the_matrix() {
+        let a = load("fem-p1:9x7", ReadAs::Expanded).unwrap().matrix;
+        // no entry cancels where all are positive
+        let positive = a.filtered(Threads::One, |_, _, _| Some(1.0));
+        let mut product: Csr = positive.clone();
+        for q in 1..4 {
+            let p = power(Threads::Pool, &block_pattern(&a, 1), q, usize::MAX).unwrap();
+            assert_eq!((&p.row_ptr[..], &p.col_ind[..]), (product.row_ptr(), product.col_ind()));
+            product = product.times(&positive, Threads::One).unwrap();
+        }
+        let p = power(Threads::One, &block_pattern(&a, 1), 0, usize::MAX).unwrap();
+        assert!(p.col_ind.iter().enumerate().all(|(i, &j)| i == j as usize));
+        let large = power(Threads::One, &block_pattern(&a, 1), 2, 100).unwrap_err();
+        assert!(large.entries > 100);
+    }
+
+    #[test]
+    fn both_triangles_and_the_diagonal_are_there() {
+        // (0, 2) and (2, 1) alone
+        let p = Pattern { row_ptr: vec![0, 1, 1, 2].into(), col_ind: vec![2, 1].into() };
+        assert!(!is_symmetric(Threads::One, &p) && !is_symmetric(Threads::Pool, &p));
+        let s = symmetrised(Threads::One, &p);
+        assert!(is_symmetric(Threads::One, &s) && is_symmetric(Threads::Pool, &s));
+        assert_eq!(symmetrised(Threads::Pool, &s), s);
+        assert_eq!((s.row(0), s.row(1), s.row(2)), (&[0, 2][..], &[1, 2][..], &[0, 1, 2][..]));
+    }
+}
