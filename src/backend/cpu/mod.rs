@@ -6,6 +6,7 @@ mod chunks;
 mod columns;
 mod fgbilu;
 mod ilu;
+pub mod obstacle;
 mod order;
 pub mod product;
 mod shared;
