@@ -28,6 +28,9 @@
 constexpr u32 THREADS = WARP * ROWS;
 constexpr bool IN_PLACE = METHOD >= 2;
 
+// Read by the host: points in x of a thread block, lines of which it makes new values.
+extern "C" __constant__ u32 sweep_shape[2] = {2 * WARP, ROWS};
+
 // A number that this kernel does not write.
 template <typename T>
 __device__ inline T fixed(const T* p) {

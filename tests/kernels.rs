@@ -7,7 +7,7 @@ use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
     in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
-    product_variants, stencil_ilu_variant, stencil_variant,
+    obstacle_variants, product_variants, stencil_ilu_variant, stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -97,6 +97,8 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         formats
             .flat_map(|variant| [(&sources::BICGSTAB, variant.clone()), (&sources::QMR, variant)]),
     );
+    // and the sweeps of the obstacle problem
+    programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually
     programs.extend(BLOCK_SIZES.iter().flat_map(|b| product_variants(*b)));
     // and those that solve for factors in float32, which takes fewer registers

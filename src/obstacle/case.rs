@@ -118,9 +118,8 @@ impl FromStr for Split {
                 .hint(format!("parts in y and in z, each 1 to {MAX_PARTS}: `3x4`"))
         };
         let (y, z) = text.trim().split_once('x').ok_or_else(bad)?;
-        let part = |word: &str| {
-            word.parse().ok().filter(|p| (1..=MAX_PARTS).contains(p)).ok_or_else(bad)
-        };
+        let part =
+            |word: &str| word.parse().ok().filter(|p| (1..=MAX_PARTS).contains(p)).ok_or_else(bad);
         Ok(Self { y: part(y)?, z: part(z)? })
     }
 }
@@ -209,8 +208,10 @@ impl Case {
             [("norm-split", Some(self.norm_split)), ("split", self.split)].into_iter()
         {
             if let Some(split) = split.filter(|s| s.y > m || s.z > m) {
-                return Err(Error::input(format!("{name} {split} has more parts than the {m} grid points of a direction"))
-                    .hint("choose a larger m or fewer parts"));
+                return Err(Error::input(format!(
+                    "{name} {split} has more parts than the {m} grid points of a direction"
+                ))
+                .hint("choose a larger m or fewer parts"));
             }
         }
         if !self.check_every.is_multiple_of(self.sweeps_per_pass) {
@@ -250,8 +251,10 @@ impl Case {
         }
         if self.backend == "cuda" {
             if let Some(split) = self.split.filter(|s| s.y > 1) {
-                return Err(Error::input(format!("split {split} on several GPUs: they share z alone"))
-                    .hint(format!("use `1x{}`", split.count())));
+                return Err(Error::input(format!(
+                    "split {split} on several GPUs: they share z alone"
+                ))
+                .hint(format!("use `1x{}`", split.count())));
             }
             if single && self.method != Method::Jacobi {
                 return Err(Error::input("several GPUs run the Jacobi method alone"));
@@ -310,7 +313,8 @@ mod tests {
         assert_eq!(message(case), "sweeps-per-pass 2 cannot be had on backend `cpu`");
         let case = Case { split: Some(Split { y: 1, z: 2 }), ..Case::default() };
         assert_eq!(message(case), "split 1x2 on backend `cpu`, which is one thread");
-        let case = Case { split: Some(Split { y: 2, z: 1 }), backend: "cuda".into(), ..Case::default() };
+        let case =
+            Case { split: Some(Split { y: 2, z: 1 }), backend: "cuda".into(), ..Case::default() };
         assert_eq!(message(case), "split 2x1 on several GPUs: they share z alone");
         assert_eq!(Case::default().check(), Ok(()));
     }

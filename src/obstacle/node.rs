@@ -186,14 +186,8 @@ impl<'a> Node<'a> {
         let mut line = |node: &mut Self, y: usize, z: usize| {
             let at = node.u.layout.line(y, z);
             let out = &mut next.data[at..at + node.u.layout.nx];
-            let change = relax(
-                node.problem.coefficients,
-                node.lines(y, z),
-                Select::All,
-                look,
-                true,
-                out,
-            );
+            let change =
+                relax(node.problem.coefficients, node.lines(y, z), Select::All, look, true, out);
             node.note(y, z, change);
         };
         match region {
@@ -243,7 +237,11 @@ impl<'a> Node<'a> {
             for z in 1..=nz {
                 for y in from..to {
                     let select = match self.case.method {
-                        Method::RedBlack if (y0 + y - 1 + z0 + z - 1 + colour).is_multiple_of(2) => Select::Even,
+                        Method::RedBlack
+                            if (y0 + y - 1 + z0 + z - 1 + colour).is_multiple_of(2) =>
+                        {
+                            Select::Even
+                        }
                         Method::RedBlack => Select::Odd,
                         _ if (y0 + y - 1) % 2 == colour => Select::All,
                         _ => continue,
@@ -276,7 +274,8 @@ impl<'a> Node<'a> {
             for y in 1..=ny {
                 let lines = self.lines(y, z);
                 let c = self.problem.coefficients;
-                worst = worst.max(relax(c, lines, Select::All, true, false, &mut out).complementarity);
+                worst =
+                    worst.max(relax(c, lines, Select::All, true, false, &mut out).complementarity);
                 let on = lines.own[1..].iter().zip(lines.floor).filter(|(u, floor)| u <= floor);
                 contact += on.count();
             }

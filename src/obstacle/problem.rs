@@ -239,7 +239,8 @@ mod tests {
         let s = 1e-3;
         let second = |f: &dyn Fn([f64; 3]) -> f64, p: [f64; 3], d: usize| {
             let at = |k: f64| f(shifted(p, d, k * s));
-            (-at(2.0) + 16.0 * at(1.0) - 30.0 * at(0.0) + 16.0 * at(-1.0) - at(-2.0)) / (12.0 * s * s)
+            (-at(2.0) + 16.0 * at(1.0) - 30.0 * at(0.0) + 16.0 * at(-1.0) - at(-2.0))
+                / (12.0 * s * s)
         };
         let first = |f: &dyn Fn([f64; 3]) -> f64, p: [f64; 3], d: usize| {
             let at = |k: f64| f(shifted(p, d, k * s));
@@ -276,7 +277,10 @@ mod tests {
         assert!((more - 5.25 / 0.8).abs() < 1e-9);
         assert_eq!((plain.flat_floor(), plain.growth(at)), (Some(0.0), 1.0));
         let none = problem(|case| case.obstacle = "none".into());
-        assert_eq!((none.flat_floor(), none.floor(at)), (Some(f64::NEG_INFINITY), f64::NEG_INFINITY));
+        assert_eq!(
+            (none.flat_floor(), none.floor(at)),
+            (Some(f64::NEG_INFINITY), f64::NEG_INFINITY)
+        );
     }
 
     #[test]

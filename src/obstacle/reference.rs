@@ -20,9 +20,8 @@ pub fn projected_sor(case: &Case, problem: &Problem, tolerance: f64) -> Vec<f64>
     let radius = 6.0 * share * (std::f64::consts::PI * problem.h).cos();
     let omega = 2.0 / (1.0 + (1.0 - radius * radius).sqrt());
     let index = |[x, y, z]: [usize; 3]| (z * m + y) * m + x;
-    let points = || {
-        (0..m).flat_map(move |z| (0..m).flat_map(move |y| (0..m).map(move |x| [x, y, z])))
-    };
+    let points =
+        || (0..m).flat_map(move |z| (0..m).flat_map(move |y| (0..m).map(move |x| [x, y, z])));
     let mut u = vec![0.0; m * m * m];
     for _ in 0..case.steps {
         let source: Vec<f64> = points()

@@ -126,7 +126,8 @@ pub fn line_fingerprint(first: u64, line: &[f64]) -> u64 {
         (v ^ (v >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
     };
     // 0.0 and -0.0 are one value
-    let terms = line.iter().enumerate().map(|(x, v)| mix((v + 0.0).to_bits() ^ mix(first + x as u64 + 1)));
+    let terms =
+        line.iter().enumerate().map(|(x, v)| mix((v + 0.0).to_bits() ^ mix(first + x as u64 + 1)));
     terms.fold(0, u64::wrapping_add)
 }
 

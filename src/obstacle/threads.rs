@@ -216,14 +216,8 @@ pub fn run(
         // a node's memory is first touched by its thread
         let (mut node, setup) =
             timed(|| Node::new(case, problem, Extent::of_node(case.m, split, number)));
-        let mut way = Member {
-            team: &team,
-            number,
-            exchanges: 0,
-            reductions: 0,
-            rounds: 0,
-            started: false,
-        };
+        let mut way =
+            Member { team: &team, number, exchanges: 0, reductions: 0, rounds: 0, started: false };
         way.reduce(&mut [], &mut []);
         let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
         judge(&mut node, &mut way, &mut outcome);

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
-use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, poisson3d, reservoir};
+use super::{blockpoisson3d, channel3d, convdiff3d, fem_p1, obstacle, poisson3d, reservoir};
 
 /// Every generator; a new one is a new file and a line here.
 pub static GENERATORS: &[&Generator] = &[
@@ -18,6 +18,7 @@ pub static GENERATORS: &[&Generator] = &[
     &convdiff3d::GENERATOR,
     &fem_p1::GENERATOR,
     &reservoir::GENERATOR,
+    &obstacle::GENERATOR,
 ];
 
 /// A family of matrices.

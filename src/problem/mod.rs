@@ -8,6 +8,7 @@ pub mod download;
 mod fem_p1;
 mod file;
 pub mod generator;
+mod obstacle;
 mod poisson3d;
 pub mod reorder;
 mod reservoir;

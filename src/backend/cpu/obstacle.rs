@@ -210,8 +210,7 @@ mod tests {
             let line = |seed: f64| -> Vec<f64> {
                 (0..n + 2).map(|i| (seed * (i as f64 + 1.0)).sin()).collect()
             };
-            let [own, south, north, rear, front, source] =
-                [0.3, 0.5, 0.7, 1.1, 1.3, 1.7].map(line);
+            let [own, south, north, rear, front, source] = [0.3, 0.5, 0.7, 1.1, 1.3, 1.7].map(line);
             let floor = vec![-0.1; n];
             let lines = Lines {
                 own: &own,
@@ -229,7 +228,8 @@ mod tests {
             ] {
                 let (mut expected, mut squared, mut worst) = (Vec::new(), 0.0, 0.0_f64);
                 for i in 0..n {
-                    let sum = ((own[i] + own[i + 2]) + (south[i] + north[i])) + (rear[i] + front[i]);
+                    let sum =
+                        ((own[i] + own[i + 2]) + (south[i] + north[i])) + (rear[i] + front[i]);
                     let free = source[i] + 0.125 * sum;
                     let old = own[i + 1];
                     let new = if chosen[i % 2] { free.max(-0.1) } else { old };
@@ -240,7 +240,8 @@ mod tests {
                     }
                 }
                 let mut out = crate::memory::Buffer::<f64>::zeros(n);
-                let streams: &[bool] = if select == Select::All { &[true, false] } else { &[false] };
+                let streams: &[bool] =
+                    if select == Select::All { &[true, false] } else { &[false] };
                 for &stream in streams {
                     let change = relax(c, lines, select, true, stream, &mut out);
                     fence();

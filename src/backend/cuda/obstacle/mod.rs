@@ -55,7 +55,8 @@ pub fn run(case: &Case, limits: Limits<'_>, keep: bool) -> Result<(Ran, Used)> {
     // measured first: its arrays do not add to the fields
     let copy_gbps = Some(devices[0].copy_bandwidth()).filter(|gbps| gbps.is_finite());
     let start = now();
-    let compiled = |devices: &[Arc<Device>]| devices.iter().map(|d| d.compile_seconds()).sum::<f64>();
+    let compiled =
+        |devices: &[Arc<Device>]| devices.iter().map(|d| d.compile_seconds()).sum::<f64>();
     let before = compiled(&devices);
     let parts = devices.iter().enumerate().map(|(number, device)| {
         Part::new(Arc::clone(device), case, Extent::of_node(case.m, split, number))
@@ -263,7 +264,9 @@ impl Run<'_> {
             while value.iter().any(|v| *v >= bound) && stopped.is_none() {
                 for i in 0..count {
                     let part = &mut self.parts[i];
-                    if let Some(event) = events[i].take_if(|e: &mut cudarc::driver::CudaEvent| e.is_complete()) {
+                    if let Some(event) =
+                        events[i].take_if(|e: &mut cudarc::driver::CudaEvent| e.is_complete())
+                    {
                         let state = part.answer(0, &event)?;
                         value[i] = if look { state.worst } else { state.norm };
                     }

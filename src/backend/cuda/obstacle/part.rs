@@ -15,10 +15,6 @@ use crate::error::Result;
 use crate::obstacle::field::{Extent, Field, Layout};
 use crate::obstacle::{Case, Method, Problem, Split, StopOn};
 
-/// Points that a warp has of a line, and lines of a thread block; mirrors `obstacle.cu`.
-const POINTS: usize = 64;
-const ROWS: usize = 8;
-
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
 
@@ -177,11 +173,14 @@ impl Part {
             device.kernel(&OBSTACLE, variant(Kind::Jacobi, floor.is_some(), false), name)
         };
         let (begin_step, judge) = (kernel("begin_step")?, kernel("judge")?);
-        let of = |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
+        let of =
+            |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
         let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
         // SAFETY: written by a download before they are read
-        let pinned = || unsafe { device.stream().context().alloc_pinned_with_flags::<u32>(CONTROL, 0) }
-            .map_err(|e| failed("cannot pin host memory", e));
+        let pinned = || {
+            unsafe { device.stream().context().alloc_pinned_with_flags::<u32>(CONTROL, 0) }
+                .map_err(|e| failed("cannot pin host memory", e))
+        };
         Ok(Self {
             layout,
             norm: case.norm_split,
@@ -212,15 +211,16 @@ impl Part {
         if self.sweeps.iter().any(|(k, l, _)| (*k, *l) == (kind, look)) {
             return Ok(());
         }
-        let kernel =
-            self.device.kernel(&OBSTACLE, variant(kind, self.floor.is_some(), look), "sweep")?;
-        let threads = (32, ROWS as u32, 1);
-        let resident = self.device.resident(&kernel, 32 * ROWS as u32, 0)? as usize;
-        let across = self.layout.nx.div_ceil(POINTS);
-        let lines = if kind == Kind::Lines { 2 * ROWS } else { ROWS };
+        let variant = variant(kind, self.floor.is_some(), look);
+        let [wide, rows] = self.device.constants::<2>(&OBSTACLE, variant.clone(), "sweep_shape")?;
+        let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
+        let threads = (32, rows, 1);
+        let resident = self.device.resident(&kernel, 32 * rows, 0)? as usize;
+        let across = self.layout.nx.div_ceil(wide as usize);
+        let lines = (if kind == Kind::Lines { 2 * rows } else { rows }) as usize;
         let columns = across * self.layout.ny.div_ceil(lines);
-        let slices = (kind != Kind::Lines)
-            .then(|| Tiles::slices(self.layout.nz, columns, resident, 0.7));
+        let slices =
+            (kind != Kind::Lines).then(|| Tiles::slices(self.layout.nz, columns, resident, 0.7));
         let sweep = self.cut(kernel, Shape { lines, slices }, across, threads, 0)?;
         let sweep = Sweep { colours: kind.colours(), ..sweep };
         self.sweeps.push((kind, look, sweep));
@@ -400,9 +400,8 @@ impl Part {
         let fault = |e: DriverError| failed("a sweep failed", e);
         event.synchronize().map_err(fault)?;
         let words = self.host[place].as_slice().map_err(fault)?;
-        let number = |at: usize| {
-            f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32)
-        };
+        let number =
+            |at: usize| f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32);
         Ok(Control {
             done: words[0] != 0,
             sweeps: words[1] as usize,

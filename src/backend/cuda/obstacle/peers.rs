@@ -62,9 +62,7 @@ impl Peers {
     pub(super) fn swept(&mut self, parts: &[Part]) -> Result<()> {
         self.turn = 1 - self.turn;
         for (event, part) in self.events[self.turn].iter().zip(parts) {
-            event
-                .record(part.device.stream())
-                .map_err(|e| failed("cannot mark a sweep", e))?;
+            event.record(part.device.stream()).map_err(|e| failed("cannot mark a sweep", e))?;
         }
         Ok(())
     }
@@ -84,7 +82,8 @@ fn open(from: &Part, to: &Part) -> Result<()> {
     let (from, to) = (from.device.stream().context(), to.device.stream().context());
     let mut can = 0;
     // SAFETY: both are devices of live contexts, and `can` is valid for the write of an integer
-    let asked = unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, from.cu_device(), to.cu_device()) };
+    let asked =
+        unsafe { sys::cuDeviceCanAccessPeer(&raw mut can, from.cu_device(), to.cu_device()) };
     asked.result().map_err(|e| failed("cannot ask for peer access", e))?;
     if can == 0 {
         let (a, b) = (from.ordinal(), to.ordinal());

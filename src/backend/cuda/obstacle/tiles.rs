@@ -120,23 +120,26 @@ mod tests {
             let mut seen = vec![0; m * 12];
             let mut slots = Vec::new();
             for tile in &tiles.list {
-                let part = |at: u32, start: usize, parts| {
-                    Split::part(m, parts, start + at as usize - 1)
-                };
+                let part =
+                    |at: u32, start: usize, parts| Split::part(m, parts, start + at as usize - 1);
                 let p = part(tile.y0, 0, 3) + 3 * part(tile.z0, 5, 2);
                 assert_eq!(p, part(tile.y1 - 1, 0, 3) + 3 * part(tile.z1 - 1, 5, 2));
                 assert!((tiles.first[p]..tiles.first[p + 1]).contains(&tile.slot), "{tile:?}");
                 slots.push(tile.slot);
                 assert!(tile.y1 - tile.y0 <= shape.lines as u32);
                 for z in tile.z0..tile.z1 {
-                    (tile.y0..tile.y1).for_each(|y| seen[(z as usize - 1) * m + y as usize - 1] += 1);
+                    (tile.y0..tile.y1)
+                        .for_each(|y| seen[(z as usize - 1) * m + y as usize - 1] += 1);
                 }
             }
             assert!(seen.iter().all(|&n| n == 1), "{shape:?}");
             slots.sort_unstable();
             assert!(slots.iter().enumerate().all(|(i, &s)| i == s as usize));
             let segments = if shape.slices.is_none() { 2 } else { 1 };
-            assert_eq!((tiles.segments, *tiles.first.last().unwrap()), (segments, slots.len() as u32));
+            assert_eq!(
+                (tiles.segments, *tiles.first.last().unwrap()),
+                (segments, slots.len() as u32)
+            );
         }
     }
 
