@@ -1,5 +1,6 @@
 //! `obstacle`: projected Richardson on the obstacle problem, from flags or an experiment.
 
+use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -40,7 +41,13 @@ pub struct ObstacleArgs {
     repetitions: u16,
 
     /// Seconds after which a run of a case ends
-    #[arg(long, value_name = "SECONDS", default_value = "86400", help_heading = "Measuring")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "86400",
+        allow_hyphen_values = true,
+        help_heading = "Measuring"
+    )]
     time_limit: String,
 
     #[command(flatten)]
@@ -126,7 +133,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         let mut text = String::new();
         for name in experiment::names() {
             let title = Experiment::open(&name)?.title.unwrap_or_default();
-            text.push_str(&format!("{name:18} {title}\n"));
+            _ = writeln!(text, "{name:18} {title}");
         }
         output::print(&text)?;
         return Ok(ExitCode::SUCCESS);

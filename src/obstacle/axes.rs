@@ -1,7 +1,5 @@
 //! The settings of a case as flags and TOML keys, and the cross product of their values.
 
-use clap::ValueEnum;
-
 use super::BACKENDS;
 use super::case::{Case, MAX_POINTS, MAX_SWEEPS_PER_PASS};
 use crate::config::parse::{
@@ -63,11 +61,6 @@ fn whole(text: &str, min: usize, max: usize) -> Result<usize> {
 
 fn positive(text: &str) -> Result<f64> {
     number(text, "above 0", |v| v > 0.0)
-}
-
-/// The value of an enumeration as a word.
-fn named<T: ValueEnum>(value: T) -> String {
-    choice_name(&value)
 }
 
 /// Every setting, outermost loop first.
@@ -143,7 +136,7 @@ pub const AXES: &[Axis] = &[
         metavar: "NAME",
         help: "How a sweep makes new values",
         choices: choices::<super::Method>,
-        text: |c| named(c.method),
+        text: |c| choice_name(&c.method),
         expand: many,
         set: |c, t| choice("method", t).map(|v| c.method = v),
     },
@@ -152,7 +145,7 @@ pub const AXES: &[Axis] = &[
         metavar: "NAME",
         help: "What ends a time step when it is below epsilon",
         choices: choices::<super::StopOn>,
-        text: |c| named(c.stop),
+        text: |c| choice_name(&c.stop),
         expand: many,
         set: |c, t| choice("criterion", t).map(|v| c.stop = v),
     },
@@ -227,7 +220,7 @@ pub const AXES: &[Axis] = &[
         metavar: "NAME",
         help: "With or without waiting for the neighbours",
         choices: choices::<super::Mode>,
-        text: |c| named(c.mode),
+        text: |c| choice_name(&c.mode),
         expand: many,
         set: |c, t| choice("mode", t).map(|v| c.mode = v),
     },

@@ -81,7 +81,7 @@ impl Split {
     /// no fewer parts in z than in y.
     pub fn near_square(parts: usize) -> Self {
         let fits = |y: &usize| parts.is_multiple_of(*y) && y * y <= parts;
-        let y = (1..=parts).filter(fits).next_back().unwrap_or(1);
+        let y = (1..=parts).rfind(fits).unwrap_or(1);
         Self { y, z: parts / y }
     }
 
@@ -204,9 +204,7 @@ impl Case {
     pub fn check(&self) -> Result<()> {
         let m = self.m;
         super::Problem::new(self)?;
-        for (name, split) in
-            [("norm-split", Some(self.norm_split)), ("split", self.split)].into_iter()
-        {
+        for (name, split) in [("norm-split", Some(self.norm_split)), ("split", self.split)] {
             if let Some(split) = split.filter(|s| s.y > m || s.z > m) {
                 return Err(Error::input(format!(
                     "{name} {split} has more parts than the {m} grid points of a direction"

@@ -149,7 +149,11 @@ fn parse(source: &Source<'_>) -> Result<Experiment> {
                         "citation" => published.citation = source.string(&value)?,
                         "device" => published.device = source.string(&value)?,
                         _ => {
-                            return Err(source.unknown(&key, "key", &["csv", "citation", "device"]));
+                            return Err(source.unknown(
+                                &key,
+                                "key",
+                                &["csv", "citation", "device"],
+                            ));
                         }
                     }
                 }

@@ -1,7 +1,5 @@
 //! A node: its part of the grid, the sweeps over it and what its neighbours need of it.
 
-use std::ops::Range;
-
 use super::case::{Case, Method, Split};
 use super::field::{Extent, Field, Layout};
 use super::problem::Problem;
@@ -30,6 +28,7 @@ impl Face {
     pub const ALL: [Self; 4] = [Self::South, Self::North, Self::Rear, Self::Front];
 
     /// The side of the neighbour that touches this one.
+    #[must_use]
     pub fn opposite(self) -> Self {
         [Self::North, Self::South, Self::Front, Self::Rear][self as usize]
     }
@@ -203,14 +202,9 @@ impl<'a> Node<'a> {
             }
             Region::Rim => {
                 for z in 1..=nz {
-                    let ys: &[Range<usize>] = if z == 1 || z == nz {
-                        &[1..ny + 1]
-                    } else if ny == 1 {
-                        &[1..2]
-                    } else {
-                        &[1..2, ny..ny + 1]
-                    };
-                    ys.iter().cloned().flatten().for_each(|y| line(self, y, z));
+                    // whole slices at both ends, the outermost lines between
+                    let step = if z == 1 || z == nz { 1 } else { (ny - 1).max(1) };
+                    (1..=ny).step_by(step).for_each(|y| line(self, y, z));
                 }
             }
         }

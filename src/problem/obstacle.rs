@@ -69,9 +69,12 @@ mod tests {
         let (columns, values) = made.matrix.row(62);
         assert_eq!(columns, [37, 57, 61, 62, 63, 67, 87]);
         assert_eq!(values[3], centre);
-        assert!(values.iter().enumerate().all(|(i, v)| i == 3 || (v / centre + share).abs() < 1e-16));
+        assert!(
+            values.iter().enumerate().all(|(i, v)| i == 3 || (v / centre + share).abs() < 1e-16)
+        );
         assert_eq!(made.rhs.unwrap()[62], problem.force([2, 2, 2]));
-        let error = |text| GENERATOR.arguments(text).and_then(|a| build(&a)).unwrap_err().to_string();
+        let error =
+            |text| GENERATOR.arguments(text).and_then(|a| build(&a)).unwrap_err().to_string();
         assert_eq!(error("4x5x6"), "`obstacle`: 4x5x6 is no cube");
         assert_eq!(error("4,k=-1"), "eta 0.2, c 1.1 and time-step -1 give no M-matrix");
     }

@@ -148,6 +148,42 @@ pub fn fence() {
 
 multiversion! { fn relax_as[K: Kind](kind: K, c: Coefficients, lines: Lines<'_>, out: &mut [f64]) -> Change = relax_body }
 
+/// Sums and maxima of the lanes.
+#[derive(Clone, Copy)]
+struct Lanes {
+    squared: [f64; LANES],
+    worst: [f64; LANES],
+}
+
+/// New values of a cache line of points, from their neighbours in x, their old values, those of the
+/// lines around, source and floor.
+#[inline(always)]
+fn relax_lanes<K: Kind>(
+    c: Coefficients,
+    [west, centre, east]: [&[f64; LANES]; 3],
+    [south, north, rear, front]: [&[f64; LANES]; 4],
+    [source, floor]: [&[f64; LANES]; 2],
+    lanes: &mut Lanes,
+) -> [f64; LANES] {
+    let mut new = [0.0; LANES];
+    for l in 0..LANES {
+        // chunks begin at even x
+        let chosen = K::PARITY == 2 || l % 2 == K::PARITY;
+        let around = ((west[l] + east[l]) + (south[l] + north[l])) + (rear[l] + front[l]);
+        let free = source[l] + c.share * around;
+        let v = if free > floor[l] { free } else { floor[l] };
+        new[l] = if chosen { v } else { centre[l] };
+        let step = new[l] - centre[l];
+        lanes.squared[l] += step * step;
+        if K::COMPLEMENTARITY && chosen {
+            let (residual, gap) = (c.centre * (centre[l] - free), centre[l] - floor[l]);
+            let least = (if residual < gap { residual } else { gap }).abs();
+            lanes.worst[l] = if least > lanes.worst[l] { least } else { lanes.worst[l] };
+        }
+    }
+    new
+}
+
 #[inline(always)]
 fn relax_body<K: Kind, S: Stream>(
     s: S,
@@ -158,44 +194,46 @@ fn relax_body<K: Kind, S: Stream>(
 ) -> Change {
     let n = out.len();
     let Lines { own, south, north, rear, front, source, floor } = lines;
-    let (west, centre, east) = (&own[..n], &own[1..=n], &own[2..n + 2]);
-    let (south, north, rear, front) = (&south[..n], &north[..n], &rear[..n], &front[..n]);
-    let (source, floor) = (&source[..n], &floor[..n]);
-    let (mut squared, mut worst) = ([0.0; LANES], [0.0; LANES]);
-    let mut chunk = |at: usize, lanes: usize, new: &mut [f64; LANES]| {
-        for l in 0..lanes {
-            let i = at + l;
-            let old = centre[i];
-            let around = ((west[i] + east[i]) + (south[i] + north[i])) + (rear[i] + front[i]);
-            let free = source[i] + c.share * around;
-            let v = if free > floor[i] { free } else { floor[i] };
-            // chunks begin at even x
-            let v = if K::PARITY == 2 || l % 2 == K::PARITY { v } else { old };
-            let step = v - old;
-            squared[l] += step * step;
-            if K::COMPLEMENTARITY && (K::PARITY == 2 || l % 2 == K::PARITY) {
-                let (residual, gap) = (c.centre * (old - free), old - floor[i]);
-                let least = (if residual < gap { residual } else { gap }).abs();
-                worst[l] = if least > worst[l] { least } else { worst[l] };
-            }
-            new[l] = v;
-        }
-    };
-    let whole = n / LANES * LANES;
+    let all = [
+        &own[..n],
+        &own[1..=n],
+        &own[2..n + 2],
+        &south[..n],
+        &north[..n],
+        &rear[..n],
+        &front[..n],
+        &source[..n],
+        &floor[..n],
+    ];
+    let mut lanes = Lanes { squared: [0.0; LANES], worst: [0.0; LANES] };
+    let whole = all.map(|line| line.as_chunks::<LANES>().0);
     let (chunks, rest) = out.as_chunks_mut::<LANES>();
-    for (number, to) in chunks.iter_mut().enumerate() {
-        let mut new = [0.0; LANES];
-        chunk(number * LANES, LANES, &mut new);
-        if K::STREAM { s.stream(&new, to) } else { *to = new }
+    let count = chunks.len();
+    let [west, centre, east, south, north, rear, front, source, floor] =
+        whole.map(|line| &line[..count]);
+    for i in 0..count {
+        let x = [&west[i], &centre[i], &east[i]];
+        let around = [&south[i], &north[i], &rear[i], &front[i]];
+        let new = relax_lanes::<K>(c, x, around, [&source[i], &floor[i]], &mut lanes);
+        if K::STREAM { s.stream(&new, &mut chunks[i]) } else { chunks[i] = new }
     }
     if !rest.is_empty() {
-        let mut new = [0.0; LANES];
-        chunk(whole, rest.len(), &mut new);
+        // zeros behind the end stay zero and change nothing
+        let ends = all.map(|line| {
+            let mut end = [0.0; LANES];
+            end[..rest.len()].copy_from_slice(&line[count * LANES..]);
+            end
+        });
+        let [west, centre, east, south, north, rear, front, source, floor] = ends.each_ref();
+        let around = [south, north, rear, front];
+        let x = [west, centre, east];
+        let new = relax_lanes::<K>(c, x, around, [source, floor], &mut lanes);
         rest.copy_from_slice(&new[..rest.len()]);
     }
     let fold = |v: [f64; LANES], f: fn(f64, f64) -> f64| {
         f(f(f(v[0], v[4]), f(v[2], v[6])), f(f(v[1], v[5]), f(v[3], v[7])))
     };
+    let Lanes { squared, worst } = lanes;
     Change { squared: fold(squared, |a, b| a + b), complementarity: fold(worst, f64::max) }
 }
 

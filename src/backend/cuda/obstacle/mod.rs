@@ -291,7 +291,9 @@ impl Run<'_> {
             }
             // values of all, and of one time
             self.sweep_in_step(look)?;
-            sweeps.iter_mut().for_each(|s| *s += 1);
+            for own in &mut sweeps {
+                *own += 1;
+            }
             let done = self.change(outcome)? < case.epsilon;
             if done || stopped.is_some() {
                 return Ok(Step { sweeps, stopped: if done { None } else { stopped } });

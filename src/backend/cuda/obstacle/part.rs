@@ -176,9 +176,10 @@ impl Part {
         let of =
             |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
         let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
-        // SAFETY: written by a download before they are read
         let pinned = || {
-            unsafe { device.stream().context().alloc_pinned_with_flags::<u32>(CONTROL, 0) }
+            let context = device.stream().context();
+            // SAFETY: written by a download before they are read
+            unsafe { context.alloc_pinned_with_flags::<u32>(CONTROL, 0) }
                 .map_err(|e| failed("cannot pin host memory", e))
         };
         Ok(Self {

@@ -67,13 +67,17 @@ impl Tiles {
         };
         let segments = if shape.slices.is_none() {
             for &y in &in_y {
-                in_z.iter().for_each(|&z| add(y, z));
+                for &z in &in_z {
+                    add(y, z);
+                }
             }
             in_z.len()
         } else {
             // neighbours in y one behind the other: they share values in the cache
             for &z in &in_z {
-                in_y.iter().for_each(|&y| add(y, z));
+                for &y in &in_y {
+                    add(y, z);
+                }
             }
             1
         };
