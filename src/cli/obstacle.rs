@@ -1,6 +1,7 @@
 //! `obstacle`: projected Richardson on the obstacle problem, from flags or an experiment.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -14,7 +15,8 @@ use crate::obstacle::axes::{AXES, Sweep};
 use crate::obstacle::experiment::{self, Experiment};
 use crate::obstacle::record::Record;
 use crate::obstacle::run::{Measure, run as run_case};
-use crate::obstacle::{self, Case, report};
+use crate::obstacle::{self, Case, figure, report};
+use crate::plot;
 use crate::report::units::{grouped, plural, seconds};
 use crate::result::output::Outputs;
 
@@ -49,6 +51,10 @@ pub struct ObstacleArgs {
         help_heading = "Measuring"
     )]
     time_limit: String,
+
+    /// Draws points relaxed per second against nodes (.svg, .png)
+    #[arg(long, value_name = "FILE")]
+    figure: Vec<PathBuf>,
 
     #[command(flatten)]
     output: OutputFlags,
@@ -148,6 +154,9 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         Some(name) => Experiment::open(name)?.overridden_by(&flags),
         None => Experiment { sweeps: vec![flags], ..Experiment::default() },
     };
+    for path in &args.figure {
+        plot::Form::of(path).map_err(|e| e.in_file("--figure"))?;
+    }
     let cases = experiment.cases()?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
@@ -188,6 +197,10 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     if !records.is_empty() {
         let report = report::report(Some(&experiment), &records, None);
         output::print(&args.output.format.render(&report)?)?;
+        if !args.figure.is_empty() {
+            let figure = figure::scaling(&records, experiment.title.as_deref());
+            plot::write(&figure, &args.figure)?;
+        }
     }
     if interrupted {
         say("stopped; with --output FILE a run can be continued by --resume");

@@ -9,6 +9,7 @@ pub mod axes;
 pub mod case;
 pub mod experiment;
 pub mod field;
+pub mod figure;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod node;
