@@ -133,7 +133,8 @@ impl Problem {
         let squared = b.iter().map(|b| b * b).sum::<f64>();
         let off = eta / (h * h);
         let centre = 6.0 * off + squared / (4.0 * eta) + case.c + delta;
-        if !(centre.is_finite() && off > 0.0 && centre >= 6.0 * off) {
+        let positive = eta > 0.0 && case.time_step > 0.0 && case.c >= 0.0;
+        if !(centre.is_finite() && off > 0.0 && positive) {
             return Err(Error::input(format!(
                 "eta {eta}, c {} and time-step {} give no M-matrix",
                 case.c, case.time_step
