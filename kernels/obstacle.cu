@@ -184,7 +184,7 @@ extern "C" __global__ void judge(const Grid g, u64 line, u64 lines, u64* out) {
         contact += v <= floor;
         const u64 number = (line + (z - 1) * lines + y - 1) * g.nx + x + 1;
         // 0.0 and -0.0 are one value
-        sum += mixed((u64)__double_as_longlong(v + 0.0) ^ number);
+        sum += mixed((u64)__double_as_longlong(v + 0.0) ^ mixed(number));
     }
     if (contact) atomicAdd(out, contact);
     atomicAdd(out + 1, sum);

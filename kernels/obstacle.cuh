@@ -61,13 +61,18 @@ __device__ inline double relaxed(const Grid& g, double source, double west, doub
 
 __device__ inline double larger(double a, double b) { return a > b ? a : b; }
 
-// Sum of `v` and largest of `w` over a thread block, in thread 0.
+// Sum of `v` and largest of `w` over a warp.
+__device__ inline void over_warp(double& v, double& w) {
+    v = warp_sum(v);
+    for (int offset = 16; offset; offset >>= 1) w = larger(w, __shfl_xor_sync(FULL, w, offset));
+}
+
+// The same over a thread block, in thread 0.
 template <u32 THREADS>
 __device__ inline void over_block(double& v, double& w) {
     __shared__ double sums[THREADS / WARP], tops[THREADS / WARP];
     const u32 thread = threadIdx.y * blockDim.x + threadIdx.x;
-    v = warp_sum(v);
-    for (int offset = 16; offset; offset >>= 1) w = larger(w, __shfl_xor_sync(FULL, w, offset));
+    over_warp(v, w);
     if (thread % WARP == 0) sums[thread / WARP] = v, tops[thread / WARP] = w;
     __syncthreads();
     if (thread == 0)
@@ -89,21 +94,34 @@ __device__ inline void finish(const Ending& e, u32 blocks) {
     }
     __syncthreads();
     if (!last) return;
+    // one part is for all threads, several for a warp each
+    const bool shared = e.parts == 1;
+    const u32 group = shared ? THREADS : WARP;
     double norm = 0, worst = 0;
-    for (u32 p = 0; p < e.parts; ++p) {
+    for (u32 p = shared ? 0 : thread / WARP; p < e.parts; p += THREADS / WARP) {
         double sum = 0, top = 0;
-        for (u32 s = e.first[p] + thread; s < e.first[p + 1]; s += THREADS) {
+        for (u32 s = e.first[p] + thread % group; s < e.first[p + 1]; s += group) {
             sum += __ldcg(e.squared + s);
             top = larger(top, __ldcg(e.worst + s));
         }
-        over_block<THREADS>(sum, top);
-        if (thread == 0) {
+        if (shared) over_block<THREADS>(sum, top);
+        else over_warp(sum, top);
+        if (thread % group == 0) {
             e.part[p] = sum;
-            norm = larger(norm, sqrt(sum));
+            norm = larger(norm, sum);
             worst = larger(worst, top);
         }
     }
+    if (!shared) {
+        __shared__ double norms[THREADS / WARP], tops[THREADS / WARP];
+        if (thread % WARP == 0) norms[thread / WARP] = norm, tops[thread / WARP] = worst;
+        __syncthreads();
+        if (thread == 0)
+            for (u32 w = 1; w < THREADS / WARP; ++w)
+                norm = larger(norm, norms[w]), worst = larger(worst, tops[w]);
+    }
     if (thread == 0) {
+        norm = sqrt(norm);
         e.control->norm = norm;
         e.control->worst = worst;
         e.control->sweeps = e.sweep;

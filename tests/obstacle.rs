@@ -138,7 +138,10 @@ fn experiments_of_the_paper_are_listed_and_belong_to_this_command() {
     let (code, stdout, _) = outcome(&["--list"]);
     assert_eq!(code, Some(0));
     let names: Vec<&str> = stdout.lines().filter_map(|l| l.split_whitespace().next()).collect();
-    assert_eq!(names, ["cores", "red-black", "sweeps", "table1", "table2", "weak-scaling"]);
+    assert_eq!(
+        names,
+        ["cores", "red-black", "sweeps", "table1", "table2", "table2-fitted", "weak-scaling"]
+    );
     let mut other = Command::cargo_bin("bilu-bench").unwrap();
     let output =
         other.args(["reproduce", "obstacle/table2"]).env("NO_COLOR", "1").output().unwrap();

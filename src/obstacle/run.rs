@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use super::case::{Case, Split};
+use super::case::{Case, Method, Split};
 use super::problem::Problem;
 use super::record::{Cost, Iteration, Record};
 use super::solve::{Limits, Outcome};
@@ -100,10 +100,15 @@ fn note(iteration: &mut Iteration, outcome: &Outcome) {
 
 fn costs(case: &Case, problem: &Problem, samples: &[f64], record: &mut Record) {
     let Some(time) = median(samples) else { return };
-    // u and the source are read, u is written, and a floor that is no constant is read
+    // u and the source are read, u is written, and a floor that is no constant is read; colours need
+    // u twice, and those of points everything
     let floor = usize::from(problem.flat_floor().is_none());
-    let passes = if case.method == super::Method::Jacobi { 1 } else { 2 };
-    let bytes = passes * (3 + floor) * problem.bytes();
+    let fields = match case.method {
+        Method::Jacobi => 3 + floor,
+        Method::RedBlackY => 4 + floor,
+        Method::RedBlack => 2 * (3 + floor),
+    };
+    let bytes = fields * problem.bytes();
     let sweeps = record.iteration.sweeps_per_node;
     let Cost { copy_gbps, .. } = record.cost;
     let cost = &mut record.cost;
