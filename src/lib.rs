@@ -13,6 +13,7 @@ pub mod error;
 pub mod matrix;
 pub mod measure;
 pub mod memory;
+pub mod obstacle;
 pub mod parity;
 pub mod plot;
 pub mod precond;

@@ -44,7 +44,7 @@ fn close(a: f64, b: f64) -> bool {
 fn generators_agree_with_the_reference() {
     let text = std::fs::read_to_string("tests/data/generators.toml").unwrap();
     let references: References = toml::from_str(&text).unwrap();
-    assert_eq!(references.case.len(), 13);
+    assert_eq!(references.case.len(), 14);
     for r in references.case {
         let a = load(&r.spec).unwrap().matrix;
         let spec = &r.spec;

@@ -8,6 +8,7 @@ pub mod flags;
 pub mod kernels;
 pub mod list;
 pub mod matrix;
+pub mod obstacle;
 pub mod output;
 pub mod plot;
 pub mod reproduce;
@@ -44,6 +45,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run a paper's table and show it beside the published numbers
     Reproduce(reproduce::ReproduceArgs),
+    /// Solve evolution obstacle problems by projected Richardson: CPU, GPUs, MPI
+    Obstacle(obstacle::ObstacleArgs),
     /// List, inspect, fetch, generate and convert matrices
     Matrix(matrix::MatrixArgs),
     /// List solvers, preconditioners, backends, formats, generators and experiments
@@ -71,6 +74,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Obstacle(args) => obstacle::run(args),
         Command::Matrix(args) => matrix::run(args).map(done),
         Command::List(args) => list::run(args).map(done),
         Command::Compare(args) => compare::run(args),

@@ -59,14 +59,14 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
 }
 
 impl Source<'_> {
-    pub(super) fn error(&self, span: Range<usize>, error: Error) -> Error {
+    pub(crate) fn error(&self, span: Range<usize>, error: Error) -> Error {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
         error.at(self.name, line, Some(column))
     }
 
-    pub(super) fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
+    pub(crate) fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
         self.error(key.span(), Error::unknown(what, key.get_ref(), known))
     }
 
@@ -75,20 +75,20 @@ impl Source<'_> {
         self.error(value.span(), Error::input(format!("expected {expected}, found {found}")))
     }
 
-    pub(super) fn string(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
+    pub(crate) fn string(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
         let text = value.get_ref().as_str();
         text.map(str::to_owned).ok_or_else(|| self.wrong_type(value, "a string"))
     }
 
     /// A string or an array of them.
-    fn strings(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>> {
+    pub(crate) fn strings(&self, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>> {
         match value.get_ref() {
             DeValue::Array(items) => items.iter().map(|item| self.string(item)).collect(),
             _ => self.string(value).map(|text| vec![text]),
         }
     }
 
-    pub(super) fn table<'i>(
+    pub(crate) fn table<'i>(
         &self,
         value: Spanned<DeValue<'i>>,
         what: &str,
@@ -102,6 +102,24 @@ impl Source<'_> {
         }
     }
 
+    /// One `[name]` or several `[[name]]`.
+    pub(crate) fn tables<'i>(
+        &self,
+        value: Spanned<DeValue<'i>>,
+    ) -> Result<Vec<Spanned<DeValue<'i>>>> {
+        if !value.get_ref().is_array() {
+            return if value.get_ref().is_table() {
+                Ok(vec![value])
+            } else {
+                Err(self.wrong_type(&value, "a table"))
+            };
+        }
+        Ok(match value.into_inner() {
+            DeValue::Array(items) => items.into_iter().collect(),
+            _ => Vec::new(),
+        })
+    }
+
     /// A scalar as the word that a flag would take.
     fn word(&self, value: &Spanned<DeValue<'_>>) -> Result<String> {
         match value.get_ref() {
@@ -113,7 +131,7 @@ impl Source<'_> {
     }
 
     /// A scalar or an array of scalars, as words with their places.
-    pub(super) fn words(
+    pub(crate) fn words(
         &self,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<Vec<(String, Range<usize>)>> {
@@ -146,16 +164,9 @@ fn sweeps(
     value: Spanned<DeValue<'_>>,
     experiment: &mut Experiment,
 ) -> Result<()> {
-    if !value.get_ref().is_array() {
-        let sweep = sweep(source, value, &mut experiment.remarks)?;
+    for item in source.tables(value)? {
+        let sweep = sweep(source, item, &mut experiment.remarks)?;
         experiment.sweeps.push(sweep);
-        return Ok(());
-    }
-    if let DeValue::Array(items) = value.into_inner() {
-        for item in items {
-            let sweep = sweep(source, item, &mut experiment.remarks)?;
-            experiment.sweeps.push(sweep);
-        }
     }
     Ok(())
 }

@@ -49,6 +49,11 @@ impl Library {
             Some((paper, table)) => (paper, Some(table.trim_end_matches(".toml"))),
             None => (name, None),
         };
+        if paper == crate::obstacle::experiment::PAPER {
+            let table = table.unwrap_or("NAME");
+            return Err(Error::input(format!("`{name}` has a command of its own"))
+                .hint(format!("run `bilu-bench obstacle {table}`; `--list` shows the names")));
+        }
         let of_paper: Vec<Entry> = all.iter().filter(|e| e.paper == paper).cloned().collect();
         if of_paper.is_empty() {
             let mut papers: Vec<&str> = all.iter().map(|e| e.paper.as_str()).collect();
@@ -81,7 +86,15 @@ impl Library {
     }
 }
 
-fn embedded(path: &str) -> Result<String> {
+/// Paths, below the folder of a paper, of its files.
+pub(crate) fn embedded_below(paper: &str) -> impl Iterator<Item = &'static str> {
+    EMBEDDED
+        .iter()
+        .filter_map(move |(path, _)| path.strip_prefix(paper).and_then(|p| p.strip_prefix('/')))
+}
+
+/// The text of a file below `configs/`.
+pub(crate) fn embedded(path: &str) -> Result<String> {
     let found = EMBEDDED.iter().find(|(name, _)| *name == path);
     found
         .map(|(_, text)| (*text).to_owned())
@@ -90,7 +103,9 @@ fn embedded(path: &str) -> Result<String> {
 
 fn entry(path: &str) -> Option<Entry> {
     let (paper, table) = path.strip_suffix(".toml")?.split_once('/')?;
-    (!table.contains('/')).then(|| Entry { paper: paper.into(), table: table.into() })
+    // those have settings of their own
+    (!table.contains('/') && paper != crate::obstacle::experiment::PAPER)
+        .then(|| Entry { paper: paper.into(), table: table.into() })
 }
 
 fn folder_entries(folder: &Path) -> Result<Vec<Entry>> {

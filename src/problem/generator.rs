@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
 use super::{
-    blockpoisson3d, bubbly, channel3d, convdiff3d, fem_p1, layered, permeability, poisson3d,
-    reservoir,
+    blockpoisson3d, bubbly, channel3d, convdiff3d, fem_p1, layered, obstacle, permeability,
+    poisson3d, reservoir,
 };
 
 /// Every generator; a new one is a new file and a line here.
@@ -24,6 +24,7 @@ pub static GENERATORS: &[&Generator] = &[
     &bubbly::GENERATOR,
     &layered::GENERATOR,
     &permeability::GENERATOR,
+    &obstacle::GENERATOR,
 ];
 
 /// A family of matrices.

@@ -12,6 +12,7 @@ mod field;
 mod file;
 pub mod generator;
 mod layered;
+mod obstacle;
 mod permeability;
 mod poisson3d;
 pub mod reorder;

@@ -4,12 +4,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use crate::case::Case;
 use crate::error::{Error, Result};
-use crate::report;
-use crate::result::read::{FileFormat, read};
+use crate::result::read::{FileFormat, read_rows};
 use crate::result::record::Record;
-use crate::result::table;
+use crate::result::table::{self, Row};
 
 /// What to do with a file that already holds something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,23 +23,29 @@ pub enum Existing {
 
 /// One result file.
 #[derive(Debug)]
-struct Output {
+struct Output<R> {
     path: PathBuf,
     format: FileFormat,
     /// Open for appending; `None` for the formats that are rewritten.
     file: Option<File>,
-    records: Vec<Record>,
+    records: Vec<R>,
 }
 
 /// All result files of a run.
-#[derive(Debug, Default)]
-pub struct Outputs {
-    files: Vec<Output>,
+#[derive(Debug)]
+pub struct Outputs<R = Record> {
+    files: Vec<Output<R>>,
     /// What was noticed while opening them.
     pub remarks: Vec<String>,
 }
 
-impl Outputs {
+impl<R> Default for Outputs<R> {
+    fn default() -> Self {
+        Self { files: Vec::new(), remarks: Vec::new() }
+    }
+}
+
+impl<R: Row> Outputs<R> {
     /// Opens or creates every file, so that an output that cannot be written is known before the
     /// first case runs.
     pub fn open(paths: &[PathBuf], existing: Existing) -> Result<Self> {
@@ -54,7 +58,7 @@ impl Outputs {
             let file = Output::open(path, existing, &mut outputs.remarks)?;
             outputs.files.push(file);
         }
-        let readable = |o: &Output| o.format != FileFormat::Markdown;
+        let readable = |o: &Output<R>| o.format != FileFormat::Markdown;
         if existing == Existing::Resume && !outputs.files.iter().any(readable) {
             return Err(Error::input("--resume needs an --output that can be read back")
                 .hint("give one that ends in .csv, .jsonl or .json"));
@@ -63,8 +67,13 @@ impl Outputs {
         Ok(outputs)
     }
 
+    /// As [`open`](Self::open), where having no file to resume is no error: another process has it.
+    pub fn open_or_none(paths: &[PathBuf], existing: Existing) -> Result<Self> {
+        if paths.is_empty() { Ok(Self::default()) } else { Self::open(paths, existing) }
+    }
+
     /// The records that the files held when they were opened.
-    pub fn records(&self) -> Vec<Record> {
+    pub fn records(&self) -> Vec<R> {
         self.files.first().map(|o| o.records.clone()).unwrap_or_default()
     }
 
@@ -74,21 +83,21 @@ impl Outputs {
     }
 
     /// Adds a record to every file; it is on disk when this returns.
-    pub fn add(&mut self, record: &Record) -> Result<()> {
+    pub fn add(&mut self, record: &R) -> Result<()> {
         self.files.iter_mut().try_for_each(|output| output.add(record))
     }
 
     /// Gives every file the records that another one holds and it lacks.
     fn align(&mut self) -> Result<()> {
-        let mut all: Vec<Record> = Vec::new();
+        let mut all: Vec<R> = Vec::new();
         for record in self.files.iter().flat_map(|o| &o.records) {
-            if !contains(&all, &record.case) {
+            if !contains(&all, record) {
                 all.push(record.clone());
             }
         }
         for output in &mut self.files {
             for record in &all {
-                if !contains(&output.records, &record.case) {
+                if !contains(&output.records, record) {
                     output.add(record)?;
                 }
             }
@@ -97,11 +106,11 @@ impl Outputs {
     }
 }
 
-fn contains(records: &[Record], case: &Case) -> bool {
-    records.iter().any(|r| r.case == *case)
+fn contains<R: Row>(records: &[R], record: &R) -> bool {
+    records.iter().any(|r| r.same_case(record))
 }
 
-impl Output {
+impl<R: Row> Output<R> {
     fn open(path: &Path, existing: Existing, remarks: &mut Vec<String>) -> Result<Self> {
         let format = FileFormat::of(path)?;
         let file = OpenOptions::new()
@@ -121,7 +130,7 @@ impl Output {
                 // rewritten from the records of the other files
                 Existing::Resume if format == FileFormat::Markdown => {}
                 Existing::Resume => {
-                    let contents = read(path)?;
+                    let contents = read_rows(path)?;
                     if contents.cut_off {
                         remarks.push(format!(
                             "{}: the last record was cut off and is dropped",
@@ -130,7 +139,7 @@ impl Output {
                         file.set_len(contents.valid_bytes).map_err(|e| cannot("cut", path, &e))?;
                     }
                     if format == FileFormat::Csv && contents.valid_bytes > 0 {
-                        same_columns(path)?;
+                        same_columns::<R>(path)?;
                     }
                     records = contents.records;
                 }
@@ -153,13 +162,13 @@ impl Output {
                 if end > 0 {
                     return Ok(());
                 }
-                self.append(&header_line())
+                self.append(&header_line::<R>())
             }
             FileFormat::Json | FileFormat::Markdown => self.rewrite(),
         }
     }
 
-    fn add(&mut self, record: &Record) -> Result<()> {
+    fn add(&mut self, record: &R) -> Result<()> {
         self.records.push(record.clone());
         match self.format {
             FileFormat::Csv => self.append(&csv_line(&table::to_cells(record))),
@@ -191,7 +200,7 @@ impl Output {
     /// Writes a temporary file beside the old one and moves it into place.
     fn rewrite(&self) -> Result<()> {
         let text = if self.format == FileFormat::Markdown {
-            report::runs::report(&self.records, None).markdown().into_bytes()
+            R::markdown(&self.records).into_bytes()
         } else {
             let mut text = json(&self.records, true);
             text.push(b'\n');
@@ -233,9 +242,9 @@ fn cannot(action: &str, path: &Path, error: &std::io::Error) -> Error {
 }
 
 /// Rows can only be added under the columns that this version writes.
-fn same_columns(path: &Path) -> Result<()> {
+fn same_columns<R: Row>(path: &Path) -> Result<()> {
     let text = std::fs::read(path).map_err(|e| cannot("read", path, &e))?;
-    if text.starts_with(&header_line()) {
+    if text.starts_with(&header_line::<R>()) {
         return Ok(());
     }
     Err(Error::input("its columns are not those that this version writes")
@@ -243,8 +252,8 @@ fn same_columns(path: &Path) -> Result<()> {
         .hint("write to a new file"))
 }
 
-fn header_line() -> Vec<u8> {
-    csv_line(&table::SCHEMA.iter().map(|c| c.name.clone()).collect::<Vec<_>>())
+fn header_line<R: Row>() -> Vec<u8> {
+    csv_line(&R::schema().iter().map(|c| c.name.clone()).collect::<Vec<_>>())
 }
 
 fn csv_line(cells: &[String]) -> Vec<u8> {

@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::case::Case;
 use crate::result::columns::COLUMNS;
+use crate::result::read::read;
 use crate::result::samples::{any_record, record};
 
 fn cases() -> Vec<Record> {
@@ -9,7 +11,7 @@ fn cases() -> Vec<Record> {
 }
 
 fn write(path: &Path, records: &[Record]) {
-    let mut outputs = Outputs::open(&[path.to_owned()], Existing::Refuse).unwrap();
+    let mut outputs = Outputs::<Record>::open(&[path.to_owned()], Existing::Refuse).unwrap();
     for record in records {
         outputs.add(record).unwrap();
     }
@@ -47,7 +49,8 @@ fn a_record_that_was_cut_off_is_dropped_wherever_it_was_cut() {
         let cut = folder.path().join(format!("cut-{name}"));
         for end in start + 1..bytes.len() {
             std::fs::write(&cut, &bytes[..end]).unwrap();
-            let mut outputs = Outputs::open(std::slice::from_ref(&cut), Existing::Resume).unwrap();
+            let mut outputs =
+                Outputs::<Record>::open(std::slice::from_ref(&cut), Existing::Resume).unwrap();
             assert_eq!(outputs.records(), records[..2], "{name} cut at {end}");
             assert_eq!(outputs.remarks.len(), 1);
             outputs.add(&records[2]).unwrap();
@@ -61,7 +64,8 @@ fn a_cut_off_header_is_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, "matrix,read-").unwrap();
-    let mut outputs = Outputs::open(std::slice::from_ref(&path), Existing::Resume).unwrap();
+    let mut outputs =
+        Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap();
     outputs.add(&cases()[0]).unwrap();
     assert_eq!(read(&path).unwrap().records, cases()[..1]);
 }
@@ -109,17 +113,17 @@ fn existing_files_are_refused_resumed_or_overwritten() {
         let path = folder.path().join(name);
         write(&path, &cases()[..2]);
         let paths = [path.clone()];
-        let error = Outputs::open(&paths, Existing::Refuse).unwrap_err();
+        let error = Outputs::<Record>::open(&paths, Existing::Refuse).unwrap_err();
         assert_eq!(error.to_string(), format!("`{}` exists already", path.display()));
         assert_eq!(
             error.hint_text(),
             Some("--resume adds what is missing to it, --force overwrites it")
         );
-        let mut outputs = Outputs::open(&paths, Existing::Resume).unwrap();
+        let mut outputs = Outputs::<Record>::open(&paths, Existing::Resume).unwrap();
         assert_eq!(outputs.records(), cases()[..2]);
         outputs.add(&cases()[2]).unwrap();
         assert_eq!(read(&path).unwrap().records, cases());
-        let mut outputs = Outputs::open(&paths, Existing::Overwrite).unwrap();
+        let mut outputs = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap();
         assert_eq!(outputs.records(), []);
         outputs.add(&cases()[1]).unwrap();
         assert_eq!(read(&path).unwrap().records, cases()[1..2]);
@@ -133,7 +137,7 @@ fn files_that_lag_behind_are_brought_level() {
         ["a.csv", "b.jsonl", "c.json", "d.md"].iter().map(|n| folder.path().join(n)).collect();
     write(&paths[0], &cases()[..1]);
     write(&paths[1], &cases()[..3]);
-    let outputs = Outputs::open(&paths, Existing::Resume).unwrap();
+    let outputs = Outputs::<Record>::open(&paths, Existing::Resume).unwrap();
     assert_eq!(outputs.records(), cases());
     for path in &paths[..3] {
         assert_eq!(read(path).unwrap().records, cases());
@@ -146,7 +150,7 @@ fn files_that_lag_behind_are_brought_level() {
 fn outputs_that_cannot_work_are_known_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str, existing| {
-        let error = Outputs::open(&[folder.path().join(name)], existing).unwrap_err();
+        let error = Outputs::<Record>::open(&[folder.path().join(name)], existing).unwrap_err();
         error.to_string().replace(&folder.path().display().to_string(), "DIR")
     };
     std::fs::write(folder.path().join("file"), "").unwrap();
@@ -173,6 +177,6 @@ fn rows_are_not_added_under_other_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, "matrix,fill\npoisson3d:8,1\n").unwrap();
-    let error = Outputs::open(&[path], Existing::Resume).unwrap_err();
+    let error = Outputs::<Record>::open(&[path], Existing::Resume).unwrap_err();
     assert_eq!(error.message(), "its columns are not those that this version writes");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::result::record::Record;
-use crate::result::table;
+use crate::result::table::{self, Row};
 
 /// Format of a result file, told by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +41,10 @@ impl FileFormat {
 }
 
 /// The records of a file.
-#[derive(Clone, Debug, Default)]
-pub struct Contents {
+#[derive(Clone, Debug)]
+pub struct Contents<R = Record> {
     /// Its records, in order.
-    pub records: Vec<Record>,
+    pub records: Vec<R>,
     /// Bytes that hold them. When the file is longer, a last record was cut off while it was
     /// being written.
     pub valid_bytes: u64,
@@ -54,6 +54,11 @@ pub struct Contents {
 
 /// Reads the records in `path`. A last record that was cut off is left out.
 pub fn read(path: &Path) -> Result<Contents> {
+    read_rows(path)
+}
+
+/// As [`read`] for records of another kind.
+pub fn read_rows<R: Row>(path: &Path) -> Result<Contents<R>> {
     let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
     let name = path.display().to_string();
     match FileFormat::of(path)? {
@@ -66,7 +71,7 @@ pub fn read(path: &Path) -> Result<Contents> {
     }
 }
 
-fn json(name: &str, bytes: &[u8]) -> Result<Contents> {
+fn json<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let records = if bytes.trim_ascii().is_empty() {
         Vec::new()
     } else {
@@ -75,8 +80,8 @@ fn json(name: &str, bytes: &[u8]) -> Result<Contents> {
     Ok(Contents { records, valid_bytes: bytes.len() as u64, cut_off: false })
 }
 
-fn json_lines(name: &str, bytes: &[u8]) -> Result<Contents> {
-    let mut contents = Contents::default();
+fn json_lines<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
+    let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
     for (i, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
         if !line.ends_with(b"\n") {
             contents.cut_off = true;
@@ -99,10 +104,10 @@ fn json_error(name: &str, line: usize, error: &serde_json::Error) -> Error {
     Error::input(message).at(name, line, column)
 }
 
-fn csv(name: &str, bytes: &[u8]) -> Result<Contents> {
+fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     let (mut row, mut header) = (csv::StringRecord::new(), None::<Vec<String>>);
-    let mut contents = Contents::default();
+    let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
     loop {
         let start = reader.position().clone();
         let more = reader.read_record(&mut row).map_err(|e| {

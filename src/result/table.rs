@@ -1,10 +1,12 @@
 //! Records as flat rows of text, for CSV.
 //!
-//! The columns and their types are those of a fully populated [`Record`], so a field added there
-//! needs no change here.
+//! The columns and their types are those of a fully populated record, so a field added there needs no
+//! change here.
 
 use std::sync::LazyLock;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::case::Trisolve;
@@ -31,10 +33,37 @@ pub struct Column {
     optional: bool,
 }
 
-/// All columns in order.
-pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    let defaults = fields(&Record::default());
-    fields(&populated())
+/// A record that result files hold as a row.
+pub trait Row: Clone + Default + Serialize + DeserializeOwned {
+    /// Whether both are of the same case.
+    fn same_case(&self, other: &Self) -> bool;
+    /// All columns in order.
+    fn schema() -> &'static [Column];
+    /// A table to read.
+    fn markdown(records: &[Self]) -> String;
+}
+
+impl Row for Record {
+    fn same_case(&self, other: &Self) -> bool {
+        self.case == other.case
+    }
+
+    fn schema() -> &'static [Column] {
+        &SCHEMA
+    }
+
+    fn markdown(records: &[Self]) -> String {
+        crate::report::runs::report(records, None).markdown()
+    }
+}
+
+/// All columns of a [`Record`] in order.
+pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| columns(&populated()));
+
+/// The columns of records of the kind of `populated`, which has every optional field.
+pub fn columns<R: Row>(populated: &R) -> Vec<Column> {
+    let defaults = fields(&R::default());
+    fields(populated)
         .into_iter()
         .map(|(name, value)| Column {
             kind: match &value {
@@ -47,10 +76,10 @@ pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
             name,
         })
         .collect()
-});
+}
 
 /// The record as one flat object, in the order of the columns.
-pub fn fields(record: &Record) -> Map<String, Value> {
+pub fn fields<R: Row>(record: &R) -> Map<String, Value> {
     match serde_json::to_value(record) {
         Ok(Value::Object(map)) => map,
         // a record holds strings, numbers, lists of numbers and unit enums only, under text keys
@@ -58,8 +87,8 @@ pub fn fields(record: &Record) -> Map<String, Value> {
     }
 }
 
-/// The cells of a record, in the order of [`SCHEMA`]; empty where there is no value.
-pub fn to_cells(record: &Record) -> Vec<String> {
+/// The cells of a record, in the order of [`Row::schema`]; empty where there is no value.
+pub fn to_cells<R: Row>(record: &R) -> Vec<String> {
     fields(record).values().map(cell).collect()
 }
 
@@ -76,11 +105,14 @@ pub fn cell(value: &Value) -> String {
 
 /// The record that cells under `header` hold. A column that is missing takes its default, one that
 /// is unknown is an error.
-pub fn from_cells<'a>(header: &[String], cells: impl Iterator<Item = &'a str>) -> Result<Record> {
-    let mut map = fields(&Record::default());
+pub fn from_cells<'a, R: Row>(
+    header: &[String],
+    cells: impl Iterator<Item = &'a str>,
+) -> Result<R> {
+    let mut map = fields(&R::default());
     for (name, text) in header.iter().zip(cells) {
-        let column = SCHEMA.iter().find(|c| c.name == *name).ok_or_else(|| {
-            let known: Vec<&str> = SCHEMA.iter().map(|c| c.name.as_str()).collect();
+        let column = R::schema().iter().find(|c| c.name == *name).ok_or_else(|| {
+            let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
             Error::unknown("column", name, &known)
         })?;
         map.insert(name.clone(), column.parse(text)?);
@@ -208,7 +240,8 @@ mod tests {
     #[test]
     fn cells_are_checked_by_type() {
         let read = |name: &str, text: &'static str| {
-            from_cells(&[name.to_owned()], std::iter::once(text)).map_err(|e| e.to_string())
+            from_cells::<Record>(&[name.to_owned()], std::iter::once(text))
+                .map_err(|e| e.to_string())
         };
         assert_eq!(read("solve-s", "2.5").unwrap().times.solve_s, Some(2.5));
         assert_eq!(read("solve-s", "").unwrap().times.solve_s, None);

@@ -8,6 +8,7 @@ mod extracted;
 mod fgbilu;
 mod ilu;
 mod numbering;
+pub mod obstacle;
 mod order;
 pub mod product;
 mod shared;

@@ -80,6 +80,22 @@ impl Device {
         Ok(new)
     }
 
+    /// The first `count` GPUs; the first is [`shared`](Self::shared).
+    ///
+    /// # Errors
+    /// As [`shared`](Self::shared), and when there are not as many.
+    pub(super) fn several(count: usize) -> Result<Vec<Arc<Self>>> {
+        let mut devices = vec![Self::shared()?];
+        let there = CudaContext::device_count().map_err(|e| failed("cannot count devices", e))?;
+        if count > there as usize {
+            return Err(Error::run(format!("{count} GPUs asked for, {there} found")));
+        }
+        for ordinal in 1..count {
+            devices.push(Arc::new(Self::open(ordinal)?));
+        }
+        Ok(devices)
+    }
+
     fn open(ordinal: usize) -> Result<Self> {
         memory::limit()?;
         // SAFETY: only looks for the library; every other call panics without it

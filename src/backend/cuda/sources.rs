@@ -80,6 +80,8 @@ sources! {
     PARTITIONED, "partitioned", ANY;
     FGBILU_ACC, "fgbilu_acc", ANY;
     FGBILU_CL, "fgbilu_cl", ANY;
+    OBSTACLE, "obstacle", None;
+    OBSTACLE_BLOCKED, "obstacle_blocked", None;
 }
 
 macro_rules! headers {
@@ -106,6 +108,7 @@ headers!(
     "in_kernel.cuh",
     "invert.cuh",
     "multiply.cuh",
+    "obstacle.cuh",
     "stencil_rows.cuh",
     "stored.cuh",
     "wavefront_carriers.cuh",

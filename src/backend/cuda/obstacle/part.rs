@@ -1,0 +1,443 @@
+//! A GPU's part of the grid and its kernels (`kernels/obstacle.cu`, `kernels/obstacle_blocked.cu`).
+
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+use cudarc::driver::{
+    CudaEvent, CudaFunction, CudaSlice, DeviceRepr, DriverError, LaunchConfig, PinnedHostSlice, sys,
+};
+
+use super::super::device::{Device, failed};
+use super::super::launch::{Address, address, launch};
+use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
+use super::tiles::{Shape, Tile, Tiles};
+use crate::error::Result;
+use crate::obstacle::field::{Extent, Field, Layout};
+use crate::obstacle::{Case, Method, Problem, Split, StopOn};
+
+/// Words of `Control` of `obstacle.cuh`.
+const CONTROL: usize = 8;
+
+/// `Grid` of `obstacle.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct GridArg {
+    old: Address,
+    next: Address,
+    source: Address,
+    floor: Address,
+    before: Address,
+    behind: Address,
+    centre: f64,
+    share: f64,
+    flat: f64,
+    nx: u32,
+    ny: u32,
+    nz: u32,
+    pitch: u32,
+    slice: u64,
+}
+
+/// `Ending` of `obstacle.cuh`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct EndingArg {
+    control: Address,
+    squared: Address,
+    worst: Address,
+    part: Address,
+    first: Address,
+    parts: u32,
+    sweep: u32,
+    by_worst: u32,
+    bound: f64,
+}
+
+// SAFETY: plain numbers in C layout, as the kernels declare them
+unsafe impl DeviceRepr for GridArg {}
+// SAFETY: as above
+unsafe impl DeviceRepr for EndingArg {}
+
+/// What `METHOD` of `obstacle.cu` is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Jacobi = 0,
+    Lines = 1,
+    Points = 2,
+    InPlace = 3,
+}
+
+impl Kind {
+    /// The one of a method that waits.
+    pub(super) fn of(method: Method) -> Self {
+        match method {
+            Method::Jacobi => Self::Jacobi,
+            Method::RedBlackY => Self::Lines,
+            Method::RedBlack => Self::Points,
+        }
+    }
+
+    fn colours(self) -> u32 {
+        if matches!(self, Self::Lines | Self::Points) { 2 } else { 1 }
+    }
+
+    /// Whether the new values are where the old ones were.
+    pub(super) fn in_place(self) -> bool {
+        matches!(self, Self::Points | Self::InPlace)
+    }
+}
+
+/// What `obstacle.cu` is compiled for.
+pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
+    let mut variant = Variant::from(1);
+    variant.defines =
+        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", look.into())];
+    variant
+}
+
+/// What `obstacle_blocked.cu` is compiled for.
+pub(super) fn blocked_variant(sweeps: usize, floor: bool) -> Variant {
+    let mut variant = Variant::from(1);
+    variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];
+    variant
+}
+
+/// Kernels of a way of sweeping with their tiles.
+struct Sweep {
+    kernel: CudaFunction,
+    list: CudaSlice<Tile>,
+    first: CudaSlice<u32>,
+    config: LaunchConfig,
+    segments: u32,
+    colours: u32,
+    /// Sweeps of a launch.
+    levels: u32,
+}
+
+/// State of a time step as the kernels left it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Control {
+    pub(super) done: bool,
+    pub(super) sweeps: usize,
+    pub(super) norm: f64,
+    pub(super) worst: f64,
+}
+
+/// One sweep or pass of several to launch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Launch {
+    /// Number of its last sweep in the time step; 0 when nobody asks for its change.
+    pub(super) number: usize,
+    /// Below which change the kernels themselves end the time step.
+    pub(super) bound: f64,
+}
+
+/// A GPU's part.
+pub(super) struct Part {
+    pub(super) device: Arc<Device>,
+    pub(super) extent: Extent,
+    pub(super) layout: Layout,
+    problem: Problem,
+    norm: Split,
+    by_worst: bool,
+    u: [CudaSlice<f64>; 2],
+    /// Which of them is the iterate.
+    now: usize,
+    source: CudaSlice<f64>,
+    floor: Option<CudaSlice<f64>>,
+    factors: [CudaSlice<f64>; 3],
+    begin_step: CudaFunction,
+    judge: CudaFunction,
+    sweeps: Vec<(Kind, bool, Sweep)>,
+    blocked: Option<Sweep>,
+    control: CudaSlice<u32>,
+    squared: CudaSlice<f64>,
+    worst: CudaSlice<f64>,
+    parts: CudaSlice<f64>,
+    host: [PinnedHostSlice<u32>; 2],
+    /// Slices of neighbours in the neighbours' fields: of each field of the part before and behind.
+    pub(super) ghosts: [Option<[Address; 2]>; 2],
+}
+
+impl Part {
+    /// A part with u = 0.
+    pub(super) fn new(device: Arc<Device>, case: &Case, extent: Extent) -> Result<Self> {
+        let problem = Problem::new(case)?;
+        let layout = Layout::of(&extent);
+        let field = || device.zeros::<f64>(layout.len());
+        let floor = match Field::floor(&problem, &extent) {
+            None => None,
+            Some(floor) => Some(device.copied(&floor.data[..])?),
+        };
+        let kernel = |name: &str| {
+            device.kernel(&OBSTACLE, variant(Kind::Jacobi, floor.is_some(), false), name)
+        };
+        let (begin_step, judge) = (kernel("begin_step")?, kernel("judge")?);
+        let of =
+            |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
+        let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
+        let pinned = || {
+            let context = device.stream().context();
+            // SAFETY: written by a download before they are read
+            unsafe { context.alloc_pinned_with_flags::<u32>(CONTROL, 0) }
+                .map_err(|e| failed("cannot pin host memory", e))
+        };
+        Ok(Self {
+            layout,
+            norm: case.norm_split,
+            by_worst: case.stop == StopOn::Complementarity,
+            u: [field()?, field()?],
+            now: 0,
+            source: field()?,
+            floor,
+            factors,
+            begin_step,
+            judge,
+            sweeps: Vec::new(),
+            blocked: None,
+            control: device.zeros(CONTROL)?,
+            squared: device.zeros(1)?,
+            worst: device.zeros(1)?,
+            parts: device.zeros(case.norm_split.count())?,
+            host: [pinned()?, pinned()?],
+            ghosts: [None; 2],
+            problem,
+            extent,
+            device,
+        })
+    }
+
+    /// Compiles what a run needs, so that the first sweep does not wait for it.
+    pub(super) fn prepare(&mut self, kind: Kind, look: bool) -> Result<()> {
+        if self.sweeps.iter().any(|(k, l, _)| (*k, *l) == (kind, look)) {
+            return Ok(());
+        }
+        let variant = variant(kind, self.floor.is_some(), look);
+        let [wide, rows] = self.device.constants::<2>(&OBSTACLE, variant.clone(), "sweep_shape")?;
+        let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
+        let threads = (32, rows, 1);
+        let resident = self.device.resident(&kernel, 32 * rows, 0)? as usize;
+        let across = self.layout.nx.div_ceil(wide as usize);
+        let lines = (if kind == Kind::Lines { 2 * rows } else { rows }) as usize;
+        let columns = across * self.layout.ny.div_ceil(lines);
+        let slices =
+            (kind != Kind::Lines).then(|| Tiles::slices(self.layout.nz, columns, resident, 0.7));
+        let sweep = self.cut(kernel, Shape { lines, slices }, across, threads, 0)?;
+        let sweep = Sweep { colours: kind.colours(), ..sweep };
+        self.sweeps.push((kind, look, sweep));
+        Ok(())
+    }
+
+    /// As [`prepare`](Self::prepare) for passes of several sweeps.
+    pub(super) fn prepare_blocked(&mut self, levels: usize) -> Result<()> {
+        let source: &'static Source = &OBSTACLE_BLOCKED;
+        let variant = blocked_variant(levels, self.floor.is_some());
+        let kernel = self.device.kernel(source, variant.clone(), "blocked")?;
+        let [threads, wide, lines, shared] =
+            self.device.constants::<4>(source, variant, "blocked_shape")?;
+        kernel
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
+            .map_err(|e| failed("cannot take the shared memory of a pass", e))?;
+        let resident = self.device.resident(&kernel, threads, shared)? as usize;
+        let (wide, lines) = (wide as usize, lines as usize);
+        let across = self.layout.nx.div_ceil(wide);
+        let columns = across * self.layout.ny.div_ceil(lines);
+        let slices = Tiles::slices(self.layout.nz, columns, resident, 2.0 * levels as f64);
+        let shape = Shape { lines, slices: Some(slices) };
+        let sweep = self.cut(kernel, shape, across, (threads, 1, 1), shared)?;
+        self.blocked = Some(Sweep { levels: levels as u32, ..sweep });
+        Ok(())
+    }
+
+    fn cut(
+        &mut self,
+        kernel: CudaFunction,
+        shape: Shape,
+        across: usize,
+        threads: (u32, u32, u32),
+        shared: u32,
+    ) -> Result<Sweep> {
+        let tiles = Tiles::new(&self.extent, self.norm, shape);
+        let first: Vec<u32> = tiles.first.iter().map(|f| f * across as u32).collect();
+        let slots = tiles.list.len() * across;
+        if self.squared.len() < slots {
+            (self.squared, self.worst) = (self.device.zeros(slots)?, self.device.zeros(slots)?);
+        }
+        Ok(Sweep {
+            kernel,
+            config: LaunchConfig {
+                grid_dim: (across as u32, (tiles.list.len() / tiles.segments) as u32, 1),
+                block_dim: threads,
+                shared_mem_bytes: shared,
+            },
+            list: self.device.copied(&tiles.list)?,
+            first: self.device.copied(&first)?,
+            segments: tiles.segments as u32,
+            colours: 1,
+            levels: 1,
+        })
+    }
+
+    /// The field that is the iterate, and the other.
+    pub(super) fn fields(&self) -> [Address; 2] {
+        [address(&self.u[0]), address(&self.u[1])]
+    }
+
+    fn grid(&self, in_place: bool) -> GridArg {
+        let fields = self.fields();
+        let to = if in_place { self.now } else { 1 - self.now };
+        let Layout { nx, ny, nz, pitch, slice, .. } = self.layout;
+        GridArg {
+            old: fields[self.now],
+            next: fields[to],
+            source: address(&self.source),
+            floor: self.floor.as_ref().map_or(0, address),
+            before: self.ghosts[0].map_or(0, |fields| fields[to]),
+            behind: self.ghosts[1].map_or(0, |fields| fields[to]),
+            centre: self.problem.coefficients.centre,
+            share: self.problem.coefficients.share,
+            flat: self.problem.flat_floor().unwrap_or_default(),
+            nx: nx as u32,
+            ny: ny as u32,
+            nz: nz as u32,
+            pitch: pitch as u32,
+            slice: slice as u64,
+        }
+    }
+
+    fn ending(&self, sweep: &Sweep, launch: Launch) -> EndingArg {
+        EndingArg {
+            control: address(&self.control),
+            squared: address(&self.squared),
+            worst: address(&self.worst),
+            part: address(&self.parts),
+            first: address(&sweep.first),
+            parts: self.norm.count() as u32,
+            sweep: launch.number as u32,
+            by_worst: self.by_worst.into(),
+            bound: launch.bound,
+        }
+    }
+
+    /// Puts the right-hand side of a time step in place and forgets the end of the one before.
+    pub(super) fn begin_step(&mut self) -> Result<()> {
+        let fault = |e: DriverError| failed("cannot begin a time step", e);
+        self.forget()?;
+        let grid = self.grid(true);
+        let config = self.over_points();
+        let [fx, fy, fz] = &self.factors;
+        launch!(self.device, &self.begin_step, config; grid, self.source, *fx, *fy, *fz, self.problem.delta)
+            .map_err(fault)
+    }
+
+    /// The time step goes on.
+    pub(super) fn forget(&mut self) -> Result<()> {
+        let stream = self.device.stream();
+        stream.memset_zeros(&mut self.control).map_err(|e| failed("cannot clear memory", e))
+    }
+
+    fn over_points(&self) -> LaunchConfig {
+        let Layout { nx, ny, nz, .. } = self.layout;
+        LaunchConfig {
+            grid_dim: (nx.div_ceil(128) as u32, ny as u32, nz.min(16) as u32),
+            block_dim: (128, 1, 1),
+            shared_mem_bytes: 0,
+        }
+    }
+
+    /// Launches a sweep of a kind that was prepared.
+    pub(super) fn sweep(&mut self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
+        let fault = |e: DriverError| failed("sweep", e);
+        let found = self.sweeps.iter().find(|(k, l, _)| (*k, *l) == (kind, look));
+        let (.., sweep) = found.expect("prepared");
+        let (grid, ending) = (self.grid(kind.in_place()), self.ending(sweep, launch));
+        let (y, z) = (self.extent.y.start, self.extent.z.start);
+        let first = if kind == Kind::Points { y + z } else { y } as u32;
+        for colour in 0..sweep.colours {
+            launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, sweep.segments, colour, first, ending)
+                .map_err(fault)?;
+        }
+        Ok(())
+    }
+
+    /// Launches a pass of several sweeps, the last of which counts.
+    pub(super) fn pass(&mut self, launch: Launch) -> Result<()> {
+        let sweep = self.blocked.as_ref().expect("prepared");
+        let (grid, ending) = (self.grid(false), self.ending(sweep, launch));
+        launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, ending)
+            .map_err(|e| failed("pass", e))
+    }
+
+    /// Sweeps of a pass.
+    pub(super) fn levels(&self) -> usize {
+        self.blocked.as_ref().map_or(1, |sweep| sweep.levels as usize)
+    }
+
+    /// Which field is the iterate, as a number to count from.
+    pub(super) fn fields_order(&self) -> usize {
+        self.now
+    }
+
+    /// The iterate is where `count` swaps from field 0 lead.
+    pub(super) fn select(&mut self, count: usize) {
+        self.now = count % 2;
+    }
+
+    /// The other field becomes the iterate.
+    pub(super) fn swap(&mut self) {
+        self.now = 1 - self.now;
+    }
+
+    /// Asks for the state as it will be here, into place 0 or 1.
+    pub(super) fn ask(&mut self, place: usize) -> Result<CudaEvent> {
+        let fault = |e: DriverError| failed("cannot read the state", e);
+        let stream = self.device.stream();
+        stream.memcpy_dtoh(&self.control, &mut self.host[place]).map_err(fault)?;
+        stream.record_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)).map_err(fault)
+    }
+
+    /// The state that was asked for; waits.
+    pub(super) fn answer(&mut self, place: usize, event: &CudaEvent) -> Result<Control> {
+        let fault = |e: DriverError| failed("a sweep failed", e);
+        event.synchronize().map_err(fault)?;
+        let words = self.host[place].as_slice().map_err(fault)?;
+        let number =
+            |at: usize| f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32);
+        Ok(Control {
+            done: words[0] != 0,
+            sweeps: words[1] as usize,
+            norm: number(4),
+            worst: number(6),
+        })
+    }
+
+    /// The state now; waits.
+    pub(super) fn state(&mut self) -> Result<Control> {
+        let event = self.ask(0)?;
+        self.answer(0, &event)
+    }
+
+    /// Squared changes of the last sweep that counted, for each part of the norm; waits.
+    pub(super) fn squared(&self) -> Result<Vec<f64>> {
+        self.device.host(&self.parts)
+    }
+
+    /// Points on the obstacle and the part's share of the fingerprint.
+    pub(super) fn judge(&mut self) -> Result<[u64; 2]> {
+        let out = self.device.zeros::<u64>(2)?;
+        let (grid, config) = (self.grid(true), self.over_points());
+        let m = self.extent.m as u64;
+        let line = self.extent.z.start as u64 * m + self.extent.y.start as u64;
+        launch!(self.device, &self.judge, config; grid, line, m, out)
+            .map_err(|e| failed("judge", e))?;
+        let both = self.device.host(&out)?;
+        Ok([both[0], both[1]])
+    }
+
+    /// The iterate.
+    pub(super) fn field(&self) -> Result<Field> {
+        let mut field = Field::zeros(self.layout);
+        field.data.copy_from_slice(&self.device.host(&self.u[self.now])?);
+        Ok(field)
+    }
+}

@@ -1,0 +1,288 @@
+//! `obstacle`: projected Richardson on the obstacle problem, from flags or an experiment.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+use crate::cli::flags::OutputFlags;
+use crate::cli::output;
+use crate::engine::interrupt;
+use crate::engine::progress::say;
+use crate::error::Result;
+use crate::obstacle::axes::{AXES, Sweep};
+use crate::obstacle::experiment::{self, Experiment};
+use crate::obstacle::record::Record;
+use crate::obstacle::run::{Measure, run as run_case};
+use crate::obstacle::{self, Case, figure, report};
+use crate::plot;
+use crate::report::units::{grouped, plural, seconds};
+use crate::result::output::Outputs;
+
+/// Arguments of `obstacle`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "The cases are the cross product of all values, in the order of the flags \
+                        above: m is the outermost loop, the mode the innermost. Over MPI: \
+                        `mpirun -n 4 bilu-bench obstacle --backend mpi`, with a program built by \
+                        `cargo build --release --features mpi`.")]
+pub struct ObstacleArgs {
+    /// Experiment to run: a name that `--list` shows or a TOML file; flags replace its settings
+    #[arg(value_name = "NAME|FILE.toml")]
+    experiment: Option<String>,
+
+    /// List the experiments of the paper and stop
+    #[arg(long)]
+    list: bool,
+
+    #[command(flatten)]
+    sweep: Flags,
+
+    /// Timed runs of a case
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Measuring")]
+    repetitions: u16,
+
+    /// Seconds after which a run of a case ends
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value = "86400",
+        allow_hyphen_values = true,
+        help_heading = "Measuring"
+    )]
+    time_limit: String,
+
+    /// Draws points relaxed per second against nodes (.svg, .png)
+    #[arg(long, value_name = "FILE")]
+    figure: Vec<PathBuf>,
+
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+/// The flags of the settings, made from the same list that the TOML keys are.
+#[derive(Clone, Debug, Default)]
+struct Flags {
+    words: Vec<(usize, Vec<String>)>,
+}
+
+impl Flags {
+    fn resolve(&self) -> Result<Sweep> {
+        let mut sweep = Sweep::default();
+        for (at, words) in &self.words {
+            let place = format!("--{}", AXES[*at].name);
+            sweep.set(*at, words).map_err(|e| e.in_file(place))?;
+        }
+        Ok(sweep)
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |(at, name): (usize, &str)| {
+            Some((at, matches.get_many::<String>(name)?.cloned().collect()))
+        };
+        Ok(Self { words: AXES.iter().map(|a| a.name).enumerate().filter_map(given).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        let default = Case::default();
+        let mut command = command.next_help_heading(
+            "Sweep: one value or a list a,b; whole numbers also inclusive ranges 1..3",
+        );
+        for axis in AXES {
+            let choices = (axis.choices)();
+            let choices = if choices.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", choices.join(", "))
+            };
+            let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
+            let arg = Arg::new(axis.name).long(axis.name).value_name(axis.metavar);
+            command =
+                command.arg(arg.help(help).allow_hyphen_values(true).action(ArgAction::Append));
+        }
+        command.next_help_heading(None::<&str>)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+/// Runs the cases and prints their tables. A rank that fails ends the others; what is wrong for all of
+/// them the first one says.
+pub fn run(args: &ObstacleArgs) -> Result<ExitCode> {
+    let done = run_cases(args);
+    #[cfg(feature = "mpi")]
+    if let Err(error) = &done {
+        let first = std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank == "0");
+        if obstacle::mpi::started() {
+            output::error(error);
+            obstacle::mpi::abort();
+        } else if std::env::var_os("OMPI_COMM_WORLD_RANK").is_some() && !first {
+            return Ok(ExitCode::from(error.exit_code()));
+        }
+    }
+    done
+}
+
+fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
+    if args.list {
+        let mut text = String::new();
+        for name in experiment::names() {
+            let title = Experiment::open(&name)?.title.unwrap_or_default();
+            _ = writeln!(text, "{name:18} {title}");
+        }
+        output::print(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let flags = args.sweep.resolve()?;
+    let limit = crate::config::parse::number(&args.time_limit, "above 0", |v| v > 0.0 && v < 1e9);
+    let measure = Measure {
+        repetitions: args.repetitions.into(),
+        time_limit_s: limit.map_err(|e| e.in_file("--time-limit"))?,
+    };
+    let experiment = match &args.experiment {
+        Some(name) => Experiment::open(name)?.overridden_by(&flags),
+        None => Experiment { sweeps: vec![flags], ..Experiment::default() },
+    };
+    for path in &args.figure {
+        plot::Form::of(path).map_err(|e| e.in_file("--figure"))?;
+    }
+    let cases = experiment.cases()?;
+    let ranks = Ranks::of(&cases)?;
+    let interrupts = interrupt::install()?;
+    let existing = args.output.existing();
+    // one rank keeps the records; the others hear from it which are there
+    let files: &[_] = if ranks.first { &args.output.output } else { &[] };
+    let opened = Outputs::<Record>::open_or_none(files, existing);
+    let mut outputs = ranks.together(opened)?;
+    if ranks.first {
+        for remark in &outputs.remarks {
+            say(&format!("note: {remark}"));
+        }
+    }
+    let earlier = outputs.records();
+    let mut records: Vec<Record> = Vec::new();
+    let mut interrupted = false;
+    for (number, case) in cases.iter().enumerate() {
+        let known = earlier.iter().find(|r| r.case == *case);
+        if ranks.agree(known.is_some()) {
+            records.extend(known.cloned());
+            continue;
+        }
+        let Some(record) = run_case(case, measure, interrupts)? else {
+            interrupted = true;
+            break;
+        };
+        if ranks.first {
+            outputs.add(&record)?;
+            if !args.output.quiet {
+                say(&format!("[{}/{}] {}", number + 1, cases.len(), summary(&record)));
+            }
+        }
+        records.push(record);
+    }
+    if !ranks.first {
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !records.is_empty() {
+        let report = report::report(Some(&experiment), &records, None);
+        output::print(&args.output.format.render(&report)?)?;
+        if !args.figure.is_empty() {
+            let figure = figure::scaling(&records, experiment.title.as_deref());
+            plot::write(&figure, &args.figure)?;
+        }
+    }
+    if interrupted {
+        say("stopped; with --output FILE a run can be continued by --resume");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    let failed = records.iter().filter(|r| !r.status.succeeded()).count();
+    if failed > 0 {
+        say(&format!("{failed} of {} did not converge", plural(records.len(), "case")));
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The processes that run the cases together.
+struct Ranks {
+    /// Whether this is the one that prints and writes.
+    first: bool,
+    /// Whether there may be others.
+    many: bool,
+}
+
+impl Ranks {
+    /// This process alone, or those that `mpirun` started when a case asks for them.
+    fn of(cases: &[Case]) -> Result<Self> {
+        if cases.iter().all(|case| case.backend != obstacle::MPI) {
+            return Ok(Self { first: true, many: false });
+        }
+        #[cfg(feature = "mpi")]
+        {
+            if let Some(case) = cases.iter().find(|case| case.backend != obstacle::MPI) {
+                return Err(crate::Error::input(format!(
+                    "backend `{}` beside `mpi` in one run",
+                    case.backend
+                ))
+                .hint("every rank would run it: run them one after the other into one file with --resume"));
+            }
+            let first = obstacle::mpi::world()?.rank() == 0;
+            Ok(Self { first, many: true })
+        }
+        #[cfg(not(feature = "mpi"))]
+        Err(obstacle::no_mpi())
+    }
+
+    /// The answer of the first rank.
+    fn agree(&self, answer: bool) -> bool {
+        #[cfg(feature = "mpi")]
+        if self.many {
+            return obstacle::mpi::agree(answer);
+        }
+        let _ = self.many;
+        answer
+    }
+
+    /// What the first rank opened; when it could not, nobody goes on.
+    fn together<T: Default>(&self, opened: Result<T>) -> Result<T> {
+        if self.agree(opened.is_ok()) {
+            return opened;
+        }
+        match opened {
+            Err(error) => Err(error),
+            // the first rank says what is wrong
+            Ok(_) => std::process::exit(2),
+        }
+    }
+}
+
+/// `256^3 jacobi sync, cuda: 8,475 sweeps, 0.8 s, converged`
+fn summary(record: &Record) -> String {
+    let case = &record.case;
+    let text = |name: &str| {
+        let found = AXES.iter().find(|a| a.name == name);
+        found.map(|a| (a.text)(case)).unwrap_or_default()
+    };
+    let time = record.cost.solve_s.map(|s| format!(", {}", seconds(s))).unwrap_or_default();
+    let why = record.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    format!(
+        "{}^3 {} {}, {}: {} sweeps{time}, {}{why}",
+        case.m,
+        text("method"),
+        text("mode"),
+        case.backend,
+        grouped(record.iteration.sweeps_per_node.round() as usize),
+        record.status.name(),
+    )
+}

@@ -1,0 +1,48 @@
+//! The evolution obstacle problem in three dimensions and its parallel projected Richardson method
+//! (L. Ziane Khodja, M. Chau, R. Couturier, J. Bahi, P. Spitéri: Solving sparse nonlinear systems of
+//! obstacle problems on GPU clusters, in: Designing Scientific Applications on GPUs, CRC Press).
+//!
+//! A grid is shared by nodes: threads, ranks or GPUs. Each relaxes its part and exchanges the values
+//! at its sides with up to four neighbours, with or without waiting for them.
+
+pub mod axes;
+pub mod case;
+pub mod experiment;
+pub mod field;
+pub mod figure;
+#[cfg(feature = "mpi")]
+pub mod mpi;
+pub mod node;
+pub mod problem;
+pub mod record;
+pub mod reference;
+pub mod report;
+pub mod run;
+pub mod solve;
+pub mod threads;
+
+pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn};
+pub use problem::{Coefficients, OBSTACLES, Obstacle, Problem};
+
+/// Where a run may take place.
+pub const BACKENDS: crate::registry::Names = &[
+    ("cpu", "one thread"),
+    ("cpu-mt", "a thread for each part, by default as many as there are cores"),
+    ("cuda", "one GPU, or with a split 1xN the first N of this host"),
+    (MPI, "a rank of `mpirun` for each part, each a CPU core"),
+];
+
+/// The backend whose nodes are ranks.
+pub const MPI: &str = "mpi";
+
+/// What to do about a program without MPI.
+#[cfg(not(feature = "mpi"))]
+pub fn no_mpi() -> crate::Error {
+    crate::Error::run("this program was built without the feature `mpi`").hint(
+        "install Open MPI (`apt-get install libopenmpi-dev openmpi-bin libclang-dev`) and build \
+         with `cargo build --release --features mpi`",
+    )
+}
+
+#[cfg(test)]
+mod tests;

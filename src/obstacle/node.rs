@@ -1,0 +1,319 @@
+//! A node: its part of the grid, the sweeps over it and what its neighbours need of it.
+
+use super::case::{Case, Method, Split};
+use super::field::{Extent, Field, Layout};
+use super::problem::Problem;
+use crate::backend::cpu::obstacle::{Change, Lines, Select, fence, relax};
+use crate::memory::Buffer;
+
+/// Bytes of three slices of a block of lines: they stay in a core's second-level cache while z
+/// advances, so that every old value comes from memory once.
+const BLOCK_BYTES: usize = 512 << 10;
+
+/// A side of a part that another part may touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Face {
+    /// Towards smaller y.
+    South,
+    /// Towards larger y.
+    North,
+    /// Towards smaller z.
+    Rear,
+    /// Towards larger z.
+    Front,
+}
+
+impl Face {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::South, Self::North, Self::Rear, Self::Front];
+
+    /// The side of the neighbour that touches this one.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        [Self::North, Self::South, Self::Front, Self::Rear][self as usize]
+    }
+
+    /// The node behind this side of node `number`, if any.
+    pub fn neighbour(self, split: Split, number: usize) -> Option<usize> {
+        let (y, z) = (number % split.y, number / split.y);
+        match self {
+            Self::South => (y > 0).then(|| number - 1),
+            Self::North => (y + 1 < split.y).then(|| number + 1),
+            Self::Rear => (z > 0).then(|| number - split.y),
+            Self::Front => (z + 1 < split.z).then(|| number + split.y),
+        }
+    }
+
+    /// Lines of this side: of the outermost values, or one further out those of the neighbour.
+    fn lines(self, layout: Layout, outside: bool) -> impl Iterator<Item = usize> {
+        let further = usize::from(outside);
+        let (ny, nz) = (layout.ny, layout.nz);
+        let (ys, zs) = match self {
+            Self::South => (1 - further..2 - further, 1..nz + 1),
+            Self::North => (ny + further..ny + further + 1, 1..nz + 1),
+            Self::Rear => (1..ny + 1, 1 - further..2 - further),
+            Self::Front => (1..ny + 1, nz + further..nz + further + 1),
+        };
+        zs.flat_map(move |z| ys.clone().map(move |y| layout.line(y, z)))
+    }
+
+    /// Values of this side.
+    pub fn len(self, layout: Layout) -> usize {
+        layout.nx
+            * match self {
+                Self::South | Self::North => layout.nz,
+                Self::Rear | Self::Front => layout.ny,
+            }
+    }
+}
+
+/// Lines of a part that a Jacobi sweep does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Region {
+    /// Those that need nothing of a neighbour.
+    Inner,
+    /// The others.
+    Rim,
+}
+
+/// A part of the grid and its iterate.
+pub struct Node<'a> {
+    case: &'a Case,
+    problem: &'a Problem,
+    extent: Extent,
+    /// The iterate, with values of neighbours around it.
+    u: Field,
+    /// Where Jacobi puts the next one.
+    next: Option<Field>,
+    /// Right-hand side over the diagonal entry.
+    source: Field,
+    floor: Option<Field>,
+    /// A line of the floor where it is the same everywhere, and one of new values.
+    flat: Vec<f64>,
+    line: Buffer<f64>,
+    /// Squared changes of the last sweep in each part of `norm-split`.
+    squared: Vec<f64>,
+    complementarity: f64,
+}
+
+/// Numbers for each point that a node holds.
+pub fn fields(case: &Case, problem: &Problem) -> usize {
+    2 + usize::from(case.method == Method::Jacobi) + usize::from(problem.flat_floor().is_none())
+}
+
+impl<'a> Node<'a> {
+    /// A node with u = 0.
+    pub fn new(case: &'a Case, problem: &'a Problem, extent: Extent) -> Self {
+        let layout = Layout::of(&extent);
+        let next = (case.method == Method::Jacobi).then(|| Field::zeros(layout));
+        Self {
+            case,
+            problem,
+            u: Field::zeros(layout),
+            next,
+            source: Field::zeros(layout),
+            floor: Field::floor(problem, &extent),
+            flat: vec![problem.flat_floor().unwrap_or_default(); layout.nx],
+            line: Buffer::zeros(layout.nx),
+            squared: vec![0.0; case.norm_split.count()],
+            complementarity: 0.0,
+            extent,
+        }
+    }
+
+    /// How its values lie.
+    pub fn layout(&self) -> Layout {
+        self.u.layout
+    }
+
+    /// Its part of the grid.
+    pub fn extent(&self) -> &Extent {
+        &self.extent
+    }
+
+    /// The iterate.
+    pub fn iterate(&self) -> &Field {
+        &self.u
+    }
+
+    /// Begins a time step: the right-hand side of the iterate as it is.
+    pub fn begin_step(&mut self) {
+        let (problem, centre) = (self.problem, self.problem.coefficients.centre);
+        let u = &self.u;
+        let layout = u.layout;
+        let [fx, fy, fz] = &problem.factors;
+        for (k, z) in self.extent.z.clone().enumerate() {
+            for (j, y) in self.extent.y.clone().enumerate() {
+                let at = layout.line(j + 1, k + 1);
+                let yz = fy[y] * fz[z];
+                let line = at..at + layout.nx;
+                let values = self.source.data[line.clone()].iter_mut().zip(&u.data[line]).zip(fx);
+                for ((source, u), x) in values {
+                    *source = (problem.delta * u + yz * x) / centre;
+                }
+            }
+        }
+    }
+
+    /// Passes of a sweep, between which neighbours' values are wanted again.
+    pub fn passes(&self) -> usize {
+        if self.case.method == Method::Jacobi { 1 } else { 2 }
+    }
+
+    /// Forgets the change of the sweep before.
+    pub fn begin_sweep(&mut self) {
+        self.squared.fill(0.0);
+        self.complementarity = 0.0;
+    }
+
+    /// Squared changes of the last sweep, for each part of `norm-split`.
+    pub fn squared(&self) -> &[f64] {
+        &self.squared
+    }
+
+    /// Largest complementarity residual that the last sweep saw, where it looked.
+    pub fn complementarity(&self) -> f64 {
+        self.complementarity
+    }
+
+    /// Does a region of a Jacobi sweep; after both, [`swap`](Self::swap) makes the new values the
+    /// iterate.
+    pub fn jacobi(&mut self, region: Region, look: bool) {
+        let Layout { ny, nz, pitch, .. } = self.layout();
+        let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
+        let mut next = self.next.take().expect("Jacobi has a second field");
+        let mut line = |node: &mut Self, y: usize, z: usize| {
+            let at = node.u.layout.line(y, z);
+            let out = &mut next.data[at..at + node.u.layout.nx];
+            let change =
+                relax(node.problem.coefficients, node.lines(y, z), Select::All, look, true, out);
+            node.note(y, z, change);
+        };
+        match region {
+            Region::Inner => {
+                let mut from = 2;
+                while from < ny {
+                    let to = (from + block).min(ny);
+                    for z in 2..nz {
+                        (from..to).for_each(|y| line(self, y, z));
+                    }
+                    from = to;
+                }
+            }
+            Region::Rim => {
+                for z in 1..=nz {
+                    // whole slices at both ends, the outermost lines between
+                    let step = if z == 1 || z == nz { 1 } else { (ny - 1).max(1) };
+                    (1..=ny).step_by(step).for_each(|y| line(self, y, z));
+                }
+            }
+        }
+        fence();
+        self.next = Some(next);
+    }
+
+    /// Makes the values of a Jacobi sweep the iterate.
+    pub fn swap(&mut self) {
+        if let Some(next) = &mut self.next {
+            std::mem::swap(next, &mut self.u);
+        }
+    }
+
+    /// Does pass `colour` of a red-black sweep, in place.
+    pub fn colour(&mut self, colour: usize, look: bool) {
+        let Layout { ny, nz, nx, pitch, .. } = self.layout();
+        let (y0, z0) = (self.extent.y.start, self.extent.z.start);
+        let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
+        let mut out = std::mem::replace(&mut self.line, Buffer::zeros(0));
+        let mut from = 1;
+        while from <= ny {
+            let to = (from + block).min(ny + 1);
+            for z in 1..=nz {
+                for y in from..to {
+                    let select = match self.case.method {
+                        Method::RedBlack
+                            if (y0 + y - 1 + z0 + z - 1 + colour).is_multiple_of(2) =>
+                        {
+                            Select::Even
+                        }
+                        Method::RedBlack => Select::Odd,
+                        _ if (y0 + y - 1) % 2 == colour => Select::All,
+                        _ => continue,
+                    };
+                    let change = relax(
+                        self.problem.coefficients,
+                        self.lines(y, z),
+                        select,
+                        look,
+                        false,
+                        &mut out,
+                    );
+                    let at = self.u.layout.line(y, z);
+                    self.u.data[at..at + nx].copy_from_slice(&out);
+                    self.note(y, z, change);
+                }
+            }
+            from = to;
+        }
+        self.line = out;
+    }
+
+    /// Largest `|min(A u - g, u - phi)|` of the iterate, and how many of its points are on the
+    /// obstacle. Neighbours' values have to be there.
+    pub fn verify(&mut self) -> (f64, usize) {
+        let Layout { ny, nz, nx, .. } = self.layout();
+        let mut out = Buffer::<f64>::zeros(nx);
+        let (mut worst, mut contact) = (0.0_f64, 0);
+        for z in 1..=nz {
+            for y in 1..=ny {
+                let lines = self.lines(y, z);
+                let c = self.problem.coefficients;
+                worst =
+                    worst.max(relax(c, lines, Select::All, true, false, &mut out).complementarity);
+                let on = lines.own[1..].iter().zip(lines.floor).filter(|(u, floor)| u <= floor);
+                contact += on.count();
+            }
+        }
+        (worst, contact)
+    }
+
+    /// Copies the outermost values of a side to `to`.
+    pub fn read_face(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
+        let layout = self.layout();
+        for (number, at) in face.lines(layout, false).enumerate() {
+            to(number * layout.nx, &self.u.data[at..at + layout.nx]);
+        }
+    }
+
+    /// Lets `from` write the values behind a side.
+    pub fn write_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
+        let layout = self.layout();
+        for (number, at) in face.lines(layout, true).enumerate() {
+            from(number * layout.nx, &mut self.u.data[at..at + layout.nx]);
+        }
+    }
+
+    fn lines(&self, y: usize, z: usize) -> Lines<'_> {
+        let layout = self.u.layout;
+        let nx = layout.nx;
+        let at = layout.line(y, z);
+        let line = |at: usize| &self.u.data[at..at + nx];
+        Lines {
+            own: &self.u.data[at - 1..=at + nx],
+            south: line(at - layout.pitch),
+            north: line(at + layout.pitch),
+            rear: line(at - layout.slice),
+            front: line(at + layout.slice),
+            source: &self.source.data[at..at + nx],
+            floor: self.floor.as_ref().map_or(&self.flat, |floor| &floor.data[at..at + nx]),
+        }
+    }
+
+    fn note(&mut self, y: usize, z: usize, change: Change) {
+        let (m, split) = (self.extent.m, self.case.norm_split);
+        let part = Split::part(m, split.y, self.extent.y.start + y - 1)
+            + split.y * Split::part(m, split.z, self.extent.z.start + z - 1);
+        self.squared[part] += change.squared;
+        self.complementarity = self.complementarity.max(change.complementarity);
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs a case where it wants to run and yields its record.
+
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use super::case::{Case, Method, Split};
+use super::problem::Problem;
+use super::record::{Cost, Iteration, Record};
+use super::solve::{Limits, Outcome};
+use super::threads::{self, Ran};
+use super::{MPI, node};
+use crate::error::{Error, Kind, Result};
+use crate::measure::{copy_bandwidth, median, memory_free, now};
+use crate::result::{Status, environment};
+
+/// How to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Timed runs of a case.
+    pub repetitions: usize,
+    /// Seconds after which a run ends.
+    pub time_limit_s: f64,
+}
+
+/// Runs a case; `None` when the user stopped it. What cannot run here is a record.
+///
+/// # Errors
+/// When ranks no longer agree: a run over MPI cannot go on.
+pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Option<Record>> {
+    let start = environment::now();
+    let mut record = Record { case: case.clone(), ..Record::default() };
+    record.iteration.points = case.m.pow(3);
+    let done = measured(case, measure, interrupts, &mut record);
+    if let Err(e) = done {
+        record.status = match e.kind() {
+            Kind::Memory => Status::OutOfMemory,
+            Kind::Input => return Err(e),
+            Kind::Run => Status::Unsupported,
+        };
+        record.reason = Some(e.to_string());
+    } else if done == Ok(false) {
+        return Ok(None);
+    }
+    environment::complete(&mut record.environment, start);
+    Ok(Some(record))
+}
+
+/// Fills the record; `false` when the user stopped it.
+fn measured(
+    case: &Case,
+    measure: Measure,
+    interrupts: &AtomicUsize,
+    record: &mut Record,
+) -> Result<bool> {
+    let problem = Problem::new(case)?;
+    let mut samples = Vec::new();
+    while samples.len() < measure.repetitions.max(1) {
+        let deadline = now() + Duration::from_secs_f64(measure.time_limit_s);
+        let limits = Limits { interrupts, deadline: Some(deadline) };
+        let outcome = match case.backend.as_str() {
+            "cuda" => on_gpus(case, &problem, limits, record)?,
+            MPI => on_ranks(case, &problem, limits, record)?,
+            _ => on_threads(case, &problem, limits, record)?,
+        };
+        let Some(status) = outcome.status else { return Ok(false) };
+        samples.extend(record.cost.solve_s);
+        record.status = status;
+        note(&mut record.iteration, &outcome);
+        if status != Status::Converged {
+            break;
+        }
+    }
+    let complete = record.status == Status::NotConverged && case.epsilon == 0.0;
+    if complete {
+        // all relaxations that were asked for
+        record.status = Status::Complete;
+    }
+    record.reason = match record.status {
+        Status::NotConverged => {
+            Some(format!("limit of {} relaxations of a node reached", case.max_relaxations))
+        }
+        Status::TimeLimit => Some("time limit reached".into()),
+        _ => None,
+    };
+    costs(case, &problem, &samples, record);
+    Ok(true)
+}
+
+fn note(iteration: &mut Iteration, outcome: &Outcome) {
+    let finite = |v: f64| v.is_finite().then_some(v);
+    iteration.sweeps.clone_from(&outcome.sweeps);
+    iteration.sweeps_per_node = outcome.sweeps.iter().sum();
+    iteration.relaxations = outcome.relaxations;
+    iteration.step_norm = finite(outcome.step_norm);
+    iteration.complementarity = finite(outcome.complementarity);
+    iteration.contact_points = outcome.contact;
+    iteration.false_alarms = outcome.false_alarms;
+    iteration.fingerprint = format!("{:016x}", outcome.fingerprint);
+}
+
+fn costs(case: &Case, problem: &Problem, samples: &[f64], record: &mut Record) {
+    let Some(time) = median(samples) else { return };
+    // u and the source are read, u is written, and a floor that is no constant is read; colours need
+    // u twice, and those of points everything
+    let floor = usize::from(problem.flat_floor().is_none());
+    let fields = match case.method {
+        Method::Jacobi => 3 + floor,
+        Method::RedBlackY => 4 + floor,
+        Method::RedBlack => 2 * (3 + floor),
+    };
+    let bytes = fields * problem.bytes();
+    let sweeps = record.iteration.sweeps_per_node;
+    let Cost { copy_gbps, .. } = record.cost;
+    let cost = &mut record.cost;
+    cost.solve_s = Some(time.value);
+    let low = samples.iter().copied().fold(f64::INFINITY, f64::min);
+    (cost.solve_low_s, cost.solve_high_s) =
+        (Some(low), Some(samples.iter().copied().fold(0.0, f64::max)));
+    cost.repetitions = samples.len();
+    cost.sweep_bytes = Some(bytes);
+    if sweeps > 0.0 {
+        cost.ms_per_sweep = Some(1e3 * time.value / sweeps);
+        let gbps = bytes as f64 * sweeps / time.value / 1e9;
+        cost.sweep_gbps = Some(gbps);
+        cost.percent_of_bandwidth = copy_gbps.map(|copy| 100.0 * gbps / copy);
+    }
+}
+
+/// The split of a case on as many nodes, which must be as many as it asks for.
+pub(super) fn split(case: &Case, nodes: usize, what: &str) -> Result<Split> {
+    let split = case.split.unwrap_or_else(|| Split::near_square(nodes));
+    if split.count() != nodes {
+        return Err(Error::run(format!(
+            "split {split} is for {}, there are {nodes} {what}",
+            split.count()
+        )));
+    }
+    if split.y > case.m || split.z > case.m {
+        return Err(Error::run(format!(
+            "m {} is too small to be split {split} over {nodes} {what}",
+            case.m
+        )));
+    }
+    Ok(split)
+}
+
+/// Refuses what the memory of this host cannot hold, when `nodes` of all are on it.
+pub(super) fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
+    let (needed, free) = (node::fields(case, problem) * problem.bytes(), memory_free());
+    if needed > free {
+        let gb = |bytes: usize| bytes as f64 / 1e9;
+        return Err(Error::memory(format!(
+            "{:.1} GB of memory needed, {:.1} GB free",
+            gb(needed),
+            gb(free)
+        )));
+    }
+    Ok(())
+}
+
+fn on_threads(
+    case: &Case,
+    problem: &Problem,
+    limits: Limits<'_>,
+    record: &mut Record,
+) -> Result<Outcome> {
+    check_memory(case, problem)?;
+    let cores = if case.backend == "cpu" {
+        1
+    } else {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    };
+    // with a split of one's own as many threads as it has parts
+    let split = match case.split {
+        Some(own) => own,
+        None => split(case, cores, "threads")?,
+    };
+    let Ran { outcome, seconds, .. } = threads::run(case, problem, split, limits, false)?;
+    record.iteration.nodes = split.count();
+    record.iteration.split_used = Some(split);
+    record.environment.threads = split.count();
+    [record.cost.setup_s, record.cost.solve_s] = seconds.map(Some);
+    record.cost.copy_gbps = Some(copy_bandwidth(split.count().min(cores)));
+    Ok(outcome)
+}
+
+#[cfg(feature = "cuda")]
+fn on_gpus(
+    case: &Case,
+    problem: &Problem,
+    limits: Limits<'_>,
+    record: &mut Record,
+) -> Result<Outcome> {
+    use crate::backend::cuda::obstacle;
+    let count = case.split.map_or(1, Split::count);
+    obstacle::check_memory(case, problem)?;
+    let (ran, used) = obstacle::run(case, limits, false)?;
+    record.iteration.nodes = count;
+    record.iteration.split_used = Some(case.split.unwrap_or(Split::WHOLE));
+    record.environment.threads = 1;
+    record.environment.device = used.device;
+    [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
+    record.cost.compile_s = Some(used.compile_s + record.cost.compile_s.unwrap_or(0.0));
+    record.cost.copy_gbps = used.copy_gbps.map(|gbps| gbps * count as f64);
+    Ok(ran.outcome)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
+    Err(Error::run("this program was built without the feature `cuda`"))
+}
+
+#[cfg(feature = "mpi")]
+fn on_ranks(
+    case: &Case,
+    problem: &Problem,
+    limits: Limits<'_>,
+    record: &mut Record,
+) -> Result<Outcome> {
+    use super::mpi;
+    let world = mpi::world()?;
+    let split = split(case, world.size(), "ranks")?;
+    mpi::all_or_none(check_memory(case, problem))?;
+    let Ran { outcome, seconds, .. } = mpi::run(case, problem, split, limits)?;
+    record.iteration.nodes = split.count();
+    record.iteration.split_used = Some(split);
+    record.environment.threads = split.count();
+    [record.cost.setup_s, record.cost.solve_s] = seconds.map(Some);
+    if let Some(share) = world.copy_bandwidth() {
+        record.cost.copy_gbps = Some(share);
+    }
+    Ok(outcome)
+}
+
+#[cfg(not(feature = "mpi"))]
+fn on_ranks(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
+    Err(super::no_mpi())
+}

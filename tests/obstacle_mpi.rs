@@ -1,0 +1,178 @@
+//! The obstacle problem over MPI against threads of one process: `cargo test --features mpi`.
+#![cfg(feature = "mpi")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use bilu_bench::obstacle::record::Record;
+use bilu_bench::result::Status;
+use bilu_bench::result::read::read_rows;
+
+const BILU: &str = env!("CARGO_BIN_EXE_bilu-bench");
+
+/// Runs `bilu-bench obstacle` on as many ranks.
+fn ranks(count: usize, arguments: &[&str]) -> Output {
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]);
+    command.arg(count.to_string()).arg(BILU).arg("obstacle").args(arguments);
+    // ranks that share a core give it to each other
+    command.env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    command.output().expect("mpirun is there")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn records(path: &Path) -> Vec<Record> {
+    read_rows(path).unwrap().records
+}
+
+/// The records of a run that succeeds.
+fn ran(count: usize, folder: &Path, arguments: &[&str]) -> Vec<Record> {
+    let file: PathBuf = folder.join(format!("{count}.csv"));
+    let name = file.display().to_string();
+    let mut all = vec!["--backend", "mpi", "-q", "-o", &name, "--force"];
+    all.extend(arguments);
+    let output = ranks(count, &all);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    records(&file)
+}
+
+fn alone(arguments: &[&str]) -> Vec<Record> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    let mut command = Command::new(BILU);
+    command.args(["obstacle", "-q", "-o"]).arg(&file).args(arguments).env("NO_COLOR", "1");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    records(&file)
+}
+
+#[test]
+fn four_and_six_ranks_are_one_core_bit_for_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--m", "19", "--method", "jacobi,red-black", "--obstacle", "zero,hill:0.002"];
+    let one = alone(&arguments);
+    assert_eq!(one.len(), 4);
+    for count in [4, 6] {
+        let many = ran(count, folder.path(), &arguments);
+        assert_eq!(many.len(), one.len());
+        for (many, one) in many.iter().zip(&one) {
+            let (a, b) = (&many.iteration, &one.iteration);
+            assert_eq!((a.nodes, &a.fingerprint, &a.sweeps), (count, &b.fingerprint, &b.sweeps));
+            assert_eq!(a.contact_points, b.contact_points);
+            assert_eq!(a.relaxations, b.relaxations * count as u64);
+            assert_eq!(a.complementarity, b.complementarity);
+        }
+    }
+}
+
+#[test]
+fn ranks_that_do_not_wait_reach_the_same_solution() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in ["jacobi", "red-black-y", "red-black"] {
+        for count in [4, 6] {
+            let arguments =
+                ["--m", "17", "--mode", "async", "--epsilon", "1e-10", "--method", method];
+            let record = &ran(count, folder.path(), &arguments)[0];
+            assert_eq!(record.status, Status::Converged);
+            // in units of a right-hand side of about 1
+            let residual = record.iteration.complementarity.unwrap();
+            assert!(residual < 1e-5, "{method}: {residual}");
+            assert!(record.iteration.step_norm.unwrap() < 1e-10);
+        }
+    }
+}
+
+#[test]
+fn the_limit_of_relaxations_and_small_grids_are_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    for mode in ["sync", "async"] {
+        let arguments = [
+            "--m",
+            "9",
+            "--mode",
+            mode,
+            "--epsilon",
+            "0",
+            "--steps",
+            "2",
+            "--max-relaxations",
+            "5",
+        ];
+        let record = &ran(4, folder.path(), &arguments)[0];
+        assert_eq!(record.status, Status::Complete);
+        assert_eq!(
+            (record.iteration.sweeps.as_slice(), record.iteration.relaxations),
+            (&[5.0][..], 20)
+        );
+    }
+    let output = ranks(6, &["--backend", "mpi", "--m", "2", "-q", "--format", "csv"]);
+    let stdout = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert!(
+        stdout.contains("unsupported,m 2 is too small to be split 2x3 over 6 ranks,"),
+        "{stdout}"
+    );
+    let output =
+        ranks(4, &["--backend", "mpi", "--m", "9", "--split", "1x3", "-q", "--format", "csv"]);
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("unsupported,\"split 1x3 is for 3, there are 4 ranks\","), "{stdout}");
+}
+
+#[test]
+fn an_error_ends_all_ranks_with_one_message() {
+    let folder = tempfile::tempdir().unwrap();
+    let absent = folder.path().join("no/a.csv").display().to_string();
+    let output = ranks(4, &["--backend", "mpi", "--m", "9", "-o", &absent]);
+    assert_ne!(output.status.code(), Some(0));
+    let stderr = text(&output.stderr);
+    assert_eq!(stderr.matches("error: cannot write").count(), 1, "{stderr}");
+    let output = ranks(4, &["--backend", "mpi,cpu", "--m", "9"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("error: backend `cpu` beside `mpi` in one run"));
+}
+
+/// A rank that is killed ends the job, `mpirun` says so, and the records so far are whole.
+#[test]
+fn a_rank_that_dies_ends_the_job_and_leaves_what_was_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"]);
+    // the last rank kills itself while the second case goes on and on
+    let script = format!(
+        "if [ $OMPI_COMM_WORLD_RANK = 3 ]; then \
+           {BILU} \"$@\" & own=$!; until [ $(wc -l <{file}) -ge 2 ]; do sleep 0.1; done; \
+           kill -9 $own; wait $own; exit 137; \
+         else exec {BILU} \"$@\"; fi",
+        file = file.display()
+    );
+    std::fs::write(&file, "").unwrap();
+    let name = file.display().to_string();
+    let arguments = [
+        "obstacle",
+        "--backend",
+        "mpi",
+        "-q",
+        "--steps",
+        "1",
+        "--m",
+        "9",
+        "--epsilon",
+        "0",
+        "--max-relaxations",
+        "1000,1000000000",
+        "-o",
+        &name,
+    ];
+    command.args(["bash", "-c", &script, "rank"]).args(arguments);
+    command.env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    let output = command.output().unwrap();
+    assert_ne!(output.status.code(), Some(0));
+    assert!(text(&output.stderr).contains("mpirun"), "{}", text(&output.stderr));
+    let rows = records(&file);
+    assert_eq!((rows.len(), rows[0].case.max_relaxations), (1, 1000));
+    assert_eq!(rows[0].status, Status::Complete);
+}
