@@ -52,12 +52,14 @@ pub struct Experiment {
     pub published: Option<Published>,
 }
 
-/// The names of the experiments in the program.
+/// The names of the experiments in the program, sorted.
 pub fn names() -> Vec<String> {
-    library::embedded_below(PAPER)
+    let mut names: Vec<String> = library::embedded_below(PAPER)
         .filter_map(|path| path.strip_suffix(".toml").map(str::to_owned))
         .filter(|name| !name.contains('/'))
-        .collect()
+        .collect();
+    names.sort();
+    names
 }
 
 impl Experiment {
