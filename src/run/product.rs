@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 
 use super::phases::Stretch;
-use super::{Job, Stage, Stopped, format_name, sample};
+use super::traffic::sample;
+use super::{Job, Stage, Stopped, format_name};
 use crate::backend::Backend;
 use crate::precond::Failure;
 use crate::result::record::{Status, Traffic};

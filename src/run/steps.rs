@@ -1,7 +1,8 @@
 //! Time of the steps of BiCGStab and QMR beside products and preconditioner: inner products and
 //! vector updates.
 
-use super::{Job, sample};
+use super::Job;
+use super::traffic::sample;
 use crate::backend::{Backend, Coef, Slot};
 use crate::case::Execution;
 use crate::result::record::Traffic;
