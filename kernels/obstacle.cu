@@ -24,6 +24,9 @@
 #ifndef RESIDENT
 #define RESIDENT (METHOD == 2 ? 2 : 3)
 #endif
+#ifndef UNROLL
+#define UNROLL 1
+#endif
 
 constexpr u32 THREADS = WARP * ROWS;
 constexpr bool IN_PLACE = METHOD >= 2;
@@ -73,10 +76,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             u64 at = tile.z0 * g.slice + (u64)y * g.pitch + own;
             double2 rear = *(const double2*)((METHOD == 1 && s ? g.next : g.old) + at - g.slice);
             double2 centre = fixed((const double2*)(old + at));
-#pragma unroll 2
+            double2 front = fixed((const double2*)(old + at + g.slice));
+            double2 source = __ldg((const double2*)(g.source + at));
+#pragma unroll UNROLL
             for (u32 z = tile.z0; z < tile.z1; ++z, at += g.slice) {
-                const double2 front = fixed((const double2*)(old + at + g.slice));
-                const double2 source = __ldg((const double2*)(g.source + at));
+                // what comes from memory is asked for a slice ahead
+                const u64 ahead = z + 1 < tile.z1 ? g.slice : 0;
+                const double2 front_ahead = fixed((const double2*)(old + at + g.slice + ahead));
+                const double2 source_ahead = __ldg((const double2*)(g.source + at + ahead));
                 const double2 south = METHOD == 1 ? *(const double2*)(beside + at - g.pitch)
                                                   : fixed((const double2*)(beside + at - g.pitch));
                 const double2 north = METHOD == 1 ? *(const double2*)(beside + at + g.pitch)
@@ -131,6 +138,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
                 }
                 rear = METHOD == 1 || METHOD == 3 ? v : centre;
                 centre = front;
+                front = front_ahead;
+                source = source_ahead;
             }
         }
         if (e.sweep) {
