@@ -21,9 +21,11 @@ const ARCH: (i32, i32) = (9, 0);
 /// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
 const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
 
-/// Kernels that may spill, with the block size, 0 by default where there is none, and their macros; each with
-/// the reason.
-const ALLOWED_SPILLS: &[(&str, usize, &[(&str, usize)])] = &[
+/// A kernel, its block size (0 by default where there is none) and its macros.
+type Spilling = (&'static str, usize, &'static [(&'static str, usize)]);
+
+/// Kernels that may spill, each with the reason.
+const ALLOWED_SPILLS: &[Spilling] = &[
     // 12 bytes, and still 2 % faster than 16 warps of two lines, which need none
     ("blocked", 1, &[("SWEEPS", 4), ("FLOOR", 0)]),
     // the same by default
