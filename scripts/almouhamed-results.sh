@@ -40,9 +40,4 @@ fi
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 experiments "almouhamed" "${BILU_BENCH_EXPERIMENTS:-fig8a fig8b fig7 large launches fig9a qmr}"
-printf '\nresults in %s\n' "$out"
-if [ -n "$stopped" ]; then
-    echo "not finished within $limit s:$stopped; the same command goes on" >&2
-    failed=1
-fi
-exit "$failed"
+finish_results

@@ -15,31 +15,13 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
-limit="${BILU_BENCH_LIMIT:-14400}"
-[[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
-    echo "gupta-results: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
-    exit 2
-}
+results_limit
 start_results gupta
 
-names="${BILU_BENCH_EXPERIMENTS:-}"
-if [ -z "$names" ]; then
-    names="bubbly32 layered frontier bubbly128-1 bubbly128-9"
-    if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
-        names+=" reservoirs"
-    else
-        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
-    fi
-fi
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments gupta "$names"
+experiments gupta "$(chosen_experiments "bubbly32 layered frontier bubbly128-1 bubbly128-9")"
 if [ -s "$out/frontier.csv" ]; then
     "$bilu" plot "$out/frontier.csv" --experiment gupta/frontier --output "$out/frontier.svg" \
         --output "$out/frontier.png" || failed=1
 fi
-printf '\nresults in %s\n' "$out"
-if [ -n "$stopped" ]; then
-    echo "not finished within $limit s:$stopped; the same command goes on" >&2
-    failed=1
-fi
-exit "$failed"
+finish_results

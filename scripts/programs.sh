@@ -100,6 +100,38 @@ start_results() {
     environment >"$out/environment.txt"
 }
 
+# results_limit: seconds for everything, BILU_BENCH_LIMIT, as `limit`.
+results_limit() {
+    local name=${0##*/}
+    limit="${BILU_BENCH_LIMIT:-14400}"
+    [[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
+        echo "${name%.sh}: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
+        exit 2
+    }
+}
+
+# chosen_experiments NAMES: BILU_BENCH_EXPERIMENTS, or NAMES and, where their matrices are, the reservoirs.
+chosen_experiments() {
+    if [ -n "${BILU_BENCH_EXPERIMENTS:-}" ]; then
+        echo "$BILU_BENCH_EXPERIMENTS"
+    elif [ -n "${BILU_BENCH_MATRICES:-}" ]; then
+        echo "$1 reservoirs"
+    else
+        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
+        echo "$1"
+    fi
+}
+
+# finish_results: says where the results are and what is missing, and ends the script.
+finish_results() {
+    printf '\nresults in %s\n' "$out"
+    if [ -n "$stopped" ]; then
+        echo "not finished within $limit s:$stopped; the same command goes on" >&2
+        failed=1
+    fi
+    exit "$failed"
+}
+
 # experiments FOLDER NAMES: runs the experiments NAMES of configs/FOLDER with `flags`, each to a CSV file, a
 # JSON file and a table in `out`, within what is left of `limit` seconds. Sets `failed`, and `stopped` to those
 # that were not finished.

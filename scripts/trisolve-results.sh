@@ -16,24 +16,11 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
-limit="${BILU_BENCH_LIMIT:-14400}"
-[[ "$limit" =~ ^[1-9][0-9]*$ ]] || {
-    echo "trisolve-results: BILU_BENCH_LIMIT=$limit is no number of seconds" >&2
-    exit 2
-}
+results_limit
 start_results trisolve
 
-experiments="${BILU_BENCH_EXPERIMENTS:-}"
-if [ -z "$experiments" ]; then
-    experiments="general point-grids block-grids"
-    if [ -n "${BILU_BENCH_MATRICES:-}" ]; then
-        experiments+=" reservoirs"
-    else
-        echo "reservoirs left out: BILU_BENCH_MATRICES is not set" >&2
-    fi
-fi
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments trisolve "$experiments"
+experiments trisolve "$(chosen_experiments "general point-grids block-grids")"
 
 files=()
 for file in general point-grids block-grids reservoirs; do
@@ -46,9 +33,4 @@ if [ "${#files[@]}" -gt 0 ]; then
     done
     [ ! -s "$out/versus.md" ] || cat "$out/versus.md"
 fi
-printf '\nresults in %s\n' "$out"
-if [ -n "$stopped" ]; then
-    echo "not finished within $limit s:$stopped; the same command goes on" >&2
-    failed=1
-fi
-exit "$failed"
+finish_results

@@ -46,7 +46,7 @@ fn list_shows_generators_and_catalogue() {
     assert_eq!(fem[6], "fem-p1:parabolic_fem");
 
     let all = json(&["list", "--json"]);
-    assert_eq!(all["generators"].as_array().unwrap().len(), 9);
+    assert_eq!(all["generators"].as_array().unwrap().len(), 10);
     assert_eq!(all["generators"][1]["parameters"][0]["key"], "b");
     assert_eq!(all["generators"][3]["presets"][0], "atmosmodd");
     assert_eq!(all["generators"][2]["parameters"][0]["default"], 6.0);

@@ -70,6 +70,15 @@ impl FromArgMatches for SweepFlags {
     }
 }
 
+/// What the help says of a setting that a sweep may vary.
+pub(super) fn axis_help(help: &str, choices: &[String], default: &str) -> String {
+    let choices = match choices {
+        [] => String::new(),
+        _ => format!(": {}", choices.join(", ")),
+    };
+    format!("{help}{choices} [default: {default}]")
+}
+
 impl Args for SweepFlags {
     fn augment_args(command: Command) -> Command {
         let flag = |name: &'static str, metavar: &'static str| {
@@ -80,13 +89,7 @@ impl Args for SweepFlags {
             "Sweep: one value or a list a,b; whole numbers also inclusive ranges 0..3",
         );
         for axis in AXES {
-            let choices = (axis.choices)();
-            let choices = if choices.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", choices.join(", "))
-            };
-            let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
+            let help = axis_help(axis.help, &(axis.choices)(), &(axis.text)(&default));
             command =
                 command.arg(flag(axis.name, axis.metavar).help(help).action(ArgAction::Append));
         }

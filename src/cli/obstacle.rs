@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cli::flags::OutputFlags;
+use crate::cli::flags::{OutputFlags, axis_help};
 use crate::cli::output;
 use crate::engine::interrupt;
 use crate::engine::progress::say;
@@ -98,13 +98,7 @@ impl Args for Flags {
             "Sweep: one value or a list a,b; whole numbers also inclusive ranges 1..3",
         );
         for axis in AXES {
-            let choices = (axis.choices)();
-            let choices = if choices.is_empty() {
-                String::new()
-            } else {
-                format!(": {}", choices.join(", "))
-            };
-            let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
+            let help = axis_help(axis.help, &(axis.choices)(), &(axis.text)(&default));
             let arg = Arg::new(axis.name).long(axis.name).value_name(axis.metavar);
             command =
                 command.arg(arg.help(help).allow_hyphen_values(true).action(ArgAction::Append));

@@ -25,18 +25,29 @@ pub struct Source<'a> {
     pub beside: &'a dyn Fn(&str) -> Result<String>,
 }
 
+impl<'a> Source<'a> {
+    /// The whole text as a table.
+    ///
+    /// # Errors
+    /// When it is not TOML: the first message, with its place.
+    pub fn document(&self) -> Result<DeTable<'a>> {
+        let document = DeTable::parse(self.text).map_err(|e| {
+            let message = e.message().lines().next().unwrap_or("not valid TOML").to_owned();
+            self.error(e.span().unwrap_or(0..0), Error::input(message))
+        })?;
+        Ok(document.into_inner())
+    }
+}
+
 /// What an experiment holds.
 const KEYS: [&str; 9] =
     ["title", "notes", "inferred", "measure", "sweep", "published", "history", "phases", "figure"];
 
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {
-    let document = DeTable::parse(source.text).map_err(|e| {
-        let message = e.message().lines().next().unwrap_or("not valid TOML").to_owned();
-        source.error(e.span().unwrap_or(0..0), Error::input(message))
-    })?;
+    let document = source.document()?;
     let mut experiment = Experiment::default();
-    for (key, value) in document.into_inner() {
+    for (key, value) in document {
         match &**key.get_ref() {
             "title" => experiment.title = Some(source.string(&value)?),
             "notes" => experiment.notes = source.strings(&value)?,

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use toml::de::DeTable;
-
 use super::axes::{AXES, Sweep, axis};
 use super::case::{Case, Mode};
 use crate::config::file::Source;
@@ -117,12 +115,9 @@ impl Experiment {
 const KEYS: [&str; 4] = ["title", "notes", "sweep", "published"];
 
 fn parse(source: &Source<'_>) -> Result<Experiment> {
-    let document = DeTable::parse(source.text).map_err(|e| {
-        let message = e.message().lines().next().unwrap_or("not valid TOML").to_owned();
-        source.error(e.span().unwrap_or(0..0), Error::input(message))
-    })?;
+    let document = source.document()?;
     let mut experiment = Experiment::default();
-    for (key, value) in document.into_inner() {
+    for (key, value) in document {
         match &**key.get_ref() {
             "title" => experiment.title = Some(source.string(&value)?),
             "notes" => experiment.notes = source.strings(&value)?,
