@@ -10,7 +10,7 @@ use super::{
     DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy, Triangle, TriangularSolve, timing,
 };
 use crate::backend::Bytes;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::symbolic::{FillPattern, Pattern, PatternView};
 
 /// Block ILU on a given filled pattern: csrilu02 and `SpSV` for blocks of one, bsrilu02 and bsrsv2
@@ -35,7 +35,11 @@ pub struct BlockIluVendor {
 impl BlockIluVendor {
     /// Copies the pattern to the device and allocates the factors: both triangles and all diagonal
     /// blocks, columns increasing (see [`filled`]).
+    ///
+    /// # Errors
+    /// When the library cannot take the pattern, or the device has no room.
     pub fn new(handle: &Rc<Handle>, block_size: usize, pattern: PatternView<'_>) -> Result<Self> {
+        fits_block_routines(block_size, pattern.entries())?;
         let pattern = DevicePattern::new(handle, block_size, pattern)?;
         Ok(Self {
             ilu: Ilu02::new(handle, &pattern, Policy::Level)?,
@@ -145,6 +149,18 @@ impl BlockIluVendor {
     }
 }
 
+/// bsrilu02 and bsrsv2 count the numbers of blocks with 32 bits: beyond that they access memory that is
+/// not theirs, which ends all that the process does on the device (seen with CUDA 13.0).
+fn fits_block_routines(block_size: usize, blocks: usize) -> Result<()> {
+    let numbers = blocks.saturating_mul(block_size).saturating_mul(block_size);
+    if block_size == 1 || i32::try_from(numbers).is_ok() {
+        return Ok(());
+    }
+    let (most, factors) = (i32::MAX, "the factors have");
+    Err(Error::input(format!("bsrilu02 and bsrsv2 take {most} numbers, {factors} {numbers}"))
+        .hint("`cuda` has no such limit"))
+}
+
 /// The pattern of L, D and U together: what [`BlockIluVendor::new`] asks for. Every diagonal is in
 /// it, also those the fill did not reach.
 pub fn filled(pattern: &FillPattern) -> Pattern<'static> {
@@ -164,6 +180,17 @@ pub fn filled(pattern: &FillPattern) -> Pattern<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_must_fit_32_bits() {
+        assert_eq!(fits_block_routines(8, 33_554_431), Ok(()));
+        assert_eq!(fits_block_routines(1, usize::MAX), Ok(()));
+        let error = fits_block_routines(8, 41_809_582).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "bsrilu02 and bsrsv2 take 2147483647 numbers, the factors have 2675813248"
+        );
+    }
 
     #[test]
     fn the_filled_pattern_has_every_diagonal() {
