@@ -6,22 +6,24 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
+use arguments::MatrixArgument::{Block, Other, Point};
+use arguments::{Inverse, argument, inverse, matrix_defines};
+
+use super::Cuda;
 use super::device::{Device, failed, grid};
 use super::formats::Argument;
-use super::launch::{
-    Address, BicgstabArg, BlocksArg, HistoryArg, QmrArg, RulesArg, address, launch,
-};
+use super::launch::{BicgstabArg, HistoryArg, QmrArg, RulesArg, address, launch};
 use super::ranges::Ranges;
 use super::sources::{BICGSTAB, QMR, Source, Variant};
-use super::{Cuda, Matrix};
 use crate::backend::no_execution;
-use crate::case::{Execution, FactorPrecision, Side};
+use crate::case::{Execution, Side};
 use crate::error::Result;
-use crate::precond::{Form, Preconditioner};
 use crate::solver::stop::{DIVERGED, Judge, STALL_CYCLES, STALL_FACTOR};
 use crate::solver::{
     BICGSTAB_BREAKDOWNS, CYCLE, End, Monitor, Outcome, QMR_BREAKDOWNS, Settings, Solver, System,
 };
+
+mod arguments;
 
 /// Threads of a block: as many as there are registers for.
 const THREADS: u32 = 512;
@@ -159,99 +161,6 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> 
         })
     };
     METHODS.iter().flat_map(with_threads).collect()
-}
-
-/// The struct of a matrix that a kernel takes.
-enum MatrixArgument {
-    /// CSR.
-    Point(BlocksArg),
-    /// BSR.
-    Block(BlocksArg),
-    /// HYB, DIA or Bdia.
-    Other(Argument),
-}
-
-use MatrixArgument::{Block, Other, Point};
-
-impl MatrixArgument {
-    /// FORMAT of `in_kernel.cuh`.
-    fn number(&self) -> usize {
-        match self {
-            Point(_) => 0,
-            Block(_) => 1,
-            Other(Argument::Bdia(_)) => 2,
-            Other(Argument::Hyb(_)) => 3,
-            Other(Argument::Dia(_)) => 4,
-        }
-    }
-}
-
-fn argument(a: &Matrix) -> Option<MatrixArgument> {
-    match a {
-        Matrix::Ours(a) if a.block_size == 1 => Some(Point(a.argument())),
-        Matrix::Ours(a) => Some(Block(a.argument())),
-        Matrix::Formatted(a) => a.argument().map(Other),
-        Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
-    }
-}
-
-impl Matrix {
-    fn block_size(&self) -> usize {
-        match self {
-            Self::Ours(a) => a.block_size,
-            Self::Formatted(a) => a.block_size(),
-            Self::Vendor(a) => a.pattern().block_size(),
-            Self::VendorSell(_) => 1,
-        }
-    }
-}
-
-/// Macros that depend on the matrix.
-fn matrix_defines(d: &Device, a: &Matrix, block_size: usize) -> Vec<(&'static str, usize)> {
-    match a {
-        Matrix::Ours(a) if a.block_size == 1 => {
-            let lanes = (a.mean_blocks() / 2).next_power_of_two().clamp(2, 32);
-            vec![("ROW_LANES", lanes)]
-        }
-        Matrix::Formatted(a) => {
-            let mut defines = a.defines();
-            // with few rows a thread, all of them are wanted
-            let blocks = d.multiprocessors().min(d.limits().resident) as usize;
-            let many = a.order() > 4 * blocks * THREADS as usize;
-            let bdia = matches!(a.argument(), Some(Argument::Bdia(_)));
-            if bdia && many && block_size.is_multiple_of(2) {
-                defines.push(("PLACES", 2));
-            }
-            defines
-        }
-        _ => Vec::new(),
-    }
-}
-
-/// The inverse of a preconditioner that a thread block can apply to its rows.
-enum Inverse {
-    None,
-    Blocks { block_size: usize, precision: FactorPrecision, blocks: Address },
-}
-
-impl Inverse {
-    fn blocks(&self) -> Address {
-        match self {
-            Self::None => 0,
-            Self::Blocks { blocks, .. } => *blocks,
-        }
-    }
-}
-
-fn inverse(m: &dyn Preconditioner<Cuda>) -> Option<Inverse> {
-    match m.form() {
-        Form::Identity => Some(Inverse::None),
-        Form::Factors(ilu) => {
-            let (blocks, precision) = ilu.block_diagonal()?;
-            Some(Inverse::Blocks { block_size: ilu.block_size, precision, blocks })
-        }
-        Form::Other => None,
-    }
 }
 
 /// What a launch left behind.
