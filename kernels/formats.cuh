@@ -51,13 +51,6 @@ struct Passing {
     template <class T> static __device__ T vector(const T* p) { return __ldg(p); }
 };
 
-// A matrix that is read again, and an x that other multiprocessors write in the same launch: it is read where
-// all see the same.
-struct Resident {
-    template <class T> static __device__ T matrix(const T* p) { return __ldg(p); }
-    template <class T> static __device__ T vector(const T* p) { return __ldcg(p); }
-};
-
 __device__ inline u32 lane_number() { return threadIdx.x % WARP; }
 
 // R neighbouring numbers of a matrix, at a multiple of their size.
