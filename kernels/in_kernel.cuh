@@ -27,12 +27,8 @@
 #ifndef HALF_SHIFT
 #define HALF_SHIFT 0
 #endif
-// KiB that are fetched ahead for a thread block, and those before that the L2 cache still holds.
 #ifndef PREFETCH
 #define PREFETCH 96
-#endif
-#ifndef HELD
-#define HELD 192
 #endif
 #include "formats.cuh"
 #include "grid_barrier.cuh"
@@ -139,19 +135,16 @@ struct Range {
         for (u32 i = threadIdx.x; i < rows; i += THREADS) body(i);
     }
 
-    // Has the L2 cache fetch what it does not hold from the product before, for the time in which the vector of the
-    // next is waited for.
+    // Has the L2 cache fetch what a product begins with, for the time in which its vector is waited for.
     template <bool BACKWARD> __device__ void prefetch(const Matrix& a) const {
 #if FORMAT == 2
-        constexpr u32 ROW = OFFSETS * BS * sizeof(double), PIECE = PREFETCH * 1024 / WARP;
         // a range begins and ends within tiles
+        constexpr u32 ROW = OFFSETS * BS * sizeof(double), PIECE = PREFETCH * 1024 / WARP;
         constexpr u32 LEAST = PREFETCH * 1024 + TILE * ROW;
-        const u32 bytes = rows * ROW;
-        if (PREFETCH == 0 || threadIdx.x >= WARP || first + rows > a.rows || bytes < LEAST) return;
-        const u32 held = min(HELD * 1024, bytes - LEAST) / 16 * 16;
+        if (PREFETCH == 0 || threadIdx.x >= WARP || first + rows > a.rows || rows * ROW < LEAST) return;
         const u32 from = BACKWARD ? (first + rows) / WARP * WARP : first;
         const char* begin = (const char*)(a.val + tiled(from, OFFSETS * BS)) + threadIdx.x * PIECE;
-        begin += BACKWARD ? -(int)(held + PREFETCH * 1024) : (int)held;
+        if (BACKWARD) begin -= PREFETCH * 1024;
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(begin), "r"(PIECE) : "memory");
 #endif
     }
