@@ -1,5 +1,5 @@
-// Several Jacobi sweeps in one pass through memory: SWEEPS levels of new values, each a slice behind the one it
-// is made of. A thread block has a tile of 64 x TY points, of which a rim at each side are its neighbours'; it
+// Several sweeps in one pass through memory: levels of new values, one for each colour of each sweep, each a slice
+// behind the one it is made of. A thread block has a tile of 64 x TY points, of which a rim at each side are its neighbours'; it
 // marches through z. A warp has ROWS lines of the tile, a thread two points of each: values of the slices
 // around are in its registers, those in x come from the lanes beside, and through shared memory go only the
 // outermost lines of a warp and the source of the slices under way. Iterates are those of single sweeps, bit
@@ -10,6 +10,10 @@
 
 #ifndef SWEEPS
 #define SWEEPS 4
+#endif
+// 1: all points from old values; 2: those of even x + y + z, then the others
+#ifndef COLOURS
+#define COLOURS 1
 #endif
 #ifndef FLOOR
 #define FLOOR 0
@@ -22,17 +26,18 @@
 #define WARPS 12
 #endif
 
+constexpr int LEVELS = SWEEPS * COLOURS;
 constexpr u32 THREADS = WARPS * WARP;
 constexpr int TX = 2 * WARP, TY = WARPS * ROWS;
 // what is not right after all levels; in x even, for pairs
-constexpr int RIM_X = (SWEEPS + 1) / 2 * 2, RIM_Y = SWEEPS;
+constexpr int RIM_X = (LEVELS + 1) / 2 * 2, RIM_Y = LEVELS;
 constexpr int INNER_X = TX - 2 * RIM_X, INNER_Y = TY - 2 * RIM_Y;
 // pairs of the outermost lines of all warps at a level, and of the source of a slice
 constexpr u32 LEVEL = WARPS * 2 * WARP, SLICE = ROWS * THREADS;
 
 // Read by the host: threads, points of a tile in x and y that are written, bytes of shared memory.
 extern "C" __constant__ u32 blocked_shape[4] = {THREADS, INNER_X, INNER_Y,
-                                                 (2 * SWEEPS * LEVEL + SWEEPS * SLICE) * 16};
+                                                 (2 * LEVELS * LEVEL + LEVELS * SLICE) * 16};
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     blocked(const Grid g, const Tile* __restrict__ tiles, const Ending e) {
@@ -54,14 +59,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     // line p is this many numbers behind line 0, which may be outside of the grid
     const long long place = (long long)(y + 1) * g.pitch + x;
     // values of a level at the slice before, and at the slice whose neighbours are wanted
-    double2 rear[SWEEPS][ROWS], centre[SWEEPS][ROWS];
+    double2 rear[LEVELS][ROWS], centre[LEVELS][ROWS];
 #pragma unroll
-    for (int l = 0; l < SWEEPS; ++l)
+    for (int l = 0; l < LEVELS; ++l)
 #pragma unroll
         for (int p = 0; p < ROWS; ++p) rear[l][p] = centre[l][p] = make_double2(0, 0);
-    for (u32 i = thread; i < 2 * SWEEPS * LEVEL; i += THREADS) space[i] = make_double2(0, 0);
-    // the source of slice z is in ring z % SWEEPS, where no thread but its own looks
-    double2* const ring = space + 2 * SWEEPS * LEVEL + thread;
+    for (u32 i = thread; i < 2 * LEVELS * LEVEL; i += THREADS) space[i] = make_double2(0, 0);
+    // the source of slice z is in ring z % LEVELS, where no thread but its own looks
+    double2* const ring = space + 2 * LEVELS * LEVEL + thread;
     // outermost lines of this warp and of those beside; what is beyond the tile does not matter
     const u32 low = warp * 2 * WARP + lane, high = low + WARP;
     const u32 below = (warp + WARPS - 1) % WARPS * 2 * WARP + WARP + lane, above = (warp + 1) % WARPS * 2 * WARP + lane;
@@ -69,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     int turn = 0;
     __syncthreads();
     // slices are counted from 1; level 0 at slice z meets level l at slice z - l
-    const int from = (int)tile.z0 - SWEEPS, to = (int)tile.z1 - 1 + SWEEPS;
+    const int from = (int)tile.z0 - LEVELS, to = (int)tile.z1 - 1 + LEVELS;
     double2 ahead[ROWS], source_ahead[ROWS];
     const auto fetch = [&](int z) {
         const bool in_z = 0 <= z && z <= (int)g.nz + 1 && z <= to;
@@ -83,8 +88,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     };
     fetch(from);
     for (int z = from; z <= to; ++z) {
-        double2* const fresh = space + (z & 1 ? SWEEPS * LEVEL : 0);
-        const double2* const known = space + (z & 1 ? 0 : SWEEPS * LEVEL);
+        double2* const fresh = space + (z & 1 ? LEVELS * LEVEL : 0);
+        const double2* const known = space + (z & 1 ? 0 : LEVELS * LEVEL);
         double2 front[ROWS], source_here[ROWS];
 #pragma unroll
         for (int p = 0; p < ROWS; ++p) {
@@ -96,13 +101,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         // the next slice is on its way meanwhile
         fetch(z + 1);
 #pragma unroll
-        for (int l = 1; l <= SWEEPS; ++l) {
+        for (int l = 1; l <= LEVELS; ++l) {
             const int slice = z - l;
             // beyond the grid everything stays 0
             const bool in_z = 1 <= slice && slice <= (int)g.nz;
             const double2 south_of_first = known[(l - 1) * LEVEL + below];
             const double2 north_of_last = known[(l - 1) * LEVEL + above];
-            const double2* const source = ring + (turn - l + (turn < l ? SWEEPS : 0)) * (int)SLICE;
+            const double2* const source = ring + (turn - l + (turn < l ? LEVELS : 0)) * (int)SLICE;
             double2 made[ROWS];
 #pragma unroll
             for (int p = 0; p < ROWS; ++p) {
@@ -125,21 +130,29 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
                 made[p].x = here ? larger(free.x, least.x) : 0;
                 made[p].y = here && right ? larger(free.y, least.y) : 0;
+#if COLOURS == 2
+                // of a colour one of a pair, the first of which is at even x
+                if ((y + p + slice + l) & 1) made[p].x = own.x;
+                else made[p].y = own.y;
+#endif
             }
-            if (l == SWEEPS) {
-                if (slice >= (int)tile.z0 && slice < (int)tile.z1) {
-                    double* const line = g.next + slice * (long long)g.slice + place;
+            const bool owned = slice >= (int)tile.z0 && slice < (int)tile.z1;
+            // the last sweep counts
+            if (l > LEVELS - COLOURS && owned)
 #pragma unroll
-                    for (int p = 0; p < ROWS; ++p)
-                        if (write[p]) {
-                            const double2 old = centre[l - 1][p];
-                            const double step = made[p].x - old.x, other = made[p].y - old.y;
-                            squared += step * step;
-                            squared += other * other;
-                            // a zero behind the end of a line stays one
-                            *(double2*)(line + p * (int)g.pitch) = made[p];
-                        }
-                }
+                for (int p = 0; p < ROWS; ++p)
+                    if (write[p]) {
+                        const double2 old = centre[l - 1][p];
+                        const double step = made[p].x - old.x, other = made[p].y - old.y;
+                        squared += step * step;
+                        squared += other * other;
+                    }
+            if (l == LEVELS) {
+                double* const line = g.next + slice * (long long)g.slice + place;
+#pragma unroll
+                for (int p = 0; p < ROWS; ++p)
+                    // a zero behind the end of a line stays one
+                    if (write[p] && owned) *(double2*)(line + p * (int)g.pitch) = made[p];
             } else {
                 fresh[l * LEVEL + low] = made[0];
                 fresh[l * LEVEL + high] = made[ROWS - 1];
@@ -151,10 +164,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                 front[p] = made[p];
             }
         }
-        // in place of the source of slice z - SWEEPS
+        // in place of the source of slice z - LEVELS
 #pragma unroll
         for (int p = 0; p < ROWS; ++p) ring[turn * (int)SLICE + p * THREADS] = source_here[p];
-        turn = turn + 1 == SWEEPS ? 0 : turn + 1;
+        turn = turn + 1 == LEVELS ? 0 : turn + 1;
         __syncthreads();
     }
     if (e.sweep) {

@@ -140,7 +140,16 @@ fn experiments_of_the_paper_are_listed_and_belong_to_this_command() {
     let names: Vec<&str> = stdout.lines().filter_map(|l| l.split_whitespace().next()).collect();
     assert_eq!(
         names,
-        ["cores", "red-black", "sweeps", "table1", "table2", "table2-fitted", "weak-scaling"]
+        [
+            "cores",
+            "red-black",
+            "sweeps",
+            "table1",
+            "table2",
+            "table2-fitted",
+            "table2-gpus",
+            "weak-scaling"
+        ]
     );
     let mut other = Command::cargo_bin("bilu-bench").unwrap();
     let output =

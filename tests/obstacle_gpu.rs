@@ -141,19 +141,32 @@ fn the_asynchronous_method_reaches_the_reference() {
     assert!(ran.outcome.complementarity < 1e-8, "{}", ran.outcome.complementarity);
 }
 
-#[test]
-fn two_gpus_are_one_bit_for_bit() {
-    if !has_gpus(2) {
+fn several_gpus_are_one_bit_for_bit(count: usize) {
+    if !has_gpus(count) {
         return;
     }
-    for (m, every) in [(2, 1), (40, 1), (83, 10), (130, 7)] {
-        let case = Case { m, check_every: every, epsilon: 1e-6, ..Case::default() };
-        let split = Some(Split { y: 1, z: 2 });
-        let both = on_gpu(&Case { split, ..case.clone() });
-        same(&case, &both, &on_cpu(&case));
+    let split = Some(Split { y: 1, z: count });
+    for (m, every) in [(count, 1), (40, 1), (83, 10), (130, 7)] {
+        let norm_split = if m > 4 { Split { y: 3, z: 4 } } else { Split::WHOLE };
+        let case = Case { m, check_every: every, epsilon: 1e-6, norm_split, ..Case::default() };
+        for obstacle in ["zero", "hill:0.002"] {
+            let case = Case { obstacle: obstacle.into(), ..case.clone() };
+            let all = on_gpu(&Case { split, ..case.clone() });
+            same(&case, &all, &on_cpu(&case));
+        }
         let case = Case { mode: Mode::Async, split, epsilon: 1e-12, ..case };
         let ran = on_gpu(&case);
         assert_eq!(ran.outcome.status, Some(Status::Converged));
         assert!(ran.outcome.complementarity < 1e-6, "{}", ran.outcome.complementarity);
     }
+}
+
+#[test]
+fn two_gpus_are_one() {
+    several_gpus_are_one_bit_for_bit(2);
+}
+
+#[test]
+fn four_gpus_are_one() {
+    several_gpus_are_one_bit_for_bit(4);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use crate::case::Case;
+use crate::config::axes::Axis;
 use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::{AXES, Sweep};
@@ -55,13 +55,7 @@ impl SweepFlags {
 impl FromArgMatches for SweepFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let names = AXES.iter().map(|a| a.name).chain(SETTINGS.iter().map(|s| s.name));
-        let words = names
-            .filter_map(|name| {
-                let given = matches.get_many::<String>(name)?;
-                Some((name, given.cloned().collect()))
-            })
-            .collect();
-        Ok(Self { words })
+        Ok(Self { words: words(matches, names) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -70,30 +64,39 @@ impl FromArgMatches for SweepFlags {
     }
 }
 
-/// What the help says of a setting that a sweep may vary.
-pub(super) fn axis_help(help: &str, choices: &[String], default: &str) -> String {
-    let choices = match choices {
-        [] => String::new(),
-        _ => format!(": {}", choices.join(", ")),
-    };
-    format!("{help}{choices} [default: {default}]")
+fn flag(name: &'static str, metavar: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(metavar).allow_hyphen_values(true)
+}
+
+/// The words given to each of the flags `names`, where there are some.
+pub(super) fn words(
+    matches: &ArgMatches,
+    names: impl Iterator<Item = &'static str>,
+) -> Vec<(&'static str, Vec<String>)> {
+    let given = |name| Some((name, matches.get_many::<String>(name)?.cloned().collect()));
+    names.filter_map(given).collect()
+}
+
+/// Adds a flag for each axis.
+pub(super) fn axis_flags<C: Default, S>(command: Command, axes: &'static [Axis<C, S>]) -> Command {
+    let default = C::default();
+    let mut command = command.next_help_heading(
+        "Sweep: one value or a list a,b; whole numbers also inclusive ranges 0..3",
+    );
+    for axis in axes {
+        let choices = match (axis.choices)().as_slice() {
+            [] => String::new(),
+            names => format!(": {}", names.join(", ")),
+        };
+        let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
+        command = command.arg(flag(axis.name, axis.metavar).help(help).action(ArgAction::Append));
+    }
+    command.next_help_heading(None::<&str>)
 }
 
 impl Args for SweepFlags {
     fn augment_args(command: Command) -> Command {
-        let flag = |name: &'static str, metavar: &'static str| {
-            Arg::new(name).long(name).value_name(metavar).allow_hyphen_values(true)
-        };
-        let default = Case::default();
-        let mut command = command.next_help_heading(
-            "Sweep: one value or a list a,b; whole numbers also inclusive ranges 0..3",
-        );
-        for axis in AXES {
-            let help = axis_help(axis.help, &(axis.choices)(), &(axis.text)(&default));
-            command =
-                command.arg(flag(axis.name, axis.metavar).help(help).action(ArgAction::Append));
-        }
-        command = command.next_help_heading("Measuring");
+        let mut command = axis_flags(command, AXES).next_help_heading("Measuring");
         for setting in SETTINGS {
             command = command.arg(flag(setting.name, setting.metavar).help(setting.help));
         }

@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::cli::flags::{OutputFlags, axis_help};
+use crate::cli::flags::{OutputFlags, axis_flags, words};
 use crate::cli::output;
 use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::Result;
-use crate::obstacle::axes::{AXES, Sweep};
+use crate::obstacle::axes::{AXES, Sweep, axis};
 use crate::obstacle::experiment::{self, Experiment};
 use crate::obstacle::record::Record;
 use crate::obstacle::run::{Measure, run as run_case};
@@ -63,15 +63,16 @@ pub struct ObstacleArgs {
 /// The flags of the settings, made from the same list that the TOML keys are.
 #[derive(Clone, Debug, Default)]
 struct Flags {
-    words: Vec<(usize, Vec<String>)>,
+    /// Flag name and the words given to it.
+    words: Vec<(&'static str, Vec<String>)>,
 }
 
 impl Flags {
     fn resolve(&self) -> Result<Sweep> {
         let mut sweep = Sweep::default();
-        for (at, words) in &self.words {
-            let place = format!("--{}", AXES[*at].name);
-            sweep.set(*at, words).map_err(|e| e.in_file(place))?;
+        for (name, words) in &self.words {
+            let set = axis(name).and_then(|axis| axis.set(&mut sweep, words));
+            set.map_err(|e| e.in_file(format!("--{name}")))?;
         }
         Ok(sweep)
     }
@@ -79,10 +80,7 @@ impl Flags {
 
 impl FromArgMatches for Flags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = |(at, name): (usize, &str)| {
-            Some((at, matches.get_many::<String>(name)?.cloned().collect()))
-        };
-        Ok(Self { words: AXES.iter().map(|a| a.name).enumerate().filter_map(given).collect() })
+        Ok(Self { words: words(matches, AXES.iter().map(|a| a.name)) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -93,17 +91,7 @@ impl FromArgMatches for Flags {
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        let default = Case::default();
-        let mut command = command.next_help_heading(
-            "Sweep: one value or a list a,b; whole numbers also inclusive ranges 1..3",
-        );
-        for axis in AXES {
-            let help = axis_help(axis.help, &(axis.choices)(), &(axis.text)(&default));
-            let arg = Arg::new(axis.name).long(axis.name).value_name(axis.metavar);
-            command =
-                command.arg(arg.help(help).allow_hyphen_values(true).action(ArgAction::Append));
-        }
-        command.next_help_heading(None::<&str>)
+        axis_flags(command, AXES)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::config::axes;
 use crate::config::figure::figure;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
@@ -48,9 +49,10 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
     let document = source.document()?;
     let mut experiment = Experiment::default();
     for (key, value) in document {
+        if source.heading(&key, &value, &mut experiment.title, &mut experiment.notes)? {
+            continue;
+        }
         match &**key.get_ref() {
-            "title" => experiment.title = Some(source.string(&value)?),
-            "notes" => experiment.notes = source.strings(&value)?,
             "inferred" => experiment.inferred = source.strings(&value)?,
             "measure" => experiment.measure = measure(source, value)?,
             "sweep" => sweeps(source, value, &mut experiment)?,
@@ -79,6 +81,50 @@ impl Source<'_> {
 
     pub(crate) fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
         self.error(key.span(), Error::unknown(what, key.get_ref(), known))
+    }
+
+    /// Takes what the head of every experiment has, its title and notes; whether `key` is of these.
+    pub(crate) fn heading(
+        &self,
+        key: &Spanned<DeString<'_>>,
+        value: &Spanned<DeValue<'_>>,
+        title: &mut Option<String>,
+        notes: &mut Vec<String>,
+    ) -> Result<bool> {
+        match &**key.get_ref() {
+            "title" => *title = Some(self.string(value)?),
+            "notes" => *notes = self.strings(value)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The values that a `[[sweep]]` table has for some of `axes`; what was given more than once is
+    /// added to `remarks`.
+    pub(crate) fn sweep<C, S: Default>(
+        &self,
+        table: Spanned<DeValue<'_>>,
+        axes: &'static [axes::Axis<C, S>],
+        remarks: &mut Vec<String>,
+    ) -> Result<S> {
+        let mut sweep = S::default();
+        for (key, value) in self.table(table, "a table")? {
+            let Some(axis) = axes.iter().find(|a| a.name == &**key.get_ref()) else {
+                let known: Vec<&str> = axes.iter().map(|a| a.name).collect();
+                return Err(self.unknown(&key, "setting", &known));
+            };
+            let words = self.words(&value)?;
+            for (word, span) in &words {
+                // alone first, so that the error points at the one bad item of a list
+                axis.set(&mut S::default(), std::slice::from_ref(word))
+                    .map_err(|e| self.error(span.clone(), e))?;
+            }
+            let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
+            let repeated = axis.set(&mut sweep, &words);
+            let repeated = repeated.map_err(|e| self.error(value.span(), e))?;
+            remarks.extend(repeated_remark(&format!("{}: {}", self.name, axis.name), &repeated));
+        }
+        Ok(sweep)
     }
 
     fn wrong_type(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Error {
@@ -187,23 +233,8 @@ fn sweep(
     value: Spanned<DeValue<'_>>,
     remarks: &mut Vec<String>,
 ) -> Result<Sweep> {
-    let mut sweep = Sweep::default();
     let span = value.span();
-    for (key, value) in source.table(value, "a table")? {
-        let Some(axis) = AXES.iter().find(|a| a.name == &**key.get_ref()) else {
-            let known: Vec<&str> = AXES.iter().map(|a| a.name).collect();
-            return Err(source.unknown(&key, "setting", &known));
-        };
-        let words = source.words(&value)?;
-        for (word, span) in &words {
-            // alone first, so that the error points at the one bad item of a list
-            axis.set(&mut Sweep::default(), std::slice::from_ref(word))
-                .map_err(|e| source.error(span.clone(), e))?;
-        }
-        let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
-        let repeated = axis.set(&mut sweep, &words).map_err(|e| source.error(value.span(), e))?;
-        remarks.extend(repeated_remark(&format!("{}: {}", source.name, axis.name), &repeated));
-    }
+    let sweep: Sweep = source.sweep(value, AXES, remarks)?;
     sweep.cases().map_err(|e| source.error(span, e))?;
     Ok(sweep)
 }

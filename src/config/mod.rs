@@ -3,6 +3,7 @@
 //! [`sweep::AXES`] is the one list of everything a sweep varies. Flags and TOML both hand words to
 //! an axis, which parses and checks them, so the two cannot differ.
 
+pub mod axes;
 pub mod experiment;
 pub mod figure;
 pub mod file;

@@ -8,9 +8,8 @@ use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
     Orthogonalisation, ReadAs, Reorder, RunKind, Side, Trisolve, Zeros,
 };
-use crate::config::parse::{
-    choice, choice_name, choices, count, number, number_text, pieces, registered,
-};
+use crate::config::axes::{self, axes, one};
+use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::deflation;
 use crate::error::{Error, Result};
 use crate::precond;
@@ -23,34 +22,10 @@ pub const MAX_ITERATIONS: usize = 1_000_000_000;
 pub const MAX_CASES: usize = 100_000;
 
 /// One setting of [`Case`] that a sweep may vary.
-pub struct Axis {
-    /// Name of the flag (`--name`), the TOML key and the result column.
-    pub name: &'static str,
-    /// Placeholder of the value in the help text.
-    pub metavar: &'static str,
-    /// What it means.
-    pub help: &'static str,
-    /// Accepted names, empty when the values are no fixed set.
-    pub choices: fn() -> Vec<String>,
-    /// The value in a case, as it would be written in a flag.
-    pub text: fn(&Case) -> String,
-    given: fn(&Sweep) -> bool,
-    set: fn(&mut Sweep, &[String]) -> Result<Vec<String>>,
-}
+pub type Axis = axes::Axis<Case, Sweep>;
 
 impl Axis {
-    /// Sets this axis of `sweep` to the values that `words` list. Returns the values that were
-    /// given more than once and kept once.
-    pub fn set(&self, sweep: &mut Sweep, words: &[String]) -> Result<Vec<String>> {
-        (self.set)(sweep, words)
-    }
-
-    /// Whether `sweep` has values for this axis.
-    pub fn is_given(&self, sweep: &Sweep) -> bool {
-        (self.given)(sweep)
-    }
-
-    /// `word` as [`Axis::text`] would write it; an error when it is not one value of this axis.
+    /// `word` as [`axes::Axis::text`] would write it; an error when it is not one value of this axis.
     pub fn canonical(&self, word: &str) -> Result<String> {
         let mut sweep = Sweep::default();
         self.set(&mut sweep, &[word.to_owned()])?;
@@ -61,89 +36,14 @@ impl Axis {
     }
 }
 
-impl std::fmt::Debug for Axis {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Axis").field(&self.name).finish()
-    }
-}
-
-impl PartialEq for Axis {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
 /// The axis called `name`.
 pub fn axis(name: &str) -> Result<&'static Axis> {
-    AXES.iter().find(|a| a.name == name).ok_or_else(|| {
-        let names: Vec<&str> = AXES.iter().map(|a| a.name).collect();
-        Error::unknown("setting", name, &names)
-    })
+    axes::named(AXES, name)
 }
 
-/// Declares the axes in the order of the loops: the first is the outermost.
-macro_rules! axes {
-    ($($field:ident: $type:ty, $name:literal, $metavar:literal, $help:literal,
-       $choices:expr, $text:expr, $parse:expr;)*) => {
-        /// Values per axis; `None` leaves the default of [`Case`].
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Sweep {
-            $(#[doc = $help] pub $field: Option<Vec<$type>>,)*
-        }
-
-        /// Every axis, outermost loop first: a matrix is loaded once, and the backends that are
-        /// compared run one after the other.
-        pub const AXES: &[Axis] = &[$(Axis {
-            name: $name,
-            metavar: $metavar,
-            help: $help,
-            choices: $choices,
-            text: |case| ($text)(&case.$field),
-            given: |sweep| sweep.$field.is_some(),
-            set: |sweep, words| {
-                let (values, repeated) = values(words, $parse)?;
-                sweep.$field = Some(values);
-                Ok(repeated.iter().map($text).collect())
-            },
-        }),*];
-
-        impl Sweep {
-            /// The axes given in `other` replace those of `self`.
-            #[must_use]
-            pub fn overridden_by(&self, other: &Self) -> Self {
-                Self { $($field: other.$field.clone().or_else(|| self.$field.clone()),)* }
-            }
-
-            /// Number of cases; `None` when it overflows.
-            fn size(&self) -> Option<usize> {
-                let mut size = 1_usize;
-                $(size = size.checked_mul(self.$field.as_ref().map_or(1, Vec::len))?;)*
-                Some(size)
-            }
-
-            /// The cross product, in the order of [`AXES`].
-            fn product(&self) -> Result<Vec<Case>> {
-                if self.size().is_none_or(|size| size > MAX_CASES) {
-                    return Err(Error::input(format!("the sweep has more than {MAX_CASES} cases"))
-                        .hint("give fewer values per setting"));
-                }
-                let mut cases = vec![Case::default()];
-                $(if let Some(values) = &self.$field {
-                    cases = cases
-                        .into_iter()
-                        .flat_map(|case| values.iter().map(move |value| Case {
-                            $field: value.clone(),
-                            ..case.clone()
-                        }))
-                        .collect();
-                })*
-                Ok(cases)
-            }
-        }
-    };
-}
-
+// a matrix is loaded once, and the backends that are compared run one after the other
 axes! {
+    Case, most MAX_CASES;
     matrix: String, "matrix", "SPEC",
         "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`) or Matrix Market file",
         Vec::new, String::clone, |t, out| one(Ok(t.to_owned()), out);
@@ -241,36 +141,6 @@ impl Sweep {
         }
         Ok(cases)
     }
-}
-
-/// Parses every piece of every word, without repetitions; second, the repeated values.
-fn values<T: PartialEq>(
-    words: &[String],
-    parse: impl Fn(&str, &mut Vec<T>) -> Result<()>,
-) -> Result<(Vec<T>, Vec<T>)> {
-    let mut all = Vec::new();
-    for word in words {
-        for piece in pieces(word)? {
-            parse(&piece, &mut all)?;
-        }
-    }
-    if all.is_empty() {
-        return Err(Error::input("empty list").hint("give one value or several"));
-    }
-    let (mut kept, mut repeated) = (Vec::new(), Vec::new());
-    for value in all {
-        if !kept.contains(&value) {
-            kept.push(value);
-        } else if !repeated.contains(&value) {
-            repeated.push(value);
-        }
-    }
-    Ok((kept, repeated))
-}
-
-fn one<T>(value: Result<T>, out: &mut Vec<T>) -> Result<()> {
-    out.push(value?);
-    Ok(())
 }
 
 fn names(registry: registry::Names) -> Vec<String> {

@@ -197,6 +197,15 @@ impl Default for Case {
 }
 
 impl Case {
+    /// Whether a sweep of both colours is one pass through memory: on a GPU, where one is a slice behind
+    /// the other.
+    pub fn colours_in_one_pass(&self) -> bool {
+        self.backend == "cuda"
+            && self.method == Method::RedBlack
+            && self.mode == Mode::Sync
+            && self.stop == StopOn::StepNorm
+    }
+
     /// Finds what cannot be together, before anything runs.
     ///
     /// # Errors

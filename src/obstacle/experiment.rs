@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::axes::{AXES, Sweep, axis};
+use super::axes::{AXES, Sweep};
 use super::case::{Case, Mode};
 use crate::config::file::Source;
 use crate::config::library;
@@ -118,19 +118,14 @@ fn parse(source: &Source<'_>) -> Result<Experiment> {
     let document = source.document()?;
     let mut experiment = Experiment::default();
     for (key, value) in document {
+        if source.heading(&key, &value, &mut experiment.title, &mut experiment.notes)? {
+            continue;
+        }
         match &**key.get_ref() {
-            "title" => experiment.title = Some(source.string(&value)?),
-            "notes" => experiment.notes = source.strings(&value)?,
             "sweep" => {
                 for table in source.tables(value)? {
-                    let mut sweep = Sweep::default();
-                    for (key, value) in source.table(table, "a table")? {
-                        let at = axis(key.get_ref()).map_err(|e| source.error(key.span(), e))?;
-                        let words = source.words(&value)?;
-                        let words: Vec<String> = words.into_iter().map(|(word, _)| word).collect();
-                        sweep.set(at, &words).map_err(|e| source.error(value.span(), e))?;
-                    }
-                    experiment.sweeps.push(sweep);
+                    // what is given twice is one setting
+                    experiment.sweeps.push(source.sweep(table, AXES, &mut Vec::new())?);
                 }
             }
             "published" => {

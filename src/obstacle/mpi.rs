@@ -4,7 +4,9 @@
 //!
 //! A rank that ends without the others ends the job: `mpirun` says so, and records are on disk by then.
 
-use std::ffi::{c_int, c_void};
+mod transfer;
+
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -18,6 +20,7 @@ use super::solve::{Exchange, Limits, judge, solve};
 use super::threads::Ran;
 use crate::error::{Error, Result};
 use crate::measure::{copy_bandwidth, timed};
+use transfer::{Request, Transfer};
 
 /// What a message is.
 const DATED: c_int = 1;
@@ -163,90 +166,6 @@ fn reduce(sums: &mut [f64], largest: &mut [f64]) {
         // SAFETY: MPI has been started
         unsafe {
             ffi::MPI_Barrier(everyone());
-        }
-    }
-}
-
-/// A transfer under way, or none.
-struct Request(ffi::MPI_Request);
-
-impl Request {
-    fn none() -> Self {
-        // SAFETY: a constant of the library
-        Self(unsafe { ffi::RSMPI_REQUEST_NULL })
-    }
-
-    /// Whether it has ended; then it is none.
-    fn test(&mut self) -> bool {
-        let mut flag = 0;
-        // SAFETY: the request is one of ours or none
-        unsafe {
-            ffi::MPI_Test(&raw mut self.0, &raw mut flag, ffi::RSMPI_STATUS_IGNORE);
-        }
-        flag != 0
-    }
-
-    /// Waits for all.
-    fn wait<'a>(requests: impl Iterator<Item = &'a mut Self>) {
-        let mut list: Vec<ffi::MPI_Request> = requests
-            // SAFETY: a constant of the library
-            .map(|r| std::mem::replace(&mut r.0, unsafe { ffi::RSMPI_REQUEST_NULL }))
-            .collect();
-        // SAFETY: the list holds our requests, all of them are none afterwards
-        unsafe {
-            ffi::MPI_Waitall(list.len() as c_int, list.as_mut_ptr(), ffi::RSMPI_STATUSES_IGNORE);
-        }
-    }
-
-    /// Gives a receipt up for which nothing was sent.
-    fn cancel(&mut self) {
-        // SAFETY: a receipt of ours that is under way
-        unsafe {
-            ffi::MPI_Cancel(&raw mut self.0);
-            ffi::MPI_Wait(&raw mut self.0, ffi::RSMPI_STATUS_IGNORE);
-        }
-    }
-}
-
-/// Sides on their way to or from a neighbour. The buffers never move while a transfer is under way: they
-/// are on the heap and keep their length.
-struct Transfer {
-    numbers: Box<[f64]>,
-    request: Request,
-}
-
-impl Transfer {
-    fn new(len: usize) -> Self {
-        Self { numbers: vec![0.0; len].into(), request: Request::none() }
-    }
-
-    fn send(&mut self, to: usize, tag: c_int) {
-        // SAFETY: the buffer lives and is left alone until the request has ended
-        unsafe {
-            ffi::MPI_Isend(
-                self.numbers.as_ptr().cast::<c_void>(),
-                self.numbers.len() as c_int,
-                double(),
-                to as c_int,
-                tag,
-                everyone(),
-                &raw mut self.request.0,
-            );
-        }
-    }
-
-    fn receive(&mut self, from: usize, tag: c_int) {
-        // SAFETY: as above
-        unsafe {
-            ffi::MPI_Irecv(
-                self.numbers.as_mut_ptr().cast::<c_void>(),
-                self.numbers.len() as c_int,
-                double(),
-                from as c_int,
-                tag,
-                everyone(),
-                &raw mut self.request.0,
-            );
         }
     }
 }

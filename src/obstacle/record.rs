@@ -117,8 +117,10 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
 });
 
 impl Row for Record {
-    fn same_case(&self, other: &Self) -> bool {
-        self.case == other.case
+    type Case = Case;
+
+    fn case(&self) -> &Case {
+        &self.case
     }
 
     fn schema() -> &'static [Column] {

@@ -18,6 +18,7 @@ pub fn report(experiment: Option<&Experiment>, records: &[Record], title: Option
         sheets.push(beside(published, records));
     }
     sheets.extend(gains(records));
+    sheets.extend(efficiency(records));
     Report { sheets, rows: records.iter().map(fields).collect() }
 }
 
@@ -185,9 +186,60 @@ fn gains(records: &[Record]) -> Option<Sheet> {
     (!sheet.rows.is_empty()).then_some(sheet)
 }
 
+/// Points of a node that count as the same: with a whole m the grids of several nodes are not exactly as
+/// many times as large.
+const SAME_SHARE: f64 = 0.02;
+
+/// Runs on several nodes beside one node with the same grid (strong) or as many points (weak): points
+/// relaxed per second and node over those of the one.
+fn efficiency(records: &[Record]) -> Option<Sheet> {
+    let mut sheet = Sheet {
+        title: Some("Parallel efficiency".into()),
+        columns: vec![head("scaling", true), head("m", false), head("where", true)],
+        ..Sheet::default()
+    };
+    for text in ["nodes", "a sweep", "on one", "efficiency"] {
+        sheet.columns.push(head(text, false));
+    }
+    let rate = |r: &Record| {
+        let share = r.iteration.points as f64 / r.iteration.nodes as f64;
+        r.cost.ms_per_sweep.map(|ms| (ms, share, share / ms))
+    };
+    for r in records.iter().filter(|r| r.iteration.nodes > 1) {
+        let alike = |one: &&Record| {
+            let at_its_size = Case { m: r.case.m, split: r.case.split, ..one.case.clone() };
+            one.iteration.nodes == 1 && at_its_size == r.case
+        };
+        for one in records.iter().filter(alike) {
+            let (Some((ms, share, own)), Some((ms_of_one, points, base))) = (rate(r), rate(one))
+            else {
+                continue;
+            };
+            let scaling = if one.case.m == r.case.m {
+                "strong"
+            } else if (share / points - 1.0).abs() < SAME_SHARE {
+                "weak"
+            } else {
+                continue;
+            };
+            sheet.rows.push(vec![
+                scaling.into(),
+                r.case.m.to_string(),
+                format!("{} {}", r.case.backend, name(r.case.mode)),
+                r.iteration.nodes.to_string(),
+                seconds(ms / 1e3),
+                seconds(ms_of_one / 1e3),
+                significant(own / base, 3),
+            ]);
+        }
+    }
+    (!sheet.rows.is_empty()).then_some(sheet)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::obstacle::Split;
     use crate::result::Status;
 
     fn record(mode: Mode, sweeps: f64, time: f64) -> Record {
@@ -231,5 +283,29 @@ mod tests {
         );
         assert_eq!(row(2, 0), "256 | cuda  | 800.0 ms | 500.0 ms | +37.5 %");
         assert_eq!(report.rows.len(), 2);
+    }
+
+    #[test]
+    fn several_nodes_are_compared_with_one_at_the_same_size_and_at_the_same_share() {
+        let run = |m: usize, nodes: usize, ms: f64| {
+            let mut r = record(Mode::Sync, 100.0, ms / 10.0);
+            r.case.m = m;
+            r.case.split = Some(Split { y: 1, z: nodes });
+            r.iteration.points = m.pow(3);
+            r.iteration.nodes = nodes;
+            r.cost.ms_per_sweep = Some(ms);
+            r
+        };
+        let records = [run(512, 1, 1.0), run(800, 1, 4.0), run(800, 4, 1.25), run(813, 4, 1.25)];
+        let rows = efficiency(&records).unwrap().rows;
+        let rows: Vec<String> = rows.iter().map(|row| row.join(" | ")).collect();
+        assert_eq!(
+            rows,
+            [
+                "strong | 800 | cuda sync | 4 | 1.250 ms | 4.000 ms | 0.800",
+                "weak | 813 | cuda sync | 4 | 1.250 ms | 1.000 ms | 0.801",
+            ]
+        );
+        assert_eq!(efficiency(&records[..2]), None);
     }
 }

@@ -101,11 +101,12 @@ fn note(iteration: &mut Iteration, outcome: &Outcome) {
 fn costs(case: &Case, problem: &Problem, samples: &[f64], record: &mut Record) {
     let Some(time) = median(samples) else { return };
     // u and the source are read, u is written, and a floor that is no constant is read; colours need
-    // u twice, and those of points everything
+    // u twice, and those of points everything unless both are made in one pass
     let floor = usize::from(problem.flat_floor().is_none());
     let fields = match case.method {
         Method::Jacobi => 3 + floor,
         Method::RedBlackY => 4 + floor,
+        Method::RedBlack if case.colours_in_one_pass() => 3 + floor,
         Method::RedBlack => 2 * (3 + floor),
     };
     let bytes = fields * problem.bytes();
@@ -144,18 +145,21 @@ pub(super) fn split(case: &Case, nodes: usize, what: &str) -> Result<Split> {
     Ok(split)
 }
 
-/// Refuses what the memory of this host cannot hold, when `nodes` of all are on it.
-pub(super) fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
-    let (needed, free) = (node::fields(case, problem) * problem.bytes(), memory_free());
-    if needed > free {
-        let gb = |bytes: usize| bytes as f64 / 1e9;
-        return Err(Error::memory(format!(
-            "{:.1} GB of memory needed, {:.1} GB free",
-            gb(needed),
-            gb(free)
-        )));
+/// Refuses what the memory of `place`, this host or a GPU, cannot hold.
+///
+/// # Errors
+/// With the bytes needed and free.
+pub(crate) fn check_memory(needed: usize, free: usize, place: &str) -> Result<()> {
+    if needed <= free {
+        return Ok(());
     }
-    Ok(())
+    let [needed, free] = [needed, free].map(|bytes| bytes as f64 / 1e9);
+    Err(Error::memory(format!("{needed:.1} GB needed on {place}, {free:.1} GB free")))
+}
+
+/// The same when all nodes are on this host.
+fn check_host(case: &Case, problem: &Problem) -> Result<()> {
+    check_memory(node::fields(case, problem) * problem.bytes(), memory_free(), "this host")
 }
 
 fn on_threads(
@@ -164,7 +168,7 @@ fn on_threads(
     limits: Limits<'_>,
     record: &mut Record,
 ) -> Result<Outcome> {
-    check_memory(case, problem)?;
+    check_host(case, problem)?;
     let cores = if case.backend == "cpu" {
         1
     } else {
@@ -220,7 +224,7 @@ fn on_ranks(
     use super::mpi;
     let world = mpi::world()?;
     let split = split(case, world.size(), "ranks")?;
-    mpi::all_or_none(check_memory(case, problem))?;
+    mpi::all_or_none(check_host(case, problem))?;
     let Ran { outcome, seconds, .. } = mpi::run(case, problem, split, limits)?;
     record.iteration.nodes = split.count();
     record.iteration.split_used = Some(split);

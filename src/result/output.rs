@@ -107,7 +107,7 @@ impl<R: Row> Outputs<R> {
 }
 
 fn contains<R: Row>(records: &[R], record: &R) -> bool {
-    records.iter().any(|r| r.same_case(record))
+    records.iter().any(|r| r.case() == record.case())
 }
 
 impl<R: Row> Output<R> {

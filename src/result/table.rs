@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::case::Trisolve;
+use crate::case::{Case, Trisolve};
 use crate::error::{Error, Result};
 use crate::result::record::{
     Convergence, Environment, FactorSize, Record, SystemSize, Times, Traffic,
@@ -35,8 +35,10 @@ pub struct Column {
 
 /// A record that result files hold as a row.
 pub trait Row: Clone + Default + Serialize + DeserializeOwned {
-    /// Whether both are of the same case.
-    fn same_case(&self, other: &Self) -> bool;
+    /// What was run, which tells records apart.
+    type Case: PartialEq;
+    /// It.
+    fn case(&self) -> &Self::Case;
     /// All columns in order.
     fn schema() -> &'static [Column];
     /// A table to read.
@@ -44,8 +46,10 @@ pub trait Row: Clone + Default + Serialize + DeserializeOwned {
 }
 
 impl Row for Record {
-    fn same_case(&self, other: &Self) -> bool {
-        self.case == other.case
+    type Case = Case;
+
+    fn case(&self) -> &Case {
+        &self.case
     }
 
     fn schema() -> &'static [Column] {

@@ -69,18 +69,23 @@ impl Device {
     /// # Errors
     /// When there is no driver, no GPU, or one that is too old.
     pub fn shared() -> Result<Arc<Self>> {
-        static DEVICE: Mutex<Option<Arc<Device>>> = Mutex::new(None);
-        let mut device = DEVICE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(device) = &*device {
-            device.context.bind_to_thread().map_err(|e| failed("cannot use the context", e))?;
-            return Ok(Arc::clone(device));
-        }
-        let new = Arc::new(Self::open(0)?);
-        *device = Some(Arc::clone(&new));
-        Ok(new)
+        Self::numbered(0)
     }
 
-    /// The first `count` GPUs; the first is [`shared`](Self::shared).
+    /// GPU number `ordinal`; made at the first call and kept.
+    fn numbered(ordinal: usize) -> Result<Arc<Self>> {
+        static DEVICES: Mutex<Vec<Arc<Device>>> = Mutex::new(Vec::new());
+        let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        while devices.len() <= ordinal {
+            let next = devices.len();
+            devices.push(Arc::new(Self::open(next)?));
+        }
+        let device = &devices[ordinal];
+        device.context.bind_to_thread().map_err(|e| failed("cannot use the context", e))?;
+        Ok(Arc::clone(device))
+    }
+
+    /// The first `count` GPUs, kept as the first is.
     ///
     /// # Errors
     /// As [`shared`](Self::shared), and when there are not as many.
@@ -91,7 +96,7 @@ impl Device {
             return Err(Error::run(format!("{count} GPUs asked for, {there} found")));
         }
         for ordinal in 1..count {
-            devices.push(Arc::new(Self::open(ordinal)?));
+            devices.push(Self::numbered(ordinal)?);
         }
         Ok(devices)
     }

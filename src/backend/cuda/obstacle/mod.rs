@@ -4,16 +4,19 @@ mod part;
 mod peers;
 mod tiles;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::device::Device;
+use cudarc::driver::CudaEvent;
+
+use super::device::{Device, failed};
 use super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::measure::{now, seconds_since};
 use crate::obstacle::field::Extent;
 use crate::obstacle::solve::{Limits, Outcome, Stopped};
 use crate::obstacle::threads::Ran;
-use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, StopOn};
+use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, StopOn, run};
 use crate::result::Status;
 use part::{Kind, Launch, Part};
 use peers::Peers;
@@ -28,8 +31,10 @@ pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {
         for kind in [Kind::Jacobi, Kind::Lines, Kind::Points, Kind::InPlace] {
             list.extend([false, true].map(|look| (&OBSTACLE, part::variant(kind, floor, look))));
         }
-        let sweeps = 2..=MAX_SWEEPS_PER_PASS;
-        list.extend(sweeps.map(|n| (&OBSTACLE_BLOCKED, part::blocked_variant(n, floor))));
+        let passes = (2..=MAX_SWEEPS_PER_PASS).map(|sweeps| (sweeps, 1)).chain([(1, 2)]);
+        list.extend(passes.map(|(sweeps, colours)| {
+            (&OBSTACLE_BLOCKED, part::blocked_variant(sweeps, colours, floor))
+        }));
     }
     list
 }
@@ -81,6 +86,35 @@ struct Run<'a> {
     peers: Option<Peers>,
 }
 
+/// The asynchronous sweeps of a GPU between two synchronous ones.
+struct FreeRun {
+    /// Sweeps launched in the time step.
+    launched: usize,
+    /// After which of them it was done.
+    done: Option<usize>,
+    /// What its last look saw.
+    value: f64,
+    /// Looks under way, and where their answers come.
+    asked: VecDeque<(usize, CudaEvent)>,
+    /// Place of the next.
+    place: usize,
+}
+
+impl FreeRun {
+    fn after(launched: usize) -> Self {
+        Self { launched, done: None, value: f64::INFINITY, asked: VecDeque::new(), place: 0 }
+    }
+
+    /// Takes the answer to the oldest look; waits for it.
+    fn hear(&mut self, part: &Part, look: bool) -> Result<()> {
+        let Some((place, event)) = self.asked.pop_front() else { return Ok(()) };
+        let state = part.answer(place, &event)?;
+        self.value = if look { state.worst } else { state.norm };
+        self.done = state.done.then_some(state.sweeps);
+        Ok(())
+    }
+}
+
 /// The end of a time step.
 struct Step {
     /// Sweeps of each GPU.
@@ -99,8 +133,10 @@ impl Run<'_> {
             self.peers = Some(Peers::connect(&mut self.parts)?);
         }
         for part in &mut self.parts {
-            if case.sweeps_per_pass > 1 {
-                part.prepare_blocked(case.sweeps_per_pass)?;
+            if case.colours_in_one_pass() {
+                part.prepare_blocked(1, 2)?;
+            } else if case.sweeps_per_pass > 1 {
+                part.prepare_blocked(case.sweeps_per_pass, 1)?;
             } else {
                 part.prepare(Kind::of(case.method), look)?;
             }
@@ -157,6 +193,7 @@ impl Run<'_> {
         let kind = Kind::of(case.method);
         let part = &mut self.parts[0];
         let (start, levels) = (part.fields_order(), part.levels());
+        let in_place = kind.in_place() && !part.in_passes();
         let (mut launched, mut asked) = (0, None);
         let mut place = 0;
         loop {
@@ -167,12 +204,12 @@ impl Run<'_> {
                 let counts = launched.is_multiple_of(case.check_every) || last;
                 let number = if counts { launched } else { 0 };
                 let launch = Launch { number, bound: case.epsilon };
-                if levels > 1 {
+                if part.in_passes() {
                     part.pass(launch)?;
                 } else {
                     part.sweep(kind, look, launch)?;
                 }
-                if !kind.in_place() {
+                if !in_place {
                     part.swap();
                 }
             }
@@ -190,7 +227,7 @@ impl Run<'_> {
             if state.done || stop.is_some() {
                 let sweeps = if state.done { state.sweeps } else { launched };
                 outcome.step_norm = state.norm;
-                if !kind.in_place() {
+                if !in_place {
                     part.select(start + sweeps / levels);
                 }
                 let stopped = if state.done { None } else { stop };
@@ -238,9 +275,11 @@ impl Run<'_> {
     fn change(&mut self, outcome: &mut Outcome) -> Result<f64> {
         let mut worst = 0.0_f64;
         let mut squared = vec![0.0; self.case.norm_split.count()];
-        for part in &mut self.parts {
-            worst = worst.max(part.state()?.worst);
-            for (sum, part) in squared.iter_mut().zip(part.squared()?) {
+        let asked: Vec<_> = self.parts.iter_mut().map(|part| part.ask(0)).collect::<Result<_>>()?;
+        for (part, event) in self.parts.iter().zip(&asked) {
+            let state = part.answer(0, event)?;
+            worst = worst.max(state.worst);
+            for (sum, part) in squared.iter_mut().zip(state.squared) {
                 *sum += part;
             }
         }
@@ -252,39 +291,13 @@ impl Run<'_> {
     /// When each is done for itself a synchronous sweep tells.
     fn asynchronous(&mut self, limits: Limits<'_>, outcome: &mut Outcome) -> Result<Step> {
         const STRICTER: f64 = 0.8;
-        let (case, look) = (self.case, self.look());
-        let ahead = self.ahead().clamp(1, 32);
-        let count = self.parts.len();
-        let (mut sweeps, mut bound) = (vec![0_usize; count], case.epsilon);
+        let look = self.look();
+        let mut bound = self.case.epsilon;
+        let mut sweeps = vec![0; self.parts.len()];
         loop {
-            // each has a batch under way; who is done gets the next
-            let mut events: Vec<_> = (0..count).map(|_| None).collect();
-            let mut value = vec![f64::INFINITY; count];
-            let mut stopped = None;
-            while value.iter().any(|v| *v >= bound) && stopped.is_none() {
-                for i in 0..count {
-                    let part = &mut self.parts[i];
-                    if let Some(event) =
-                        events[i].take_if(|e: &mut cudarc::driver::CudaEvent| e.is_complete())
-                    {
-                        let state = part.answer(0, &event)?;
-                        value[i] = if look { state.worst } else { state.norm };
-                    }
-                    if events[i].is_none() && sweeps[i] < case.max_relaxations {
-                        let until = (sweeps[i] + ahead).min(case.max_relaxations);
-                        while sweeps[i] < until {
-                            sweeps[i] += 1;
-                            let number = if sweeps[i] == until { sweeps[i] } else { 0 };
-                            part.sweep(Kind::InPlace, look, Launch { number, bound: -1.0 })?;
-                        }
-                        events[i] = Some(part.ask(0)?);
-                    }
-                }
-                let least = sweeps.iter().copied().min().unwrap_or(0);
-                stopped = self.stopped(limits, least);
-            }
+            let stopped = self.run_free(limits, bound, &mut sweeps)?;
             for part in &mut self.parts {
-                part.state()?;
+                part.forget()?;
             }
             if let Some(peers) = &mut self.peers {
                 peers.meet(&self.parts)?;
@@ -294,13 +307,61 @@ impl Run<'_> {
             for own in &mut sweeps {
                 *own += 1;
             }
-            let done = self.change(outcome)? < case.epsilon;
+            let done = self.change(outcome)? < self.case.epsilon;
             if done || stopped.is_some() {
                 return Ok(Step { sweeps, stopped: if done { None } else { stopped } });
             }
             outcome.false_alarms += 1;
             bound *= STRICTER;
         }
+    }
+
+    /// Asynchronous sweeps until the last look at each GPU was below `bound`; adds them to `sweeps`. One
+    /// GPU ends by itself where it is, several go on until all are there. Waits for nobody else.
+    fn run_free(
+        &mut self,
+        limits: Limits<'_>,
+        bound: f64,
+        sweeps: &mut [usize],
+    ) -> Result<Option<Stopped>> {
+        let (case, look, alone) = (self.case, self.look(), self.parts.len() == 1);
+        // a look at least every 32 sweeps
+        let ahead = self.ahead().clamp(1, 32);
+        let mut runs: Vec<_> = sweeps.iter().map(|&made| FreeRun::after(made)).collect();
+        let mut stopped = None;
+        while runs.iter().any(|run| run.value >= bound) && stopped.is_none() {
+            for (run, part) in runs.iter_mut().zip(&mut self.parts) {
+                if let Some((_, event)) = run.asked.front() {
+                    let heard = event.try_is_complete();
+                    if heard.map_err(|e| failed("an asynchronous sweep failed", e))? {
+                        run.hear(part, look)?;
+                    }
+                }
+                // a batch is under way while the next waits
+                while run.asked.len() < 2 && run.launched < case.max_relaxations {
+                    let until = (run.launched + ahead).min(case.max_relaxations);
+                    while run.launched < until {
+                        run.launched += 1;
+                        let counts = alone && run.launched.is_multiple_of(case.check_every);
+                        let number = if counts || run.launched == until { run.launched } else { 0 };
+                        let bound = if alone { bound } else { -1.0 };
+                        part.sweep(Kind::InPlace, look, Launch { number, bound })?;
+                    }
+                    run.asked.push_back((run.place, part.ask(run.place)?));
+                    run.place = 1 - run.place;
+                }
+            }
+            let least = runs.iter().map(|run| run.launched).min().unwrap_or(0);
+            stopped = self.stopped(limits, least);
+        }
+        for ((run, part), sweeps) in runs.iter_mut().zip(&mut self.parts).zip(sweeps) {
+            while !run.asked.is_empty() {
+                run.hear(part, look)?;
+            }
+            *sweeps = run.done.unwrap_or(run.launched);
+        }
+        // who was done with the last sweep that is allowed was not stopped
+        Ok(stopped.filter(|_| runs.iter().any(|run| run.value >= bound)))
     }
 
     /// A sweep of the method that waits, whose change counts.
@@ -344,7 +405,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a case fits the memory of a GPU.
+/// Whether a case fits the memory of each GPU.
 ///
 /// # Errors
 /// With the bytes needed and free.
@@ -352,14 +413,5 @@ pub fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
     let devices = Device::several(case.split.map_or(1, Split::count))?;
     let fields = 3 + usize::from(problem.flat_floor().is_none());
     let needed = fields * problem.bytes() / devices.len();
-    let free = devices[0].memory()?.free;
-    if needed > free {
-        let gb = |bytes: usize| bytes as f64 / 1e9;
-        return Err(Error::memory(format!(
-            "{:.1} GB needed on each GPU, {:.1} GB free",
-            gb(needed),
-            gb(free)
-        )));
-    }
-    Ok(())
+    run::check_memory(needed, devices[0].memory()?.free, "each GPU")
 }

@@ -18,6 +18,10 @@ use crate::obstacle::{Case, Method, Problem, Split, StopOn};
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
 
+/// Bytes that a sweep moves until a slice is read by the tiles behind it, which then find it in the
+/// cache: a fifth of an H200's.
+const BETWEEN_USES: usize = 10 << 20;
+
 /// `Grid` of `obstacle.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -96,9 +100,12 @@ pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
 }
 
 /// What `obstacle_blocked.cu` is compiled for.
-pub(super) fn blocked_variant(sweeps: usize, floor: bool) -> Variant {
+pub(super) fn blocked_variant(sweeps: usize, colours: usize, floor: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];
+    if colours > 1 {
+        variant.defines.push(("COLOURS", colours));
+    }
     variant
 }
 
@@ -115,12 +122,14 @@ struct Sweep {
 }
 
 /// State of a time step as the kernels left it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Control {
     pub(super) done: bool,
     pub(super) sweeps: usize,
     pub(super) norm: f64,
     pub(super) worst: f64,
+    /// Squared changes of the last sweep that counted, for each part of the norm.
+    pub(super) squared: Vec<f64>,
 }
 
 /// One sweep or pass of several to launch.
@@ -150,10 +159,10 @@ pub(super) struct Part {
     judge: CudaFunction,
     sweeps: Vec<(Kind, bool, Sweep)>,
     blocked: Option<Sweep>,
+    /// `Control`, then the squared change of each part of the norm.
     control: CudaSlice<u32>,
     squared: CudaSlice<f64>,
     worst: CudaSlice<f64>,
-    parts: CudaSlice<f64>,
     host: [PinnedHostSlice<u32>; 2],
     /// Slices of neighbours in the neighbours' fields: of each field of the part before and behind.
     pub(super) ghosts: [Option<[Address; 2]>; 2],
@@ -176,10 +185,11 @@ impl Part {
         let of =
             |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
         let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
+        let words = CONTROL + 2 * case.norm_split.count();
         let pinned = || {
             let context = device.stream().context();
             // SAFETY: written by a download before they are read
-            unsafe { context.alloc_pinned_with_flags::<u32>(CONTROL, 0) }
+            unsafe { context.alloc_pinned_with_flags::<u32>(words, 0) }
                 .map_err(|e| failed("cannot pin host memory", e))
         };
         Ok(Self {
@@ -195,10 +205,9 @@ impl Part {
             judge,
             sweeps: Vec::new(),
             blocked: None,
-            control: device.zeros(CONTROL)?,
+            control: device.zeros(words)?,
             squared: device.zeros(1)?,
             worst: device.zeros(1)?,
-            parts: device.zeros(case.norm_split.count())?,
             host: [pinned()?, pinned()?],
             ghosts: [None; 2],
             problem,
@@ -213,25 +222,29 @@ impl Part {
             return Ok(());
         }
         let variant = variant(kind, self.floor.is_some(), look);
-        let [wide, rows] = self.device.constants::<2>(&OBSTACLE, variant.clone(), "sweep_shape")?;
+        let [wide, lines, warps, slices] =
+            self.device.constants::<4>(&OBSTACLE, variant.clone(), "sweep_shape")?;
         let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
-        let threads = (32, rows, 1);
-        let resident = self.device.resident(&kernel, 32 * rows, 0)? as usize;
         let across = self.layout.nx.div_ceil(wide as usize);
-        let lines = (if kind == Kind::Lines { 2 * rows } else { rows }) as usize;
-        let columns = across * self.layout.ny.div_ceil(lines);
-        let slices =
-            (kind != Kind::Lines).then(|| Tiles::slices(self.layout.nz, columns, resident, 0.7));
-        let sweep = self.cut(kernel, Shape { lines, slices }, across, threads, 0)?;
+        let shape = match slices as usize {
+            0 => Shape { lines: lines as usize, ..Shape::default() },
+            slices => Shape {
+                lines: lines as usize,
+                slices: Some(slices),
+                band: Some(BETWEEN_USES / (24 * self.layout.pitch * slices)),
+                early: self.ghosts.map(|side| side.is_some()),
+            },
+        };
+        let sweep = self.cut(kernel, shape, across, (32, warps, 1), 0)?;
         let sweep = Sweep { colours: kind.colours(), ..sweep };
         self.sweeps.push((kind, look, sweep));
         Ok(())
     }
 
-    /// As [`prepare`](Self::prepare) for passes of several sweeps.
-    pub(super) fn prepare_blocked(&mut self, levels: usize) -> Result<()> {
+    /// As [`prepare`](Self::prepare) for passes of several sweeps, or of several colours.
+    pub(super) fn prepare_blocked(&mut self, sweeps: usize, colours: usize) -> Result<()> {
         let source: &'static Source = &OBSTACLE_BLOCKED;
-        let variant = blocked_variant(levels, self.floor.is_some());
+        let variant = blocked_variant(sweeps, colours, self.floor.is_some());
         let kernel = self.device.kernel(source, variant.clone(), "blocked")?;
         let [threads, wide, lines, shared] =
             self.device.constants::<4>(source, variant, "blocked_shape")?;
@@ -242,10 +255,11 @@ impl Part {
         let (wide, lines) = (wide as usize, lines as usize);
         let across = self.layout.nx.div_ceil(wide);
         let columns = across * self.layout.ny.div_ceil(lines);
-        let slices = Tiles::slices(self.layout.nz, columns, resident, 2.0 * levels as f64);
-        let shape = Shape { lines, slices: Some(slices) };
+        let slices =
+            Tiles::slices(self.layout.nz, columns, resident, 2.0 * (sweeps * colours) as f64);
+        let shape = Shape { lines, slices: Some(slices), ..Shape::default() };
         let sweep = self.cut(kernel, shape, across, (threads, 1, 1), shared)?;
-        self.blocked = Some(Sweep { levels: levels as u32, ..sweep });
+        self.blocked = Some(Sweep { levels: sweeps as u32, ..sweep });
         Ok(())
     }
 
@@ -310,7 +324,7 @@ impl Part {
             control: address(&self.control),
             squared: address(&self.squared),
             worst: address(&self.worst),
-            part: address(&self.parts),
+            part: address(&self.control) + (CONTROL * size_of::<u32>()) as Address,
             first: address(&sweep.first),
             parts: self.norm.count() as u32,
             sweep: launch.number as u32,
@@ -368,6 +382,11 @@ impl Part {
             .map_err(|e| failed("pass", e))
     }
 
+    /// Whether sweeps are made by [`pass`](Self::pass).
+    pub(super) fn in_passes(&self) -> bool {
+        self.blocked.is_some()
+    }
+
     /// Sweeps of a pass.
     pub(super) fn levels(&self) -> usize {
         self.blocked.as_ref().map_or(1, |sweep| sweep.levels as usize)
@@ -397,17 +416,19 @@ impl Part {
     }
 
     /// The state that was asked for; waits.
-    pub(super) fn answer(&mut self, place: usize, event: &CudaEvent) -> Result<Control> {
+    pub(super) fn answer(&self, place: usize, event: &CudaEvent) -> Result<Control> {
         let fault = |e: DriverError| failed("a sweep failed", e);
         event.synchronize().map_err(fault)?;
         let words = self.host[place].as_slice().map_err(fault)?;
         let number =
             |at: usize| f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32);
+        let parts = (CONTROL..words.len()).step_by(2);
         Ok(Control {
             done: words[0] != 0,
             sweeps: words[1] as usize,
             norm: number(4),
             worst: number(6),
+            squared: parts.map(number).collect(),
         })
     }
 
@@ -415,11 +436,6 @@ impl Part {
     pub(super) fn state(&mut self) -> Result<Control> {
         let event = self.ask(0)?;
         self.answer(0, &event)
-    }
-
-    /// Squared changes of the last sweep that counted, for each part of the norm; waits.
-    pub(super) fn squared(&self) -> Result<Vec<f64>> {
-        self.device.host(&self.parts)
     }
 
     /// Points on the obstacle and the part's share of the fingerprint.

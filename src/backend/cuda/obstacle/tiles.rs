@@ -31,12 +31,18 @@ pub(super) struct Tiles {
 }
 
 /// What a cut has to keep to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     /// Lines of a tile.
     pub(super) lines: usize,
     /// Slices of a tile; none where a thread block goes through all.
     pub(super) slices: Option<usize>,
+    /// Lines of a band, which goes through all slices before the next begins: what neighbours in z read
+    /// again is still in the cache then. None where all lines are one band.
+    pub(super) band: Option<usize>,
+    /// Whether the tiles at the first and at the last slice come before all others: what they make has
+    /// a way to go.
+    pub(super) early: [bool; 2],
 }
 
 impl Tiles {
@@ -74,9 +80,12 @@ impl Tiles {
             in_z.len()
         } else {
             // neighbours in y one behind the other: they share values in the cache
-            for &z in &in_z {
-                for &y in &in_y {
-                    add(y, z);
+            let per_band = shape.band.map_or(in_y.len(), |band| band / shape.lines);
+            for band in in_y.chunks(per_band.max(1)) {
+                for &z in &in_z {
+                    for &y in band {
+                        add(y, z);
+                    }
                 }
             }
             1
@@ -93,6 +102,9 @@ impl Tiles {
             tile.slot = next[p];
             next[p] += 1;
         }
+        let last = extent.z.len() as u32 + 1;
+        let [at_first, at_last] = shape.early;
+        list.sort_by_key(|tile| !(at_first && tile.z0 == 1 || at_last && tile.z1 == last));
         Self { list, segments, first }
     }
 
@@ -119,7 +131,13 @@ mod tests {
     fn tiles_cover_every_line_and_slice_once_within_the_parts_of_the_norm() {
         let (m, norm) = (21, Split { y: 3, z: 2 });
         let extent = Extent { m, y: 0..m, z: 5..17 };
-        for shape in [Shape { lines: 4, slices: Some(5) }, Shape { lines: 8, slices: None }] {
+        let [both, one] = [[true, true], [false, true]];
+        for shape in [
+            Shape { lines: 4, slices: Some(5), ..Shape::default() },
+            Shape { lines: 4, slices: Some(2), band: Some(8), early: both },
+            Shape { lines: 2, slices: Some(4), band: Some(1), early: one },
+            Shape { lines: 8, slices: None, ..Shape::default() },
+        ] {
             let tiles = Tiles::new(&extent, norm, shape);
             let mut seen = vec![0; m * 12];
             let mut slots = Vec::new();
@@ -145,6 +163,24 @@ mod tests {
                 (segments, slots.len() as u32)
             );
         }
+    }
+
+    #[test]
+    fn bands_go_through_all_slices_one_after_the_other_and_sides_come_first() {
+        let extent = Extent { m: 8, y: 0..8, z: 0..6 };
+        let order = |early| {
+            let shape = Shape { lines: 2, slices: Some(2), band: Some(4), early };
+            let tiles = Tiles::new(&extent, Split::WHOLE, shape);
+            tiles.list.iter().map(|t| (t.y0, t.z0)).collect::<Vec<_>>()
+        };
+        let first = [(1, 1), (3, 1), (1, 3), (3, 3), (1, 5), (3, 5)];
+        let second = first.map(|(y, z)| (y + 4, z));
+        assert_eq!(order([false, false]), [first, second].concat());
+        assert_eq!(
+            order([false, true])[..5],
+            [(1, 5), (3, 5), (5, 5), (7, 5), (1, 1)],
+            "the last slices, then the others as they were"
+        );
     }
 
     #[test]
