@@ -189,6 +189,7 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
             }
         }
     }
+    __syncwarp();  // all lanes of a row have read its right-hand side, which `to` may overwrite
     if (!active) return;
 #pragma unroll
     for (u32 k = 0; k < TILES; ++k) {

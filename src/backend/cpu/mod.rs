@@ -29,6 +29,7 @@ use crate::matrix::Csr;
 use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
+pub use block::invert_block;
 pub use extracted::{Extracted, extracted};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;

@@ -420,30 +420,66 @@ mod tests {
         (iluk(&block_pattern(&arranged, 1), p, LevelRule::Min, usize::MAX).unwrap(), sets)
     }
 
+    /// Columns of row `g` of slice `s` as the kernels read them.
+    fn read(plan: &Plan, layout: &Layout, number: &[u32], s: usize, g: usize) -> Vec<u32> {
+        let (length, rows) = ((layout.shape[s] / 4) as usize, plan.slice(s).len());
+        let index = &layout.index[layout.columns[s] as usize..];
+        let own = number[plan.rows[plan.slice(s)][g] as usize];
+        let near = |at: usize| (index[length + at / 2] >> (16 * (at % 2))) as u16;
+        let column = |e: usize| match layout.shape[s] % 4 {
+            0 => index[e * rows + g],
+            1 => own.wrapping_add(index[e]),
+            _ if near(e * rows + g) == NOT_NEAR => NONE,
+            _ => index[e] + u32::from(near(e * rows + g)),
+        };
+        (0..length).map(column).filter(|&j| j != NONE).collect()
+    }
+
     #[test]
-    fn stats() {
-        for (spec, p) in
-            [("bubbly:48", 0), ("bubbly:48", 1), ("fem-p1:141x137", 0), ("fem-p1:141x137", 1)]
-        {
-            let (pattern, order) = coloured(spec, p);
-            let plan = Plan::new(&Schedule::both(&pattern), &pattern, 32);
-            for number in [order.clone(), inverse(&plan.rows)] {
+    fn slices_hold_what_the_pattern_does() {
+        let systems = [("bubbly:24x23x22", 0), ("bubbly:24x23x22", 1), ("fem-p1:61x57", 0)];
+        for ((spec, p), size) in systems.into_iter().flat_map(|s| [(s, 32), (s, 10)]) {
+            let (pattern, sets) = coloured(spec, p);
+            let plan = Plan::new(&sets.in_place(), &pattern, size);
+            assert_eq!(plan.colours.len(), sets.level_ptr.len());
+            for (number, in_place) in [(sets.rows.clone(), true), (inverse(&plan.rows), false)] {
                 for t in [&pattern.lower, &pattern.upper] {
-                    let l = Layout::new(&plan, t.view(), &number).unwrap();
-                    let mut c = [0; 3];
-                    l.shape.iter().for_each(|s| c[(s % 4) as usize] += 1);
-                    println!(
-                        "{spec} {p} colours {} kinds {c:?} blocks {} entries {} index words {} longest {}",
-                        plan.colours.len() - 1,
-                        l.blocks,
-                        t.entries(),
-                        l.index.len(),
-                        l.shape.iter().max().unwrap() / 4
-                    );
-                    let sizes: Vec<u32> = plan.colours.windows(2).map(|w| w[1] - w[0]).collect();
-                    println!("{sizes:?}");
+                    let layout = Layout::new(&plan, t.view(), &number).unwrap();
+                    let mut kinds = [0; 3];
+                    for s in 0..plan.slices() {
+                        for (g, &i) in plan.rows[plan.slice(s)].iter().enumerate() {
+                            let want: Vec<u32> =
+                                t.row(i as usize).iter().map(|&j| number[j as usize]).collect();
+                            assert_eq!(read(&plan, &layout, &number, s, g), want);
+                        }
+                        kinds[(layout.shape[s] % 4) as usize] += plan.slice(s).len();
+                    }
+                    // two colours of a grid in its own order need hardly an index, others few bits
+                    let (rows, words) = (plan.rows.len(), layout.index.len());
+                    assert!(kinds[0] * 10 <= rows, "{spec}, p {p}: {kinds:?}");
+                    if in_place && spec.starts_with("bubbly") && p == 0 {
+                        assert!(words * 10 < t.entries(), "{words} words of {}", t.entries());
+                    }
+                    assert!(layout.blocks * 20 <= t.entries() * 21, "{spec}, p {p}");
+                    let (last, blocks) = (plan.slices() - 1, layout.blocks);
+                    let rows = plan.slice(last).len() * (layout.shape[last] / 4) as usize;
+                    assert_eq!(layout.start[last] as usize + rows, blocks);
                 }
             }
         }
+    }
+
+    #[test]
+    fn far_columns_are_stored_as_they_are() {
+        let t = Pattern { row_ptr: vec![0, 0, 2, 3].into(), col_ind: vec![0, 1, 0].into() };
+        let number = [70_000, 3, 9];
+        let mut index = Vec::new();
+        assert_eq!(store(&[1, 2], t.view(), &number, &mut index), (2, Kind::Near));
+        assert_eq!(index, [70_000, 3, 0, 0xffff_0000]);
+        let (number, mut index) = ([0, 70_000, 9], Vec::new());
+        let far = Pattern { row_ptr: vec![0, 0, 1, 2].into(), col_ind: vec![0, 1].into() };
+        assert_eq!(store(&[1, 2], far.view(), &number, &mut index), (1, Kind::Wide));
+        assert_eq!(index, [0, 70_000]);
+        assert_eq!(store(&[0], t.view(), &number, &mut Vec::new()), (0, Kind::Uniform));
     }
 }
