@@ -87,21 +87,6 @@ slice_values(u32 slices, Slices t, const u32* __restrict__ row_ptr, const double
     }
 }
 
-// Rows or columns in the numbers of the vectors: to_i = place(from_i).
-extern "C" __global__ void __launch_bounds__(THREADS)
-renumber(u32 count, const u32* __restrict__ place, const u32* __restrict__ from, u32* __restrict__ to) {
-    const u32 i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < count) to[i] = from[i] == NONE ? NONE : place[from[i]];
-}
-
-// Diagonal blocks in the order of the vectors.
-extern "C" __global__ void __launch_bounds__(THREADS)
-renumber_blocks(u32 rows, const u32* __restrict__ place, const Stored* __restrict__ from,
-                Stored* __restrict__ to) {
-    const size_t at = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    if (at < (size_t)rows * BB) to[(size_t)place[at / BB] * BB + at % BB] = from[at];
-}
-
 // Where a solve reads and writes.
 struct Solve {
     // Right-hand side of the forward solve, read as it is.

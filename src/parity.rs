@@ -377,6 +377,25 @@ pub fn compare_products<K: Backend + 'static>(
     k.check()
 }
 
+/// Compares every preconditioner and deflation alone; else as [`compare`].
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_preconditioners<K: Backend + 'static>(
+    k: &K,
+    trisolves: &[Trisolve],
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    let mut general = trisolves.to_vec();
+    general.retain(|way| *way != Trisolve::Wavefront);
+    bench.deflation()?;
+    bench.preconditioners(&general)?;
+    k.check()
+}
+
 struct Bench<'a, K: Backend> {
     k: &'a K,
     cpu: Cpu,

@@ -171,6 +171,11 @@ fn the_self_test_counts_its_comparisons() {
     let products = test(&["--seed", "5", "--verbose", "--only", "products"]);
     let (lines, last) = products.trim_end().rsplit_once('\n').unwrap();
     assert!(lines.lines().all(|line| line.starts_with("ok product, residual")), "{products}");
+    let preconditioners = test(&["--seed", "5", "--verbose", "--only", "preconditioners"]);
+    for part in ["deflation levelset-subdomain:2", "mcilu:p=1", "fsai:power=2", "sweeps:sweeps=2"] {
+        assert!(preconditioners.contains(&format!("ok {part}, ")), "{part}: {preconditioners}");
+    }
+    assert!(!preconditioners.contains("product"), "{preconditioners}");
     // fifteen random matrices, and five others in up to six formats
     assert!(lines.lines().count() > 30 && last.contains("agree"), "{products}");
 }

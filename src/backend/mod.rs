@@ -16,7 +16,7 @@ use crate::config::parse::choice_name;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::solver::{Settings, Solver, System};
-use crate::symbolic::{FillPattern, GridPattern, Threads};
+use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
 pub use fgbilu::GridFactors;
 
 /// Index of a scalar that lives on the backend.
@@ -282,6 +282,16 @@ pub trait Backend {
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<Self::BlockIlu>;
+    /// The same for factors whose row i is block row `sets.rows[i]` of the vectors that they are applied
+    /// to: factors of `P A P'` that solve in the order of A. The rows of a set are not coupled.
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<Self::BlockIlu>;
     /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
     /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
     /// added to the diagonal, relative to the largest diagonal entry of `a`.
@@ -297,10 +307,10 @@ pub trait Backend {
     fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
         None
     }
-    /// From now on row i of the factors is block row `order[i]` of the vectors that they are applied
-    /// to: factors of `P A P'` that solve in the order of A. To be called before the first
-    /// factorisation.
-    fn ilu_renumber(&self, ilu: &mut Self::BlockIlu, order: &[u32]) -> Result<()>;
+    /// Format in which to store a matrix that a preconditioner multiplies by.
+    fn operator_format(&self, _a: &Csr, _block_size: usize) -> Format {
+        Format::Auto
+    }
     /// Way of triangular solves with few levels of many rows each, as colours make them.
     fn coloured_trisolve(&self) -> Trisolve {
         Trisolve::Auto

@@ -6,7 +6,7 @@ use super::vectors::{NONE, Vectors};
 use crate::backend::Backend;
 use crate::case::{FactorPrecision, Format, LevelRule, MAX_FILL, Trisolve};
 use crate::error::{Error, Result};
-use crate::matrix::{Csr, sum_into};
+use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, Threads, block_pattern, iluk};
 
 /// Vectors up to which the inverse of E is dense.
@@ -31,9 +31,10 @@ pub(super) fn matrix(az: &Csr, vectors: &Vectors) -> Result<Csr> {
     Csr::by_rows(
         Threads::One,
         [k, k],
-        || (),
-        |(), i, to| {
-            sum_into(&mut terms[i].clone(), to);
+        || Sums::new(k),
+        |sums, i, to| {
+            terms[i].iter().for_each(|&(j, v)| sums.add(j, v));
+            sums.finish(to);
             Ok(())
         },
     )

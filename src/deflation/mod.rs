@@ -17,6 +17,7 @@ use crate::case::Format;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::Preconditioner;
+use crate::symbolic::Threads;
 pub use choice::{Choice, KNOWN};
 use coarse::Coarse;
 pub use vectors::Vectors;
@@ -54,7 +55,7 @@ impl<K: Backend> Deflation<K> {
         let stored = |m: Csr| k.matrix(&Arc::new(m), 1, Format::Csr);
         let az = k.on_host(|threads| vectors::applied(threads, a, vectors))?;
         let e = coarse::matrix(&az, vectors)?;
-        let [parts, of_parts] = sums(vectors)?;
+        let [parts, of_parts] = k.on_host(|threads| sums(threads, vectors))?;
         let part_count = parts.rows();
         let (coarse, dependent) = Coarse::new(k, &e, of_parts)?;
         let minus_z = k.on_host(|threads| {
@@ -122,18 +123,8 @@ impl<K: Backend> Deflation<K> {
 }
 
 /// Ones for the unknowns of each part of a piece, and for the parts of each piece.
-fn sums(vectors: &Vectors) -> Result<[Csr; 2]> {
-    let mut start = vec![0_usize; vectors.count + 1];
-    for &of in vectors.of.iter().filter(|&&of| of != vectors::NONE) {
-        start[of as usize + 1] += 1;
-    }
-    (0..vectors.count).for_each(|i| start[i + 1] += start[i]);
-    let mut next = start.clone();
-    let mut unknowns = vec![0_u32; start[vectors.count]];
-    for (i, &of) in vectors.of.iter().enumerate().filter(|(_, of)| **of != vectors::NONE) {
-        unknowns[next[of as usize]] = i as u32;
-        next[of as usize] += 1;
-    }
+fn sums(threads: Threads, vectors: &Vectors) -> Result<[Csr; 2]> {
+    let (unknowns, start) = vectors::by_piece(threads, vectors);
     let (mut ends, mut pieces) = (vec![0_u32], vec![0_u32]);
     for piece in start.windows(2) {
         let mut at = piece[0];

@@ -111,6 +111,65 @@ fn solve(p: &Problem, case: &Case, rhs: &[f64], watch: &mut dyn solver::Monitor)
     (outcome, residual / size(&mut rhs.iter().copied()))
 }
 
+/// A preconditioner that looks at the residuals it is given.
+struct Watching<'a> {
+    m: &'a dyn Preconditioner<Cpu>,
+    vectors: &'a Vectors,
+    /// Sizes of `Z' r`, relative to those of r added up piece by piece without signs.
+    seen: RefCell<Vec<f64>>,
+}
+
+impl Preconditioner<Cpu> for Watching<'_> {
+    fn apply(&self, k: &Cpu, r: &<Cpu as Backend>::Vector, z: &mut <Cpu as Backend>::Vector) {
+        let size = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+        let unsigned: Vec<f64> = r.iter().map(|v| v.abs()).collect();
+        let part = size(&pieces(self.vectors, r)) / size(&pieces(self.vectors, &unsigned));
+        self.seen.borrow_mut().push(part);
+        self.m.apply(k, r, z);
+    }
+}
+
+/// The residuals of deflated gradients have no part in the vectors at any iteration.
+#[test]
+fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
+    let k = Cpu::sequential();
+    for (spec, choice, bound) in [
+        ("bubbly:16,bubbles=3,radius=0.12", "subdomain:4", 1e-9),
+        ("bubbly:16,bubbles=3,radius=0.12", "levelset-subdomain:2", 1e-9),
+        ("layered:9x8x16,layers=8,contrast=1e3", "levelset", 1e-9),
+        ("poisson3d:18", "subdomain:9", 1e-9), // sparse E
+    ] {
+        let p = problem(spec);
+        let (a, n) = (&p.matrix, p.matrix.rows());
+        let z = vectors(&p, choice, 1);
+        let deflation = Deflation::new(&k, a, &z).unwrap();
+        let case = case("mcsgs", choice);
+        let setup = precond::lookup::<Cpu>("mcsgs").unwrap();
+        let m = setup(Setup { k: &k, a, case: &case, phases: &mut Silent })
+            .unwrap_or_else(|e| panic!("{e:?}"));
+        let m = Watching { m: &*m, vectors: &z, seen: RefCell::default() };
+        let matrix = k.matrix(a, 1, Format::Auto).unwrap();
+        let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
+        b.copy_from_slice(&random(n));
+        let stop = Stop { rtol: 1e-8, max_iterations: 3000, time_limit_s: None };
+        let settings = Settings {
+            side: case.side,
+            restart: 30,
+            orthogonalisation: case.orthogonalisation,
+            stop,
+        };
+        let mut cg = solver::lookup::<Cpu>("cg").unwrap()(&k, &settings, n).unwrap();
+        let deflation = Some(&deflation);
+        let s = System { a: &matrix, m: &m, b: &b, transposed: None, deflation };
+        let outcome = cg.solve(&k, &s, &mut x, &mut ());
+        assert_eq!(outcome.end, solver::End::Converged);
+        let seen = m.seen.into_inner();
+        assert_eq!(seen.len(), outcome.iterations);
+        let worst = seen.iter().fold(0.0_f64, |m, v| m.max(*v));
+        assert!(worst < bound, "{spec} {choice}: {worst:.1e}");
+    }
+}
+
 fn case(precond: &str, deflation: &str) -> Case {
     Case {
         precond: precond.into(),

@@ -68,12 +68,13 @@ impl Vectors {
             points.iter_mut().zip(coupled).filter(|(_, c)| !c).for_each(|(p, _)| *p = NONE);
             count = numbered(&mut points);
         }
-        let mut of: Vec<u32> = points
-            .iter()
-            .flat_map(|&p| {
+        let mut of = points;
+        if b > 1 {
+            let of_point = |&p: &u32| {
                 (0..b as u32).map(move |c| if p == NONE { NONE } else { p * b as u32 + c })
-            })
-            .collect();
+            };
+            of = of.iter().flat_map(of_point).collect();
+        }
         let mut count = count * b;
         if count > 0 && constants_vanish(threads, a) {
             remarks.push("A is singular: the last deflation vector is left out".to_owned());
@@ -202,6 +203,59 @@ fn constants_vanish(threads: Threads, a: &Csr) -> bool {
     }
 }
 
+/// The unknowns of each vector, one behind the other in increasing order, and where each vector's begin, with
+/// the end of the last.
+pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<usize>) {
+    /// Unknowns that a task sorts.
+    const TASK: usize = 1 << 17;
+    let (of, count) = (&vectors.of, vectors.count);
+    let sorted = |task: usize| {
+        let range = task * TASK..((task + 1) * TASK).min(of.len());
+        let (mut start, mut inside) = (vec![0_usize; count + 1], 0);
+        for &piece in of[range.clone()].iter().filter(|&&piece| piece != NONE) {
+            start[piece as usize + 1] += 1;
+            inside += 1;
+        }
+        (0..count).for_each(|piece| start[piece + 1] += start[piece]);
+        let (mut next, mut unknowns) = (start.clone(), vec![0_u32; inside]);
+        for i in range.filter(|&i| of[i] != NONE) {
+            let at = &mut next[of[i] as usize];
+            unknowns[*at] = i as u32;
+            *at += 1;
+        }
+        (start, unknowns)
+    };
+    let tasks = of.len().div_ceil(TASK);
+    let tasks: Vec<(Vec<usize>, Vec<u32>)> = match threads {
+        Threads::One => (0..tasks).map(sorted).collect(),
+        Threads::Pool => (0..tasks).into_par_iter().map(sorted).collect(),
+    };
+    let mut start = vec![0; count + 1];
+    for (of_task, _) in &tasks {
+        start.iter_mut().zip(of_task).for_each(|(sum, own)| *sum += own);
+    }
+    let mut unknowns = vec![0; start[count]];
+    let (mut left, mut pieces) = (&mut unknowns[..], Vec::with_capacity(count));
+    for piece in start.windows(2) {
+        let (own, others) = left.split_at_mut(piece[1] - piece[0]);
+        pieces.push(own);
+        left = others;
+    }
+    let gather = |(piece, mut to): (usize, &mut [u32])| {
+        for (of_task, from) in &tasks {
+            let from = &from[of_task[piece]..of_task[piece + 1]];
+            let (own, others) = to.split_at_mut(from.len());
+            own.copy_from_slice(from);
+            to = others;
+        }
+    };
+    match threads {
+        Threads::One => pieces.into_iter().enumerate().for_each(gather),
+        Threads::Pool => pieces.into_par_iter().enumerate().for_each(gather),
+    }
+    (unknowns, start)
+}
+
 /// `A Z`: entries that are nothing but rounding are left out, so that the rows within a piece are empty
 /// where A conserves.
 pub(super) fn applied(threads: Threads, a: &Csr, vectors: &Vectors) -> Result<Csr> {
@@ -277,6 +331,23 @@ mod tests {
         assert_eq!(v.remarks, ["A is singular: the last deflation vector is left out"]);
         let v = vectors("bubbly:8,bubbles=0", "subdomain:2", 1).unwrap();
         assert_eq!((v.count, v.of[511]), (8, 7));
+    }
+
+    #[test]
+    fn unknowns_are_sorted_by_their_pieces() {
+        let of: Vec<u32> = (0..400_000_u32)
+            .map(|i| if i % 11 == 3 { NONE } else { i.wrapping_mul(2_654_435_761) >> 20 })
+            .map(|p| if p == NONE { NONE } else { p % 7 })
+            .collect();
+        let v = Vectors { of, count: 8, remarks: Vec::new() };
+        for threads in [Threads::One, Threads::Pool] {
+            let (unknowns, start) = by_piece(threads, &v);
+            assert_eq!((start.len(), start[0], start[7]), (9, 0, start[8]));
+            for piece in 0..8 {
+                let want = (0..v.of.len() as u32).filter(|&i| v.of[i as usize] == piece as u32);
+                assert!(unknowns[start[piece]..start[piece + 1]].iter().copied().eq(want));
+            }
+        }
     }
 
     #[test]

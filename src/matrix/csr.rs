@@ -77,6 +77,16 @@ impl Csr {
         Ok(Self { rows, cols, pattern: CsrPattern::new(row_ptr, col_ind), values })
     }
 
+    /// From arrays that are known to be those of a matrix of such a size.
+    pub(super) fn checked(
+        [rows, cols]: [usize; 2],
+        row_ptr: Vec<u32>,
+        col_ind: Vec<u32>,
+        values: Vec<f64>,
+    ) -> Self {
+        Self { rows, cols, pattern: CsrPattern::new(row_ptr, col_ind), values }
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -102,6 +102,31 @@ impl Dia {
         Ok(Self { rows: n, offsets, values, rest })
     }
 
+    /// Whether `a` is little else than whole diagonals, as some of its rows tell: at most a quarter more
+    /// numbers than it has entries would be stored.
+    pub fn suits(a: &Csr) -> bool {
+        /// Rows that are looked at, and most diagonals.
+        const SAMPLE: usize = 1024;
+        const MOST: usize = 128;
+        let n = a.rows();
+        // an odd distance, so that not all are the first of a line of a grid
+        let rows = || (0..n).step_by((n / SAMPLE) | 1);
+        let (mut offsets, mut entries) = (Vec::new(), 0);
+        for i in rows() {
+            for &j in a.row(i).0 {
+                let offset = i64::from(j) - i as i64;
+                if let Err(at) = offsets.binary_search(&offset) {
+                    offsets.insert(at, offset);
+                }
+            }
+            entries += a.row(i).0.len();
+            if offsets.len() > MOST {
+                return false;
+            }
+        }
+        entries > 0 && 4 * offsets.len() * rows().count() <= 5 * entries
+    }
+
     /// Column minus row of each whole diagonal, ascending.
     pub fn offsets(&self) -> &[i64] {
         &self.offsets

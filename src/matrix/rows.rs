@@ -32,6 +32,9 @@ impl Csr {
     /// # Errors
     /// That of the first row which has one; [`crate::error::Kind::Memory`] when there are more entries
     /// than indices.
+    ///
+    /// # Panics
+    /// If the columns of a row do not increase or are not below `cols`.
     pub fn by_rows<S, E: From<Error> + Send>(
         threads: Threads,
         [rows, cols]: [usize; 2],
@@ -41,7 +44,14 @@ impl Csr {
         let chunk = |space: &mut S, at: usize| -> Result<Rows, E> {
             let mut made = Rows::default();
             for i in at * CHUNK..((at + 1) * CHUNK).min(rows) {
+                let start = made.columns.len();
                 row(space, i, &mut made)?;
+                let columns = &made.columns[start..];
+                let increasing = columns.windows(2).all(|two| two[0] < two[1]);
+                assert!(
+                    increasing && columns.last().is_none_or(|&j| (j as usize) < cols),
+                    "row {i}"
+                );
                 made.ends.push(made.columns.len() as u32);
             }
             Ok(made)
@@ -82,7 +92,7 @@ impl Csr {
             Threads::One => places.into_iter().zip(&made).for_each(copy),
             Threads::Pool => places.into_par_iter().zip(&made).for_each(copy),
         }
-        Ok(Self::new(rows, cols, row_ptr, columns, values)?)
+        Ok(Self::checked([rows, cols], row_ptr, columns, values))
     }
 
     /// The product of two matrices, entries in the order of their columns; those that cancel are kept.
@@ -95,16 +105,20 @@ impl Csr {
     pub fn times(&self, other: &Self, threads: Threads) -> Result<Self> {
         assert_eq!(self.cols(), other.rows(), "sizes of a product");
         let size = [self.rows(), other.cols()];
-        Self::by_rows(threads, size, Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
-            terms.clear();
-            let (columns, values) = self.row(i);
-            for (&p, &v) in columns.iter().zip(values) {
-                let (columns, values) = other.row(p as usize);
-                terms.extend(columns.iter().zip(values).map(|(&j, &w)| (j, v * w)));
-            }
-            sum_into(terms, to);
-            Ok(())
-        })
+        Self::by_rows(
+            threads,
+            size,
+            || Sums::new(other.cols()),
+            |sums, i, to| {
+                let (columns, values) = self.row(i);
+                for (&p, &v) in columns.iter().zip(values) {
+                    let (columns, values) = other.row(p as usize);
+                    columns.iter().zip(values).for_each(|(&j, &w)| sums.add(j, v * w));
+                }
+                sums.finish(to);
+                Ok(())
+            },
+        )
     }
 
     /// The matrix of the entries that `keep(i, j, value)` gives a value.
@@ -156,15 +170,43 @@ impl Csr {
     }
 }
 
-/// Adds up the terms of each column, which are put in order, as a row.
-pub fn sum_into(terms: &mut [(u32, f64)], to: &mut Rows) {
-    // stable: terms of a column are added in the order in which they came
-    terms.sort_by_key(|term| term.0);
-    let mut rest = &terms[..];
-    while let Some(&(column, _)) = rest.first() {
-        let count = rest.iter().take_while(|term| term.0 == column).count();
-        to.push(column, rest[..count].iter().map(|term| term.1).sum());
-        rest = &rest[count..];
+/// Sums of the terms of each column of a row, which come in any order.
+pub struct Sums {
+    /// Place of each column among the sums, or none.
+    place: Vec<u32>,
+    columns: Vec<u32>,
+    sums: Vec<f64>,
+}
+
+impl Sums {
+    /// For so many columns.
+    #[must_use]
+    pub fn new(columns: usize) -> Self {
+        Self { place: vec![u32::MAX; columns], columns: Vec::new(), sums: Vec::new() }
+    }
+
+    /// Adds a term.
+    #[inline]
+    pub fn add(&mut self, column: u32, value: f64) {
+        let place = &mut self.place[column as usize];
+        if let Some(sum) = self.sums.get_mut(*place as usize) {
+            *sum += value;
+            return;
+        }
+        *place = self.sums.len() as u32;
+        self.columns.push(column);
+        self.sums.push(value);
+    }
+
+    /// Puts the sums behind `to` in the order of their columns; then there are none.
+    pub fn finish(&mut self, to: &mut Rows) {
+        self.columns.sort_unstable();
+        for &column in &self.columns {
+            let place = std::mem::replace(&mut self.place[column as usize], u32::MAX);
+            to.push(column, self.sums[place as usize]);
+        }
+        self.columns.clear();
+        self.sums.clear();
     }
 }
 

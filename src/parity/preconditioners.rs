@@ -47,6 +47,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
                     if ["fsai", "ic"].contains(&precond::name(text)) && a.asymmetry().is_some() {
                         continue;
                     }
+                    // the pivots of its factors cannot be looked at
+                    if *text == "ic" && self.k.device().contains("cuSPARSE") {
+                        continue;
+                    }
                     let got = applied(self.k, &a, &of(trisolve), &r)?;
                     let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
                     let check = format!("{text}, {spec}, b {b}, {trisolve:?}");

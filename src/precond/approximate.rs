@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Failure, Preconditioner, Setup};
 use crate::backend::{Backend, Bytes};
 use crate::case::Format;
+use crate::error::Kind;
 use crate::matrix::Csr;
 use crate::precond::scratch::Scratch;
 use crate::result::record::FactorSize;
@@ -27,7 +28,15 @@ impl<K: Backend> Operator<K> {
             return Err(Failure::OutOfMemory { needed, free });
         }
         let b = if a.rows().is_multiple_of(s.case.block_size) { s.case.block_size } else { 1 };
-        Ok(Self { matrix: s.k.matrix(&Arc::new(a), b, Format::Auto)?, entries })
+        let (format, a) = (s.k.operator_format(&a, b), Arc::new(a));
+        let matrix = match s.k.matrix(&a, b, format) {
+            // the format was chosen by a part of the rows
+            Err(e) if e.kind() == Kind::Input && format != Format::Auto => {
+                s.k.matrix(&a, b, Format::Auto)?
+            }
+            stored => stored?,
+        };
+        Ok(Self { matrix, entries })
     }
 
     /// `y = A x`.

@@ -65,45 +65,6 @@ pub(super) fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) ->
     Ok(())
 }
 
-/// Replaces a matrix of order n by its inverse: Gauss-Jordan with exchanges of rows. `work` has room
-/// for as many entries.
-///
-/// # Errors
-/// The first column (from 0) without a pivot.
-pub(super) fn invert(a: &mut [f64], n: usize, work: &mut Vec<f64>) -> Result<(), usize> {
-    work.clear();
-    work.resize(n * n, 0.0);
-    (0..n).for_each(|i| work[i * n + i] = 1.0);
-    let largest = a[..n * n].iter().fold(0.0_f64, |max, v| max.max(v.abs()));
-    for j in 0..n {
-        let size = |i: &usize| a[i * n + j].abs();
-        let pivot = (j..n).max_by(|p, q| size(p).total_cmp(&size(q))).expect("a row is left");
-        let value = a[pivot * n + j];
-        if value.is_nan() || value.abs() <= NO_PIVOT * largest {
-            return Err(j);
-        }
-        for k in 0..n {
-            a.swap(j * n + k, pivot * n + k);
-            work.swap(j * n + k, pivot * n + k);
-        }
-        for k in 0..n {
-            a[j * n + k] /= value;
-            work[j * n + k] /= value;
-        }
-        for i in (0..n).filter(|&i| i != j) {
-            let factor = a[i * n + j];
-            if factor != 0.0 {
-                for k in 0..n {
-                    a[i * n + k] -= factor * a[j * n + k];
-                    work[i * n + k] -= factor * work[j * n + k];
-                }
-            }
-        }
-    }
-    a[..n * n].copy_from_slice(work);
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,13 +116,5 @@ mod tests {
         }
         let mut dependent = [1.0, 2.0, 2.0, 4.0, 3.0, 6.0];
         assert_eq!(least_squares(&mut dependent, 3, 2, &mut [1.0; 3]), Err(1));
-    }
-
-    #[test]
-    fn inverses_need_exchanges() {
-        let mut a = [0.0, 2.0, 4.0, 1.0];
-        invert(&mut a, 2, &mut Vec::new()).unwrap();
-        assert_eq!(a, [-0.125, 0.25, 0.5, 0.0]);
-        assert_eq!(invert(&mut [1.0, 2.0, 2.0, 4.0], 2, &mut Vec::new()), Err(1));
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{Failure, Setup, dense};
+use super::{Failure, Setup};
+use crate::backend::cpu::invert_block;
 use crate::backend::{Backend, Breakdown, SingularBlock};
 use crate::case::{FactorPrecision, Trisolve};
 use crate::matrix::Csr;
@@ -25,8 +26,8 @@ pub(super) fn inverse_of(
     Csr::by_rows(
         threads,
         [n, n],
-        || (vec![0.0; b * b], Vec::new()),
-        |(block, work), row, to| {
+        || vec![0.0; b * b],
+        |block, row, to| {
             let (first, within) = (row / b * b, row % b);
             if !wanted(row / b) {
                 return Ok(());
@@ -43,9 +44,9 @@ pub(super) fn inverse_of(
                     block[r * b + j as usize - first] = v;
                 }
             }
-            dense::invert(block, b, work).map_err(|within| {
+            invert_block(block, b).map_err(|(within, pivot)| {
                 let absent = b == 1 && a.get(first, first).is_none();
-                Breakdown::Singular(SingularBlock { row: first / b, within, pivot: 0.0, absent })
+                Breakdown::Singular(SingularBlock { row: first / b, within, pivot, absent })
             })?;
             (0..b).for_each(|c| to.push((first + c) as u32, block[within * b + c]));
             Ok(())

@@ -3,12 +3,13 @@
 //! colour is a level of the triangular solves.
 
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, by_set, renumbered, room, scalar_order};
+use super::ordered::{self, Plan, room, scalar_order};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
-    FillPattern, Pattern, TooLarge, block_pattern_on, colours, iluk_on, power, symmetrised,
+    FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours, iluk_on, power, reordered,
+    symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -46,11 +47,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
         let coupled = symmetrised(threads, &point);
-        let order = by_set(&match q {
+        let sets = Schedule::from_levels(&match q {
             1 => colours(threads, &coupled),
             _ => colours(threads, &power(threads, &coupled, q, limit)?),
         });
-        let arranged = renumbered(threads, &point, &order);
+        let arranged = reordered(threads, &point, &sets.rows);
         let reach = |limit| power(threads, &arranged, q, limit);
         let pattern = match (levels, q > p) {
             // the path of an entry of level p has p + 1 steps: it is in the power
@@ -58,16 +59,16 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
             (true, false) => {
                 within(&iluk_on(threads, &arranged, p, LevelRule::Min, limit)?, &reach(limit)?)
             }
-            (false, _) => ordered::triangles(&reach(limit)?),
+            (false, _) => triangles(threads, &reach(limit)?),
         };
-        Ok((order, pattern))
+        Ok((sets, pattern))
     });
-    let (order, pattern) =
+    let (sets, pattern) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
-    let rows = scalar_order(&order, b);
+    let rows = scalar_order(&sets.rows, b);
     let arrange =
         Box::new(move |threads, a: &crate::matrix::Csr| Ok(a.permuted_on(threads, &rows)));
-    ordered::setup(s, Plan { order, pattern, arrange })
+    ordered::setup(s, Plan { sets, pattern, arrange })
 }
 
 /// The entries of both triangles that `p` holds.

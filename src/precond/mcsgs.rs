@@ -3,11 +3,13 @@
 
 use super::diagonal::{self, whole_blocks};
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, by_set, renumbered, scalar_order, with_mirrors};
+use super::ordered::{self, Plan, scalar_order, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::Csr;
-use crate::symbolic::{Threads, block_pattern_on, colours, symmetrised};
+use crate::symbolic::{
+    Schedule, Threads, block_pattern_on, colours, reordered_triangles, symmetrised,
+};
 
 pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     key: "omega",
@@ -20,18 +22,19 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let omega = s.options()?.number("omega");
     let b = s.case.block_size;
     s.phases.begin(Phase::Symbolic);
-    let (pattern, order) = s.k.on_host(|threads| {
-        let point = symmetrised(threads, &block_pattern_on(threads, s.a, b));
-        let order = by_set(&colours(threads, &point));
-        (ordered::triangles(&renumbered(threads, &point, &order)), order)
+    let (pattern, sets) = s.k.on_host(|threads| {
+        let stored = block_pattern_on(threads, s.a, b);
+        let point = symmetrised(threads, &stored);
+        let sets = Schedule::from_levels(&colours(threads, &point));
+        (reordered_triangles(threads, &point, &sets.rows), sets)
     });
-    let rows = scalar_order(&order, b);
+    let rows = scalar_order(&sets.rows, b);
     let arrange = Box::new(move |threads, a: &Csr| {
         let permuted = a.permuted_on(threads, &rows);
         let whole = with_mirrors(threads, &permuted)?;
         product(threads, &whole, b, omega)
     });
-    ordered::setup(s, Plan { order, pattern, arrange })
+    ordered::setup(s, Plan { sets, pattern, arrange })
 }
 
 /// M on the pattern of A: what elimination on that pattern takes apart into `I + w L D^-1`,

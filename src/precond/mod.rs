@@ -269,15 +269,10 @@ pub fn symmetric(spec: &str) -> bool {
     name(spec) != "spai" || read(spec).is_ok_and(|(_, options)| options.word("symmetric") == "yes")
 }
 
-/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A.
+/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A:
+/// not the least squares of the columns of A, nor a polynomial whose interval comes from its rows.
 pub fn transposes(spec: &str) -> bool {
-    matches!(spec, "none" | "jacobi" | "bilu")
-}
-
-/// The inverse of a dense matrix, row by row, for tests.
-#[cfg(test)]
-pub(crate) fn invert(a: &mut [f64], n: usize) -> Result<(), usize> {
-    dense::invert(a, n, &mut Vec::new())
+    !matches!(name(spec), "spai" | "chebyshev" | "fgbilu")
 }
 
 registry! {

@@ -12,18 +12,18 @@ use super::bilu::Factors;
 use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
-use crate::matrix::{Csr, inverse, sum_into};
+use crate::matrix::{Csr, Sums};
 use crate::measure::memory_free;
 use crate::result::record::FactorSize;
-use crate::symbolic::{FillPattern, Pattern, Schedule, Threads, block_pattern, is_symmetric};
+use crate::symbolic::{FillPattern, Schedule, Threads, block_pattern, is_symmetric};
 
 /// The matrix in its order that is factored, from A.
 type Arrange = Box<dyn Fn(Threads, &Csr) -> Result<Csr, Failure> + Send + Sync>;
 
 /// What is factored, and in which order.
 pub(super) struct Plan {
-    /// Block row of A of each row of the factors.
-    pub(super) order: Vec<u32>,
+    /// Block row of A of each row of the factors, set by set: rows of a set are not coupled.
+    pub(super) sets: Schedule,
     /// Pattern of the factors.
     pub(super) pattern: FillPattern,
     /// What is factored.
@@ -84,8 +84,8 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
         Trisolve::Auto => k.coloured_trisolve(),
         way => way,
     };
-    let mut ilu = k.ilu_analyse(&pattern, b, way, case.factor_precision)?;
-    k.ilu_renumber(&mut ilu, &plan.order)?;
+    let precision = case.factor_precision;
+    let mut ilu = k.ilu_analyse_in_order(&pattern, &plan.sets, b, way, precision)?;
     phases.begin(Phase::Numeric);
     let arranged = k.on_host(|threads| (plan.arrange)(threads, a))?;
     k.ilu_factor(&mut ilu, &arranged, case.shift)?;
@@ -98,47 +98,12 @@ pub(super) fn scalar_order(order: &[u32], b: usize) -> Vec<u32> {
     order.iter().flat_map(|&i| i * b..(i + 1) * b).collect()
 }
 
-/// Rows set by set.
-pub(super) fn by_set(set: &[u32]) -> Vec<u32> {
-    Schedule::from_levels(set).rows
-}
-
-/// The triangles of a pattern; every diagonal is taken to be there.
-pub(super) fn triangles(p: &Pattern) -> FillPattern {
-    let part = |keep: &dyn Fn(u32, u32) -> bool| {
-        let (mut row_ptr, mut col_ind) = (vec![0], Vec::with_capacity(p.entries() / 2));
-        for i in 0..p.rows() {
-            col_ind.extend(p.row(i).iter().filter(|&&j| keep(i as u32, j)));
-            row_ptr.push(col_ind.len() as u32);
-        }
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
-    };
-    FillPattern { lower: part(&|i, j| j < i), upper: part(&|i, j| j > i), no_diagonal: Vec::new() }
-}
-
 /// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
 /// those free.
 pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
     let each = 8 * b * b + 8;
     let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
     [free / each, each, free]
-}
-
-/// The pattern with row i and column i of `order[i]`.
-pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    let (n, view, place) = (p.rows(), p.view(), inverse(order));
-    let made: crate::Result<Csr> =
-        Csr::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<u32>, i, to| {
-            row.clear();
-            row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
-            row.sort_unstable();
-            for &j in &*row {
-                to.push(j, 0.0);
-            }
-            Ok(())
-        });
-    let (row_ptr, col_ind, _) = made.expect("as many entries as there were").into_parts();
-    Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
 }
 
 /// `a` with zeros where only the place across the diagonal holds an entry.
@@ -148,13 +113,17 @@ pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Cow<'_, Csr>, Fa
     }
     let mirrored = a.transposed();
     let n = a.rows();
-    let made = Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
-        terms.clear();
-        let (columns, values) = a.row(i);
-        terms.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v)));
-        terms.extend(mirrored.row(i).0.iter().map(|&j| (j, 0.0)));
-        sum_into(terms, to);
-        Ok(())
-    });
+    let made = Csr::by_rows(
+        threads,
+        [n, n],
+        || Sums::new(n),
+        |sums, i, to| {
+            let (columns, values) = a.row(i);
+            columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v));
+            mirrored.row(i).0.iter().for_each(|&j| sums.add(j, 0.0));
+            sums.finish(to);
+            Ok(())
+        },
+    );
     made.map(Cow::Owned)
 }

@@ -6,7 +6,7 @@ use super::diagonal::whole_blocks;
 use super::options::{Parameter, Range};
 use super::{Failure, Phase, Ready, Setup, dense};
 use crate::backend::Backend;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, Sums};
 use crate::symbolic::Threads;
 
 pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
@@ -89,13 +89,17 @@ pub(super) fn inverse(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> 
 /// Half the sum of two matrices.
 fn mean(threads: Threads, a: &Csr, b: &Csr) -> Result<Csr, Failure> {
     let n = a.rows();
-    Csr::by_rows(threads, [n, n], Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
-        terms.clear();
-        for m in [a, b] {
-            let (columns, values) = m.row(i);
-            terms.extend(columns.iter().zip(values).map(|(&j, &v)| (j, v / 2.0)));
-        }
-        crate::matrix::sum_into(terms, to);
-        Ok(())
-    })
+    Csr::by_rows(
+        threads,
+        [n, n],
+        || Sums::new(n),
+        |sums, i, to| {
+            for m in [a, b] {
+                let (columns, values) = m.row(i);
+                columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v / 2.0));
+            }
+            sums.finish(to);
+            Ok(())
+        },
+    )
 }

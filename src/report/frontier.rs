@@ -85,6 +85,7 @@ fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {
         "break-even",
     ];
     sheet.columns.extend(numbers.map(Head::number));
+    sheet.columns.push(Head::words("most of setup"));
     sheet.columns.push(Head::words("frontier"));
     for record in &group {
         sheet.rows.push(row(record, cheapest, &group));
@@ -133,8 +134,25 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
         time(times.solve_s),
         solves.map(|s| significant(s, 3)).unwrap_or_default(),
         break_even(record, cheapest),
+        longest_phase(record),
         if on_frontier(record, group) { "yes".into() } else { String::new() },
     ]
+}
+
+/// The phase that takes most of the setup, and its share.
+fn longest_phase(record: &Record) -> String {
+    let t = &record.times;
+    let phases = [
+        ("symbolic", t.symbolic_s),
+        ("analysis", t.analysis_s),
+        ("numeric", t.numeric_s),
+        ("deflation", t.deflation_s),
+    ];
+    let timed = phases.into_iter().filter_map(|(name, s)| s.map(|s| (name, s)));
+    let longest = timed.max_by(|a, b| a.1.total_cmp(&b.1));
+    longest.zip(t.setup_s.filter(|s| *s > 0.0)).map_or_else(String::new, |((name, s), setup)| {
+        format!("{name} {} %", significant(100.0 * s / setup, 2))
+    })
 }
 
 /// Solves after which `record` is cheaper than the one of the cheapest setup.
@@ -193,6 +211,10 @@ mod tests {
         ];
         let sheets = sheets(&records);
         assert_eq!(sheets.len(), 1);
+        assert_eq!(longest_phase(&records[1]), "numeric 95 %");
+        let mut phases = of("mcilu", 1, 0.2, 0.1);
+        (phases.times.symbolic_s, phases.times.numeric_s) = (Some(0.05), Some(0.15));
+        assert_eq!(longest_phase(&phases), "numeric 75 %");
         let column = |name: &str| {
             let at = sheets[0].columns.iter().position(|c| c.text == name).expect("a column");
             sheets[0].rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>()

@@ -1,18 +1,21 @@
 //! Colours and independent sets of the graph of a pattern.
 //!
 //! Both go through the rows in their order and take what the rows before left: the first colour that
-//! no neighbour has, or the set where no neighbour is in it. A row waits for its lower neighbours
-//! alone, which is the order of a forward solve: all threads work on the rows of a level together, and
-//! the result is that of one thread.
+//! no neighbour has, or the set where no neighbour is in it. Threads take consecutive rows in turn, and a
+//! row waits for its lower neighbours alone: the result is that of one thread.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use rayon::prelude::*;
+use super::{Pattern, PatternView, Threads};
 
-use super::{Pattern, PatternView, Schedule, Threads};
+/// Rows that a thread takes at a time: a few lines of a grid, behind which the next thread follows.
+const CHUNK: usize = 512;
 
-/// Rows of a level from which it is shared out.
-const WORTH_SHARING: usize = 512;
+/// A number that is not found yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Looks at a number that is to come before the thread lets another one run.
+const SPINS: usize = 1 << 10;
 
 /// The colour of each row, from 0, first fit: rows that `p` couples have different ones. The pattern
 /// must be symmetric.
@@ -22,7 +25,7 @@ pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
         let mut taken = [0_u64; 4];
         let mut beyond = Vec::new();
         for &j in p.row(i).iter().take_while(|&&j| (j as usize) < i) {
-            let c = colour[j as usize].load(Ordering::Relaxed);
+            let c = colour.of(j);
             match taken.get_mut(c as usize / 64) {
                 Some(word) => *word |= 1 << (c % 64),
                 None => beyond.push(c),
@@ -31,7 +34,7 @@ pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
         let free = taken.iter().enumerate().find(|(_, word)| **word != u64::MAX);
         free.map_or_else(
             || {
-                (256..=colour.len() as u32)
+                (256..=p.row_ptr.len() as u32)
                     .find(|c| !beyond.contains(c))
                     .expect("fewer colours than rows")
             },
@@ -45,7 +48,7 @@ pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
 pub fn independent_set(threads: Threads, p: &Pattern) -> Vec<bool> {
     let inside = visit(threads, p, |p, inside, i| {
         let mut before = p.row(i).iter().take_while(|&&j| (j as usize) < i);
-        u32::from(!before.any(|&j| inside[j as usize].load(Ordering::Relaxed) == 1))
+        u32::from(!before.any(|&j| inside.of(j) == 1))
     });
     inside.into_iter().map(|v| v == 1).collect()
 }
@@ -54,21 +57,53 @@ pub fn independent_set(threads: Threads, p: &Pattern) -> Vec<bool> {
 fn visit(
     threads: Threads,
     p: &Pattern,
-    number: impl Fn(PatternView, &[AtomicU32], usize) -> u32 + Sync,
+    number: impl Fn(PatternView, Numbers, usize) -> u32 + Sync,
 ) -> Vec<u32> {
-    let found: Vec<AtomicU32> = (0..p.rows()).map(|_| AtomicU32::new(0)).collect();
-    let of = |i: usize| found[i].store(number(p.view(), &found, i), Ordering::Relaxed);
-    let levels = (threads == Threads::Pool && rayon::current_num_threads() > 1)
-        .then(|| Schedule::of_pattern(p))
-        .filter(|s| s.rows.len() / s.levels().max(1) >= WORTH_SHARING);
-    match levels {
-        // the end of each level is a barrier, which orders the stores before it
-        Some(levels) => (0..levels.levels()).for_each(|l| {
-            levels.level(l).par_iter().with_min_len(128).for_each(|&i| of(i as usize));
-        }),
-        None => (0..p.rows()).for_each(of),
+    let n = p.rows();
+    let found: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(UNKNOWN)).collect();
+    let (view, numbers) = (p.view(), Numbers(&found));
+    let of = |i: usize| found[i].store(number(view, numbers, i), Ordering::Relaxed);
+    if threads == Threads::Pool && n > CHUNK && rayon::current_num_threads() > 1 {
+        let next = AtomicUsize::new(0);
+        // chunks begin in their order: what a row waits for is done, or being done by a running thread
+        rayon::broadcast(|_| {
+            loop {
+                let first = next.fetch_add(CHUNK, Ordering::Relaxed);
+                if first >= n {
+                    break;
+                }
+                (first..(first + CHUNK).min(n)).for_each(of);
+            }
+        });
+    } else {
+        (0..n).for_each(of);
     }
     found.into_iter().map(AtomicU32::into_inner).collect()
+}
+
+/// Numbers of rows, each of which is all that is told of its row: nothing else is ordered by it.
+#[derive(Clone, Copy)]
+struct Numbers<'a>(&'a [AtomicU32]);
+
+impl Numbers<'_> {
+    /// That of row j; waits for it.
+    #[inline]
+    fn of(self, j: u32) -> u32 {
+        let number = &self.0[j as usize];
+        let mut looks = 0;
+        loop {
+            match number.load(Ordering::Relaxed) {
+                UNKNOWN => {}
+                known => return known,
+            }
+            looks += 1;
+            if looks % SPINS == 0 {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -137,11 +172,16 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_finds_the_same() {
-        // levels wide enough to be shared out
-        let p = pattern("poisson3d:150x150x12", 1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        let wide = Schedule::of_pattern(&p);
-        assert!(p.rows() / wide.levels() > 800);
-        assert_eq!(pool.install(|| colours(Threads::Pool, &p)), colours(Threads::One, &p));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+        for (spec, q) in [("poisson3d:50x40x12", 1), ("poisson3d:70x9x8", 2), ("fem-p1:90x70", 3)] {
+            let p = pattern(spec, q);
+            assert!(p.rows() > 5 * CHUNK);
+            for _ in 0..20 {
+                let found = pool.install(|| colours(Threads::Pool, &p));
+                assert_eq!(found, colours(Threads::One, &p), "{spec}, q {q}");
+            }
+            let found = pool.install(|| independent_set(Threads::Pool, &p));
+            assert_eq!(found, independent_set(Threads::One, &p), "{spec}, q {q}");
+        }
     }
 }

@@ -8,8 +8,10 @@ pub mod colour;
 mod elimination;
 pub mod fill;
 pub mod hyperplanes;
+mod multi_elimination;
 mod ordered_set;
 mod power;
+mod reordered;
 mod rows;
 pub mod schedule;
 pub mod stencil;
@@ -20,7 +22,9 @@ use crate::matrix::Csr;
 pub use colour::{colours, independent_set};
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};
+pub use multi_elimination::{Eliminated, Rest, multi_elimination};
 pub use power::{is_symmetric, power, symmetrised};
+pub use reordered::{reordered, reordered_triangles, triangles};
 pub use schedule::Schedule;
 pub use stencil::{March, Stencil};
 
@@ -117,6 +121,13 @@ impl Pattern<'_> {
             }
         }
         Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+    }
+
+    /// The same with arrays of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Pattern<'static> {
+        let (row_ptr, col_ind) = (self.row_ptr.into_owned(), self.col_ind.into_owned());
+        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
     }
 
     /// Bytes held.

@@ -1,5 +1,7 @@
 //! Patterns of powers of a matrix: what is reached in so many steps.
 
+use std::borrow::Cow;
+
 use rayon::prelude::*;
 
 use super::rows::{Task, find};
@@ -59,16 +61,15 @@ pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     }
 }
 
-/// The pattern of `A + A'`, with all diagonals.
-pub fn symmetrised(threads: Threads, a: &Pattern) -> Pattern<'static> {
+/// The pattern of `A + A'`, with all diagonals; that of A where it is one.
+pub fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
     let diagonal = |i: usize| a.row(i).binary_search(&(i as u32)).is_ok();
     let diagonals = || match threads {
         Threads::One => (0..a.rows()).all(diagonal),
         Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(diagonal),
     };
     if is_symmetric(threads, a) && diagonals() {
-        let (row_ptr, col_ind) = (a.row_ptr.to_vec(), a.col_ind.to_vec());
-        return Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+        return Pattern { row_ptr: Cow::Borrowed(&a.row_ptr), col_ind: Cow::Borrowed(&a.col_ind) };
     }
     let mirrored = a.transposed();
     let (view, other) = (a.view(), mirrored.view());

@@ -22,16 +22,6 @@ impl Schedule {
         Self::from_levels(&levels(&p.upper, (0..p.rows()).rev()))
     }
 
-    /// Rows by the highest of their lower neighbours in a pattern that is not cut into triangles.
-    pub fn of_pattern(p: &Pattern) -> Self {
-        let mut level = vec![0u32; p.rows()];
-        for i in 0..p.rows() {
-            let before = p.row(i).iter().take_while(|&&j| (j as usize) < i);
-            level[i] = before.map(|&j| level[j as usize] + 1).max().unwrap_or(0);
-        }
-        Self::from_levels(&level)
-    }
-
     /// Number of levels.
     pub fn levels(&self) -> usize {
         self.level_ptr.len() - 1
@@ -52,6 +42,12 @@ impl Schedule {
             level_ptr.push(rows.len() as u32);
         }
         Self { rows, level_ptr }
+    }
+
+    /// The same levels of rows that have the numbers of their places.
+    #[must_use]
+    pub fn in_place(&self) -> Self {
+        Self { rows: (0..self.rows.len() as u32).collect(), level_ptr: self.level_ptr.clone() }
     }
 
     /// Stable counting sort of the rows by level.

@@ -5,7 +5,7 @@
 
 mod runtime;
 
-use super::simd::Simd;
+use super::simd::{Baseline, Simd};
 use super::values::Entry;
 
 /// Size of the blocks a loop works on, and its arithmetic.
@@ -283,6 +283,17 @@ macro_rules! with_block_size {
 }
 pub(super) use with_block_size;
 
+/// Replaces a dense matrix of order n, by rows or by columns, by its inverse.
+///
+/// # Errors
+/// The step at which no pivot was found, and the best candidate relative to the largest entry of its row.
+pub fn invert_block(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
+    fn sized<K: BlockSize>(size: K, a: &mut [f64]) -> Result<(), (usize, f64)> {
+        size.invert(Baseline, a)
+    }
+    with_block_size!(n, sized(a))
+}
+
 /// A pivot below this part of its row's largest entry counts as zero: a few roundings.
 pub(super) const SINGULAR: f64 = 16.0 * f64::EPSILON;
 
@@ -297,7 +308,6 @@ fn check_pivot(step: usize, best: f64, row_max: f64) -> Result<(), (usize, f64)>
 
 #[cfg(test)]
 mod tests {
-    use super::super::simd::Baseline;
     use super::*;
     use rand::{Rng, SeedableRng};
 

@@ -28,7 +28,8 @@ use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::measure;
 use crate::memory::Buffer;
-use crate::symbolic::{FillPattern, GridPattern, Threads};
+use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
+pub use block::invert_block;
 pub use extracted::{Extracted, extracted};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
@@ -306,13 +307,21 @@ impl Backend for Cpu {
         Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, precision, parallel)))
     }
 
-    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        self.pooled(|| ilu.factor(a, shift))
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        let mut ilu = self.ilu_analyse(pattern, block_size, trisolve, precision)?;
+        ilu.renumber(&sets.rows);
+        Ok(ilu)
     }
 
-    fn ilu_renumber(&self, ilu: &mut BlockIlu, order: &[u32]) -> Result<()> {
-        ilu.renumber(order);
-        Ok(())
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        self.pooled(|| ilu.factor(a, shift))
     }
 
     fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {

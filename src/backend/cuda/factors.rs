@@ -22,7 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::matrix::Csr;
 use crate::measure::timed;
 use crate::report::units;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Schedule};
 
 /// Factors on the GPU, and how they are solved with.
 pub struct BlockIlu {
@@ -35,7 +35,7 @@ pub struct BlockIlu {
     precision: FactorPrecision,
     /// Inverse diagonal blocks of our factors.
     diagonal: Option<Rc<Numbers>>,
-    /// Order of the vectors, where it is not that of the factors and the solves do not know of it.
+    /// What moves vectors to the order of the factors, where the solves do not.
     renumbered: Option<Numbering>,
     by: By,
 }
@@ -53,22 +53,29 @@ struct Trial {
 }
 
 impl BlockIlu {
+    /// Factors on a `pattern` whose block row i is row `sets.rows[i]` of the vectors, where that is given.
     pub(super) fn new(
         k: &Cuda,
         pattern: &Arc<FillPattern>,
+        sets: Option<&Schedule>,
         block_size: usize,
-        trisolve: Trisolve,
-        precision: FactorPrecision,
+        (trisolve, precision): (Trisolve, FactorPrecision),
     ) -> Result<Self> {
         let d = &*k.device;
         if k.vendor && !matches!(trisolve, Trisolve::Auto | Trisolve::Cusparse) {
             return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                 .hint("leave `--trisolve` at `auto` for it"));
         }
-        let analysis = Analysis::new(pattern);
+        let (analysis, order) = match sets {
+            Some(sets) => (Analysis::of_sets(sets), Some(&sets.rows[..])),
+            None => (Analysis::new(pattern), None),
+        };
         let levels = analysis.levels();
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
+            let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());
+            let order = order.filter(|_| !knows);
+            let renumbered = order.map(|order| Numbering::new(d, order, block_size)).transpose()?;
             Ok(Self {
                 pattern,
                 block_size,
@@ -77,7 +84,7 @@ impl BlockIlu {
                 reason,
                 precision,
                 diagonal: None,
-                renumbered: None,
+                renumbered,
                 by,
             })
         };
@@ -98,7 +105,7 @@ impl BlockIlu {
             way => (way, None, Vec::new()),
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-        let solve = made(k, way, &f, &analysis, precision)?;
+        let solve = made(k, way, &f, (&analysis, order), precision)?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
@@ -151,17 +158,6 @@ impl BlockIlu {
         Some((diagonal.address(), self.precision))
     }
 
-    /// Block row `order[i]` of the vectors is row i of the factors.
-    pub(super) fn renumber(&mut self, d: &Device, order: &[u32]) -> Result<()> {
-        if let By::Us(_, solve, _) = &mut self.by
-            && solve.renumber(d, order)?
-        {
-            return Ok(());
-        }
-        self.renumbered = Some(Numbering::new(d, order, self.block_size)?);
-        Ok(())
-    }
-
     /// Inverse diagonal blocks of our factors, on the host.
     pub(super) fn inverse_diagonal(&self, d: &Device) -> Result<Vec<f64>> {
         match self.diagonal.as_deref() {
@@ -204,8 +200,13 @@ impl BlockIlu {
 
     /// Bytes of one application.
     pub(super) fn bytes(&self) -> Bytes {
-        if let By::Vendor(ilu) = &self.by {
-            return ilu.bytes();
+        match &self.by {
+            By::Vendor(ilu) => return ilu.bytes(),
+            By::Us(_, solve, _) => {
+                if let Some(bytes) = solve.bytes() {
+                    return bytes;
+                }
+            }
         }
         let (pattern, b) = (&self.pattern, self.block_size);
         let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
@@ -218,12 +219,12 @@ fn made(
     k: &Cuda,
     way: Trisolve,
     f: &Factorisation,
-    analysis: &Analysis,
+    (analysis, order): (&Analysis, Option<&[u32]>),
     precision: FactorPrecision,
 ) -> Result<Box<dyn Solve>> {
     let library = || k.library().map(Rc::clone);
     let (device, library) = (&*k.device, &library);
-    solve::make(way, &System { device, factorisation: f, analysis, precision, library })
+    solve::make(way, &System { device, factorisation: f, analysis, order, precision, library })
 }
 
 /// What the model says of the best way and the next.
@@ -255,7 +256,7 @@ impl Trial {
         for rival in self.rivals {
             let name = choice_name(&rival.way);
             let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
-                let mut solve = made(k, rival.way, f, &self.analysis, precision)?;
+                let mut solve = made(k, rival.way, f, (&self.analysis, None), precision)?;
                 solve.set_values(d, f, values.clone())?;
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
                 Ok((solve, seconds))

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
 
+use super::colours::{self, FEW};
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{Address, SolveArg, address, launch};
@@ -12,14 +13,10 @@ use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::solve::{Solve, System};
 use super::sources::{TRSV, Variant};
 use super::triangles::BlockDiagonal;
-use crate::case::FactorPrecision;
 use crate::error::Result;
 
-/// Levels of both triangles up to which they are launched one by one, on the vectors at hand: the copies
-/// to and from the vectors of a graph cost more than so many launches.
-const FEW: usize = 32;
-
-/// One launch per level; many are replayed as one graph on vectors of its own.
+/// One launch per level; more than [`FEW`] are replayed as one graph on vectors of its own: the copies to
+/// and from these cost more than so many launches.
 struct Levels {
     lower: Slices,
     upper: Slices,
@@ -29,10 +26,6 @@ struct Levels {
     /// triangular systems; and the vector it writes.
     apart: Option<(BlockDiagonal, CudaSlice<f64>)>,
     diagonal: Option<Rc<Numbers>>,
-    /// The place of each block row in the vectors, where it is another one.
-    place: Option<CudaSlice<u32>>,
-    block_size: usize,
-    precision: FactorPrecision,
     y: CudaSlice<f64>,
     replayed: Option<Replayed>,
 }
@@ -44,9 +37,12 @@ struct Replayed {
     graph: Option<CudaGraph>,
 }
 
-/// Block rows of a level at a time.
+/// Block rows of a level at a time; of few levels in an order of their own as [`colours`].
 pub(super) fn blockwise(s: &System) -> Result<Box<dyn Solve>> {
-    Ok(Box::new(Levels::new(s, 1)?))
+    match s.order {
+        Some(order) if s.analysis.schedules[0].levels() <= FEW => colours::solve(s, order),
+        _ => Ok(Box::new(Levels::new(s, 1)?)),
+    }
 }
 
 /// Blocks taken apart: point triangular systems.
@@ -79,9 +75,6 @@ impl Levels {
             backward: d.kernel(&TRSV, variant(), "level_backward")?,
             apart,
             diagonal: None,
-            place: None,
-            block_size: f.block_size,
-            precision: s.precision,
             y: d.alloc(n)?,
             replayed,
         })
@@ -119,19 +112,6 @@ impl Levels {
         each_level(d, &self.backward, &self.upper, SolveArg { y, diagonal: 0, ..arg })
     }
 
-    /// Diagonal blocks in the order of the vectors.
-    fn renumbered(&self, d: &Device, place: &CudaSlice<u32>, from: &Numbers) -> Result<Numbers> {
-        let (rows, bb) = (place.len(), self.block_size * self.block_size);
-        let to = Numbers::alloc(d, rows * bb, self.precision)?;
-        let variant = Variant::from(self.block_size).storing(self.precision);
-        let kernel = d.kernel(&TRSV, variant, "renumber_blocks")?;
-        let config = grid((rows * bb).div_ceil(THREADS as usize), THREADS);
-        let rows = rows as u32;
-        launch!(d, &kernel, config; rows, *place, from.address(), to.address())
-            .map_err(|e| failed("renumber", e))?;
-        Ok(to)
-    }
-
     fn replay(
         &self,
         d: &Device,
@@ -155,24 +135,9 @@ impl Solve for Levels {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
         self.lower.set_values(d, &f.lower.row_ptr, &v.lower)?;
         self.upper.set_values(d, &f.upper.row_ptr, &v.upper)?;
-        self.diagonal = Some(match &self.place {
-            Some(place) => Rc::new(self.renumbered(d, place, &v.diagonal)?),
-            None => v.diagonal,
-        });
+        self.diagonal = Some(v.diagonal);
         self.record(d)?;
         Ok(0.0)
-    }
-
-    fn renumber(&mut self, d: &Device, order: &[u32]) -> Result<bool> {
-        if self.apart.is_some() {
-            return Ok(false);
-        }
-        let place = d.copied(order)?;
-        for slices in [&mut self.lower, &mut self.upper] {
-            slices.renumber(d, self.block_size, &place)?;
-        }
-        self.place = Some(place);
-        Ok(true)
     }
 
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
@@ -186,7 +151,7 @@ fn each_level(
     t: &Slices,
     arg: SolveArg,
 ) -> Result<(), DriverError> {
-    let slices = t.placed();
+    let slices = t.argument();
     for level in t.levels.windows(2) {
         let (begin, end) = (level[0], level[1]);
         let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);

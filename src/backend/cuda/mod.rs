@@ -1,6 +1,7 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 mod choice;
+mod colours;
 pub mod cubins;
 pub mod cusparse;
 mod device;
@@ -48,9 +49,9 @@ use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, no_execution};
 use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
-use crate::matrix::{Bsr, Csr};
+use crate::matrix::{Bsr, Csr, Dia};
 use crate::solver::{Settings, Solver, System};
-use crate::symbolic::{FillPattern, GridPattern, PatternView};
+use crate::symbolic::{FillPattern, GridPattern, PatternView, Schedule};
 use cusparse::{Handle, Spmv, SpmvSell};
 use device::failed;
 pub use device::{Device, OLDEST};
@@ -472,7 +473,18 @@ impl Backend for Cuda {
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        BlockIlu::new(self, pattern, block_size, trisolve, precision)
+        BlockIlu::new(self, pattern, None, block_size, (trisolve, precision))
+    }
+
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        BlockIlu::new(self, pattern, Some(sets), block_size, (trisolve, precision))
     }
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
@@ -490,8 +502,9 @@ impl Backend for Cuda {
         Some(ilu.factor_seconds())
     }
 
-    fn ilu_renumber(&self, ilu: &mut BlockIlu, order: &[u32]) -> Result<()> {
-        ilu.renumber(&self.device, order)
+    fn operator_format(&self, a: &Csr, block_size: usize) -> Format {
+        let diagonals = !self.vendor && block_size == 1 && Dia::suits(a);
+        if diagonals { Format::Dia } else { Format::Auto }
     }
 
     fn coloured_trisolve(&self) -> Trisolve {

@@ -54,14 +54,10 @@ impl Plan {
 
 /// A strictly triangular factor on the device.
 pub(super) struct Slices {
-    /// Rows of the pattern.
     order: CudaSlice<u32>,
-    /// Rows of the vectors, where they have other numbers.
-    placed: Option<CudaSlice<u32>>,
     first: CudaSlice<u32>,
     start: CudaSlice<u32>,
     length: CudaSlice<u32>,
-    /// Columns of the vectors.
     col_ind: CudaSlice<u32>,
     val: Numbers,
     gate: CudaSlice<u32>,
@@ -70,9 +66,6 @@ pub(super) struct Slices {
     spread: u32,
     /// Whether rows are taken from their end: 1 or 0.
     backward: u32,
-    /// Rows, and stored blocks with those that fill up short rows.
-    rows: usize,
-    blocks: usize,
     /// Slices.
     pub(super) count: usize,
     pub(super) levels: Vec<u32>,
@@ -106,7 +99,6 @@ impl Slices {
         };
         let slices = Self {
             order: d.copied(&plan.order)?,
-            placed: None,
             first: d.copied(&plan.first)?,
             start: d.copied(&plan.start)?,
             length: d.copied(&plan.length)?,
@@ -116,8 +108,6 @@ impl Slices {
             fill_values: d.kernel(&TRSV, variant(), "slice_values")?,
             spread: spread as u32,
             backward: u32::from(backward),
-            rows: plan.order.len(),
-            blocks: plan.blocks,
             count: plan.length.len(),
             longest: plan.length.iter().copied().max().unwrap_or(0) as usize,
             levels: plan.levels,
@@ -147,35 +137,7 @@ impl Slices {
         .map_err(|e| failed("slice_values", e))
     }
 
-    /// Gives rows and columns the numbers `place` of the vectors, which blocks are not taken apart for.
-    /// The columns of a slice do not matter to its values.
-    pub(super) fn renumber(
-        &mut self,
-        d: &Device,
-        block_size: usize,
-        place: &CudaSlice<u32>,
-    ) -> Result<()> {
-        let kernel = d.kernel(&TRSV, block_size, "renumber")?;
-        let renumbered = |from: &CudaSlice<u32>, len: usize| -> Result<CudaSlice<u32>> {
-            let (to, count) = (d.alloc(len)?, len as u32);
-            let config = grid(len.div_ceil(THREADS as usize).max(1), THREADS);
-            launch!(d, &kernel, config; count, *place, *from, to)
-                .map_err(|e| failed("renumber", e))?;
-            Ok(to)
-        };
-        let columns = renumbered(&self.col_ind, self.blocks)?;
-        self.placed = Some(renumbered(&self.order, self.rows)?);
-        self.col_ind = columns;
-        Ok(())
-    }
-
-    /// For solves: rows and columns as the vectors have them.
-    pub(super) fn placed(&self) -> SlicesArg {
-        let order = self.placed.as_ref().unwrap_or(&self.order);
-        SlicesArg { order: address(order), ..self.argument() }
-    }
-
-    /// For what lays out values: rows as the pattern has them.
+    /// For kernels.
     pub(super) fn argument(&self) -> SlicesArg {
         SlicesArg {
             order: address(&self.order),

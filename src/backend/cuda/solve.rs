@@ -10,6 +10,7 @@ use super::device::Device;
 use super::ilu::Factorisation;
 use super::numbers::Values;
 use super::{levels, partitioned, syncfree, vendor, wavefront};
+use crate::backend::Bytes;
 use crate::case::{FactorPrecision, Trisolve};
 use crate::error::Result;
 use crate::symbolic::{FillPattern, Schedule, Stencil};
@@ -20,10 +21,14 @@ pub(super) trait Solve {
     /// a library, which no phase should be charged with.
     fn set_values(&mut self, d: &Device, f: &Factorisation, values: Values) -> Result<f64>;
 
-    /// Takes vectors in an order in which block row i of the factors is row `order[i]`, from now on;
-    /// whether it can. Called before there are values.
-    fn renumber(&mut self, _d: &Device, _order: &[u32]) -> Result<bool> {
-        Ok(false)
+    /// Whether it takes vectors in the order that its system names.
+    fn in_order(&self) -> bool {
+        false
+    }
+
+    /// Bytes of its own storage and of one application, where they are not those of the pattern.
+    fn bytes(&self) -> Option<Bytes> {
+        None
     }
 
     /// `z = (L D U')^-1 r`. Asynchronous.
@@ -35,6 +40,8 @@ pub(super) struct System<'a> {
     pub(super) device: &'a Device,
     pub(super) factorisation: &'a Factorisation,
     pub(super) analysis: &'a Analysis,
+    /// Block row of the vectors of each block row of the factors, where it is another one.
+    pub(super) order: Option<&'a [u32]>,
     /// Numbers in which the solves read the factors.
     pub(super) precision: FactorPrecision,
     /// Opens cuSPARSE.
@@ -55,6 +62,12 @@ impl Analysis {
     pub(super) fn new(pattern: &FillPattern) -> Self {
         let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
         Self { schedules: [lower, upper], stencils: OnceCell::new() }
+    }
+
+    /// The same with one grouping of the rows for both solves: the sets of their order.
+    pub(super) fn of_sets(sets: &Schedule) -> Self {
+        let forward = sets.in_place();
+        Self { schedules: [forward.clone(), forward.reversed()], stencils: OnceCell::new() }
     }
 
     /// Levels of the forward and the backward solve.

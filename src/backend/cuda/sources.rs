@@ -76,6 +76,7 @@ sources! {
     STENCIL_BLOCKS, "stencil_blocks", Some(2..=4);
     VENDOR, "vendor", ANY;
     TRSV, "trsv", ANY;
+    COLOURS, "colours", ANY;
     WAVEFRONT, "wavefront", ANY;
     PARTITIONED, "partitioned", ANY;
     FGBILU_ACC, "fgbilu_acc", ANY;

@@ -38,7 +38,7 @@ pub(super) struct SelfTestArgs {
     quick: bool,
 
     /// Compare a part alone
-    #[arg(long, requires = "self_test", conflicts_with = "trisolve", value_name = "PART")]
+    #[arg(long, requires = "self_test", value_name = "PART")]
     only: Option<Part>,
 
     /// List the comparisons that agree, too
@@ -51,6 +51,8 @@ pub(super) struct SelfTestArgs {
 enum Part {
     /// Products with matrices, in every format
     Products,
+    /// Preconditioners and deflation
+    Preconditioners,
 }
 
 impl SelfTestArgs {
@@ -117,7 +119,7 @@ impl Visitor for SelfTest {
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
         let mut ways = Vec::new();
-        for &way in self.ways.iter().filter(|_| self.only.is_none()) {
+        for &way in self.ways.iter().filter(|_| self.only != Some(Part::Products)) {
             match parity::way(k, way) {
                 // the backend's own choice is also one of the others
                 Ok(way) if ways.contains(&way) => {}
@@ -140,6 +142,9 @@ impl Visitor for SelfTest {
         let compared = match self.only {
             Some(Part::Products) => {
                 parity::compare_products(k, self.extent, self.seed, &mut report)
+            }
+            Some(Part::Preconditioners) => {
+                parity::compare_preconditioners(k, &ways, self.extent, self.seed, &mut report)
             }
             None => parity::compare(k, &ways, self.extent, self.seed, &mut report),
         };
