@@ -14,6 +14,7 @@ pub mod matrix;
 pub mod measure;
 pub mod memory;
 pub mod obstacle;
+pub mod ordering;
 pub mod parity;
 pub mod plot;
 pub mod precond;

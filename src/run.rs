@@ -66,7 +66,7 @@ const SHORT_SETUP: f64 = 0.1;
 const CONTRADICTION: f64 = 10.0;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
-/// `case.reorder`) with right-hand side `b`.
+/// `case.ordering`) with right-hand side `b`.
 ///
 /// Never fails: breakdown, divergence, exhausted memory and unknown combinations are records.
 /// `progress` is told each stage as it starts; when it returns `false` the case is abandoned and

@@ -166,7 +166,6 @@ mod tests {
         match axis.name {
             "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
             "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
-            "reorder" => prop::collection::vec("none|random|random:[2-9]", 1..3).boxed(),
             "deflation" => {
                 let form = "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?";
                 prop::collection::vec(form, 1..3).boxed()

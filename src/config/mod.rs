@@ -14,6 +14,7 @@ pub mod phases;
 pub mod published;
 pub mod scale;
 pub mod sweep;
+mod values;
 
 pub use experiment::Experiment;
 pub use figure::FigureSpec;

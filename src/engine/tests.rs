@@ -45,7 +45,7 @@ impl Runner for Fake {
         if let Some((fill, counter)) = self.interrupt_at
             && fill == case.fill
         {
-            counter.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, atomic::Ordering::SeqCst);
         }
         progress(Stage::Numeric).then(|| record(case.clone(), 10, 1.0))
     }
@@ -157,7 +157,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     assert_eq!(read(&s.path()).unwrap().records.len(), 2);
 
     s.runner = Fake::default();
-    s.interrupts.store(0, Ordering::SeqCst);
+    s.interrupts.store(0, atomic::Ordering::SeqCst);
     s.log.0.clear();
     let outcome = s.execute(&cases(&["p"], 4), Existing::Resume);
     assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[2, 3][..]));

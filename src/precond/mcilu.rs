@@ -3,12 +3,13 @@
 //! colour is a level of the triangular solves.
 
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, by_set, renumbered, room, scalar_order};
+use super::ordered::{self, Plan, room};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
-    FillPattern, Pattern, TooLarge, block_pattern_on, colours, iluk_on, power, symmetrised,
+    FillPattern, Pattern, TooLarge, block_pattern_on, by_set, colours, iluk_on, power, renumbered,
+    scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[

@@ -3,11 +3,13 @@
 
 use super::diagonal::{self, whole_blocks};
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, by_set, renumbered, scalar_order, with_mirrors};
+use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::Csr;
-use crate::symbolic::{Threads, block_pattern_on, colours, symmetrised};
+use crate::symbolic::{
+    Threads, block_pattern_on, by_set, colours, renumbered, scalar_order, symmetrised,
+};
 
 pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     key: "omega",

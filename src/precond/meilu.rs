@@ -7,12 +7,13 @@ use std::borrow::Cow;
 
 use super::mcsgs::product;
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, by_set, scalar_order, with_mirrors};
+use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::{Csr, inverse, sum_into};
 use crate::symbolic::{
-    FillPattern, Pattern, Threads, block_pattern_on, colours, independent_set, symmetrised,
+    FillPattern, Pattern, Threads, block_pattern_on, by_set, colours, independent_set,
+    scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[

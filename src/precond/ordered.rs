@@ -12,10 +12,10 @@ use super::bilu::Factors;
 use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
-use crate::matrix::{Csr, inverse, sum_into};
+use crate::matrix::{Csr, sum_into};
 use crate::measure::memory_free;
 use crate::result::record::FactorSize;
-use crate::symbolic::{FillPattern, Pattern, Schedule, Threads, block_pattern, is_symmetric};
+use crate::symbolic::{FillPattern, Pattern, Threads, block_pattern, is_symmetric};
 
 /// The matrix in its order that is factored, from A.
 type Arrange = Box<dyn Fn(Threads, &Csr) -> Result<Csr, Failure> + Send + Sync>;
@@ -92,17 +92,6 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
     Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange: plan.arrange }))
 }
 
-/// The scalar rows of block rows in their order.
-pub(super) fn scalar_order(order: &[u32], b: usize) -> Vec<u32> {
-    let b = b as u32;
-    order.iter().flat_map(|&i| i * b..(i + 1) * b).collect()
-}
-
-/// Rows set by set.
-pub(super) fn by_set(set: &[u32]) -> Vec<u32> {
-    Schedule::from_levels(set).rows
-}
-
 /// The triangles of a pattern; every diagonal is taken to be there.
 pub(super) fn triangles(p: &Pattern) -> FillPattern {
     let part = |keep: &dyn Fn(u32, u32) -> bool| {
@@ -122,23 +111,6 @@ pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
     let each = 8 * b * b + 8;
     let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
     [free / each, each, free]
-}
-
-/// The pattern with row i and column i of `order[i]`.
-pub(super) fn renumbered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    let (n, view, place) = (p.rows(), p.view(), inverse(order));
-    let made: crate::Result<Csr> =
-        Csr::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<u32>, i, to| {
-            row.clear();
-            row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
-            row.sort_unstable();
-            for &j in &*row {
-                to.push(j, 0.0);
-            }
-            Ok(())
-        });
-    let (row_ptr, col_ind, _) = made.expect("as many entries as there were").into_parts();
-    Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
 }
 
 /// `a` with zeros where only the place across the diagonal holds an entry.

@@ -41,7 +41,9 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         sheet.columns.push(Head::number("n"));
     }
     let measured = [
+        "ordering time",
         "levels L/U",
+        "rows/level",
         "factor blocks",
         "fill",
         "vectors",
@@ -58,13 +60,14 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
     sheet.columns.extend(["setup speedup", "solve speedup"].map(Head::number));
     sheet.columns.push(Head::words("status"));
 
+    let ordered = varying.iter().any(|axis| axis.name == "ordering");
     let mut notes = Vec::new();
     for record in records {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
         if sizes_vary {
             row.push(grouped(record.size.n));
         }
-        row.extend(measurements(record));
+        row.extend(measurements(record, ordered));
         let (setup, solve) = backends.as_ref().map(|s| s.cells(record)).unwrap_or_default();
         row.extend([setup, solve, status(record, &mut notes)]);
         sheet.rows.push(row);
@@ -134,8 +137,8 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     if case.zeros != default.zeros {
         say("zeros", "stored zeros dropped".into());
     }
-    if case.reorder != default.reorder {
-        say("reorder", format!("order {}", case.reorder));
+    if case.ordering != default.ordering {
+        say("ordering", format!("order {}", case.ordering));
     }
     say("rhs", format!("rhs {}", case.rhs));
     let restarted = case.solver == "gmres" && fixed("restart");
@@ -195,7 +198,9 @@ pub fn devices(records: &[Record]) -> Vec<String> {
     lines
 }
 
-fn measurements(record: &Record) -> [String; 12] {
+/// The cells of what was measured; where records are `ordered` in several ways, with what that costs
+/// and with the rows of a level.
+fn measurements(record: &Record, ordered: bool) -> [String; 14] {
     let Record { factor, times, convergence, .. } = record;
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
     let levels = match (factor.levels_lower, factor.levels_upper) {
@@ -204,8 +209,11 @@ fn measurements(record: &Record) -> [String; 12] {
         (None, None) => String::new(),
     };
     let ran = times.solve_s.is_some() || convergence.iterations > 0;
+    let of_order = |cell: Option<String>| cell.filter(|_| ordered).unwrap_or_default();
     [
+        of_order(times.ordering_s.map(seconds)),
         levels,
+        of_order(factor.rows_per_level.map(|rows| significant(rows, 3))),
         factor.factor_blocks.map(grouped).unwrap_or_default(),
         factor.fill_ratio.map(|f| format!("{f:.2}")).unwrap_or_default(),
         factor.deflation_vectors.map(grouped).unwrap_or_default(),
