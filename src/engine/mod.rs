@@ -215,15 +215,21 @@ struct Reordered {
 }
 
 /// A system in another order.
-struct Renumbered {
+pub(crate) struct Renumbered {
     order: Vec<u32>,
-    problem: Problem,
-    rhs: (String, Vec<f64>),
-    seconds: f64,
+    pub(crate) problem: Problem,
+    /// The right-hand side, with its name.
+    pub(crate) rhs: (String, Vec<f64>),
+    /// Seconds that finding the order and renumbering took.
+    pub(crate) seconds: f64,
 }
 
 impl Renumbered {
-    fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
+    /// The system and the right-hand side of a case.
+    ///
+    /// # Errors
+    /// When there is no such order.
+    pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
         let start = now();
         let order = case.ordering.order(problem, case.block_size)?;
         let problem = problem.reordered(&order);
