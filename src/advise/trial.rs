@@ -62,6 +62,15 @@ pub trait Tries {
     fn elapsed(&self) -> f64;
 }
 
+/// Wall-clock seconds beside what is measured (counting blocks, starting threads) that a trial may take
+/// before it is given up.
+const OVERHEAD: f64 = 0.03;
+/// A trial that takes less than this many seconds is made several times, and the least counts: others
+/// on the machine only ever add.
+const SHORT: f64 = 0.05;
+/// How many times.
+const TURNS: usize = 3;
+
 /// Trials on this machine.
 pub struct Trials<'a> {
     problem: &'a Problem,
@@ -103,6 +112,30 @@ impl<'a> Trials<'a> {
 impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
+        let mut best = self.once(case, limit)?;
+        for _ in 1..TURNS {
+            if best.seconds().is_none_or(|seconds| seconds > SHORT) {
+                break;
+            }
+            let again = self.once(case, limit)?;
+            if again.seconds().zip(best.seconds()).is_some_and(|(again, best)| again < best) {
+                best = again;
+            }
+        }
+        Some(match best {
+            Trial::Solved { fixed, seconds, .. } if seconds > limit => Trial::CutOff { fixed },
+            other => other,
+        })
+    }
+
+    fn elapsed(&self) -> f64 {
+        seconds_since(self.start)
+    }
+}
+
+impl Trials<'_> {
+    /// One run of a case whose system is there in its order.
+    fn once(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         let (problem, b, ordering_s) = match self.ordered.get(&(case.ordering, case.block_size)) {
             _ if case.ordering.is_natural() => (self.problem, self.b, None),
             Some(Ok(other)) => (&other.problem, &other.rhs.1[..], Some(other.seconds)),
@@ -128,7 +161,7 @@ impl Tries for Trials<'_> {
                 (Some((fixed, since)), _) => fixed + solves * seconds_since(*since),
                 (None, _) => ordering + seconds_since(start),
             };
-            spent <= limit
+            spent <= limit + OVERHEAD
         };
         let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {
@@ -148,10 +181,6 @@ impl Tries for Trials<'_> {
         }
         let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
-    }
-
-    fn elapsed(&self) -> f64 {
-        seconds_since(self.start)
     }
 }
 

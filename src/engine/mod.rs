@@ -1,6 +1,7 @@
 //! Runs the cases of an experiment in order and keeps every finished record at once.
 
 pub mod interrupt;
+pub mod isolated;
 pub mod progress;
 
 use std::sync::atomic::{self, AtomicUsize};
@@ -174,7 +175,7 @@ fn step(
                 record
             })
         }
-        Err(why) => Some(unordered(case, &why)),
+        Err(Unordered { why, n, nnz }) => Some(unordered(case, &why, [n, nnz])),
     };
     let Some(mut record) = result else { return Ok(None) };
     environment::complete(&mut record.environment, start);
@@ -184,10 +185,20 @@ fn step(
 }
 
 /// The record of a case whose system has no such order.
-fn unordered(case: &Case, why: &Error) -> Record {
+fn unordered(case: &Case, why: &Error, [n, nnz]: [usize; 2]) -> Record {
     let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
     let reason = Some(format!("{why}{hint}"));
-    Record { case: case.clone(), status: Status::Unsupported, reason, ..Record::default() }
+    let mut record =
+        Record { case: case.clone(), status: Status::Unsupported, reason, ..Record::default() };
+    (record.size.n, record.size.nnz) = (n, nnz);
+    record
+}
+
+/// A system that has no such order.
+struct Unordered {
+    why: Error,
+    n: usize,
+    nnz: usize,
 }
 
 /// What a case runs on.
@@ -245,7 +256,7 @@ impl Loaded<'_> {
         case: &Case,
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
-    ) -> Result<Result<System<'_>>> {
+    ) -> Result<Result<System<'_>, Unordered>> {
         let system = |c: &Case| (c.matrix.clone(), c.read_as, c.zeros);
         if self.problem.as_ref().is_none_or(|(of, _)| system(of) != system(case)) {
             // free the old system first: two large ones may not fit
@@ -276,7 +287,10 @@ impl Loaded<'_> {
         }
         let Reordered { system, .. } = self.reordered.as_mut().expect("made above");
         Ok(match system {
-            Err(why) => Err(why.clone()),
+            Err(why) => {
+                let (n, nnz) = (problem.matrix.rows(), problem.matrix.nnz());
+                Err(Unordered { why: why.clone(), n, nnz })
+            }
             Ok(other) => {
                 if other.rhs.0 != case.rhs {
                     other.rhs = (case.rhs.clone(), reordered(b, &other.order));

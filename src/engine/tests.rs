@@ -174,6 +174,7 @@ fn records_of_another_revision_are_kept_with_a_warning() {
     let mut old = record(cases(&["p"], 1)[0].clone(), 10, 1.0);
     old.environment.revision = "0.0.9 (abc)".into();
     outputs.add(&old).unwrap();
+    drop(outputs);
     let outcome = s.execute(&cases(&["p"], 2), Existing::Resume);
     assert_eq!(outcome.records[0], old);
     let this = environment::REVISION;

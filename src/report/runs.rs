@@ -5,8 +5,8 @@ use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
 use crate::report::{Head, Report, Sheet, frontier, products, roofs, shares};
-use crate::result::Record;
 use crate::result::table::fields;
+use crate::result::{Record, Status};
 
 /// The table of `records`, a second one of the triangular solves of a GPU, and one of products that
 /// were measured alone.
@@ -179,8 +179,9 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
 /// One line per backend: its device and threads.
 pub fn devices(records: &[Record]) -> Vec<String> {
     let mut lines = Vec::new();
-    for Record { case, environment: e, .. } in records {
-        if e.device.is_empty() {
+    for Record { case, status, environment: e, .. } in records {
+        // a case that could not even begin has no threads
+        if e.device.is_empty() || (status == &Status::Unsupported && e.threads == 0) {
             continue;
         }
         // a backend may name its threads itself, and those of a GPU's host say nothing
