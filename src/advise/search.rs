@@ -1,6 +1,7 @@
 //! Best first through the combinations: what was tried tells how its neighbours will do.
 //!
-//! The first point is what the structure suggests; all its neighbours follow. From then on each
+//! The first point is what the structure suggests; all its neighbours follow, then every method with
+//! every block size and solver, since these depend on each other most. From then on each
 //! combination that differs from one that was tried by one value is expected to take as long as that
 //! one, times what the same change of value did elsewhere (the median); with several such neighbours,
 //! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
@@ -19,18 +20,21 @@ use crate::error::Result;
 use crate::precond;
 
 /// A trial is given up when it takes this many times the best so far.
-const MARGIN: f64 = 1.5;
+const MARGIN: f64 = 2.0;
 /// The first trial may take this share of the time at most.
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
 const HOPELESS: f64 = 1.3;
 /// The same as long as only this share of all was tried: expectations are rough.
 const HOPELESS_AT_FIRST: f64 = 2.5;
-const FIRST_TRIED: f64 = 0.08;
+const FIRST_TRIED: f64 = 0.1;
 /// A trial that was given up counts as this many times the best in expectations.
-const SLOW: f64 = 2.0;
+const SLOW: f64 = 2.5;
 /// Failures count as this many times the best in expectations.
 const FAILURE: f64 = 6.0;
+
+/// Settings that depend on each other most: all their combinations are tried, the others being plain.
+const TOGETHER: &[&str] = &["precond", "block-size", "solver"];
 
 /// A change of one value: the setting, from, to.
 type Change = (usize, usize, usize);
@@ -117,6 +121,7 @@ pub fn search(
         if !centred && search.best < f64::INFINITY {
             let near = search.near.last().expect("one is solved");
             queue.extend(near.iter().map(|(point, _)| point.clone()));
+            queue.extend(points.iter().filter(|p| search.is_plain(p)).cloned());
             centred = true;
         }
         let point = if let Some(point) = queue.get(next) {
@@ -157,6 +162,12 @@ impl Search<'_> {
     /// Seconds after which a trial is given up.
     fn limit(&self) -> f64 {
         if self.best < f64::INFINITY { MARGIN * self.best } else { FIRST_SHARE * self.budget }
+    }
+
+    /// Whether only settings of [`TOGETHER`] are not at their plain values.
+    fn is_plain(&self, point: &Point) -> bool {
+        let mut pairs = self.space.knobs().iter().zip(point);
+        pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
     }
 
     /// Seconds from which a trial is not expected to be worth it.
