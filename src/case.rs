@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend;
 use crate::deflation;
-pub use crate::problem::reorder::Reorder;
+pub use crate::ordering::Ordering;
 
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 128;
@@ -217,8 +217,8 @@ pub struct Case {
     #[serde(default)]
     pub zeros: Zeros,
     /// New order of the unknowns, of the right-hand side too.
-    #[serde(default)]
-    pub reorder: Reorder,
+    #[serde(default, alias = "reorder")]
+    pub ordering: Ordering,
     /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
     pub rhs: String,
     /// Unknowns per block, at least 1.
@@ -291,7 +291,7 @@ impl Case {
                 matrix: self.matrix,
                 read_as: self.read_as,
                 zeros: self.zeros,
-                reorder: self.reorder,
+                ordering: self.ordering,
                 block_size: self.block_size,
                 kind: self.kind,
                 format: self.format,
@@ -308,7 +308,7 @@ impl Default for Case {
             matrix: "poisson3d:60".into(),
             read_as: ReadAs::default(),
             zeros: Zeros::default(),
-            reorder: Reorder::default(),
+            ordering: Ordering::default(),
             rhs: "ones".into(),
             block_size: 1,
             kind: RunKind::default(),

@@ -3,6 +3,7 @@
 //! Data flow: TOML or flags -> experiment -> [`case::Case`]s -> [`problem::Problem`] -> symbolic,
 //! numeric, solve on a backend -> [`result::Record`] -> tables and files.
 
+pub mod advise;
 pub mod backend;
 pub mod case;
 pub mod cli;
@@ -14,6 +15,7 @@ pub mod matrix;
 pub mod measure;
 pub mod memory;
 pub mod obstacle;
+pub mod ordering;
 pub mod parity;
 pub mod plot;
 pub mod precond;

@@ -4,6 +4,8 @@
 //! pages the first touch and the address translation cost a good part of the time, and a wide load
 //! that straddles two cache lines costs two.
 
+#![allow(unsafe_code, reason = "advice to the system about pages")]
+
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 

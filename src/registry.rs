@@ -13,6 +13,9 @@ pub const PRECONDITIONERS: Names = crate::precond::NAMES;
 /// Backends.
 pub const BACKENDS: Names = crate::backend::NAMES;
 
+/// Orderings.
+pub const ORDERINGS: Names = crate::ordering::NAMES;
+
 /// Storage formats of the matrix in the product.
 pub const FORMATS: Names = &[
     ("auto", "the one of csr and bsr that holds fewer bytes"),

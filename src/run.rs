@@ -66,7 +66,7 @@ const SHORT_SETUP: f64 = 0.1;
 const CONTRADICTION: f64 = 10.0;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
-/// `case.reorder`) with right-hand side `b`.
+/// `case.ordering`) with right-hand side `b`.
 ///
 /// Never fails: breakdown, divergence, exhausted memory and unknown combinations are records.
 /// `progress` is told each stage as it starts; when it returns `false` the case is abandoned and
@@ -184,8 +184,10 @@ impl Job<'_> {
         }
         k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
-        let handover = k.handover_latency();
-        let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
+        let roof = (!self.measure.once).then(|| Roof {
+            handover: k.handover_latency(),
+            copy_gbps: Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite()),
+        });
 
         self.check_matrix(k)?;
         let stretch = Stretch::start(k);
@@ -240,7 +242,10 @@ impl Job<'_> {
         self.judge(k, &x, &outcome);
         // the second level has no part in what one application of the first is measured at
         let system = System { m: &*m, ..system };
-        self.measure_traffic(k, &system, &mut x, Roof { copy_gbps, handover })?;
+        match roof {
+            Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
+            None => self.record.traffic.memory_bytes = Some(traffic::held(k, &system)),
+        }
         drop(adapted);
         self.measure_new_values(k, &mut matrix, &mut *m)
     }
@@ -270,7 +275,7 @@ impl Job<'_> {
                 let times = &mut self.record.times;
                 times.numeric_kernel_s = median(&kernel).map(|m| m.value).or(times.numeric_s);
             }
-            if runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
+            if self.measure.once || runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
                 return Ok(ready);
             }
         }
@@ -351,12 +356,13 @@ impl Job<'_> {
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
         let Measure { min_repetitions, max_repetitions, time_budget_s, .. } = *self.measure;
         let mut samples = Vec::new();
-        if first > time_budget_s {
+        if first > time_budget_s || self.measure.once {
             samples.push(first);
         }
         let mut spent: f64 = samples.iter().sum();
         while samples.len() < min_repetitions.max(1)
-            || (samples.len() < max_repetitions
+            || (!self.measure.once
+                && samples.len() < max_repetitions
                 && spent < time_budget_s
                 && !median(&samples).is_some_and(|m| m.count > 2 && m.relative_error() < PRECISE))
         {

@@ -55,12 +55,26 @@ fn list_has_every_registry() {
         names("trisolves"),
         ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
     );
+    assert_eq!(
+        names("orderings"),
+        [
+            "natural",
+            "rcm",
+            "red-black",
+            "multicolour",
+            "nested-dissection",
+            "min-degree",
+            "shortest-axis-last",
+            "random"
+        ]
+    );
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
     let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
     let gupta = ["bubbly128-1", "bubbly128-9", "bubbly32", "frontier", "layered", "reservoirs"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
+    let orderings = ["generated", "real"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
     let of = |paper: &str, tables: &[&str]| -> Vec<String> {
@@ -70,12 +84,13 @@ fn list_has_every_registry() {
         of("almouhamed", &almouhamed),
         of("gupta", &gupta),
         of("luo", &luo),
+        of("orderings", &orderings),
         of("trisolve", &trisolve),
         of("yang", &yang),
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (24, 96));
+    assert_eq!((names("settings").len(), names("columns").len()), (24, 97));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
@@ -103,6 +118,8 @@ fn reproduce_without_a_paper_lists_the_tables() {
          luo/table1            Luo et al. 2015, Table 1: sum of squares of the residual per correction, 51 x 97 x 63 points, n = 6\n\
          luo/table3            Luo et al. 2015, Table 3: time per point and speedup, n = 6\n\
          luo/table4            Luo et al. 2015, Tables 2 and 4: work per thread, throughput and rate, n = 6\n\
+         orderings/generated   Orderings of generated grids: levels, fill and iterations\n\
+         orderings/real        Orderings of real systems: levels, fill and iterations\n\
          trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
          trisolve/general      Triangular solves and factorisation: general patterns\n\
          trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\

@@ -1,5 +1,7 @@
 //! Every cuSPARSE wrapper against dense arithmetic on the host. Needs a GPU; without one each test
 //! says on stderr that it was skipped.
+
+#![allow(unsafe_code, reason = "calls of the CUDA driver")]
 #![cfg(feature = "cuda")]
 
 mod common;

@@ -191,6 +191,39 @@ fn a_broken_connection_and_a_missing_file_are_told() {
     assert_eq!(files(folder.path()), [""; 0]);
 }
 
+/// Answers every request with `302` to what `to` makes of its own address.
+fn redirecting(to: impl Fn(&str) -> String + Send + 'static) -> String {
+    let server = Server::http("127.0.0.1:0").unwrap();
+    let base = format!("http://{}", server.server_addr());
+    let own = base.clone();
+    thread::spawn(move || {
+        for request in server.incoming_requests() {
+            let place = format!("{}{}", to(&own), request.url());
+            let header = tiny_http::Header::from_bytes("Location", place).unwrap();
+            _ = request.respond(Response::empty(302).with_header(header));
+        }
+    });
+    base
+}
+
+#[test]
+fn a_redirection_is_followed_and_one_without_end_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = sherman(2375);
+    let elsewhere = serve(archive(&[("sherman1/sherman1.mtx", text.as_bytes())]));
+    let base = redirecting(move |_| elsewhere.clone());
+    get("sherman1", &base, folder.path()).unwrap();
+    assert_eq!(files(folder.path()), ["sherman1.mtx", "sherman1.mtx.sha256"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let base = redirecting(str::to_owned);
+    let error = get("sherman1", &base, folder.path()).unwrap_err();
+    let start = format!("cannot fetch {base}/MM/HB/sherman1.tar.gz: ");
+    assert!(error.to_string().starts_with(&start), "{error}");
+    assert!(error.to_string().contains("redirect"), "{error}");
+    assert_eq!(files(folder.path()), [""; 0]);
+}
+
 #[test]
 fn without_a_server_or_an_address_the_error_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();

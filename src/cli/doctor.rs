@@ -1,5 +1,7 @@
 //! `doctor`: what this machine offers to the program.
 
+#![allow(unsafe_code, reason = "queries of the system")]
+
 mod self_test;
 
 use std::path::Path;

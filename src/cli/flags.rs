@@ -1,5 +1,6 @@
 //! Flags that `run` and `reproduce` share: the axes of a sweep, measuring, result files.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -8,9 +9,11 @@ use crate::config::axes::Axis;
 use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::{AXES, Sweep};
-use crate::error::Result;
+use crate::engine::isolated::Isolation;
+use crate::error::{Error, Result};
 use crate::report::ReportFormat;
 use crate::result::output::Existing;
+use crate::run::Measure;
 
 /// The flags of the axes and of measuring, made from the same lists that the TOML keys are.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +111,52 @@ impl Args for SweepFlags {
     }
 }
 
+/// Cases in processes of their own.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Isolation")]
+pub struct IsolationFlags {
+    /// Run every case in a process of its own, which reads the matrix anew: a crash or a lack of memory
+    /// costs one record
+    #[arg(long)]
+    isolate: bool,
+
+    /// Seconds that a case may take in all, setup included; isolates
+    #[arg(long, value_name = "SECONDS", value_parser = case_limit)]
+    case_limit: Option<f64>,
+}
+
+fn case_limit(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
+        _ => Err("above 0 and at most 1e7 seconds".into()),
+    }
+}
+
+impl IsolationFlags {
+    /// How cases are isolated, where they are.
+    ///
+    /// # Errors
+    /// When this program cannot be found.
+    pub fn isolation(self, measure: &Measure) -> Result<Option<Isolation>> {
+        if !self.isolate && self.case_limit.is_none() {
+            return Ok(None);
+        }
+        let program = std::env::current_exe()
+            .map_err(|e| Error::run(format!("cannot find this program: {e}")))?;
+        let mut flags: Vec<OsString> = Vec::new();
+        let mut flag = |name: &str, value: String| flags.extend([name.into(), value.into()]);
+        flag("--min-repetitions", measure.min_repetitions.to_string());
+        flag("--max-repetitions", measure.max_repetitions.to_string());
+        flag("--time-budget", measure.time_budget_s.to_string());
+        flag("--repeat-values", measure.repeat_values.to_string());
+        flag("--history", measure.history.to_string());
+        if let Some(limit) = measure.time_limit_s {
+            flag("--time-limit", limit.to_string());
+        }
+        Ok(Some(Isolation { program, flags, limit_s: self.case_limit }))
+    }
+}
+
 /// Result files and the report at the end.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
@@ -169,7 +218,6 @@ mod tests {
         match axis.name {
             "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
             "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
-            "reorder" => prop::collection::vec("none|random|random:[2-9]", 1..3).boxed(),
             "deflation" => {
                 let form = "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?";
                 prop::collection::vec(form, 1..3).boxed()

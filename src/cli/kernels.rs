@@ -1,5 +1,7 @@
 //! `kernels`: compiles the CUDA kernels and shows what they need.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::process::ExitCode;
 use std::time::Instant;
 

@@ -65,6 +65,7 @@ fn sections() -> Result<Vec<Section>> {
         named("preconditioners", registry::PRECONDITIONERS),
         Section { name: "parameters", items: parameters() },
         named("backends", registry::BACKENDS),
+        named("orderings", registry::ORDERINGS),
         named("formats", registry::FORMATS),
         named("trisolves", registry::TRISOLVES),
         named("fgbilu-styles", registry::FGBILU_STYLES),

@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod advise;
 pub mod compare;
 pub mod completions;
 pub mod doctor;
@@ -45,6 +46,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run a paper's table and show it beside the published numbers
     Reproduce(reproduce::ReproduceArgs),
+    /// Find the settings that solve a system fastest here, by a bounded search
+    Advise(advise::AdviseArgs),
     /// Solve evolution obstacle problems by projected Richardson: CPU, GPUs, MPI
     Obstacle(obstacle::ObstacleArgs),
     /// List, inspect, fetch, generate and convert matrices
@@ -74,6 +77,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => run::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Advise(args) => advise::run(args),
         Command::Obstacle(args) => obstacle::run(args),
         Command::Matrix(args) => matrix::run(args).map(done),
         Command::List(args) => list::run(args).map(done),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cli::flags::{OutputFlags, Overrides, SweepFlags};
+use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides, SweepFlags};
 use crate::cli::output;
 use crate::cli::session::{Session, check};
 use crate::config::Experiment;
@@ -38,6 +38,9 @@ pub struct ReproduceArgs {
     sweep: SweepFlags,
 
     #[command(flatten)]
+    isolation: IsolationFlags,
+
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -60,7 +63,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         .iter()
         .map(|entry| Table::prepare(&library, entry, scale, &flags))
         .collect::<Result<_>>()?;
-    let mut session = Session::start(&args.output, &flags)?;
+    let mut session = Session::start(&args.output, args.isolation, &flags)?;
     let experiments: Vec<&Experiment> = tables.iter().map(|table| &table.experiment).collect();
     let folder = folder(&args.output.output)?;
     let files = match folder {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::flags::{OutputFlags, SweepFlags};
+use crate::cli::flags::{IsolationFlags, OutputFlags, SweepFlags};
 use crate::cli::output;
 use crate::cli::session::{Session, check};
 use crate::config::{Experiment, Sweep};
@@ -23,6 +23,9 @@ pub struct RunArgs {
     sweep: SweepFlags,
 
     #[command(flatten)]
+    isolation: IsolationFlags,
+
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -34,7 +37,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
         None => Experiment::of(Sweep::default()).overridden_by(&flags.sweep, &flags.measure),
     };
     check(&experiment)?;
-    let mut session = Session::start(&args.output, &flags)?;
+    let mut session = Session::start(&args.output, args.isolation, &flags)?;
     let mut outputs = session.open(&[&experiment], std::slice::from_ref(&args.output.output))?;
     let outcome = session.run(&experiment, &mut outputs[0])?;
     if outcome.records.is_empty() {

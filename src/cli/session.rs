@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::backend;
 use crate::case::Case;
-use crate::cli::flags::{OutputFlags, Overrides};
+use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
 use crate::config::Experiment;
 use crate::engine::progress::{self, say};
-use crate::engine::{self, End, Outcome, Solvers, interrupt};
+use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
 use crate::error::{Error, Kind, Result};
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
@@ -37,6 +37,7 @@ pub fn check(experiment: &Experiment) -> Result<()> {
 /// One invocation that runs cases.
 pub struct Session<'a> {
     flags: &'a OutputFlags,
+    isolation: IsolationFlags,
     interrupts: &'static AtomicUsize,
     /// Backends that cannot compute here.
     missing: Vec<Missing>,
@@ -50,9 +51,13 @@ struct Missing {
 
 impl<'a> Session<'a> {
     /// Says what was noticed in the flags and starts to listen for Ctrl-C.
-    pub fn start(flags: &'a OutputFlags, overrides: &Overrides) -> Result<Self> {
+    pub fn start(
+        flags: &'a OutputFlags,
+        isolation: IsolationFlags,
+        overrides: &Overrides,
+    ) -> Result<Self> {
         remarks(&overrides.remarks);
-        Ok(Self { flags, interrupts: interrupt::install()?, missing: Vec::new() })
+        Ok(Self { flags, isolation, interrupts: interrupt::install()?, missing: Vec::new() })
     }
 
     /// Opens the result files for `experiments`, each group of `files` with the same records, after a
@@ -107,6 +112,10 @@ impl<'a> Session<'a> {
         }
         let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
+        if let Some(isolation) = self.isolation.isolation(&measure)? {
+            let observer = observer.as_mut();
+            return Ok(isolated::execute(&cases, &isolation, outputs, observer, self.interrupts));
+        }
         Ok(engine::execute(
             &cases,
             &measure,

@@ -118,6 +118,7 @@ impl MeasureOptions {
             time_limit_s: self.time_limit_s.or(default.time_limit_s),
             repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
             history: self.history.unwrap_or(default.history),
+            once: default.once,
         })
     }
 }

@@ -15,6 +15,8 @@ pub mod phases;
 pub mod published;
 pub mod scale;
 pub mod sweep;
+mod values;
+pub mod write;
 
 pub use experiment::Experiment;
 pub use figure::FigureSpec;

@@ -2,17 +2,15 @@
 
 use std::collections::HashSet;
 
-use clap::ValueEnum;
-
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Orthogonalisation, ReadAs, Reorder, RunKind, Side, Trisolve, Zeros,
+    Ordering, Orthogonalisation, ReadAs, RunKind, Side, Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
+use crate::config::values::{format, names, precond_names, rhs, trisolve};
 use crate::deflation;
 use crate::error::{Error, Result};
-use crate::precond;
 use crate::registry;
 use crate::solver::MAX_RESTART;
 
@@ -53,9 +51,9 @@ axes! {
     zeros: Zeros, "zeros", "WHAT",
         "Entries stored although they are zero: kept in the pattern or removed from it",
         choices::<Zeros>, choice_name, |t, out| one(choice("treatment of zeros", t), out);
-    reorder: Reorder, "reorder", "ORDER",
-        "New order of the unknowns, block by block: `none`, `random` or `random:SEED`",
-        Vec::new, Reorder::to_string, |t, out| one(t.parse(), out);
+    ordering: Ordering, "ordering", "NAME",
+        "Order of the unknowns, block by block; `random` takes a seed, `random:SEED`",
+        || names(registry::ORDERINGS), Ordering::to_string, |t, out| one(t.parse(), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
         Vec::new, String::clone, rhs;
@@ -141,68 +139,6 @@ impl Sweep {
         }
         Ok(cases)
     }
-}
-
-fn names(registry: registry::Names) -> Vec<String> {
-    registry.iter().map(|(name, _)| (*name).to_owned()).collect()
-}
-
-/// Preconditioners; `all` is one of each kind.
-fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
-    if text == "all" {
-        out.extend(precond::ALL.iter().map(|spec| (*spec).to_owned()));
-        return Ok(());
-    }
-    one(precond::canonical(text), out)
-}
-
-/// Ways of triangular solves; `all` is each of them, without `auto`, which is one of them.
-fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
-    if text == "all" {
-        let ways = Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto);
-        out.extend(ways);
-        return Ok(());
-    }
-    registered("way of triangular solves", text, registry::TRISOLVES)?;
-    one(choice("way of triangular solves", text), out)
-}
-
-/// Storage formats; `all` is each of them, without `auto`, which is one of them.
-fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
-    if text == "all" {
-        let formats = Format::value_variants().iter().filter(|format| **format != Format::Auto);
-        out.extend(formats);
-        return Ok(());
-    }
-    registered("matrix format", text, registry::FORMATS)?;
-    one(choice("matrix format", text), out)
-}
-
-/// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
-/// matrix shows when both are there.
-fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
-    const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
-    let valid = match text.split_once(':') {
-        Some(("random", seed)) => {
-            seed.parse::<u64>().map_err(|_| {
-                Error::input(format!("the seed `{seed}` of `{text}` is not a whole number"))
-            })?;
-            true
-        }
-        Some(("file", path)) => {
-            if !std::path::Path::new(path).is_file() {
-                return Err(Error::input(format!("no such file `{path}`")));
-            }
-            true
-        }
-        Some(_) => false,
-        None => ["ones", "a-ones", "random", "own"].contains(&text),
-    };
-    if !valid {
-        return Err(Error::unknown("right-hand side", text, KINDS));
-    }
-    out.push(text.to_owned());
-    Ok(())
 }
 
 #[cfg(test)]
@@ -353,7 +289,7 @@ mod tests {
         assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
         assert_eq!(message("trisolve", "level"), "unknown way of triangular solves `level`");
         assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
-        assert_eq!(message("reorder", "rcm"), "unknown order `rcm`");
+        assert_eq!(message("ordering", "rmc"), "unknown ordering `rmc`");
         assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
         assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is not a whole number");
         assert_eq!(message("rhs", "file:/no/such"), "no such file `/no/such`");

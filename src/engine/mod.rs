@@ -1,16 +1,19 @@
 //! Runs the cases of an experiment in order and keeps every finished record at once.
 
 pub mod interrupt;
+pub mod isolated;
 pub mod progress;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{self, AtomicUsize};
 
-use crate::case::{Case, Reorder, Zeros};
+use crate::case::{Case, Ordering, Zeros};
 use crate::error::{Error, Result};
-use crate::problem::reorder::reordered;
+use crate::measure::{now, seconds_since};
+use crate::ordering::reordered;
 use crate::problem::{self, Problem};
 use crate::report::units::plural;
 use crate::result::output::Outputs;
+use crate::result::record::Status;
 use crate::result::{Record, environment};
 use crate::run::{self, Measure, Reuse, Stage};
 
@@ -149,26 +152,61 @@ fn step(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Result<Option<Record>> {
-    let going = || interrupts.load(Ordering::SeqCst) == 0;
+    let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
     if !going() {
         return Ok(None);
     }
-    let (problem, b) = loaded.get(case, runner, observer)?;
+    let system = loaded.get(case, runner, observer)?;
     observer.case(case);
     let start = environment::now();
     let mut latest = None;
-    let result = runner.run(case, problem, b, measure, &mut |stage| {
-        // a solve reports every iteration
-        if latest.replace(stage) != Some(stage) {
-            observer.stage(stage);
+    let result = match system {
+        Ok(System { problem, b, ordering_s }) => {
+            let told = |stage| {
+                // a solve reports every iteration
+                if latest.replace(stage) != Some(stage) {
+                    observer.stage(stage);
+                }
+                going()
+            };
+            let record = runner.run(case, problem, b, measure, &mut { told });
+            record.map(|mut record| {
+                record.times.ordering_s = ordering_s;
+                record
+            })
         }
-        going()
-    });
+        Err(Unordered { why, n, nnz }) => Some(unordered(case, &why, [n, nnz])),
+    };
     let Some(mut record) = result else { return Ok(None) };
     environment::complete(&mut record.environment, start);
     outputs.add(&record)?;
     observer.finished(&record);
     Ok(Some(record))
+}
+
+/// The record of a case whose system has no such order.
+fn unordered(case: &Case, why: &Error, [n, nnz]: [usize; 2]) -> Record {
+    let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+    let reason = Some(format!("{why}{hint}"));
+    let mut record =
+        Record { case: case.clone(), status: Status::Unsupported, reason, ..Record::default() };
+    (record.size.n, record.size.nnz) = (n, nnz);
+    record
+}
+
+/// A system that has no such order.
+struct Unordered {
+    why: Error,
+    n: usize,
+    nnz: usize,
+}
+
+/// What a case runs on.
+struct System<'a> {
+    problem: &'a Problem,
+    b: &'a [f64],
+    /// Seconds that ordering it took, unless it is in natural order.
+    ordering_s: Option<f64>,
 }
 
 /// The system and the right-hand side of the case before, which the next one mostly shares.
@@ -182,19 +220,43 @@ struct Loaded<'a> {
 /// The same with the unknowns in another order.
 struct Reordered {
     /// Which order, and the unknowns per block.
-    of: (Reorder, usize),
+    of: (Ordering, usize),
+    /// Or why there is none.
+    system: Result<Renumbered>,
+}
+
+/// A system in another order.
+pub(crate) struct Renumbered {
     order: Vec<u32>,
-    problem: Problem,
-    rhs: (String, Vec<f64>),
+    pub(crate) problem: Problem,
+    /// The right-hand side, with its name.
+    pub(crate) rhs: (String, Vec<f64>),
+    /// Seconds that finding the order and renumbering took.
+    pub(crate) seconds: f64,
+}
+
+impl Renumbered {
+    /// The system and the right-hand side of a case.
+    ///
+    /// # Errors
+    /// When there is no such order.
+    pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
+        let start = now();
+        let order = case.ordering.order(problem, case.block_size)?;
+        let problem = problem.reordered(&order);
+        let rhs = (case.rhs.clone(), reordered(b, &order));
+        Ok(Self { order, problem, rhs, seconds: seconds_since(start) })
+    }
 }
 
 impl Loaded<'_> {
+    /// The system of a case; within, why it cannot be ordered as the case asks.
     fn get(
         &mut self,
         case: &Case,
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
-    ) -> Result<(&Problem, &[f64])> {
+    ) -> Result<Result<System<'_>, Unordered>> {
         let system = |c: &Case| (c.matrix.clone(), c.read_as, c.zeros);
         if self.problem.as_ref().is_none_or(|(of, _)| system(of) != system(case)) {
             // free the old system first: two large ones may not fit
@@ -214,20 +276,29 @@ impl Loaded<'_> {
             self.rhs = Some((case.rhs.clone(), runner.right_hand_side(problem, &case.rhs)?));
         }
         let (_, b) = self.rhs.as_ref().expect("made above");
-        let of = (case.reorder, case.block_size);
+        if case.ordering.is_natural() {
+            return Ok(Ok(System { problem, b, ordering_s: None }));
+        }
+        let of = (case.ordering, case.block_size);
         if self.reordered.as_ref().is_none_or(|known| known.of != of) {
+            // free the old one first
             self.reordered = None;
-            if let Some(order) = case.reorder.order(&problem.matrix, case.block_size) {
-                let rhs = (case.rhs.clone(), reordered(b, &order));
-                let problem = problem.reordered(&order);
-                self.reordered = Some(Reordered { of, order, problem, rhs });
+            self.reordered = Some(Reordered { of, system: Renumbered::of(case, problem, b) });
+        }
+        let Reordered { system, .. } = self.reordered.as_mut().expect("made above");
+        Ok(match system {
+            Err(why) => {
+                let (n, nnz) = (problem.matrix.rows(), problem.matrix.nnz());
+                Err(Unordered { why: why.clone(), n, nnz })
             }
-        }
-        let Some(other) = &mut self.reordered else { return Ok((problem, b)) };
-        if other.rhs.0 != case.rhs {
-            other.rhs = (case.rhs.clone(), reordered(b, &other.order));
-        }
-        Ok((&other.problem, &other.rhs.1))
+            Ok(other) => {
+                if other.rhs.0 != case.rhs {
+                    other.rhs = (case.rhs.clone(), reordered(b, &other.order));
+                }
+                let Renumbered { problem, rhs, seconds, .. } = other;
+                Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds) })
+            }
+        })
     }
 }
 

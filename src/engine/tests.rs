@@ -45,7 +45,7 @@ impl Runner for Fake {
         if let Some((fill, counter)) = self.interrupt_at
             && fill == case.fill
         {
-            counter.fetch_add(1, Ordering::SeqCst);
+            counter.fetch_add(1, atomic::Ordering::SeqCst);
         }
         progress(Stage::Numeric).then(|| record(case.clone(), 10, 1.0))
     }
@@ -157,7 +157,7 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     assert_eq!(read(&s.path()).unwrap().records.len(), 2);
 
     s.runner = Fake::default();
-    s.interrupts.store(0, Ordering::SeqCst);
+    s.interrupts.store(0, atomic::Ordering::SeqCst);
     s.log.0.clear();
     let outcome = s.execute(&cases(&["p"], 4), Existing::Resume);
     assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[2, 3][..]));
@@ -174,6 +174,7 @@ fn records_of_another_revision_are_kept_with_a_warning() {
     let mut old = record(cases(&["p"], 1)[0].clone(), 10, 1.0);
     old.environment.revision = "0.0.9 (abc)".into();
     outputs.add(&old).unwrap();
+    drop(outputs);
     let outcome = s.execute(&cases(&["p"], 2), Existing::Resume);
     assert_eq!(outcome.records[0], old);
     let this = environment::REVISION;

@@ -4,6 +4,8 @@
 //!
 //! A rank that ends without the others ends the job: `mpirun` says so, and records are on disk by then.
 
+#![allow(unsafe_code, reason = "calls of MPI")]
+
 mod transfer;
 
 use std::ffi::c_int;

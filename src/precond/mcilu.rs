@@ -3,13 +3,13 @@
 //! colour is a level of the triangular solves.
 
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, room, scalar_order};
+use super::ordered::{self, Plan, room};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
     FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours, iluk_on, power, reordered,
-    symmetrised, triangles,
+    scalar_order, symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[

@@ -3,12 +3,12 @@
 
 use super::diagonal::{self, whole_blocks};
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, scalar_order, with_mirrors};
+use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::Csr;
 use crate::symbolic::{
-    Schedule, Threads, block_pattern_on, colours, reordered_triangles, symmetrised,
+    Schedule, Threads, block_pattern_on, colours, reordered_triangles, scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[Parameter {

@@ -7,12 +7,12 @@ use std::borrow::Cow;
 
 use super::mcsgs::product;
 use super::options::{Parameter, Range};
-use super::ordered::{self, Plan, room, scalar_order, with_mirrors};
+use super::ordered::{self, Plan, room, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
-    Eliminated, Rest, Threads, block_pattern_on, multi_elimination, symmetrised,
+    Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[

@@ -92,12 +92,6 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
     Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange: plan.arrange }))
 }
 
-/// The scalar rows of block rows in their order.
-pub(super) fn scalar_order(order: &[u32], b: usize) -> Vec<u32> {
-    let b = b as u32;
-    order.iter().flat_map(|&i| i * b..(i + 1) * b).collect()
-}
-
 /// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
 /// those free.
 pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {

@@ -15,7 +15,6 @@ mod layered;
 mod obstacle;
 mod permeability;
 mod poisson3d;
-pub mod reorder;
 mod reservoir;
 mod rhs;
 mod source;

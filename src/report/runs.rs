@@ -5,8 +5,8 @@ use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
 use crate::report::{Head, Report, Sheet, frontier, products, roofs, shares};
-use crate::result::Record;
 use crate::result::table::fields;
+use crate::result::{Record, Status};
 
 /// The table of `records`, a second one of the triangular solves of a GPU, and one of products that
 /// were measured alone.
@@ -41,7 +41,9 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
         sheet.columns.push(Head::number("n"));
     }
     let measured = [
+        "ordering time",
         "levels L/U",
+        "rows/level",
         "factor blocks",
         "fill",
         "vectors",
@@ -58,13 +60,14 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
     sheet.columns.extend(["setup speedup", "solve speedup"].map(Head::number));
     sheet.columns.push(Head::words("status"));
 
+    let ordered = varying.iter().any(|axis| axis.name == "ordering");
     let mut notes = Vec::new();
     for record in records {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
         if sizes_vary {
             row.push(grouped(record.size.n));
         }
-        row.extend(measurements(record));
+        row.extend(measurements(record, ordered));
         let (setup, solve) = backends.as_ref().map(|s| s.cells(record)).unwrap_or_default();
         row.extend([setup, solve, status(record, &mut notes)]);
         sheet.rows.push(row);
@@ -134,8 +137,8 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     if case.zeros != default.zeros {
         say("zeros", "stored zeros dropped".into());
     }
-    if case.reorder != default.reorder {
-        say("reorder", format!("order {}", case.reorder));
+    if case.ordering != default.ordering {
+        say("ordering", format!("order {}", case.ordering));
     }
     say("rhs", format!("rhs {}", case.rhs));
     let restarted = case.solver == "gmres" && fixed("restart");
@@ -176,8 +179,9 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
 /// One line per backend: its device and threads.
 pub fn devices(records: &[Record]) -> Vec<String> {
     let mut lines = Vec::new();
-    for Record { case, environment: e, .. } in records {
-        if e.device.is_empty() {
+    for Record { case, status, environment: e, .. } in records {
+        // a case that could not even begin has no threads
+        if e.device.is_empty() || (status == &Status::Unsupported && e.threads == 0) {
             continue;
         }
         // a backend may name its threads itself, and those of a GPU's host say nothing
@@ -195,7 +199,9 @@ pub fn devices(records: &[Record]) -> Vec<String> {
     lines
 }
 
-fn measurements(record: &Record) -> [String; 12] {
+/// The cells of what was measured; where records are `ordered` in several ways, with what that costs
+/// and with the rows of a level.
+fn measurements(record: &Record, ordered: bool) -> [String; 14] {
     let Record { factor, times, convergence, .. } = record;
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
     let levels = match (factor.levels_lower, factor.levels_upper) {
@@ -204,8 +210,11 @@ fn measurements(record: &Record) -> [String; 12] {
         (None, None) => String::new(),
     };
     let ran = times.solve_s.is_some() || convergence.iterations > 0;
+    let of_order = |cell: Option<String>| cell.filter(|_| ordered).unwrap_or_default();
     [
+        of_order(times.ordering_s.map(seconds)),
         levels,
+        of_order(factor.rows_per_level.map(|rows| significant(rows, 3))),
         factor.factor_blocks.map(grouped).unwrap_or_default(),
         factor.fill_ratio.map(|f| format!("{f:.2}")).unwrap_or_default(),
         factor.deflation_vectors.map(grouped).unwrap_or_default(),

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::case::{Case, Reorder, Trisolve};
+use crate::case::{Case, Trisolve};
 use crate::config::parse::choice_name;
 use crate::config::sweep::{AXES, Axis};
 use crate::error::{Error, Result};
@@ -105,7 +105,7 @@ impl<'a> System<'a> {
     fn group(&self) -> usize {
         let name = self.case.matrix.split(':').next().unwrap_or_default();
         let grid = Generator::find(name).is_some_and(|g| g.dimensions == 3);
-        match (grid && self.case.reorder == Reorder::None, self.case.fill) {
+        match (grid && self.case.ordering.is_natural(), self.case.fill) {
             (true, 0) => 0,
             (true, _) => 1,
             (false, _) => 2,
@@ -138,11 +138,9 @@ impl<'a> System<'a> {
 
     /// Its name in notes.
     fn name(&self) -> String {
-        let Case { matrix, reorder, block_size, fill, .. } = &self.case;
-        let order = match reorder {
-            Reorder::None => String::new(),
-            Reorder::Random(_) => format!(", order {reorder}"),
-        };
+        let Case { matrix, ordering, block_size, fill, .. } = &self.case;
+        let order =
+            if ordering.is_natural() { String::new() } else { format!(", order {ordering}") };
         format!("{matrix}{order}, b = {block_size}, k = {fill}")
     }
 }

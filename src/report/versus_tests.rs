@@ -68,7 +68,7 @@ fn each_side_competes_with_its_best() {
 
 #[test]
 fn groups_have_geometric_means_and_name_their_worst() {
-    let random = Case { reorder: Reorder::Random(1), ..system("poisson3d:64", 0) };
+    let random = Case { ordering: "random:1".parse().unwrap(), ..system("poisson3d:64", 0) };
     let blocks = Case { block_size: 3, ..system("blockpoisson3d:64,b=3", 0) };
     let mut records = Vec::new();
     records.extend(pair(&system("poisson3d:64", 0), 8.0));

@@ -5,7 +5,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("matrix", "generator, catalogue name or file"),
     ("read-as", "how a symmetric file was read: expanded or as-stored"),
     ("zeros", "entries stored although they are zero: keep or drop"),
-    ("reorder", "new order of the unknowns: none or random:SEED"),
+    ("ordering", "order of the unknowns"),
     ("rhs", "right-hand side"),
     ("block-size", "unknowns per block"),
     ("kind", "what was run: solve or spmv, the product alone"),
@@ -44,6 +44,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("trisolve-used", "way of the triangular solves; empty on a CPU and without triangles"),
     ("trisolve-reason", "why the backend chose that way: times measured or expected of the ways"),
     ("deflation-vectors", "deflation vectors in use"),
+    ("ordering-s", "finding the order and renumbering the system, in no phase, seconds"),
     ("compile-s", "run-time compilation and loading of a GPU's kernels, in no phase, seconds"),
     ("trial-s", "trying ways of triangular solves against each other, in no phase, seconds"),
     ("matrix-s", "conversion of the matrix for products and its transfer to a GPU, seconds"),
@@ -105,3 +106,11 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("revision", "program version and source revision"),
     ("date", "start of the run, UTC"),
 ];
+
+/// Columns that were called otherwise once: former and present name.
+const RENAMED: &[(&str, &str)] = &[("reorder", "ordering")];
+
+/// The present name of a column.
+pub fn current(name: &str) -> &str {
+    RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present)
+}

@@ -1,6 +1,6 @@
 //! Result files that grow by one record at a time and are whole after each.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,9 @@ pub enum Existing {
 struct Output<R> {
     path: PathBuf,
     format: FileFormat,
-    /// Open for appending; `None` for the formats that are rewritten.
-    file: Option<File>,
+    /// Open for appending, or the last version of a file that is rewritten; locked against other
+    /// processes as long as it is open.
+    file: File,
     records: Vec<R>,
 }
 
@@ -118,6 +119,7 @@ impl<R: Row> Output<R> {
             .append(true)
             .open(path)
             .map_err(|e| cannot("write", path, &e))?;
+        lock(&file, path)?;
         let length = file.metadata().map_err(|e| cannot("read", path, &e))?.len();
         let mut records = Vec::new();
         if length > 0 {
@@ -145,9 +147,7 @@ impl<R: Row> Output<R> {
                 }
             }
         }
-        let appends = matches!(format, FileFormat::Csv | FileFormat::JsonLines);
-        let mut output =
-            Self { path: path.to_owned(), format, file: appends.then_some(file), records };
+        let mut output = Self { path: path.to_owned(), format, file, records };
         output.start()?;
         Ok(output)
     }
@@ -157,8 +157,7 @@ impl<R: Row> Output<R> {
         match self.format {
             FileFormat::JsonLines => Ok(()),
             FileFormat::Csv => {
-                let file = self.file.as_mut().expect("CSV files are appended to");
-                let end = file.seek(SeekFrom::End(0)).unwrap_or(0);
+                let end = self.file.seek(SeekFrom::End(0)).unwrap_or(0);
                 if end > 0 {
                     return Ok(());
                 }
@@ -184,7 +183,7 @@ impl<R: Row> Output<R> {
     /// One write for a whole line, then on to the disk. A line that only went in part is taken
     /// back, so that a full disk leaves whole records.
     fn append(&mut self, line: &[u8]) -> Result<()> {
-        let file = self.file.as_mut().expect("only appended formats come here");
+        let file = &mut self.file;
         let before = file.metadata().map_or(0, |m| m.len());
         let written = file.write_all(line).and_then(|()| match file.sync_data() {
             // pipes and character devices cannot be synchronised
@@ -198,7 +197,7 @@ impl<R: Row> Output<R> {
     }
 
     /// Writes a temporary file beside the old one and moves it into place.
-    fn rewrite(&self) -> Result<()> {
+    fn rewrite(&mut self) -> Result<()> {
         let text = if self.format == FileFormat::Markdown {
             R::markdown(&self.records).into_bytes()
         } else {
@@ -216,14 +215,29 @@ impl<R: Row> Output<R> {
             use std::os::unix::fs::PermissionsExt;
             builder.permissions(std::fs::Permissions::from_mode(0o666)); // less the umask
         }
-        let replace = || -> std::io::Result<()> {
+        let replace = || -> std::io::Result<File> {
             let mut file = builder.tempfile_in(folder)?;
+            // nobody else can have it yet; where there are no locks it goes without
+            let _ = file.as_file().try_lock();
             file.write_all(&text)?;
             file.as_file().sync_data()?;
-            file.persist(&target)?;
-            Ok(())
+            Ok(file.persist(&target)?)
         };
-        replace().map_err(|e| cannot("write", &self.path, &e))
+        self.file = replace().map_err(|e| cannot("write", &self.path, &e))?;
+        Ok(())
+    }
+}
+
+/// Refuses a file that another process writes. Pipes and devices are shared, and some file systems have
+/// no locks.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    let regular = file.metadata().is_ok_and(|m| m.is_file());
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) if regular => {
+            Err(Error::input(format!("`{}` is being written by another run", path.display()))
+                .hint("wait for it, or write to another file"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -123,6 +123,10 @@ fn existing_files_are_refused_resumed_or_overwritten() {
         assert_eq!(outputs.records(), cases()[..2]);
         outputs.add(&cases()[2]).unwrap();
         assert_eq!(read(&path).unwrap().records, cases());
+        let twice = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap_err();
+        let message = format!("`{}` is being written by another run", path.display());
+        assert_eq!(twice.to_string(), message);
+        drop(outputs);
         let mut outputs = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap();
         assert_eq!(outputs.records(), []);
         outputs.add(&cases()[1]).unwrap();

@@ -60,11 +60,15 @@ pub fn read(path: &Path) -> Result<Contents> {
 /// As [`read`] for records of another kind.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Contents<R>> {
     let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
-    let name = path.display().to_string();
-    match FileFormat::of(path)? {
-        FileFormat::Csv => csv(&name, &bytes),
-        FileFormat::JsonLines => json_lines(&name, &bytes),
-        FileFormat::Json => json(&name, &bytes),
+    read_rows_from(&path.display().to_string(), FileFormat::of(path)?, &bytes)
+}
+
+/// As [`read_rows`] from memory; `name` stands for the file in messages.
+pub fn read_rows_from<R: Row>(name: &str, format: FileFormat, bytes: &[u8]) -> Result<Contents<R>> {
+    match format {
+        FileFormat::Csv => csv(name, bytes),
+        FileFormat::JsonLines => json_lines(name, bytes),
+        FileFormat::Json => json(name, bytes),
         FileFormat::Markdown => Err(Error::input("a Markdown table cannot be read back")
             .in_file(name)
             .hint("keep a .csv, .jsonl or .json beside it")),

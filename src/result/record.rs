@@ -102,6 +102,10 @@ pub struct FactorSize {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Times {
+    /// Finding the order and renumbering matrix and right-hand side, once for all cases that share it;
+    /// in no phase, and empty in natural order.
+    #[serde(default)]
+    pub ordering_s: Option<f64>,
     /// Run-time compilation and loading of the device's kernels, in no phase; empty on a CPU.
     pub compile_s: Option<f64>,
     /// Trying ways of triangular solves against each other, in no phase, over all setups of the case;

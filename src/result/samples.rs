@@ -60,6 +60,7 @@ fn times() -> impl Strategy<Value = Times> {
         (time(), time(), whole, time(), time()),
     )
         .prop_map(|((n, m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
+            ordering_s: i,
             compile_s: n,
             trial_s: f,
             matrix_s: m,

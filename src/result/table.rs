@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::case::{Case, Trisolve};
 use crate::error::{Error, Result};
+use crate::result::columns;
 use crate::result::record::{
     Convergence, Environment, FactorSize, Record, SystemSize, Times, Traffic,
 };
@@ -115,11 +116,12 @@ pub fn from_cells<'a, R: Row>(
 ) -> Result<R> {
     let mut map = fields(&R::default());
     for (name, text) in header.iter().zip(cells) {
-        let column = R::schema().iter().find(|c| c.name == *name).ok_or_else(|| {
+        let name = columns::current(name);
+        let column = R::schema().iter().find(|c| c.name == name).ok_or_else(|| {
             let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
             Error::unknown("column", name, &known)
         })?;
-        map.insert(name.clone(), column.parse(text)?);
+        map.insert(name.to_owned(), column.parse(text)?);
     }
     serde_json::from_value(Value::Object(map)).map_err(|e| Error::input(e.to_string()))
 }
@@ -167,6 +169,7 @@ fn populated() -> Record {
             deflation_vectors: Some(1),
         },
         times: Times {
+            ordering_s: Some(1.0),
             compile_s: Some(1.0),
             trial_s: Some(1.0),
             matrix_s: Some(1.0),

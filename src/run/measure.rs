@@ -16,6 +16,8 @@ pub struct Measure {
     pub history: usize,
     /// A single solve is stopped after this many seconds.
     pub time_limit_s: Option<f64>,
+    /// One setup and one solve, both timed, and nothing else: no bandwidths.
+    pub once: bool,
 }
 
 impl Default for Measure {
@@ -27,6 +29,7 @@ impl Default for Measure {
             repeat_values: 0,
             history: 0,
             time_limit_s: None,
+            once: false,
         }
     }
 }

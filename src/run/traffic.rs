@@ -11,6 +11,13 @@ use crate::solver::System;
 /// Calls are repeated within a sample until it lasts about this long, in seconds.
 const SHORT_CALLS: f64 = 1e-3;
 
+/// Bytes that the matrix and the preconditioner of a system occupy, their transposes included.
+pub(super) fn held<K: Backend>(k: &K, system: &System<K>) -> usize {
+    // A' and M' are as large
+    let copies = if system.transposed.is_some() { 2 } else { 1 };
+    (k.matrix_bytes(system.a).held + system.m.bytes(k).held) * copies
+}
+
 impl Job<'_> {
     /// One product and one preconditioner application, timed apart.
     pub(super) fn measure_traffic<K: Backend>(
@@ -25,12 +32,10 @@ impl Job<'_> {
         }
         let Roof { copy_gbps, handover } = roof;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
-        // A' and M' are as large
-        let copies = if system.transposed.is_some() { 2 } else { 1 };
         let spmv = sample(k, || k.spmv(system.a, system.b, x));
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
         let mut t = Traffic {
-            memory_bytes: Some((product.held + apply.held) * copies),
+            memory_bytes: Some(held(k, system)),
             spmv_s: Some(spmv.value),
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),

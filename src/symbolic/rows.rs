@@ -1,5 +1,7 @@
 //! Patterns whose rows are found independently of each other, on one thread or several.
 
+#![allow(unsafe_code, reason = "threads that write disjoint parts")]
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,10 @@
 //! Products with Bdia (Al-Mouhamed and Khan 2017, section 6): no index is read for a block.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use super::block::{BlockSize, with_block_size};
 use super::simd::{Simd, multiversion};
 use crate::case::MAX_BLOCK_SIZE;

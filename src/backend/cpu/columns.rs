@@ -1,5 +1,10 @@
 //! Products with the formats that run down columns: ELLPACK, its slices, diagonals.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use super::simd::{Simd, multiversion, prefetch_behind};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};

@@ -1,6 +1,11 @@
 //! FGBILU on the CPU: point after point on one thread, by hyperplanes on all cores (Luo et al. 2015,
 //! Algorithms 2 and 3).
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,5 +1,10 @@
 //! Block ILU(k) factors on the CPU: storage and numeric factorisation.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,10 @@
 //! One line of a projected relaxation; mirrors `kernels/obstacle.cu`, bit for bit.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use super::simd::{Avx2, Avx512, Baseline, Simd, multiversion};
 use crate::obstacle::Coefficients;
 

@@ -1,5 +1,10 @@
 //! A slice that several threads write in disjoint places.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use std::cell::UnsafeCell;
 use std::ops::Range;
 

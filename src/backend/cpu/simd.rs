@@ -4,6 +4,8 @@
 //! it for each instruction set and picks one at run time. A value of `Avx2` or `Avx512` is
 //! proof that the processor has the instructions: only [`isa`]'s answer creates one.
 
+#![allow(unsafe_code, reason = "instruction sets chosen at run time")]
+
 use std::sync::OnceLock;
 
 /// Instruction sets with a version of their own.
@@ -479,6 +481,7 @@ macro_rules! multiversion {
     ($(#[$doc:meta])* $vis:vis fn $name:ident [$($gen:ident : $bound:path),*] ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident) => {
         $(#[$doc])*
         #[allow(clippy::too_many_arguments)]
+        #[allow(unsafe_code, reason = "instruction sets chosen at run time")]
         $vis fn $name<$($gen: $bound),*>($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {

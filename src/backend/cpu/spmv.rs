@@ -1,5 +1,10 @@
 //! Products with matrices in CSR (blocks of one) and BSR.
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use rayon::prelude::*;
 
 use super::block::{BlockSize, with_block_size};

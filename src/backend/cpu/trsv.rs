@@ -1,5 +1,10 @@
 //! Triangular solves with block ILU factors (Yang et al., Algorithms 6 and 7).
 
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::shared::Shared;

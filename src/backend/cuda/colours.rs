@@ -1,5 +1,7 @@
 //! Solves with factors of few levels of many rows each, as colours make them (`kernels/colours.cu`).
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::ffi::c_void;
 use std::ops::Range;
 

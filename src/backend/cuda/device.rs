@@ -1,5 +1,7 @@
 //! The GPU: context, stream, modules, memory.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 

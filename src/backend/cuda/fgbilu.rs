@@ -1,6 +1,8 @@
 //! FGBILU on the GPU (Luo et al. 2015): the paper's two styles (`kernels/fgbilu_acc.cu`,
 //! `kernels/fgbilu_cl.cu`), and our block ILU(0).
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};

@@ -34,7 +34,9 @@ macro_rules! launch {
         )*
         // SAFETY: the launchers of this module give each kernel the parameters it declares, and
         // buffers of the sizes it works on; parity tests run under compute-sanitizer
-        unsafe { builder.$how($config) }.map(|_| ())
+        #[allow(unsafe_code, reason = "launches of kernels")]
+        let launched = unsafe { builder.$how($config) };
+        launched.map(|_| ())
     }};
 }
 pub(super) use launch;
@@ -48,6 +50,7 @@ macro_rules! by_value {
         pub(super) struct $name { $(pub(super) $field: $type),* }
 
         // SAFETY: plain numbers in C layout, as the kernels declare them
+        #[allow(unsafe_code, reason = "parameters of kernels")]
         unsafe impl DeviceRepr for $name {}
     )*};
 }

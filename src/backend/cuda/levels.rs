@@ -1,5 +1,7 @@
 //! Triangular solves with one launch per level (`kernels/trsv.cu`).
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};

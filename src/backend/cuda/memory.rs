@@ -1,5 +1,7 @@
 //! The GPU's memory: what is free, what may be taken of it, and taking it.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::{

@@ -122,6 +122,7 @@ impl Cuda {
         Ok(k)
     }
 
+    #[allow(unsafe_code, reason = "pinned memory without a value")]
     fn new(vendor: bool) -> Result<Self> {
         let device = Device::shared()?;
         let compiled_before = device.compile_seconds();

@@ -5,6 +5,8 @@
 //! the loader looks. The nine functions are resolved here and not through `cudarc`, which would
 //! take a `libnvrtc.so` of the system before that of the folder, and panics on what is missing.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::ptr;

@@ -1,6 +1,8 @@
 //! Parts of a triangular factor: who solves which rows, in which order, and where each row finds its
 //! operands (`kernels/partitioned.cu`).
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};

@@ -1,5 +1,7 @@
 //! Transfers to the device through pinned memory, which the device reads at full speed.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, result, sys};
 use rayon::prelude::*;
 

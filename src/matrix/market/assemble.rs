@@ -5,6 +5,10 @@
 //! by block as they are parsed, then sorted by row within each range: both are stable counting
 //! sorts that stay in the cache, so a file sorted by columns needs no comparison sort. Ranges are
 //! independent and done in parallel; the result depends on the order of the file alone.
+//!
+//! Entries that wait to be sorted take 16 bytes each beside the 12 of the matrix. Where there are many
+//! and the file can be read again, they are dropped and counted by row instead; the second time every
+//! entry goes to its place at once.
 
 use rayon::prelude::*;
 
@@ -98,6 +102,28 @@ pub(super) struct Assembly {
     in_order: InOrder,
     /// Everything since the rows first decreased.
     parts: Vec<Part>,
+    /// Entries out of order that are kept at most.
+    most: usize,
+    /// Entries of each row, where there were more.
+    counts: Option<Vec<u32>>,
+}
+
+/// What a file gave.
+pub(super) enum Assembled {
+    /// The matrix, and how many entries of the file were added to earlier ones of the same place.
+    Matrix(Csr, usize),
+    /// Only the entries of each row: the file has to be read again.
+    Counted(Counted),
+}
+
+/// A matrix in the making of which the rows are known.
+pub(super) struct Counted {
+    cols: usize,
+    row_ptr: Vec<u32>,
+    /// Where the next entry of each row goes.
+    next: Vec<u32>,
+    col_ind: Vec<u32>,
+    values: Vec<f64>,
 }
 
 /// The rows so far of a file sorted by rows.
@@ -127,6 +153,15 @@ impl InOrder {
         None
     }
 
+    /// Adds the entries of each row to `counts`.
+    fn count_rows(&self, counts: &mut [u32]) {
+        let end = self.col_ind.len() as u32;
+        let ends = self.row_ptr.iter().copied().skip(1).chain([end]);
+        for ((count, start), end) in counts.iter_mut().zip(&self.row_ptr).zip(ends) {
+            *count += end - start;
+        }
+    }
+
     /// The same entries one by one.
     fn into_part(self) -> Part {
         let end = self.col_ind.len() as u32;
@@ -141,13 +176,19 @@ impl InOrder {
 
 impl Assembly {
     /// An empty matrix with room for `capacity` entries in order.
-    pub(super) fn new(rows: usize, cols: usize, ranges: Ranges, capacity: usize) -> Self {
+    /// Beyond `most` entries out of order the file is only counted.
+    pub(super) fn new(
+        [rows, cols]: [usize; 2],
+        ranges: Ranges,
+        capacity: usize,
+        most: usize,
+    ) -> Self {
         let in_order = InOrder {
             row_ptr: Vec::new(),
             col_ind: memory::with_capacity(capacity),
             values: memory::with_capacity(capacity),
         };
-        Self { rows, cols, ranges, entries: 0, in_order, parts: Vec::new() }
+        Self { rows, cols, ranges, entries: 0, in_order, parts: Vec::new(), most, counts: None }
     }
 
     /// Entries so far, duplicates included.
@@ -163,20 +204,33 @@ impl Assembly {
     /// Adds the next lines of the file.
     pub(super) fn add(&mut self, part: Part) {
         self.entries += part.entries.len();
-        let rest = if self.parts.is_empty() { self.in_order.append(part) } else { Some(part) };
-        if let Some(part) = rest {
-            let before = std::mem::take(&mut self.in_order);
-            if !before.row_ptr.is_empty() {
-                self.parts.push(before.into_part());
-            }
-            self.parts.push(part);
+        if let Some(counts) = &mut self.counts {
+            return count_rows(counts, &part);
         }
+        let rest = if self.parts.is_empty() { self.in_order.append(part) } else { Some(part) };
+        let Some(part) = rest else { return };
+        let before = std::mem::take(&mut self.in_order);
+        if self.entries > self.most && !self.is_nearly_empty() {
+            let mut counts = vec![0; self.rows];
+            before.count_rows(&mut counts);
+            self.parts.iter().for_each(|part| count_rows(&mut counts, part));
+            count_rows(&mut counts, &part);
+            (self.parts, self.counts) = (Vec::new(), Some(counts));
+            return;
+        }
+        if !before.row_ptr.is_empty() {
+            self.parts.push(before.into_part());
+        }
+        self.parts.push(part);
     }
 
-    /// The matrix and how many entries of the file were added to earlier ones of the same place;
-    /// `mirrored` says that those above the diagonal are not in the file.
-    pub(super) fn finish(self, mirrored: bool) -> Result<(Csr, usize)> {
+    /// The matrix, unless there were too many entries out of order; `mirrored` says that those above
+    /// the diagonal are not in the file.
+    pub(super) fn finish(self, mirrored: bool) -> Result<Assembled> {
         let (rows, cols) = (self.rows, self.cols);
+        if let Some(counts) = self.counts {
+            return Ok(Assembled::Counted(Counted::new(cols, &counts, self.entries)));
+        }
         let ((mut row_ptr, mut col_ind, mut values), repeated) = if self.parts.is_empty() {
             finish_in_order(rows, self.in_order)
         } else {
@@ -188,7 +242,63 @@ impl Assembly {
                 summed += usize::from(!mirrored || col <= row);
             });
         }
-        Ok((Csr::new(rows, cols, row_ptr, col_ind, values)?, summed))
+        let matrix = Csr::new(rows, cols, row_ptr, col_ind, values)?;
+        Ok(Assembled::Matrix(matrix, summed))
+    }
+}
+
+fn count_rows(counts: &mut [u32], part: &Part) {
+    for e in &part.entries {
+        counts[e.row as usize] += 1;
+    }
+}
+
+impl Counted {
+    fn new(cols: usize, counts: &[u32], entries: usize) -> Self {
+        let mut row_ptr = Vec::with_capacity(counts.len() + 1);
+        row_ptr.push(0);
+        let mut end = 0;
+        row_ptr.extend(counts.iter().map(|count| {
+            end += count;
+            end
+        }));
+        let next = row_ptr[..counts.len()].to_vec();
+        Self { cols, row_ptr, next, col_ind: zeros(entries), values: zeros(entries) }
+    }
+
+    /// Puts the next lines of the file in their places; `false` when they are not those that were
+    /// counted.
+    pub(super) fn add(&mut self, part: &Part) -> bool {
+        for e in &part.entries {
+            let row = e.row as usize;
+            let at = self.next[row];
+            if at == self.row_ptr[row + 1] {
+                return false;
+            }
+            (self.col_ind[at as usize], self.values[at as usize]) = (e.col, e.value);
+            self.next[row] = at + 1;
+        }
+        true
+    }
+
+    /// The matrix and how many entries were added to earlier ones, as [`Assembly::finish`]; nothing
+    /// when entries that were counted have not come.
+    pub(super) fn finish(self, mirrored: bool) -> Result<Option<(Csr, usize)>> {
+        let Self { cols, row_ptr, next, col_ind, values } = self;
+        if next[..] != row_ptr[1..] {
+            return Ok(None);
+        }
+        drop(next);
+        let rows = row_ptr.len() - 1;
+        let in_order = InOrder { row_ptr, col_ind, values };
+        let ((mut row_ptr, mut col_ind, mut values), repeated) = finish_in_order(rows, in_order);
+        let mut summed = 0;
+        if repeated {
+            sum_duplicates(&mut row_ptr, &mut col_ind, &mut values, |row, col| {
+                summed += usize::from(!mirrored || col <= row);
+            });
+        }
+        Ok(Some((Csr::new(rows, cols, row_ptr, col_ind, values)?, summed)))
     }
 }
 

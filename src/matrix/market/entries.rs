@@ -3,10 +3,13 @@
 // the functions are a few instructions each and run for every number of a file
 #![allow(clippy::inline_always)]
 
+use std::path::Path;
+
 use crate::case::ReadAs;
 use crate::error::Result;
+use crate::matrix::Csr;
 
-use super::assemble::{self, Assembly, Ranges};
+use super::assemble::{self, Assembled, Assembly, Counted, Ranges};
 use super::blocks::{Fault, Part, Text};
 use super::header::{self, Field, Header, Layout, Symmetry};
 use super::line::{self, Rules};
@@ -42,28 +45,105 @@ impl Part for Chunk {
 /// Row and column from 0, value.
 type Triple = (u32, u32, f64);
 
+/// Entries out of order that wait in memory at most, where a file can be read twice: 512 MiB.
+const MOST_WAITING: usize = 32 << 20;
+
+/// Reads a coordinate file; twice, where it has very many entries out of order.
+pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
+    read_twice(&|| Text::open(path), read_as, MOST_WAITING)
+}
+
+/// Reads the coordinate file that `open` opens, once or twice.
+fn read_twice(open: &dyn Fn() -> Result<Text>, read_as: ReadAs, most: usize) -> Result<Matrix> {
+    let counted = match begin(open()?, read_as, most)? {
+        Read::Whole(matrix) => return Ok(matrix),
+        Read::Counted(counted) => counted,
+    };
+    let mut text = open()?;
+    let header = header::read(&mut text)?;
+    let same = (counted.rows, counted.entries) == (header.rows, header.entries);
+    if same && let Some(matrix) = again(&mut text, &header, read_as, counted.places)? {
+        return Ok(matrix);
+    }
+    Err(text.error_here("the file was changed while it was read"))
+}
+
+/// What one reading of a file yields.
+enum Read {
+    Whole(Matrix),
+    Counted(FirstReading),
+}
+
+/// The sizes of a file and the entries of its rows.
+struct FirstReading {
+    rows: usize,
+    entries: usize,
+    places: Counted,
+}
+
+/// Puts the entries where they belong; nothing when they are not those that were counted.
+fn again(
+    text: &mut Text,
+    header: &Header,
+    read_as: ReadAs,
+    mut places: Counted,
+) -> Result<Option<Matrix>> {
+    let (rules, mirror) = rules(header, read_as);
+    // one range: nothing is sorted
+    let ranges = Ranges::new(header.rows, 0);
+    let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
+    let mut same = true;
+    text.parse(header.entries, parse, |chunk: Chunk| same = same && places.add(&chunk.part))?;
+    if !same {
+        return Ok(None);
+    }
+    let found = places.finish(mirror)?;
+    Ok(found.map(|(matrix, summed)| whole(matrix, header.symmetry, summed)))
+}
+
 /// Reads a coordinate file.
-pub(super) fn read(mut text: Text, read_as: ReadAs) -> Result<Matrix> {
+pub(super) fn read(text: Text, read_as: ReadAs) -> Result<Matrix> {
+    match begin(text, read_as, usize::MAX)? {
+        Read::Whole(matrix) => Ok(matrix),
+        Read::Counted(_) => unreachable!("nothing is too much"),
+    }
+}
+
+fn begin(mut text: Text, read_as: ReadAs, most: usize) -> Result<Read> {
     let header = header::read(&mut text)?;
     if header.layout == Layout::Array {
         return Err(text
             .error_here("an array file holds a vector, not a sparse matrix")
             .hint("name it as a right-hand side: `file:PATH`"));
     }
-    after(text, &header, read_as)
+    once(text, &header, read_as, most)
 }
 
 /// Reads what follows the header of a coordinate file.
-pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<Matrix> {
+pub(super) fn after(text: Text, header: &Header, read_as: ReadAs) -> Result<Matrix> {
+    match once(text, header, read_as, usize::MAX)? {
+        Read::Whole(matrix) => Ok(matrix),
+        Read::Counted(_) => unreachable!("nothing is too much"),
+    }
+}
+
+/// The rules of a file's lines, and whether entries are mirrored.
+fn rules(header: &Header, read_as: ReadAs) -> (Rules, bool) {
     let rules = Rules {
         rows: header.rows as u32,
         cols: header.cols as u32,
         field: header.field,
         symmetry: header.symmetry,
     };
-    let mirror = read_as == ReadAs::Expanded && header.symmetry != Symmetry::General;
+    (rules, read_as == ReadAs::Expanded && header.symmetry != Symmetry::General)
+}
+
+/// Reads the lines; beyond `most` entries out of order they are only counted.
+fn once(mut text: Text, header: &Header, read_as: ReadAs, most: usize) -> Result<Read> {
+    let (rules, mirror) = rules(header, read_as);
     let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirror)));
-    let mut assembly = Assembly::new(header.rows, header.cols, ranges, text.backed(header.entries));
+    let size = [header.rows, header.cols];
+    let mut assembly = Assembly::new(size, ranges, text.backed(header.entries), most);
     let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
     text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
     let entries = assembly.entries();
@@ -75,13 +155,22 @@ pub(super) fn after(mut text: Text, header: &Header, read_as: ReadAs) -> Result<
         let message = format!("{} rows but only {entries} entries", header.rows);
         return Err(text.error_here(message).hint("nearly every row would be empty"));
     }
-    let (matrix, summed) = assembly.finish(mirror)?;
+    Ok(match assembly.finish(mirror)? {
+        Assembled::Matrix(matrix, summed) => Read::Whole(whole(matrix, header.symmetry, summed)),
+        Assembled::Counted(places) => {
+            Read::Counted(FirstReading { rows: header.rows, entries: header.entries, places })
+        }
+    })
+}
+
+/// A matrix with the word about entries that were added to others.
+fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Matrix {
     let mut remarks = Vec::new();
     if summed > 0 {
         let entries = if summed == 1 { "entry" } else { "entries" };
         remarks.push(format!("{summed} duplicate {entries} summed"));
     }
-    Ok(Matrix { matrix, symmetry: header.symmetry, remarks })
+    Matrix { matrix, symmetry, remarks }
 }
 
 /// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond
@@ -231,6 +320,53 @@ mod tests {
                 prop_assert_eq!((i, j, v.to_bits()), (entry.0, entry.1, entry.2.to_bits()));
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_read_twice_gives_the_same_matrix() {
+        use std::fmt::Write as _;
+        for (symmetry, read_as) in [
+            ("general", ReadAs::Expanded),
+            ("symmetric", ReadAs::Expanded),
+            ("symmetric", ReadAs::AsStored),
+            ("skew-symmetric", ReadAs::Expanded),
+        ] {
+            let mut text =
+                format!("%%MatrixMarket matrix coordinate real {symmetry}\n700 700 9000\n");
+            for e in 0..9000_u64 {
+                // the last ten repeat the first
+                let place = e % 8990;
+                let (i, j) = (place * 7919 % 700, place * 104_729 % 699);
+                let (i, j) = if symmetry == "general" { (i, j) } else { (i.max(j), i.min(j)) };
+                let i = if symmetry == "skew-symmetric" && i == j { i + 1 } else { i };
+                _ = writeln!(text, "{} {} {}", i + 1, j + 1, e as f64 / 8.0);
+            }
+            let open = || {
+                let reader = std::io::Cursor::new(text.clone().into_bytes());
+                Text::new("a.mtx", Box::new(reader))
+            };
+            let once = read(open().unwrap(), read_as).unwrap();
+            let twice = read_twice(&open, read_as, 1000).unwrap();
+            assert_eq!(once.remarks.len(), 1, "duplicates");
+            assert_eq!(twice, once, "{symmetry}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_between_two_readings_is_refused() {
+        let text = |last: &str| {
+            format!(
+                "%%MatrixMarket matrix coordinate real general\n3 3 3\n3 1 1\n2 1 1\n{last} 1 1\n"
+            )
+        };
+        let turn = std::cell::Cell::new(0);
+        let open = || {
+            turn.set(turn.get() + 1);
+            let text = text(if turn.get() == 1 { "1" } else { "2" });
+            Text::new("a.mtx", Box::new(std::io::Cursor::new(text.into_bytes())))
+        };
+        let error = read_twice(&open, ReadAs::Expanded, 1).unwrap_err();
+        assert_eq!(error.message(), "the file was changed while it was read");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub struct Matrix {
 /// # Errors
 /// Names line and column of the first thing the format does not allow.
 pub fn read_matrix(path: &Path, read_as: ReadAs) -> Result<Matrix> {
-    entries::read(Text::open(path)?, read_as)
+    entries::read_file(path, read_as)
 }
 
 /// Reads a coordinate file from `reader`; `name` stands for the file in messages.

@@ -12,6 +12,8 @@
 //! - Lengths that do not fit the pattern are mistakes of the program and panic; everything the
 //!   library answers comes back as an [`Error`] naming the function.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries, some by macros")]
+
 mod bsrsv;
 mod generic;
 mod ilu;

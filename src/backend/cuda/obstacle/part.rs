@@ -1,5 +1,7 @@
 //! A GPU's part of the grid and its kernels (`kernels/obstacle.cu`, `kernels/obstacle_blocked.cu`).
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use std::sync::Arc;
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;

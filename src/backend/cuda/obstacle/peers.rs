@@ -1,6 +1,8 @@
 //! GPUs of one host that write each other's memory: the sides of a part go straight from the sweep that
 //! makes them to where the neighbour's next sweep looks, while the rest of the sweep goes on.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use cudarc::driver::{CudaEvent, DriverError, result, sys};
 
 use super::super::device::failed;

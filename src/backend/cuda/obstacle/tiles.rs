@@ -1,5 +1,7 @@
 //! How a part of the grid is cut into what thread blocks take.
 
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
 use cudarc::driver::DeviceRepr;
 
 use crate::obstacle::Split;

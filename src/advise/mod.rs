@@ -1,0 +1,104 @@
+//! Which settings solve a system fastest on this machine: a bounded search with measurements.
+//!
+//! [`Structure`] sees what the matrix suggests, [`Space`] holds the combinations of settings that have
+//! a meaning for it, [`search()`] tries the promising ones once and gives up what is slow, [`finals()`]
+//! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
+
+pub mod check;
+mod finals;
+pub mod report;
+mod search;
+mod space;
+mod structure;
+mod trial;
+
+use std::sync::atomic::AtomicUsize;
+
+use crate::backend;
+use crate::case::Case;
+use crate::config::Sweep;
+use crate::error::Result;
+use crate::measure::{now, seconds_since};
+use crate::problem::Problem;
+
+pub use finals::{Finalist, finals, measured};
+pub use search::{Found, Tried, search};
+pub use space::{Knob, Point, Space};
+pub use structure::Structure;
+pub use trial::{Trial, Trials, Tries};
+
+/// Share of the time budget in which the search goes on; the rest is for the finals.
+const SEARCH_SHARE: f64 = 0.7;
+
+/// What to find.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Matrix and right-hand side; everything else is searched.
+    pub base: Case,
+    /// Values that the user allows, by setting.
+    pub fixed: Sweep,
+    /// Solves with the same factors.
+    pub solves: usize,
+    /// Seconds for everything.
+    pub budget_s: f64,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Advice {
+    /// What the matrix shows.
+    pub structure: Structure,
+    /// What was searched.
+    pub space: Space,
+    /// The search.
+    pub found: Found,
+    /// The best, fastest first.
+    pub finalists: Vec<Finalist>,
+    /// Backends left out, and why.
+    pub missing: Vec<String>,
+    /// Seconds that it took.
+    pub seconds: f64,
+}
+
+/// The space of a question on the backends that are here.
+///
+/// # Errors
+/// When no combination is left.
+pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
+    let (mut backends, mut missing) = (Vec::new(), Vec::new());
+    // the vendor's library is a baseline, not advice
+    for name in ["cuda", "cpu-mt", "cpu"] {
+        match backend::available(name) {
+            Ok(()) => backends.push(name),
+            Err(why) => missing.push(format!("{name} left out: {why}")),
+        }
+    }
+    if rayon::current_num_threads() < 2 {
+        backends.retain(|name| *name != "cpu-mt");
+    }
+    let space = Space::new(question.base.clone(), structure, &backends, &question.fixed)?;
+    Ok((space, missing))
+}
+
+/// Answers a question about `problem` with right-hand side `b`; `told` hears of every trial with the
+/// best seconds so far.
+///
+/// # Errors
+/// When no combination of settings is left to try.
+pub fn advise(
+    question: &Question,
+    problem: &Problem,
+    b: &[f64],
+    interrupts: &AtomicUsize,
+    told: &mut dyn FnMut(&Tried, f64),
+) -> Result<Advice> {
+    let start = now();
+    let mut trials = Trials::new(problem, b, question.solves, interrupts);
+    let structure = Structure::of(problem);
+    let (space, missing) = space(question, &structure)?;
+    let found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, told)?;
+    let finalists =
+        if found.interrupted { Vec::new() } else { finals(&found, &mut trials, question.budget_s) };
+    let seconds = seconds_since(start);
+    Ok(Advice { structure, space, found, finalists, missing, seconds })
+}

@@ -1,0 +1,389 @@
+//! Best first through the combinations: what was tried tells how its neighbours will do.
+//!
+//! The first point is what the structure suggests; all its neighbours follow, then every method with
+//! every block size and solver, since these depend on each other most. From then on each
+//! combination that differs from one that was tried by one value is expected to take as long as that
+//! one, times what the same change of value did elsewhere (the median); with several such neighbours,
+//! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
+//! by a margin, so a bad one costs no more than a good one. The search ends when nothing is
+//! expected to come near the best, or with its time.
+//!
+//! The factors of ILU(k) grow with k: a level is tried only after the one below it, and only while the
+//! setup alone is not slower than the best already.
+
+use std::collections::HashMap;
+
+use crate::advise::space::{Point, Space};
+use crate::advise::trial::{Trial, Tries};
+use crate::case::Case;
+use crate::error::Result;
+use crate::precond;
+
+/// A trial is given up when it takes this many times the best so far.
+const MARGIN: f64 = 2.0;
+/// The first trial may take this share of the time at most.
+const FIRST_SHARE: f64 = 0.3;
+/// What is expected to take this many times the best is not tried any more.
+const HOPELESS: f64 = 1.3;
+/// The same as long as only this share of all was tried: expectations are rough.
+const HOPELESS_AT_FIRST: f64 = 2.5;
+const FIRST_TRIED: f64 = 0.1;
+/// A trial that was given up counts as this many times the best in expectations.
+const SLOW: f64 = 2.5;
+/// Failures count as this many times the best in expectations.
+const FAILURE: f64 = 6.0;
+
+/// Settings that depend on each other most: all their combinations are tried, the others being plain.
+const TOGETHER: &[&str] = &["precond", "block-size", "solver"];
+
+/// A change of one value: the setting, from, to.
+type Change = (usize, usize, usize);
+
+/// A combination that was tried.
+#[derive(Clone, Debug)]
+pub struct Tried {
+    /// Which.
+    pub point: Point,
+    /// Its case.
+    pub case: Case,
+    /// How it went.
+    pub trial: Trial,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// All trials in their order.
+    pub tried: Vec<Tried>,
+    /// Combinations that there are.
+    pub combinations: usize,
+    /// Of those not tried, how many were expected to be hopeless or cannot be better.
+    pub hopeless: usize,
+    /// Those that might have been worth it, when time was over, most promising first.
+    pub left: Vec<Case>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+}
+
+impl Found {
+    /// The trials that were solved, fastest first.
+    pub fn solved(&self) -> Vec<&Tried> {
+        let mut solved: Vec<&Tried> =
+            self.tried.iter().filter(|t| t.trial.seconds().is_some()).collect();
+        let seconds = |t: &Tried| t.trial.seconds().unwrap_or(f64::INFINITY);
+        solved.sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+        solved
+    }
+}
+
+/// The state of a search.
+struct Search<'a> {
+    space: &'a Space,
+    points: HashMap<Point, Case>,
+    tried: Vec<Tried>,
+    /// Neighbours of each trial, with the changes that lead there.
+    near: Vec<Vec<(Point, Change)>>,
+    at: HashMap<Point, usize>,
+    /// Logarithms of the ratios that changes of one value have brought.
+    effects: HashMap<Change, Vec<f64>>,
+    best: f64,
+    budget: f64,
+}
+
+/// Searches `space` for `budget` seconds at most; a trial that has begun is ended by its own limit.
+/// `told` hears of every trial.
+///
+/// # Errors
+/// When the space is empty or too large.
+pub fn search(
+    space: &Space,
+    tries: &mut dyn Tries,
+    budget: f64,
+    told: &mut dyn FnMut(&Tried, f64),
+) -> Result<Found> {
+    let points = space.points()?;
+    let mut search = Search {
+        space,
+        points: points.iter().map(|p| (p.clone(), space.case(p))).collect(),
+        tried: Vec::new(),
+        near: Vec::new(),
+        at: HashMap::new(),
+        effects: HashMap::new(),
+        best: f64::INFINITY,
+        budget,
+    };
+    let mut interrupted = false;
+    // all of the first point's neighbours, and of the first that is solved if that one is not
+    let mut queue: Vec<Point> = points.iter().take(1).cloned().collect();
+    let mut centred = false;
+    let mut next = 0;
+    while tries.elapsed() < budget {
+        if !centred && search.best < f64::INFINITY {
+            let near = search.near.last().expect("one is solved");
+            queue.extend(near.iter().map(|(point, _)| point.clone()));
+            queue.extend(points.iter().filter(|p| search.is_plain(p)).cloned());
+            centred = true;
+        }
+        let point = if let Some(point) = queue.get(next) {
+            next += 1;
+            if search.at.contains_key(point) || !search.is_open(point) {
+                continue;
+            }
+            point.clone()
+        } else if !centred && search.tried.len() < points.len() {
+            // nothing is solved yet: in their order
+            let untried = points.iter().find(|p| !search.at.contains_key(*p));
+            untried.expect("not all were tried").clone()
+        } else {
+            match search.most_promising() {
+                Some((point, expected)) if expected < search.hopeless() => point,
+                _ => break,
+            }
+        };
+        let case = search.points[&point].clone();
+        let Some(trial) = tries.try_out(&case, search.limit()) else {
+            interrupted = true;
+            break;
+        };
+        search.add(Tried { point, case, trial });
+        let last = search.tried.last().expect("added");
+        told(last, search.best);
+    }
+    let mut left: Vec<(Point, f64)> = search.promising();
+    left.retain(|(_, expected)| *expected < search.hopeless());
+    left.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let combinations = points.len();
+    let hopeless = combinations - search.tried.len() - left.len();
+    let left = left.iter().map(|(point, _)| search.points[point].clone()).collect();
+    Ok(Found { tried: search.tried, combinations, hopeless, left, interrupted })
+}
+
+impl Search<'_> {
+    /// Seconds after which a trial is given up.
+    fn limit(&self) -> f64 {
+        if self.best < f64::INFINITY { MARGIN * self.best } else { FIRST_SHARE * self.budget }
+    }
+
+    /// Whether only settings of [`TOGETHER`] are not at their plain values.
+    fn is_plain(&self, point: &Point) -> bool {
+        let mut pairs = self.space.knobs().iter().zip(point);
+        pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
+    }
+
+    /// Seconds from which a trial is not expected to be worth it.
+    fn hopeless(&self) -> f64 {
+        let few = (self.tried.len() as f64) < FIRST_TRIED * self.points.len() as f64;
+        self.best * if few { HOPELESS_AT_FIRST } else { HOPELESS }
+    }
+
+    /// Points that differ by one value, with the change; those that lose more values are among them.
+    fn neighbours(&self, point: &Point) -> Vec<(Point, Change)> {
+        let mut found = Vec::new();
+        for (k, knob) in self.space.knobs().iter().enumerate() {
+            for value in (0..knob.values.len()).filter(|&v| v != point[k]) {
+                if let Some(moved) = self.space.moved(point, k, value)
+                    && self.points.contains_key(&moved)
+                {
+                    found.push((moved, (k, point[k], value)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Keeps a trial and what it teaches.
+    fn add(&mut self, tried: Tried) {
+        if let Some(seconds) = tried.trial.seconds() {
+            self.best = self.best.min(seconds);
+        }
+        let here = self.expectation(&tried.trial);
+        let near = self.neighbours(&tried.point);
+        for (point, (knob, from, to)) in &near {
+            let (knob, from, to) = (*knob, *from, *to);
+            let Some(&at) = self.at.get(point) else { continue };
+            let there = self.expectation(&self.tried[at].trial);
+            if let (Some(here), Some(there)) = (here, there) {
+                let ratio = (there / here).ln();
+                self.effects.entry((knob, from, to)).or_default().push(ratio);
+                self.effects.entry((knob, to, from)).or_default().push(-ratio);
+            }
+        }
+        self.at.insert(tried.point.clone(), self.tried.len());
+        self.tried.push(tried);
+        self.near.push(near);
+    }
+
+    /// Seconds that a trial stands for in comparisons; none before anything was solved.
+    fn expectation(&self, trial: &Trial) -> Option<f64> {
+        if self.best == f64::INFINITY {
+            return None;
+        }
+        Some(match trial {
+            Trial::Solved { seconds, .. } => *seconds,
+            Trial::CutOff { fixed } => (SLOW * self.best).max(*fixed),
+            Trial::Failed { .. } => FAILURE * self.best,
+        })
+    }
+
+    /// What a change of one value does elsewhere, as a logarithm.
+    fn effect(&self, change: Change) -> f64 {
+        let Some(ratios) = self.effects.get(&change) else { return 0.0 };
+        let mut sorted = ratios.clone();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted[(sorted.len() - 1) / 2]
+    }
+
+    /// Untried neighbours of what was tried, with the seconds expected.
+    fn promising(&self) -> Vec<(Point, f64)> {
+        let mut sums: HashMap<Point, (f64, usize)> = HashMap::new();
+        for (tried, near) in self.tried.iter().zip(&self.near) {
+            let Some(seconds) = self.expectation(&tried.trial) else { continue };
+            // far from the best, neighbours cannot be promising
+            if seconds > 4.0 * self.best {
+                continue;
+            }
+            for (point, change) in near {
+                if !self.at.contains_key(point) {
+                    let sum = sums.entry(point.clone()).or_default();
+                    sum.0 += seconds.ln() + self.effect(*change);
+                    sum.1 += 1;
+                }
+            }
+        }
+        let open = sums.into_iter().filter(|(point, _)| self.is_open(point));
+        open.map(|(point, (sum, count))| (point, (sum / count as f64).exp())).collect()
+    }
+
+    fn most_promising(&self) -> Option<(Point, f64)> {
+        let mut all = self.promising();
+        // the same choice in every run: maps have no order
+        all.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
+        all.into_iter().next()
+    }
+
+    /// Whether a point may be tried: of ILU(k), when a level below was tried on these blocks and its
+    /// setup is not slower already than the best.
+    fn is_open(&self, point: &Point) -> bool {
+        let Some(fill) = self.space.knobs().iter().position(|k| k.axis.name == "fill") else {
+            return true;
+        };
+        if point[fill] == 0 {
+            return true;
+        }
+        let case = &self.points[point];
+        let name = precond::name(&case.precond);
+        let below = self.tried.iter().filter(|t| {
+            t.point[fill] + 1 == point[fill]
+                && precond::name(&t.case.precond) == name
+                && t.case.block_size == case.block_size
+        });
+        let fixed = below.filter_map(|t| t.trial.fixed()).fold(f64::INFINITY, f64::min);
+        fixed < self.best.min(f64::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::structure::Structure;
+    use crate::case::ReadAs;
+    use crate::config::Sweep;
+    use crate::config::sweep::axis;
+    use crate::problem::load;
+    use crate::result::Record;
+
+    /// Seconds by a formula: effects of single settings, and interactions.
+    struct Formula {
+        clock: f64,
+        trials: usize,
+    }
+
+    fn cost(case: &Case) -> (f64, f64) {
+        let precond = match precond::name(&case.precond) {
+            "bilu" | "ic" => 1.0,
+            "jacobi" => 2.5,
+            "fsai" => 1.4,
+            "meilu" => return (0.0, f64::NAN),
+            _ => 3.0,
+        };
+        let setup = 0.1 * f64::from(1 << (2 * case.fill)) * precond;
+        let solver = if case.solver == "cg" { 1.0 } else { 1.3 };
+        let block = [1.0, 0.8, 0.9][case.block_size.ilog2() as usize];
+        let ordering = match case.ordering.name() {
+            "natural" => 1.0,
+            // pays only with fill
+            "rcm" if case.fill == 1 => 0.6,
+            _ => 1.2,
+        };
+        let solve = 4.0 * precond * solver * block * ordering / (1.0 + 0.8 * case.fill as f64);
+        (setup, solve)
+    }
+
+    impl Tries for Formula {
+        fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+            self.trials += 1;
+            let (fixed, solve) = cost(case);
+            let seconds = fixed + solve;
+            self.clock += if seconds.is_nan() { 0.01 } else { seconds.min(limit.max(fixed)) };
+            Some(if seconds.is_nan() {
+                Trial::Failed { reason: "breakdown".into() }
+            } else if seconds > limit {
+                Trial::CutOff { fixed }
+            } else {
+                Trial::Solved { fixed, seconds, record: Box::new(Record::default()) }
+            })
+        }
+        fn elapsed(&self) -> f64 {
+            self.clock
+        }
+    }
+
+    fn poisson(fixed: &[(&str, &str)]) -> Space {
+        let structure = Structure::of(&load("poisson3d:5x6x7", ReadAs::Expanded).unwrap());
+        let mut sweep = Sweep::default();
+        for (name, word) in fixed {
+            axis(name).unwrap().set(&mut sweep, &[(*word).to_owned()]).unwrap();
+        }
+        Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap()
+    }
+
+    #[test]
+    fn the_best_is_found_in_a_part_of_the_time_of_all() {
+        let space = poisson(&[("level-rule", "min"), ("factor-precision", "float64")]);
+        let mut formula = Formula { clock: 0.0, trials: 0 };
+        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
+        let all = space.points().unwrap();
+        let costs = all.iter().map(|p| cost(&space.case(p))).map(|(a, b)| a + b);
+        let (mut best, mut sum) = (f64::INFINITY, 0.0);
+        for cost in costs.filter(|c| !c.is_nan()) {
+            best = best.min(cost);
+            sum += cost;
+        }
+        assert_eq!(found.solved()[0].trial.seconds(), Some(best));
+        assert!(formula.clock < 0.25 * sum, "{} of {sum}", formula.clock);
+        assert_eq!((found.combinations, found.left.len()), (all.len(), 0));
+        assert_eq!(found.hopeless, all.len() - formula.trials);
+    }
+
+    #[test]
+    fn time_that_is_over_leaves_a_list() {
+        let space = poisson(&[]);
+        let mut formula = Formula { clock: 0.0, trials: 0 };
+        let found = search(&space, &mut formula, 30.0, &mut |_, _| {}).unwrap();
+        assert!(formula.clock < 40.0 && !found.left.is_empty());
+        assert_eq!(found.combinations, found.tried.len() + found.hopeless + found.left.len());
+        let untried = |c: &Case| found.tried.iter().all(|t| t.case != *c);
+        assert!(found.left.iter().all(untried));
+    }
+
+    #[test]
+    fn a_start_that_fails_does_not_end_the_search() {
+        let space = poisson(&[("precond", "meilu,jacobi")]);
+        let mut formula = Formula { clock: 0.0, trials: 0 };
+        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
+        assert_eq!(found.solved()[0].case.precond, "jacobi");
+        let none = poisson(&[("precond", "meilu")]);
+        let found = search(&none, &mut formula, 1e6, &mut |_, _| {}).unwrap();
+        assert_eq!((found.solved().len(), found.left.len()), (0, 0));
+    }
+}

@@ -1,0 +1,190 @@
+//! One case run once, and given up as soon as it cannot be among the best any more.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
+
+use crate::case::{Case, Ordering};
+use crate::engine::Renumbered;
+use crate::error::Result;
+use crate::measure::{memory_free, now, seconds_since};
+use crate::problem::Problem;
+use crate::result::Record;
+use crate::run::{Measure, Reuse, Stage, run_case_reusing};
+
+/// How a trial ended.
+#[derive(Clone, Debug)]
+pub enum Trial {
+    /// It converged.
+    Solved {
+        /// Seconds until there are factors: order, storage, setup.
+        fixed: f64,
+        /// Seconds of fixed costs and all solves.
+        seconds: f64,
+        /// Everything else.
+        record: Box<Record>,
+    },
+    /// It was given up.
+    CutOff {
+        /// Seconds of fixed costs, a lower bound where they were not over.
+        fixed: f64,
+    },
+    /// It does not converge, or cannot run.
+    Failed {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Trial {
+    /// Seconds of fixed costs and all solves, where it was solved.
+    pub fn seconds(&self) -> Option<f64> {
+        match self {
+            Self::Solved { seconds, .. } => Some(*seconds),
+            _ => None,
+        }
+    }
+
+    /// Seconds of the fixed costs, as far as they are known.
+    pub fn fixed(&self) -> Option<f64> {
+        match self {
+            Self::Solved { fixed, .. } | Self::CutOff { fixed } => Some(*fixed),
+            Self::Failed { .. } => None,
+        }
+    }
+}
+
+/// Runs trials, behind a trait so that the search is tested without solvers.
+pub trait Tries {
+    /// Runs a case until it needs more than `limit` seconds for its fixed costs and all solves; `None`
+    /// when the user asked to stop.
+    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial>;
+    /// Seconds since the search began.
+    fn elapsed(&self) -> f64;
+}
+
+/// Wall-clock seconds beside what is measured (counting blocks, starting threads) that a trial may take
+/// before it is given up.
+const OVERHEAD: f64 = 0.03;
+/// A trial that takes less than this many seconds is made several times, and the least counts: others
+/// on the machine only ever add.
+const SHORT: f64 = 0.05;
+/// How many times.
+const TURNS: usize = 3;
+
+/// Trials on this machine.
+pub struct Trials<'a> {
+    problem: &'a Problem,
+    b: &'a [f64],
+    solves: usize,
+    interrupts: &'a AtomicUsize,
+    start: std::time::Instant,
+    reuse: Reuse,
+    ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
+}
+
+impl<'a> Trials<'a> {
+    /// Trials of one system for so many right-hand sides; `interrupts` counts requests to stop.
+    pub fn new(
+        problem: &'a Problem,
+        b: &'a [f64],
+        solves: usize,
+        interrupts: &'a AtomicUsize,
+    ) -> Self {
+        let (reuse, ordered) = (Reuse::default(), HashMap::new());
+        Self { problem, b, solves, interrupts, start: now(), reuse, ordered }
+    }
+
+    /// Makes the system in the order of a case, unless it is there.
+    fn order(&mut self, case: &Case) {
+        let key = (case.ordering, case.block_size);
+        if case.ordering.is_natural() || self.ordered.contains_key(&key) {
+            return;
+        }
+        // several copies of the system stay; few where memory is short
+        let each = self.problem.matrix.bytes() + 8 * self.b.len();
+        if each.saturating_mul(self.ordered.len() + 1) > memory_free() / 8 {
+            self.ordered.clear();
+        }
+        self.ordered.insert(key, Renumbered::of(case, self.problem, self.b));
+    }
+}
+
+impl Tries for Trials<'_> {
+    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+        self.order(case);
+        let mut best = self.once(case, limit)?;
+        for _ in 1..TURNS {
+            if best.seconds().is_none_or(|seconds| seconds > SHORT) {
+                break;
+            }
+            let again = self.once(case, limit)?;
+            if again.seconds().zip(best.seconds()).is_some_and(|(again, best)| again < best) {
+                best = again;
+            }
+        }
+        Some(match best {
+            Trial::Solved { fixed, seconds, .. } if seconds > limit => Trial::CutOff { fixed },
+            other => other,
+        })
+    }
+
+    fn elapsed(&self) -> f64 {
+        seconds_since(self.start)
+    }
+}
+
+impl Trials<'_> {
+    /// One run of a case whose system is there in its order.
+    fn once(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+        let (problem, b, ordering_s) = match self.ordered.get(&(case.ordering, case.block_size)) {
+            _ if case.ordering.is_natural() => (self.problem, self.b, None),
+            Some(Ok(other)) => (&other.problem, &other.rhs.1[..], Some(other.seconds)),
+            Some(Err(why)) => return Some(Trial::Failed { reason: why.to_string() }),
+            None => unreachable!("ordered above"),
+        };
+        let measure = Measure { once: true, ..Measure::default() };
+        let solves = self.solves as f64;
+        let start = now();
+        let ordering = ordering_s.unwrap_or(0.0);
+        let (mut solving, mut stopped) = (None, false);
+        let mut progress = |stage: Stage| {
+            if self.interrupts.load(Atomic::SeqCst) > 0 {
+                stopped = true;
+                return false;
+            }
+            let spent = match (&solving, stage) {
+                (None, Stage::WarmUp) => {
+                    let fixed = ordering + seconds_since(start);
+                    solving = Some((fixed, now()));
+                    fixed
+                }
+                (Some((fixed, since)), _) => fixed + solves * seconds_since(*since),
+                (None, _) => ordering + seconds_since(start),
+            };
+            spent <= limit + OVERHEAD
+        };
+        let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
+        if stopped {
+            return None;
+        }
+        let Some(mut record) = record else {
+            let fixed = solving.map_or_else(|| ordering + seconds_since(start), |(fixed, _)| fixed);
+            return Some(Trial::CutOff { fixed });
+        };
+        record.times.ordering_s = ordering_s;
+        let times = &record.times;
+        let (Some(setup), Some(solve)) = (times.setup_s, times.solve_s) else {
+            return Some(Trial::Failed { reason: failure(&record) });
+        };
+        if !record.status.succeeded() {
+            return Some(Trial::Failed { reason: failure(&record) });
+        }
+        let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
+        Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
+    }
+}
+
+fn failure(record: &Record) -> String {
+    let reason = record.reason.clone().unwrap_or_default();
+    format!("{}: {reason}", record.status.name())
+}

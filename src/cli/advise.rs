@@ -1,0 +1,162 @@
+//! `advise`: which settings solve a system fastest here.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::advise::{self, Advice, Question, Tried, report};
+use crate::case::{Case, ReadAs};
+use crate::cli::output;
+use crate::config::sweep::axis;
+use crate::config::{Sweep, write};
+use crate::engine::interrupt;
+use crate::engine::progress::say;
+use crate::error::{Error, Result};
+use crate::problem;
+use crate::report::ReportFormat;
+use crate::report::units::seconds;
+
+/// Arguments of `advise`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Tries block sizes, fill levels and their rule, orderings, preconditioners, \
+                        solvers, backends and ways of triangular solves that suit the matrix, gives \
+                        up what is slower than the best so far, and measures the best in turns. \
+                        What is compared is the time from the matrix in memory to the solution: \
+                        ordering, storage, setup and solves."
+)]
+pub struct AdviseArgs {
+    /// Matrix: a generator (`poisson3d:60`), a catalogue name or a Matrix Market file
+    #[arg(value_name = "MATRIX")]
+    matrix: String,
+
+    /// Seconds for everything after the matrix is loaded
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = budget)]
+    time_budget: f64,
+
+    /// Solves with the same factors: 1 makes a cheap setup pay, many a good one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    solves: u32,
+
+    /// Values of a setting that are allowed, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
+    /// (repeatable; `bilu-bench list settings` names them)
+    #[arg(long, value_name = "SETTING=VALUES")]
+    set: Vec<String>,
+
+    /// How a symmetric file is read
+    #[arg(long, value_enum, default_value_t)]
+    read_as: ReadAs,
+
+    /// Write the best as an experiment that `run` reads
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+
+    /// Form of the table
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    format: ReportFormat,
+
+    /// No progress on standard error
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Also run every combination and compare the best of them, as JSON
+    #[arg(long, hide = true)]
+    exhaustive: bool,
+}
+
+fn budget(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
+        _ => Err("above 0 and at most 1e7 seconds".into()),
+    }
+}
+
+/// Settings that are given otherwise.
+const NOT_SEARCHED: [&str; 4] = ["matrix", "read-as", "zeros", "kind"];
+
+/// The values that `--set` allows.
+fn allowed(words: &[String]) -> Result<Sweep> {
+    let mut sweep = Sweep::default();
+    for word in words {
+        let place = |e: Error| e.in_file("--set");
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| place(Error::input(format!("`{word}` is not SETTING=VALUES"))))?;
+        if NOT_SEARCHED.contains(&name) {
+            return Err(place(Error::input(format!("`{name}` is not searched"))));
+        }
+        let axis = axis(name).map_err(place)?;
+        axis.set(&mut sweep, &[values.to_owned()]).map_err(place)?;
+    }
+    Ok(sweep)
+}
+
+/// Searches, prints the best and writes the experiment.
+pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
+    let fixed = allowed(&args.set)?;
+    if let Some(path) = &args.output
+        && path.extension().is_none_or(|e| e != "toml")
+    {
+        return Err(Error::input(format!("`{}` does not end in .toml", path.display())));
+    }
+    let interrupts = interrupt::install()?;
+    let problem = problem::load(&args.matrix, args.read_as)?;
+    for remark in &problem.remarks {
+        say(&format!("note: {}: {remark}", args.matrix));
+    }
+    let rhs = match &fixed.rhs {
+        Some(given) => match given.as_slice() {
+            [one] => one.clone(),
+            _ => return Err(Error::input("--set: one right-hand side")),
+        },
+        None if problem.own_rhs.is_some() => "own".into(),
+        None => "ones".into(),
+    };
+    let b = problem::right_hand_side(&problem, &rhs)?;
+    let base = Case { matrix: args.matrix.clone(), rhs, read_as: args.read_as, ..Case::default() };
+    let solves = args.solves as usize;
+    let question = Question { base, fixed, solves, budget_s: args.time_budget };
+    let mut told = |tried: &Tried, best: f64| {
+        if !args.quiet {
+            say(&progress(tried, best));
+        }
+    };
+    let advice = advise::advise(&question, &problem, &b, interrupts, &mut told)?;
+    if advice.found.interrupted {
+        say("stopped");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    if args.exhaustive {
+        let check = advise::check::against_all(&question, &advice, &problem, &b, interrupts)?;
+        output::print(&format!("{check}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    output::print(&args.format.render(&report::report(&question, &advice))?)?;
+    let Some(best) = advice.finalists.first() else { return Ok(ExitCode::FAILURE) };
+    let toml = experiment(&args.matrix, &advice, &best.case);
+    match &args.output {
+        Some(path) => std::fs::write(path, toml).map_err(|e| Error::io("write", path, &e))?,
+        None if args.format == ReportFormat::Table => output::print(&format!("\n{toml}"))?,
+        None => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The experiment that repeats the best.
+fn experiment(matrix: &str, advice: &Advice, case: &Case) -> String {
+    let note = advice.structure.describe();
+    write::toml(&format!("Advice for {matrix}"), &[note], std::slice::from_ref(case))
+}
+
+/// A line about a trial.
+fn progress(tried: &Tried, best: f64) -> String {
+    let Case { precond, solver, backend, ordering, block_size, fill, .. } = &tried.case;
+    let how = match &tried.trial {
+        advise::Trial::Solved { seconds: s, record, .. } => {
+            format!("{}, {} iterations", seconds(*s), record.convergence.iterations)
+        }
+        advise::Trial::CutOff { .. } => "slower".into(),
+        advise::Trial::Failed { reason } => reason.clone(),
+    };
+    let best = if best.is_finite() { format!(" (best {})", seconds(best)) } else { String::new() };
+    format!("{precond} k = {fill}, b = {block_size}, {ordering}, {solver}, {backend}: {how}{best}")
+}

@@ -1,0 +1,73 @@
+//! Values of axes that are more than one choice or number: lists behind one word, right-hand sides.
+
+use clap::ValueEnum;
+
+use crate::case::{Format, Trisolve};
+use crate::config::axes::one;
+use crate::config::parse::{choice, registered};
+use crate::error::{Error, Result};
+use crate::precond;
+use crate::registry;
+
+/// The names of a registry.
+pub(super) fn names(registry: registry::Names) -> Vec<String> {
+    registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Preconditioners; `all` is one of each kind.
+pub(super) fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
+    if text == "all" {
+        out.extend(precond::ALL.iter().map(|spec| (*spec).to_owned()));
+        return Ok(());
+    }
+    one(precond::canonical(text), out)
+}
+
+/// Ways of triangular solves; `all` is each of them, without `auto`, which is one of them.
+pub(super) fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
+    if text == "all" {
+        let ways = Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto);
+        out.extend(ways);
+        return Ok(());
+    }
+    registered("way of triangular solves", text, registry::TRISOLVES)?;
+    one(choice("way of triangular solves", text), out)
+}
+
+/// Storage formats; `all` is each of them, without `auto`, which is one of them.
+pub(super) fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
+    if text == "all" {
+        let formats = Format::value_variants().iter().filter(|format| **format != Format::Auto);
+        out.extend(formats);
+        return Ok(());
+    }
+    registered("matrix format", text, registry::FORMATS)?;
+    one(choice("matrix format", text), out)
+}
+
+/// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
+/// matrix shows when both are there.
+pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
+    const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
+    let valid = match text.split_once(':') {
+        Some(("random", seed)) => {
+            seed.parse::<u64>().map_err(|_| {
+                Error::input(format!("the seed `{seed}` of `{text}` is not a whole number"))
+            })?;
+            true
+        }
+        Some(("file", path)) => {
+            if !std::path::Path::new(path).is_file() {
+                return Err(Error::input(format!("no such file `{path}`")));
+            }
+            true
+        }
+        Some(_) => false,
+        None => ["ones", "a-ones", "random", "own"].contains(&text),
+    };
+    if !valid {
+        return Err(Error::unknown("right-hand side", text, KINDS));
+    }
+    out.push(text.to_owned());
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Cases as a TOML experiment that `run` and `reproduce` read back.
+
+use std::fmt::Write as _;
+
+use crate::case::Case;
+use crate::config::AXES;
+
+/// An experiment of these cases in their order, each a sweep of the settings that differ from the
+/// default's.
+pub fn toml(title: &str, notes: &[String], cases: &[Case]) -> String {
+    let mut text = format!("title = {}\n", quoted(title));
+    if !notes.is_empty() {
+        text.push_str("notes = [\n");
+        for note in notes {
+            _ = writeln!(text, "    {},", quoted(note));
+        }
+        text.push_str("]\n");
+    }
+    let default = Case::default();
+    for case in cases {
+        text.push_str("\n[[sweep]]\n");
+        for axis in AXES {
+            let word = (axis.text)(case);
+            // which matrix it is should not depend on the default
+            if axis.name == "matrix" || word != (axis.text)(&default) {
+                _ = writeln!(text, "{} = {}", axis.name, value(&word));
+            }
+        }
+    }
+    text
+}
+
+/// Whole numbers bare, everything else as a string.
+fn value(word: &str) -> String {
+    let bare = word.len() < 16 && word.bytes().all(|b| b.is_ascii_digit());
+    if bare { word.to_owned() } else { quoted(word) }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => _ = write!(out, "\\u{:04X}", u32::from(c)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::LevelRule;
+    use crate::config::file::{Source, parse};
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let cases = [
+            Case { matrix: "a \"b\" \\ é\u{7}/x.mtx".into(), rtol: 1e-8, ..Case::default() },
+            Case {
+                matrix: "convdiff3d:8x8x8,px=0.3".into(),
+                fill: 2,
+                block_size: 4,
+                level_rule: LevelRule::Overwrite,
+                precond: "mcilu:p=1,q=2".into(),
+                ordering: "random:7".parse().unwrap(),
+                solver: "bicgstab".into(),
+                ..Case::default()
+            },
+        ];
+        let text = toml("of \"both\"", &["a note".into()], &cases);
+        let beside = |_: &str| unreachable!("nothing is beside it");
+        let read = parse(&Source { name: "x.toml", text: &text, beside: &beside }).unwrap();
+        assert_eq!((read.title.as_deref(), read.notes.len()), (Some("of \"both\""), 1));
+        assert_eq!(read.cases().unwrap(), (cases.to_vec(), 0));
+    }
+}

@@ -1,0 +1,217 @@
+//! Cases each in a process of its own: what crashes, hangs or takes all memory costs one record.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::case::Case;
+use crate::config::write;
+use crate::engine::{End, Observer, Outcome};
+use crate::error::{Error, Result};
+use crate::measure::{now, seconds_since};
+use crate::result::output::Outputs;
+use crate::result::read::read;
+use crate::result::record::Status;
+use crate::result::{Record, environment};
+
+/// How often a child is looked at.
+const POLL: Duration = Duration::from_millis(2);
+/// What is kept of a child's last words.
+const LAST_WORDS: usize = 300;
+
+/// How a case is run in a process of its own.
+#[derive(Clone, Debug)]
+pub struct Isolation {
+    /// This program.
+    pub program: PathBuf,
+    /// Measuring options for it, as flags.
+    pub flags: Vec<OsString>,
+    /// Seconds that a case may take, from reading the matrix to the record.
+    pub limit_s: Option<f64>,
+}
+
+/// Runs every case that `outputs` does not hold yet, as [`super::execute`] does, in children.
+pub fn execute(
+    cases: &[Case],
+    isolation: &Isolation,
+    outputs: &mut Outputs,
+    observer: &mut dyn Observer,
+    interrupts: &AtomicUsize,
+) -> Outcome {
+    let earlier = outputs.records();
+    let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
+    let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
+    observer.begin(cases.len(), &pending);
+    let (mut records, mut end) = (Vec::with_capacity(cases.len()), End::Complete);
+    for case in cases {
+        if let Some(record) = find(case) {
+            records.push(record.clone());
+            continue;
+        }
+        observer.case(case);
+        let kept = isolation.run(case, interrupts).and_then(|record| {
+            if let Some(record) = &record {
+                outputs.add(record)?;
+                observer.finished(record);
+            }
+            Ok(record)
+        });
+        match kept {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) => end = End::Interrupted,
+            Err(error) => end = End::Failed(error),
+        }
+        if end != End::Complete {
+            break;
+        }
+    }
+    observer.end();
+    Outcome { records, end }
+}
+
+impl Isolation {
+    /// The record of a case; `None` when the user stopped it.
+    fn run(&self, case: &Case, interrupts: &AtomicUsize) -> Result<Option<Record>> {
+        if interrupts.load(Ordering::SeqCst) > 0 {
+            return Ok(None);
+        }
+        let start = environment::now();
+        let cannot = |e: &std::io::Error| Error::run(format!("cannot start a process: {e}"));
+        let folder = tempfile::tempdir().map_err(|e| cannot(&e))?;
+        let [experiment, result, words] =
+            ["case.toml", "case.jsonl", "words"].map(|name| folder.path().join(name));
+        let text = write::toml("A case", &[], std::slice::from_ref(case));
+        std::fs::write(&experiment, text).map_err(|e| cannot(&e))?;
+        let said = File::create(&words).map_err(|e| cannot(&e))?;
+        let mut child = Command::new(&self.program)
+            .arg("run")
+            .arg(&experiment)
+            .args(["--quiet", "--format", "csv", "-o"])
+            .arg(&result)
+            .args(&self.flags)
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn()
+            .map_err(|e| cannot(&e))?;
+        let ended = self.wait(&mut child, interrupts).map_err(|e| cannot(&e))?;
+        if let Ended::Stopped = ended {
+            return Ok(None);
+        }
+        let made = read(&result).ok().and_then(|c| c.records.into_iter().find(|r| r.case == *case));
+        Ok(Some(made.unwrap_or_else(|| {
+            let (status, reason) = explain(&ended, &words);
+            let mut record = Record { case: case.clone(), status, ..Record::default() };
+            record.reason = Some(reason);
+            environment::complete(&mut record.environment, start);
+            record
+        })))
+    }
+
+    /// Waits for a child, and ends it when its time is over or the user stops the run.
+    fn wait(&self, child: &mut Child, interrupts: &AtomicUsize) -> std::io::Result<Ended> {
+        let start = now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                // Ctrl-C goes to all processes of a terminal
+                let stopped = interrupts.load(Ordering::SeqCst) > 0;
+                return Ok(if stopped { Ended::Stopped } else { Ended::Exited(status) });
+            }
+            let over = self.limit_s.filter(|limit| seconds_since(start) > *limit);
+            let stopped = interrupts.load(Ordering::SeqCst) > 0;
+            if over.is_some() || stopped {
+                child.kill()?;
+                child.wait()?;
+                return Ok(over.filter(|_| !stopped).map_or(Ended::Stopped, Ended::Late));
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+/// How a child ended.
+enum Ended {
+    Exited(ExitStatus),
+    /// After this many seconds.
+    Late(f64),
+    Stopped,
+}
+
+/// Status and reason of a case whose child left no record.
+fn explain(ended: &Ended, words: &Path) -> (Status, String) {
+    let status = match ended {
+        Ended::Late(limit) => {
+            return (Status::TimeLimit, format!("time limit of a case, {limit} s, reached"));
+        }
+        Ended::Exited(status) => status,
+        Ended::Stopped => unreachable!("a stopped case has no record"),
+    };
+    let words = std::fs::read(words).unwrap_or_default();
+    let words = String::from_utf8_lossy(&words);
+    let line = words.lines().find(|l| l.starts_with("error: ") || l.contains("panicked"));
+    let line = line.or(words.lines().last()).unwrap_or_default();
+    let line: String = line.trim_start_matches("error: ").chars().take(LAST_WORDS).collect();
+    let said = if line.is_empty() { line } else { format!(": {line}") };
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
+        // the kernel ends who takes too much memory with 9, an allocation that fails aborts with 6
+        let memory = signal == 9 || words.contains("memory allocation");
+        let kind = if memory { Status::OutOfMemory } else { Status::Failed };
+        return (kind, format!("its process was ended by signal {signal}{said}"));
+    }
+    let code =
+        status.code().map_or_else(|| "no exit code".into(), |code| format!("exit code {code}"));
+    (Status::Failed, format!("its process left no record, {code}{said}"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// A child that runs this shell script in place of the program.
+    fn record(script: &str, limit_s: Option<f64>) -> Option<Record> {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("child.sh");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let isolation = Isolation { program, flags: Vec::new(), limit_s };
+        isolation.run(&Case::default(), &AtomicUsize::new(0)).unwrap()
+    }
+
+    #[test]
+    fn what_ends_a_child_is_told() {
+        let told = |script: &str, limit| {
+            let record = record(script, limit).unwrap();
+            (record.status, record.reason.unwrap())
+        };
+        assert_eq!(
+            told("kill -9 $$", None),
+            (Status::OutOfMemory, "its process was ended by signal 9".into())
+        );
+        assert_eq!(
+            told("echo \"error: no such matrix\" >&2; exit 2", None),
+            (Status::Failed, "its process left no record, exit code 2: no such matrix".into())
+        );
+        assert_eq!(
+            told("kill -SEGV $$", None),
+            (Status::Failed, "its process was ended by signal 11".into())
+        );
+        assert_eq!(
+            told("exec sleep 100", Some(0.05)),
+            (Status::TimeLimit, "time limit of a case, 0.05 s, reached".into())
+        );
+    }
+
+    #[test]
+    fn a_request_to_stop_leaves_no_record() {
+        let isolation = Isolation { program: "/bin/true".into(), flags: Vec::new(), limit_s: None };
+        let stopped = isolation.run(&Case::default(), &AtomicUsize::new(1)).unwrap();
+        assert!(stopped.is_none());
+    }
+}

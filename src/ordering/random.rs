@@ -1,0 +1,15 @@
+//! A random order from `ChaCha8`: what an ordering is worth shows beside it.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::Task;
+
+pub(super) fn order(task: &Task) -> Vec<u32> {
+    // an incomplete last block stays where it is, so that the seed decides all others
+    let mut blocks: Vec<u32> = (0..task.full_blocks() as u32).collect();
+    blocks.shuffle(&mut ChaCha8Rng::seed_from_u64(task.seed));
+    blocks.extend(task.full_blocks() as u32..task.blocks() as u32);
+    blocks
+}

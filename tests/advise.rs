@@ -1,0 +1,108 @@
+//! `advise` over the binary: what it prints, and that `run` repeats it.
+
+use std::process::{Command, Output, Stdio};
+
+use bilu_bench::config::Experiment;
+use bilu_bench::result::read::read;
+
+fn program(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
+    command.env("NO_COLOR", "1").stdin(Stdio::null()).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = program(arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    text(&output.stderr).lines().next().unwrap().to_owned()
+}
+
+#[test]
+fn the_best_is_written_and_runs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [toml, csv] =
+        ["best.toml", "best.csv"].map(|n| folder.path().join(n).display().to_string());
+    let output = program(&[
+        "advise",
+        "convdiff3d:7x6x5,px=0.3",
+        "--time-budget",
+        "5",
+        "--set",
+        "precond=jacobi,bilu",
+        "--set",
+        "backend=cpu",
+        "--set",
+        "rtol=1e-8",
+        "-o",
+        &toml,
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.starts_with("Advice for convdiff3d:7x6x5,px=0.3\nn = 210, nnz = "), "{table}");
+    for line in ["why: ", "sure: ", " tried of "] {
+        assert!(table.contains(line), "{line} in {table}");
+    }
+    let experiment = Experiment::open(std::path::Path::new(&toml)).unwrap();
+    let (cases, _) = experiment.cases().unwrap();
+    assert_eq!((cases.len(), cases[0].rtol, cases[0].backend.as_str()), (1, 1e-8, "cpu"));
+    assert_eq!(cases[0].matrix, "convdiff3d:7x6x5,px=0.3");
+    let again = program(&["run", &toml, "-q", "--max-repetitions", "1", "-o", &csv]);
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    assert_eq!(read(std::path::Path::new(&csv)).unwrap().records[0].case, cases[0]);
+}
+
+#[test]
+fn wrong_settings_are_refused_before_anything_is_tried() {
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "--set", "fill"]),
+        "error: --set: `fill` is not SETTING=VALUES"
+    );
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "--set", "fil=1"]),
+        "error: --set: unknown setting `fil`"
+    );
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "--set", "matrix=a"]),
+        "error: --set: `matrix` is not searched"
+    );
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "--set", "fill=-1"]),
+        "error: --set: `-1` is outside 0 to 120"
+    );
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "-o", "a.txt"]),
+        "error: `a.txt` does not end in .toml"
+    );
+    assert_eq!(
+        refused(&["advise", "convdiff3d:4,px=0.3", "--set", "precond=ic"]),
+        "error: 0 combinations of settings to try"
+    );
+    assert_eq!(
+        refused(&["advise", "/no/such.mtx"]),
+        "error: cannot open `/no/such.mtx`: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn what_cannot_be_solved_ends_with_1_and_the_reasons() {
+    let output = program(&[
+        "advise",
+        "poisson3d:6",
+        "--time-budget",
+        "3",
+        "--set",
+        "max-iterations=1",
+        "--set",
+        "precond=jacobi",
+        "--set",
+        "backend=cpu",
+        "--quiet",
+    ]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("nothing was solved; "), "{table}");
+    assert!(table.contains("iteration limit 1 reached"), "{table}");
+}
