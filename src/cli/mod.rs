@@ -11,6 +11,7 @@ pub mod matrix;
 pub mod obstacle;
 pub mod output;
 pub mod plot;
+pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod session;
@@ -55,8 +56,10 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Set our GPU kernels against cuSPARSE in result files, system by system
     Versus(versus::VersusArgs),
-    /// Draw a paper's figure from result files
+    /// Draw figures of result files
     Plot(plot::PlotArgs),
+    /// Make one page of figures and tables of result files
+    Report(report::ReportArgs),
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
@@ -80,6 +83,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args),
         Command::Versus(args) => versus::run(args),
         Command::Plot(args) => plot::run(args).map(done),
+        Command::Report(args) => report::run(args).map(done),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
         Command::Tune(args) => tune::run(args),

@@ -5,10 +5,12 @@
 pub mod compare;
 pub mod csv;
 mod frontier;
+pub mod batch;
 mod heading;
 pub mod history;
 pub mod json;
 pub mod markdown;
+pub mod page;
 pub mod phases;
 pub mod products;
 pub mod published;
