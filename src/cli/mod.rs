@@ -2,11 +2,13 @@
 
 pub mod compare;
 pub mod completions;
+pub mod docs;
 pub mod doctor;
 pub mod flags;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 pub mod list;
+pub mod man;
 pub mod matrix;
 pub mod obstacle;
 pub mod output;
@@ -69,6 +71,10 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write those of all commands to a folder
+    Man(man::ManArgs),
+    /// Print the reference of CSV columns or TOML keys as Markdown
+    Docs(docs::DocsArgs),
 }
 
 /// Runs the subcommand.
@@ -89,5 +95,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args).map(done),
+        Command::Man(args) => man::run(args).map(done),
+        Command::Docs(args) => docs::run(args).map(done),
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use draw::too_wide;
 pub use draw::{inline_svg, svg};
 pub use file::{Form, write};
 pub use numbers::{COLUMNS, numbers};
-pub(crate) use numbers::numbers_of;
+pub(crate) use numbers::{Number, numbers_of};
 pub use png::png;
 pub use scale::Spacing;
 

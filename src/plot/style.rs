@@ -23,7 +23,7 @@ pub(super) mod size {
     pub(crate) const ROW: i32 = 20;
     pub(crate) const THIN_ROW: i32 = 10;
     /// Widest panel of bars beside each other.
-    pub(crate) const WIDEST: i32 = 960;
+    pub(crate) const WIDEST: i32 = 1000;
     /// Line above a panel for its title.
     pub(crate) const PANEL_HEAD: f64 = 26.0;
     /// Most labels of an axis.

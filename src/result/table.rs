@@ -157,6 +157,21 @@ impl<R: Row> Reader<R> {
 }
 
 impl Column {
+    /// What its cells are, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Text => "text",
+            Kind::Whole => "whole number",
+            Kind::Number => "number",
+            Kind::Numbers => "numbers",
+        }
+    }
+
+    /// Whether a cell can be empty.
+    pub fn can_be_empty(&self) -> bool {
+        self.optional || self.kind == Kind::Numbers
+    }
+
     fn parse(&self, text: &str) -> Result<Value> {
         if text.is_empty() && self.optional {
             return Ok(Value::Null);

@@ -30,7 +30,7 @@ pub(super) fn draw(
         }
         let left = category - FILLED / 2.0 + width * (group.slot as f64 + 0.06);
         let corners = [(left, group.foot), (left + 0.88 * width, value)];
-        chart.plotting_area().draw(&bar(corners, look))?;
+        bar(root, corners.map(|corner| place(chart, &corner)), look)?;
         let ends = series.spread.get(i).filter(|(low, high)| y.holds(*low) && y.holds(*high));
         if let Some((low, high)) = ends.filter(|_| look.origin == Origin::Measured) {
             let middle = left + 0.44 * width;

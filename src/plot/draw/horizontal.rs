@@ -59,7 +59,8 @@ pub(super) fn draw(
             };
             let to = if marks == Marks::Stacked { from + length } else { length };
             if to > ends {
-                chart.plotting_area().draw(&bar([(ends, bottom), (to, top)], entry.look))?;
+                let corners = [(ends, top), (to, bottom)].map(|corner| place(chart, &corner));
+                bar(root, corners, entry.look)?;
             }
             from = to;
             let spread = series.spread.get(spread_of(series, category));

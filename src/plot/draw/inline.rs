@@ -5,8 +5,13 @@ use std::fmt::Write;
 use crate::plot::style::INKS;
 
 /// What the style sheet of the page says once, or what is the default.
-const SAID: [&str; 4] =
-    ["opacity=\"1\"", "font-family=\"sans-serif\"", "stroke=\"none\"", "stroke-width=\"10\""];
+const SAID: [&str; 5] = [
+    "opacity=\"1\"",
+    "font-family=\"sans-serif\"",
+    "font-size=\"115\"",
+    "stroke=\"none\"",
+    "stroke-width=\"10\"",
+];
 
 /// The text of a drawing for a page.
 pub(super) fn inline(svg: &str) -> String {
@@ -24,40 +29,42 @@ pub(super) fn inline(svg: &str) -> String {
     joined(&text)
 }
 
-/// Lines of one look that follow each other as one path; texts without words go.
+/// Lines of one look that follow each other, but for texts between them, as one path; texts without
+/// words go.
 fn joined(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut open: Option<String> = None;
-    let mut lines = text.lines().peekable();
+    let (mut open, mut texts) = (None::<String>, String::new());
+    let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some((look, way)) = stroke(line) {
             if open.as_ref() != Some(&look) {
-                close(&mut out, &mut open);
-                let _ = write!(out, "<path fill=\"none\"{look} d=\"");
+                close(&mut out, &mut open, &mut texts);
+                let _ = write!(out, "<path{look} d=\"");
                 open = Some(look);
             }
             out.push_str(&way);
-            continue;
-        }
-        close(&mut out, &mut open);
-        if line.starts_with("<text") {
+        } else if line.starts_with("<text") {
             let words = lines.next().unwrap_or_default();
             let end = lines.next().unwrap_or_default();
             if !words.trim().is_empty() {
-                out.extend([line, words, end]);
+                texts.push_str(&line.replace(" class=\"f-ink\"", ""));
+                texts.extend([words, end]);
             }
         } else {
+            close(&mut out, &mut open, &mut texts);
             out.push_str(line);
         }
     }
-    close(&mut out, &mut open);
+    close(&mut out, &mut open, &mut texts);
     out
 }
 
-fn close(out: &mut String, open: &mut Option<String>) {
+fn close(out: &mut String, open: &mut Option<String>, texts: &mut String) {
     if open.take().is_some() {
         out.push_str("\"/>");
     }
+    out.push_str(texts);
+    texts.clear();
 }
 
 /// Look and way of a line or polyline: its attributes but for the places, and these as path data.
@@ -85,18 +92,27 @@ mod tests {
 
     #[test]
     fn neighbours_of_one_look_are_one_path() {
-        let svg = "<svg>\n\
-                   <line opacity=\"1\" stroke=\"#D6D6D6\" stroke-width=\"10\" x1=\"1\" y1=\"2\" x2=\"3\" y2=\"4\"/>\n\
-                   <line opacity=\"1\" stroke=\"#D6D6D6\" stroke-width=\"10\" x1=\"5\" y1=\"6\" x2=\"7\" y2=\"8\"/>\n\
-                   <polyline fill=\"none\" opacity=\"1\" stroke=\"#0072B2\" stroke-width=\"20\" points=\"1,2 3,4 5,6 \"/>\n\
-                   <text x=\"1\" opacity=\"1\" fill=\"#222222\">\n\n</text>\n\
-                   <text x=\"2\" opacity=\"1\" fill=\"#222222\">\na &lt; b\n</text>\n\
-                   </svg>\n";
+        let line = |x: u32| {
+            format!(
+                "<line opacity=\"1\" stroke=\"#D6D6D6\" stroke-width=\"10\" x1=\"{x}\" y1=\"2\" x2=\"3\" \
+                 y2=\"4\"/>\n"
+            )
+        };
+        let text = |words: &str| {
+            format!("<text x=\"2\" opacity=\"1\" font-size=\"115\" fill=\"#222222\">\n{words}\n</text>\n")
+        };
+        let svg = format!(
+            "<svg>\n{}{}{}{}<polyline fill=\"none\" opacity=\"1\" stroke=\"#0072B2\" \
+             stroke-width=\"20\" points=\"1,2 3,4 5,6 \"/>\n</svg>\n",
+            line(1),
+            text("a &lt; b"),
+            line(5),
+            text("")
+        );
         assert_eq!(
-            inline(svg),
-            "<svg><path fill=\"none\" class=\"s-rule\" d=\"M1 2L3 4M5 6L7 8\"/>\
-             <path fill=\"none\" class=\"s-blue\" stroke-width=\"20\" d=\"M1 2L3 4L5 6\"/>\
-             <text x=\"2\" class=\"f-ink\">a &lt; b</text></svg>"
+            inline(&svg),
+            "<svg><path class=\"s-rule\" d=\"M1 2L3 4M5 2L3 4\"/><text x=\"2\">a &lt; b</text>\
+             <path class=\"s-blue\" stroke-width=\"20\" d=\"M1 2L3 4L5 6\"/></svg>"
         );
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn swatch(root: &Area<'_>, marks: Marks, entry: &Entry, (x, y): (i32,
     match marks {
         Marks::Bars | Marks::Rows | Marks::Stacked if entry.points => {
             let half = units(5.0);
-            root.draw(&bar([(x + units(4.0), y - half), (end, y + half)], entry.look))?;
+            bar(root, [(x + units(4.0), y - half), (end, y + half)], entry.look)?;
         }
         Marks::Scatter if entry.look.origin != Origin::Limit => {
             marker(root, (i32::midpoint(x, end), y), entry.look)?;
@@ -36,15 +36,21 @@ pub(super) fn swatch(root: &Area<'_>, marks: Marks, entry: &Entry, (x, y): (i32,
     Ok(())
 }
 
-/// Filled where it was measured, hollow where it was published.
-pub(super) fn bar<C>(corners: [C; 2], look: Look) -> Rectangle<C> {
-    Rectangle::new(
-        corners,
-        match look.origin {
-            Origin::Measured | Origin::Limit => look.colour.filled(),
-            Origin::Published => look.colour.stroke_width(2 * GRID as u32),
-        },
-    )
+/// A bar between two corners of the drawing: filled where it was measured, hollow where it was
+/// published.
+pub(super) fn bar(root: &Area<'_>, corners: [(i32, i32); 2], look: Look) -> Drawn {
+    let [(left, top), (right, bottom)] = corners;
+    if look.origin == Origin::Published {
+        // inside the corners, so that it is as large as a filled one
+        let half = units(0.75) * (right - left).signum();
+        let high = units(0.75) * (bottom - top).signum();
+        let (left, right, top, bottom) = (left + half, right - half, top + high, bottom - high);
+        let outline = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        root.draw(&PathElement::new(outline, look.colour.stroke_width(units(1.5) as u32)))?;
+    } else {
+        root.draw(&Rectangle::new(corners, look.colour.filled()))?;
+    }
+    Ok(())
 }
 
 /// A confidence interval: a line with ends.

@@ -89,6 +89,10 @@ pub(super) fn grouped<T, K: std::hash::Hash + Eq + Clone>(
 
 /// The geometric mean of positive numbers; `None` of nothing.
 pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if let [one] = values {
+        // without the error of two roundings
+        return Some(*one);
+    }
     let count = values.len() as f64;
     (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }

@@ -26,6 +26,9 @@ const ENOUGH: usize = 3;
 /// Most curves.
 const CURVES: usize = 8;
 
+/// Ways, those that were tried on most systems, among which the curves are chosen.
+const CANDIDATES: usize = 64;
+
 /// Largest factor that is shown.
 const FARTHEST: f64 = 1000.0;
 
@@ -88,9 +91,15 @@ fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems 
 /// next one leaves as many as can be, and no fewer than a quarter.
 fn chosen(ways: usize, systems: &[HashMap<usize, f64>]) -> (Vec<usize>, Vec<&HashMap<usize, f64>>) {
     let (mut chosen, mut common): (Vec<usize>, Vec<_>) = (Vec::new(), systems.iter().collect());
+    let mut tried = vec![0; ways];
+    systems.iter().flat_map(HashMap::keys).for_each(|&way| tried[way] += 1);
+    let mut candidates: Vec<usize> = (0..ways).collect();
+    candidates.sort_by_key(|&way| std::cmp::Reverse(tried[way]));
+    candidates.truncate(CANDIDATES);
     while chosen.len() < CURVES {
         let left = |way: usize| common.iter().filter(|times| times.contains_key(&way)).count();
-        let others = (0..ways).filter(|way| !chosen.contains(way)).map(|way| (left(way), way));
+        let others = candidates.iter().filter(|way| !chosen.contains(way));
+        let others = others.map(|&way| (left(way), way));
         // of equal ones the first
         let next = others.max_by_key(|&(left, way)| (left, std::cmp::Reverse(way)));
         let Some((left, way)) = next else { break };

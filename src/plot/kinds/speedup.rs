@@ -141,6 +141,12 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
             if series.is_empty() {
                 continue;
             }
+            series.push(Series {
+                name: "as fast".into(),
+                origin: Origin::Limit,
+                points: Points::Level(1.0),
+                ..Series::default()
+            });
             let values = series.iter().flat_map(|s| match &s.points {
                 Points::Pairs(pairs) => pairs.iter().map(|p| p.1).collect(),
                 Points::Level(value) => vec![*value],

@@ -72,7 +72,7 @@ fn published_speedups_stand_beside_those_of_the_same_case() {
     let series = &(speedup::KIND.draw)(&batches)[0].figure.panels[0].series;
     let paper = series.iter().find(|s| s.origin == Origin::Published).unwrap();
     assert_eq!(pairs(paper), [(0.0, published)]);
-    assert_eq!(pairs(&series[0]), [(0.0, 100.0)]);
+    assert!(close(pairs(&series[0])[0].1, 100.0));
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn the_frontier_is_what_no_other_beats_in_both() {
     assert_eq!(series[0].labels, ["bilu", "fsai"]);
     assert!(close(pairs(&series[0])[0].1, 3.0) && close(pairs(&series[0])[1].1, 0.8));
     assert_eq!(series[1].labels, ["tns", "jacobi"]);
-    // 30 to 100 iterations of 0.8 to 3 ms: solves of 10 ms to 1 s cross the panel
+    // the axes reach from 20 to 100 iterations and from 0.5 to 5 ms: 10 ms is a corner
     let times = series[2..].iter().map(|s| s.labels[1].as_str()).collect::<Vec<_>>();
-    assert_eq!(times, ["10.00 ms", "100.0 ms"]);
+    assert_eq!(times, ["100.0 ms"]);
     for line in &series[2..] {
         let products: Vec<f64> = pairs(line).iter().map(|(x, y)| x * y).collect();
         assert!(close(products[0], products[1]));

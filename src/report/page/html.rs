@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use maud::{Markup, PreEscaped, html};
 
 use crate::error::Result;
-use crate::plot::{Figure, inline_svg, numbers_of};
+use crate::plot::{Figure, Number, Origin, inline_svg, numbers_of};
 use crate::report::units::{plural, significant};
 use crate::report::{Head, Sheet};
 
@@ -41,15 +41,57 @@ pub(super) fn figure(id: &str, number: usize, figure: &Figure, caption: &str) ->
     })
 }
 
-/// The points of a figure, but for very many.
+/// The points of a figure, but for very many: of categories a row each with a column for each series.
 fn listing(figure: &Figure) -> Option<Sheet> {
-    let points = numbers_of(figure);
+    let mut points = numbers_of(figure);
+    points.retain(|point| point.origin != Origin::Limit);
     if points.is_empty() || points.len() > LISTED {
         return None;
     }
-    let number = |v: Option<f64>| v.filter(|v| v.is_finite()).map(|v| significant(v, 4)).unwrap_or_default();
+    let mut sheet = if points.iter().all(|point| !point.category.is_empty()) {
+        by_category(&points)
+    } else {
+        one_by_one(&points)
+    };
+    sheet.drop_empty_columns();
+    Some(sheet)
+}
+
+fn number(value: Option<f64>) -> String {
+    value.filter(|v| v.is_finite()).map(|v| significant(v, 4)).unwrap_or_default()
+}
+
+fn by_category(points: &[Number<'_>]) -> Sheet {
+    let mut series: Vec<&str> = Vec::new();
+    for point in points {
+        if !series.contains(&point.series) {
+            series.push(point.series);
+        }
+    }
     let mut sheet = Sheet {
-        columns: ["panel", "series", "origin", "category", "label"].map(Head::words).to_vec(),
+        columns: vec![Head::words("panel"), Head::words("")],
+        ..Sheet::default()
+    };
+    sheet.columns.extend(series.iter().map(|name| Head::number(*name)));
+    for point in points {
+        let own = |row: &Vec<String>| row[0] == point.panel && row[1] == point.category;
+        let at = sheet.rows.iter().position(own).unwrap_or_else(|| {
+            let mut row = vec![String::new(); 2 + series.len()];
+            (row[0], row[1]) = (point.panel.to_owned(), point.category.to_owned());
+            sheet.rows.push(row);
+            sheet.rows.len() - 1
+        });
+        let spread = point.spread.filter(|(low, high)| low.is_finite() && high.is_finite());
+        let spread = spread.map(|(low, high)| format!(" ({} to {})", number(Some(low)), number(Some(high))));
+        let column = series.iter().position(|name| *name == point.series).unwrap_or(0);
+        sheet.rows[at][2 + column] = number(Some(point.y)) + &spread.unwrap_or_default();
+    }
+    sheet
+}
+
+fn one_by_one(points: &[Number<'_>]) -> Sheet {
+    let mut sheet = Sheet {
+        columns: ["panel", "series", "label"].map(Head::words).to_vec(),
         ..Sheet::default()
     };
     sheet.columns.extend(["x", "y", "low", "high"].map(Head::number));
@@ -57,18 +99,14 @@ fn listing(figure: &Figure) -> Option<Sheet> {
         sheet.rows.push(vec![
             point.panel.to_owned(),
             point.series.to_owned(),
-            point.origin.name().to_owned(),
-            point.category.to_owned(),
             point.label.to_owned(),
-            // the category says it
-            if point.category.is_empty() { number(point.x) } else { String::new() },
+            number(point.x),
             number(Some(point.y)),
             number(point.spread.map(|s| s.0)),
             number(point.spread.map(|s| s.1)),
         ]);
     }
-    sheet.drop_empty_columns();
-    Some(sheet)
+    sheet
 }
 
 /// A table with what stands above and below it; long ones are closed.
@@ -164,7 +202,7 @@ mod tests {
         };
         assert_eq!(
             table(&sheet, 2).into_string().split_once("<table>").unwrap().1,
-            "<thead><tr><th class=\"w\" scope=\"col\">&lt;i&gt;</th><th scope=\"col\">verdict</th>\
+            "<thead><tr><th scope=\"col\" class=\"w\">&lt;i&gt;</th><th scope=\"col\">verdict</th>\
              <th scope=\"col\">n</th></tr></thead><tbody><tr><td class=\"w\">&lt;script&gt;alert(1)\
              &lt;/script&gt;</td><td class=\"ok\">ok</td><td>-5</td></tr><tr><td class=\"w\">&amp;\
              &quot;'</td><td class=\"off\">-7.3 %</td><td>ok</td></tr></tbody></table></div>"

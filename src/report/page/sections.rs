@@ -14,6 +14,9 @@ use crate::report::{Head, Sheet, of_experiment, runs, versus};
 use crate::result::gather::{Rows, Set, Trial};
 use crate::result::{Record, Status};
 
+/// Records up to which a file is set beside a paper's table: it has more rows than any of them.
+const MOST_JUDGED: usize = 2000;
+
 /// What is above the figures.
 pub(super) fn before(content: &Content<'_>) -> Vec<Section> {
     [summary(content), machines(content), published(content)].into_iter().flatten().collect()
@@ -196,7 +199,7 @@ fn published(content: &Content<'_>) -> Option<Section> {
     let mut tables = Vec::new();
     for batch in &content.batches.runs {
         let Some((name, experiment)) = &batch.experiment else { continue };
-        if !has_published(experiment) {
+        if !has_published(experiment) || batch.records.len() > MOST_JUDGED {
             continue;
         }
         let report = of_experiment(name, experiment, &batch.records, batch.not_comparable);
