@@ -98,7 +98,8 @@ fn figures_of_a_kind_are_files_with_their_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write(folder, "runs.csv");
-    let words = ["plot", "--kind", "speedup", "runs.csv", "-o", "s.svg", "-o", "s.png", "-o", "s.csv"];
+    let words =
+        ["plot", "--kind", "speedup", "runs.csv", "-o", "s.svg", "-o", "s.png", "-o", "s.csv"];
     let (code, _, said) = run(folder, &words);
     assert_eq!((code, said.as_str()), (Some(0), "s.svg: Speedup over cpu: runs\n"));
     let image = Pixmap::decode_png(&std::fs::read(folder.join("s.png")).unwrap()).unwrap();
@@ -116,10 +117,18 @@ fn figures_of_a_kind_are_files_with_their_numbers() {
     }
     let (code, _, said) = run(folder, &["plot", "--kind", "history", "runs.csv", "-o", "h.svg"]);
     assert_eq!(code, Some(2));
-    assert!(said.starts_with("error: the files have nothing for a figure `history`\nhint: "), "{said}");
+    assert!(
+        said.starts_with("error: the files have nothing for a figure `history`\nhint: "),
+        "{said}"
+    );
     let (code, _, said) = run(folder, &["plot", "--kind", "phase", "runs.csv", "-o", "h.svg"]);
     assert_eq!(code, Some(2));
-    assert!(said.starts_with("error: --kind: unknown kind of figure `phase`\nhint: did you mean `phases`?"), "{said}");
+    assert!(
+        said.starts_with(
+            "error: --kind: unknown kind of figure `phase`\nhint: did you mean `phases`?"
+        ),
+        "{said}"
+    );
 }
 
 #[test]
@@ -141,8 +150,13 @@ fn what_cannot_be_reported_is_refused() {
         refused(&["report", "empty", "-o", "r.html"]),
         "error: no results were found\nhint: give .csv, .jsonl or .json files, or their folder\n"
     );
-    assert!(refused(&["report", "nowhere", "-o", "r.html"]).starts_with("error: cannot read `nowhere`"));
-    assert!(refused(&["report", "runs.csv", "-o", "no/r.html"]).starts_with("error: cannot write `no/r.html`"));
+    assert!(
+        refused(&["report", "nowhere", "-o", "r.html"]).starts_with("error: cannot read `nowhere`")
+    );
+    assert!(
+        refused(&["report", "runs.csv", "-o", "no/r.html"])
+            .starts_with("error: cannot write `no/r.html`")
+    );
     assert!(!folder.join("r.html").exists());
 }
 
@@ -168,7 +182,10 @@ fn compare_takes_a_percentage_beyond_which_it_fails() {
     assert_eq!(status, Some(2));
     assert!(said.starts_with("error: --fail-on-regression: `x` is not a number"), "{said}");
     let (_, out, _) = run(folder, &["compare", "a.csv", "b.csv"]);
-    assert!(out.contains("overall: slower, 1.300 (1.274 to 1.326) over 1 case with an interval"), "{out}");
+    assert!(
+        out.contains("overall: slower, 1.300 (1.274 to 1.326) over 1 case with an interval"),
+        "{out}"
+    );
 }
 
 #[test]
@@ -176,7 +193,10 @@ fn manual_pages_name_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let (code, page, _) = run(folder.path(), &["man"]);
     assert_eq!(code, Some(0));
-    assert!(page.contains(".TH bilu-bench 1") && page.contains("bilu\\-bench\\-report(1)"), "{page}");
+    assert!(
+        page.contains(".TH bilu-bench 1") && page.contains("bilu\\-bench\\-report(1)"),
+        "{page}"
+    );
     assert_eq!(run(folder.path(), &["man", "pages"]).0, Some(0));
     let one = std::fs::read_to_string(folder.path().join("pages/bilu-bench-compare.1")).unwrap();
     assert!(one.contains("fail\\-on\\-regression"), "{one}");

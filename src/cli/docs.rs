@@ -60,11 +60,7 @@ fn section<const N: usize>(
 fn described(columns: &[Column], meaning: impl Fn(&str) -> String) -> Vec<[String; 3]> {
     let row = |column: &Column| {
         let kind = if column.can_be_empty() { ", or empty" } else { "" };
-        [
-            format!("`{}`", column.name),
-            format!("{}{kind}", column.kind()),
-            meaning(&column.name),
-        ]
+        [format!("`{}`", column.name), format!("{}{kind}", column.kind()), meaning(&column.name)]
     };
     columns.iter().map(row).collect()
 }
@@ -168,7 +164,12 @@ fn toml() -> String {
     ));
     let settings = SETTINGS.iter().map(|s| [format!("`{}`", s.name), s.help.to_owned()]);
     out.push('\n');
-    out.push_str(&section("## `[measure]`", "How each case is measured.", ["key", "meaning"], settings));
+    out.push_str(&section(
+        "## `[measure]`",
+        "How each case is measured.",
+        ["key", "meaning"],
+        settings,
+    ));
     for table in TABLES {
         let heading = match table.name {
             "" => "## The file".to_owned(),

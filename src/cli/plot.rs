@@ -9,19 +9,21 @@ use crate::config::library::{Entry, Library};
 use crate::config::parse::pieces;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
-use crate::plot::quantity::quantity;
 use crate::plot::kinds::{self, KINDS, Kind};
+use crate::plot::quantity::quantity;
 use crate::plot::{self, Form, from_records};
 use crate::report::batch::Batches;
 use crate::result::{Record, gather};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without --kind it is the figure of a paper, which one shows in the cases of \
+#[command(
+    after_help = "Without --kind it is the figure of a paper, which one shows in the cases of \
                         the files. `reproduce PAPER -o FOLDER/` draws it, too; this draws it again, \
                         without running anything. With --kind it is one that `report` has; where \
                         there are several, a number stands before the extension. A .csv holds the \
-                        numbers of the figure.")]
+                        numbers of the figure."
+)]
 pub struct PlotArgs {
     /// Result files, .csv, .jsonl or .json; with --kind also folders of them
     #[arg(required = true, value_name = "FILE")]

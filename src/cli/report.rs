@@ -10,10 +10,12 @@ use crate::result::gather;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The page is one file with figures and tables that needs no network and no \
+#[command(
+    after_help = "The page is one file with figures and tables that needs no network and no \
                         script. Files of every kind are read: solves, products, obstacle problems, \
                         tuning, comparisons. Rows that are damaged are left out and named. \
-                        `plot --kind` draws each of its figures as a file of its own.")]
+                        `plot --kind` draws each of its figures as a file of its own."
+)]
 pub struct ReportArgs {
     /// Result files, .csv, .jsonl or .json, and folders of them
     #[arg(required = true, value_name = "RESULTS")]

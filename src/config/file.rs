@@ -308,7 +308,10 @@ fn phases(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Phases> {
 }
 
 /// `{ block-size = "block_size", fill = "k" }`: setting to column.
-fn key_columns(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Vec<(&'static Axis, String)>> {
+fn key_columns(
+    source: &Source<'_>,
+    value: Spanned<DeValue<'_>>,
+) -> Result<Vec<(&'static Axis, String)>> {
     let entries = source.table(value, "a table of settings and columns")?;
     entries
         .into_iter()

@@ -36,7 +36,11 @@ pub const FILE: Table = Table {
     keys: &[
         key("title", "text", "title of its table"),
         key("notes", "texts", "remarks below the table"),
-        key("inferred", "texts", "settings that a paper does not state, each with the reason: `rtol 1e-6: not stated`"),
+        key(
+            "inferred",
+            "texts",
+            "settings that a paper does not state, each with the reason: `rtol 1e-6: not stated`",
+        ),
         key("measure", "table", "how to measure"),
         key("sweep", "tables", "what is run, one sweep after the other; at least one"),
         key("published", "table", "printed iterations and times of solves"),
@@ -53,7 +57,11 @@ pub const PUBLISHED: Table = Table {
     keys: &[
         key("csv", "file", "beside the TOML file"),
         key("citation", "text", "where the numbers come from"),
-        key("keys", "table", "setting = column: what tells the rows apart, `{ block-size = \"b\", fill = \"k\" }`"),
+        key(
+            "keys",
+            "table",
+            "setting = column: what tells the rows apart, `{ block-size = \"b\", fill = \"k\" }`",
+        ),
         key("iterations", "column", "column of the iterations"),
         key("tolerance-percent", "number", "deviation up to which iterations are ok, 0 to 100"),
         key("slow", "device", "the paper's slow device"),
@@ -109,7 +117,11 @@ pub const FIGURE: Table = Table {
         key("y-axis", "name", "`linear` (default) or `log`"),
         key("panels", "settings", "settings whose values have panels of their own"),
         key("citation", "text", "where the published points come from"),
-        key("csv", "file", "published points, `quantity,series,x,y`; without x a value holds for all"),
+        key(
+            "csv",
+            "file",
+            "published points, `quantity,series,x,y`; without x a value holds for all",
+        ),
     ],
 };
 

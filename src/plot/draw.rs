@@ -176,12 +176,11 @@ fn scales(panel: &Panel, marks: Marks, row: &[Panel]) -> (Scale, Scale) {
         Points::Pairs(points) => points.iter().map(pick).collect(),
         Points::Level(_) => Vec::new(),
     };
-    let x = match marks {
-        Marks::Bars => Scale::of_names(&panel.x.categories),
-        _ => {
-            let values = panel.series.iter().flat_map(|series| pairs(series, |p| p.0));
-            Scale::of(panel.x.spacing, values)
-        }
+    let x = if marks == Marks::Bars {
+        Scale::of_names(&panel.x.categories)
+    } else {
+        let values = panel.series.iter().flat_map(|series| pairs(series, |p| p.0));
+        Scale::of(panel.x.spacing, values)
     };
     let alike = row.iter().filter(|other| other.y == panel.y).flat_map(|other| &other.series);
     let values = alike.flat_map(|series| match series.points {

@@ -159,7 +159,12 @@ impl Sketch<'_> {
         }
         let sorted = series.into_iter().map(|(name, mut points)| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Series { name, origin: Origin::Measured, points: Points::Pairs(points), ..Series::default() }
+            Series {
+                name,
+                origin: Origin::Measured,
+                points: Points::Pairs(points),
+                ..Series::default()
+            }
         });
         sorted.collect()
     }

@@ -78,7 +78,8 @@ pub(crate) fn numbers_of(figure: &Figure) -> Vec<Number<'_>> {
 /// Never for text in memory; what the writer reports.
 pub fn numbers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Result<String> {
     let broken = |e: &dyn std::fmt::Display| Error::run(format!("cannot write CSV: {e}"));
-    let text = |v: Option<f64>| v.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default();
+    let text =
+        |v: Option<f64>| v.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default();
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS.iter().map(|(name, _)| name)).map_err(|e| broken(&e))?;
     for figure in figures {

@@ -151,10 +151,13 @@ impl Known {
             words.next().is_some_and(|stem| stem.starts_with(table)) && words.any(|w| w == paper)
         };
         let of = |i: usize| Some(self.experiments[i].clone());
-        let mut whole: Vec<usize> =
-            (0..counts.len()).filter(|&i| !records.is_empty() && counts[i] == records.len()).collect();
+        let mut whole: Vec<usize> = (0..counts.len())
+            .filter(|&i| !records.is_empty() && counts[i] == records.len())
+            .collect();
         whole.sort_by_key(|&i| !named(&self.experiments[i].0));
-        if let Some(&i) = whole.first().filter(|_| whole.len() == 1 || named(&self.experiments[whole[0]].0)) {
+        if let Some(&i) =
+            whole.first().filter(|_| whole.len() == 1 || named(&self.experiments[whole[0]].0))
+        {
             return (of(i), None);
         }
         let called = (0..counts.len()).find(|&i| named(&self.experiments[i].0));

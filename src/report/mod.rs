@@ -2,10 +2,10 @@
 //!
 //! A [`Report`] holds both; each output format is one small file with an [`Export`].
 
+pub mod batch;
 pub mod compare;
 pub mod csv;
 mod frontier;
-pub mod batch;
 mod heading;
 pub mod history;
 pub mod json;

@@ -85,8 +85,8 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
 /// The axes on which the cases differ, outermost first.
 pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
     let differs = |axis: &&Axis| {
-        let first = (axis.text)(cases[0]);
-        cases.iter().any(|case| (axis.text)(case) != first)
+        let first = cases.first().map(|case| (axis.text)(case));
+        cases.iter().any(|case| Some((axis.text)(case)) != first)
     };
     AXES.iter().filter(differs).collect()
 }

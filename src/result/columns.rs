@@ -116,7 +116,11 @@ pub const ADDED: &[(&str, &str, &str)] = &[
     ("reproduce", "published-speedup", "printed time of the slow device over that of the fast one"),
     ("reproduce", "speedup", "solve-s of the slow backend over the row's"),
     ("reproduce", "speedup-over-cusparse", "solve-s of cusparse over the row's"),
-    ("reproduce", "digits-of-history", "digits to which the residuals agree with those of one core"),
+    (
+        "reproduce",
+        "digits-of-history",
+        "digits to which the residuals agree with those of one core",
+    ),
     ("reproduce", "overall-us-per-point", "factorisation and corrections, microseconds per point"),
     ("reproduce", "factorisation-us-per-point", "numeric-kernel-s per point, microseconds"),
     ("reproduce", "solve-us-per-point", "apply-s per point, microseconds"),

@@ -141,15 +141,15 @@ pub fn gather(paths: &[PathBuf]) -> Result<Gathered> {
     let Gathering { found, left, .. } = gathering;
     if found.sets.is_empty() {
         let why = found.notes.first().map(|note| format!("left out: {note}"));
-        let hint = why.unwrap_or_else(|| "give .csv, .jsonl or .json files, or their folder".into());
+        let hint =
+            why.unwrap_or_else(|| "give .csv, .jsonl or .json files, or their folder".into());
         return Err(Error::input("no results were found").hint(hint));
     }
     let mut found = found;
     if left > 0 {
-        found.notes.push(format!(
-            "{} beyond the first {MOST_ROWS} were left out",
-            plural(left, "row")
-        ));
+        found
+            .notes
+            .push(format!("{} beyond the first {MOST_ROWS} were left out", plural(left, "row")));
     }
     Ok(found)
 }
@@ -223,7 +223,9 @@ impl Gathering {
         let mut damage = Damage { file: name, notes: Vec::new(), count: 0 };
         let rows = match FileFormat::of(path) {
             Ok(FileFormat::Csv) => csv_rows(bytes, &mut damage),
-            Ok(FileFormat::Json) => json_rows(objects(bytes), &mut damage),
+            Ok(FileFormat::Json) => {
+                objects(bytes).and_then(|objects| json_rows(objects, &mut damage))
+            }
             Ok(FileFormat::JsonLines) => json_rows(lines(bytes, &mut damage), &mut damage),
             Ok(FileFormat::Markdown) | Err(_) => return,
         };
@@ -422,7 +424,7 @@ fn objects(bytes: &[u8]) -> Result<Vec<(String, Value)>, String> {
 }
 
 /// The objects of JSON lines with their places.
-fn lines(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Vec<(String, Value)>, String> {
+fn lines(bytes: &[u8], damage: &mut Damage<'_>) -> Vec<(String, Value)> {
     let mut objects = Vec::new();
     for (i, line) in bytes.split(|&b| b == b'\n').enumerate() {
         if line.trim_ascii().is_empty() {
@@ -433,14 +435,13 @@ fn lines(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Vec<(String, Value)>, 
             Err(_) => damage.add(&(i + 1).to_string(), "not a JSON object"),
         }
     }
-    Ok(objects)
+    objects
 }
 
 fn json_rows(
-    objects: Result<Vec<(String, Value)>, String>,
+    objects: Vec<(String, Value)>,
     damage: &mut Damage<'_>,
 ) -> Result<Option<Rows>, String> {
-    let objects = objects?;
     let Some(first) = objects.iter().find_map(|(_, value)| value.as_object()) else {
         return if objects.is_empty() { Ok(None) } else { Err(UNKNOWN.into()) };
     };

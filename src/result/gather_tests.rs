@@ -46,7 +46,8 @@ fn every_kind_of_rows_is_known_by_its_columns() {
         "percent-of-copy":50.0,"search":"finished"}]"#;
     let mut published = fields(&runs[0]);
     published.insert("published-iterations".into(), 9.into());
-    let lines: String = runs.iter().map(|r| format!("{}\n", serde_json::to_string(r).unwrap())).collect();
+    let lines: Vec<String> = runs.iter().map(|r| serde_json::to_string(r).unwrap()).collect();
+    let lines = lines.join("\n") + "\n";
     let found = gathered(&[
         ("a/lines.jsonl", lines.as_bytes()),
         ("a/o.csv", csv_text(&obstacle).as_bytes()),
@@ -118,7 +119,7 @@ fn damaged_rows_are_named_and_left_out() {
     assert!(found.notes[3].starts_with("a.csv:3: unknown variant `fine`"), "{}", found.notes[3]);
     assert_eq!(found.sets[0].rows.len(), 6);
     // many are counted
-    let many: String = std::iter::once(lines[0]).chain(["1,2"; 30]).map(|l| format!("{l}\n")).collect();
+    let many = format!("{}\n{}", lines[0], "1,2\n".repeat(30));
     let found = gathered(&[("a.csv", many.as_bytes()), ("b.csv", good.as_bytes())]).unwrap();
     assert_eq!((found.notes.len(), found.notes[5].as_str()), (6, "a.csv: 25 damaged rows more"));
 }
@@ -143,7 +144,12 @@ fn files_that_are_no_results_are_named() {
 
     let error = gathered(&[("c.csv", b"x,y\n1,2\n")]).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.exit_code()), ("no results were found", 2));
-    assert!(error.hint_text().unwrap().ends_with("c.csv: its columns are of no rows that this program writes"));
+    assert!(
+        error
+            .hint_text()
+            .unwrap()
+            .ends_with("c.csv: its columns are of no rows that this program writes")
+    );
     let error = gather(&[PathBuf::from("/nowhere/at/all.csv")]).unwrap_err();
     assert!(error.to_string().starts_with("cannot read `/nowhere/at/all.csv`"), "{error}");
 }

@@ -138,9 +138,9 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
                 return Err(Error::input(format!("{found} values under {columns} columns"))
                     .at(name, line, None));
             }
-            Some((_, reader)) => contents
-                .records
-                .push(reader.read(row.iter()).map_err(|e| e.at(name, line, None))?),
+            Some((_, reader)) => {
+                contents.records.push(reader.read(row.iter()).map_err(|e| e.at(name, line, None))?);
+            }
         }
         contents.valid_bytes = reader.position().byte();
     }

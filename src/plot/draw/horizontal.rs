@@ -66,7 +66,7 @@ pub(super) fn draw(
             let spread = series.spread.get(spread_of(series, category));
             let spread = spread.filter(|(low, high)| x.holds(*low) && x.holds(*high));
             if let Some((low, high)) = spread.filter(|_| entry.look.origin == Origin::Measured) {
-                let height = (top + bottom) / 2.0;
+                let height = f64::midpoint(top, bottom);
                 let ends = [low, high].map(|end| place(chart, &(*end, height)));
                 whisker(root, ends[0], ends[1], INK)?;
             }

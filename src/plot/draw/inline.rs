@@ -99,7 +99,9 @@ mod tests {
             )
         };
         let text = |words: &str| {
-            format!("<text x=\"2\" opacity=\"1\" font-size=\"115\" fill=\"#222222\">\n{words}\n</text>\n")
+            format!(
+                "<text x=\"2\" opacity=\"1\" font-size=\"115\" fill=\"#222222\">\n{words}\n</text>\n"
+            )
         };
         let svg = format!(
             "<svg>\n{}{}{}{}<polyline fill=\"none\" opacity=\"1\" stroke=\"#0072B2\" \

@@ -17,11 +17,7 @@ fn overlap(a: &Taken, b: &Taken) -> bool {
 
 /// Writes the labels to the right of their points, else to the left, above or below; those without
 /// room are left out.
-pub(super) fn labels(
-    chart: &Chart<'_, '_>,
-    root: &Area<'_>,
-    shown: &[(&Series, &Entry)],
-) -> Drawn {
+pub(super) fn labels(chart: &Chart<'_, '_>, root: &Area<'_>, shown: &[(&Series, &Entry)]) -> Drawn {
     let mut points: Vec<((i32, i32), &str)> = Vec::new();
     for (series, _) in shown {
         let Points::Pairs(pairs) = &series.points else { continue };

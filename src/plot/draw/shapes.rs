@@ -107,5 +107,3 @@ pub(super) fn marker(root: &Area<'_>, (x, y): (i32, i32), look: Look) -> Drawn {
     }
     Ok(())
 }
-
-

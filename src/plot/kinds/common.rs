@@ -32,7 +32,9 @@ pub(super) fn short(text: &str) -> String {
 }
 
 /// The settings in which `records` differ.
-pub(super) fn differing<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<&'static Setting> {
+pub(super) fn differing<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Vec<&'static Setting> {
     let cases: Vec<&Case> = records.into_iter().map(|r| &r.case).collect();
     if cases.is_empty() { Vec::new() } else { varying(&cases) }
 }
@@ -120,7 +122,11 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
 
 /// A remark about what has no room: `12 of 40 systems are shown`.
 pub(super) fn shown(count: usize, all: usize, what: &str) -> String {
-    if count < all { format!(" The first {count} of {all} {what} are shown.") } else { String::new() }
+    if count < all {
+        format!(" The first {count} of {all} {what} are shown.")
+    } else {
+        String::new()
+    }
 }
 
 /// The same figure with its bars below each other, where they have no room beside each other.

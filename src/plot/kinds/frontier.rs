@@ -33,7 +33,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     // one setting of the preconditioner is no choice
     groups.retain(|(_, group)| {
         let differ = differing(group.iter().copied());
-        let choice = differ.iter().any(|s| ["precond", "fill", "deflation", "block-size"].contains(&s.name));
+        let choice =
+            differ.iter().any(|s| ["precond", "fill", "deflation", "block-size"].contains(&s.name));
         group.len() >= ENOUGH && choice
     });
     if groups.is_empty() {
@@ -71,14 +72,13 @@ fn point(record: &Record) -> Option<(f64, f64)> {
 
 fn panel(title: &str, group: &[&Record]) -> Panel {
     let differ = without(&differing(group.iter().copied()), &["matrix"]);
-    let points: Vec<((f64, f64), String)> = group
-        .iter()
-        .filter_map(|r| Some((point(r)?, short(&name(&r.case, &differ)))))
-        .collect();
+    let points: Vec<((f64, f64), String)> =
+        group.iter().filter_map(|r| Some((point(r)?, short(&name(&r.case, &differ))))).collect();
     let beaten = |(i, ms): (f64, f64)| {
         points.iter().any(|((j, other), _)| *j <= i && *other <= ms && (*j < i || *other < ms))
     };
-    let (mut on, mut off): (Vec<_>, Vec<_>) = points.iter().cloned().partition(|(p, _)| !beaten(*p));
+    let (mut on, mut off): (Vec<_>, Vec<_>) =
+        points.iter().cloned().partition(|(p, _)| !beaten(*p));
     on.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
     off.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
     let labelled = |name: &str, points: Vec<((f64, f64), String)>| {

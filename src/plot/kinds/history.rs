@@ -24,7 +24,8 @@ const POINTS: usize = 300;
 fn plot(batch: &Batch) -> Option<Plot> {
     let with: Vec<&Record> =
         batch.records.iter().filter(|r| r.convergence.residual_history.len() > 1).collect();
-    let mut matrices = grouped(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
+    let mut matrices =
+        grouped(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
     if matrices.is_empty() {
         return None;
     }
@@ -35,7 +36,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let mut cut = String::new();
     let mut panels = Vec::new();
     for ((matrix, _), records) in &matrices {
-        let mut curves: Vec<Series> = records.iter().take(CURVES).map(|r| curve(r, &name(&r.case, &differ))).collect();
+        let mut curves: Vec<Series> =
+            records.iter().take(CURVES).map(|r| curve(r, &name(&r.case, &differ))).collect();
         if records.len() > CURVES {
             cut = shown(CURVES, records.len(), "runs of a system");
         }
@@ -63,7 +65,10 @@ fn plot(batch: &Batch) -> Option<Plot> {
     );
     let title = format!("Convergence: {}", batch.title());
     let source = vec![batch.devices()];
-    Some(Plot { figure: Figure { title, marks: Marks::Lines, panels, source, ..Figure::default() }, caption })
+    Some(Plot {
+        figure: Figure { title, marks: Marks::Lines, panels, source, ..Figure::default() },
+        caption,
+    })
 }
 
 fn curve(record: &Record, name: &str) -> Series {

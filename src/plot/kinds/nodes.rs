@@ -23,7 +23,8 @@ fn plot(batch: &ObstacleBatch) -> Option<Plot> {
         return None;
     }
     let title = batch.experiment.as_ref().and_then(|e| e.title.clone());
-    let figure = scaling(&batch.records, Some(&title.unwrap_or_else(|| format!("Scaling: {}", batch.name))));
+    let figure =
+        scaling(&batch.records, Some(&title.unwrap_or_else(|| format!("Scaling: {}", batch.name))));
     let shown = figure.panels.iter().any(|panel| !panel.series.is_empty());
     let caption = format!(
         "{} of {}; {}.",

@@ -98,5 +98,14 @@ fn plot(batch: &Batch) -> Option<Plot> {
     );
     let title = format!("Time by phase: {}", batch.title());
     let source = vec![batch.devices()];
-    Some(Plot { figure: Figure { title, marks: Marks::Stacked, panels: vec![panel], source, ..Figure::default() }, caption })
+    Some(Plot {
+        figure: Figure {
+            title,
+            marks: Marks::Stacked,
+            panels: vec![panel],
+            source,
+            ..Figure::default()
+        },
+        caption,
+    })
 }

@@ -21,7 +21,9 @@ pub(super) const KIND: Kind = Kind {
 const SERIES: usize = 12;
 
 fn plot(batch: &Batch) -> Option<Plot> {
-    let has = |r: &&Record| r.case.kind == RunKind::Spmv && r.traffic.spmv_gflops.is_some() && r.size.nnz > 0;
+    let has = |r: &&Record| {
+        r.case.kind == RunKind::Spmv && r.traffic.spmv_gflops.is_some() && r.size.nnz > 0
+    };
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
     let differ = without(&differing(records.iter().copied()), &["matrix", "backend", "block-size"]);
     let mut panels = Vec::new();
@@ -65,5 +67,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
         format!("{} of {}; {}.", plural(records.len(), "product"), batch.name, batch.devices());
     let title = format!("Products: {}", batch.title());
     let source = vec![batch.devices()];
-    Some(Plot { figure: Figure { title, marks: Marks::Scatter, panels, columns: 2, source }, caption })
+    Some(Plot {
+        figure: Figure { title, marks: Marks::Scatter, panels, columns: 2, source },
+        caption,
+    })
 }

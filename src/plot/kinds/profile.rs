@@ -42,7 +42,8 @@ const COMPARISONS: [(&str, &[&str], &[&str]); 3] = [
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let records = batches.runs.iter().flat_map(|batch| &batch.records);
-    let solves = records.filter(|r| r.case.kind == RunKind::Solve && !r.environment.device.is_empty());
+    let solves =
+        records.filter(|r| r.case.kind == RunKind::Solve && !r.environment.device.is_empty());
     // times of one machine compare
     let machines = grouped(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
     let mut plots = Vec::new();
@@ -138,7 +139,8 @@ fn plot(
     }
     let finite = profiles.iter().flat_map(|(_, ratios)| ratios).filter(|r| r.is_finite());
     let last = (1.1 * finite.fold(1.0_f64, |a, b| a.max(*b))).min(FARTHEST);
-    let curves = profiles.iter().map(|(name, ratios)| series(short(name), distribution(ratios, last)));
+    let curves =
+        profiles.iter().map(|(name, ratios)| series(short(name), distribution(ratios, last)));
     let panel = Panel {
         x: axis("time over that of the best way", Spacing::Log),
         y: axis("share of systems (%)", Spacing::Linear),

@@ -22,7 +22,9 @@ pub(super) const KIND: Kind = Kind {
 type Operation = (&'static str, fn(&Record) -> Option<f64>);
 
 const OPERATIONS: [Operation; 4] = [
-    ("product", |r| r.traffic.spmv_percent_of_bandwidth.or_else(|| of_copy(r, r.traffic.spmv_gbps))),
+    ("product", |r| {
+        r.traffic.spmv_percent_of_bandwidth.or_else(|| of_copy(r, r.traffic.spmv_gbps))
+    }),
     ("application of the preconditioner", |r| r.traffic.percent_of_roof),
     ("factorisation", |r| r.traffic.numeric_percent_of_roof),
     ("orthogonalisation of GMRES", |r| of_copy(r, r.traffic.orthogonalisation_gbps)),

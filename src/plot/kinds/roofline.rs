@@ -21,6 +21,9 @@ pub(super) const KIND: Kind = Kind {
 /// Most points of a series; a figure of more says no more.
 const MOST: usize = 400;
 
+/// What is called so, and its operations per byte and per second.
+type Operation = (&'static str, fn(&Record) -> Option<(f64, f64)>);
+
 fn product(r: &Record) -> Option<(f64, f64)> {
     let flop = 2.0 * r.size.nnz as f64;
     rate(flop, r.traffic.spmv_bytes, r.traffic.spmv_s)
@@ -46,8 +49,7 @@ fn draw(batches: &Batches) -> Vec<Plot> {
 
 fn plot(cpu: &str, records: &[&Record]) -> Option<Plot> {
     let backends = grouped(records.iter().copied(), |r| r.case.backend.clone());
-    let operations: [(&str, fn(&Record) -> Option<(f64, f64)>); 2] =
-        [("products", product), ("preconditioners", application)];
+    let operations: [Operation; 2] = [("products", product), ("preconditioners", application)];
     let (mut panels, mut count) = (Vec::new(), 0);
     for (what, point) in operations {
         let (mut all, mut roofs) = (Vec::new(), Vec::new());
@@ -95,5 +97,8 @@ fn plot(cpu: &str, records: &[&Record]) -> Option<Plot> {
         plural(count, "measurement")
     );
     let source = vec![caption.clone()];
-    Some(Plot { figure: Figure { title, marks: Marks::Scatter, panels, source, ..Figure::default() }, caption })
+    Some(Plot {
+        figure: Figure { title, marks: Marks::Scatter, panels, source, ..Figure::default() },
+        caption,
+    })
 }

@@ -1,7 +1,8 @@
 //! Times against the size of the system.
 
 use super::common::{
-    axis, differing, grouped, key_without, name, repetitions, series, short, solve_interval, without,
+    axis, differing, grouped, key_without, name, repetitions, series, short, solve_interval,
+    without,
 };
 use super::{Kind, Plot};
 use crate::case::RunKind;
@@ -41,7 +42,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     };
     let records = batch.records.iter().filter(fits);
     let with_family = records.filter_map(|r| Some((family(&r.case.matrix)?, r)));
-    let mut lines = grouped(with_family, |(family, r)| (family.clone(), key_without(&r.case, &["matrix"])));
+    let mut lines =
+        grouped(with_family, |(family, r)| (family.clone(), key_without(&r.case, &["matrix"])));
     lines.retain(|(_, own)| {
         let mut sizes: Vec<usize> = own.iter().map(|(_, r)| r.size.n).collect();
         sizes.sort_unstable();
@@ -94,7 +96,10 @@ fn plot(batch: &Batch) -> Option<Plot> {
     );
     let title = format!("Scaling with the size: {}", batch.title());
     let source = vec![batch.devices()];
-    Some(Plot { figure: Figure { title, marks: Marks::Lines, panels, source, ..Figure::default() }, caption })
+    Some(Plot {
+        figure: Figure { title, marks: Marks::Lines, panels, source, ..Figure::default() },
+        caption,
+    })
 }
 
 fn time(record: &Record) -> Option<f64> {
@@ -107,7 +112,10 @@ mod tests {
 
     #[test]
     fn families_are_generators_without_their_grid() {
-        assert_eq!(family("reservoir:20x30x4,k=2,wells=50").as_deref(), Some("reservoir,k=2,wells=50"));
+        assert_eq!(
+            family("reservoir:20x30x4,k=2,wells=50").as_deref(),
+            Some("reservoir,k=2,wells=50")
+        );
         assert_eq!(family("poisson3d:60").as_deref(), Some("poisson3d"));
         assert_eq!(family("fem-p1:parabolic_fem"), None);
         assert_eq!(family("a/b.mtx"), None);

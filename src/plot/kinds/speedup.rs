@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::common::{
-    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, shown, solve_interval,
-    spacing, without,
+    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, shown,
+    solve_interval, spacing, without,
 };
 use super::{Kind, Plot};
 use crate::config::published::PublishedRow;
@@ -44,8 +44,15 @@ struct Ratio<'a> {
     published: Option<f64>,
 }
 
+/// A ratio by name.
+type Quantity = (&'static str, fn(&Ratio<'_>) -> Option<f64>);
+
+/// What panels show.
+const QUANTITIES: [Quantity; 2] = [("solve", |r| Some(r.solve)), ("setup and solve", |r| r.total)];
+
 fn plot(batch: &Batch) -> Option<Plot> {
-    let solved = || batch.records.iter().filter(|r| r.status.succeeded() && r.times.solve_s.is_some());
+    let solved =
+        || batch.records.iter().filter(|r| r.status.succeeded() && r.times.solve_s.is_some());
     let mut backends: Vec<&str> = Vec::new();
     for record in solved() {
         if !backends.contains(&record.case.backend.as_str()) {
@@ -63,12 +70,14 @@ fn plot(batch: &Batch) -> Option<Plot> {
     }
     let judged = batch.not_comparable.is_none();
     let published = batch.experiment.as_ref().and_then(|(_, e)| e.published.as_ref());
-    let published = published.filter(|p| judged && p.slow.as_ref().is_some_and(|d| d.backend == base));
+    let published =
+        published.filter(|p| judged && p.slow.as_ref().is_some_and(|d| d.backend == base));
     let mut ratios: Vec<Ratio<'_>> = solved()
         .filter(|r| r.case.backend != base)
         .filter_map(|record| {
             let twin = slow.get(&key(&record.case.on(base)))?;
-            let printed = published.and_then(|p| p.find(&record.case)).and_then(PublishedRow::speedup);
+            let printed =
+                published.and_then(|p| p.find(&record.case)).and_then(PublishedRow::speedup);
             Some(Ratio {
                 record,
                 category: String::new(),
@@ -87,7 +96,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let settings = without(&differ, &[&["matrix"], &ways[..]].concat());
     for ratio in &mut ratios {
         let name = name(&ratio.record.case, &settings);
-        ratio.category = if name.is_empty() { short(&ratio.record.case.matrix) } else { short(&name) };
+        ratio.category =
+            if name.is_empty() { short(&ratio.record.case.matrix) } else { short(&name) };
     }
     let ways: Vec<&Setting> = differ.into_iter().filter(|s| ways.contains(&s.name)).collect();
     Some(figure(batch, base, &ratios, &ways))
@@ -100,9 +110,7 @@ fn quotient(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
 
 /// The intervals of both medians at their opposite ends.
 fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
-    let ends = |r: &Record| {
-        solve_interval(r).or_else(|| r.times.solve_s.map(|s| (s, s)))
-    };
+    let ends = |r: &Record| solve_interval(r).or_else(|| r.times.solve_s.map(|s| (s, s)));
     if solve_interval(slow).is_none() && solve_interval(fast).is_none() {
         return None;
     }
@@ -126,9 +134,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
         let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
         omitted = shown(names.len().min(MOST), names.len(), "settings");
         names.truncate(MOST);
-        let quantities: [(&str, fn(&Ratio<'_>) -> Option<f64>); 2] =
-            [("solve", |r| Some(r.solve)), ("setup and solve", |r| r.total)];
-        for (what, value) in quantities {
+        for (what, value) in QUANTITIES {
             let mut series = Vec::new();
             for (way, of_way) in grouped(own.iter().copied(), |r| name(&r.record.case, ways)) {
                 let way = if way.is_empty() { of_way[0].record.case.backend.clone() } else { way };
@@ -169,7 +175,13 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
         repetitions(batch.records.iter()),
         batch.devices(),
     );
-    let figure = Figure { title: what, marks: Marks::Bars, panels, source: vec![batch.devices()], ..Figure::default() };
+    let figure = Figure {
+        title: what,
+        marks: Marks::Bars,
+        panels,
+        source: vec![batch.devices()],
+        ..Figure::default()
+    };
     Plot { figure: fitted(figure), caption }
 }
 
@@ -182,8 +194,7 @@ fn bars(
 ) -> Series {
     let (mut pairs, mut ends) = (Vec::new(), Vec::new());
     for (i, wanted) in names.iter().enumerate() {
-        let own: Vec<&&Ratio<'_>> =
-            ratios.iter().filter(|r| r.category == *wanted).collect();
+        let own: Vec<&&Ratio<'_>> = ratios.iter().filter(|r| r.category == *wanted).collect();
         let values: Vec<f64> = own.iter().filter_map(|r| value(r)).collect();
         let Some(mean) = geometric_mean(&values) else { continue };
         pairs.push((i as f64, mean));
@@ -199,10 +210,7 @@ fn bars(
     }
 }
 
-fn published(
-    names: &[String],
-    ratios: &[&Ratio<'_>],
-) -> Option<Series> {
+fn published(names: &[String], ratios: &[&Ratio<'_>]) -> Option<Series> {
     let of = |(i, wanted): (usize, &String)| {
         let mut own = ratios.iter().filter(|r| r.category == *wanted);
         Some((i as f64, own.find_map(|r| r.published)?))

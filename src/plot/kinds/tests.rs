@@ -1,5 +1,5 @@
 use super::*;
-use crate::case::{Case, RunKind};
+use crate::case::{Case, Format, RunKind};
 use crate::config::library::Library;
 use crate::plot::{Marks, Origin, Points, Series, numbers_of};
 use crate::report::batch::Batch;
@@ -193,7 +193,10 @@ fn sizes_and_threads_scale() {
     let plotted = plots("threads", vec![of(10, 4, 0.5), of(10, 1, 1.0), of(10, 2, 0.8)]);
     let series = &plotted[0].figure.panels[0].series;
     assert_eq!(pairs(&series[0]), [(1.0, 1.0), (2.0, 1.25), (4.0, 2.0)]);
-    assert_eq!((series[1].origin, pairs(&series[1])), (Origin::Limit, &[(1.0, 1.0), (4.0, 4.0)][..]));
+    assert_eq!(
+        (series[1].origin, pairs(&series[1])),
+        (Origin::Limit, &[(1.0, 1.0), (4.0, 4.0)][..])
+    );
 }
 
 #[test]
@@ -205,8 +208,7 @@ fn products_are_shown_by_format() {
         r.traffic.spmv_percent_of_bandwidth = Some(10.0 * gflops);
         r
     };
-    use crate::case::Format::{Bsr, Csr};
-    let plots = plots("product", vec![of(Csr, 2.0), of(Bsr, 3.0)]);
+    let plots = plots("product", vec![of(Format::Csr, 2.0), of(Format::Bsr, 3.0)]);
     let numbers = numbers_of(&plots[0].figure);
     let text: Vec<String> = numbers.iter().map(|n| format!("{} {}", n.series, n.y)).collect();
     assert_eq!(text, ["csr 2", "bsr 3", "csr 20", "bsr 30", "copy 100"]);

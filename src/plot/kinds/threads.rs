@@ -22,7 +22,10 @@ const LINES: usize = 10;
 fn draw(batches: &Batches) -> Vec<Plot> {
     let records = batches.runs.iter().flat_map(|batch| &batch.records);
     let timed = records.filter(|r| {
-        r.status.succeeded() && time(r).is_some() && !backend::on_gpu(&r.case.backend) && r.environment.threads > 0
+        r.status.succeeded()
+            && time(r).is_some()
+            && !backend::on_gpu(&r.case.backend)
+            && r.environment.threads > 0
     });
     // one thread of `cpu` and several of `cpu-mt` are one line
     let machines = grouped(timed, |r| r.environment.cpu.clone());
@@ -31,7 +34,9 @@ fn draw(batches: &Batches) -> Vec<Plot> {
         for (_, own) in &mut lines {
             own.sort_by(|a, b| {
                 let threads = |r: &Record| r.environment.threads;
-                threads(a).cmp(&threads(b)).then(time(a).partial_cmp(&time(b)).unwrap_or(std::cmp::Ordering::Equal))
+                threads(a)
+                    .cmp(&threads(b))
+                    .then(time(a).partial_cmp(&time(b)).unwrap_or(std::cmp::Ordering::Equal))
             });
             own.dedup_by_key(|r| r.environment.threads);
         }
@@ -78,5 +83,14 @@ fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
     );
     let title = format!("Scaling with the threads: {cpu}");
     let source = vec![caption.clone()];
-    Plot { figure: Figure { title, marks: Marks::Lines, panels: vec![panel], source, ..Figure::default() }, caption }
+    Plot {
+        figure: Figure {
+            title,
+            marks: Marks::Lines,
+            panels: vec![panel],
+            source,
+            ..Figure::default()
+        },
+        caption,
+    }
 }

@@ -68,10 +68,8 @@ fn by_category(points: &[Number<'_>]) -> Sheet {
             series.push(point.series);
         }
     }
-    let mut sheet = Sheet {
-        columns: vec![Head::words("panel"), Head::words("")],
-        ..Sheet::default()
-    };
+    let mut sheet =
+        Sheet { columns: vec![Head::words("panel"), Head::words("")], ..Sheet::default() };
     sheet.columns.extend(series.iter().map(|name| Head::number(*name)));
     for point in points {
         let own = |row: &Vec<String>| row[0] == point.panel && row[1] == point.category;
@@ -82,7 +80,8 @@ fn by_category(points: &[Number<'_>]) -> Sheet {
             sheet.rows.len() - 1
         });
         let spread = point.spread.filter(|(low, high)| low.is_finite() && high.is_finite());
-        let spread = spread.map(|(low, high)| format!(" ({} to {})", number(Some(low)), number(Some(high))));
+        let spread =
+            spread.map(|(low, high)| format!(" ({} to {})", number(Some(low)), number(Some(high))));
         let column = series.iter().position(|name| *name == point.series).unwrap_or(0);
         sheet.rows[at][2 + column] = number(Some(point.y)) + &spread.unwrap_or_default();
     }

@@ -19,12 +19,14 @@ const MOST_JUDGED: usize = 2000;
 
 /// What is above the figures.
 pub(super) fn before(content: &Content<'_>) -> Vec<Section> {
-    [summary(content), machines(content), published(content)].into_iter().flatten().collect()
+    let others = [machines(content), published(content)];
+    std::iter::once(summary(content)).chain(others.into_iter().flatten()).collect()
 }
 
 /// What is below them.
 pub(super) fn after(content: &Content<'_>) -> Vec<Section> {
-    let all = [library(content), obstacles(content), tuning(content), tables(content), derived(content)];
+    let all =
+        [library(content), obstacles(content), tuning(content), tables(content), derived(content)];
     all.into_iter().flatten().chain([methods(content)]).collect()
 }
 
@@ -34,22 +36,19 @@ pub(super) fn lead(content: &Content<'_>) -> String {
     let days: Vec<&String> = days.iter().filter(|day| !day.is_empty()).collect();
     let rows: usize = content.gathered.sets.iter().map(|set| set.rows.len()).sum();
     let files = plural(content.gathered.sets.len(), "file");
-    let mut text = format!("{} from {files}", plural(rows, "result"));
-    if let (Some(first), Some(last)) = (days.iter().min(), days.iter().max()) {
-        text.push_str(&if first == last {
-            format!(", measured on {first}")
-        } else {
-            format!(", measured from {first} to {last}")
-        });
-    }
-    text
+    let measured = match (days.iter().min(), days.iter().max()) {
+        (Some(first), Some(last)) if first == last => format!(", measured on {first}"),
+        (Some(first), Some(last)) => format!(", measured from {first} to {last}"),
+        _ => String::new(),
+    };
+    format!("{} from {files}{measured}", plural(rows, "result"))
 }
 
 fn tile(number: &str, what: &str) -> Markup {
     html! { li { b { (number) } span { (what) } } }
 }
 
-fn summary(content: &Content<'_>) -> Option<Section> {
+fn summary(content: &Content<'_>) -> Section {
     let runs = || content.batches.runs.iter().flat_map(|batch| &batch.records);
     let obstacle = || content.batches.obstacle.iter().flat_map(|batch| &batch.records);
     let mut systems: Vec<&str> = runs().map(|r| r.case.matrix.as_str()).collect();
@@ -64,7 +63,12 @@ fn summary(content: &Content<'_>) -> Option<Section> {
     let names: Vec<&str> = content.gathered.sets.iter().map(|set| set.name.as_str()).collect();
     let skip = shared_folder(&names);
     let mut files = Sheet {
-        columns: vec![Head::words("file"), Head::words("what"), Head::number("rows"), Head::words("experiment")],
+        columns: vec![
+            Head::words("file"),
+            Head::words("what"),
+            Head::number("rows"),
+            Head::words("experiment"),
+        ],
         ..Sheet::default()
     };
     for set in &content.gathered.sets {
@@ -79,7 +83,8 @@ fn summary(content: &Content<'_>) -> Option<Section> {
         ]);
     }
     files.drop_empty_columns();
-    let ends: Vec<String> = ends.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
+    let ends: Vec<String> =
+        ends.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
     let body = html! {
         ul.tiles {
             (tile(&grouped(runs().count() + obstacle().count()), "runs"))
@@ -97,14 +102,14 @@ fn summary(content: &Content<'_>) -> Option<Section> {
         }
         (sheet(&Sheet { title: Some("Files".into()), ..files }, content.rows))
     };
-    Some(Section { id: "summary", title: "Summary".into(), body })
+    Section { id: "summary", title: "Summary".into(), body }
 }
 
 /// A device that results are of.
 #[derive(PartialEq)]
 struct Device {
     backend: String,
-    device: String,
+    name: String,
     threads: usize,
     cpu: String,
     os: String,
@@ -126,7 +131,7 @@ fn environments(content: &Content<'_>) -> Vec<Device> {
         let day = e.date.split('T').next().unwrap_or_default();
         let known = devices.iter_mut().find(|d| {
             d.backend == *backend
-                && d.device == e.device
+                && d.name == e.device
                 && d.threads == e.threads
                 && d.revision == e.revision
                 && d.cpu == e.cpu
@@ -138,7 +143,7 @@ fn environments(content: &Content<'_>) -> Vec<Device> {
         } else {
             devices.push(Device {
                 backend: backend.clone(),
-                device: e.device.clone(),
+                name: e.device.clone(),
                 threads: e.threads,
                 cpu: e.cpu.clone(),
                 os: e.os.clone(),
@@ -158,10 +163,8 @@ fn machines(content: &Content<'_>) -> Option<Section> {
     if devices.is_empty() {
         return None;
     }
-    let mut table = Sheet {
-        columns: ["backend", "device"].map(Head::words).to_vec(),
-        ..Sheet::default()
-    };
+    let mut table =
+        Sheet { columns: ["backend", "device"].map(Head::words).to_vec(), ..Sheet::default() };
     table.columns.extend(["threads", "copy GB/s", "runs"].map(Head::number));
     table
         .columns
@@ -169,7 +172,7 @@ fn machines(content: &Content<'_>) -> Option<Section> {
     for d in devices {
         table.rows.push(vec![
             d.backend,
-            d.device,
+            d.name,
             if d.threads > 0 { grouped(d.threads) } else { String::new() },
             d.copy_gbps.map(|gbps| significant(gbps, 4)).unwrap_or_default(),
             grouped(d.runs),
@@ -295,10 +298,8 @@ fn tuning(content: &Content<'_>) -> Option<Section> {
     if sets.is_empty() {
         return None;
     }
-    let mut best = Sheet {
-        columns: ["system", "kernel"].map(Head::words).to_vec(),
-        ..Sheet::default()
-    };
+    let mut best =
+        Sheet { columns: ["system", "kernel"].map(Head::words).to_vec(), ..Sheet::default() };
     best.columns.extend(["tried", "best", "GB/s", "% copy", "slowest over best"].map(Head::number));
     best.columns.push(Head::words("choices"));
     let mut groups: Vec<((&str, &str), Vec<&Trial>)> = Vec::new();
@@ -388,17 +389,29 @@ fn derived(content: &Content<'_>) -> Option<Section> {
 /// What words mean.
 fn methods(_: &Content<'_>) -> Section {
     let terms = [
-        ("solve", "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions until \
-                   the 95 % confidence interval of the median is within 2 %, or a limit is reached"),
-        ("setup", "pattern of the factors (symbolic), level schedules and storage (analysis), values \
-                   (numeric), and the vectors of deflation"),
+        (
+            "solve",
+            "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions until \
+                   the 95 % confidence interval of the median is within 2 %, or a limit is reached",
+        ),
+        (
+            "setup",
+            "pattern of the factors (symbolic), level schedules and storage (analysis), values \
+                   (numeric), and the vectors of deflation",
+        ),
         ("total", "setup and one solve; conversion of the matrix and compilation are apart"),
         ("iterations", "applications of the preconditioned operator; full steps of BiCGStab"),
         ("residual", "|b - A x| / |b|, computed again in float64 after the solve"),
-        ("k, fill", "the fill level of ILU(k); fill is the blocks of the factors over those of the matrix"),
+        (
+            "k, fill",
+            "the fill level of ILU(k); fill is the blocks of the factors over those of the matrix",
+        ),
         ("levels L/U", "steps that a level-scheduled triangular solve takes one after the other"),
         ("cpu, cpu-mt", "one thread, all cores"),
-        ("cuda, cusparse", "one NVIDIA GPU with this program's kernels, with the vendor's routines"),
+        (
+            "cuda, cusparse",
+            "one NVIDIA GPU with this program's kernels, with the vendor's routines",
+        ),
         ("whiskers, ±", "95 % confidence interval of the median, where a solve was repeated"),
     ];
     let body = html! {

@@ -48,8 +48,9 @@ fn hostile_text_stays_text() {
     assert!(!page.contains("<script") && !page.contains("<svg onload"), "escaped");
     let body = parsed(&page);
     let document = roxmltree::Document::parse(&body).unwrap();
-    let known = ["id", "class", "href", "aria-labelledby", "aria-label", "tabindex", "role", "scope"];
-    for node in document.descendants().filter(|n| n.is_element()) {
+    let known =
+        ["id", "class", "href", "aria-labelledby", "aria-label", "tabindex", "role", "scope"];
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
         let in_drawing = node.ancestors().any(|n| n.tag_name().name() == "svg");
         for attribute in node.attributes() {
             assert!(in_drawing || known.contains(&attribute.name()), "{attribute:?}");
@@ -105,7 +106,10 @@ fn numbers_of_the_records_stand_in_the_table() {
     };
     let (heads, cells) = (cells("th"), cells("td"));
     let value = |head: &str| cells[heads.iter().position(|h| *h == head).unwrap()];
-    assert_eq!((value("iterations"), value("solve"), value("setup")), ("61", "250.0 ms", "40.00 ms"));
+    assert_eq!(
+        (value("iterations"), value("solve"), value("setup")),
+        ("61", "250.0 ms", "40.00 ms")
+    );
     assert!(page.contains("<title>A &lt;title&gt;</title>"));
 }
 
