@@ -169,7 +169,8 @@ fn what_cannot_be_drawn_is_refused() {
     };
     assert_eq!(
         refused(&["plot", "t.csv", "-o", "a.pdf"]),
-        "error: --output: `a.pdf` is no name of a figure\nhint: figures end in .svg or .png\n"
+        "error: --output: `a.pdf` is no name of a figure\nhint: figures end in .svg or .png, \
+         their numbers in .csv\n"
     );
     assert_eq!(
         refused(&["plot", "t.csv", "-o", "a.svg", "--experiment", "mine/table1"]),

@@ -16,7 +16,9 @@ use crate::result::read;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The verdict comes from the 95 % confidence intervals of both medians: \
                         `slower` and `faster` only when the whole interval of the ratio lies \
-                        beyond the threshold, `same` when it lies within, else `unclear`.")]
+                        beyond the threshold, `same` when it lies within, else `unclear`. The line \
+                        `overall` judges the geometric mean of all cases in the same way. \
+                        docs/compare.md has the formulas.")]
 pub struct CompareArgs {
     /// Result file of before
     old: PathBuf,
@@ -36,9 +38,10 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     threshold: String,
 
-    /// Exit with 1 when a case became slower or no longer converges
-    #[arg(long)]
-    fail_on_regression: bool,
+    /// Exit with 1 when a case became slower by more than PERCENT, beyond the noise, or no longer
+    /// converges [default: the threshold]
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    fail_on_regression: Option<String>,
 
     /// Form of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
@@ -49,15 +52,22 @@ pub struct CompareArgs {
 pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     let threshold = number(&args.threshold, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))
         .map_err(|e| e.in_file("--threshold"))?;
+    let limit = args.fail_on_regression.as_deref().filter(|text| !text.is_empty());
+    let limit = limit
+        .map(|text| number(text, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v)))
+        .transpose()
+        .map_err(|e| e.in_file("--fail-on-regression"))?;
     let by = join_axes(args)?;
     let (old, new) = (records(&args.old)?, records(&args.new)?);
     let names = (args.old.display().to_string(), args.new.display().to_string());
     let comparison = compare::compare((&names.0, &old), (&names.1, &new), &by, threshold)?;
     output::print(&args.format.render(&comparison.report)?)?;
-    if args.fail_on_regression && comparison.regressions > 0 {
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
+    let regressions = match limit {
+        Some(percent) => comparison.regressions_beyond(percent),
+        None => comparison.regressions,
+    };
+    let fail = args.fail_on_regression.is_some() && regressions > 0;
+    Ok(if fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {

@@ -6,6 +6,7 @@ use crate::cli::output;
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::error::{Error, Result};
+use crate::plot::kinds::KINDS;
 use crate::precond;
 use crate::precond::options::Parameter;
 use crate::problem::generator::GENERATORS;
@@ -59,6 +60,12 @@ fn sections() -> Result<Vec<Section>> {
         .iter()
         .map(|g| (g.name.to_owned(), format!("{}; {}", g.summary, g.usage())))
         .collect();
+    // the first sentence of what it shows
+    let figures = KINDS.iter().map(|kind| {
+        let summary = kind.summary.split_once(". ").map_or(kind.summary, |(first, _)| first);
+        (kind.name.to_owned(), format!("{}: {}", kind.title, summary.trim_end_matches('.')))
+    });
+    let figures = figures.collect();
     let settings = AXES.iter().map(|a| (a.name.to_owned(), a.help.to_owned())).collect();
     Ok(vec![
         named("solvers", registry::SOLVERS),
@@ -72,6 +79,7 @@ fn sections() -> Result<Vec<Section>> {
         named("executions", registry::EXECUTIONS),
         Section { name: "generators", items: generators },
         Section { name: "experiments", items: experiments },
+        Section { name: "figures", items: figures },
         Section { name: "settings", items: settings },
         named("columns", COLUMNS),
     ])

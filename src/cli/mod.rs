@@ -3,15 +3,18 @@
 pub mod advise;
 pub mod compare;
 pub mod completions;
+pub mod docs;
 pub mod doctor;
 pub mod flags;
 #[cfg(feature = "cuda")]
 pub mod kernels;
 pub mod list;
+pub mod man;
 pub mod matrix;
 pub mod obstacle;
 pub mod output;
 pub mod plot;
+pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod session;
@@ -58,8 +61,10 @@ enum Command {
     Compare(compare::CompareArgs),
     /// Set our GPU kernels against cuSPARSE in result files, system by system
     Versus(versus::VersusArgs),
-    /// Draw a paper's figure from result files
+    /// Draw figures of result files
     Plot(plot::PlotArgs),
+    /// Make one page of figures and tables of result files
+    Report(report::ReportArgs),
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
@@ -69,6 +74,10 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
+    /// Print the manual page, or write those of all commands to a folder
+    Man(man::ManArgs),
+    /// Print the reference of CSV columns or TOML keys as Markdown
+    Docs(docs::DocsArgs),
 }
 
 /// Runs the subcommand.
@@ -84,10 +93,13 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Compare(args) => compare::run(args),
         Command::Versus(args) => versus::run(args),
         Command::Plot(args) => plot::run(args).map(done),
+        Command::Report(args) => report::run(args).map(done),
         #[cfg(feature = "cuda")]
         Command::Kernels(args) => kernels::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args).map(done),
+        Command::Man(args) => man::run(args).map(done),
+        Command::Docs(args) => docs::run(args).map(done),
     }
 }

@@ -1,29 +1,41 @@
-//! `plot`: a paper's figure from result files.
+//! `plot`: figures of result files, a paper's own or of a kind that any results have.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::case::Case;
 use crate::cli::compare;
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::parse::pieces;
+use crate::engine::progress::say;
 use crate::error::{Error, Result};
+use crate::plot::kinds::{self, KINDS, Kind};
 use crate::plot::quantity::quantity;
 use crate::plot::{self, Form, from_records};
-use crate::result::Record;
+use crate::report::batch::Batches;
+use crate::result::{Record, gather};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Which figure it is shows in the cases of the files. `reproduce PAPER -o \
-                        FOLDER/` draws it, too; this draws it again, without running anything.")]
+#[command(
+    after_help = "Without --kind it is the figure of a paper, which one shows in the cases of \
+                        the files. `reproduce PAPER -o FOLDER/` draws it, too; this draws it again, \
+                        without running anything. With --kind it is one that `report` has; where \
+                        there are several, a number stands before the extension. A .csv holds the \
+                        numbers of the figure."
+)]
 pub struct PlotArgs {
-    /// Result files, .csv, .jsonl or .json
+    /// Result files, .csv, .jsonl or .json; with --kind also folders of them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Figure to write, .svg or .png; one that exists is replaced (repeatable)
+    /// Figure to write, .svg, .png or .csv; one that exists is replaced (repeatable)
     #[arg(short, long, required = true, value_name = "FILE")]
     output: Vec<PathBuf>,
+
+    /// Figures of this kind
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["experiment", "show"], help = kind_help())]
+    kind: Option<String>,
 
     /// Figure of this experiment, such as `luo/figure9`, where the cases do not tell
     #[arg(long, value_name = "PAPER/FIGURE")]
@@ -42,6 +54,10 @@ pub struct PlotArgs {
 pub fn run(args: &PlotArgs) -> Result<()> {
     for path in &args.output {
         Form::of(path).map_err(|e| e.in_file("--output"))?;
+    }
+    if let Some(name) = &args.kind {
+        let kind = kinds::kind(name).map_err(|e| e.in_file("--kind"))?;
+        return of_kind(args, kind);
     }
     let mut records = Vec::new();
     for path in &args.files {
@@ -62,6 +78,43 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         return Err(Error::input("the files hold no case that succeeded"));
     }
     plot::write(&figure, &args.output)
+}
+
+fn kind_help() -> String {
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    format!("Figures of this kind: {}", names.join(", "))
+}
+
+/// Draws all figures of a kind.
+fn of_kind(args: &PlotArgs, kind: &Kind) -> Result<()> {
+    let gathered = gather::gather(&args.files)?;
+    for note in &gathered.notes {
+        say(&format!("note: {note}"));
+    }
+    let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
+    let plots = (kind.draw)(&Batches::of(&gathered, &library)?);
+    if plots.is_empty() {
+        let error = Error::input(format!("the files have nothing for a figure `{}`", kind.name));
+        return Err(error.hint(kind.summary));
+    }
+    for (i, plot) in plots.iter().enumerate() {
+        let number = (plots.len() > 1).then_some(i + 1);
+        let paths: Vec<PathBuf> = args.output.iter().map(|path| numbered(path, number)).collect();
+        plot::write(&plot.figure, &paths)?;
+        let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+        say(&format!("{first}: {}", plot.figure.title));
+    }
+    Ok(())
+}
+
+/// `a/b.svg` as `a/b-2.svg`.
+fn numbered(path: &Path, number: Option<usize>) -> PathBuf {
+    let Some(number) = number else { return path.to_owned() };
+    let part = |text: Option<&std::ffi::OsStr>| text.unwrap_or_default().to_os_string();
+    let mut name = part(path.file_stem());
+    name.push(format!("-{number}."));
+    name.push(part(path.extension()));
+    path.with_file_name(name)
 }
 
 /// Experiments that declare a figure.

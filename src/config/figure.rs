@@ -4,6 +4,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::config::file::{Source, beside};
+use crate::config::keys;
 use crate::config::parse::number;
 use crate::config::sweep::{Axis, axis};
 use crate::error::{Error, Result};
@@ -69,10 +70,7 @@ pub(super) fn figure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result
             "panels" => spec.panels = names(source, &value, axis)?,
             "citation" => spec.citation = source.string(&value)?,
             "csv" => csv = Some(beside(source, &value)?),
-            _ => {
-                let known = ["marks", "x", "x-axis", "y", "y-axis", "panels", "citation", "csv"];
-                return Err(source.unknown(&key, "key", &known));
-            }
+            _ => return Err(source.unknown(&key, "key", &keys::FIGURE.names())),
         }
     }
     let lacks = |name: &str| {

@@ -7,6 +7,7 @@ use toml::de::{DeString, DeTable, DeValue};
 
 use crate::config::axes;
 use crate::config::figure::figure;
+use crate::config::keys;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
@@ -40,10 +41,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What an experiment holds.
-const KEYS: [&str; 9] =
-    ["title", "notes", "inferred", "measure", "sweep", "published", "history", "phases", "figure"];
-
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {
     let document = source.document()?;
@@ -60,7 +57,7 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
             "history" => experiment.history = Some(history(source, value)?),
             "phases" => experiment.phases = Some(phases(source, value)?),
             "figure" => experiment.figure = Some(figure(source, value)?),
-            _ => return Err(source.unknown(&key, "key", &KEYS)),
+            _ => return Err(source.unknown(&key, "key", &keys::FILE.names())),
         }
     }
     if experiment.sweeps.is_empty() {
@@ -256,7 +253,7 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
                 spec.csv = source.string(&value)?;
             }
             "citation" => spec.citation = source.string(&value)?,
-            "keys" => spec.keys = keys(source, value)?,
+            "keys" => spec.keys = key_columns(source, value)?,
             "iterations" => spec.iterations = source.string(&value)?,
             "tolerance-percent" => {
                 let word = source.word(&value)?;
@@ -266,11 +263,7 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
             }
             "slow" => spec.slow = Some(device(source, value, true)?),
             "fast" => spec.fast = Some(device(source, value, true)?),
-            _ => {
-                let known =
-                    ["csv", "citation", "keys", "iterations", "tolerance-percent", "slow", "fast"];
-                return Err(source.unknown(&key, "key", &known));
-            }
+            _ => return Err(source.unknown(&key, "key", &keys::PUBLISHED.names())),
         }
     }
     for (name, missing) in [
@@ -309,10 +302,7 @@ fn history(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<History> 
             "citation" => history.citation = source.string(&value)?,
             "corrections" => history.corrections = whole(10_000)?,
             "digits" => history.digits = whole(16)?,
-            _ => {
-                let known = ["csv", "citation", "corrections", "digits"];
-                return Err(source.unknown(&key, "key", &known));
-            }
+            _ => return Err(source.unknown(&key, "key", &keys::HISTORY.names())),
         }
     }
     match csv {
@@ -339,10 +329,7 @@ fn phases(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Phases> {
                 phases.slow = Some((device.device, device.backend));
             }
             "fast" => phases.fast = Some(source.string(&value)?),
-            _ => {
-                let known = ["show", "csv", "citation", "slow", "fast"];
-                return Err(source.unknown(&key, "key", &known));
-            }
+            _ => return Err(source.unknown(&key, "key", &keys::PHASES.names())),
         }
     }
     match csv {
@@ -352,7 +339,10 @@ fn phases(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Phases> {
 }
 
 /// `{ block-size = "block_size", fill = "k" }`: setting to column.
-fn keys(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Vec<(&'static Axis, String)>> {
+fn key_columns(
+    source: &Source<'_>,
+    value: Spanned<DeValue<'_>>,
+) -> Result<Vec<(&'static Axis, String)>> {
     let entries = source.table(value, "a table of settings and columns")?;
     entries
         .into_iter()
@@ -377,7 +367,7 @@ fn device(source: &Source<'_>, value: Spanned<DeValue<'_>>, timed: bool) -> Resu
                 device.backend = backend.map_err(|e| source.error(value.span(), e))?;
             }
             _ => {
-                let known = ["device", "backend", "seconds"];
+                let known = keys::DEVICE.names();
                 return Err(source.unknown(&key, "key", &known[..2 + usize::from(timed)]));
             }
         }

@@ -8,6 +8,7 @@ pub mod experiment;
 pub mod figure;
 pub mod file;
 pub mod history;
+pub mod keys;
 pub mod library;
 pub mod measure;
 pub mod parse;

@@ -15,7 +15,7 @@ pub fn scaling(records: &[Record], title: Option<&str>) -> Figure {
         let name = name(r, records);
         let at = series.iter().position(|s| s.name == name).unwrap_or_else(|| {
             let points = Points::Pairs(Vec::new());
-            series.push(Series { name, origin: Origin::Measured, points });
+            series.push(Series { name, origin: Origin::Measured, points, ..Series::default() });
             series.len() - 1
         });
         if let Points::Pairs(points) = &mut series[at].points {
@@ -39,6 +39,7 @@ pub fn scaling(records: &[Record], title: Option<&str>) -> Figure {
             series,
         }],
         source,
+        ..Figure::default()
     }
 }
 

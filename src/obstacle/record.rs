@@ -88,6 +88,34 @@ pub struct Record {
     pub environment: Environment,
 }
 
+/// Meaning of the columns that are neither settings nor in every record.
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("status", "how it ended"),
+    ("reason", "why, when it did not converge"),
+    ("points", "points of the grid"),
+    ("nodes", "nodes that shared them: threads, GPUs or ranks"),
+    ("split-used", "parts in y and z"),
+    ("sweeps", "sweeps of a node in each time step, the mean over the nodes"),
+    ("sweeps-per-node", "sweeps of a node in all time steps"),
+    ("relaxations", "sweeps of all nodes in all time steps"),
+    ("step-norm", "norm of the last step, the largest over the parts of norm-split"),
+    ("complementarity", "largest |min(A U - G, U - Phi)| of the solution"),
+    ("contact-points", "points where the solution is on the obstacle"),
+    ("false-alarms", "times that all nodes thought to be done and were not"),
+    ("fingerprint", "a number made of all bits of the solution, in hexadecimal digits"),
+    ("compile-s", "run-time compilation of kernels, in no other time, seconds"),
+    ("setup-s", "fields and coefficients, seconds"),
+    ("solve-s", "all time steps, the slowest node's, seconds (median)"),
+    ("solve-low-s", "shortest repetition, seconds"),
+    ("solve-high-s", "longest repetition, seconds"),
+    ("repetitions", "repetitions"),
+    ("ms-per-sweep", "solve-s over the sweeps of a node, milliseconds"),
+    ("sweep-bytes", "bytes that a sweep moves at least when each is a pass through memory"),
+    ("sweep-gbps", "sweep-bytes over the time of a sweep, 1e9 bytes per second"),
+    ("copy-gbps", "measured copy bandwidth of all devices together, 1e9 bytes per second"),
+    ("percent-of-bandwidth", "sweep-gbps in percent of copy-gbps"),
+];
+
 static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
     columns(&Record {
         case: Case { split: Some(Split::WHOLE), ..Case::default() },

@@ -1,7 +1,7 @@
 use resvg::tiny_skia::{Pixmap, PremultipliedColorU8};
 
 use super::*;
-use crate::plot::{Axis, png};
+use crate::plot::{Axis, Origin, png};
 
 const BLUE: &str = "#0072B2";
 const ORANGE: &str = "#D55E00";

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::plot::{Figure, png, svg};
+use crate::plot::{Figure, numbers, png, svg};
 
 /// Form of a figure's file, told by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum Form {
     Svg,
     /// An image.
     Png,
+    /// Its numbers as rows.
+    Csv,
 }
 
 impl Form {
@@ -20,8 +22,9 @@ impl Form {
         match path.extension().and_then(|e| e.to_str()) {
             Some("svg") => Ok(Self::Svg),
             Some("png") => Ok(Self::Png),
+            Some("csv") => Ok(Self::Csv),
             _ => Err(Error::input(format!("`{}` is no name of a figure", path.display()))
-                .hint("figures end in .svg or .png")),
+                .hint("figures end in .svg or .png, their numbers in .csv")),
         }
     }
 }
@@ -35,6 +38,7 @@ pub fn write(figure: &Figure, paths: &[impl AsRef<Path>]) -> Result<()> {
         let written = match Form::of(path)? {
             Form::Svg => std::fs::write(path, &text),
             Form::Png => std::fs::write(path, png(&text)?),
+            Form::Csv => std::fs::write(path, numbers([figure])?),
         };
         written.map_err(|e| Error::io("write", path, &e))?;
     }
@@ -51,7 +55,7 @@ mod tests {
         assert_eq!(Form::of(Path::new("b.png")), Ok(Form::Png));
         let error = Form::of(Path::new("b.pdf")).unwrap_err();
         assert_eq!(error.to_string(), "`b.pdf` is no name of a figure");
-        assert_eq!(error.hint_text(), Some("figures end in .svg or .png"));
+        assert_eq!(error.hint_text(), Some("figures end in .svg or .png, their numbers in .csv"));
     }
 
     #[test]

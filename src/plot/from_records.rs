@@ -25,6 +25,7 @@ pub fn figure(
         marks: spec.marks,
         panels: sketch.panels(&shown),
         source: source(&shown),
+        ..Figure::default()
     };
     if !spec.published.is_empty() && !spec.citation.is_empty() {
         figure.source.push(format!("published: {}", spec.citation));
@@ -147,8 +148,8 @@ impl Sketch<'_> {
                 continue;
             };
             let place = match self.spec.marks {
-                Marks::Lines => x,
                 Marks::Bars => categories.iter().position(|c| *c == x).unwrap_or(0) as f64,
+                _ => x,
             };
             let name = self.series_name(&record.case);
             match series.iter_mut().find(|(other, _)| *other == name) {
@@ -158,7 +159,12 @@ impl Sketch<'_> {
         }
         let sorted = series.into_iter().map(|(name, mut points)| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Series { name, origin: Origin::Measured, points: Points::Pairs(points) }
+            Series {
+                name,
+                origin: Origin::Measured,
+                points: Points::Pairs(points),
+                ..Series::default()
+            }
         });
         sorted.collect()
     }
@@ -176,6 +182,7 @@ impl Sketch<'_> {
                         Some(x) => Points::Pairs(vec![(x, point.y)]),
                         None => Points::Level(point.y),
                     },
+                    ..Series::default()
                 }),
             }
         }

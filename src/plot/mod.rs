@@ -6,13 +6,18 @@
 mod draw;
 mod file;
 pub mod from_records;
+pub mod kinds;
+mod numbers;
 mod png;
 pub mod quantity;
 mod scale;
-mod style;
+pub(crate) mod style;
 
-pub use draw::svg;
+pub(crate) use draw::too_wide;
+pub use draw::{inline_svg, svg};
 pub use file::{Form, write};
+pub use numbers::{COLUMNS, numbers};
+pub(crate) use numbers::{Number, numbers_of};
 pub use png::png;
 pub use scale::Spacing;
 
@@ -25,6 +30,8 @@ pub struct Figure {
     pub marks: Marks,
     /// Panels, row by row.
     pub panels: Vec<Panel>,
+    /// Panels in a row; as the renderer sees fit where it is 0.
+    pub columns: usize,
     /// Lines below: machines, revision, citation.
     pub source: Vec<String>,
 }
@@ -37,11 +44,25 @@ pub enum Marks {
     Lines,
     /// Bars side by side at each category of the x axis.
     Bars,
+    /// Markers, with the labels of their points.
+    Scatter,
+    /// Lines that keep their value up to the next point, as of distribution functions.
+    Steps,
+    /// Horizontal bars below each other at each category of the y axis. The x of a point is the number
+    /// of the category, its y the length of the bar; the axis of lengths is that of x.
+    Rows,
+    /// A horizontal bar for each category, in which series follow each other; points as in rows.
+    Stacked,
 }
 
 impl Marks {
-    /// By name.
+    /// Those of an experiment's figure, by name.
     pub const NAMES: [(&'static str, Self); 2] = [("lines", Self::Lines), ("bars", Self::Bars)];
+
+    /// Whether the categories are those of the vertical axis.
+    pub(crate) fn horizontal(self) -> bool {
+        matches!(self, Self::Rows | Self::Stacked)
+    }
 }
 
 /// One pair of axes with its series.
@@ -64,7 +85,7 @@ pub struct Axis {
     pub label: String,
     /// Linear or logarithmic; no part in bars' horizontal axis.
     pub spacing: Spacing,
-    /// Names of the categories 0, 1, ... below bars.
+    /// Names of the categories 0, 1, ... below bars, and from the top beside stacked ones.
     pub categories: Vec<String>,
 }
 
@@ -77,6 +98,10 @@ pub struct Series {
     pub origin: Origin,
     /// The numbers, by increasing x. In bars, x is the number of the category.
     pub points: Points,
+    /// Lower and upper end of the confidence interval of each pair's y; none, or one for each.
+    pub spread: Vec<(f64, f64)>,
+    /// What is written beside each pair of a scatter; none, or one for each.
+    pub labels: Vec<String>,
 }
 
 /// The numbers of a series.
@@ -109,6 +134,8 @@ pub enum Origin {
     Measured,
     /// A paper's: dashed lines, hollow markers.
     Published,
+    /// What the machine allows: thin lines without markers.
+    Limit,
 }
 
 impl Figure {
@@ -121,7 +148,7 @@ impl Figure {
                 names.push(name);
             }
         }
-        names.sort_by_key(|(_, origin)| *origin == Origin::Published);
+        names.sort_by_key(|(_, origin)| *origin as usize);
         names
     }
 }

@@ -137,14 +137,14 @@ impl Scale {
 }
 
 /// The least 1, 2 or 5 times a power of ten that is not below `value`.
-fn round_up(value: f64) -> f64 {
+pub(super) fn round_up(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power);
     steps.into_iter().find(|step| *step >= value * (1.0 - 1e-9)).unwrap_or(10.0 * power)
 }
 
 /// The largest 1, 2 or 5 times a power of ten that is not above `value`.
-fn round_down(value: f64) -> f64 {
+pub(super) fn round_down(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     let steps = [5.0, 2.0].into_iter().map(|digit| digit * power);
     steps.into_iter().find(|step| *step <= value * (1.0 + 1e-9)).unwrap_or(power)
@@ -159,9 +159,7 @@ impl Ranged for Scale {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let fine = hint.weight().allow_light_points();
-        let minor = self.minor.iter().filter(|_| fine);
-        self.ticks.iter().chain(minor).copied().collect()
+        if hint.weight().allow_light_points() { self.minor.clone() } else { self.ticks.clone() }
     }
 
     fn range(&self) -> Range<f64> {

@@ -17,6 +17,17 @@ pub(super) mod size {
     pub(crate) const PANEL: (i32, i32) = (440, 310);
     /// A panel where there are three in a row.
     pub(crate) const NARROW_PANEL: (i32, i32) = (350, 290);
+    /// Width of a panel of horizontal bars.
+    pub(crate) const ROWS: i32 = 880;
+    /// Height of a horizontal bar with the gap behind it, and of one of several.
+    pub(crate) const ROW: i32 = 20;
+    pub(crate) const THIN_ROW: i32 = 10;
+    /// Widest panel of bars beside each other.
+    pub(crate) const WIDEST: i32 = 1000;
+    /// Line above a panel for its title.
+    pub(crate) const PANEL_HEAD: f64 = 26.0;
+    /// Most labels of an axis.
+    pub(crate) const MOST_LABELS: usize = 80;
     /// Around everything.
     pub(crate) const MARGIN: i32 = 16;
     /// Line of the legend.
@@ -29,6 +40,8 @@ pub(super) mod size {
     pub(crate) const SOURCE_LINE: i32 = 14;
     /// Text of axes and legend.
     pub(crate) const TEXT: f64 = 11.5;
+    /// Label of a point.
+    pub(crate) const LABEL: f64 = 10.0;
     /// Title of a panel.
     pub(crate) const PANEL_TITLE: f64 = 12.5;
     /// Title of the figure.
@@ -37,31 +50,110 @@ pub(super) mod size {
     pub(crate) const SOURCE: f64 = 10.0;
 }
 
-/// Behind everything, so that a figure reads the same on dark pages.
-pub(super) const PAPER: RGBColor = RGBColor(255, 255, 255);
-/// Text and axes.
-pub(super) const INK: RGBColor = RGBColor(34, 34, 34);
-/// Text of the source.
-pub(super) const FAINT_INK: RGBColor = RGBColor(95, 95, 95);
-/// Lines of labelled ticks.
-pub(super) const RULE: RGBColor = RGBColor(214, 214, 214);
-/// Lines between them.
-pub(super) const FINE_RULE: RGBColor = RGBColor(240, 240, 240);
+/// A colour with what stands for it on a dark page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ink {
+    /// Name of the variable in style sheets.
+    pub(crate) name: &'static str,
+    light: (u8, u8, u8),
+    dark: (u8, u8, u8),
+}
 
-/// Colours that are told apart with any colour vision (Okabe and Ito 2008, without the yellow, which
-/// is too light for lines).
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 94, 60),
+impl Ink {
+    const fn new(name: &'static str, light: u32, dark: u32) -> Self {
+        Self { name, light: bytes(light), dark: bytes(dark) }
+    }
+
+    /// In figures.
+    pub(super) const fn colour(self) -> RGBColor {
+        RGBColor(self.light.0, self.light.1, self.light.2)
+    }
+
+    /// `#0072B2`, as figures name it.
+    pub(crate) fn light(self) -> String {
+        hex(self.light)
+    }
+
+    /// The same on a dark page.
+    pub(crate) fn dark(self) -> String {
+        hex(self.dark)
+    }
+}
+
+const fn bytes(rgb: u32) -> (u8, u8, u8) {
+    ((rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8)
+}
+
+fn hex((r, g, b): (u8, u8, u8)) -> String {
+    format!("#{r:02X}{g:02X}{b:02X}")
+}
+
+/// Every colour of figures and pages, once. The coloured ones are told apart with any colour vision
+/// (Okabe and Ito 2008, without the yellow, which is too light for lines).
+pub(crate) const INKS: [Ink; 15] = [
+    Ink::new("paper", 0xFF_FFFF, 0x14_181E),
+    Ink::new("ink", 0x22_2222, 0xE4_E6EA),
+    Ink::new("faint", 0x5F_5F5F, 0xA6_ADB8),
+    Ink::new("rule", 0xD6_D6D6, 0x3B_434E),
+    Ink::new("fine", 0xF0_F0F0, 0x23_2932),
+    Ink::new("blue", 0x00_72B2, 0x3F_97E8),
+    Ink::new("vermilion", 0xD5_5E00, 0xFF_8A3D),
+    Ink::new("green", 0x00_9E73, 0x2C_CB9B),
+    Ink::new("purple", 0xCC_79A7, 0xE7_9AC6),
+    Ink::new("orange", 0xE6_9F00, 0xF2_BC4B),
+    Ink::new("sky", 0x56_B4E9, 0xA9_DEFF),
+    Ink::new("brown", 0x78_5E3C, 0xC9_AA7C),
+    Ink::new("black", 0x00_0000, 0xFF_FFFF),
+    Ink::new("grey", 0x6E_6E6E, 0x9C_9C9C),
+    Ink::new("dim", 0x3C_3C3C, 0xC8_C8C8),
 ];
 
-/// Greys of what was published.
-const GREYS: [RGBColor; 3] = [RGBColor(0, 0, 0), RGBColor(110, 110, 110), RGBColor(60, 60, 60)];
+/// Behind everything, so that a figure reads the same on dark pages.
+pub(super) const PAPER: RGBColor = INKS[0].colour();
+/// Text and axes.
+pub(super) const INK: RGBColor = INKS[1].colour();
+/// Text of the source, and lines of what a machine allows.
+pub(super) const FAINT_INK: RGBColor = INKS[2].colour();
+/// Lines of labelled ticks.
+pub(super) const RULE: RGBColor = INKS[3].colour();
+/// Lines between them.
+pub(super) const FINE_RULE: RGBColor = INKS[4].colour();
+
+/// Colours of what was measured, among [`INKS`].
+const COLOURS: std::ops::Range<usize> = 5..12;
+
+/// Greys of what was published, among [`INKS`].
+const GREYS: std::ops::Range<usize> = 12..15;
+
+/// Names that look the same in every figure, where all series of it are of one of these families.
+const FAMILIES: [&[(&str, usize, Marker)]; 3] = [
+    // backends
+    &[
+        ("cpu", 5, Marker::Circle),
+        ("cpu-mt", 10, Marker::Down),
+        ("cuda", 6, Marker::Square),
+        ("cusparse", 7, Marker::Triangle),
+        ("mpi", 8, Marker::Diamond),
+    ],
+    // phases
+    &[
+        ("matrix", 11, Marker::Circle),
+        ("symbolic", 8, Marker::Circle),
+        ("analysis", 9, Marker::Circle),
+        ("numeric", 7, Marker::Circle),
+        ("deflation", 10, Marker::Circle),
+        ("solve", 5, Marker::Circle),
+    ],
+    // formats
+    &[
+        ("csr", 5, Marker::Circle),
+        ("bsr", 6, Marker::Square),
+        ("hyb", 7, Marker::Triangle),
+        ("sell", 8, Marker::Diamond),
+        ("dia", 9, Marker::Down),
+        ("bdia", 10, Marker::Circle),
+    ],
+];
 
 /// Form of a marker, so that colour never carries the meaning alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,17 +191,41 @@ pub(super) struct Look {
 impl Look {
     /// The look of the series number `index` of its origin.
     pub(super) fn of(index: usize, origin: Origin) -> Self {
-        let colours: &[RGBColor] = match origin {
-            Origin::Measured => &COLOURS,
-            Origin::Published => &GREYS,
+        let inks = match origin {
+            Origin::Measured => &INKS[COLOURS],
+            Origin::Published => &INKS[GREYS],
+            Origin::Limit => &INKS[2..3],
         };
-        let colour = colours[index % colours.len()];
+        let colour = inks[index % inks.len()].colour();
         Self { colour, marker: Marker::ALL[index % Marker::ALL.len()], origin }
+    }
+
+    /// The looks of measured series of these names: those of a family where each is another member.
+    pub(super) fn of_names(names: &[&str]) -> Vec<Self> {
+        let origin = Origin::Measured;
+        for family in FAMILIES {
+            let member = |name: &&str| {
+                let word = name.split([' ', ',']).next().unwrap_or_default();
+                family.iter().position(|(own, ..)| *own == word)
+            };
+            let Some(places) = names.iter().map(member).collect::<Option<Vec<usize>>>() else {
+                continue;
+            };
+            if (1..places.len()).all(|i| !places[..i].contains(&places[i])) {
+                let look = |i: usize| {
+                    let (_, ink, marker) = family[i];
+                    Self { colour: INKS[ink].colour(), marker, origin }
+                };
+                return places.into_iter().map(look).collect();
+            }
+        }
+        (0..names.len()).map(|i| Self::of(i, origin)).collect()
     }
 
     /// Its line.
     pub(super) fn line(self) -> ShapeStyle {
-        self.colour.stroke_width(2 * GRID as u32)
+        let width = if self.origin == Origin::Limit { GRID as u32 } else { 2 * GRID as u32 };
+        self.colour.stroke_width(width)
     }
 }
 

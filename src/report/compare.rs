@@ -1,4 +1,22 @@
 //! Two result files side by side.
+//!
+//! Every record has the median t of its solves and the 95 % confidence interval [l, h] of that median
+//! (see [`crate::measure`]). Of a case in both files the ratio and its interval are
+//!
+//! ```text
+//! r = t_new / t_old,   [l_new / h_old, h_new / l_old]
+//! ```
+//!
+//! which holds when both medians lie in their intervals: with at least 90 % (Bonferroni), with 99.4 %
+//! where errors are independent, normal in the logarithm and alike. With a threshold q in percent a case
+//! is `slower` when the whole interval lies above 1 + q/100, `faster` when it lies below 1/(1 + q/100),
+//! `same` when it lies between, else `unclear`. Over all cases with an interval the mean of the n
+//! logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if they err independently; a
+//! machine that drifts between the files moves all of them together. Intervals are not widened for the
+//! number of cases: of many that did not change some few will be called otherwise when q is 0, next to
+//! none when q is above the usual scatter.
+
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
@@ -58,7 +76,12 @@ impl Verdict {
             (true, false) => return Self::Broken,
             (false, false) => return Self::Failed,
         }
-        let Some((low, high)) = ratio_interval(old, new) else { return Self::Unclear };
+        let interval = ratio_interval(old, new);
+        interval.map_or(Self::Unclear, |interval| Self::of_interval(interval, threshold_percent))
+    }
+
+    /// Judges the interval of a ratio.
+    fn of_interval((low, high): (f64, f64), threshold_percent: f64) -> Self {
         let limit = 1.0 + threshold_percent / 100.0;
         if low > limit {
             Self::Slower
@@ -89,6 +112,54 @@ pub struct Comparison {
     pub report: Report,
     /// Cases that became slower or no longer converge.
     pub regressions: usize,
+    /// Of all cases together; `None` without intervals.
+    pub overall: Option<Overall>,
+    /// Lower ends of the ratios of the cases that converge in both files; infinite where one no longer
+    /// does.
+    lowest: Vec<f64>,
+}
+
+impl Comparison {
+    /// Cases that no longer converge, or whose whole interval lies more than `percent` above 1.
+    pub fn regressions_beyond(&self, percent: f64) -> usize {
+        self.lowest.iter().filter(|low| **low > 1.0 + percent / 100.0).count()
+    }
+}
+
+/// All cases together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overall {
+    /// Geometric mean of new over old.
+    pub ratio: f64,
+    /// Its interval.
+    pub interval: (f64, f64),
+    /// What it says.
+    pub verdict: Verdict,
+    /// Cases with an interval.
+    pub cases: usize,
+}
+
+impl Overall {
+    fn of(pairs: &[Pair<'_>], threshold_percent: f64) -> Option<Self> {
+        let logs: Vec<(f64, f64)> = pairs
+            .iter()
+            .filter(|(old, new, _)| [old, new].iter().all(|r| r.status.succeeded()))
+            .filter_map(|(old, new, _)| {
+                let ratio = quotient(new.times.solve_s, old.times.solve_s)?;
+                let (low, high) = ratio_interval(old, new)?;
+                Some((ratio.ln(), (high / low).ln() / 2.0))
+            })
+            .collect();
+        let count = logs.len() as f64;
+        if logs.is_empty() {
+            return None;
+        }
+        let mean = logs.iter().map(|(log, _)| log).sum::<f64>() / count;
+        let half = logs.iter().map(|(_, half)| half * half).sum::<f64>().sqrt() / count;
+        let interval = ((mean - half).exp(), (mean + half).exp());
+        let verdict = Verdict::of_interval(interval, threshold_percent);
+        Some(Self { ratio: mean.exp(), interval, verdict, cases: logs.len() })
+    }
 }
 
 /// Joins `old` and `new` on the settings `by` and judges each pair.
@@ -99,12 +170,12 @@ pub fn compare(
     threshold_percent: f64,
 ) -> Result<Comparison> {
     let key = |case: &Case| -> Vec<String> { by.iter().map(|axis| (axis.text)(case)).collect() };
-    for (name, records) in [old, new] {
-        unique(name, records, &key)?;
-    }
+    let known = unique(old.0, old.1, &key)?;
+    unique(new.0, new.1, &key)?;
     let mut pairs = Vec::new();
     for record in new.1 {
-        if let Some(before) = old.1.iter().find(|r| key(&r.case) == key(&record.case)) {
+        if let Some(before) = known.get(&key(&record.case)) {
+            let before: &Record = before;
             pairs.push((before, record, Verdict::of(before, record, threshold_percent)));
         }
     }
@@ -122,17 +193,30 @@ pub fn compare(
         }
     }
     let rows = pairs.iter().map(|pair| machine_row(pair, by)).collect();
-    Ok(Comparison { report: Report { sheets: vec![sheet], rows }, regressions })
+    let lowest = pairs.iter().filter_map(|(old, new, verdict)| match verdict {
+        Verdict::Broken => Some(f64::INFINITY),
+        Verdict::Fixed | Verdict::Failed => None,
+        _ => ratio_interval(old, new).map(|(low, _)| low),
+    });
+    Ok(Comparison {
+        regressions,
+        overall: Overall::of(&pairs, threshold_percent),
+        lowest: lowest.collect(),
+        report: Report { sheets: vec![sheet], rows },
+    })
 }
 
 type Pair<'a> = (&'a Record, &'a Record, Verdict);
 
-/// Every record of a file must be told apart by the settings it is joined on.
-fn unique(name: &str, records: &[Record], key: &dyn Fn(&Case) -> Vec<String>) -> Result<()> {
-    for (i, record) in records.iter().enumerate() {
-        let Some(twin) = records[..i].iter().find(|r| key(&r.case) == key(&record.case)) else {
-            continue;
-        };
+/// The records of a file by the settings they are joined on, which must tell them apart.
+fn unique<'a>(
+    name: &str,
+    records: &'a [Record],
+    key: &dyn Fn(&Case) -> Vec<String>,
+) -> Result<HashMap<Vec<String>, &'a Record>> {
+    let mut known = HashMap::new();
+    for record in records {
+        let Some(twin) = known.insert(key(&record.case), record) else { continue };
         let differ: Vec<&str> =
             varying(&[&twin.case, &record.case]).iter().map(|axis| axis.name).collect();
         let error = Error::input(format!("`{name}` has two records of one case"));
@@ -142,7 +226,7 @@ fn unique(name: &str, records: &[Record], key: &dyn Fn(&Case) -> Vec<String>) ->
             error.hint(format!("they differ in {}: add that to --by", differ.join(", ")))
         });
     }
-    Ok(())
+    Ok(known)
 }
 
 fn sheet(pairs: &[Pair<'_>], by: &[&'static Axis]) -> Sheet {
@@ -227,6 +311,15 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
             "geometric mean of new/old: {mean:.3}; all solves together: {} -> {}",
             seconds(total(|(old, ..)| old.times.solve_s)),
             seconds(total(|(_, new, _)| new.times.solve_s))
+        ));
+    }
+    if let Some(Overall { ratio, interval: (low, high), verdict, cases }) =
+        Overall::of(pairs, threshold_percent)
+    {
+        lines.push(format!(
+            "overall: {}, {ratio:.3} ({low:.3} to {high:.3}) over {} with an interval",
+            verdict.name(),
+            plural(cases, "case")
         ));
     }
     if pairs

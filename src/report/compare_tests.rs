@@ -50,6 +50,8 @@ fn a_comparison_has_rows_counts_and_a_mean() {
         [repeated(case(0), 10, 2.0, 1.0), repeated(case(1), 9, 0.5, 1.0), record(case(3), 5, 1.0)];
     let result = compare(("old.csv", &old), ("new.csv", &new), &all(), 5.0).unwrap();
     assert_eq!(result.regressions, 1);
+    // 1.96 at least
+    assert_eq!((result.regressions_beyond(95.0), result.regressions_beyond(97.0)), (1, 0));
     insta::assert_snapshot!(ReportFormat::Table.render(&result.report).unwrap());
     assert_eq!(result.report.rows[0]["verdict"], "slower");
     assert_eq!(result.report.rows[1]["ratio"], 0.5);
@@ -69,4 +71,26 @@ fn settings_may_differ_when_they_are_not_joined_on() {
     let error = compare(("a", &both), ("b", &new), &by, 5.0).unwrap_err();
     assert_eq!(error.to_string(), "`a` has two records of one case");
     assert_eq!(error.hint_text(), Some("they differ in backend: add that to --by"));
+}
+
+#[test]
+fn all_cases_together_are_surer_than_each() {
+    let side = |factor: f64| -> Vec<Record> {
+        (0..16).map(|i| repeated(case(i), 10, factor * (1.0 + i as f64), 4.0)).collect()
+    };
+    let (old, new) = (side(1.0), side(1.1));
+    let result = compare(("a", &old), ("b", &new), &all(), 5.0).unwrap();
+    assert!(result.report.rows.iter().all(|row| row["verdict"] == "unclear"));
+    let overall = result.overall.unwrap();
+    assert_eq!((overall.verdict, overall.cases), (Verdict::Slower, 16));
+    // a logarithm of 1.04/0.96 on each side, over the root of 16
+    let half = (1.04_f64 / 0.96).ln() / 4.0;
+    assert!((overall.ratio - 1.1).abs() < 1e-12);
+    assert!((overall.interval.0 - 1.1 * (-half).exp()).abs() < 1e-12);
+    assert!((overall.interval.1 - 1.1 * half.exp()).abs() < 1e-12);
+    // one that no longer converges is a regression at any percentage
+    let mut broken = new;
+    broken[3].status = Status::Diverged;
+    let result = compare(("a", &old), ("b", &broken), &all(), 5.0).unwrap();
+    assert_eq!((result.regressions, result.regressions_beyond(900.0)), (1, 1));
 }

@@ -2,6 +2,7 @@
 //!
 //! A [`Report`] holds both; each output format is one small file with an [`Export`].
 
+pub mod batch;
 pub mod compare;
 pub mod csv;
 mod frontier;
@@ -9,6 +10,7 @@ mod heading;
 pub mod history;
 pub mod json;
 pub mod markdown;
+pub mod page;
 pub mod phases;
 pub mod products;
 pub mod published;

@@ -1,8 +1,11 @@
 //! The table of a run: settings that differ between the rows, and what was measured.
 
+use std::collections::HashMap;
+
 use crate::backend;
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
+use crate::report::batch::key;
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
 use crate::report::{Head, Report, Sheet, frontier, products, roofs, shares};
 use crate::result::table::fields;
@@ -84,8 +87,10 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
 
 /// The axes on which the cases differ, outermost first.
 pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
-    let differs =
-        |axis: &&Axis| cases.iter().any(|case| (axis.text)(case) != (axis.text)(cases[0]));
+    let differs = |axis: &&Axis| {
+        let first = cases.first().map(|case| (axis.text)(case));
+        cases.iter().any(|case| Some((axis.text)(case)) != first)
+    };
     AXES.iter().filter(differs).collect()
 }
 
@@ -254,7 +259,8 @@ pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
 
 /// Speedups of the other backends over a base one, for cases that are otherwise the same.
 struct Speedup<'a> {
-    records: &'a [Record],
+    /// Records of the base by their case.
+    twins: HashMap<String, &'a Record>,
     base: String,
 }
 
@@ -267,7 +273,11 @@ impl<'a> Speedup<'a> {
         }
         let cpu = records.iter().any(|r| r.case.backend == "cpu");
         let base = if cpu { "cpu".to_owned() } else { first.clone() };
-        Some(Self { records, base })
+        let mut twins = HashMap::new();
+        for record in records.iter().filter(|r| r.case.backend == base) {
+            twins.entry(key(&record.case)).or_insert(record);
+        }
+        Some(Self { twins, base })
     }
 
     /// Speedup of setup and solve; empty for the base itself and where a time is missing.
@@ -275,8 +285,7 @@ impl<'a> Speedup<'a> {
         if record.case.backend == self.base {
             return Default::default();
         }
-        let twin = record.case.on(&self.base);
-        let Some(base) = self.records.iter().find(|r| r.case == twin) else {
+        let Some(base) = self.twins.get(&key(&record.case.on(&self.base))) else {
             return Default::default();
         };
         let text = |base: Option<f64>, own: Option<f64>| {

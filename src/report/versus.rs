@@ -2,7 +2,7 @@
 //! the preconditioner, the factorisation on the device, and both phases that a new matrix of a
 //! known pattern costs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -11,6 +11,7 @@ use crate::config::parse::choice_name;
 use crate::config::sweep::{AXES, Axis};
 use crate::error::{Error, Result};
 use crate::problem::generator::Generator;
+use crate::report::batch::key;
 use crate::report::runs::{common_settings, devices, head, speedup, varying};
 use crate::report::units::{grouped, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
@@ -90,13 +91,15 @@ impl<'a> System<'a> {
     /// The systems, in the order of their first records.
     fn all(records: &'a [Record]) -> Vec<Self> {
         let mut systems: Vec<Self> = Vec::new();
+        let mut places = HashMap::new();
         for record in records {
             let trisolve = Trisolve::Auto;
             let case = Case { trisolve, backend: String::new(), ..record.case.clone() };
-            match systems.iter_mut().find(|s| s.case == case) {
-                Some(system) => system.records.push(record),
-                None => systems.push(Self { case, records: vec![record] }),
-            }
+            let at = *places.entry(key(&case)).or_insert_with(|| {
+                systems.push(Self { case, records: Vec::new() });
+                systems.len() - 1
+            });
+            systems[at].records.push(record);
         }
         systems
     }

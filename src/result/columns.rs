@@ -114,3 +114,60 @@ const RENAMED: &[(&str, &str)] = &[("reorder", "ordering")];
 pub fn current(name: &str) -> &str {
     RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present)
 }
+
+/// What reports add to the columns of a record: the command, the column and its meaning.
+pub const ADDED: &[(&str, &str, &str)] = &[
+    ("reproduce", "experiment", "table of the paper, `paper/table`"),
+    ("reproduce", "published-iterations", "printed iterations of the case"),
+    ("reproduce", "published-s", "printed solve time of the device that the backend stands for"),
+    ("reproduce", "deviation-percent", "iterations over the printed ones, less 1, in percent"),
+    ("reproduce", "verdict", "ok within the table's tolerance, off, or failed"),
+    ("reproduce", "published-speedup", "printed time of the slow device over that of the fast one"),
+    ("reproduce", "speedup", "solve-s of the slow backend over the row's"),
+    ("reproduce", "speedup-over-cusparse", "solve-s of cusparse over the row's"),
+    (
+        "reproduce",
+        "digits-of-history",
+        "digits to which the residuals agree with those of one core",
+    ),
+    ("reproduce", "overall-us-per-point", "factorisation and corrections, microseconds per point"),
+    ("reproduce", "factorisation-us-per-point", "numeric-kernel-s per point, microseconds"),
+    ("reproduce", "solve-us-per-point", "apply-s per point, microseconds"),
+    ("reproduce", "residual-us-per-point", "residual-s per point, microseconds"),
+];
+
+/// Columns of rows that are made of several records, beside the settings: the command, the column and
+/// its meaning.
+pub const DERIVED: &[(&str, &str, &str)] = &[
+    ("compare", "old-solve-s", "median solve of the old file, seconds"),
+    ("compare", "new-solve-s", "median solve of the new file, seconds"),
+    ("compare", "ratio", "new-solve-s over old-solve-s"),
+    ("compare", "ratio-low", "lower end of the interval of the ratio"),
+    ("compare", "ratio-high", "upper end of it"),
+    ("compare", "setup-ratio", "setup-s of the new file over that of the old one"),
+    ("compare", "old-iterations", "iterations in the old file"),
+    ("compare", "new-iterations", "iterations in the new file"),
+    ("versus", "group", "systems that are averaged together"),
+    ("versus", "apply-cuda-s", "fastest application of the preconditioner by cuda, seconds"),
+    ("versus", "apply-cusparse-s", "fastest one by cuSPARSE, seconds"),
+    ("versus", "apply-ratio", "the second over the first"),
+    ("versus", "numeric-kernel-cuda-s", "fastest factorisation on the device by cuda, seconds"),
+    ("versus", "numeric-kernel-cusparse-s", "fastest one by cuSPARSE, seconds"),
+    ("versus", "numeric-kernel-ratio", "the second over the first"),
+    ("versus", "numeric-and-solve-cuda-s", "fastest numeric phase and solve by cuda, seconds"),
+    ("versus", "numeric-and-solve-cusparse-s", "fastest by cuSPARSE, seconds"),
+    ("versus", "numeric-and-solve-ratio", "the second over the first"),
+    ("versus", "apply-auto-ratio", "apply-cusparse-s over the time of the way that auto chose"),
+];
+
+/// Columns of the rows of `tune`.
+pub const TUNING: &[(&str, &str)] = &[
+    ("system", "the system that was measured"),
+    ("kernel", "the kernel, with what it is compiled for"),
+    ("rows", "scalar rows of the system"),
+    ("choices", "what was chosen, name and value"),
+    ("seconds", "median time of a product; empty where the choices do not run"),
+    ("gbps", "bytes that the product must move at least over seconds, 1e9 per second"),
+    ("percent-of-copy", "gbps in percent of the copy bandwidth"),
+    ("search", "finished, or stopped when the time was over"),
+];

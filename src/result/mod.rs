@@ -2,6 +2,7 @@
 
 pub mod columns;
 pub mod environment;
+pub mod gather;
 pub mod output;
 pub mod read;
 pub mod record;

@@ -102,7 +102,7 @@ fn damage_before_the_end_is_an_error_with_its_line() {
     );
     assert_eq!(
         message("a.csv", &|t| t.replacen("nnz", "nzn", 1)),
-        "DIR/a.csv:2: unknown column `nzn`"
+        "DIR/a.csv:1: unknown column `nzn`"
     );
 }
 

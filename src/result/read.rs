@@ -110,7 +110,7 @@ fn json_error(name: &str, line: usize, error: &serde_json::Error) -> Error {
 
 fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
-    let (mut row, mut header) = (csv::StringRecord::new(), None::<Vec<String>>);
+    let (mut row, mut header) = (csv::StringRecord::new(), None::<(usize, table::Reader<R>)>);
     let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
     loop {
         let start = reader.position().clone();
@@ -125,25 +125,26 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
             break;
         }
         let at_end = reader.position().byte() >= bytes.len() as u64;
-        let whole = header.as_ref().is_none_or(|h| h.len() == row.len());
+        let whole = header.as_ref().is_none_or(|(columns, _)| *columns == row.len());
         if at_end && (!whole || !bytes.ends_with(b"\n")) {
             contents.cut_off = true;
             break;
         }
         let line = row.position().map_or(start.line(), csv::Position::line) as usize;
         match &header {
-            None => header = Some(row.iter().map(str::to_owned).collect()),
-            Some(header) if !whole => {
-                return Err(Error::input(format!(
-                    "{} values under {} columns",
-                    row.len(),
-                    header.len()
-                ))
-                .at(name, line, None));
+            None => {
+                let names: Vec<String> = row.iter().map(str::to_owned).collect();
+                let reader = table::Reader::new(&names).map_err(|e| e.at(name, line, None))?;
+                header = Some((names.len(), reader));
             }
-            Some(header) => contents
-                .records
-                .push(table::from_cells(header, row.iter()).map_err(|e| e.at(name, line, None))?),
+            Some((columns, _)) if !whole => {
+                let found = row.len();
+                return Err(Error::input(format!("{found} values under {columns} columns"))
+                    .at(name, line, None));
+            }
+            Some((_, reader)) => {
+                contents.records.push(reader.read(row.iter()).map_err(|e| e.at(name, line, None))?);
+            }
         }
         contents.valid_bytes = reader.position().byte();
     }

@@ -3,6 +3,7 @@
 //! The columns and their types are those of a fully populated record, so a field added there needs no
 //! change here.
 
+use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use serde::Serialize;
@@ -114,19 +115,69 @@ pub fn from_cells<'a, R: Row>(
     header: &[String],
     cells: impl Iterator<Item = &'a str>,
 ) -> Result<R> {
-    let mut map = fields(&R::default());
-    for (name, text) in header.iter().zip(cells) {
-        let name = columns::current(name);
-        let column = R::schema().iter().find(|c| c.name == name).ok_or_else(|| {
-            let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
-            Error::unknown("column", name, &known)
-        })?;
-        map.insert(name.to_owned(), column.parse(text)?);
+    Reader::new(header)?.read(cells)
+}
+
+/// Reads rows under one header.
+#[derive(Debug)]
+pub struct Reader<R> {
+    /// The columns of the header, in its order.
+    columns: Vec<&'static Column>,
+    /// A record without values.
+    default: Map<String, Value>,
+    row: PhantomData<R>,
+}
+
+impl<R: Row> Reader<R> {
+    /// For rows under `header`.
+    ///
+    /// # Errors
+    /// Names a column that is unknown.
+    pub fn new(header: &[String]) -> Result<Self> {
+        let find = |name: &String| {
+            let name = columns::current(name);
+            R::schema().iter().find(|c| c.name == name).ok_or_else(|| {
+                let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
+                Error::unknown("column", name, &known)
+            })
+        };
+        let columns = header.iter().map(find).collect::<Result<_>>()?;
+        Ok(Self { columns, default: fields(&R::default()), row: PhantomData })
     }
-    serde_json::from_value(Value::Object(map)).map_err(|e| Error::input(e.to_string()))
+
+    /// The record of a row. A column that is missing takes its default.
+    ///
+    /// # Errors
+    /// Names a cell that is not of its column's type.
+    pub fn read<'a>(&self, cells: impl Iterator<Item = &'a str>) -> Result<R> {
+        let mut map = self.default.clone();
+        for (column, text) in self.columns.iter().zip(cells) {
+            let value = column.parse(text)?;
+            match map.get_mut(&column.name) {
+                Some(place) => *place = value,
+                None => drop(map.insert(column.name.clone(), value)),
+            }
+        }
+        serde_json::from_value(Value::Object(map)).map_err(|e| Error::input(e.to_string()))
+    }
 }
 
 impl Column {
+    /// What its cells are, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.kind {
+            Kind::Text => "text",
+            Kind::Whole => "whole number",
+            Kind::Number => "number",
+            Kind::Numbers => "numbers",
+        }
+    }
+
+    /// Whether a cell can be empty.
+    pub fn can_be_empty(&self) -> bool {
+        self.optional || self.kind == Kind::Numbers
+    }
+
     fn parse(&self, text: &str) -> Result<Value> {
         if text.is_empty() && self.optional {
             return Ok(Value::Null);

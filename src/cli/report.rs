@@ -1,0 +1,61 @@
+//! `report`: one page of all results.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::library::Library;
+use crate::engine::progress::say;
+use crate::error::{Error, Result};
+use crate::report::page::{self, Options};
+use crate::result::gather;
+
+/// Arguments of `report`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The page is one file with figures and tables that needs no network and no \
+                        script. Files of every kind are read: solves, products, obstacle problems, \
+                        tuning, comparisons. Rows that are damaged are left out and named. \
+                        `plot --kind` draws each of its figures as a file of its own."
+)]
+pub struct ReportArgs {
+    /// Result files, .csv, .jsonl or .json, and folders of them
+    #[arg(required = true, value_name = "RESULTS")]
+    results: Vec<PathBuf>,
+
+    /// Page to write, .html; one that exists is replaced
+    #[arg(short, long, required = true, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Title of the page
+    #[arg(long, default_value = "bilu-bench results")]
+    title: String,
+
+    /// Most rows of a table
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    rows: usize,
+
+    /// Folder of papers to use in place of those in the program
+    #[arg(long, value_name = "DIR")]
+    configs: Option<PathBuf>,
+}
+
+/// Writes the page.
+pub fn run(args: &ReportArgs) -> Result<()> {
+    let extension = args.output.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    if !["html", "htm"].contains(&extension) {
+        return Err(Error::input(format!("`{}` is no name of a page", args.output.display()))
+            .in_file("--output")
+            .hint("pages end in .html"));
+    }
+    let gathered = gather::gather(&args.results)?;
+    for note in &gathered.notes {
+        say(&format!("note: {note}"));
+    }
+    let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
+    let options = Options { title: &args.title, rows: args.rows, library: &library };
+    write(&args.output, &page::page(&gathered, &options)?)
+}
+
+/// Writes a file that replaces one of before.
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|e| Error::io("write", path, &e))
+}

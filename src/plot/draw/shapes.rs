@@ -1,0 +1,109 @@
+//! Lines, markers and bars of a series.
+
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::layout::Entry;
+use super::{Area, Drawn};
+use crate::plot::style::{GRID, INK, Look, PAPER, size, text, units};
+use crate::plot::{Marks, Origin};
+
+/// Length of a dash and of the gap behind it, in pixels.
+const DASH: (f64, f64) = (7.0, 4.0);
+
+/// A sample of the series and its name.
+pub(super) fn swatch(root: &Area<'_>, marks: Marks, entry: &Entry, (x, y): (i32, i32)) -> Drawn {
+    let end = x + GRID * size::SWATCH;
+    match marks {
+        Marks::Bars | Marks::Rows | Marks::Stacked if entry.points => {
+            let half = units(5.0);
+            bar(root, [(x + units(4.0), y - half), (end, y + half)], entry.look)?;
+        }
+        Marks::Scatter if entry.look.origin != Origin::Limit => {
+            marker(root, (i32::midpoint(x, end), y), entry.look)?;
+        }
+        _ => {
+            path(root, &[(x, y), (end, y)], entry.look)?;
+            let marked = matches!(marks, Marks::Lines | Marks::Steps) && entry.points;
+            if marked && entry.look.origin != Origin::Limit {
+                marker(root, (i32::midpoint(x, end), y), entry.look)?;
+            }
+        }
+    }
+    let style = text(size::TEXT, FontStyle::Normal, INK).pos(Pos::new(HPos::Left, VPos::Center));
+    root.draw_text(&entry.name, &style, (end + units(6.0), y))?;
+    Ok(())
+}
+
+/// A bar between two corners of the drawing: filled where it was measured, hollow where it was
+/// published.
+pub(super) fn bar(root: &Area<'_>, corners: [(i32, i32); 2], look: Look) -> Drawn {
+    let [(left, top), (right, bottom)] = corners;
+    if look.origin == Origin::Published {
+        // inside the corners, so that it is as large as a filled one
+        let half = units(0.75) * (right - left).signum();
+        let high = units(0.75) * (bottom - top).signum();
+        let (left, right, top, bottom) = (left + half, right - half, top + high, bottom - high);
+        let outline = vec![(left, top), (right, top), (right, bottom), (left, bottom), (left, top)];
+        root.draw(&PathElement::new(outline, look.colour.stroke_width(units(1.5) as u32)))?;
+    } else {
+        root.draw(&Rectangle::new(corners, look.colour.filled()))?;
+    }
+    Ok(())
+}
+
+/// A confidence interval: a line with ends.
+pub(super) fn whisker(
+    root: &Area<'_>,
+    low: (i32, i32),
+    high: (i32, i32),
+    colour: RGBColor,
+) -> Drawn {
+    let style = colour.stroke_width(GRID as u32);
+    root.draw(&PathElement::new(vec![low, high], style))?;
+    let half = units(2.5);
+    // across the line
+    let (dx, dy) = if low.1 == high.1 { (0, half) } else { (half, 0) };
+    for (x, y) in [low, high] {
+        root.draw(&PathElement::new(vec![(x - dx, y - dy), (x + dx, y + dy)], style))?;
+    }
+    Ok(())
+}
+
+/// A line through points of the drawing.
+pub(super) fn path(root: &Area<'_>, points: &[(i32, i32)], look: Look) -> Drawn {
+    let points = points.to_vec();
+    match look.origin {
+        Origin::Measured | Origin::Limit => root.draw(&PathElement::new(points, look.line()))?,
+        Origin::Published => {
+            let (dash, gap) = (units(DASH.0), units(DASH.1));
+            root.draw(&DashedPathElement::new(points, dash, gap, look.line()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The marker of a series at a point of the drawing.
+pub(super) fn marker(root: &Area<'_>, (x, y): (i32, i32), look: Look) -> Drawn {
+    let radius = size::MARKER;
+    let hollow = look.origin == Origin::Published;
+    let fill = if hollow { PAPER } else { look.colour };
+    let edge = look.colour.stroke_width(units(1.5) as u32);
+    let corners = look.marker.corners();
+    if corners.is_empty() {
+        root.draw(&Circle::new((x, y), units(radius), fill.filled()))?;
+        if hollow {
+            root.draw(&Circle::new((x, y), units(radius), edge))?;
+        }
+        return Ok(());
+    }
+    let corner = |(dx, dy): &(f64, f64)| (x + units(radius * dx), y + units(radius * dy));
+    let mut outline: Vec<(i32, i32)> = corners.iter().map(corner).collect();
+    root.draw(&Polygon::new(outline.clone(), fill.filled()))?;
+    if hollow {
+        outline.push(outline[0]);
+        root.draw(&PathElement::new(outline, edge))?;
+    }
+    Ok(())
+}

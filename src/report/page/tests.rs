@@ -1,0 +1,123 @@
+use super::*;
+use crate::case::Case;
+use crate::result::Record;
+use crate::result::gather::{Rows, Set};
+use crate::result::samples::record;
+
+fn gathered(records: Vec<Record>) -> Gathered {
+    let name = "folder/table".to_owned();
+    let set = Set { files: vec![format!("{name}.csv")], name, rows: Rows::Runs(records) };
+    Gathered { sets: vec![set], ..Gathered::default() }
+}
+
+fn page_of(gathered: &Gathered) -> String {
+    let options = Options { title: "A <title>", rows: 50, library: &Library::Embedded };
+    page(gathered, &options).unwrap()
+}
+
+/// Parsed as XML: every element is closed and every attribute quoted but for the void elements.
+fn parsed(page: &str) -> String {
+    let body = page.split_once("<body>").unwrap().1.rsplit_once("</body>").unwrap().0;
+    format!("<body>{body}</body>")
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let bad = "\"><script>alert(1)</script><svg onload=\"x\">&'";
+    let case = |fill| Case { matrix: format!("{bad}{fill}"), rhs: bad.into(), ..Case::default() };
+    let mut records: Vec<Record> = (0..4).map(|fill| record(case(fill), 9, 1.0)).collect();
+    for (i, r) in records.iter_mut().enumerate() {
+        r.reason = Some(bad.into());
+        r.environment.device = bad.into();
+        r.environment.cpu = bad.into();
+        r.environment.revision = bad.into();
+        r.case.precond = format!("{bad}{i}");
+        r.convergence.residual_history = vec![1.0, 0.1];
+        r.times.solve_s = Some(f64::MAX);
+    }
+    let mut gathered = gathered(records);
+    gathered.notes.push(bad.into());
+    gathered.doctor.push((bad.into(), bad.into()));
+    gathered.sets[0].name = bad.into();
+    gathered.sets.push(Set {
+        name: bad.into(),
+        files: vec![bad.into()],
+        rows: Rows::Derived(vec![bad.into()], vec![vec![bad.into()]]),
+    });
+    let page = page_of(&gathered);
+    assert!(!page.contains("<script") && !page.contains("<svg onload"), "escaped");
+    let body = parsed(&page);
+    let document = roxmltree::Document::parse(&body).unwrap();
+    let known =
+        ["id", "class", "href", "aria-labelledby", "aria-label", "tabindex", "role", "scope"];
+    for node in document.descendants().filter(roxmltree::Node::is_element) {
+        let in_drawing = node.ancestors().any(|n| n.tag_name().name() == "svg");
+        for attribute in node.attributes() {
+            assert!(in_drawing || known.contains(&attribute.name()), "{attribute:?}");
+            assert!(!attribute.name().starts_with("on"), "{attribute:?}");
+        }
+    }
+}
+
+#[test]
+fn sections_are_there_for_which_there_is_something() {
+    let records = vec![record(Case::default(), 61, 0.25)];
+    let page = page_of(&gathered(records));
+    let body = parsed(&page);
+    let document = roxmltree::Document::parse(&body).unwrap();
+    let ids = |name: &str| -> Vec<String> {
+        let own = document.descendants().filter(|n| n.has_tag_name(name));
+        own.filter_map(|n| n.attribute("id").map(str::to_owned)).collect()
+    };
+    assert_eq!(ids("h2"), ["summary", "machines", "phases", "runs", "terms"]);
+    // each is in the contents, and nothing else
+    let links = document.descendants().filter(|n| n.has_tag_name("a"));
+    let links: Vec<&str> = links.filter_map(|n| n.attribute("href")).collect();
+    assert_eq!(links, ["#content", "#summary", "#machines", "#phases", "#runs", "#terms"]);
+    // figures have a title and a caption, tables have heads
+    for figure in document.descendants().filter(|n| n.has_tag_name("figure")) {
+        for part in ["h3", "svg", "title", "figcaption"] {
+            let count = figure.descendants().filter(|n| n.tag_name().name() == part).count();
+            assert_eq!(count, 1, "{part}");
+        }
+    }
+    for table in document.descendants().filter(|n| n.has_tag_name("table")) {
+        let heads = table.descendants().filter(|n| n.has_tag_name("th")).count();
+        let rows = table.descendants().filter(|n| n.has_tag_name("tr")).skip(1);
+        for row in rows {
+            assert_eq!(row.children().count(), heads);
+        }
+    }
+    for outside in ["http://", "https://", "<link", "<script", "src=", "url("] {
+        let own = page.replace("http://www.w3.org/2000/svg", "");
+        assert!(!own.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn numbers_of_the_records_stand_in_the_table() {
+    let page = page_of(&gathered(vec![record(Case::default(), 61, 0.25)]));
+    let body = parsed(&page);
+    let document = roxmltree::Document::parse(&body).unwrap();
+    let runs = document.descendants().find(|n| n.attribute("aria-label") == Some("Runs")).unwrap();
+    let cells = |tag: &str| -> Vec<&str> {
+        let own = runs.descendants().filter(|n| n.has_tag_name(tag));
+        own.map(|n| n.text().unwrap_or_default()).collect()
+    };
+    let (heads, cells) = (cells("th"), cells("td"));
+    let value = |head: &str| cells[heads.iter().position(|h| *h == head).unwrap()];
+    assert_eq!(
+        (value("iterations"), value("solve"), value("setup")),
+        ("61", "250.0 ms", "40.00 ms")
+    );
+    assert!(page.contains("<title>A &lt;title&gt;</title>"));
+}
+
+#[test]
+fn long_tables_are_cut_and_say_so() {
+    let case = |restart| Case { restart, ..Case::default() };
+    let records = (1..=120).map(|i| record(case(i), i, 0.25)).collect();
+    let page = page_of(&gathered(records));
+    assert!(page.contains("The first 50 of 120 rows; the files have all of them."));
+    assert!(page.contains("The first 28 of 120 settings are shown."));
+}
