@@ -141,8 +141,8 @@ for name in $chosen; do
     case "$name" in
     weak-scaling | cores) files+=(--figure "$out/$name.svg" --figure "$out/$name.png") ;;
     esac
-    # files that are resumed together get each other's records before anything runs; what is missing when
-    # the time is over stays so
+    # files that are resumed together get each other's records before anything runs; when the time is over
+    # no more than some seconds are left for what is missing
     code=0 left=$((limit - SECONDS))
     timeout --kill-after=60 "$((left > 5 ? left : 5))" "$bilu" obstacle "$name" "${flags[@]}" --quiet --resume \
         "${files[@]}" --format markdown >"$scratch/table" || code=$?
