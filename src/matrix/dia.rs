@@ -216,7 +216,9 @@ mod tests {
         use crate::problem::load;
         let suits = |spec| Dia::suits(&load(spec, ReadAs::Expanded).unwrap().matrix);
         // seven of seven, and some rows without two or three of them
-        assert!(Dia::suits(&matrix()) && suits("poisson3d:30x20x20"));
+        assert!(suits("poisson3d:40x1x1") && suits("poisson3d:30x20x20"));
+        // a fourth diagonal for the corner of a small matrix
+        assert!(!Dia::suits(&matrix()));
         assert!(suits("convdiff3d:15x14x13") && !suits("poisson3d:3x3x3"));
         // dense blocks of three: 35 diagonals for 21 entries
         assert!(!suits("blockpoisson3d:12x11x10,b=3"));
