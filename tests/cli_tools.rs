@@ -189,7 +189,12 @@ fn the_self_test_counts_its_comparisons() {
     let (lines, last) = products.trim_end().rsplit_once('\n').unwrap();
     assert!(lines.lines().all(|line| line.starts_with("ok product, residual")), "{products}");
     let preconditioners = test(&["--seed", "5", "--verbose", "--only", "preconditioners"]);
-    for part in ["deflation levelset-subdomain:2", "mcilu:p=1", "fsai:power=2", "sweeps:sweeps=2"] {
+    for part in [
+        "deflation levelset-subdomain:2, projection",
+        "mcilu:p=1",
+        "fsai:power=2",
+        "sweeps:sweeps=2",
+    ] {
         assert!(preconditioners.contains(&format!("ok {part}, ")), "{part}: {preconditioners}");
     }
     assert!(!preconditioners.contains("product"), "{preconditioners}");

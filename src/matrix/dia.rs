@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[test]
+    fn whole_diagonals_are_told_from_others() {
+        use crate::case::ReadAs;
+        use crate::problem::load;
+        let suits = |spec| Dia::suits(&load(spec, ReadAs::Expanded).unwrap().matrix);
+        // seven of seven, and some rows without two or three of them
+        assert!(suits("poisson3d:40x1x1") && suits("poisson3d:30x20x20"));
+        // a fourth diagonal for the corner of a small matrix
+        assert!(!Dia::suits(&matrix()));
+        assert!(suits("convdiff3d:15x14x13") && !suits("poisson3d:3x3x3"));
+        // dense blocks of three: 35 diagonals for 21 entries
+        assert!(!suits("blockpoisson3d:12x11x10,b=3"));
+        assert!(!Dia::suits(&Csr::new(2, 2, vec![0, 0, 0], vec![], vec![]).unwrap()));
+    }
+
+    #[test]
     fn scattered_entries_do_not_fit() {
         // an arrow of order 100: its entries have 199 diagonals, of which one is full
         let n = 100_u32;
