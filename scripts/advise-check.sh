@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 program="${BILU_BENCH:-target/release/bilu-bench}"
-folder=results/advise
+folder=results/advise/here
 if [ "${1:-}" = -o ]; then
     folder="$2"
     shift 2

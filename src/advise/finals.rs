@@ -15,8 +15,10 @@ const TURNS: usize = 15;
 const FEWEST: usize = 3;
 /// Half width of the interval over the median at which turns end.
 const PRECISE: f64 = 0.02;
-/// A trial here is given up only when something goes wrong.
+/// A trial here is given up only when something goes wrong: after this many times the best, and this
+/// many seconds, which a busy machine may take for the shortest of them.
 const PATIENCE: f64 = 10.0;
+const LEAST_PATIENCE: f64 = 2.0;
 
 /// A setting of everything, and what it takes.
 #[derive(Clone, Debug)]
@@ -52,12 +54,26 @@ pub fn finals(found: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist
     let Some(best) = solved.first().and_then(|t| t.trial.seconds()) else { return Vec::new() };
     let near = |s: f64| s <= WITHIN * best;
     let cases: Vec<Case> = solved
-        .into_iter()
+        .iter()
         .take(MOST)
         .filter(|t| t.trial.seconds().is_some_and(near))
         .map(|t| t.case.clone())
         .collect();
-    measured(cases, tries, budget, PATIENCE * best)
+    let found = measured(cases, tries, budget, PATIENCE * best);
+    if !found.is_empty() {
+        return found;
+    }
+    // stopped, or disturbed beyond patience: what the search saw
+    let of_search = |(case, trial): (&Case, &Trial)| match trial {
+        Trial::Solved { fixed, seconds, record } => Some(Finalist {
+            case: case.clone(),
+            seconds: Median { value: *seconds, low: *seconds, high: *seconds, count: 1 },
+            fixed: *fixed,
+            record: (**record).clone(),
+        }),
+        _ => None,
+    };
+    solved.first().and_then(|t| of_search((&t.case, &t.trial))).into_iter().collect()
 }
 
 /// Measures `cases` in turns, each trial up to `limit` seconds. Fastest first; those that are not
@@ -65,6 +81,7 @@ pub fn finals(found: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist
 pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64) -> Vec<Finalist> {
     let new = |case| Runner { case, seconds: Vec::new(), fixed: Vec::new(), record: None };
     let mut runners: Vec<Runner> = cases.into_iter().map(new).collect();
+    let limit = limit.max(LEAST_PATIENCE);
     let mut racing = vec![true; runners.len()];
     'turns: for turn in 0..TURNS {
         for (runner, racing) in runners.iter_mut().zip(&mut racing).filter(|(_, r)| **r) {

@@ -45,8 +45,8 @@ impl Part for Chunk {
 /// Row and column from 0, value.
 type Triple = (u32, u32, f64);
 
-/// Entries out of order that wait in memory at most, where a file can be read twice: 512 MiB.
-const MOST_WAITING: usize = 32 << 20;
+/// Entries out of order that wait in memory at most, where a file can be read twice: 128 MiB.
+const MOST_WAITING: usize = 8 << 20;
 
 /// Reads a coordinate file; twice, where it has very many entries out of order.
 pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
