@@ -6,7 +6,8 @@
 )]
 
 use super::block::{BlockSize, with_block_size};
-use super::simd::{Simd, multiversion};
+use super::multiversion::multiversion;
+use super::simd::Simd;
 use crate::case::MAX_BLOCK_SIZE;
 use crate::matrix::Bdia;
 

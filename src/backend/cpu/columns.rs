@@ -5,7 +5,8 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
-use super::simd::{Simd, multiversion, prefetch_behind};
+use super::multiversion::multiversion;
+use super::simd::{Simd, prefetch_behind};
 use crate::matrix::storage::TILE;
 use crate::matrix::{Coo, Dia, Hyb, Sell, Storage};
 

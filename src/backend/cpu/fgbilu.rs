@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use super::Cpu;
 use super::block::{BlockSize, SINGULAR, with_block_size};
+use super::multiversion::multiversion;
 use super::order::Order;
 use super::shared::Shared;
-use super::simd::{Simd, multiversion};
+use super::simd::Simd;
 use crate::backend::{Breakdown, Bytes, GridFactors, SingularBlock};
 use crate::case::MAX_BLOCK_SIZE;
 use crate::matrix::Csr;

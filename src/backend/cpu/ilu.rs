@@ -10,10 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
 use super::chunks::Sweep;
+use super::multiversion::multiversion;
 use super::numbering::Numbering;
 use super::order::Order;
 use super::shared::Shared;
-use super::simd::{Simd, multiversion, prefetch};
+use super::simd::{Simd, prefetch};
 use super::values::{Blocks, Values};
 use crate::backend::{Breakdown, Bytes, SingularBlock};
 use crate::case::FactorPrecision;

@@ -7,6 +7,7 @@ mod columns;
 mod extracted;
 mod fgbilu;
 mod ilu;
+mod multiversion;
 mod numbering;
 pub mod obstacle;
 mod order;

@@ -5,7 +5,8 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
-use super::simd::{Avx2, Avx512, Baseline, Simd, multiversion};
+use super::multiversion::multiversion;
+use super::simd::{Avx2, Avx512, Baseline, Simd};
 use crate::obstacle::Coefficients;
 
 /// Lanes of a vector: a cache line.

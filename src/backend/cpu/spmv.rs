@@ -8,7 +8,8 @@
 use rayon::prelude::*;
 
 use super::block::{BlockSize, with_block_size};
-use super::simd::{Simd, multiversion};
+use super::multiversion::multiversion;
+use super::simd::Simd;
 use crate::matrix::{Bsr, Csr};
 
 /// Block rows that one task works on.

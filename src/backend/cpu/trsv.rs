@@ -7,8 +7,9 @@
 
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
+use super::multiversion::multiversion;
 use super::shared::Shared;
-use super::simd::{Simd, multiversion};
+use super::simd::Simd;
 use super::values::{Blocks, Entry, Values};
 use crate::symbolic::PatternView;
 

@@ -5,7 +5,8 @@
 
 use rayon::prelude::*;
 
-use super::simd::{Simd, multiversion};
+use super::multiversion::multiversion;
+use super::simd::Simd;
 
 /// Entries per chunk: the chunk of `w` stays in the first-level cache while the basis streams by.
 pub(super) const CHUNK: usize = 2048;
