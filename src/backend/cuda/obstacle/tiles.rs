@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn tiles_at_sides_that_neighbours_want_come_first() {
-        let extent = Extent { m: 4, y: 0..4, z: 0..6 };
+        let extent = Extent { m: 6, y: 0..4, z: 0..6 };
         let order = |early| {
             let shape = Shape { lines: 2, slices: Some(2), early };
             let tiles = Tiles::new(&extent, Split::WHOLE, shape);
