@@ -175,27 +175,27 @@ pub struct Sums {
     /// Place of each column among the sums, or none.
     place: Vec<u32>,
     columns: Vec<u32>,
-    sums: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl Sums {
     /// For so many columns.
     #[must_use]
     pub fn new(columns: usize) -> Self {
-        Self { place: vec![u32::MAX; columns], columns: Vec::new(), sums: Vec::new() }
+        Self { place: vec![u32::MAX; columns], columns: Vec::new(), values: Vec::new() }
     }
 
     /// Adds a term.
     #[inline]
     pub fn add(&mut self, column: u32, value: f64) {
         let place = &mut self.place[column as usize];
-        if let Some(sum) = self.sums.get_mut(*place as usize) {
+        if let Some(sum) = self.values.get_mut(*place as usize) {
             *sum += value;
             return;
         }
-        *place = self.sums.len() as u32;
+        *place = self.values.len() as u32;
         self.columns.push(column);
-        self.sums.push(value);
+        self.values.push(value);
     }
 
     /// Puts the sums behind `to` in the order of their columns; then there are none.
@@ -203,10 +203,10 @@ impl Sums {
         self.columns.sort_unstable();
         for &column in &self.columns {
             let place = std::mem::replace(&mut self.place[column as usize], u32::MAX);
-            to.push(column, self.sums[place as usize]);
+            to.push(column, self.values[place as usize]);
         }
         self.columns.clear();
-        self.sums.clear();
+        self.values.clear();
     }
 }
 

@@ -80,7 +80,9 @@ impl Stage {
                     }
                 }
                 let row = &mut out[start..];
-                row.iter().for_each(|&j| seen[j as usize] = false);
+                for &j in &*row {
+                    seen[j as usize] = false;
+                }
                 row.sort_unstable();
             },
         );

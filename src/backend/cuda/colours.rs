@@ -200,7 +200,7 @@ struct Colours {
     kernels: Kernels,
     block_size: usize,
     /// First slice of each colour, and one past the last.
-    colours: Vec<u32>,
+    ends: Vec<u32>,
     rows: usize,
     /// Row of the factors, and of the vectors, at each position.
     factor_row: CudaSlice<u32>,
@@ -246,7 +246,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
         factor_row: d.copied(&plan.rows)?,
         row: d.copied(&row)?,
         first: d.copied(&plan.first)?,
-        colours: plan.colours,
+        ends: plan.colours,
         triangles,
         diagonal: Numbers::alloc(d, n * bb, s.precision)?,
         x: (!in_place).then(|| d.alloc(n * b)).transpose()?,
@@ -277,7 +277,7 @@ impl Colours {
 
     /// All launches of `z = (L D U')^-1 r`.
     fn launch(&self, d: &Device, r: Address, z: Address) -> Result<(), DriverError> {
-        let last = self.colours.len() - 2;
+        let last = self.ends.len() - 2;
         let diagonal = self.diagonal.address();
         let of_r = ColourSweepArg { right: r, right_placed: 1, diagonal, ..Default::default() };
         let Some(x) = self.x.as_ref().map(address) else {
@@ -318,7 +318,7 @@ impl Colours {
             Part::Turn => (&self.kernels.turn, 0),
             Part::Backward => (&self.kernels.backward, 1),
         };
-        let (mut begin, mut end) = (self.colours[colour], self.colours[colour + 1]);
+        let (mut begin, mut end) = (self.ends[colour], self.ends[colour + 1]);
         let (mut slices, mut sweep) = (self.slices(&self.triangles[triangle]), sweep);
         let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);
         if !early || d.arch() < EARLY_ARCH {
@@ -371,7 +371,7 @@ impl Colours {
         row_ptr: &CudaSlice<u32>,
         blocks: &CudaSlice<f64>,
     ) -> Result<(), DriverError> {
-        let count = *self.colours.last().expect("at least one") as usize;
+        let count = *self.ends.last().expect("at least one") as usize;
         let (arg, to) = (self.slices(triangle), triangle.val.address());
         let config = grid(count.div_ceil(SLICES_PER_BLOCK), THREADS);
         let count = count as u32;
