@@ -105,12 +105,14 @@ impl Dia {
     /// Whether `a` is little else than whole diagonals, as some of its rows tell: at most a quarter more
     /// numbers than it has entries would be stored.
     pub fn suits(a: &Csr) -> bool {
-        /// Rows that are looked at, and most diagonals.
+        /// Rows that are looked at, in runs so that all rows of a block are among them, and most diagonals.
         const SAMPLE: usize = 1024;
+        const RUN: usize = 32;
         const MOST: usize = 128;
         let n = a.rows();
-        // an odd distance, so that not all are the first of a line of a grid
-        let rows = || (0..n).step_by((n / SAMPLE) | 1);
+        // an odd distance, so that not all begin a line of a grid
+        let apart = (n / (SAMPLE / RUN)).max(RUN) | 1;
+        let rows = || (0..n).step_by(apart).flat_map(|i| i..n.min(i + RUN));
         let (mut offsets, mut entries) = (Vec::new(), 0);
         for i in rows() {
             for &j in a.row(i).0 {
