@@ -66,7 +66,7 @@ fn quasi_minimal_residuals_take_what_has_a_transpose() {
         assert_eq!((r.status, none.status), (Status::Converged, Status::Converged), "{precond}");
         assert!(r.convergence.true_residual.unwrap() < 1e-5, "{precond}");
         let (with, without) = (r.convergence.iterations, none.convergence.iterations);
-        assert!(2 * with < without, "{precond}: {with} iterations, {without} without");
+        assert!(3 * with < 2 * without, "{precond}: {with} iterations, {without} without");
     }
 }
 
