@@ -29,7 +29,7 @@ done
 for matrix in "$@"; do
     echo "$matrix" >&2
     "$program" advise "$matrix" --quiet --exhaustive --time-budget "${BUDGET:-20}" "${sets[@]}" \
-        >"$folder/$matrix.json" || { echo "$matrix: exit code $?" >&2; rm -f "$folder/$matrix.json"; }
+        >"$folder/${matrix//[:,=]/-}.json" || { echo "$matrix: exit code $?" >&2; rm -f "$folder/${matrix//[:,=]/-}.json"; }
 done
 python3 - "$folder" "${sets[*]}" <<'PYTHON'
 import json, pathlib, sys
