@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::obstacle;
 use crate::plot;
 use crate::plot::quantity::QUANTITIES;
+use crate::report::page;
 use crate::result::Record;
 use crate::result::columns::{ADDED, COLUMNS, DERIVED, TUNING};
 use crate::result::table::{Column, Row};
@@ -124,6 +125,19 @@ fn csv() -> String {
             of_command(DERIVED, "versus").into_iter(),
         ),
         section("## Rows of `tune --format csv`", "One row for each trial.", two, pairs(TUNING).into_iter()),
+        section(
+            "## Tables of `report --tables FOLDER`",
+            "A file for each table of the page, `<section>-<number>.csv`, with all its rows as they are \
+             shown there, numbers with their units. `tables.csv` lists them:",
+            two,
+            pairs(page::tables::COLUMNS).into_iter(),
+        ),
+        section(
+            "### Columns of these tables",
+            "Settings have their names. `(way)` stands for a backend, an execution, or several of them.",
+            two,
+            pairs(page::heads::HEADS).into_iter(),
+        ),
         section(
             "## Numbers of figures",
             "Of `plot -o FILE.csv`: one row for each point of a figure, in the order of its panels and \

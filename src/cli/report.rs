@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::config::library::Library;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
-use crate::report::page::{self, Options};
+use crate::report::page::{Options, Page};
 use crate::result::gather;
 
 /// Arguments of `report`.
@@ -33,6 +33,10 @@ pub struct ReportArgs {
     #[arg(long, default_value_t = 1000, value_name = "N")]
     rows: usize,
 
+    /// Folder for the tables of the page as CSV files, made if it is not there; tables.csv lists them
+    #[arg(long, value_name = "FOLDER")]
+    tables: Option<PathBuf>,
+
     /// Folder of papers to use in place of those in the program
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
@@ -52,7 +56,14 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     }
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let options = Options { title: &args.title, rows: args.rows, library: &library };
-    write(&args.output, &page::page(&gathered, &options)?)
+    let page = Page::of(&gathered, &options)?;
+    if let Some(folder) = &args.tables {
+        std::fs::create_dir_all(folder).map_err(|e| Error::io("make", folder, &e))?;
+        for (name, text) in page.tables()? {
+            write(&folder.join(name), &text)?;
+        }
+    }
+    write(&args.output, &page.html())
 }
 
 /// Writes a file that replaces one of before.

@@ -29,14 +29,14 @@ pub(super) fn inline(svg: &str) -> String {
     joined(&text)
 }
 
-/// Lines of one look that follow each other, but for texts between them, as one path; texts without
+/// Lines and filled shapes of one look that follow each other, but for texts between them, as one path; texts without
 /// words go.
 fn joined(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let (mut open, mut texts) = (None::<String>, String::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        if let Some((look, way)) = stroke(line) {
+        if let Some((look, way)) = stroke(line).or_else(|| shape(line)) {
             if open.as_ref() != Some(&look) {
                 close(&mut out, &mut open, &mut texts);
                 let _ = write!(out, "<path{look} d=\"");
@@ -86,6 +86,24 @@ fn stroke(line: &str) -> Option<(String, String)> {
     Some((look.to_owned(), way))
 }
 
+/// Look and way of a filled polygon, its corners relative to each other. Shapes of one look have no
+/// outline and are opaque, so that it is the same whether they are drawn at once.
+fn shape(line: &str) -> Option<(String, String)> {
+    let (look, corners) = line.strip_prefix("<polygon")?.split_once(" points=\"")?;
+    let mut way = String::new();
+    let mut last: Option<(i32, i32)> = None;
+    for corner in corners.strip_suffix("\"/>")?.split_whitespace() {
+        let (x, y) = corner.split_once(',')?;
+        let (x, y): (i32, i32) = (x.parse().ok()?, y.parse().ok()?);
+        let _ = match last {
+            None => write!(way, "M{x} {y}l"),
+            Some((left, above)) => write!(way, "{} {} ", x - left, y - above),
+        };
+        last = Some((x, y));
+    }
+    Some((look.to_owned(), way.trim_end().to_owned() + "z"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,18 +121,24 @@ mod tests {
                 "<text x=\"2\" opacity=\"1\" font-size=\"115\" fill=\"#222222\">\n{words}\n</text>\n"
             )
         };
+        let shape = |points: &str| {
+            format!("<polygon opacity=\"1\" fill=\"#0072B2\" points=\"{points}\"/>\n")
+        };
         let svg = format!(
             "<svg>\n{}{}{}{}<polyline fill=\"none\" opacity=\"1\" stroke=\"#0072B2\" \
-             stroke-width=\"20\" points=\"1,2 3,4 5,6 \"/>\n</svg>\n",
+             stroke-width=\"20\" points=\"1,2 3,4 5,6 \"/>\n{}{}</svg>\n",
             line(1),
             text("a &lt; b"),
             line(5),
-            text("")
+            text(""),
+            shape("1,2 7,2 7,9 "),
+            shape("3,4 9,4 9,11 ")
         );
         assert_eq!(
             inline(&svg),
             "<svg><path class=\"s-rule\" d=\"M1 2L3 4M5 2L3 4\"/><text x=\"2\">a &lt; b</text>\
-             <path class=\"s-blue\" stroke-width=\"20\" d=\"M1 2L3 4L5 6\"/></svg>"
+             <path class=\"s-blue\" stroke-width=\"20\" d=\"M1 2L3 4L5 6\"/>\
+             <path class=\"f-blue\" d=\"M1 2l6 0 0 7zM3 4l6 0 0 7z\"/></svg>"
         );
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, PreEscaped, html};
 
+use super::Part;
 use crate::error::Result;
 use crate::plot::{Figure, Number, Origin, inline_svg, numbers_of};
 use crate::report::units::{plural, significant};
@@ -23,6 +24,15 @@ pub(super) fn anchor(name: &str, seen: &mut HashMap<String, usize>) -> String {
     let count = seen.entry(name.to_owned()).or_insert(0);
     *count += 1;
     format!("{name}-{count}")
+}
+
+/// A part of a section, of tables `rows` rows at most.
+pub(super) fn part(part: &Part, rows: usize) -> Markup {
+    match part {
+        Part::Heading(text) => html! { h3 { (text) } },
+        Part::Text(markup) => markup.clone(),
+        Part::Table(own) => sheet(own, rows),
+    }
 }
 
 /// A figure with its number, its caption and its numbers.
@@ -109,7 +119,7 @@ fn one_by_one(points: &[Number<'_>]) -> Sheet {
 }
 
 /// A table with what stands above and below it; long ones are closed.
-pub(super) fn sheet(sheet: &Sheet, most: usize) -> Markup {
+fn sheet(sheet: &Sheet, most: usize) -> Markup {
     let rows = sheet.rows.len();
     let shown = rows.min(most);
     let summary = match &sheet.title {
@@ -143,7 +153,7 @@ pub(super) fn sheet(sheet: &Sheet, most: usize) -> Markup {
 }
 
 /// The cells alone.
-pub(super) fn table(sheet: &Sheet, most: usize) -> Markup {
+fn table(sheet: &Sheet, most: usize) -> Markup {
     let judges: Vec<bool> = sheet.columns.iter().map(|head| is_verdict(&head.text)).collect();
     html! {
         div.scroll tabindex="0" role="region" aria-label=(sheet.title.as_deref().unwrap_or("Table")) {

@@ -1,9 +1,11 @@
 //! One page of results: figures, tables and where they come from, in one file that needs no network
-//! and no script.
+//! and no script; and its tables as files of their own.
 
+pub mod heads;
 mod html;
 mod sections;
 mod style;
+pub mod tables;
 
 use std::collections::HashMap;
 
@@ -12,6 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::config::library::Library;
 use crate::error::Result;
 use crate::plot::kinds::{KINDS, Plot};
+use crate::report::Sheet;
 use crate::report::batch::Batches;
 use crate::result::environment::REVISION;
 use crate::result::gather::Gathered;
@@ -20,8 +23,6 @@ use crate::result::gather::Gathered;
 struct Content<'a> {
     gathered: &'a Gathered,
     batches: Batches,
-    /// Rows of a table at most.
-    rows: usize,
 }
 
 /// A part of the page.
@@ -31,7 +32,28 @@ struct Section {
     /// Its heading.
     title: String,
     /// What stands below it.
-    body: Markup,
+    parts: Vec<Part>,
+}
+
+/// A part of a section.
+enum Part {
+    /// A heading below that of the section.
+    Heading(String),
+    /// Text and figures.
+    Text(Markup),
+    /// A table.
+    Table(Sheet),
+}
+
+impl Section {
+    /// A section of `parts` below a paragraph that says how they are read; none without parts.
+    fn below(id: &'static str, title: &str, how: Markup, parts: Vec<Part>) -> Option<Self> {
+        if parts.is_empty() {
+            return None;
+        }
+        let parts = std::iter::once(Part::Text(how)).chain(parts).collect();
+        Some(Self { id, title: title.to_owned(), parts })
+    }
 }
 
 /// Options of a page.
@@ -45,57 +67,87 @@ pub struct Options<'a> {
     pub library: &'a Library,
 }
 
-/// The page of `gathered` as HTML.
-///
-/// # Errors
-/// When an experiment of the library is not valid, or a figure cannot be drawn.
-pub fn page(gathered: &Gathered, options: &Options<'_>) -> Result<String> {
-    let batches = Batches::of(gathered, options.library)?;
-    let content = Content { gathered, batches, rows: options.rows };
-    let mut all = sections::before(&content);
-    all.extend(figures(&content.batches)?);
-    all.extend(sections::after(&content));
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "bilu-bench " (REVISION) };
-                meta http-equiv="Content-Security-Policy"
-                    content="default-src 'none'; style-src 'unsafe-inline'";
-                title { (options.title) }
-                style { (PreEscaped(style::sheet())) }
-            }
-            body {
-                a.skip href="#content" { "Skip to the content" }
-                header {
-                    h1 { (options.title) }
-                    p.lead { (sections::lead(&content)) }
+/// A page that was made from results.
+pub struct Page {
+    title: String,
+    lead: String,
+    rows: usize,
+    files: usize,
+    sections: Vec<Section>,
+}
+
+impl Page {
+    /// The page of `gathered`.
+    ///
+    /// # Errors
+    /// When an experiment of the library is not valid, or a figure cannot be drawn.
+    pub fn of(gathered: &Gathered, options: &Options<'_>) -> Result<Self> {
+        let batches = Batches::of(gathered, options.library)?;
+        let content = Content { gathered, batches };
+        let mut sections = sections::before(&content);
+        sections.extend(figures(&content.batches)?);
+        sections.extend(sections::after(&content));
+        Ok(Self {
+            title: options.title.to_owned(),
+            lead: sections::lead(&content),
+            rows: options.rows,
+            files: gathered.sets.iter().map(|set| set.files.len()).sum(),
+            sections,
+        })
+    }
+
+    /// Its tables as CSV: names of files and what is in them, `tables.csv` being the list of all.
+    ///
+    /// # Errors
+    /// When a table cannot be written as CSV.
+    pub fn tables(&self) -> Result<Vec<(String, String)>> {
+        tables::all(&self.sections)
+    }
+
+    /// The page as HTML.
+    pub fn html(&self) -> String {
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta name="generator" content={ "bilu-bench " (REVISION) };
+                    meta http-equiv="Content-Security-Policy"
+                        content="default-src 'none'; style-src 'unsafe-inline'";
+                    title { (self.title) }
+                    style { (PreEscaped(style::sheet())) }
                 }
-                nav aria-label="Contents" {
-                    h2 { "Contents" }
-                    ol {
-                        @for section in &all { li { a href={ "#" (section.id) } { (section.title) } } }
+                body {
+                    a.skip href="#content" { "Skip to the content" }
+                    header {
+                        h1 { (self.title) }
+                        p.lead { (self.lead) }
                     }
-                }
-                main #content {
-                    @for section in &all {
-                        section aria-labelledby=(section.id) {
-                            h2 id=(section.id) { (section.title) }
-                            (section.body)
+                    nav aria-label="Contents" {
+                        h2 { "Contents" }
+                        ol {
+                            @for section in &self.sections { li { a href={ "#" (section.id) } { (section.title) } } }
                         }
                     }
-                }
-                footer {
-                    p { "Made by bilu-bench " (REVISION) " from "
-                        (gathered.sets.iter().map(|s| s.files.len()).sum::<usize>()) " files." }
+                    main #content {
+                        @for section in &self.sections {
+                            section aria-labelledby=(section.id) {
+                                h2 id=(section.id) { (section.title) }
+                                @for part in &section.parts { (html::part(part, self.rows)) }
+                            }
+                        }
+                    }
+                    footer {
+                        p { "Made by bilu-bench " (REVISION) " from "
+                            (self.files) " files." }
+                    }
                 }
             }
-        }
-    };
-    Ok(page.into_string())
+        };
+        page.into_string()
+    }
 }
 
 /// A section for each kind of figure that has something to show.
@@ -113,11 +165,9 @@ fn figures(batches: &Batches) -> Result<Vec<Section>> {
             let id = html::anchor(kind.name, &mut seen);
             drawn.push(html::figure(&id, number, figure, caption)?);
         }
-        let body = html! {
-            p.how { (kind.summary) }
-            @for figure in &drawn { (figure) }
-        };
-        sections.push(Section { id: kind.name, title: kind.title.to_owned(), body });
+        let how = html! { p.how { (kind.summary) } };
+        let parts = drawn.into_iter().map(Part::Text).collect();
+        sections.extend(Section::below(kind.name, kind.title, how, parts));
     }
     Ok(sections)
 }

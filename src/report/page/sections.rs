@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::html::sheet;
-use super::{Content, Section};
+use super::{Content, Part, Section};
 use crate::config::Experiment;
 use crate::obstacle;
 use crate::report::batch::{Batch, shared_folder};
@@ -85,7 +84,7 @@ fn summary(content: &Content<'_>) -> Section {
     files.drop_empty_columns();
     let ends: Vec<String> =
         ends.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
-    let body = html! {
+    let tiles = html! {
         ul.tiles {
             (tile(&grouped(runs().count() + obstacle().count()), "runs"))
             @if !systems.is_empty() { (tile(&grouped(systems.len()), "systems")) }
@@ -100,9 +99,10 @@ fn summary(content: &Content<'_>) -> Section {
             h3 id="left-out" { "Left out" }
             ul.plain { @for note in &content.gathered.notes { li { (note) } } }
         }
-        (sheet(&Sheet { title: Some("Files".into()), ..files }, content.rows))
     };
-    Section { id: "summary", title: "Summary".into(), body }
+    let files = Sheet { title: Some("Files".into()), ..files };
+    let parts = vec![Part::Text(tiles), Part::Table(files)];
+    Section { id: "summary", title: "Summary".into(), parts }
 }
 
 /// A device that results are of.
@@ -185,53 +185,47 @@ fn machines(content: &Content<'_>) -> Option<Section> {
         ]);
     }
     table.drop_empty_columns();
-    let body = html! {
+    let how = html! {
         p.how { "Where the results were measured, a row for each backend, device, revision of the \
                  program and day. Copy GB/s is the measured bandwidth of a copy, read and written \
                  bytes together: the roof of what moves memory." }
-        (sheet(&table, content.rows))
+    };
+    let doctor = html! {
         @for (path, text) in &content.gathered.doctor {
             details { summary { "What " code { "bilu-bench doctor" } " said: " (path) } pre { (text) } }
         }
     };
-    Some(Section { id: "machines", title: "Machines".into(), body })
+    let parts = vec![Part::Text(how), Part::Table(table), Part::Text(doctor)];
+    Some(Section { id: "machines", title: "Machines".into(), parts })
 }
 
 /// Tables of papers, with what was printed.
 fn published(content: &Content<'_>) -> Option<Section> {
-    let mut tables = Vec::new();
+    let mut parts = Vec::new();
     for batch in &content.batches.runs {
         let Some((name, experiment)) = &batch.experiment else { continue };
         if !has_published(experiment) || batch.records.len() > MOST_JUDGED {
             continue;
         }
         let report = of_experiment(name, experiment, &batch.records, batch.not_comparable);
-        tables.push(html! {
-            h3 { (batch.heading()) }
-            @for own in &report.sheets { (sheet(&untitled(own, batch), content.rows)) }
-        });
+        parts.push(Part::Heading(batch.heading()));
+        parts.extend(report.sheets.into_iter().map(|own| Part::Table(untitled(own, batch))));
     }
     for batch in &content.batches.obstacle {
         let Some(experiment) = batch.experiment.as_ref().filter(|e| e.published.is_some()) else {
             continue;
         };
         let report = obstacle::report::report(Some(experiment), &batch.records, None);
-        tables.push(html! {
-            h3 { (batch.name) }
-            @for own in &report.sheets { (sheet(own, content.rows)) }
-        });
+        parts.push(Part::Heading(batch.name.clone()));
+        parts.extend(report.sheets.into_iter().map(Part::Table));
     }
-    if tables.is_empty() {
-        return None;
-    }
-    let body = html! {
+    let how = html! {
         p.how { "What papers printed beside what was measured here. Iterations have a verdict: "
             b { "ok" } " within the table's tolerance, else the deviation in percent. Times are of \
             different machines; of a GPU it is said whether its speedup over one core reaches the \
             printed one." }
-        @for table in &tables { (table) }
     };
-    Some(Section { id: "published", title: "Published and measured".into(), body })
+    Section::below("published", "Published and measured", how, parts)
 }
 
 fn has_published(experiment: &Experiment) -> bool {
@@ -239,54 +233,42 @@ fn has_published(experiment: &Experiment) -> bool {
 }
 
 /// Without the title that stands above already.
-fn untitled(own: &Sheet, batch: &Batch) -> Sheet {
-    let title = own.title.clone().filter(|title| title != batch.title());
-    Sheet { title, ..own.clone() }
+fn untitled(own: Sheet, batch: &Batch) -> Sheet {
+    let title = own.title.filter(|title| title != batch.title());
+    Sheet { title, ..own }
 }
 
 /// Our kernels against those of cuSPARSE.
 fn library(content: &Content<'_>) -> Option<Section> {
-    let tables: Vec<Markup> = content
-        .batches
-        .runs
-        .iter()
-        .filter(|batch| {
-            let has = |name: &str| batch.records.iter().any(|r| r.case.backend == name);
-            has("cuda") && has("cusparse")
-        })
-        .filter_map(|batch| {
-            let report = versus::report(&batch.records).ok()?;
-            Some(html! {
-                h3 { (batch.heading()) }
-                @for own in &report.sheets { (sheet(own, content.rows)) }
-            })
-        })
-        .collect();
-    if tables.is_empty() {
-        return None;
+    let mut parts = Vec::new();
+    for batch in &content.batches.runs {
+        let has = |name: &str| batch.records.iter().any(|r| r.case.backend == name);
+        if has("cuda")
+            && has("cusparse")
+            && let Ok(report) = versus::report(&batch.records)
+        {
+            parts.push(Part::Heading(batch.heading()));
+            parts.extend(report.sheets.into_iter().map(Part::Table));
+        }
     }
-    let body = html! {
+    let how = html! {
         p.how { "For each system the fastest way of " code { "cuda" } " beside the fastest of cuSPARSE: \
                  one application of the preconditioner, the factorisation on the device, and the \
                  numeric phase with the solve. A ratio above 1 is time that cuSPARSE needs more." }
-        @for table in &tables { (table) }
     };
-    Some(Section { id: "versus", title: "Against cuSPARSE".into(), body })
+    Section::below("versus", "Against cuSPARSE", how, parts)
 }
 
 fn obstacles(content: &Content<'_>) -> Option<Section> {
-    if content.batches.obstacle.is_empty() {
-        return None;
-    }
-    let body = html! {
+    let how = html! {
         p.how { "Evolution obstacle problems by projected Richardson: sweeps to convergence, time of a \
                  sweep, and the bandwidth that it reaches." }
-        @for batch in &content.batches.obstacle {
-            @let report = obstacle::report::report(None, &batch.records, Some(&batch.name));
-            @for own in &report.sheets { (sheet(own, content.rows)) }
-        }
     };
-    Some(Section { id: "obstacle", title: "Obstacle problems".into(), body })
+    let batches = content.batches.obstacle.iter();
+    let reports =
+        batches.map(|batch| obstacle::report::report(None, &batch.records, Some(&batch.name)));
+    let parts = reports.flat_map(|report| report.sheets).map(Part::Table).collect();
+    Section::below("obstacle", "Obstacle problems", how, parts)
 }
 
 fn tuning(content: &Content<'_>) -> Option<Section> {
@@ -326,31 +308,32 @@ fn tuning(content: &Content<'_>) -> Option<Section> {
             trial.choices.clone(),
         ]);
     }
-    let body = html! {
+    let how = html! {
         p.how { "What " code { "bilu-bench tune" } " found: the fastest choices of each kernel and system, \
                  and how much slower the slowest that ran was." }
-        (sheet(&best, content.rows))
     };
-    Some(Section { id: "tuning", title: "Tuning".into(), body })
+    Section::below("tuning", "Tuning", how, vec![Part::Table(best)])
 }
 
 /// All runs, file by file.
 fn tables(content: &Content<'_>) -> Option<Section> {
-    if content.batches.runs.is_empty() {
-        return None;
-    }
-    let body = html! {
+    let how = html! {
         p.how { "Every run, with the settings in which those of a file differ; times are medians, ± half \
                  of the 95 % confidence interval. The files hold more columns, which "
             code { "docs/csv.md" } " describes." }
-        @for batch in &content.batches.runs {
-            h3 { (batch.heading()) }
-            @let (report, failed) = all_runs(batch);
-            @for own in &report { (sheet(own, content.rows)) }
-            @if failed > 0 { p.note { (plural(failed, "run")) " did not succeed; the column status says why." } }
-        }
     };
-    Some(Section { id: "runs", title: "All runs".into(), body })
+    let mut parts = Vec::new();
+    for batch in &content.batches.runs {
+        parts.push(Part::Heading(batch.heading()));
+        let (sheets, failed) = all_runs(batch);
+        parts.extend(sheets.into_iter().map(Part::Table));
+        if failed > 0 {
+            let failed = plural(failed, "run");
+            let why = html! { p.note { (failed) " did not succeed; the column status says why." } };
+            parts.push(Part::Text(why));
+        }
+    }
+    Section::below("runs", "All runs", how, parts)
 }
 
 fn all_runs(batch: &Batch) -> (Vec<Sheet>, usize) {
@@ -365,25 +348,23 @@ fn all_runs(batch: &Batch) -> (Vec<Sheet>, usize) {
 /// Rows of `compare` and `versus` as they are.
 fn derived(content: &Content<'_>) -> Option<Section> {
     let of = |set: &Set| match &set.rows {
-        Rows::Derived(columns, rows) => Some(Sheet {
-            title: Some(set.name.clone()),
-            columns: columns.iter().map(Head::words).collect(),
-            rows: rows.clone(),
-            ..Sheet::default()
-        }),
+        Rows::Derived(columns, rows) => {
+            let mut own = Sheet {
+                title: Some(set.name.clone()),
+                columns: columns.iter().map(Head::words).collect(),
+                rows: rows.clone(),
+                ..Sheet::default()
+            };
+            own.drop_empty_columns();
+            Some(Part::Table(own))
+        }
         _ => None,
     };
-    let sheets: Vec<Sheet> = content.gathered.sets.iter().filter_map(of).collect();
-    if sheets.is_empty() {
-        return None;
-    }
-    let body = html! {
+    let how = html! {
         p.how { "Rows that " code { "compare" } " and " code { "versus" } " wrote, as they are." }
-        @for mut own in sheets {
-            ({ own.drop_empty_columns(); sheet(&own, content.rows) })
-        }
     };
-    Some(Section { id: "comparisons", title: "Comparisons".into(), body })
+    let parts = content.gathered.sets.iter().filter_map(of).collect();
+    Section::below("comparisons", "Comparisons", how, parts)
 }
 
 /// What words mean.
@@ -417,5 +398,5 @@ fn methods(_: &Content<'_>) -> Section {
     let body = html! {
         dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }
     };
-    Section { id: "terms", title: "Terms".into(), body }
+    Section { id: "terms", title: "Terms".into(), parts: vec![Part::Text(body)] }
 }

@@ -12,7 +12,7 @@ fn gathered(records: Vec<Record>) -> Gathered {
 
 fn page_of(gathered: &Gathered) -> String {
     let options = Options { title: "A <title>", rows: 50, library: &Library::Embedded };
-    page(gathered, &options).unwrap()
+    Page::of(gathered, &options).unwrap().html()
 }
 
 /// Parsed as XML: every element is closed and every attribute quoted but for the void elements.
@@ -120,4 +120,46 @@ fn long_tables_are_cut_and_say_so() {
     let page = page_of(&gathered(records));
     assert!(page.contains("The first 50 of 120 rows; the files have all of them."));
     assert!(page.contains("The first 28 of 120 settings are shown."));
+}
+
+fn read(text: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let owned = |row: &csv::StringRecord| row.iter().map(str::to_owned).collect::<Vec<_>>();
+    let heads = owned(reader.headers().unwrap());
+    (heads, reader.records().map(|row| owned(&row.unwrap())).collect())
+}
+
+#[test]
+fn tables_are_files_with_all_rows() {
+    let case = |restart| Case { restart, ..Case::default() };
+    let records = (1..=120).map(|i| record(case(i), i, 0.25)).collect();
+    let options = Options { title: "", rows: 50, library: &Library::Embedded };
+    let files = Page::of(&gathered(records), &options).unwrap().tables().unwrap();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["tables.csv", "summary-1.csv", "machines-1.csv", "runs-1.csv"]);
+    let (heads, list) = read(&files[0].1);
+    assert_eq!(heads, tables::COLUMNS.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    assert_eq!(list[2][..2], ["runs-1.csv", "All runs"]);
+    assert_eq!(list[2][4], "120");
+    let (heads, rows) = read(&files[3].1);
+    let column = heads.iter().position(|head| head == "iterations").unwrap();
+    let iterations: Vec<usize> = rows.iter().map(|row| row[column].parse().unwrap()).collect();
+    assert_eq!(iterations, (1..=120).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_column_of_the_committed_results_is_documented() {
+    let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let gathered = crate::result::gather::gather(&[results]).unwrap();
+    let options = Options { title: "", rows: 1, library: &Library::Embedded };
+    let files = Page::of(&gathered, &options).unwrap().tables().unwrap();
+    let mut seen = 0;
+    // the columns of `compare` and `versus` are documented with them
+    for (name, text) in files.iter().skip(1).filter(|(name, _)| !name.starts_with("comparisons")) {
+        for head in read(text).0 {
+            assert!(heads::is_known(&head), "{name}: `{head}` is not in HEADS");
+            seen += 1;
+        }
+    }
+    assert!(seen > 500, "{seen}");
 }

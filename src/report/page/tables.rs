@@ -1,0 +1,63 @@
+//! The tables of a page as CSV files.
+
+use super::{Part, Section};
+use crate::error::{Error, Result};
+use crate::report::Sheet;
+
+/// Columns of the list of all tables, with their meanings.
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("file", "name of the table's file"),
+    ("section", "heading of the section of the page"),
+    ("heading", "heading below it, where there is one"),
+    ("title", "title of the table, where it has one"),
+    ("rows", "rows of the table"),
+    ("settings", "what all its rows have in common"),
+    ("notes", "what stands below the table"),
+];
+
+/// Names and contents of the files of all tables, the list of them first.
+pub(super) fn all(sections: &[Section]) -> Result<Vec<(String, String)>> {
+    let mut list = vec![COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>()];
+    let mut files = Vec::new();
+    for section in sections {
+        let (mut heading, mut number) = ("", 0);
+        for part in &section.parts {
+            match part {
+                Part::Heading(text) => heading = text,
+                Part::Table(sheet) if !sheet.rows.is_empty() => {
+                    number += 1;
+                    let name = format!("{}-{number}.csv", section.id);
+                    list.push(vec![
+                        name.clone(),
+                        section.title.clone(),
+                        heading.to_owned(),
+                        sheet.title.clone().unwrap_or_default(),
+                        sheet.rows.len().to_string(),
+                        sheet.preamble.join("; "),
+                        sheet.notes.join("; "),
+                    ]);
+                    files.push((name, text(&lines(sheet))?));
+                }
+                Part::Table(_) | Part::Text(_) => {}
+            }
+        }
+    }
+    files.insert(0, ("tables.csv".to_owned(), text(&list)?));
+    Ok(files)
+}
+
+/// The heads of a table and its rows.
+fn lines(sheet: &Sheet) -> Vec<Vec<String>> {
+    let heads = sheet.columns.iter().map(|head| head.text.clone()).collect();
+    std::iter::once(heads).chain(sheet.rows.iter().cloned()).collect()
+}
+
+fn text(lines: &[Vec<String>]) -> Result<String> {
+    let failed = |e: csv::Error| Error::run(format!("cannot write CSV: {e}"));
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).map_err(failed)?;
+    }
+    let bytes = writer.into_inner().map_err(|e| Error::run(e.to_string()))?;
+    String::from_utf8(bytes).map_err(|e| Error::run(e.to_string()))
+}
