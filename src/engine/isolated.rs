@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::case::Case;
 use crate::config::write;
-use crate::engine::{End, Observer, Outcome};
+use crate::engine::{Observer, Outcome, each_pending};
 use crate::error::{Error, Result};
 use crate::measure::{now, seconds_since};
 use crate::result::output::Outputs;
@@ -41,35 +41,10 @@ pub fn execute(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    let earlier = outputs.records();
-    let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
-    let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
-    observer.begin(cases.len(), &pending);
-    let (mut records, mut end) = (Vec::with_capacity(cases.len()), End::Complete);
-    for case in cases {
-        if let Some(record) = find(case) {
-            records.push(record.clone());
-            continue;
-        }
+    each_pending(cases, outputs, observer, &mut |case, observer| {
         observer.case(case);
-        let kept = isolation.run(case, interrupts).and_then(|record| {
-            if let Some(record) = &record {
-                outputs.add(record)?;
-                observer.finished(record);
-            }
-            Ok(record)
-        });
-        match kept {
-            Ok(Some(record)) => records.push(record),
-            Ok(None) => end = End::Interrupted,
-            Err(error) => end = End::Failed(error),
-        }
-        if end != End::Complete {
-            break;
-        }
-    }
-    observer.end();
-    Outcome { records, end }
+        isolation.run(case, interrupts)
+    })
 }
 
 impl Isolation {

@@ -113,6 +113,24 @@ pub fn execute(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
+    let mut loaded = Loaded { cases, problem: None, rhs: None, reordered: None };
+    let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
+    each_pending(cases, outputs, observer, &mut |case, observer| {
+        if going() { step(case, measure, &mut loaded, runner, observer, &going) } else { Ok(None) }
+    })
+}
+
+/// Makes the record of a case; `None` when the user stopped it.
+type RunCase<'a> = dyn FnMut(&Case, &mut dyn Observer) -> Result<Option<Record>> + 'a;
+
+/// Keeps what `run` makes of every case that `outputs` does not hold yet, until it makes nothing because
+/// the user stopped it.
+fn each_pending(
+    cases: &[Case],
+    outputs: &mut Outputs,
+    observer: &mut dyn Observer,
+    run: &mut RunCase<'_>,
+) -> Outcome {
     let earlier = outputs.records();
     let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
     let done: Vec<&Record> = cases.iter().filter_map(find).collect();
@@ -121,15 +139,20 @@ pub fn execute(
     }
     let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
     observer.begin(cases.len(), &pending);
-    let mut loaded = Loaded { pending: &pending, problem: None, rhs: None, reordered: None };
-    let mut records = Vec::with_capacity(cases.len());
-    let mut end = End::Complete;
+    let (mut records, mut end) = (Vec::with_capacity(cases.len()), End::Complete);
     for case in cases {
         if let Some(record) = find(case) {
             records.push(record.clone());
             continue;
         }
-        match step(case, measure, &mut loaded, outputs, runner, observer, interrupts) {
+        let kept = run(case, observer).and_then(|record| {
+            if let Some(record) = &record {
+                outputs.add(record)?;
+                observer.finished(record);
+            }
+            Ok(record)
+        });
+        match kept {
             Ok(Some(record)) => records.push(record),
             Ok(None) => end = End::Interrupted,
             Err(error) => end = End::Failed(error),
@@ -142,20 +165,15 @@ pub fn execute(
     Outcome { records, end }
 }
 
-/// Runs one case and keeps its record; `None` when the user stopped it.
+/// The record of a case; `None` when the user stopped it.
 fn step(
     case: &Case,
     measure: &Measure,
     loaded: &mut Loaded<'_>,
-    outputs: &mut Outputs,
     runner: &mut dyn Runner,
     observer: &mut dyn Observer,
-    interrupts: &AtomicUsize,
+    going: &dyn Fn() -> bool,
 ) -> Result<Option<Record>> {
-    let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
-    if !going() {
-        return Ok(None);
-    }
     let system = loaded.get(case, runner, observer)?;
     observer.case(case);
     let start = environment::now();
@@ -177,11 +195,10 @@ fn step(
         }
         Err(Unordered { why, n, nnz }) => Some(unordered(case, &why, [n, nnz])),
     };
-    let Some(mut record) = result else { return Ok(None) };
-    environment::complete(&mut record.environment, start);
-    outputs.add(&record)?;
-    observer.finished(&record);
-    Ok(Some(record))
+    Ok(result.map(|mut record| {
+        environment::complete(&mut record.environment, start);
+        record
+    }))
 }
 
 /// The record of a case whose system has no such order.
@@ -211,7 +228,7 @@ struct System<'a> {
 
 /// The system and the right-hand side of the case before, which the next one mostly shares.
 struct Loaded<'a> {
-    pending: &'a [&'a Case],
+    cases: &'a [Case],
     problem: Option<(Case, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
     reordered: Option<Reordered>,
@@ -268,7 +285,7 @@ impl Loaded<'_> {
             for remark in &problem.remarks {
                 observer.remark(&format!("{}: {remark}", case.matrix));
             }
-            check_block_sizes(self.pending, &case.matrix, problem.matrix.rows())?;
+            check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
             self.problem = Some((case.clone(), problem));
         }
         let (_, problem) = self.problem.as_ref().expect("loaded above");
@@ -303,7 +320,7 @@ impl Loaded<'_> {
 }
 
 /// Refuses blocks larger than a matrix of order `n` before any of its cases runs.
-fn check_block_sizes(cases: &[&Case], matrix: &str, n: usize) -> Result<()> {
+fn check_block_sizes(cases: &[Case], matrix: &str, n: usize) -> Result<()> {
     match cases.iter().find(|c| c.matrix == matrix && c.block_size > n) {
         None => Ok(()),
         Some(case) => Err(Error::input(format!(
