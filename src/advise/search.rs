@@ -1,7 +1,7 @@
 //! Best first through the combinations: what was tried tells how its neighbours will do.
 //!
 //! The first point is what the structure suggests; all its neighbours follow, then every method with
-//! every block size and solver, since these depend on each other most. From then on each
+//! every block size, since these depend on each other most. From then on each
 //! combination that differs from one that was tried by one value is expected to take as long as that
 //! one, times what the same change of value did elsewhere (the median); with several such neighbours,
 //! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
@@ -34,7 +34,7 @@ const SLOW: f64 = 2.5;
 const FAILURE: f64 = 6.0;
 
 /// Settings that depend on each other most: all their combinations are tried, the others being plain.
-const TOGETHER: &[&str] = &["precond", "block-size", "solver"];
+const TOGETHER: &[&str] = &["precond", "block-size"];
 
 /// A change of one value: the setting, from, to.
 type Change = (usize, usize, usize);

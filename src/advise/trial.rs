@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 
+use crate::backend;
 use crate::case::{Case, Ordering};
 use crate::engine::Renumbered;
 use crate::error::Result;
@@ -63,13 +64,20 @@ pub trait Tries {
 }
 
 /// Wall-clock seconds beside what is measured (counting blocks, starting threads) that a trial may take
-/// before it is given up.
+/// before it is given up, as long as nothing was solved.
 const OVERHEAD: f64 = 0.03;
+/// After that as many times the most that was seen, and at least so many seconds.
+const OVERHEADS: f64 = 2.0;
+const LEAST_OVERHEAD: f64 = 0.001;
 /// A trial that takes less than this many seconds is made several times, and the least counts: others
 /// on the machine only ever add.
 const SHORT: f64 = 0.05;
+/// Times that a trial may be made again after compiling.
+const COMPILATIONS: usize = 2;
 /// How many times.
 const TURNS: usize = 3;
+/// Above this share of its limit it is not among the best anyhow, and once is enough.
+const WORTH_TURNS: f64 = 0.7;
 
 /// Trials on this machine.
 pub struct Trials<'a> {
@@ -78,6 +86,8 @@ pub struct Trials<'a> {
     solves: usize,
     interrupts: &'a AtomicUsize,
     start: std::time::Instant,
+    /// Most seconds before a solve that no phase counts.
+    overhead: Option<f64>,
     reuse: Reuse,
     ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
 }
@@ -91,7 +101,7 @@ impl<'a> Trials<'a> {
         interrupts: &'a AtomicUsize,
     ) -> Self {
         let (reuse, ordered) = (Reuse::default(), HashMap::new());
-        Self { problem, b, solves, interrupts, start: now(), reuse, ordered }
+        Self { problem, b, solves, interrupts, start: now(), overhead: None, reuse, ordered }
     }
 
     /// Makes the system in the order of a case, unless it is there.
@@ -113,8 +123,17 @@ impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
         let mut best = self.once(case, limit)?;
+        if backend::on_gpu(&case.backend) {
+            // the first time compiles kernels, which no later one does
+            for _ in 0..COMPILATIONS {
+                if !matches!(best, Trial::CutOff { fixed } if fixed > limit) {
+                    break;
+                }
+                best = self.once(case, limit)?;
+            }
+        }
         for _ in 1..TURNS {
-            if best.seconds().is_none_or(|seconds| seconds > SHORT) {
+            if best.seconds().is_none_or(|seconds| seconds > SHORT.min(WORTH_TURNS * limit)) {
                 break;
             }
             let again = self.once(case, limit)?;
@@ -147,6 +166,8 @@ impl Trials<'_> {
         let start = now();
         let ordering = ordering_s.unwrap_or(0.0);
         let (mut solving, mut stopped) = (None, false);
+        let overhead =
+            self.overhead.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
         let mut progress = |stage: Stage| {
             if self.interrupts.load(Atomic::SeqCst) > 0 {
                 stopped = true;
@@ -161,7 +182,7 @@ impl Trials<'_> {
                 (Some((fixed, since)), _) => fixed + solves * seconds_since(*since),
                 (None, _) => ordering + seconds_since(start),
             };
-            spent <= limit + OVERHEAD
+            spent <= limit + overhead
         };
         let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {
@@ -180,6 +201,10 @@ impl Trials<'_> {
             return Some(Trial::Failed { reason: failure(&record) });
         }
         let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
+        if let Some((wall, _)) = solving {
+            let beside = wall - fixed - times.compile_s.unwrap_or(0.0);
+            self.overhead = Some(self.overhead.unwrap_or(0.0).max(beside));
+        }
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
     }
 }
