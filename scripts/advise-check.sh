@@ -31,7 +31,10 @@ for matrix in "$@"; do
     "$program" advise "$matrix" --quiet --exhaustive --time-budget "${BUDGET:-20}" "${sets[@]}" \
         >"$folder/${matrix//[:,=]/-}.json" || { echo "$matrix: exit code $?" >&2; rm -f "$folder/${matrix//[:,=]/-}.json"; }
 done
-python3 - "$folder" "${sets[*]}" <<'PYTHON'
+doctor="$("$program" doctor)"
+machine="$(sed -n 's/^ *cpu  *//p' <<<"$doctor" | head -n 1), $(sed -n 's/^ *cores  *//p' <<<"$doctor" | head -n 1) cores"
+revision="$(sed -n 's/^ *version  *//p' <<<"$doctor" | head -n 1)"
+python3 - "$folder" "${sets[*]}" "$machine, version $revision" <<'PYTHON'
 import json, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
@@ -40,7 +43,7 @@ rows = sorted((r for r in rows if "ratio" in r), key=lambda r: r["nnz"])
 heads = ["matrix", "n", "combinations", "tried", "search s", "sweep s", "time share", "ratio", "interval", "advised", "best of the sweep"]
 with open(folder / "README.md", "w") as out:
     print("# `advise` against the sweep of everything that it may choose from\n", file=out)
-    print("`scripts/advise-check.sh` made these on a shared two-core virtual machine (AMD EPYC, Zen 4), others at work beside it. ", end="", file=out)
+    print(f"`scripts/advise-check.sh` made these on {sys.argv[3]}. ", end="", file=out)
     print("Ratio: time of the advised settings over that of the best of the sweep, both measured again in turns, with the interval that theirs allow. ", end="", file=out)
     print("Time share: search over sweep; the sweep runs each combination three times, gives up above ten times the best, and measures no bandwidths, so `run` takes longer. ", end="", file=out)
     print(f"Both were held to `{sys.argv[2]}`.\n", file=out)
