@@ -40,7 +40,7 @@ constexpr int CELL = (HANDED + 8) / 8 * 8;
 
 // Stages of a row's products, each a step after the one before; one more writes the row. Stage 0 is ahead of the
 // last one, in which the row ends.
-constexpr int STAGES = 3, AHEAD = STAGES - 1;
+constexpr int STAGES = DELAY > 3 && WARPS <= 2 ? 4 : 3, AHEAD = STAGES - 1;
 static_assert(DELAY > AHEAD, "a tile begins with rows outside the box");
 // Offsets before this one are done in the stages before stage k: equal parts, as far as they are known then.
 __device__ constexpr int bound(int k) {
@@ -120,7 +120,7 @@ __device__ constexpr u32 given_at(int dx) {
 }
 
 // Loads that a lane of a loader has under way at a time, of several numbers and steps.
-constexpr int OF_LANE = WANTED <= 96 ? 1 : WANTED <= 320 ? 2 : 4, BATCH = ALIGNED / OF_LANE;
+constexpr int OF_LANE = WANTED <= 96 ? 1 : WANTED <= 256 ? 2 : 4, BATCH = ALIGNED / OF_LANE;
 constexpr int LOADERS = (WANTED + 32 * OF_LANE - 1) / (32 * OF_LANE);
 constexpr int THREADS = ((STAGES + 1) * WARPS + LOADERS) * 32;
 
@@ -586,6 +586,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stencil_factor(Tiles bo
         work(Worker<1>{box, a, f, ring, near_ends, given, passed, lane}, warp);
     } else if (role == 2) {
         work(Worker<2>{box, a, f, ring, near_ends, given, passed, lane}, warp);
+    } else if (role == 3) {
+        work(Worker<3>{box, a, f, ring, near_ends, given, passed, lane}, warp);
     } else if (role == STAGES) {
         work(Worker<STAGES>{box, a, f, ring, near_ends, given, passed, lane}, warp);
     } else {
