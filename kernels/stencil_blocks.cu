@@ -37,7 +37,7 @@ constexpr int BOUNDARY = HZ * TY + (TZ - HZ) * HY, PAD = DELAY + 2 * ALIGNED;
 
 // What the host has to know: threads, shared bytes, steps of a turn, boundary columns, numbers of one of them,
 // alignment of marches, padding of the exchange.
-extern "C" __constant__ int stencil_blocks_layout[8] = {THREADS, SHARED, TURN, BOUNDARY, HANDED * BB, ALIGNED, PAD, 0};
+extern "C" __constant__ int stencil_exchange_layout[8] = {THREADS, SHARED, TURN, BOUNDARY, HANDED * BB, ALIGNED, PAD, 0};
 
 // L, D and U' in the order of their patterns, blocks column-major; boundary values of this factorisation and of the
 // next, which this one marks absent.

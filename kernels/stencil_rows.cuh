@@ -109,11 +109,11 @@ struct Wish {
     int ty, tz, number;
 };
 __device__ inline Wish wish(int w) {
+    constexpr int DEPTH = HY > 0 ? HY : 1, SIDE = BESIDE > 0 ? BESIDE : 1, OVER = ABOVE > 0 ? ABOVE : 1;
     if (w < ABOVE * WANTED_Z) {
-        const int h = w % ABOVE;
-        return {h % (TY + CORNER) - CORNER, h / (TY + CORNER) - HZ, LOOKS.list[2][w / ABOVE]};
+        const int h = w % OVER;
+        return {h % (TY + CORNER) - CORNER, h / (TY + CORNER) - HZ, LOOKS.list[2][w / OVER]};
     }
-    constexpr int DEPTH = HY > 0 ? HY : 1, SIDE = BESIDE > 0 ? BESIDE : 1;
     const int h = (w - ABOVE * WANTED_Z) % SIDE;
     return {h % DEPTH - HY, h / DEPTH, LOOKS.list[1][(w - ABOVE * WANTED_Z) / SIDE]};
 }

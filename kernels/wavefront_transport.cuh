@@ -12,6 +12,45 @@ __device__ inline void copy_async(double* to, const double* from, bool there) {
                  : "memory");
 }
 
+// Numbers in shared memory by their plain addresses; zero, or nothing, where there is none.
+__device__ inline double load_shared(u32 at) {
+    double v;
+    asm volatile("ld.shared.f64 %0, [%1];" : "=d"(v) : "r"(at));
+    return v;
+}
+__device__ inline double load_shared_if(bool there, u32 at) {
+    double v = 0.0;
+    asm volatile(
+        "{\n"
+        ".reg .pred there;\n"
+        "setp.ne.u32 there, %1, 0;\n"
+        "@there ld.shared.f64 %0, [%2];\n"
+        "}"
+        : "+d"(v)
+        : "r"((u32)there), "r"(at));
+    return v;
+}
+__device__ inline void store_shared(u32 at, double v) {
+    asm volatile("st.shared.f64 [%0], %1;" : : "r"(at), "d"(v) : "memory");
+}
+
+// Stores without a branch; INTO tells where and how.
+#define STORE_IF(INTO, ADDRESS)                       \
+    asm volatile(                                     \
+        "{\n"                                         \
+        ".reg .pred there;\n"                         \
+        "setp.ne.u32 there, %0, 0;\n"                 \
+        "@there st." INTO ".f64 [%1], %2;\n"          \
+        "}"                                           \
+        :                                             \
+        : "r"((u32)there), ADDRESS(to), "d"(v)        \
+        : "memory")
+__device__ inline void store_shared_if(bool there, u32 to, double v) { STORE_IF("shared", "r"); }
+__device__ inline void store_if(bool there, double* to, double v) { STORE_IF("global", "l"); }
+// For others that wait for it.
+__device__ inline void publish_if(bool there, double* to, double v) { STORE_IF("relaxed.gpu.global", "l"); }
+#undef STORE_IF
+
 // So many threads of the block have come to the end of the step.
 template <int STEPPING>
 __device__ BARRIER void end_step() {

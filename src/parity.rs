@@ -152,6 +152,21 @@ pub fn compare_preconditioners<K: Backend + 'static>(
     k.check()
 }
 
+/// Compares factorisations and solves that march over boxes alone; else as [`compare`].
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_stencils<K: Backend + 'static>(
+    k: &K,
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    bench.stencils()?;
+    k.check()
+}
+
 struct Bench<'a, K: Backend> {
     k: &'a K,
     cpu: Cpu,

@@ -11,7 +11,7 @@ use bilu_bench::backend::cuda::{
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
-use bilu_bench::symbolic::{Stencil, block_pattern, iluk};
+use bilu_bench::symbolic::{FillPattern, Stencil, block_pattern, iluk};
 use rayon::prelude::*;
 use serde_json::Value;
 
@@ -79,11 +79,15 @@ fn faults(compiled: &Compiled, variant: &Variant) -> Vec<String> {
     faults
 }
 
-/// The stencil of ILU(k) factors of a 7-point one.
-fn stencil(fill: usize) -> Stencil {
+/// The pattern of ILU(k) factors of a 7-point matrix.
+fn factors(fill: usize) -> FillPattern {
     let a = problem::load("poisson3d:12", ReadAs::Expanded).unwrap().matrix;
-    let factors = iluk(&block_pattern(&a, 1), fill, LevelRule::Min, usize::MAX).unwrap();
-    Stencil::of_lower(factors.lower.view()).expect("a box")
+    iluk(&block_pattern(&a, 1), fill, LevelRule::Min, usize::MAX).unwrap()
+}
+
+/// Its stencil.
+fn stencil(fill: usize) -> Stencil {
+    Stencil::of_lower(factors(fill).lower.view()).expect("a box")
 }
 
 #[test]
@@ -108,8 +112,14 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
     // the factorisations of stencils
-    let stencils = BLOCK_SIZES.iter().flat_map(|&b| (0..=2).map(move |fill| (b, fill)));
-    programs.extend(stencils.filter_map(|(b, fill)| stencil_ilu_variant(b, &stencil(fill))));
+    let patterns = [0, 1, 2, 3].map(factors);
+    for (b, pattern) in BLOCK_SIZES.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
+        // with tiles for the H200, and for a small GPU
+        let marched = [132, 1].into_iter().filter_map(|mp| stencil_ilu_variant(b, pattern, mp));
+        let mut marched: Vec<_> = marched.collect();
+        marched.dedup();
+        programs.extend(marched);
+    }
     // and the factorisation for the updates of rows
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
     programs.extend(largest.map(|variant| (&sources::ILU, variant)));

@@ -25,6 +25,21 @@ pub struct Stencil {
     pub offsets: Vec<[i32; 3]>,
 }
 
+/// Kinds of lines of a box, one bit each: bit 0 is the first line of the first plane, bit 1 the other lines of that
+/// plane, bit 2 the first lines of the other planes, bit 3 all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lines(pub u8);
+
+impl Lines {
+    /// Every line.
+    pub const ALL: Self = Self(0b1111);
+
+    /// The kind of the line at y and z.
+    fn kind(y: usize, z: usize) -> Self {
+        Self(1 << (usize::from(y > 0) + 2 * usize::from(z > 0)))
+    }
+}
+
 /// How a triangle is solved as a wavefront: with `y' = y + shear z`, no dependency points forward in
 /// y' or z, and `t = x + alpha y' + beta z` grows along every dependency: t is the level of the cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +118,70 @@ impl Stencil {
         self.offsets.iter().map(inside).sum::<usize>() == entries
     }
 
+    /// In which lines of the box the rows of a triangle have an entry at each offset, or opposite to it for an
+    /// `upper` one. `None` when it lacks some that lead into the box elsewhere than on the first line of
+    /// planes or in the first plane, or in a part of such lines only.
+    pub fn lines(&self, triangle: PatternView, upper: bool) -> Option<Vec<Lines>> {
+        let [nx, ny, nz] = self.extents;
+        let sign = if upper { -1 } else { 1 };
+        let opposite = |o: &[i32; 3]| o.map(|d| sign * d);
+        let place = |i: usize| [i % nx, i / nx % ny, i / (nx * ny)].map(|c| c as i32);
+        let entries = triangle.entries();
+        let none = || vec![Lines(0); self.offsets.len()];
+        // all that occur in rows of a kind
+        let of_line = |mut seen: Vec<Lines>, line: usize| {
+            let kind = Lines::kind(line % ny, line / ny);
+            for i in line * nx..(line + 1) * nx {
+                let from = place(i);
+                for &j in triangle.row(i) {
+                    let to = place(j as usize);
+                    let d = std::array::from_fn(|k| to[k] - from[k]);
+                    if let Some(at) = self.offsets.iter().position(|o| opposite(o) == d) {
+                        seen[at].0 |= kind.0;
+                    }
+                }
+            }
+            seen
+        };
+        let either = |mut a: Vec<Lines>, b: Vec<Lines>| {
+            for (a, b) in a.iter_mut().zip(b) {
+                a.0 |= b.0;
+            }
+            a
+        };
+        let inner = Lines::kind(1, 1);
+        let mut lines = if self.is_complete(entries) {
+            vec![Lines::ALL; self.offsets.len()]
+        } else {
+            (0..ny * nz)
+                .into_par_iter()
+                .filter(|line| Lines::kind(line % ny, line / ny) != inner)
+                .fold(none, of_line)
+                .reduce(none, either)
+        };
+        for lines in &mut lines {
+            lines.0 |= inner.0;
+        }
+        // and there they are in all rows
+        let among = |n: usize, d: i32, first: bool| {
+            let range = if first { 0..1 } else { 1..n };
+            range.filter(|&c| (0..n as i64).contains(&(c as i64 + i64::from(d)))).count()
+        };
+        let count = |(o, lines): (&[i32; 3], &Lines)| -> usize {
+            let [dx, dy, dz] = opposite(o);
+            let columns = |first_y: bool, first_z: bool| {
+                let there =
+                    lines.0 & Lines::kind(usize::from(!first_y), usize::from(!first_z)).0 > 0;
+                usize::from(there) * among(ny, dy, first_y) * among(nz, dz, first_z)
+            };
+            let kinds = [(true, true), (true, false), (false, true), (false, false)];
+            nx.saturating_sub(dx.unsigned_abs() as usize)
+                * kinds.iter().map(|&(y, z)| columns(y, z)).sum::<usize>()
+        };
+        let expected: usize = self.offsets.iter().zip(&lines).map(count).sum();
+        (expected == entries).then_some(lines)
+    }
+
     /// The order of the solve.
     pub fn march(&self) -> March {
         let most = |steps: &mut dyn Iterator<Item = i32>, least: i32| steps.fold(least, i32::max);
@@ -131,6 +210,11 @@ impl March {
     /// Levels between a cell and the one at `offset` from it, at least 1.
     pub fn delay(&self, offset: [i32; 3]) -> i32 {
         -(offset[0] + self.alpha as i32 * offset[1] + self.beta as i32 * offset[2])
+    }
+
+    /// Levels of a box.
+    pub fn levels(&self, [nx, ny, nz]: [usize; 3]) -> usize {
+        nx + self.alpha * (ny - 1 + self.shear * (nz - 1)) + self.beta * (nz - 1)
     }
 
     /// Levels between a cell and the earliest one it depends on.
@@ -232,6 +316,66 @@ mod tests {
         assert_eq!(stencil.extents[2], 1, "{stencil:?}");
         let march = stencil.march();
         assert_eq!((march.shear, march.beta, march.depth(2)), (0, 1, 0));
+    }
+
+    #[test]
+    fn rows_at_the_faces_lack_entries_of_three_fills() {
+        for matrix in [
+            "poisson3d:12x11x10",
+            "poisson3d:5x40x3",
+            "poisson3d:33x1x47",
+            "poisson3d:6x9x4",
+            "poisson3d:21x43x1",
+        ] {
+            for k in 0..=3 {
+                let p = factors(matrix, k);
+                let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+                let [nx, ny, nz] = stencil.extents.map(|n| n as i32);
+                for (triangle, upper, sign) in [(&p.lower, false, 1), (&p.upper, true, -1)] {
+                    let lines = stencil.lines(triangle.view(), upper).expect("by lines");
+                    for i in 0..nx * ny * nz {
+                        let [x, y, z] = [i % nx, i / nx % ny, i / (nx * ny)];
+                        let kind = Lines::kind(y as usize, z as usize);
+                        let there = stencil.offsets.iter().zip(&lines).filter_map(|(o, l)| {
+                            let [x, y, z] = [x + sign * o[0], y + sign * o[1], z + sign * o[2]];
+                            let inside = x >= 0 && x < nx && y >= 0 && y < ny && z >= 0 && z < nz;
+                            (inside && l.0 & kind.0 > 0).then_some(((z * ny + y) * nx + x) as u32)
+                        });
+                        let mut there: Vec<u32> = there.collect();
+                        there.sort_unstable();
+                        assert_eq!(
+                            there,
+                            triangle.view().row(i as usize),
+                            "{matrix}, k = {k}, {i}"
+                        );
+                    }
+                }
+            }
+        }
+        let p = factors("poisson3d:12x11x10", 3);
+        let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+        let lines = stencil.lines(p.lower.view(), false).expect("by lines");
+        // two cells to the left are coupled through a line or a plane before, others through a plane alone
+        for (offset, lines) in stencil.offsets.iter().zip(lines) {
+            let expected = match offset {
+                [-2, 0, 0] => 0b1110,
+                [0, -2, 0] | [-1, -1, 0] => 0b1100,
+                _ => 0b1111,
+            };
+            assert_eq!(lines, Lines(expected), "{offset:?}");
+        }
+        // one that is missing elsewhere
+        let (row_ptr, col_ind) = without_entry(p.lower.view(), 700);
+        let rest = PatternView { row_ptr: &row_ptr, col_ind: &col_ind };
+        assert_eq!(stencil.lines(rest, false), None);
+    }
+
+    /// The pattern without the last entry of row `i`.
+    fn without_entry(p: PatternView, i: usize) -> (Vec<u32>, Vec<u32>) {
+        let mut col_ind = p.col_ind.to_vec();
+        col_ind.remove(p.row_ptr[i + 1] as usize - 1);
+        let after = |(row, &start): (usize, &u32)| start - u32::from(row > i);
+        (p.row_ptr.iter().enumerate().map(after).collect(), col_ind)
     }
 
     /// The pattern with the entry (i, j) besides.

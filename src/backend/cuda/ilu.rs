@@ -10,7 +10,7 @@ use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch}
 use super::rows::{Launch, Rows};
 use super::solve::Analysis;
 use super::sources::{ILU, Variant};
-use super::stencil_ilu::{self, StencilIlu};
+use super::stencil_ilu::{Marched, StencilIlu};
 use super::updates::Updates;
 use crate::backend::SingularBlock;
 use crate::error::Result;
@@ -71,9 +71,10 @@ impl Factorisation {
         let lower = DevicePattern::new(d, &pattern.lower)?;
         let upper = DevicePattern::new(d, &pattern.upper)?;
         let stencils = analysis.stencils(d, pattern, block_size);
-        let stencil = stencil_ilu::stencil(pattern, block_size, stencils);
-        let by = if let Some(stencil) = stencil {
-            By::Stencil(Box::new(StencilIlu::new(stencil, block_size)))
+        let by = if let Some(marched) =
+            Marched::of(pattern, block_size, stencils, d.multiprocessors())
+        {
+            By::Stencil(Box::new(StencilIlu::new(marched)))
         } else {
             let forward = &analysis.schedules[0];
             let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;

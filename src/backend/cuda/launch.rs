@@ -87,7 +87,7 @@ by_value! {
     MarchedArg { row_ptr: Address, val: Address, shift: f64 }
     /// `Factors` of `stencil_ilu.cu`.
     RecordsArg { lower: Address, upper: Address, error: Address }
-    /// `Factors` of `stencil_blocks.cu`.
+    /// `Factors` of `stencil_blocks.cu` and of `stencil_long.cu`.
     StencilBlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
     /// `Parts` of `partitioned.cu`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }

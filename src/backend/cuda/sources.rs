@@ -74,6 +74,7 @@ sources! {
     ILU, "ilu", ANY;
     STENCIL_ILU, "stencil_ilu", None;
     STENCIL_BLOCKS, "stencil_blocks", Some(2..=4);
+    STENCIL_LONG, "stencil_long", None;
     VENDOR, "vendor", ANY;
     TRSV, "trsv", ANY;
     COLOURS, "colours", ANY;

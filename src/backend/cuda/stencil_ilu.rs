@@ -1,5 +1,5 @@
 //! Factorisation on a pattern that is one stencil on a box, as a wavefront (`kernels/stencil_ilu.cu` for
-//! entries, `kernels/stencil_blocks.cu` for blocks).
+//! entries, `kernels/stencil_long.cu` for those of long rows, `kernels/stencil_blocks.cu` for blocks).
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
@@ -8,24 +8,35 @@ use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factors};
 use super::launch::{MarchedArg, RecordsArg, StencilBlocksArg, address, launch};
 use super::solve::Stencils;
-use super::sources::{STENCIL_BLOCKS, STENCIL_ILU, Source, Variant};
+use super::sources::{STENCIL_BLOCKS, STENCIL_ILU, STENCIL_LONG, Source, Variant};
 use super::stencil_rows::Given;
 use super::tiles::{Plan, Tile, Tiles};
 use crate::error::Result;
 use crate::matrix::{Csr, CsrPattern};
-use crate::symbolic::{FillPattern, Stencil};
+use crate::symbolic::{FillPattern, Lines, Stencil};
 
 /// Largest blocks, and offsets of a stencil of blocks at most: beyond, rows on their own were faster.
 const LARGEST_BLOCK: usize = 4;
 const MOST_OF_BLOCKS: usize = 3;
 
+/// Offsets beyond which a lane has no row of entries of its own.
+const LONG: usize = 11;
+
 /// Rows or entries that a thread block of the small kernels takes.
 const OF_BLOCK: usize = 256;
 
-/// What a factorisation needs apart from values.
-pub(super) struct StencilIlu {
+/// The pattern of factors that are made by a march.
+pub(super) struct Marched {
     stencil: Stencil,
     block_size: usize,
+    /// Lines that have the entries of L and of U', by the offsets of the march.
+    lines: [Vec<Lines>; 2],
+    multiprocessors: usize,
+}
+
+/// What a factorisation needs apart from values.
+pub(super) struct StencilIlu {
+    pattern: Marched,
     march: Option<March>,
 }
 
@@ -45,8 +56,8 @@ struct March {
 enum Leaving {
     /// Entries in its order.
     Records(Box<Records>),
-    /// Blocks where they belong.
-    Blocks(Exchange),
+    /// Where they belong.
+    Placed(Exchange),
 }
 
 /// L, and D with U', in the order of a march.
@@ -64,55 +75,84 @@ struct Exchange {
     turn: usize,
 }
 
-/// The stencil of the triangles if this factorisation is one for them: the same one for both, with all
-/// offsets that lead into the box, and small enough for a 7-point matrix.
-pub(super) fn stencil<'a>(
-    pattern: &FillPattern,
-    block_size: usize,
-    stencils: &'a Stencils,
-) -> Option<&'a Stencil> {
-    match stencils {
-        Ok([Some(lower), Some(upper)])
-            if lower == upper
-                && pattern.no_diagonal.is_empty()
-                && lower.is_complete(pattern.lower.entries())
-                && lower.is_complete(pattern.upper.entries())
-                && stencil_ilu_variant(block_size, lower).is_some() =>
+impl Marched {
+    /// The pattern if there is a march for it: the same stencil for both triangles, with all offsets that lead into
+    /// the box but for those that rows at the faces lack, and small enough for a 7-point matrix.
+    pub(super) fn of(
+        pattern: &FillPattern,
+        block_size: usize,
+        stencils: &Stencils,
+        multiprocessors: u32,
+    ) -> Option<Self> {
+        let Ok([Some(lower), Some(upper)]) = stencils else { return None };
+        let most = if block_size == 1 { usize::MAX } else { MOST_OF_BLOCKS };
+        if lower != upper
+            || !pattern.no_diagonal.is_empty()
+            || block_size > LARGEST_BLOCK
+            || lower.offsets.len() > most
         {
-            Some(lower)
+            return None;
         }
-        _ => None,
+        let march = lower.march();
+        let place = |&[dx, dy, dz]: &[i32; 3]| {
+            let natural = [dx, dy - march.shear as i32 * dz, dz];
+            lower.offsets.iter().position(|&o| o == natural)
+        };
+        let lines = |triangle, upper| -> Option<Vec<Lines>> {
+            let lines = lower.lines(triangle, upper)?;
+            march.offsets.iter().map(|o| Some(lines[place(o)?])).collect()
+        };
+        let lines = [lines(pattern.lower.view(), false)?, lines(pattern.upper.view(), true)?];
+        let multiprocessors = multiprocessors as usize;
+        let marched = Self { stencil: lower.clone(), block_size, lines, multiprocessors };
+        marched.variant(&Given::seven_points(lower))?;
+        Some(marched)
+    }
+
+    /// Whether some rows lack entries that lead into the box.
+    fn lacks_entries(&self) -> bool {
+        self.lines.iter().flatten().any(|&lines| lines != Lines::ALL)
+    }
+
+    /// The source and its variant for a matrix that has the entries `given`.
+    fn variant(&self, given: &Given) -> Option<(Tile, &'static Source, Variant)> {
+        let (march, layers) = (self.stencil.march(), self.stencil.extents[2]);
+        let lacking = self.lacks_entries();
+        if self.block_size == 1 && (lacking || march.offsets.len() > LONG) {
+            let tile = Tile::of_long_rows(&self.stencil, given.count(), self.multiprocessors)?;
+            let mut variant = given.variant(1, &self.stencil, &tile);
+            for (name, lines) in ["LOWER_AT", "UPPER_AT"].into_iter().zip(&self.lines) {
+                let list: Vec<String> = lines.iter().map(|lines| lines.0.to_string()).collect();
+                variant.lists.push((name, list.join(",")));
+            }
+            return Some((tile, &STENCIL_LONG, variant));
+        }
+        if lacking {
+            return None;
+        }
+        let tile = Tile::of_factorisation(self.block_size, &march, layers, given.count())?;
+        let source = if self.block_size == 1 { &STENCIL_ILU } else { &STENCIL_BLOCKS };
+        Some((tile, source, given.variant(self.block_size, &self.stencil, &tile)))
     }
 }
 
-/// The source and its variant for a stencil of which the matrix has the entries `given`.
-fn variant_for(
-    block_size: usize,
-    stencil: &Stencil,
-    given: &Given,
-) -> Option<(Tile, &'static Source, Variant)> {
-    let (march, layers) = (stencil.march(), stencil.extents[2]);
-    let tile = Tile::of_factorisation(block_size, &march, layers, given.count())?;
-    let source = if block_size == 1 { &STENCIL_ILU } else { &STENCIL_BLOCKS };
-    Some((tile, source, given.variant(block_size, stencil, &tile)))
-}
-
-/// The source and its variant for a 7-point matrix on the box and pattern of `stencil`; `None` when there
-/// is no march for it.
+/// The source and its variant for factors of a 7-point matrix with this pattern; `None` when there is no march for
+/// it on a GPU with so many multiprocessors.
 pub fn stencil_ilu_variant(
     block_size: usize,
-    stencil: &Stencil,
+    pattern: &FillPattern,
+    multiprocessors: u32,
 ) -> Option<(&'static Source, Variant)> {
-    if block_size > LARGEST_BLOCK || (block_size > 1 && stencil.offsets.len() > MOST_OF_BLOCKS) {
-        return None;
-    }
-    variant_for(block_size, stencil, &Given::seven_points(stencil))
-        .map(|(_, source, variant)| (source, variant))
+    let lower = Stencil::of_lower(pattern.lower.view());
+    let stencils = Ok([lower, Stencil::of_upper(pattern.upper.view())]);
+    let marched = Marched::of(pattern, block_size, &stencils, multiprocessors)?;
+    let (_, source, variant) = marched.variant(&Given::seven_points(&marched.stencil))?;
+    Some((source, variant))
 }
 
 impl StencilIlu {
-    pub(super) fn new(stencil: &Stencil, block_size: usize) -> Self {
-        Self { stencil: stencil.clone(), block_size, march: None }
+    pub(super) fn new(pattern: Marched) -> Self {
+        Self { pattern, march: None }
     }
 
     /// Brings `a` to the device. Whether there is a march for it: not for a matrix that lacks entries of its
@@ -126,7 +166,7 @@ impl StencilIlu {
         if !self.march.as_ref().is_some_and(|m| a.pattern().is(&m.pattern)) {
             // its memory is free before that of the next one is taken
             self.march = None;
-            self.march = March::new(d, self.block_size, &self.stencil, a, patterns)?;
+            self.march = March::new(d, &self.pattern, a, patterns)?;
         }
         if let Some(march) = &mut self.march {
             d.overwrite(a.values(), &mut march.val)?;
@@ -159,7 +199,7 @@ impl StencilIlu {
                 launch!(cooperative d, &m.factor, m.config; tiles, a, records).map_err(fault)?;
                 r.collect(d, &m.tiles, records, patterns, factors)
             }
-            Leaving::Blocks(exchange) => {
+            Leaving::Placed(exchange) => {
                 let [now, next] = [exchange.turn, 1 - exchange.turn];
                 exchange.turn = next;
                 let [lower_pattern, upper_pattern] = patterns.map(DevicePattern::argument);
@@ -191,18 +231,18 @@ struct Shape {
 impl March {
     fn new(
         d: &Device,
-        block_size: usize,
-        stencil: &Stencil,
+        pattern: &Marched,
         a: &Csr,
         patterns: [&DevicePattern; 2],
     ) -> Result<Option<Self>> {
-        let variant = Given::of(stencil, a, block_size)
-            .and_then(|given| variant_for(block_size, stencil, &given));
+        let stencil = &pattern.stencil;
+        let variant =
+            Given::of(stencil, a, pattern.block_size).and_then(|given| pattern.variant(&given));
         let Some((tile, source, variant)) = variant else { return Ok(None) };
         let factor = d.kernel(source, variant.clone(), "stencil_factor")?;
         let plan =
             |shape: &Shape| Plan::new(stencil, &stencil.march(), &tile, shape.turn, shape.aligned);
-        let (shape, tiles, leaving) = if block_size == 1 {
+        let (shape, tiles, leaving) = if *source == STENCIL_ILU {
             let [threads, shared, of_lower, of_upper, turn, aligned] =
                 d.constants(source, variant.clone(), "stencil_ilu_layout")?;
             let shape = Shape { threads, shared, turn: turn as usize, aligned: aligned as usize };
@@ -217,12 +257,12 @@ impl March {
             (shape, tiles, Leaving::Records(Box::new(records)))
         } else {
             let [threads, shared, turn, boundary, numbers, aligned, pad, _] =
-                d.constants(source, variant, "stencil_blocks_layout")?;
+                d.constants(source, variant, "stencil_exchange_layout")?;
             let shape = Shape { threads, shared, turn: turn as usize, aligned: aligned as usize };
             let mut plan = plan(&shape)?;
             plan.steps += 2 * pad as usize;
             let room = plan.tiles.len() * plan.steps * (boundary * numbers) as usize;
-            let leaving = Leaving::Blocks(Exchange::new(d, room)?);
+            let leaving = Leaving::Placed(Exchange::new(d, room)?);
             (shape, Tiles::new(d, stencil, plan)?, leaving)
         };
         factor
@@ -320,11 +360,10 @@ mod tests {
                 Some(of(Stencil::of_lower(pattern.lower.view()))),
                 Some(of(Stencil::of_upper(pattern.upper.view()))),
             ]);
-            stencil(&pattern, b, &stencils).is_some()
+            Marched::of(&pattern, b, &stencils, 132).is_some()
         };
         let all = |b: usize| [0, 1, 2, 3].map(|k| marched(b, k));
-        // rows of k = 3 lack entries at the faces
-        assert_eq!(all(1), [true, true, true, false]);
+        assert_eq!(all(1), [true; 4]);
         for b in 2..=4 {
             assert_eq!(all(b), [true, false, false, false], "b = {b}");
         }

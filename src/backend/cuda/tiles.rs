@@ -12,6 +12,9 @@ use crate::symbolic::{March, Stencil};
 /// Largest block size: a lane has one row of a block.
 pub(super) const LARGEST_BLOCK: usize = 32;
 
+/// Lanes that share a long row.
+const GROUP: usize = 8;
+
 /// Columns of a warp: near square in the order of the levels.
 fn patch(block_size: usize, march: &March, layers: usize) -> [usize; 2] {
     match LARGEST_BLOCK / block_size {
@@ -87,6 +90,53 @@ impl Tile {
         };
         let tiles = warps.iter().flat_map(of);
         tiles.into_iter().find(|tile| tile.fits_factorisation(block_size, march, given))
+    }
+
+    /// A tile for a factorisation whose rows are shared by eight lanes each (`stencil_long.cu`); A has `given` entries
+    /// in a row. `None` when the stencil reaches too far or what rows hand on does not fit the shared memory.
+    pub(super) fn of_long_rows(
+        stencil: &Stencil,
+        given: usize,
+        multiprocessors: usize,
+    ) -> Option<Self> {
+        let march = stencil.march();
+        let [_, ny, nz] = stencil.extents;
+        let of = |warps| Self { patch: [LARGEST_BLOCK / GROUP, 1], warps };
+        if nz == 1 {
+            return Some(of([4, 1])).filter(|tile| tile.fits_long_rows(&march, given));
+        }
+        // steps are shorter in smaller tiles, as long as there are multiprocessors for all of them
+        let few = |tile: &Self| {
+            let tiles = (ny.div_ceil(tile.size(0)) + 1) * nz;
+            tiles * tile.steps(stencil) <= march.levels(stencil.extents) * multiprocessors
+        };
+        let small = [[1, 1], [2, 1]].map(of).into_iter().filter(few);
+        small.chain([of([2, 2])]).find(|tile| tile.fits_long_rows(&march, given))
+    }
+
+    /// Steps of a march through the tile, about.
+    fn steps(&self, stencil: &Stencil) -> usize {
+        let march = stencil.march();
+        let skew = march.alpha * (self.size(0) - 1) + march.beta * (self.size(1) - 1);
+        stencil.extents[0] + skew + march.longest_delay()
+    }
+
+    /// As [`Tile::fits_factorisation`]; follows `stencil_long.cu`.
+    fn fits_long_rows(&self, march: &March, given: usize) -> bool {
+        let [ty, tz] = [self.size(0), self.size(1)];
+        let [hy, hz] = [march.depth(1), march.depth(2)];
+        let (offsets, warps) = (march.offsets.len(), self.warps[0] * self.warps[1]);
+        let handed = offsets + 1;
+        let ring = (march.longest_delay() + 1).next_power_of_two();
+        let cell = (handed + 8) / 8 * 8;
+        let given = 2 * (LARGEST_BLOCK / GROUP) * (8 * given + 1);
+        let passed = 8 * LARGEST_BLOCK * (offsets.div_ceil(GROUP) + handed.div_ceil(GROUP));
+        let ends = 2 * LARGEST_BLOCK;
+        let numbers = ring * cell * (ty + hy) * (tz + hz) + warps * (given + passed) + ends;
+        let loaders = (((ty + hy) * hz + hy * tz) * handed).div_ceil(128);
+        let fits = hy <= ty && hz <= tz && loaders <= 12 && 8 * numbers <= 222 * 1024;
+        // rows have a bit for each entry of a triangle, and stages are two or three steps apart
+        fits && offsets <= 32 && march.longest_delay() > 2
     }
 
     /// Whether the tile is as wide as the stencil reaches, and a thread block has the threads and the shared
@@ -303,6 +353,21 @@ mod tests {
             }
         }
         assert!(covered.iter().all(|&n| n == 1));
+    }
+
+    #[test]
+    fn long_rows_have_small_tiles_while_there_are_multiprocessors_for_them() {
+        // an offset of each kind of three fills
+        let filled =
+            [[0, 0, -1], [3, 0, -1], [-2, 1, -1], [0, 3, -1], [0, -2, 0], [3, -1, 0], [-1, 0, 0]];
+        let warps = |extents, multiprocessors| {
+            let s = stencil(extents, &filled);
+            Tile::of_long_rows(&s, 7, multiprocessors).expect("short reach").warps
+        };
+        assert_eq!(warps([64, 64, 64], 132), [1, 1]);
+        assert_eq!(warps([64, 64, 64], 64), [2, 1]);
+        assert_eq!(warps([120, 120, 120], 132), [2, 2]);
+        assert_eq!(warps([400, 400, 1], 132), [4, 1]);
     }
 
     #[test]

@@ -53,6 +53,8 @@ enum Part {
     Products,
     /// Preconditioners and deflation
     Preconditioners,
+    /// Factorisations and triangular solves that march over boxes
+    Stencils,
 }
 
 impl SelfTestArgs {
@@ -145,6 +147,9 @@ impl Visitor for SelfTest {
             }
             Some(Part::Preconditioners) => {
                 parity::compare_preconditioners(k, &ways, self.extent, self.seed, &mut report)
+            }
+            Some(Part::Stencils) => {
+                parity::compare_stencils(k, self.extent, self.seed, &mut report)
             }
             None => parity::compare(k, &ways, self.extent, self.seed, &mut report),
         };
