@@ -4,7 +4,8 @@
 // with the new values of the slice before; 2 points of one colour, in place; 3 Jacobi in place, with whatever
 // values are there. A thread has two points of LINES lines in AHEAD slices at a time, whose loads are all on
 // their way before the first is needed; those of a warp are 64 points of a line. Neighbours in x come from the
-// lanes beside, those in y and z from registers where the thread has them and from the caches otherwise.
+// lanes beside, those in y and z from registers where the thread has them and from the caches otherwise. Of the
+// shapes that were timed these are the fastest; docs/obstacle.md has the others.
 //
 // Bytes a point: Jacobi reads u and the source and writes u, 24; with an obstacle that is no constant 32.
 #include "obstacle.cuh"
@@ -23,30 +24,30 @@
 #define WARPS_X 1
 #endif
 #ifndef WARPS_Y
-#define WARPS_Y 8
+#define WARPS_Y (METHOD == 1 ? 2 : 8)
 #endif
 // lines and slices of a thread at a time
 #ifndef LINES
 #define LINES 1
 #endif
 #ifndef AHEAD
-#define AHEAD (METHOD == 1 ? 4 : 4)
+#define AHEAD (METHOD == 0 ? (FLOOR ? 3 : 4) : METHOD == 1 ? 8 : 2)
 #endif
-// slices of a tile; 0: a thread block goes through all
+// most slices of a tile; 0: a thread block goes through all
 #ifndef SLICES
-#define SLICES (METHOD == 1 ? 0 : 4)
+#define SLICES (METHOD == 0 ? 16 : METHOD == 1 ? 0 : 64)
 #endif
 // whether the loads of the next slices are on their way while these are made
 #ifndef PIPED
-#define PIPED (METHOD == 1)
+#define PIPED (METHOD != 0)
 #endif
 // thread blocks that a multiprocessor holds at least
 #ifndef RESIDENT
-#define RESIDENT 2
+#define RESIDENT (METHOD == 1 ? 4 : 2)
 #endif
 // 1: the source is read past the first-level cache and goes first in the second; 2: so do new values
 #ifndef STREAMED
-#define STREAMED 3
+#define STREAMED (METHOD == 1 ? 1 : 3)
 #endif
 
 static_assert(METHOD != 1 || LINES == 1, "lines of one parity are not beside each other");

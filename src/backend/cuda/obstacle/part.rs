@@ -20,10 +20,6 @@ use crate::obstacle::{Case, Method, Problem, Split, StopOn};
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
 
-/// Bytes that a sweep moves until a slice is read by the tiles behind it, which then find it in the
-/// cache: a fifth of an H200's.
-const BETWEEN_USES: usize = 10 << 20;
-
 /// `Grid` of `obstacle.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -228,14 +224,17 @@ impl Part {
             self.device.constants::<4>(&OBSTACLE, variant.clone(), "sweep_shape")?;
         let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
         let across = self.layout.nx.div_ceil(wide as usize);
-        let shape = match slices as usize {
-            0 => Shape { lines: lines as usize, ..Shape::default() },
-            slices => Shape {
-                lines: lines as usize,
-                slices: Some(slices),
-                band: Some(BETWEEN_USES / (24 * self.layout.pitch * slices)),
-                early: self.ghosts.map(|side| side.is_some()),
-            },
+        let lines = lines as usize;
+        let shape = if slices == 0 {
+            Shape { lines, ..Shape::default() }
+        } else {
+            let (in_y, nz) = (self.layout.ny.div_ceil(lines), self.layout.nz);
+            let resident = self.device.resident(&kernel, 32 * warps, 0)? as usize;
+            // shorter where there would be less to do than thread blocks
+            let most = Tiles::slices(nz, across * in_y, resident, 0.7).min(slices as usize);
+            let slices = Tiles::fitting(most, in_y + self.norm.y, self.norm.z, nz);
+            let early = self.ghosts.map(|side| side.is_some());
+            Shape { lines, slices: Some(slices), early }
         };
         let sweep = self.cut(kernel, shape, across, (32, warps, 1), 0)?;
         let sweep = Sweep { colours: kind.colours(), ..sweep };
