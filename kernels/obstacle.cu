@@ -31,15 +31,15 @@
 #define LINES 1
 #endif
 #ifndef AHEAD
-#define AHEAD (METHOD == 0 ? (FLOOR ? 3 : 4) : METHOD == 1 ? 8 : 2)
+#define AHEAD (METHOD == 1 ? 8 : METHOD == 2 ? 2 : FLOOR ? 3 : 4)
 #endif
 // most slices of a tile; 0: a thread block goes through all
 #ifndef SLICES
-#define SLICES (METHOD == 0 ? 16 : METHOD == 1 ? 0 : 64)
+#define SLICES (METHOD == 1 ? 0 : METHOD == 2 ? 64 : 16)
 #endif
 // whether the loads of the next slices are on their way while these are made
 #ifndef PIPED
-#define PIPED (METHOD != 0)
+#define PIPED (METHOD == 1 || METHOD == 2)
 #endif
 // thread blocks that a multiprocessor holds at least
 #ifndef RESIDENT
@@ -244,7 +244,56 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             }
         }
     }
-    if (e.sweep && (METHOD == 0 || METHOD == 3 || colour)) finish<THREADS>(e, gridDim.x * gridDim.y);
+}
+
+// Adds up what a sweep left in its slots, a thread block for each part of the norm, in a fixed order; the last
+// of them ends the time step where the change is small enough. A kernel of its own: a sweep whose thread
+// blocks counted themselves would hold each of them until its count has come back.
+constexpr u32 CONCLUDING = 1024;
+extern "C" __global__ void __launch_bounds__(CONCLUDING) conclude(const Ending e) {
+    // loads of a thread under way at a time
+    constexpr u32 BATCH = 8;
+    if (e.control->done) return;
+    __shared__ bool last;
+    const u32 part = blockIdx.x, end = e.first[part + 1];
+    double sum = 0, top = 0;
+    for (u32 s = e.first[part] + threadIdx.x; s < end; s += BATCH * CONCLUDING) {
+        double sums[BATCH], tops[BATCH];
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) {
+            const u32 slot = s + k * CONCLUDING;
+            sums[k] = slot < end ? e.squared[slot] : 0;
+            tops[k] = slot < end ? e.worst[slot] : 0;
+        }
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) sum += sums[k], top = larger(top, tops[k]);
+    }
+    over_block<CONCLUDING>(sum, top);
+    if (threadIdx.x == 0) {
+        e.part[part] = sum;
+        e.part[e.parts + part] = top;
+        __threadfence();
+        last = atomicAdd(&e.control->arrived, 1) == e.parts - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last || threadIdx.x >= WARP) return;
+    double norm = 0, worst = 0;
+    for (u32 p = threadIdx.x; p < e.parts; p += WARP) {
+        norm = larger(norm, __ldcg(e.part + p));
+        worst = larger(worst, __ldcg(e.part + e.parts + p));
+    }
+    double none = 0;
+    over_warp(none, norm);
+    over_warp(none, worst);
+    if (threadIdx.x == 0) {
+        norm = sqrt(norm);
+        e.control->norm = norm;
+        e.control->worst = worst;
+        e.control->sweeps = e.sweep;
+        e.control->arrived = 0;
+        e.control->done = (e.by_worst ? worst : norm) < e.bound;
+    }
 }
 
 // The right-hand side of a time step over the diagonal entry: (delta u + f) / centre, where f is a product of

@@ -15,10 +15,14 @@ use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
 use super::tiles::{Shape, Tile, Tiles};
 use crate::error::Result;
 use crate::obstacle::field::{Extent, Field, Layout};
+use crate::obstacle::node::Region;
 use crate::obstacle::{Case, Method, Problem, Split, StopOn};
 
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
+
+/// Threads of a thread block of `conclude`.
+const CONCLUDING: u32 = 1024;
 
 /// `Grid` of `obstacle.cuh`.
 #[repr(C)]
@@ -114,6 +118,8 @@ struct Sweep {
     first: CudaSlice<u32>,
     config: LaunchConfig,
     segments: u32,
+    /// Tiles at the sides that neighbours want, which are the first.
+    rim: u32,
     colours: u32,
     /// Sweeps of a launch.
     levels: u32,
@@ -154,10 +160,11 @@ pub(super) struct Part {
     floor: Option<CudaSlice<f64>>,
     factors: [CudaSlice<f64>; 3],
     begin_step: CudaFunction,
+    conclude: CudaFunction,
     judge: CudaFunction,
     sweeps: Vec<(Kind, bool, Sweep)>,
     blocked: Option<Sweep>,
-    /// `Control`, then the squared change of each part of the norm.
+    /// `Control`, then the squared change of each part of the norm, then the largest.
     control: CudaSlice<u32>,
     squared: CudaSlice<f64>,
     worst: CudaSlice<f64>,
@@ -179,11 +186,12 @@ impl Part {
         let kernel = |name: &str| {
             device.kernel(&OBSTACLE, variant(Kind::Jacobi, floor.is_some(), false), name)
         };
-        let (begin_step, judge) = (kernel("begin_step")?, kernel("judge")?);
+        let [begin_step, conclude, judge] =
+            [kernel("begin_step")?, kernel("conclude")?, kernel("judge")?];
         let of =
             |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
         let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
-        let words = CONTROL + 2 * case.norm_split.count();
+        let words = CONTROL + 4 * case.norm_split.count();
         let pinned = || {
             let context = device.stream().context();
             // SAFETY: written by a download before they are read
@@ -200,6 +208,7 @@ impl Part {
             floor,
             factors,
             begin_step,
+            conclude,
             judge,
             sweeps: Vec::new(),
             blocked: None,
@@ -288,6 +297,7 @@ impl Part {
             list: self.device.copied(&tiles.list)?,
             first: self.device.copied(&first)?,
             segments: tiles.segments as u32,
+            rim: tiles.early as u32,
             colours: 1,
             levels: 1,
         })
@@ -362,17 +372,50 @@ impl Part {
 
     /// Launches a sweep of a kind that was prepared.
     pub(super) fn sweep(&mut self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
-        let fault = |e: DriverError| failed("sweep", e);
+        self.sweep_over(None, kind, look, launch)?;
+        self.conclude_sweep(kind, look, launch)
+    }
+
+    fn prepared(&self, kind: Kind, look: bool) -> &Sweep {
         let found = self.sweeps.iter().find(|(k, l, _)| (*k, *l) == (kind, look));
-        let (.., sweep) = found.expect("prepared");
+        &found.expect("prepared").2
+    }
+
+    /// Launches the tiles of a sweep that belong to `region`, or all. When all are launched,
+    /// [`conclude_sweep`](Self::conclude_sweep) is due.
+    pub(super) fn sweep_over(
+        &mut self,
+        region: Option<Region>,
+        kind: Kind,
+        look: bool,
+        launch: Launch,
+    ) -> Result<()> {
+        let sweep = self.prepared(kind, look);
         let (grid, ending) = (self.grid(kind.in_place()), self.ending(sweep, launch));
         let (y, z) = (self.extent.y.start, self.extent.z.start);
         let first = if kind == Kind::Points { y + z } else { y } as u32;
+        let (rim, all) = (sweep.rim, sweep.config.grid_dim.1);
+        let (from, to) = match region {
+            None => (0, all),
+            Some(Region::Rim) => (0, rim),
+            Some(Region::Inner) => (rim, all),
+        };
+        if from == to {
+            return Ok(());
+        }
+        let list = address(&sweep.list) + (from as usize * size_of::<Tile>()) as Address;
+        let mut config = sweep.config;
+        config.grid_dim.1 = to - from;
         for colour in 0..sweep.colours {
-            launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, sweep.segments, colour, first, ending)
-                .map_err(fault)?;
+            launch!(self.device, &sweep.kernel, config; grid, list, sweep.segments, colour, first, ending)
+                .map_err(|e| failed("sweep", e))?;
         }
         Ok(())
+    }
+
+    /// Adds up what a sweep left, where its change counts.
+    pub(super) fn conclude_sweep(&self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
+        self.conclude(launch, self.ending(self.prepared(kind, look), launch))
     }
 
     /// Launches a pass of several sweeps, the last of which counts.
@@ -380,7 +423,20 @@ impl Part {
         let sweep = self.blocked.as_ref().expect("prepared");
         let (grid, ending) = (self.grid(false), self.ending(sweep, launch));
         launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, ending)
-            .map_err(|e| failed("pass", e))
+            .map_err(|e| failed("pass", e))?;
+        self.conclude(launch, ending)
+    }
+
+    fn conclude(&self, launch: Launch, ending: EndingArg) -> Result<()> {
+        if launch.number == 0 {
+            return Ok(());
+        }
+        let config = LaunchConfig {
+            grid_dim: (ending.parts, 1, 1),
+            block_dim: (CONCLUDING, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        launch!(self.device, &self.conclude, config; ending).map_err(|e| failed("conclude", e))
     }
 
     /// Whether sweeps are made by [`pass`](Self::pass).
@@ -423,7 +479,7 @@ impl Part {
         let words = self.host[place].as_slice().map_err(fault)?;
         let number =
             |at: usize| f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32);
-        let parts = (CONTROL..words.len()).step_by(2);
+        let parts = (0..self.norm.count()).map(|part| CONTROL + 2 * part);
         Ok(Control {
             done: words[0] != 0,
             sweeps: words[1] as usize,

@@ -28,6 +28,8 @@ pub(super) struct Tiles {
     pub(super) list: Vec<Tile>,
     /// Tiles of a thread block.
     pub(super) segments: usize,
+    /// Tiles at the sides that come first.
+    pub(super) early: usize,
     /// First slot of each part over which norms are taken, then the number of slots; in tiles.
     pub(super) first: Vec<u32>,
 }
@@ -100,8 +102,10 @@ impl Tiles {
         }
         let last = extent.z.len() as u32 + 1;
         let [at_first, at_last] = shape.early;
-        list.sort_by_key(|tile| !(at_first && tile.z0 == 1 || at_last && tile.z1 == last));
-        Self { list, segments, first }
+        let is_early = |tile: &Tile| at_first && tile.z0 == 1 || at_last && tile.z1 == last;
+        list.sort_by_key(|tile| !is_early(tile));
+        let early = list.partition_point(is_early);
+        Self { list, segments, early, first }
     }
 
     /// `slices` of a tile, or as many more as it takes for `in_y` tiles in y and all of `nz` to fit into a
@@ -175,6 +179,8 @@ mod tests {
         let order = |early| {
             let shape = Shape { lines: 2, slices: Some(2), early };
             let tiles = Tiles::new(&extent, Split::WHOLE, shape);
+            let at_sides = early.into_iter().filter(|side| *side).count();
+            assert_eq!(tiles.early, 2 * at_sides);
             tiles.list.iter().map(|t| (t.y0, t.z0)).collect::<Vec<_>>()
         };
         assert_eq!(order([false, false]), [(1, 1), (3, 1), (1, 3), (3, 3), (1, 5), (3, 5)]);
