@@ -77,7 +77,7 @@ impl Member<'_> {
         for face in Face::ALL {
             if face.neighbour(self.team.split, self.number).is_some() {
                 let mail = &self.team.mail[self.number][face as usize][mailbox];
-                node.read_face(face, |at, line| {
+                node.each_line(face, |at, line| {
                     for (to, from) in mail[at..].iter().zip(line) {
                         to.store(from.to_bits(), Ordering::Relaxed);
                     }
@@ -90,7 +90,7 @@ impl Member<'_> {
         for face in Face::ALL {
             if let Some(other) = face.neighbour(self.team.split, self.number) {
                 let mail = &self.team.mail[other][face.opposite() as usize][mailbox];
-                node.write_ghost(face, |at, line| {
+                node.each_ghost(face, |at, line| {
                     for (to, from) in line.iter_mut().zip(&mail[at..]) {
                         *to = f64::from_bits(from.load(Ordering::Relaxed));
                     }
@@ -117,12 +117,12 @@ impl Member<'_> {
     }
 }
 
-impl Exchange for Member<'_> {
-    fn begin(&mut self, node: &Node<'_>) {
+impl<'a> Exchange<Node<'a>> for Member<'_> {
+    fn begin(&mut self, node: &mut Node<'a>) {
         self.put(node, self.exchanges % 2);
     }
 
-    fn finish(&mut self, node: &mut Node<'_>) {
+    fn finish(&mut self, node: &mut Node<'a>) {
         if self.team.split != Split::WHOLE {
             self.team.barrier.wait();
             self.take(node, self.exchanges % 2);
@@ -130,11 +130,11 @@ impl Exchange for Member<'_> {
         self.exchanges += 1;
     }
 
-    fn publish(&mut self, node: &Node<'_>) {
+    fn publish(&mut self, node: &mut Node<'a>) {
         self.put(node, UNDATED);
     }
 
-    fn refresh(&mut self, node: &mut Node<'_>) {
+    fn refresh(&mut self, node: &mut Node<'a>) {
         self.take(node, UNDATED);
     }
 

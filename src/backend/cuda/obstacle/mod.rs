@@ -2,6 +2,8 @@
 
 mod part;
 mod peers;
+#[cfg(feature = "mpi")]
+mod rank;
 mod tiles;
 
 use std::collections::VecDeque;
@@ -20,6 +22,11 @@ use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, S
 use crate::result::Status;
 use part::{Kind, Launch, Part};
 use peers::Peers;
+#[cfg(feature = "mpi")]
+pub use rank::{RankNode, check_rank_memory, device_of};
+
+/// Bytes of a number of a field.
+const BYTES_A_NUMBER: usize = size_of::<f64>();
 
 /// Bytes that sweeps move between looks at whether the time step has ended: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
@@ -411,7 +418,11 @@ impl Run<'_> {
 /// With the bytes needed and free.
 pub fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
     let devices = Device::several(case.split.map_or(1, Split::count))?;
-    let fields = 3 + usize::from(problem.flat_floor().is_none());
-    let needed = fields * problem.bytes() / devices.len();
+    let needed = fields(problem) * problem.bytes() / devices.len();
     run::check_memory(needed, devices[0].memory()?.free, "each GPU")
+}
+
+/// Numbers for each point that a GPU holds.
+fn fields(problem: &Problem) -> usize {
+    3 + usize::from(problem.flat_floor().is_none())
 }

@@ -242,7 +242,8 @@ impl Part {
             // shorter where there would be less to do than thread blocks
             let most = Tiles::slices(nz, across * in_y, resident, 0.7).min(slices as usize);
             let slices = Tiles::fitting(most, in_y + self.norm.y, self.norm.z, nz);
-            let early = self.ghosts.map(|side| side.is_some());
+            // sides that another part wants
+            let early = [self.extent.z.start > 0, self.extent.z.end < self.extent.m];
             Shape { lines, slices: Some(slices), early }
         };
         let sweep = self.cut(kernel, shape, across, (32, warps, 1), 0)?;
@@ -306,6 +307,12 @@ impl Part {
     /// The field that is the iterate, and the other.
     pub(super) fn fields(&self) -> [Address; 2] {
         [address(&self.u[0]), address(&self.u[1])]
+    }
+
+    /// Where the iterate is.
+    #[cfg(feature = "mpi")]
+    pub(super) fn iterate(&self) -> Address {
+        self.fields()[self.now]
     }
 
     fn grid(&self, in_place: bool) -> GridArg {
