@@ -8,6 +8,7 @@ use super::field::{Extent, Layout};
 use super::node::{Face, Node};
 use super::problem::Problem;
 use super::solve::{Exchange, Limits, Outcome, judge, solve};
+use crate::cores;
 use crate::error::{Error, Result};
 use crate::measure::timed;
 
@@ -207,7 +208,7 @@ pub fn run(
     keep: bool,
 ) -> Result<Ran> {
     let team = Team::new(case, split);
-    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let cores = cores::in_order();
     let pinned = split.count() > 1 && split.count() <= cores.len();
     let member = |number: usize| {
         if pinned {

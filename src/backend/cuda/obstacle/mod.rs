@@ -1,5 +1,6 @@
 //! Projected Richardson on one GPU or several of one host; mirrors `obstacle::threads`.
 
+mod kernels;
 mod part;
 mod peers;
 #[cfg(feature = "mpi")]
@@ -20,7 +21,8 @@ use crate::obstacle::solve::{Limits, Outcome, Stopped};
 use crate::obstacle::threads::Ran;
 use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, StopOn, run};
 use crate::result::Status;
-use part::{Kind, Launch, Part};
+use kernels::Kind;
+use part::{Launch, Part};
 use peers::Peers;
 #[cfg(feature = "mpi")]
 pub use rank::{RankNode, check_rank_memory, device_of};
@@ -36,11 +38,11 @@ pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {
     let mut list = Vec::new();
     for floor in [false, true] {
         for kind in [Kind::Jacobi, Kind::Lines, Kind::Points, Kind::InPlace] {
-            list.extend([false, true].map(|look| (&OBSTACLE, part::variant(kind, floor, look))));
+            list.extend([false, true].map(|look| (&OBSTACLE, kernels::variant(kind, floor, look))));
         }
         let passes = (2..=MAX_SWEEPS_PER_PASS).map(|sweeps| (sweeps, 1)).chain([(1, 2)]);
         list.extend(passes.map(|(sweeps, colours)| {
-            (&OBSTACLE_BLOCKED, part::blocked_variant(sweeps, colours, floor))
+            (&OBSTACLE_BLOCKED, kernels::blocked_variant(sweeps, colours, floor))
         }));
     }
     list

@@ -6,110 +6,24 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{
-    CudaEvent, CudaFunction, CudaSlice, DeviceRepr, DriverError, LaunchConfig, PinnedHostSlice, sys,
+    CudaEvent, CudaFunction, CudaSlice, DriverError, LaunchConfig, PinnedHostSlice, sys,
 };
 
 use super::super::device::{Device, failed};
 use super::super::launch::{Address, address, launch};
-use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
+use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source};
+use super::kernels::{EndingArg, GridArg, Kind, blocked_variant, variant};
 use super::tiles::{Shape, Tile, Tiles};
 use crate::error::Result;
 use crate::obstacle::field::{Extent, Field, Layout};
 use crate::obstacle::node::Region;
-use crate::obstacle::{Case, Method, Problem, Split, StopOn};
+use crate::obstacle::{Case, Problem, Split, StopOn};
 
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
 
 /// Threads of a thread block of `conclude`.
 const CONCLUDING: u32 = 1024;
-
-/// `Grid` of `obstacle.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct GridArg {
-    old: Address,
-    next: Address,
-    source: Address,
-    floor: Address,
-    before: Address,
-    behind: Address,
-    centre: f64,
-    share: f64,
-    flat: f64,
-    nx: u32,
-    ny: u32,
-    nz: u32,
-    pitch: u32,
-    slice: u64,
-}
-
-/// `Ending` of `obstacle.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct EndingArg {
-    control: Address,
-    squared: Address,
-    worst: Address,
-    part: Address,
-    first: Address,
-    parts: u32,
-    sweep: u32,
-    by_worst: u32,
-    bound: f64,
-}
-
-// SAFETY: plain numbers in C layout, as the kernels declare them
-unsafe impl DeviceRepr for GridArg {}
-// SAFETY: as above
-unsafe impl DeviceRepr for EndingArg {}
-
-/// What `METHOD` of `obstacle.cu` is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Jacobi = 0,
-    Lines = 1,
-    Points = 2,
-    InPlace = 3,
-}
-
-impl Kind {
-    /// The one of a method that waits.
-    pub(super) fn of(method: Method) -> Self {
-        match method {
-            Method::Jacobi => Self::Jacobi,
-            Method::RedBlackY => Self::Lines,
-            Method::RedBlack => Self::Points,
-        }
-    }
-
-    fn colours(self) -> u32 {
-        if matches!(self, Self::Lines | Self::Points) { 2 } else { 1 }
-    }
-
-    /// Whether the new values are where the old ones were.
-    pub(super) fn in_place(self) -> bool {
-        matches!(self, Self::Points | Self::InPlace)
-    }
-}
-
-/// What `obstacle.cu` is compiled for.
-pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
-    let mut variant = Variant::from(1);
-    variant.defines =
-        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", look.into())];
-    variant
-}
-
-/// What `obstacle_blocked.cu` is compiled for.
-pub(super) fn blocked_variant(sweeps: usize, colours: usize, floor: bool) -> Variant {
-    let mut variant = Variant::from(1);
-    variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];
-    if colours > 1 {
-        variant.defines.push(("COLOURS", colours));
-    }
-    variant
-}
 
 /// Kernels of a way of sweeping with their tiles.
 struct Sweep {

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
 
 use super::super::device::{Device, failed};
-use super::part::{Kind, Launch, Part};
+use super::kernels::Kind;
+use super::part::{Launch, Part};
 use super::{BYTES_A_NUMBER, fields};
 use crate::error::{Error, Result};
 use crate::obstacle::field::{Extent, Layout};
