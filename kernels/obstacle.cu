@@ -47,7 +47,7 @@
 #endif
 // 1: the source is read past the first-level cache and goes first in the second; 2: so do new values
 #ifndef STREAMED
-#define STREAMED (METHOD == 1 ? 1 : 3)
+#define STREAMED (METHOD == 1 || METHOD == 3 ? 1 : 3)
 #endif
 
 static_assert(METHOD != 1 || LINES == 1, "lines of one parity are not beside each other");
