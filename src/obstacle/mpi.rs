@@ -1,6 +1,6 @@
-//! Nodes that are ranks of MPI, each with a core or a GPU, after section 4 of the paper: nonblocking exchange of the sides,
-//! `MPI_Waitall` where nodes wait for each other, `MPI_Test` and the latest values where they do not, and
-//! a token that goes round the ranks to find out whether all are done.
+//! Nodes that are ranks of MPI, each with a core or a GPU, after section 4 of the paper: nonblocking
+//! exchange of the sides, `MPI_Waitall` where nodes wait for each other, `MPI_Test` and the latest values
+//! where they do not, and a token that goes round the ranks to find out whether all are done.
 //!
 //! A rank that ends without the others ends the job: `mpirun` says so, and records are on disk by then.
 

@@ -57,7 +57,8 @@ pub trait Relaxation {
     fn verify(&mut self) -> (f64, u64, u64);
     /// How its values lie.
     fn layout(&self) -> Layout;
-    /// Begins to copy the outermost values of a side.
+    /// Begins to copy the outermost values of a side; `to` is left alone until [`has_read`](Self::has_read)
+    /// says that they are there.
     fn read_face(&mut self, face: Face, to: &mut [f64]);
     /// Whether all that [`read_face`](Self::read_face) began is there; waits for it if told to.
     fn has_read(&mut self, _wait: bool) -> bool {
