@@ -27,9 +27,6 @@ use peers::Peers;
 #[cfg(feature = "mpi")]
 pub use rank::{RankNode, check_rank_memory, device_of};
 
-/// Bytes of a number of a field.
-const BYTES_A_NUMBER: usize = size_of::<f64>();
-
 /// Bytes that sweeps move between looks at whether the time step has ended: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
 

@@ -11,15 +11,18 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
 
 use super::super::device::{Device, failed};
+use super::fields;
 use super::kernels::Kind;
 use super::part::{Launch, Part};
-use super::{BYTES_A_NUMBER, fields};
 use crate::error::{Error, Result};
 use crate::obstacle::field::{Extent, Layout};
 use crate::obstacle::mpi::{Message, OfHost, Ranked, give_up};
 use crate::obstacle::node::{Face, Region};
 use crate::obstacle::solve::{Look, Relaxation};
 use crate::obstacle::{Case, Mode, Problem, StopOn, run};
+
+/// Bytes of a number of a field.
+const BYTES_A_NUMBER: usize = size_of::<f64>();
 
 /// Asynchronous sweeps that may be under way: one runs while the next waits, and no more, so that
 /// neighbours' values are not old when a sweep begins.
