@@ -4,7 +4,8 @@
 // with the new values of the slice before; 2 points of one colour, in place; 3 Jacobi in place, with whatever
 // values are there. A thread has two points of LINES lines in AHEAD slices at a time, whose loads are all on
 // their way before the first is needed; those of a warp are 64 points of a line. Neighbours in x come from the
-// lanes beside, those in y and z from registers where the thread has them and from the caches otherwise.
+// lanes beside, those in y and z from registers where the thread has them and from the caches otherwise. Of the
+// shapes that were timed these are the fastest; docs/obstacle.md has the others.
 //
 // Bytes a point: Jacobi reads u and the source and writes u, 24; with an obstacle that is no constant 32.
 #include "obstacle.cuh"
@@ -23,30 +24,30 @@
 #define WARPS_X 1
 #endif
 #ifndef WARPS_Y
-#define WARPS_Y 8
+#define WARPS_Y (METHOD == 1 ? 2 : 8)
 #endif
 // lines and slices of a thread at a time
 #ifndef LINES
 #define LINES 1
 #endif
 #ifndef AHEAD
-#define AHEAD (METHOD == 1 ? 4 : 4)
+#define AHEAD (METHOD == 1 ? 8 : METHOD == 2 ? 2 : FLOOR ? 3 : 4)
 #endif
-// slices of a tile; 0: a thread block goes through all
+// most slices of a tile; 0: a thread block goes through all
 #ifndef SLICES
-#define SLICES (METHOD == 1 ? 0 : 4)
+#define SLICES (METHOD == 1 ? 0 : METHOD == 2 ? 64 : 16)
 #endif
 // whether the loads of the next slices are on their way while these are made
 #ifndef PIPED
-#define PIPED (METHOD == 1)
+#define PIPED (METHOD == 1 || METHOD == 2)
 #endif
 // thread blocks that a multiprocessor holds at least
 #ifndef RESIDENT
-#define RESIDENT 2
+#define RESIDENT (METHOD == 1 ? 4 : 2)
 #endif
 // 1: the source is read past the first-level cache and goes first in the second; 2: so do new values
 #ifndef STREAMED
-#define STREAMED 3
+#define STREAMED (METHOD == 1 || METHOD == 3 ? 1 : 3)
 #endif
 
 static_assert(METHOD != 1 || LINES == 1, "lines of one parity are not beside each other");
@@ -243,7 +244,56 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
             }
         }
     }
-    if (e.sweep && (METHOD == 0 || METHOD == 3 || colour)) finish<THREADS>(e, gridDim.x * gridDim.y);
+}
+
+// Adds up what a sweep left in its slots, a thread block for each part of the norm, in a fixed order; the last
+// of them ends the time step where the change is small enough. A kernel of its own: a sweep whose thread
+// blocks counted themselves would hold each of them until its count has come back.
+constexpr u32 CONCLUDING = 1024;
+extern "C" __global__ void __launch_bounds__(CONCLUDING) conclude(const Ending e) {
+    // loads of a thread under way at a time
+    constexpr u32 BATCH = 8;
+    if (e.control->done) return;
+    __shared__ bool last;
+    const u32 part = blockIdx.x, end = e.first[part + 1];
+    double sum = 0, top = 0;
+    for (u32 s = e.first[part] + threadIdx.x; s < end; s += BATCH * CONCLUDING) {
+        double sums[BATCH], tops[BATCH];
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) {
+            const u32 slot = s + k * CONCLUDING;
+            sums[k] = slot < end ? e.squared[slot] : 0;
+            tops[k] = slot < end ? e.worst[slot] : 0;
+        }
+#pragma unroll
+        for (u32 k = 0; k < BATCH; ++k) sum += sums[k], top = larger(top, tops[k]);
+    }
+    over_block<CONCLUDING>(sum, top);
+    if (threadIdx.x == 0) {
+        e.part[part] = sum;
+        e.part[e.parts + part] = top;
+        __threadfence();
+        last = atomicAdd(&e.control->arrived, 1) == e.parts - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last || threadIdx.x >= WARP) return;
+    double norm = 0, worst = 0;
+    for (u32 p = threadIdx.x; p < e.parts; p += WARP) {
+        norm = larger(norm, __ldcg(e.part + p));
+        worst = larger(worst, __ldcg(e.part + e.parts + p));
+    }
+    double none = 0;
+    over_warp(none, norm);
+    over_warp(none, worst);
+    if (threadIdx.x == 0) {
+        norm = sqrt(norm);
+        e.control->norm = norm;
+        e.control->worst = worst;
+        e.control->sweeps = e.sweep;
+        e.control->arrived = 0;
+        e.control->done = (e.by_worst ? worst : norm) < e.bound;
+    }
 }
 
 // The right-hand side of a time step over the diagonal entry: (delta u + f) / centre, where f is a product of

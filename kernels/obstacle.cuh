@@ -29,14 +29,15 @@ struct Tile {
 struct Control {
     u32 done;
     u32 sweeps;
+    // thread blocks of `conclude` that are done
     u32 arrived;
     u32 unused;
     double norm;
     double worst;
 };
 
-// Where a sweep leaves its change, and when it ends the time step. `first[p]` is the first slot of part p,
-// `first[parts]` the number of slots.
+// Where a sweep leaves its change, and when `conclude` ends the time step. `first[p]` is the first slot of part
+// p, `first[parts]` the number of slots; `part` has the sums of the parts, then their largest.
 struct Ending {
     Control* control;
     double* squared;
@@ -78,54 +79,4 @@ __device__ inline void over_block(double& v, double& w) {
     if (thread == 0)
         for (u32 i = 1; i < THREADS / WARP; ++i) v += sums[i], w = larger(w, tops[i]);
     __syncthreads();
-}
-
-// Called by all thread blocks of a sweep when their change is where it belongs: the last one adds up, in a
-// fixed order, and ends the time step where the change is small enough.
-template <u32 THREADS>
-__device__ inline void finish(const Ending& e, u32 blocks) {
-    __shared__ bool last;
-    const u32 thread = threadIdx.y * blockDim.x + threadIdx.x;
-    __syncthreads();
-    if (thread == 0) {
-        __threadfence();
-        last = atomicAdd(&e.control->arrived, 1) == blocks - 1;
-        __threadfence();
-    }
-    __syncthreads();
-    if (!last) return;
-    // one part is for all threads, several for a warp each
-    const bool shared = e.parts == 1;
-    const u32 group = shared ? THREADS : WARP;
-    double norm = 0, worst = 0;
-    for (u32 p = shared ? 0 : thread / WARP; p < e.parts; p += THREADS / WARP) {
-        double sum = 0, top = 0;
-        for (u32 s = e.first[p] + thread % group; s < e.first[p + 1]; s += group) {
-            sum += __ldcg(e.squared + s);
-            top = larger(top, __ldcg(e.worst + s));
-        }
-        if (shared) over_block<THREADS>(sum, top);
-        else over_warp(sum, top);
-        if (thread % group == 0) {
-            e.part[p] = sum;
-            norm = larger(norm, sum);
-            worst = larger(worst, top);
-        }
-    }
-    if (!shared) {
-        __shared__ double norms[THREADS / WARP], tops[THREADS / WARP];
-        if (thread % WARP == 0) norms[thread / WARP] = norm, tops[thread / WARP] = worst;
-        __syncthreads();
-        if (thread == 0)
-            for (u32 w = 1; w < THREADS / WARP; ++w)
-                norm = larger(norm, norms[w]), worst = larger(worst, tops[w]);
-    }
-    if (thread == 0) {
-        norm = sqrt(norm);
-        e.control->norm = norm;
-        e.control->worst = worst;
-        e.control->sweeps = e.sweep;
-        e.control->arrived = 0;
-        e.control->done = (e.by_worst ? worst : norm) < e.bound;
-    }
 }

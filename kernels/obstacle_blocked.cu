@@ -178,6 +178,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             e.squared[slot] = squared;
             e.worst[slot] = 0;
         }
-        finish<THREADS>(e, gridDim.x * gridDim.y);
     }
 }

@@ -6,17 +6,17 @@
 #   scripts/obstacle-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/obstacle/<GPU> unless
-# given. BILU_BENCH_EXPERIMENTS (`sweeps table2 table2-fitted red-black weak-scaling table2-gpus cores
-# table1`) and BILU_BENCH_FLAGS (further flags of `obstacle`, such as `--m 256,512`) choose what is run;
+# given. BILU_BENCH_EXPERIMENTS (`sweeps table2 table2-fitted red-black weak-scaling table2-gpus
+# gpu-ranks cores table1`) and BILU_BENCH_FLAGS (further flags of `obstacle`, such as `--m 256,512`) choose what is run;
 # BILU_BENCH_LIMIT is the seconds for everything, 14400. With several GPUs the experiments of one are spread
 # over them, a case on each. With `mpirun` and a program that has the feature `mpi`, `cores` runs ranks,
-# too. Records that OUT holds already are kept: a run that was stopped goes on where it was.
+# too, and `gpu-ranks` those with a GPU each. Records that OUT holds already are kept: a run that was stopped goes on where it was.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
 results_limit
-known=" sweeps table2 table2-fitted red-black weak-scaling table2-gpus cores table1 "
+known=" sweeps table2 table2-fitted red-black weak-scaling table2-gpus gpu-ranks cores table1 "
 chosen="${BILU_BENCH_EXPERIMENTS:-${known:1:-1}}"
 for name in $chosen; do
     [[ "$known" = *" $name "* ]] || {
@@ -123,17 +123,31 @@ single="$(chosen_of table2 table2-fitted red-black sweeps)"
 for name in $(chosen_of weak-scaling table2-gpus cores table1); do
     record "$name" "$out/$name.csv" "${flags[@]}" || note_failure "$?" "$name"
 done
-if [ -n "$(chosen_of cores)" ] && command -v mpirun >/dev/null; then
-    for split in 1x4 1x16; do
-        launcher=(mpirun --oversubscribe --bind-to core -n "${split#1x}")
+# ranks BINDING COUNT: the following programs are ranks
+ranks() {
+    launcher=(mpirun --oversubscribe --bind-to "$1" -n "$2")
+    [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
+}
+
+if command -v mpirun >/dev/null; then
+    for split in $(chosen_of cores | sed 's/.*/1x4 1x16/'); do
+        ranks core "${split#1x}"
         record cores "$out/cores-ranks.csv" "${flags[@]}" --backend mpi --split "$split" \
             --output "$out/cores-ranks.md" || note_failure "$?" "cores on ranks"
+    done
+    for count in $(chosen_of gpu-ranks | sed 's/.*/1 2 4/'); do
+        [ "$count" -le "$gpus" ] || continue
+        ranks none "$count"
+        record gpu-ranks "$out/gpu-ranks.csv" "${flags[@]}" --split "1x$count" \
+            --output "$out/gpu-ranks.md" || note_failure "$?" "gpu-ranks"
     done
     launcher=()
 fi
 
 # everything is there: tables and figures of all records
 for name in $chosen; do
+    # ranks have written theirs
+    [ "$name" != gpu-ranks ] || continue
     files=(--output "$out/$name.csv" --output "$out/$name.json")
     for file in "$scratch/$name".*.csv; do
         [ ! -s "$file" ] || files+=(--output "$file")

@@ -8,6 +8,7 @@ pub mod backend;
 pub mod case;
 pub mod cli;
 pub mod config;
+pub(crate) mod cores;
 pub mod deflation;
 pub mod engine;
 pub mod error;

@@ -26,22 +26,6 @@ type Spilling = (&'static str, usize, &'static [(&'static str, usize)]);
 
 /// Kernels that may spill, each with the reason.
 const ALLOWED_SPILLS: &[Spilling] = &[
-    // 4 bytes, and still 2 % faster than 16 warps of two lines, which need none
-    ("blocked", 1, &[("SWEEPS", 4), ("FLOOR", 0)]),
-    // the same by default
-    ("blocked", 0, &[]),
-    // 4 to 100 bytes; shapes without any were faster by themselves and wait for a run of the whole program
-    ("sweep", 1, &[("METHOD", 1), ("FLOOR", 0), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 1), ("FLOOR", 0), ("LOOK", 1)]),
-    ("sweep", 1, &[("METHOD", 2), ("FLOOR", 0), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 0), ("FLOOR", 1), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 0), ("FLOOR", 1), ("LOOK", 1)]),
-    ("sweep", 1, &[("METHOD", 1), ("FLOOR", 1), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 1), ("FLOOR", 1), ("LOOK", 1)]),
-    ("sweep", 1, &[("METHOD", 2), ("FLOOR", 1), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 2), ("FLOOR", 1), ("LOOK", 1)]),
-    ("sweep", 1, &[("METHOD", 3), ("FLOOR", 1), ("LOOK", 0)]),
-    ("sweep", 1, &[("METHOD", 3), ("FLOOR", 1), ("LOOK", 1)]),
     // 8 bytes, of kernels that were measured so
     ("qmr", 3, &[("FORMAT", 2), ("PRECOND", 1), ("THREADS", 512)]),
     ("qmr", 3, &[("FORMAT", 2), ("PRECOND", 0), ("THREADS", 512)]),

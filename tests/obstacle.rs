@@ -142,6 +142,7 @@ fn experiments_of_the_paper_are_listed_and_belong_to_this_command() {
         names,
         [
             "cores",
+            "gpu-ranks",
             "red-black",
             "sweeps",
             "table1",

@@ -9,6 +9,7 @@ use bilu_bench::obstacle::solve::{Limits, Outcome};
 use bilu_bench::obstacle::threads::{self, Ran};
 use bilu_bench::obstacle::{Case, Method, Mode, Problem, Split, StopOn, reference};
 use bilu_bench::result::Status;
+use rayon::prelude::*;
 
 /// Whether there are as many GPUs. Where one has to be there, that it is not fails the test.
 fn has_gpus(count: usize) -> bool {
@@ -59,6 +60,14 @@ fn same(case: &Case, gpu: &Ran, cpu: &Ran) {
     assert!(near(g.complementarity, c.complementarity), "{g:?} {c:?} {case:?}");
 }
 
+/// That the GPU does in each case what the CPU does, which has a core for each case.
+fn all_same(cases: &[Case]) {
+    let expected: Vec<Ran> = cases.par_iter().map(on_cpu).collect();
+    for (case, cpu) in cases.iter().zip(&expected) {
+        same(case, &on_gpu(case), cpu);
+    }
+}
+
 /// Sizes around those of tiles, lines and pairs.
 const SIZES: [usize; 7] = [1, 2, 7, 33, 41, 64, 83];
 
@@ -67,21 +76,22 @@ fn every_method_is_the_cpus_bit_for_bit() {
     if !has_gpus(1) {
         return;
     }
+    let mut cases = Vec::new();
     for method in [Method::Jacobi, Method::RedBlackY, Method::RedBlack] {
         for m in SIZES {
             for (obstacle, convection) in [("zero", "0:0:0"), ("hill:0.002", "0.3:-0.2:0.1")] {
-                let case = Case {
+                cases.push(Case {
                     m,
                     method,
                     obstacle: obstacle.into(),
                     convection: convection.into(),
                     epsilon: 1e-6,
                     ..Case::default()
-                };
-                same(&case, &on_gpu(&case), &on_cpu(&case));
+                });
             }
         }
     }
+    all_same(&cases);
 }
 
 #[test]
@@ -89,17 +99,19 @@ fn other_norms_criteria_and_looks_stop_where_the_cpu_does() {
     if !has_gpus(1) {
         return;
     }
+    let mut cases = Vec::new();
     for method in [Method::Jacobi, Method::RedBlackY, Method::RedBlack] {
         let case = Case { m: 37, method, epsilon: 1e-6, ..Case::default() };
-        for case in [
+        cases.extend([
             Case { norm_split: "3x4".parse().unwrap(), ..case.clone() },
             Case { norm_split: "5x2".parse().unwrap(), check_every: 3, ..case.clone() },
+            // more parts than a warp has lanes
+            Case { norm_split: "7x6".parse().unwrap(), ..case.clone() },
             Case { stop: StopOn::Complementarity, epsilon: 1e-2, ..case.clone() },
-            Case { epsilon: 0.0, max_relaxations: 13, steps: 2, ..case.clone() },
-        ] {
-            same(&case, &on_gpu(&case), &on_cpu(&case));
-        }
+            Case { epsilon: 0.0, max_relaxations: 13, steps: 2, ..case },
+        ]);
     }
+    all_same(&cases);
 }
 
 #[test]
@@ -107,11 +119,12 @@ fn several_sweeps_in_a_pass_are_those_one_by_one() {
     if !has_gpus(1) {
         return;
     }
+    let mut cases = Vec::new();
     for sweeps in 2..=4 {
         for m in SIZES {
             for (obstacle, norm) in [("zero", "1x1"), ("hill:0.002", "1x1"), ("zero", "2x2")] {
                 let norm_split: Split = norm.parse().unwrap();
-                let case = Case {
+                cases.push(Case {
                     m,
                     obstacle: obstacle.into(),
                     sweeps_per_pass: sweeps,
@@ -119,11 +132,11 @@ fn several_sweeps_in_a_pass_are_those_one_by_one() {
                     epsilon: 1e-6,
                     norm_split: if m > 1 { norm_split } else { Split::WHOLE },
                     ..Case::default()
-                };
-                same(&case, &on_gpu(&case), &on_cpu(&case));
+                });
             }
         }
     }
+    all_same(&cases);
 }
 
 #[test]
@@ -146,19 +159,19 @@ fn several_gpus_are_one_bit_for_bit(count: usize) {
         return;
     }
     let split = Some(Split { y: 1, z: count });
+    let mut cases = Vec::new();
     for (m, every) in [(count, 1), (40, 1), (66, 7)] {
         let norm_split = if m > 4 { Split { y: 3, z: 4 } } else { Split::WHOLE };
         let case = Case { m, check_every: every, epsilon: 1e-6, norm_split, ..Case::default() };
         for obstacle in ["zero", "hill:0.002"] {
-            let case = Case { obstacle: obstacle.into(), ..case.clone() };
-            let all = on_gpu(&Case { split, ..case.clone() });
-            same(&case, &all, &on_cpu(&case));
+            cases.push(Case { obstacle: obstacle.into(), split, ..case.clone() });
         }
         let case = Case { mode: Mode::Async, split, epsilon: 1e-12, ..case };
         let ran = on_gpu(&case);
         assert_eq!(ran.outcome.status, Some(Status::Converged));
         assert!(ran.outcome.complementarity < 1e-6, "{}", ran.outcome.complementarity);
     }
+    all_same(&cases);
 }
 
 #[test]

@@ -134,6 +134,54 @@ fn an_error_ends_all_ranks_with_one_message() {
     assert!(text(&output.stderr).contains("error: backend `cpu` beside `mpi` in one run"));
 }
 
+#[cfg(feature = "cuda")]
+#[test]
+fn ranks_with_a_gpu_each_are_one_core_bit_for_bit() {
+    use bilu_bench::backend::cuda::Device;
+    if let Err(e) = Device::shared() {
+        assert!(std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--m", "19,66", "--obstacle", "zero,hill:0.002", "--check-every", "1,7"];
+    let one = alone(&arguments);
+    let gpus = |count: usize, more: &[&str]| {
+        let file: PathBuf = folder.path().join(format!("{count}{}.csv", more.len()));
+        let name = file.display().to_string();
+        let mut all = vec!["--backend", "mpi-cuda", "-q", "-o", &name];
+        all.extend(arguments.iter().chain(more));
+        // more ranks than GPUs share them
+        let output = ranks(count, &all);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        records(&file)
+    };
+    for count in [1, 2, 4] {
+        for (many, one) in gpus(count, &[]).iter().zip(&one) {
+            let (a, b) = (&many.iteration, &one.iteration);
+            assert_eq!((a.nodes, &a.fingerprint, &a.sweeps), (count, &b.fingerprint, &b.sweeps));
+            assert_eq!(a.contact_points, b.contact_points);
+            assert_eq!(a.split_used.unwrap().to_string(), format!("1x{count}"));
+        }
+        for record in gpus(count, &["--mode", "async", "--epsilon", "1e-9"]) {
+            assert_eq!(record.status, Status::Converged);
+            assert!(record.iteration.complementarity.unwrap() < 1e-4);
+        }
+    }
+}
+
+#[test]
+fn ranks_without_a_gpu_say_so() {
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2", BILU]);
+    command.args(["obstacle", "--backend", "mpi-cuda", "--m", "9", "-q", "--format", "csv"]);
+    let output = command.env("NO_COLOR", "1").env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let stdout = text(&output.stdout);
+    let why = if cfg!(feature = "cuda") { "no CUDA" } else { "this program was built without" };
+    assert!(stdout.contains(&format!("unsupported,{why}")), "{stdout}");
+}
+
 /// A rank that is killed ends the job, `mpirun` says so, and the records so far are whole.
 #[test]
 fn a_rank_that_dies_ends_the_job_and_leaves_what_was_done() {

@@ -207,12 +207,12 @@ struct Ranks {
 impl Ranks {
     /// This process alone, or those that `mpirun` started when a case asks for them.
     fn of(cases: &[Case]) -> Result<Self> {
-        if cases.iter().all(|case| case.backend != obstacle::MPI) {
+        if cases.iter().all(|case| !obstacle::over_ranks(&case.backend)) {
             return Ok(Self { first: true, many: false });
         }
         #[cfg(feature = "mpi")]
         {
-            if let Some(case) = cases.iter().find(|case| case.backend != obstacle::MPI) {
+            if let Some(case) = cases.iter().find(|case| !obstacle::over_ranks(&case.backend)) {
                 return Err(crate::Error::input(format!(
                     "backend `{}` beside `mpi` in one run",
                     case.backend

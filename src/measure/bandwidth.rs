@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use super::{median, timed};
+use crate::cores;
 
 /// Bytes of each of the two arrays: far beyond any cache.
 const ARRAY_BYTES: usize = 128 << 20;
@@ -13,8 +14,8 @@ const ARRAY_BYTES: usize = 128 << 20;
 /// Passes; the median counts.
 const PASSES: usize = 7;
 
-/// Bandwidth of `y = x` in GB/s (1e9), reads and writes counted, on `threads` threads. Measured
-/// once per thread count and remembered.
+/// Bandwidth of `y = x` in GB/s (1e9), reads and writes counted, on `threads` threads, each on
+/// a core of its own where there are as many. Measured once per thread count and remembered.
 pub fn copy_bandwidth(threads: usize) -> f64 {
     static KNOWN: Mutex<Option<HashMap<usize, f64>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -25,7 +26,13 @@ fn measure(threads: usize) -> f64 {
     let n = ARRAY_BYTES / 8;
     let x = vec![1.0f64; n];
     let mut y = vec![2.0f64; n];
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let cores = cores::in_order();
+    let pin = move |i: usize| {
+        if threads <= cores.len() {
+            core_affinity::set_for_current(cores[i]);
+        }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(pin).build();
     let part = n.div_ceil(threads.max(1));
     let mut pass = || match &pool {
         Ok(pool) if threads > 1 => pool.install(|| {

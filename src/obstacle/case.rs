@@ -256,16 +256,15 @@ impl Case {
             ))
             .hint("use `cpu-mt`, or leave the split out"));
         }
-        if self.backend == "cuda" {
-            if let Some(split) = self.split.filter(|s| s.y > 1) {
-                return Err(Error::input(format!(
-                    "split {split} on several GPUs: they share z alone"
-                ))
+        if ["cuda", super::MPI_CUDA].contains(&self.backend.as_str())
+            && let Some(split) = self.split.filter(|s| s.y > 1)
+        {
+            return Err(Error::input(format!("split {split} on several GPUs: they share z alone"))
                 .hint(format!("use `1x{}`", split.count())));
-            }
-            if single && self.method != Method::Jacobi {
-                return Err(Error::input("several GPUs run the Jacobi method alone"));
-            }
+        }
+        let gpus = self.backend == super::MPI_CUDA || self.backend == "cuda" && single;
+        if gpus && self.method != Method::Jacobi {
+            return Err(Error::input("several GPUs run the Jacobi method alone"));
         }
         Ok(())
     }
@@ -323,6 +322,8 @@ mod tests {
         let case =
             Case { split: Some(Split { y: 2, z: 1 }), backend: "cuda".into(), ..Case::default() };
         assert_eq!(message(case), "split 2x1 on several GPUs: they share z alone");
+        let case = Case { method: Method::RedBlack, backend: "mpi-cuda".into(), ..Case::default() };
+        assert_eq!(message(case), "several GPUs run the Jacobi method alone");
         assert_eq!(Case::default().check(), Ok(()));
     }
 }

@@ -30,10 +30,19 @@ pub const BACKENDS: crate::registry::Names = &[
     ("cpu-mt", "a thread for each part, by default as many as there are cores"),
     ("cuda", "one GPU, or with a split 1xN the first N of this host"),
     (MPI, "a rank of `mpirun` for each part, each a CPU core"),
+    (MPI_CUDA, "the same, each a GPU: rank i of a host has GPU i modulo their number"),
 ];
 
-/// The backend whose nodes are ranks.
+/// The backend whose nodes are ranks on cores.
 pub const MPI: &str = "mpi";
+
+/// The backend whose nodes are ranks on GPUs.
+pub const MPI_CUDA: &str = "mpi-cuda";
+
+/// Whether the nodes of a backend are ranks.
+pub fn over_ranks(backend: &str) -> bool {
+    [MPI, MPI_CUDA].contains(&backend)
+}
 
 /// What to do about a program without MPI.
 #[cfg(not(feature = "mpi"))]

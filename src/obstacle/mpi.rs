@@ -1,28 +1,30 @@
-//! Nodes that are ranks of MPI, after section 4 of the paper: nonblocking exchange of the sides,
-//! `MPI_Waitall` where nodes wait for each other, `MPI_Test` and the latest values where they do not, and
-//! a token that goes round the ranks to find out whether all are done.
+//! Nodes that are ranks of MPI, each with a core or a GPU, after section 4 of the paper: nonblocking
+//! exchange of the sides, `MPI_Waitall` where nodes wait for each other, `MPI_Test` and the latest values
+//! where they do not, and a token that goes round the ranks to find out whether all are done.
 //!
 //! A rank that ends without the others ends the job: `mpirun` says so, and records are on disk by then.
 
 #![allow(unsafe_code, reason = "calls of MPI")]
 
 mod transfer;
+mod world;
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::OnceLock;
 
 use mpi::ffi;
 
 use super::case::{Case, Split};
 use super::field::Extent;
 use super::node::{Face, Node};
-use super::problem::Problem;
-use super::solve::{Exchange, Limits, judge, solve};
+use super::solve::{Exchange, Limits, Relaxation, judge, solve};
 use super::threads::Ran;
-use crate::error::{Error, Result};
-use crate::measure::{copy_bandwidth, timed};
+use crate::error::Result;
+use crate::measure::timed;
+pub use transfer::Message;
 use transfer::{Request, Transfer};
+pub use world::{OfHost, World, abort, agree, all_or_none, give_up, started, world};
+use world::{everyone, reduce, word};
 
 /// What a message is.
 const DATED: c_int = 1;
@@ -30,207 +32,102 @@ const LATEST: c_int = 2;
 const TOKEN: c_int = 3;
 const COUNT: c_int = 4;
 
-/// All ranks of the job.
-#[derive(Clone, Copy, Debug)]
-pub struct World {
-    rank: usize,
-    size: usize,
+/// A node that ranks can have: its messages are where its device reads and writes them.
+pub trait Ranked: Relaxation {
+    /// Numbers of a message.
+    type Message: Message;
+    /// A message of `len` numbers.
+    fn message(&self, len: usize) -> Self::Message;
 }
 
-static WORLD: OnceLock<World> = OnceLock::new();
+impl Ranked for Node<'_> {
+    type Message = Box<[f64]>;
 
-/// The ranks; starts MPI at the first call.
-///
-/// # Errors
-/// When MPI was ended before.
-pub fn world() -> Result<World> {
-    if let Some(world) = WORLD.get() {
-        return Ok(*world);
-    }
-    let universe = mpi::initialize().ok_or_else(|| Error::run("MPI cannot be started again"))?;
-    // ended below, when the process ends
-    std::mem::forget(universe);
-    let (mut rank, mut size) = (0, 0);
-    // SAFETY: MPI has been started, both are valid for the write of an integer
-    unsafe {
-        ffi::MPI_Comm_rank(everyone(), &raw mut rank);
-        ffi::MPI_Comm_size(everyone(), &raw mut size);
-        libc::atexit(end);
-    }
-    Ok(*WORLD.get_or_init(|| World { rank: rank as usize, size: size as usize }))
-}
-
-extern "C" fn end() {
-    // SAFETY: MPI was started when this was registered
-    unsafe { ffi::MPI_Finalize() };
-}
-
-/// Whether MPI has been started.
-pub fn started() -> bool {
-    WORLD.get().is_some()
-}
-
-/// Ends all ranks.
-pub fn abort() {
-    if started() {
-        // SAFETY: MPI has been started
-        unsafe { ffi::MPI_Abort(everyone(), 1) };
-    }
-}
-
-fn everyone() -> ffi::MPI_Comm {
-    // SAFETY: a constant of the library
-    unsafe { ffi::RSMPI_COMM_WORLD }
-}
-
-fn double() -> ffi::MPI_Datatype {
-    // SAFETY: a constant of the library
-    unsafe { ffi::RSMPI_DOUBLE }
-}
-
-fn word() -> ffi::MPI_Datatype {
-    // SAFETY: a constant of the library
-    unsafe { ffi::RSMPI_UINT64_T }
-}
-
-impl World {
-    /// Number of this rank.
-    pub fn rank(&self) -> usize {
-        self.rank
-    }
-
-    /// Ranks in all.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Copy bandwidth of all ranks at the same time, in GB/s; measured once.
-    pub fn copy_bandwidth(&self) -> Option<f64> {
-        static SUM: OnceLock<f64> = OnceLock::new();
-        let sum = *SUM.get_or_init(|| {
-            reduce(&mut [], &mut []);
-            let mut sum = [copy_bandwidth(1)];
-            reduce(&mut sum, &mut []);
-            sum[0]
-        });
-        sum.is_finite().then_some(sum)
-    }
-}
-
-/// The answer of the first rank.
-pub fn agree(answer: bool) -> bool {
-    let mut number = c_int::from(answer);
-    // SAFETY: one integer each
-    unsafe {
-        ffi::MPI_Bcast((&raw mut number).cast(), 1, ffi::RSMPI_INT32_T, 0, everyone());
-    }
-    number != 0
-}
-
-/// An error when any rank has one: its own, or that another has.
-///
-/// # Errors
-/// As said.
-pub fn all_or_none<T>(own: Result<T>) -> Result<T> {
-    let mut failed = [f64::from(u8::from(own.is_err()))];
-    reduce(&mut failed, &mut []);
-    match own {
-        Ok(_) if failed[0] > 0.0 => Err(Error::run("another rank cannot run this case")),
-        other => other,
-    }
-}
-
-/// Sums and maxima over all ranks.
-fn reduce(sums: &mut [f64], largest: &mut [f64]) {
-    // SAFETY: constants of the library
-    let operations = unsafe { [ffi::RSMPI_SUM, ffi::RSMPI_MAX] };
-    let nothing = sums.is_empty() && largest.is_empty();
-    for (numbers, operation) in [sums, largest].into_iter().zip(operations) {
-        if numbers.is_empty() {
-            continue;
-        }
-        let mut all = vec![0.0; numbers.len()];
-        // SAFETY: both buffers hold as many numbers as are named
-        unsafe {
-            ffi::MPI_Allreduce(
-                numbers.as_ptr().cast(),
-                all.as_mut_ptr().cast(),
-                numbers.len() as c_int,
-                double(),
-                operation,
-                everyone(),
-            );
-        }
-        numbers.copy_from_slice(&all);
-    }
-    if nothing {
-        // it still waits for all
-        // SAFETY: MPI has been started
-        unsafe {
-            ffi::MPI_Barrier(everyone());
-        }
+    fn message(&self, len: usize) -> Self::Message {
+        vec![0.0; len].into()
     }
 }
 
 /// The way to a neighbour.
-struct Link {
+struct Link<M> {
     face: Face,
     peer: usize,
-    dated: [Transfer; 2],
-    undated: [Transfer; 2],
-    /// The latest values that are here.
-    latest: Vec<f64>,
+    dated: [Transfer<M>; 2],
+    undated: [Transfer<M>; 2],
+    /// The latest values that are here, and whether they have come since they were put in place.
+    latest: M,
+    fresh: bool,
+    /// Whether the node copies the side that is to be sent without a date.
+    reading: bool,
     /// Undated messages sent and received.
     sent: u64,
     received: u64,
 }
 
-impl Link {
-    fn read(face: Face, node: &Node<'_>, to: &mut [f64]) {
-        node.read_face(face, |at, line| to[at..at + line.len()].copy_from_slice(line));
-    }
-
+impl<M: Message> Link<M> {
     /// Takes what has arrived without a date; the last counts.
     fn drain(&mut self) {
         while self.undated[1].request.test() {
-            self.latest.copy_from_slice(&self.undated[1].numbers);
+            std::mem::swap(&mut self.latest, &mut self.undated[1].numbers);
+            self.fresh = true;
             self.received += 1;
             self.undated[1].receive(self.peer, LATEST);
+        }
+    }
+
+    /// Sends the side that the node was asked to copy, when it has.
+    fn send_if_read(&mut self, node: &mut impl Ranked) {
+        if self.reading && node.has_read(false) {
+            self.reading = false;
+            self.undated[0].send(self.peer, LATEST);
+            self.sent += 1;
         }
     }
 }
 
 /// A rank's way to the others.
-struct Rank {
+struct Rank<M> {
     world: World,
-    links: Vec<Link>,
+    links: Vec<Link<M>>,
     /// Whether the first rank has sent the token off.
     started: bool,
     /// Whether receipts without a date are under way.
     listening: bool,
+    /// Whether sides with a date are still to be sent.
+    unsent: bool,
 }
 
-impl Rank {
-    fn new(world: World, split: Split, node: &Node<'_>) -> Self {
+impl<M: Message> Rank<M> {
+    fn new(world: World, split: Split, node: &impl Ranked<Message = M>) -> Self {
         let link = |face: Face| {
-            let peer = face.neighbour(split, world.rank)?;
+            let peer = face.neighbour(split, world.rank())?;
             let len = face.len(node.layout());
+            let transfers = || [(); 2].map(|()| Transfer::new(node.message(len)));
             Some(Link {
                 face,
                 peer,
-                dated: [Transfer::new(len), Transfer::new(len)],
-                undated: [Transfer::new(len), Transfer::new(len)],
-                latest: vec![0.0; len],
+                dated: transfers(),
+                undated: transfers(),
+                latest: node.message(len),
+                fresh: false,
+                reading: false,
                 sent: 0,
                 received: 0,
             })
         };
         let links = Face::ALL.into_iter().filter_map(link).collect();
-        Self { world, links, started: false, listening: false }
+        Self { world, links, started: false, listening: false, unsent: false }
+    }
+
+    /// Sends the sides that have been read.
+    fn send(&mut self) {
+        for link in &mut self.links {
+            link.dated[0].send(link.peer, DATED);
+        }
     }
 
     fn send_token(&self, value: c_int) {
-        let to = (self.world.rank + 1) % self.world.size;
+        let to = (self.world.rank() + 1) % self.world.size();
         // SAFETY: one integer, which the library has copied when the call returns
         unsafe {
             ffi::MPI_Send(
@@ -246,7 +143,7 @@ impl Rank {
 
     /// The token, when it is here.
     fn take_token(&self) -> Option<c_int> {
-        let from = ((self.world.rank + self.world.size - 1) % self.world.size) as c_int;
+        let from = ((self.world.rank() + self.world.size() - 1) % self.world.size()) as c_int;
         let (mut flag, mut value) = (0, 0);
         // SAFETY: one integer each; the message has arrived when it is received
         unsafe {
@@ -293,7 +190,7 @@ impl Rank {
             }
             link.sent = other;
         }
-        let open = |link: &mut Link| {
+        let open = |link: &mut Link<M>| {
             link.drain();
             link.received < link.sent || !link.undated[0].request.test()
         };
@@ -310,29 +207,32 @@ const NOT_ALL: c_int = 0;
 const ALL: c_int = 1;
 const TOGETHER: c_int = 2;
 
-impl Exchange for Rank {
-    fn begin(&mut self, node: &Node<'_>) {
+impl<N: Ranked> Exchange<N> for Rank<N::Message> {
+    fn begin(&mut self, node: &mut N) {
         for link in &mut self.links {
             link.dated[1].receive(link.peer, DATED);
+            node.read_face(link.face, &mut link.dated[0].numbers);
         }
-        for link in &mut self.links {
-            Link::read(link.face, node, &mut link.dated[0].numbers);
-            link.dated[0].send(link.peer, DATED);
+        self.unsent = !node.has_read(false);
+        if !self.unsent {
+            self.send();
         }
     }
 
-    fn finish(&mut self, node: &mut Node<'_>) {
+    fn finish(&mut self, node: &mut N) {
+        if std::mem::take(&mut self.unsent) {
+            node.has_read(true);
+            self.send();
+        }
         Request::wait(self.links.iter_mut().flat_map(|l| &mut l.dated).map(|t| &mut t.request));
         for link in &mut self.links {
-            let numbers = &link.dated[1].numbers;
-            link.latest.copy_from_slice(numbers);
-            node.write_ghost(link.face, |at, line| {
-                line.copy_from_slice(&numbers[at..at + line.len()]);
-            });
+            node.write_ghost(link.face, &link.dated[1].numbers);
+            std::mem::swap(&mut link.latest, &mut link.dated[1].numbers);
+            link.fresh = true;
         }
     }
 
-    fn publish(&mut self, node: &Node<'_>) {
+    fn publish(&mut self, node: &mut N) {
         if !self.listening {
             self.listening = true;
             for link in &mut self.links {
@@ -341,35 +241,38 @@ impl Exchange for Rank {
             }
         }
         for link in &mut self.links {
+            // what a device was asked for in an earlier call may only be here now
+            link.send_if_read(node);
             // what is still under way is not overtaken
-            if link.undated[0].request.test() {
-                Link::read(link.face, node, &mut link.undated[0].numbers);
-                link.undated[0].send(link.peer, LATEST);
-                link.sent += 1;
+            if !link.reading && link.undated[0].request.test() {
+                node.read_face(link.face, &mut link.undated[0].numbers);
+                link.reading = true;
+                link.send_if_read(node);
             }
         }
     }
 
-    fn refresh(&mut self, node: &mut Node<'_>) {
+    fn refresh(&mut self, node: &mut N) {
+        let again = !node.keeps_ghosts();
         for link in &mut self.links {
             link.drain();
-            let latest = &link.latest;
-            node.write_ghost(link.face, |at, line| {
-                line.copy_from_slice(&latest[at..at + line.len()]);
-            });
+            if again || link.fresh {
+                node.write_ghost(link.face, &link.latest);
+                link.fresh = false;
+            }
         }
     }
 
     fn ring(&mut self, converged: bool) -> bool {
-        if self.world.size == 1 {
+        if self.world.size() == 1 {
             return converged;
         }
         let own = if converged { ALL } else { NOT_ALL };
-        if self.world.rank > 0 {
+        if self.world.rank() > 0 {
             let Some(token) = self.take_token() else { return false };
             if token != TOGETHER {
                 self.send_token(token.min(own));
-            } else if self.world.rank + 1 < self.world.size {
+            } else if self.world.rank() + 1 < self.world.size() {
                 self.send_token(TOGETHER);
             }
             return token == TOGETHER;
@@ -414,20 +317,26 @@ impl Exchange for Rank {
     }
 
     fn nodes(&self) -> usize {
-        self.world.size
+        self.world.size()
     }
 }
 
-/// Runs a case on all ranks, each with its part of `split`. No rank keeps the solution.
+/// Runs a case on all ranks, each with the `node` of its part of `split`. No rank keeps the solution.
 ///
 /// # Errors
-/// When MPI cannot be started.
-pub fn run(case: &Case, problem: &Problem, split: Split, limits: Limits<'_>) -> Result<Ran> {
+/// When MPI cannot be started, or a rank cannot have its node.
+pub fn run<N: Ranked>(
+    case: &Case,
+    split: Split,
+    limits: Limits<'_>,
+    node: impl FnOnce(Extent) -> Result<N>,
+) -> Result<Ran> {
     let world = world()?;
-    let extent = Extent::of_node(case.m, split, world.rank);
-    let (mut node, setup) = timed(|| Node::new(case, problem, extent));
+    let extent = Extent::of_node(case.m, split, world.rank());
+    let (node, setup) = timed(|| all_or_none(node(extent)));
+    let mut node = node?;
     let mut way = Rank::new(world, split, &node);
-    way.reduce(&mut [], &mut []);
+    reduce(&mut [], &mut []);
     let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
     way.close();
     judge(&mut node, &mut way, &mut outcome);

@@ -3,6 +3,7 @@
 use super::case::{Case, Method, Split};
 use super::field::{Extent, Field, Layout};
 use super::problem::Problem;
+use super::solve::{Look, Relaxation, fingerprint};
 use crate::backend::cpu::obstacle::{Change, Lines, Select, fence, relax};
 use crate::memory::Buffer;
 
@@ -91,6 +92,8 @@ pub struct Node<'a> {
     /// A line of the floor where it is the same everywhere, and one of new values.
     flat: Vec<f64>,
     line: Buffer<f64>,
+    /// Whether the sweep looks at the complementarity.
+    look: bool,
     /// Squared changes of the last sweep in each part of `norm-split`.
     squared: Vec<f64>,
     complementarity: f64,
@@ -115,15 +118,11 @@ impl<'a> Node<'a> {
             floor: Field::floor(problem, &extent),
             flat: vec![problem.flat_floor().unwrap_or_default(); layout.nx],
             line: Buffer::zeros(layout.nx),
+            look: false,
             squared: vec![0.0; case.norm_split.count()],
             complementarity: 0.0,
             extent,
         }
-    }
-
-    /// How its values lie.
-    pub fn layout(&self) -> Layout {
-        self.u.layout
     }
 
     /// Its part of the grid.
@@ -136,8 +135,49 @@ impl<'a> Node<'a> {
         &self.u
     }
 
-    /// Begins a time step: the right-hand side of the iterate as it is.
-    pub fn begin_step(&mut self) {
+    /// Gives the lines of the outermost values of a side to `to`, each with its place in the side.
+    pub fn each_line(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
+        let layout = self.layout();
+        for (number, at) in face.lines(layout, false).enumerate() {
+            to(number * layout.nx, &self.u.data[at..at + layout.nx]);
+        }
+    }
+
+    /// Lets `from` write the lines of the values behind a side.
+    pub fn each_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
+        let layout = self.layout();
+        for (number, at) in face.lines(layout, true).enumerate() {
+            from(number * layout.nx, &mut self.u.data[at..at + layout.nx]);
+        }
+    }
+
+    fn lines(&self, y: usize, z: usize) -> Lines<'_> {
+        let layout = self.u.layout;
+        let nx = layout.nx;
+        let at = layout.line(y, z);
+        let line = |at: usize| &self.u.data[at..at + nx];
+        Lines {
+            own: &self.u.data[at - 1..=at + nx],
+            south: line(at - layout.pitch),
+            north: line(at + layout.pitch),
+            rear: line(at - layout.slice),
+            front: line(at + layout.slice),
+            source: &self.source.data[at..at + nx],
+            floor: self.floor.as_ref().map_or(&self.flat, |floor| &floor.data[at..at + nx]),
+        }
+    }
+
+    fn note(&mut self, y: usize, z: usize, change: Change) {
+        let (m, split) = (self.extent.m, self.case.norm_split);
+        let part = Split::part(m, split.y, self.extent.y.start + y - 1)
+            + split.y * Split::part(m, split.z, self.extent.z.start + z - 1);
+        self.squared[part] += change.squared;
+        self.complementarity = self.complementarity.max(change.complementarity);
+    }
+}
+
+impl Relaxation for Node<'_> {
+    fn begin_step(&mut self) {
         let (problem, centre) = (self.problem, self.problem.coefficients.centre);
         let u = &self.u;
         let layout = u.layout;
@@ -155,32 +195,28 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Passes of a sweep, between which neighbours' values are wanted again.
-    pub fn passes(&self) -> usize {
+    fn passes(&self) -> usize {
         if self.case.method == Method::Jacobi { 1 } else { 2 }
     }
 
-    /// Forgets the change of the sweep before.
-    pub fn begin_sweep(&mut self) {
+    fn begin_sweep(&mut self, look: Look) {
+        self.look = look == Look::Complementarity;
         self.squared.fill(0.0);
         self.complementarity = 0.0;
     }
 
-    /// Squared changes of the last sweep, for each part of `norm-split`.
-    pub fn squared(&self) -> &[f64] {
+    fn squared(&self) -> &[f64] {
         &self.squared
     }
 
-    /// Largest complementarity residual that the last sweep saw, where it looked.
-    pub fn complementarity(&self) -> f64 {
+    fn complementarity(&self) -> f64 {
         self.complementarity
     }
 
-    /// Does a region of a Jacobi sweep; after both, [`swap`](Self::swap) makes the new values the
-    /// iterate.
-    pub fn jacobi(&mut self, region: Region, look: bool) {
+    fn jacobi(&mut self, region: Region) {
         let Layout { ny, nz, pitch, .. } = self.layout();
         let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
+        let look = self.look;
         let mut next = self.next.take().expect("Jacobi has a second field");
         let mut line = |node: &mut Self, y: usize, z: usize| {
             let at = node.u.layout.line(y, z);
@@ -212,18 +248,17 @@ impl<'a> Node<'a> {
         self.next = Some(next);
     }
 
-    /// Makes the values of a Jacobi sweep the iterate.
-    pub fn swap(&mut self) {
+    fn swap(&mut self) {
         if let Some(next) = &mut self.next {
             std::mem::swap(next, &mut self.u);
         }
     }
 
-    /// Does pass `colour` of a red-black sweep, in place.
-    pub fn colour(&mut self, colour: usize, look: bool) {
+    fn colour(&mut self, colour: usize) {
         let Layout { ny, nz, nx, pitch, .. } = self.layout();
         let (y0, z0) = (self.extent.y.start, self.extent.z.start);
         let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
+        let look = self.look;
         let mut out = std::mem::replace(&mut self.line, Buffer::zeros(0));
         let mut from = 1;
         while from <= ny {
@@ -258,9 +293,7 @@ impl<'a> Node<'a> {
         self.line = out;
     }
 
-    /// Largest `|min(A u - g, u - phi)|` of the iterate, and how many of its points are on the
-    /// obstacle. Neighbours' values have to be there.
-    pub fn verify(&mut self) -> (f64, usize) {
+    fn verify(&mut self) -> (f64, u64, u64) {
         let Layout { ny, nz, nx, .. } = self.layout();
         let mut out = Buffer::<f64>::zeros(nx);
         let (mut worst, mut contact) = (0.0_f64, 0);
@@ -274,46 +307,18 @@ impl<'a> Node<'a> {
                 contact += on.count();
             }
         }
-        (worst, contact)
+        (worst, contact as u64, fingerprint(&self.extent, &self.u))
     }
 
-    /// Copies the outermost values of a side to `to`.
-    pub fn read_face(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
-        let layout = self.layout();
-        for (number, at) in face.lines(layout, false).enumerate() {
-            to(number * layout.nx, &self.u.data[at..at + layout.nx]);
-        }
+    fn layout(&self) -> Layout {
+        self.u.layout
     }
 
-    /// Lets `from` write the values behind a side.
-    pub fn write_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
-        let layout = self.layout();
-        for (number, at) in face.lines(layout, true).enumerate() {
-            from(number * layout.nx, &mut self.u.data[at..at + layout.nx]);
-        }
+    fn read_face(&mut self, face: Face, to: &mut [f64]) {
+        self.each_line(face, |at, line| to[at..at + line.len()].copy_from_slice(line));
     }
 
-    fn lines(&self, y: usize, z: usize) -> Lines<'_> {
-        let layout = self.u.layout;
-        let nx = layout.nx;
-        let at = layout.line(y, z);
-        let line = |at: usize| &self.u.data[at..at + nx];
-        Lines {
-            own: &self.u.data[at - 1..=at + nx],
-            south: line(at - layout.pitch),
-            north: line(at + layout.pitch),
-            rear: line(at - layout.slice),
-            front: line(at + layout.slice),
-            source: &self.source.data[at..at + nx],
-            floor: self.floor.as_ref().map_or(&self.flat, |floor| &floor.data[at..at + nx]),
-        }
-    }
-
-    fn note(&mut self, y: usize, z: usize, change: Change) {
-        let (m, split) = (self.extent.m, self.case.norm_split);
-        let part = Split::part(m, split.y, self.extent.y.start + y - 1)
-            + split.y * Split::part(m, split.z, self.extent.z.start + z - 1);
-        self.squared[part] += change.squared;
-        self.complementarity = self.complementarity.max(change.complementarity);
+    fn write_ghost(&mut self, face: Face, from: &[f64]) {
+        self.each_ghost(face, |at, line| line.copy_from_slice(&from[at..at + line.len()]));
     }
 }

@@ -8,7 +8,7 @@ use super::problem::Problem;
 use super::record::{Cost, Iteration, Record};
 use super::solve::{Limits, Outcome};
 use super::threads::{self, Ran};
-use super::{MPI, node};
+use super::{MPI, MPI_CUDA, node};
 use crate::error::{Error, Kind, Result};
 use crate::measure::{copy_bandwidth, median, memory_free, now};
 use crate::result::{Status, environment};
@@ -60,6 +60,7 @@ fn measured(
         let outcome = match case.backend.as_str() {
             "cuda" => on_gpus(case, &problem, limits, record)?,
             MPI => on_ranks(case, &problem, limits, record)?,
+            MPI_CUDA => on_ranks_with_gpus(case, &problem, limits, record)?,
             _ => on_threads(case, &problem, limits, record)?,
         };
         let Some(status) = outcome.status else { return Ok(false) };
@@ -225,15 +226,59 @@ fn on_ranks(
     let world = mpi::world()?;
     let split = split(case, world.size(), "ranks")?;
     mpi::all_or_none(check_host(case, problem))?;
-    let Ran { outcome, seconds, .. } = mpi::run(case, problem, split, limits)?;
+    let node = |extent| Ok(node::Node::new(case, problem, extent));
+    let ran = mpi::run(case, split, limits, node)?;
+    Ok(of_ranks(ran, split, world.copy_bandwidth(), record))
+}
+
+/// Notes what a run on ranks took.
+#[cfg(feature = "mpi")]
+fn of_ranks(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Outcome {
     record.iteration.nodes = split.count();
     record.iteration.split_used = Some(split);
     record.environment.threads = split.count();
-    [record.cost.setup_s, record.cost.solve_s] = seconds.map(Some);
-    if let Some(share) = world.copy_bandwidth() {
-        record.cost.copy_gbps = Some(share);
-    }
-    Ok(outcome)
+    [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
+    record.cost.copy_gbps = copy_gbps.or(record.cost.copy_gbps);
+    ran.outcome
+}
+
+#[cfg(all(feature = "mpi", feature = "cuda"))]
+fn on_ranks_with_gpus(
+    case: &Case,
+    problem: &Problem,
+    limits: Limits<'_>,
+    record: &mut Record,
+) -> Result<Outcome> {
+    use super::mpi;
+    use crate::backend::cuda::obstacle::{RankNode, check_rank_memory, device_of};
+    let world = mpi::world()?;
+    // GPUs share z alone
+    let along_z = Split { y: 1, z: world.size() };
+    let case = &Case { split: case.split.or(Some(along_z)), ..case.clone() };
+    let split = split(case, world.size(), "ranks")?;
+    let own = world.of_host();
+    let device = mpi::all_or_none(device_of(own))?;
+    mpi::all_or_none(check_rank_memory(problem, own, &device, world.size()))?;
+    let copy_gbps = world.together(|| device.copy_bandwidth());
+    let before = device.compile_seconds();
+    let mut ran = mpi::run(case, split, limits, |extent| {
+        RankNode::new(std::sync::Arc::clone(&device), case, extent)
+    })?;
+    let compile_s = device.compile_seconds() - before;
+    ran.seconds[0] -= compile_s.min(ran.seconds[0]);
+    record.cost.compile_s = Some(compile_s + record.cost.compile_s.unwrap_or(0.0));
+    record.environment.device = format!("{} ranks, {}", world.size(), device.describe());
+    Ok(of_ranks(ran, split, copy_gbps, record))
+}
+
+#[cfg(all(feature = "mpi", not(feature = "cuda")))]
+fn on_ranks_with_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
+    Err(Error::run("this program was built without the feature `cuda`"))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn on_ranks_with_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
+    Err(super::no_mpi())
 }
 
 #[cfg(not(feature = "mpi"))]

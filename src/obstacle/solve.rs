@@ -4,21 +4,80 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::case::{Case, Method, Mode, StopOn};
-use super::field::Field;
-use super::node::{Node, Region};
+use super::field::{Field, Layout};
+use super::node::{Face, Region};
 use crate::measure::now;
 use crate::result::Status;
 
+/// What is asked of a sweep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Look {
+    /// New values alone.
+    #[default]
+    Nowhere,
+    /// Its change.
+    Change,
+    /// Its change, and the complementarity of the values it began with.
+    Complementarity,
+}
+
+/// A node: its part of the grid, on whatever device, and the sweeps over it.
+pub trait Relaxation {
+    /// Begins a time step: the right-hand side of the iterate as it is.
+    fn begin_step(&mut self);
+    /// Passes of a sweep, between which neighbours' values are wanted again.
+    fn passes(&self) -> usize;
+    /// Forgets the change of the sweep before.
+    fn begin_sweep(&mut self, look: Look);
+    /// Does, or begins, a region of a Jacobi sweep; after both, [`swap`](Self::swap) makes the new values
+    /// the iterate.
+    fn jacobi(&mut self, region: Region);
+    /// Makes the values of a Jacobi sweep the iterate.
+    fn swap(&mut self);
+    /// Does pass `colour` of a red-black sweep, in place.
+    fn colour(&mut self, colour: usize);
+    /// A Jacobi sweep that need not wait for anything.
+    fn jacobi_at_will(&mut self) {
+        self.jacobi(Region::Inner);
+        self.jacobi(Region::Rim);
+        self.swap();
+    }
+    /// Whether neighbours' values stay where they are in [`jacobi_at_will`](Self::jacobi_at_will).
+    fn keeps_ghosts(&self) -> bool {
+        false
+    }
+    /// Waits for what the last sweep was asked.
+    fn conclude(&mut self) {}
+    /// Squared changes of the last sweep that was asked for its own, for each part of `norm-split`.
+    fn squared(&self) -> &[f64];
+    /// Largest complementarity residual that it saw.
+    fn complementarity(&self) -> f64;
+    /// Largest `|min(A u - g, u - phi)|` of the iterate, points on the obstacle, and the node's part of the
+    /// [`fingerprint`]. Neighbours' values have to be there.
+    fn verify(&mut self) -> (f64, u64, u64);
+    /// How its values lie.
+    fn layout(&self) -> Layout;
+    /// Begins to copy the outermost values of a side; `to` is left alone until [`has_read`](Self::has_read)
+    /// says that they are there.
+    fn read_face(&mut self, face: Face, to: &mut [f64]);
+    /// Whether all that [`read_face`](Self::read_face) began is there; waits for it if told to.
+    fn has_read(&mut self, _wait: bool) -> bool {
+        true
+    }
+    /// Writes the values behind a side.
+    fn write_ghost(&mut self, face: Face, from: &[f64]);
+}
+
 /// The way from a node to the others.
-pub trait Exchange {
+pub trait Exchange<N> {
     /// Sends the outermost values of the iterate and asks for those of the neighbours.
-    fn begin(&mut self, node: &Node<'_>);
+    fn begin(&mut self, node: &mut N);
     /// Waits for the neighbours' values of the same call and puts them around the iterate.
-    fn finish(&mut self, node: &mut Node<'_>);
+    fn finish(&mut self, node: &mut N);
     /// Makes the outermost values available, without waiting for anybody.
-    fn publish(&mut self, node: &Node<'_>);
+    fn publish(&mut self, node: &mut N);
     /// Puts the latest values of the neighbours that are here around the iterate.
-    fn refresh(&mut self, node: &mut Node<'_>);
+    fn refresh(&mut self, node: &mut N);
     /// A look at the token that goes round the nodes: it returns to the first node as true when every
     /// node called with `converged` as it passed. `true` once on every node after such a round.
     fn ring(&mut self, converged: bool) -> bool;
@@ -132,10 +191,10 @@ pub fn line_fingerprint(first: u64, line: &[f64]) -> u64 {
 }
 
 /// All time steps of a node.
-pub fn solve(
+pub fn solve<N: Relaxation>(
     case: &Case,
-    node: &mut Node<'_>,
-    exchange: &mut impl Exchange,
+    node: &mut N,
+    exchange: &mut impl Exchange<N>,
     limits: Limits<'_>,
 ) -> Outcome {
     let mut outcome = Outcome { status: Some(Status::Converged), ..Outcome::default() };
@@ -160,15 +219,15 @@ pub fn solve(
 }
 
 /// Complementarity, contact and fingerprint of what [`solve`] left.
-pub fn judge(node: &mut Node<'_>, exchange: &mut impl Exchange, outcome: &mut Outcome) {
+pub fn judge<N: Relaxation>(node: &mut N, exchange: &mut impl Exchange<N>, outcome: &mut Outcome) {
     exchange.begin(node);
     exchange.finish(node);
-    let (worst, contact) = node.verify();
+    let (worst, contact, fingerprint) = node.verify();
     let mut largest = [worst];
     exchange.reduce(&mut [], &mut largest);
     outcome.complementarity = largest[0];
-    outcome.contact = exchange.count(contact as u64);
-    outcome.fingerprint = exchange.count(fingerprint(node.extent(), node.iterate()));
+    outcome.contact = exchange.count(contact);
+    outcome.fingerprint = exchange.count(fingerprint);
 }
 
 /// The sweeps of a time step, and why it ended without converging.
@@ -177,33 +236,42 @@ struct Step {
     stopped: Option<Stopped>,
 }
 
+/// What a sweep is asked that decides whether the time step has ended.
+fn deciding(case: &Case) -> Look {
+    match case.stop {
+        StopOn::StepNorm => Look::Change,
+        StopOn::Complementarity => Look::Complementarity,
+    }
+}
+
 /// One sweep with the neighbours' values of the sweep before.
-fn sweep(case: &Case, node: &mut Node<'_>, exchange: &mut impl Exchange, look: bool) {
-    node.begin_sweep();
+fn sweep<N: Relaxation>(case: &Case, node: &mut N, exchange: &mut impl Exchange<N>, look: Look) {
+    node.begin_sweep(look);
     if case.method == Method::Jacobi {
         // what needs no neighbour hides the way of what does
         exchange.begin(node);
-        node.jacobi(Region::Inner, look);
+        node.jacobi(Region::Inner);
         exchange.finish(node);
-        node.jacobi(Region::Rim, look);
+        node.jacobi(Region::Rim);
         node.swap();
         return;
     }
     for colour in 0..node.passes() {
         exchange.begin(node);
         exchange.finish(node);
-        node.colour(colour, look);
+        node.colour(colour);
     }
 }
 
 /// Whether the last sweep met the bound, and what counts most of the nodes' reasons to stop.
-fn converged(
+fn converged<N: Relaxation>(
     case: &Case,
-    node: &Node<'_>,
-    exchange: &mut impl Exchange,
+    node: &mut N,
+    exchange: &mut impl Exchange<N>,
     stopped: Option<Stopped>,
     outcome: &mut Outcome,
 ) -> (bool, Option<Stopped>) {
+    node.conclude();
     let mut sums = node.squared().to_vec();
     let mut largest = [node.complementarity(), Stopped::number(stopped)];
     exchange.reduce(&mut sums, &mut largest);
@@ -216,10 +284,10 @@ fn converged(
     (done, Stopped::of(largest[1]).filter(|_| !done))
 }
 
-fn synchronous(
+fn synchronous<N: Relaxation>(
     case: &Case,
-    node: &mut Node<'_>,
-    exchange: &mut impl Exchange,
+    node: &mut N,
+    exchange: &mut impl Exchange<N>,
     limits: Limits<'_>,
     outcome: &mut Outcome,
 ) -> Step {
@@ -228,7 +296,7 @@ fn synchronous(
         let next = sweeps + 1;
         let last = next >= case.max_relaxations;
         let check = next % case.check_every == 0 || last;
-        sweep(case, node, exchange, check && case.stop == StopOn::Complementarity);
+        sweep(case, node, exchange, if check { deciding(case) } else { Look::Nowhere });
         sweeps = next;
         if check {
             let stopped = limits.stopped().or(last.then_some(Stopped::Exhausted));
@@ -243,47 +311,50 @@ fn synchronous(
 /// How much the local bound shrinks when the nodes were wrong together.
 const STRICTER: f64 = 0.8;
 
-fn asynchronous(
+fn asynchronous<N: Relaxation>(
     case: &Case,
-    node: &mut Node<'_>,
-    exchange: &mut impl Exchange,
+    node: &mut N,
+    exchange: &mut impl Exchange<N>,
     limits: Limits<'_>,
     outcome: &mut Outcome,
 ) -> Step {
-    let look = case.stop == StopOn::Complementarity;
+    let look = deciding(case);
     let (mut sweeps, mut bound) = (0, case.epsilon);
     // nobody may see values of the time step before
     exchange.begin(node);
     exchange.finish(node);
     exchange.publish(node);
     exchange.reduce(&mut [], &mut []);
+    // whether the last sweep that was asked was below the bound
+    let mut below = false;
     loop {
         let exhausted = sweeps >= case.max_relaxations;
         let stopped = limits.stopped().or(exhausted.then_some(Stopped::Exhausted));
-        let mut own = true;
         if stopped.is_none() {
-            node.begin_sweep();
+            sweeps += 1;
+            let check = sweeps % case.check_every == 0 || sweeps >= case.max_relaxations;
+            node.begin_sweep(if check { look } else { Look::Nowhere });
             if case.method == Method::Jacobi {
                 exchange.refresh(node);
-                node.jacobi(Region::Inner, look);
-                node.jacobi(Region::Rim, look);
-                node.swap();
+                node.jacobi_at_will();
             } else {
                 for colour in 0..node.passes() {
                     exchange.refresh(node);
-                    node.colour(colour, look);
+                    node.colour(colour);
                 }
             }
             exchange.publish(node);
-            sweeps += 1;
-            own = match case.stop {
-                StopOn::StepNorm => node.squared().iter().sum::<f64>().sqrt() < bound,
-                StopOn::Complementarity => node.complementarity() < bound,
-            };
+            if check {
+                node.conclude();
+                below = match case.stop {
+                    StopOn::StepNorm => node.squared().iter().sum::<f64>().sqrt() < bound,
+                    StopOn::Complementarity => node.complementarity() < bound,
+                };
+            }
         } else {
             std::thread::yield_now();
         }
-        if exchange.ring(own) {
+        if exchange.ring(below || stopped.is_some()) {
             // every node was done for itself, with values of others that may have been old: a sweep
             // with those of all tells
             if stopped.is_none() {
@@ -302,6 +373,7 @@ fn asynchronous(
             }
             outcome.false_alarms += 1;
             bound *= STRICTER;
+            below = false;
             exchange.publish(node);
         }
     }

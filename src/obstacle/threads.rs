@@ -8,6 +8,7 @@ use super::field::{Extent, Layout};
 use super::node::{Face, Node};
 use super::problem::Problem;
 use super::solve::{Exchange, Limits, Outcome, judge, solve};
+use crate::cores;
 use crate::error::{Error, Result};
 use crate::measure::timed;
 
@@ -77,7 +78,7 @@ impl Member<'_> {
         for face in Face::ALL {
             if face.neighbour(self.team.split, self.number).is_some() {
                 let mail = &self.team.mail[self.number][face as usize][mailbox];
-                node.read_face(face, |at, line| {
+                node.each_line(face, |at, line| {
                     for (to, from) in mail[at..].iter().zip(line) {
                         to.store(from.to_bits(), Ordering::Relaxed);
                     }
@@ -90,7 +91,7 @@ impl Member<'_> {
         for face in Face::ALL {
             if let Some(other) = face.neighbour(self.team.split, self.number) {
                 let mail = &self.team.mail[other][face.opposite() as usize][mailbox];
-                node.write_ghost(face, |at, line| {
+                node.each_ghost(face, |at, line| {
                     for (to, from) in line.iter_mut().zip(&mail[at..]) {
                         *to = f64::from_bits(from.load(Ordering::Relaxed));
                     }
@@ -117,12 +118,12 @@ impl Member<'_> {
     }
 }
 
-impl Exchange for Member<'_> {
-    fn begin(&mut self, node: &Node<'_>) {
+impl<'a> Exchange<Node<'a>> for Member<'_> {
+    fn begin(&mut self, node: &mut Node<'a>) {
         self.put(node, self.exchanges % 2);
     }
 
-    fn finish(&mut self, node: &mut Node<'_>) {
+    fn finish(&mut self, node: &mut Node<'a>) {
         if self.team.split != Split::WHOLE {
             self.team.barrier.wait();
             self.take(node, self.exchanges % 2);
@@ -130,11 +131,11 @@ impl Exchange for Member<'_> {
         self.exchanges += 1;
     }
 
-    fn publish(&mut self, node: &Node<'_>) {
+    fn publish(&mut self, node: &mut Node<'a>) {
         self.put(node, UNDATED);
     }
 
-    fn refresh(&mut self, node: &mut Node<'_>) {
+    fn refresh(&mut self, node: &mut Node<'a>) {
         self.take(node, UNDATED);
     }
 
@@ -207,7 +208,7 @@ pub fn run(
     keep: bool,
 ) -> Result<Ran> {
     let team = Team::new(case, split);
-    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    let cores = cores::in_order();
     let pinned = split.count() > 1 && split.count() <= cores.len();
     let member = |number: usize| {
         if pinned {

@@ -25,6 +25,7 @@ use std::time::Instant;
 
 use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
 use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::cores;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::measure;
@@ -58,7 +59,7 @@ impl Cpu {
     /// # Errors
     /// When the threads cannot be started.
     pub fn parallel(threads: Option<usize>) -> Result<Self> {
-        let cores = core_affinity::get_core_ids().unwrap_or_default();
+        let cores = cores::in_order();
         let threads = threads.unwrap_or_else(|| cores.len().max(1));
         let pin = threads <= cores.len();
         let pool = rayon::ThreadPoolBuilder::new()

@@ -2,7 +2,8 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::{
@@ -75,16 +76,36 @@ impl Device {
     }
 
     /// GPU number `ordinal`; made at the first call and kept.
-    fn numbered(ordinal: usize) -> Result<Arc<Self>> {
-        static DEVICES: Mutex<Vec<Arc<Device>>> = Mutex::new(Vec::new());
+    ///
+    /// # Errors
+    /// As [`shared`](Self::shared).
+    pub(super) fn numbered(ordinal: usize) -> Result<Arc<Self>> {
+        static DEVICES: Mutex<BTreeMap<usize, Arc<Device>>> = Mutex::new(BTreeMap::new());
         let mut devices = DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
-        while devices.len() <= ordinal {
-            let next = devices.len();
-            devices.push(Arc::new(Self::open(next)?));
-        }
-        let device = &devices[ordinal];
+        let device = match devices.entry(ordinal) {
+            Entry::Occupied(known) => Arc::clone(known.get()),
+            Entry::Vacant(place) => Arc::clone(place.insert(Arc::new(Self::open(ordinal)?))),
+        };
         device.context.bind_to_thread().map_err(|e| failed("cannot use the context", e))?;
-        Ok(Arc::clone(device))
+        Ok(device)
+    }
+
+    /// How many GPUs there are, at least one.
+    ///
+    /// # Errors
+    /// When there is no driver or no GPU.
+    pub(super) fn count() -> Result<usize> {
+        // SAFETY: only looks for the library; every other call panics without it
+        if !unsafe { sys::is_culib_present() } {
+            return Err(Error::run("no CUDA driver found (libcuda.so)")
+                .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
+        }
+        let count = CudaContext::device_count()
+            .map_err(|e| failed("cannot start", e).hint("is the driver loaded? see nvidia-smi"))?;
+        if count < 1 {
+            return Err(Error::run("no CUDA device found"));
+        }
+        Ok(count as usize)
     }
 
     /// The first `count` GPUs, kept as the first is.
@@ -92,30 +113,17 @@ impl Device {
     /// # Errors
     /// As [`shared`](Self::shared), and when there are not as many.
     pub(super) fn several(count: usize) -> Result<Vec<Arc<Self>>> {
-        let mut devices = vec![Self::shared()?];
-        let there = CudaContext::device_count().map_err(|e| failed("cannot count devices", e))?;
-        if count > there as usize {
+        let there = Self::count()?;
+        if count > there {
             return Err(Error::run(format!("{count} GPUs asked for, {there} found")));
         }
-        for ordinal in 1..count {
-            devices.push(Self::numbered(ordinal)?);
-        }
-        Ok(devices)
+        (0..count).map(Self::numbered).collect()
     }
 
     fn open(ordinal: usize) -> Result<Self> {
         memory::limit()?;
-        // SAFETY: only looks for the library; every other call panics without it
-        if !unsafe { sys::is_culib_present() } {
-            return Err(Error::run("no CUDA driver found (libcuda.so)")
-                .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
-        }
+        Self::count()?;
         let driver = driver_version()?;
-        let count = CudaContext::device_count()
-            .map_err(|e| failed("cannot start", e).hint("is the driver loaded? see nvidia-smi"))?;
-        if count == 0 {
-            return Err(Error::run("no CUDA device found"));
-        }
         let context = CudaContext::new(ordinal).map_err(|e| {
             failed("cannot open the device", e).hint("is another program using it?")
         })?;

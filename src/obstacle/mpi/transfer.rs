@@ -1,10 +1,11 @@
 //! Nonblocking transfers of sides between ranks.
 
 use std::ffi::{c_int, c_void};
+use std::ops::DerefMut;
 
 use mpi::ffi;
 
-use super::{double, everyone};
+use super::world::{double, everyone};
 
 /// A transfer under way, or none.
 pub(super) struct Request(ffi::MPI_Request);
@@ -47,16 +48,20 @@ impl Request {
     }
 }
 
-/// Sides on their way to or from a neighbour. The buffers never move while a transfer is under way: they
-/// are on the heap and keep their length.
-pub(super) struct Transfer {
-    pub(super) numbers: Box<[f64]>,
+/// Numbers of a message. They never move and keep their length while a transfer is under way.
+pub trait Message: DerefMut<Target = [f64]> {}
+
+impl Message for Box<[f64]> {}
+
+/// Sides on their way to or from a neighbour.
+pub(super) struct Transfer<M> {
+    pub(super) numbers: M,
     pub(super) request: Request,
 }
 
-impl Transfer {
-    pub(super) fn new(len: usize) -> Self {
-        Self { numbers: vec![0.0; len].into(), request: Request::none() }
+impl<M: Message> Transfer<M> {
+    pub(super) fn new(numbers: M) -> Self {
+        Self { numbers, request: Request::none() }
     }
 
     pub(super) fn send(&mut self, to: usize, tag: c_int) {

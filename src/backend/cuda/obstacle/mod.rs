@@ -1,7 +1,10 @@
 //! Projected Richardson on one GPU or several of one host; mirrors `obstacle::threads`.
 
+mod kernels;
 mod part;
 mod peers;
+#[cfg(feature = "mpi")]
+mod rank;
 mod tiles;
 
 use std::collections::VecDeque;
@@ -18,8 +21,11 @@ use crate::obstacle::solve::{Limits, Outcome, Stopped};
 use crate::obstacle::threads::Ran;
 use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, StopOn, run};
 use crate::result::Status;
-use part::{Kind, Launch, Part};
+use kernels::Kind;
+use part::{Launch, Part};
 use peers::Peers;
+#[cfg(feature = "mpi")]
+pub use rank::{RankNode, check_rank_memory, device_of};
 
 /// Bytes that sweeps move between looks at whether the time step has ended: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
@@ -29,11 +35,11 @@ pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {
     let mut list = Vec::new();
     for floor in [false, true] {
         for kind in [Kind::Jacobi, Kind::Lines, Kind::Points, Kind::InPlace] {
-            list.extend([false, true].map(|look| (&OBSTACLE, part::variant(kind, floor, look))));
+            list.extend([false, true].map(|look| (&OBSTACLE, kernels::variant(kind, floor, look))));
         }
         let passes = (2..=MAX_SWEEPS_PER_PASS).map(|sweeps| (sweeps, 1)).chain([(1, 2)]);
         list.extend(passes.map(|(sweeps, colours)| {
-            (&OBSTACLE_BLOCKED, part::blocked_variant(sweeps, colours, floor))
+            (&OBSTACLE_BLOCKED, kernels::blocked_variant(sweeps, colours, floor))
         }));
     }
     list
@@ -411,7 +417,11 @@ impl Run<'_> {
 /// With the bytes needed and free.
 pub fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
     let devices = Device::several(case.split.map_or(1, Split::count))?;
-    let fields = 3 + usize::from(problem.flat_floor().is_none());
-    let needed = fields * problem.bytes() / devices.len();
+    let needed = fields(problem) * problem.bytes() / devices.len();
     run::check_memory(needed, devices[0].memory()?.free, "each GPU")
+}
+
+/// Numbers for each point that a GPU holds.
+fn fields(problem: &Problem) -> usize {
+    3 + usize::from(problem.flat_floor().is_none())
 }

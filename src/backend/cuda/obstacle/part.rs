@@ -6,110 +6,24 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{
-    CudaEvent, CudaFunction, CudaSlice, DeviceRepr, DriverError, LaunchConfig, PinnedHostSlice, sys,
+    CudaEvent, CudaFunction, CudaSlice, DriverError, LaunchConfig, PinnedHostSlice, sys,
 };
 
 use super::super::device::{Device, failed};
 use super::super::launch::{Address, address, launch};
-use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
+use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source};
+use super::kernels::{EndingArg, GridArg, Kind, blocked_variant, variant};
 use super::tiles::{Shape, Tile, Tiles};
 use crate::error::Result;
 use crate::obstacle::field::{Extent, Field, Layout};
-use crate::obstacle::{Case, Method, Problem, Split, StopOn};
+use crate::obstacle::node::Region;
+use crate::obstacle::{Case, Problem, Split, StopOn};
 
 /// Words of `Control` of `obstacle.cuh`.
 const CONTROL: usize = 8;
 
-/// Bytes that a sweep moves until a slice is read by the tiles behind it, which then find it in the
-/// cache: a fifth of an H200's.
-const BETWEEN_USES: usize = 10 << 20;
-
-/// `Grid` of `obstacle.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct GridArg {
-    old: Address,
-    next: Address,
-    source: Address,
-    floor: Address,
-    before: Address,
-    behind: Address,
-    centre: f64,
-    share: f64,
-    flat: f64,
-    nx: u32,
-    ny: u32,
-    nz: u32,
-    pitch: u32,
-    slice: u64,
-}
-
-/// `Ending` of `obstacle.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct EndingArg {
-    control: Address,
-    squared: Address,
-    worst: Address,
-    part: Address,
-    first: Address,
-    parts: u32,
-    sweep: u32,
-    by_worst: u32,
-    bound: f64,
-}
-
-// SAFETY: plain numbers in C layout, as the kernels declare them
-unsafe impl DeviceRepr for GridArg {}
-// SAFETY: as above
-unsafe impl DeviceRepr for EndingArg {}
-
-/// What `METHOD` of `obstacle.cu` is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Jacobi = 0,
-    Lines = 1,
-    Points = 2,
-    InPlace = 3,
-}
-
-impl Kind {
-    /// The one of a method that waits.
-    pub(super) fn of(method: Method) -> Self {
-        match method {
-            Method::Jacobi => Self::Jacobi,
-            Method::RedBlackY => Self::Lines,
-            Method::RedBlack => Self::Points,
-        }
-    }
-
-    fn colours(self) -> u32 {
-        if matches!(self, Self::Lines | Self::Points) { 2 } else { 1 }
-    }
-
-    /// Whether the new values are where the old ones were.
-    pub(super) fn in_place(self) -> bool {
-        matches!(self, Self::Points | Self::InPlace)
-    }
-}
-
-/// What `obstacle.cu` is compiled for.
-pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
-    let mut variant = Variant::from(1);
-    variant.defines =
-        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", look.into())];
-    variant
-}
-
-/// What `obstacle_blocked.cu` is compiled for.
-pub(super) fn blocked_variant(sweeps: usize, colours: usize, floor: bool) -> Variant {
-    let mut variant = Variant::from(1);
-    variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];
-    if colours > 1 {
-        variant.defines.push(("COLOURS", colours));
-    }
-    variant
-}
+/// Threads of a thread block of `conclude`.
+const CONCLUDING: u32 = 1024;
 
 /// Kernels of a way of sweeping with their tiles.
 struct Sweep {
@@ -118,6 +32,8 @@ struct Sweep {
     first: CudaSlice<u32>,
     config: LaunchConfig,
     segments: u32,
+    /// Tiles at the sides that neighbours want, which are the first.
+    rim: u32,
     colours: u32,
     /// Sweeps of a launch.
     levels: u32,
@@ -158,10 +74,11 @@ pub(super) struct Part {
     floor: Option<CudaSlice<f64>>,
     factors: [CudaSlice<f64>; 3],
     begin_step: CudaFunction,
+    conclude: CudaFunction,
     judge: CudaFunction,
     sweeps: Vec<(Kind, bool, Sweep)>,
     blocked: Option<Sweep>,
-    /// `Control`, then the squared change of each part of the norm.
+    /// `Control`, then the squared change of each part of the norm, then the largest.
     control: CudaSlice<u32>,
     squared: CudaSlice<f64>,
     worst: CudaSlice<f64>,
@@ -183,11 +100,12 @@ impl Part {
         let kernel = |name: &str| {
             device.kernel(&OBSTACLE, variant(Kind::Jacobi, floor.is_some(), false), name)
         };
-        let (begin_step, judge) = (kernel("begin_step")?, kernel("judge")?);
+        let [begin_step, conclude, judge] =
+            [kernel("begin_step")?, kernel("conclude")?, kernel("judge")?];
         let of =
             |d: usize, range: std::ops::Range<usize>| device.copied(&problem.factors[d][range]);
         let factors = [of(0, 0..case.m)?, of(1, extent.y.clone())?, of(2, extent.z.clone())?];
-        let words = CONTROL + 2 * case.norm_split.count();
+        let words = CONTROL + 4 * case.norm_split.count();
         let pinned = || {
             let context = device.stream().context();
             // SAFETY: written by a download before they are read
@@ -204,6 +122,7 @@ impl Part {
             floor,
             factors,
             begin_step,
+            conclude,
             judge,
             sweeps: Vec::new(),
             blocked: None,
@@ -228,14 +147,18 @@ impl Part {
             self.device.constants::<4>(&OBSTACLE, variant.clone(), "sweep_shape")?;
         let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
         let across = self.layout.nx.div_ceil(wide as usize);
-        let shape = match slices as usize {
-            0 => Shape { lines: lines as usize, ..Shape::default() },
-            slices => Shape {
-                lines: lines as usize,
-                slices: Some(slices),
-                band: Some(BETWEEN_USES / (24 * self.layout.pitch * slices)),
-                early: self.ghosts.map(|side| side.is_some()),
-            },
+        let lines = lines as usize;
+        let shape = if slices == 0 {
+            Shape { lines, ..Shape::default() }
+        } else {
+            let (in_y, nz) = (self.layout.ny.div_ceil(lines), self.layout.nz);
+            let resident = self.device.resident(&kernel, 32 * warps, 0)? as usize;
+            // shorter where there would be less to do than thread blocks
+            let most = Tiles::slices(nz, across * in_y, resident, 0.7).min(slices as usize);
+            let slices = Tiles::fitting(most, in_y + self.norm.y, self.norm.z, nz);
+            // sides that another part wants
+            let early = [self.extent.z.start > 0, self.extent.z.end < self.extent.m];
+            Shape { lines, slices: Some(slices), early }
         };
         let sweep = self.cut(kernel, shape, across, (32, warps, 1), 0)?;
         let sweep = Sweep { colours: kind.colours(), ..sweep };
@@ -289,6 +212,7 @@ impl Part {
             list: self.device.copied(&tiles.list)?,
             first: self.device.copied(&first)?,
             segments: tiles.segments as u32,
+            rim: tiles.early as u32,
             colours: 1,
             levels: 1,
         })
@@ -297,6 +221,12 @@ impl Part {
     /// The field that is the iterate, and the other.
     pub(super) fn fields(&self) -> [Address; 2] {
         [address(&self.u[0]), address(&self.u[1])]
+    }
+
+    /// Where the iterate is.
+    #[cfg(feature = "mpi")]
+    pub(super) fn iterate(&self) -> Address {
+        self.fields()[self.now]
     }
 
     fn grid(&self, in_place: bool) -> GridArg {
@@ -363,17 +293,50 @@ impl Part {
 
     /// Launches a sweep of a kind that was prepared.
     pub(super) fn sweep(&mut self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
-        let fault = |e: DriverError| failed("sweep", e);
+        self.sweep_over(None, kind, look, launch)?;
+        self.conclude_sweep(kind, look, launch)
+    }
+
+    fn prepared(&self, kind: Kind, look: bool) -> &Sweep {
         let found = self.sweeps.iter().find(|(k, l, _)| (*k, *l) == (kind, look));
-        let (.., sweep) = found.expect("prepared");
+        &found.expect("prepared").2
+    }
+
+    /// Launches the tiles of a sweep that belong to `region`, or all. When all are launched,
+    /// [`conclude_sweep`](Self::conclude_sweep) is due.
+    pub(super) fn sweep_over(
+        &mut self,
+        region: Option<Region>,
+        kind: Kind,
+        look: bool,
+        launch: Launch,
+    ) -> Result<()> {
+        let sweep = self.prepared(kind, look);
         let (grid, ending) = (self.grid(kind.in_place()), self.ending(sweep, launch));
         let (y, z) = (self.extent.y.start, self.extent.z.start);
         let first = if kind == Kind::Points { y + z } else { y } as u32;
+        let (rim, all) = (sweep.rim, sweep.config.grid_dim.1);
+        let (from, to) = match region {
+            None => (0, all),
+            Some(Region::Rim) => (0, rim),
+            Some(Region::Inner) => (rim, all),
+        };
+        if from == to {
+            return Ok(());
+        }
+        let list = address(&sweep.list) + (from as usize * size_of::<Tile>()) as Address;
+        let mut config = sweep.config;
+        config.grid_dim.1 = to - from;
         for colour in 0..sweep.colours {
-            launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, sweep.segments, colour, first, ending)
-                .map_err(fault)?;
+            launch!(self.device, &sweep.kernel, config; grid, list, sweep.segments, colour, first, ending)
+                .map_err(|e| failed("sweep", e))?;
         }
         Ok(())
+    }
+
+    /// Adds up what a sweep left, where its change counts.
+    pub(super) fn conclude_sweep(&self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
+        self.conclude(launch, self.ending(self.prepared(kind, look), launch))
     }
 
     /// Launches a pass of several sweeps, the last of which counts.
@@ -381,7 +344,20 @@ impl Part {
         let sweep = self.blocked.as_ref().expect("prepared");
         let (grid, ending) = (self.grid(false), self.ending(sweep, launch));
         launch!(self.device, &sweep.kernel, sweep.config; grid, sweep.list, ending)
-            .map_err(|e| failed("pass", e))
+            .map_err(|e| failed("pass", e))?;
+        self.conclude(launch, ending)
+    }
+
+    fn conclude(&self, launch: Launch, ending: EndingArg) -> Result<()> {
+        if launch.number == 0 {
+            return Ok(());
+        }
+        let config = LaunchConfig {
+            grid_dim: (ending.parts, 1, 1),
+            block_dim: (CONCLUDING, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        launch!(self.device, &self.conclude, config; ending).map_err(|e| failed("conclude", e))
     }
 
     /// Whether sweeps are made by [`pass`](Self::pass).
@@ -424,7 +400,7 @@ impl Part {
         let words = self.host[place].as_slice().map_err(fault)?;
         let number =
             |at: usize| f64::from_bits(u64::from(words[at]) | u64::from(words[at + 1]) << 32);
-        let parts = (CONTROL..words.len()).step_by(2);
+        let parts = (0..self.norm.count()).map(|part| CONTROL + 2 * part);
         Ok(Control {
             done: words[0] != 0,
             sweeps: words[1] as usize,

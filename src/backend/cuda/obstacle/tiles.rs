@@ -28,6 +28,8 @@ pub(super) struct Tiles {
     pub(super) list: Vec<Tile>,
     /// Tiles of a thread block.
     pub(super) segments: usize,
+    /// Tiles at the sides that come first.
+    pub(super) early: usize,
     /// First slot of each part over which norms are taken, then the number of slots; in tiles.
     pub(super) first: Vec<u32>,
 }
@@ -39,9 +41,6 @@ pub(super) struct Shape {
     pub(super) lines: usize,
     /// Slices of a tile; none where a thread block goes through all.
     pub(super) slices: Option<usize>,
-    /// Lines of a band, which goes through all slices before the next begins: what neighbours in z read
-    /// again is still in the cache then. None where all lines are one band.
-    pub(super) band: Option<usize>,
     /// Whether the tiles at the first and at the last slice come before all others: what they make has
     /// a way to go.
     pub(super) early: [bool; 2],
@@ -82,12 +81,9 @@ impl Tiles {
             in_z.len()
         } else {
             // neighbours in y one behind the other: they share values in the cache
-            let per_band = shape.band.map_or(in_y.len(), |band| band / shape.lines);
-            for band in in_y.chunks(per_band.max(1)) {
-                for &z in &in_z {
-                    for &y in band {
-                        add(y, z);
-                    }
+            for &z in &in_z {
+                for &y in &in_y {
+                    add(y, z);
                 }
             }
             1
@@ -106,8 +102,18 @@ impl Tiles {
         }
         let last = extent.z.len() as u32 + 1;
         let [at_first, at_last] = shape.early;
-        list.sort_by_key(|tile| !(at_first && tile.z0 == 1 || at_last && tile.z1 == last));
-        Self { list, segments, first }
+        let is_early = |tile: &Tile| at_first && tile.z0 == 1 || at_last && tile.z1 == last;
+        list.sort_by_key(|tile| !is_early(tile));
+        let early = list.partition_point(is_early);
+        Self { list, segments, early, first }
+    }
+
+    /// `slices` of a tile, or as many more as it takes for `in_y` tiles in y and all of `nz` to fit into a
+    /// launch; with `parts` of the norm in z there may be as many tiles more.
+    pub(super) fn fitting(slices: usize, in_y: usize, parts: usize, nz: usize) -> usize {
+        const MOST: usize = 65_535;
+        let in_z = (MOST / in_y.max(1)).saturating_sub(parts).max(1);
+        slices.max(nz.div_ceil(in_z))
     }
 
     /// Slices of a tile such that `resident` thread blocks have about the same to do, when there are
@@ -136,8 +142,8 @@ mod tests {
         let [both, one] = [[true, true], [false, true]];
         for shape in [
             Shape { lines: 4, slices: Some(5), ..Shape::default() },
-            Shape { lines: 4, slices: Some(2), band: Some(8), early: both },
-            Shape { lines: 2, slices: Some(4), band: Some(1), early: one },
+            Shape { lines: 4, slices: Some(2), early: both },
+            Shape { lines: 2, slices: Some(4), early: one },
             Shape { lines: 8, slices: None, ..Shape::default() },
         ] {
             let tiles = Tiles::new(&extent, norm, shape);
@@ -168,21 +174,26 @@ mod tests {
     }
 
     #[test]
-    fn bands_go_through_all_slices_one_after_the_other_and_sides_come_first() {
-        let extent = Extent { m: 8, y: 0..8, z: 0..6 };
+    fn tiles_at_sides_that_neighbours_want_come_first() {
+        let extent = Extent { m: 6, y: 0..4, z: 0..6 };
         let order = |early| {
-            let shape = Shape { lines: 2, slices: Some(2), band: Some(4), early };
+            let shape = Shape { lines: 2, slices: Some(2), early };
             let tiles = Tiles::new(&extent, Split::WHOLE, shape);
+            let at_sides = early.into_iter().filter(|side| *side).count();
+            assert_eq!(tiles.early, 2 * at_sides);
             tiles.list.iter().map(|t| (t.y0, t.z0)).collect::<Vec<_>>()
         };
-        let first = [(1, 1), (3, 1), (1, 3), (3, 3), (1, 5), (3, 5)];
-        let second = first.map(|(y, z)| (y + 4, z));
-        assert_eq!(order([false, false]), [first, second].concat());
-        assert_eq!(
-            order([false, true])[..5],
-            [(1, 5), (3, 5), (5, 5), (7, 5), (1, 1)],
-            "the last slices, then the others as they were"
-        );
+        assert_eq!(order([false, false]), [(1, 1), (3, 1), (1, 3), (3, 3), (1, 5), (3, 5)]);
+        assert_eq!(order([false, true]), [(1, 5), (3, 5), (1, 1), (3, 1), (1, 3), (3, 3)]);
+        assert_eq!(order([true, true]), [(1, 1), (3, 1), (1, 5), (3, 5), (1, 3), (3, 3)]);
+    }
+
+    #[test]
+    fn a_launch_has_room_for_all_tiles() {
+        assert_eq!(Tiles::fitting(16, 100, 1, 800), 16);
+        // 512 tiles in y: no more than 127 in z
+        assert_eq!(Tiles::fitting(16, 512, 1, 4096), 33);
+        assert_eq!(Tiles::fitting(64, 1, 1, 5), 64);
     }
 
     #[test]

@@ -1,0 +1,212 @@
+//! The ranks of the job, and what all of them do together.
+
+#![allow(unsafe_code, reason = "calls of MPI")]
+
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+use mpi::ffi;
+
+use crate::engine::progress::say;
+use crate::error::{Error, Result};
+use crate::measure::copy_bandwidth;
+
+/// All ranks of the job.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    rank: usize,
+    size: usize,
+}
+
+static WORLD: OnceLock<World> = OnceLock::new();
+
+/// The ranks; starts MPI at the first call.
+///
+/// # Errors
+/// When MPI was ended before.
+pub fn world() -> Result<World> {
+    if let Some(world) = WORLD.get() {
+        return Ok(*world);
+    }
+    let universe = mpi::initialize().ok_or_else(|| Error::run("MPI cannot be started again"))?;
+    // ended below, when the process ends
+    std::mem::forget(universe);
+    let (mut rank, mut size) = (0, 0);
+    // SAFETY: MPI has been started, both are valid for the write of an integer
+    unsafe {
+        ffi::MPI_Comm_rank(everyone(), &raw mut rank);
+        ffi::MPI_Comm_size(everyone(), &raw mut size);
+        libc::atexit(end);
+    }
+    Ok(*WORLD.get_or_init(|| World { rank: rank as usize, size: size as usize }))
+}
+
+extern "C" fn end() {
+    // SAFETY: MPI was started when this was registered
+    unsafe { ffi::MPI_Finalize() };
+}
+
+/// Whether MPI has been started.
+pub fn started() -> bool {
+    WORLD.get().is_some()
+}
+
+/// Ends all ranks.
+pub fn abort() {
+    if started() {
+        // SAFETY: MPI has been started
+        unsafe { ffi::MPI_Abort(everyone(), 1) };
+    }
+}
+
+pub(super) fn everyone() -> ffi::MPI_Comm {
+    // SAFETY: a constant of the library
+    unsafe { ffi::RSMPI_COMM_WORLD }
+}
+
+pub(super) fn double() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the library
+    unsafe { ffi::RSMPI_DOUBLE }
+}
+
+pub(super) fn word() -> ffi::MPI_Datatype {
+    // SAFETY: a constant of the library
+    unsafe { ffi::RSMPI_UINT64_T }
+}
+
+impl World {
+    /// Number of this rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Ranks in all.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The ranks of this host.
+    pub fn of_host(&self) -> OfHost {
+        let (mut rank, mut size) = (0, 0);
+        // SAFETY: the communicator lives until it is freed, both are valid for the write of an integer
+        unsafe {
+            let mut host = ffi::RSMPI_COMM_NULL;
+            ffi::MPI_Comm_split_type(
+                everyone(),
+                ffi::RSMPI_COMM_TYPE_SHARED,
+                self.rank as c_int,
+                ffi::RSMPI_INFO_NULL,
+                &raw mut host,
+            );
+            ffi::MPI_Comm_rank(host, &raw mut rank);
+            ffi::MPI_Comm_size(host, &raw mut size);
+            ffi::MPI_Comm_free(&raw mut host);
+        }
+        OfHost { rank: rank as usize, size: size as usize }
+    }
+
+    /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
+    pub fn copy_bandwidth(&self) -> Option<f64> {
+        static SUM: OnceLock<Option<f64>> = OnceLock::new();
+        *SUM.get_or_init(|| self.together(|| copy_bandwidth(1)))
+    }
+
+    /// The sum of what all ranks measure at the same time.
+    pub fn together(&self, measure: impl FnOnce() -> f64) -> Option<f64> {
+        reduce(&mut [], &mut []);
+        let mut sum = [measure()];
+        reduce(&mut sum, &mut []);
+        sum[0].is_finite().then_some(sum[0])
+    }
+}
+
+/// The answer of the first rank.
+pub fn agree(answer: bool) -> bool {
+    let mut number = c_int::from(answer);
+    // SAFETY: one integer each
+    unsafe {
+        ffi::MPI_Bcast((&raw mut number).cast(), 1, ffi::RSMPI_INT32_T, 0, everyone());
+    }
+    number != 0
+}
+
+/// An error when any rank has one: its own, or what the first of the others says.
+///
+/// # Errors
+/// As said.
+pub fn all_or_none<T>(own: Result<T>) -> Result<T> {
+    /// Bytes of a message, which is a line.
+    const LINE: usize = 512;
+    let World { rank, size } = world()?;
+    let mut first = [if own.is_err() { (size - rank) as f64 } else { 0.0 }];
+    reduce(&mut [], &mut first);
+    if first[0] == 0.0 {
+        return own;
+    }
+    let speaker = size - first[0] as usize;
+    let mut line = [b' '; LINE];
+    if let Err(error) = &own {
+        line.iter_mut().zip(error.to_string().bytes()).for_each(|(to, from)| *to = from);
+    }
+    // SAFETY: as many bytes everywhere
+    unsafe {
+        let bytes = ffi::RSMPI_UINT8_T;
+        ffi::MPI_Bcast(
+            line.as_mut_ptr().cast(),
+            LINE as c_int,
+            bytes,
+            speaker as c_int,
+            everyone(),
+        );
+    }
+    let said = String::from_utf8_lossy(&line);
+    own.and_then(|_| Err(Error::run(format!("rank {speaker}: {}", said.trim_end()))))
+}
+
+/// Says what is wrong on this rank and ends all: the others would wait for it.
+pub fn give_up(error: &Error) -> ! {
+    say(&format!("error: {error}"));
+    abort();
+    std::process::exit(error.exit_code().into())
+}
+
+/// The ranks of a host.
+#[derive(Clone, Copy, Debug)]
+pub struct OfHost {
+    /// Number of this rank among them.
+    pub rank: usize,
+    /// How many there are.
+    pub size: usize,
+}
+
+/// Sums and maxima over all ranks.
+pub(super) fn reduce(sums: &mut [f64], largest: &mut [f64]) {
+    // SAFETY: constants of the library
+    let operations = unsafe { [ffi::RSMPI_SUM, ffi::RSMPI_MAX] };
+    let nothing = sums.is_empty() && largest.is_empty();
+    for (numbers, operation) in [sums, largest].into_iter().zip(operations) {
+        if numbers.is_empty() {
+            continue;
+        }
+        let mut all = vec![0.0; numbers.len()];
+        // SAFETY: both buffers hold as many numbers as are named
+        unsafe {
+            ffi::MPI_Allreduce(
+                numbers.as_ptr().cast(),
+                all.as_mut_ptr().cast(),
+                numbers.len() as c_int,
+                double(),
+                operation,
+                everyone(),
+            );
+        }
+        numbers.copy_from_slice(&all);
+    }
+    if nothing {
+        // it still waits for all
+        // SAFETY: MPI has been started
+        unsafe {
+            ffi::MPI_Barrier(everyone());
+        }
+    }
+}
