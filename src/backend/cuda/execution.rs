@@ -38,6 +38,10 @@ impl Mode {
         self.execution.get() == Execution::Calls
     }
 
+    pub(super) fn persistent(&self) -> bool {
+        self.execution.get() == Execution::Persistent
+    }
+
     pub(super) fn graph(&self) -> bool {
         self.execution.get() == Execution::Graph
     }

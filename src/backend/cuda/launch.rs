@@ -89,7 +89,7 @@ by_value! {
     RecordsArg { lower: Address, upper: Address, error: Address }
     /// `Factors` of `stencil_blocks.cu`.
     StencilBlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
-    /// `Parts` of `partitioned.cu`.
+    /// `Parts` of `parts.cuh`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.
     GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
@@ -111,8 +111,10 @@ by_value! {
     RulesArg { rtol: f64, diverged: f64, stall: f64, most: u32, before: u32, cycle: u32, stall_cycles: u32 }
     /// `History` of `in_kernel.cuh`.
     HistoryArg { norm: Address, broken: Address, cycles: Address }
+    /// `Inverse` of `in_kernel.cuh` for triangular factors.
+    FactorsOfKernelArg { lower: PartsArg, upper: PartsArg, diagonal: Address, right: Address, y: Address }
     /// `Solve` of `bicgstab.cu`.
-    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
+    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Solve` of `qmr.cu`.
     QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Slices` of `colours.cu`.
