@@ -7,7 +7,7 @@ use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
     in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
-    obstacle_variants, product_variants, stencil_ilu_variant, stencil_variant,
+    obstacle_variants, product_variants, resident_variant, stencil_ilu_variant, stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -116,6 +116,8 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
+    let resident = BLOCK_SIZES.iter().filter_map(|b| resident_variant(*b));
+    programs.extend(resident.map(|variant| (&sources::PARTITIONED, variant)));
     // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
     programs.extend([1, 2, 3, 4, 8].into_iter().flat_map(in_kernel_variants));
     // and the sweeps of the obstacle problem

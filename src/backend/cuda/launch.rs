@@ -2,7 +2,8 @@
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr};
 
-use crate::backend::{Coef, Slot};
+use crate::backend::scalar::{MOST_STEPS, Operation};
+use crate::backend::{Coef, Slot, Step};
 
 /// Address on the device; 0 is null.
 pub(super) type Address = u64;
@@ -69,6 +70,10 @@ by_value! {
     Meeting { partials: Address, arrived: Address }
     /// `Slots` of `vector.cu`.
     SlotList { at: [u16; 8] }
+    /// `Step` of `vector.cu`.
+    StepArg { a: CoefArg, b: CoefArg, out: u32, operation: u32 }
+    /// `Steps` of `vector.cu`.
+    StepsArg { at: [StepArg; MOST_STEPS] }
     /// `Pattern` of `ilu.cu`.
     PatternArg { row_ptr: Address, col_ind: Address }
     /// `Factors` of `ilu.cu`.
@@ -135,6 +140,22 @@ impl From<Coef> for CoefArg {
             Coef::Ratio(a, b) => new(3, a, b),
             Coef::NegRatio(a, b) => new(4, a, b),
         }
+    }
+}
+
+impl From<&[Step]> for StepsArg {
+    fn from(steps: &[Step]) -> Self {
+        let mut all = Self::default();
+        for (to, from) in all.at.iter_mut().zip(steps) {
+            let operation = match from.operation {
+                Operation::Sum => 0,
+                Operation::Product => 1,
+                Operation::Hypot => 2,
+            };
+            let (a, b) = (from.a.into(), from.b.into());
+            *to = StepArg { a, b, out: u32::from(from.out.0), operation };
+        }
+        all
     }
 }
 
