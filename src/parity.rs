@@ -133,6 +133,21 @@ pub fn compare_products<K: Backend + 'static>(
     k.check()
 }
 
+/// Compares solvers in every execution alone; else as [`compare`].
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_executions<K: Backend + 'static>(
+    k: &K,
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    bench.executions()?;
+    k.check()
+}
+
 /// Compares every preconditioner and deflation alone; else as [`compare`].
 ///
 /// # Errors
