@@ -336,9 +336,9 @@ impl InKernel {
                 Some(&Parts { lower, upper, diagonal, y, .. }) => {
                     let right = address(&self.right);
                     let m = FactorsOfKernelArg { lower, upper, diagonal, right, y };
-                    self.bicgstab(d, a, m, s)
+                    self.bicgstab(d, &a, &m, s)
                 }
-                None => self.bicgstab(d, a, m.blocks(), s),
+                None => self.bicgstab(d, &a, &m.blocks(), s),
             };
         };
         let inverse = of(system.m).blocks();
@@ -384,16 +384,16 @@ impl InKernel {
     fn bicgstab<M: DeviceRepr>(
         &self,
         d: &Device,
-        a: MatrixArgument,
-        m: M,
+        a: &MatrixArgument,
+        m: &M,
         s: BicgstabArg,
     ) -> Result<(), DriverError> {
         let (kernel, config) = (&self.kernel, self.config);
         match a {
-            Point(a) | Block(a) => launch!(cooperative d, kernel, config; a, m, s),
-            Other(Argument::Bdia(a)) => launch!(cooperative d, kernel, config; a, m, s),
-            Other(Argument::Hyb(a)) => launch!(cooperative d, kernel, config; a, m, s),
-            Other(Argument::Dia(a)) => launch!(cooperative d, kernel, config; a, m, s),
+            Point(a) | Block(a) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Bdia(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Hyb(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Dia(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
         }
     }
 

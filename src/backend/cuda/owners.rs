@@ -118,12 +118,12 @@ impl Owners {
     }
 }
 
-/// A box of cells, lines of `line` of them, planes of `plane`, that the first `cells` rows are.
+/// A box of cells, lines of `line` of them, planes of `plane`, that the first `count` rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cells {
     line: usize,
     plane: usize,
-    cells: usize,
+    count: usize,
 }
 
 impl Cells {
@@ -148,9 +148,9 @@ impl Cells {
             }
         }
         // the last cell is one of those that have a cell below
-        let cells = (last + 1).next_multiple_of(plane);
-        let fits = plane.is_multiple_of(line) && cells <= rows;
-        fits.then_some(Self { line, plane, cells })
+        let count = (last + 1).next_multiple_of(plane);
+        let fits = plane.is_multiple_of(line) && count <= rows;
+        fits.then_some(Self { line, plane, count })
     }
 }
 
@@ -168,7 +168,7 @@ impl Owners {
     /// those of wells are, belong to the part that has the first row that they need.
     pub(super) fn resident(lower: PatternView, most: usize, costs: Costs) -> Self {
         let rows = lower.row_ptr.len() - 1;
-        let Some(Cells { line, plane, cells }) = Cells::of(lower) else {
+        let Some(Cells { line, plane, count: cells }) = Cells::of(lower) else {
             // a chain crosses each bound, the work is shared
             let wanted = (costs.row * rows as f64 / costs.crossing).sqrt().round() as usize;
             return Self::ranges(lower, false, wanted.clamp(1, most.min(rows.max(1))));
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn boxes_are_found_with_and_without_wells() {
         let found = |matrix, b, fill| Cells::of(lower(matrix, b, fill).view());
-        let cells = |line, plane, cells| Some(Cells { line, plane, cells });
+        let cells = |line, plane, count| Some(Cells { line, plane, count });
         assert_eq!(found("poisson3d:5x4x3", 1, 0), cells(5, 20, 60));
         assert_eq!(found("reservoir:7x6x8,k=2,wells=3", 2, 0), cells(7, 42, 336));
         assert_eq!(found("reservoir:9x10x11,k=1,wells=4", 1, 0), cells(9, 90, 990));

@@ -90,7 +90,7 @@ pub(super) const LARGEST_RESIDENT_BLOCK: usize = 8;
 const RESIDENT_BYTES: usize = 96 << 10;
 
 /// Microseconds from a row to one that needs it in another tile.
-const HOP: f64 = 0.8;
+const HOP: f64 = 1.2;
 
 /// Lanes that share a row at least, and blocks that a lane has under way, of solves within another
 /// kernel; mirrors `in_kernel.cuh`.
