@@ -174,16 +174,16 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> 
         all.push(of(2, 1, &[("PLACES", 2)]));
         all.push(of(2, 1, &[("PLACES", 2), ("HALF_SHIFT", 1)]));
     }
-    let factors: Vec<Variant> = all
-        .iter()
-        .filter(|variant| variant.defines.contains(&("PRECOND", 1)))
-        .cloned()
-        .map(|mut variant| {
-            variant.defines.retain(|(name, _)| *name != "PRECOND");
-            variant.defines.push(("PRECOND", FACTORS));
-            variant
-        })
-        .collect();
+    // those for block Jacobi, and the same for factors
+    let mut factors = all.clone();
+    factors.retain(|variant| variant.defines.contains(&("PRECOND", 1)));
+    for variant in &mut factors {
+        for (name, value) in &mut variant.defines {
+            if *name == "PRECOND" {
+                *value = FACTORS;
+            }
+        }
+    }
     let with_threads = |method: &'static Method| {
         let factors = factors.iter().filter(|_| method.factors).cloned();
         all.clone().into_iter().chain(factors).map(move |mut variant| {
