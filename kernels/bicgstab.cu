@@ -1,4 +1,5 @@
-// BiCGStab as one kernel: four barriers an iteration, each with all sums that are known by then.
+// BiCGStab as one kernel: four barriers an iteration, each with all sums that are known by then, and with triangular
+// factors one more behind each of the two solves.
 #include "in_kernel.cuh"
 
 struct Solve {
@@ -13,7 +14,6 @@ struct Solve {
     size_t n;
     // vectors in shared memory, x the last of them, and numbers there for each
     u32 on_chip, longest;
-    const Stored* inverse;
     double* parts;
     // whether the solve begins with this launch
     u32 fresh;
@@ -22,7 +22,7 @@ struct Solve {
     Report* report;
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_constant__ Matrix a, const __grid_constant__ Solve s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_constant__ Matrix a, const __grid_constant__ Inverse m, const __grid_constant__ Solve s) {
     extern __shared__ double chip[];
     const Range range(s.starts);
     const auto home = [&](u32 k) { return k < 5 ? s.home + k * s.n + range.first : s.x + range.first; };
@@ -30,6 +30,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
     const auto place = [&](u32 k) { return k < s.on_chip ? chip + k * s.longest : home(k); };
     double *r = place(0), *v = place(1), *p = place(2), *shadow = place(3), *t = place(4), *x = place(5);
     double *hat = s.hat[0], *spare = s.hat[1], *const hat_s = s.hat[2];
+    // behind the vectors: values of triangular solves
+    double* const slots = chip + (size_t)s.on_chip * s.longest;
     Barrier barrier(s.parts);
 
     double norm[1] = {0.0}, rho = 0.0, initial = 0.0;
@@ -46,7 +48,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
         broken_before = s.report->broken;
         for (u32 k = 0; k < s.on_chip; ++k) range.each([&](u32 i) { chip[k * s.longest + i] = home(k)[i]; });
     }
-    precondition(range, s.inverse, p, hat + range.first);
+    precondition(range, m, p, hat + range.first);
     barrier.meet(norm);
     u32 done = 0;
     if (s.fresh) {
@@ -57,6 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
     }
 
     for (;;) {
+        solve<false>(range, a, m, hat, slots, barrier);
         // v = A M^-1 p; alpha = rho / (r0, v)
         double rv[1] = {0.0};
         range.product<false>(a, hat, [&](u32 i, double sum) {
@@ -71,10 +74,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
             r[i] = fma(-alpha, v[i], r[i]);
             rs[0] = fma(shadow[i], r[i], rs[0]);
         });
-        precondition(range, s.inverse, r, hat_s + range.first);
+        precondition(range, m, r, hat_s + range.first);
         barrier.arrive(rs);
-        range.prefetch<true>(a);
+        if (PRECOND != 2) range.prefetch<true>(a);
         barrier.wait(rs);
+        solve<true>(range, a, m, hat_s, slots, barrier);
         // t = A M^-1 s; omega = (t, s) / (t, t)
         double with_t[3] = {0.0, 0.0, 0.0};
         range.product<true>(a, hat_s, [&](u32 i, double sum) {
@@ -97,9 +101,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bicgstab(const __grid_c
             p[i] = broken ? r[i] : fma(beta, fma(-omega, v[i], p[i]), r[i]);
             if (broken) shadow[i] = r[i];
         });
-        precondition(range, s.inverse, p, spare + range.first);
+        precondition(range, m, p, spare + range.first);
         barrier.arrive(norm);
-        range.prefetch<false>(a);
+        if (PRECOND != 2) range.prefetch<false>(a);
         // work for which nobody waits
         range.each([&](u32 i) {
             const u32 row = range.first + i;

@@ -60,8 +60,10 @@ public:
         __shared__ double of_all[MOST_SUMS];
         const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
         if (warp == 0) {
+            // a thread block with little to do may be at the next barrier before this one has looked
+            const u32 all = (passed + 1) * gridDim.x;
             if (lane == 0)
-                while (load_acquire(arrivals) != (passed + 1) * gridDim.x) {}
+                while ((int)(load_acquire(arrivals) - all) < 0) {}
             __syncwarp();
             double s[M] = {};
             for (u32 first = lane; first < gridDim.x; first += EACH * WARP) {

@@ -3,7 +3,7 @@
 // from the first iteration to the last. What products read goes through the L2 cache.
 //
 // Macros, as the launcher gives them. FORMAT: 0 CSR, 1 BSR, 2 Bdia, 3 HYB, 4 DIA. PRECOND: 0 none, 1 block
-// Jacobi. PLACES: rows of a lane side by side. ROW_LANES: lanes that share a row of CSR. OFFSETS, HALF_SHIFT:
+// Jacobi, 2 triangular factors. PLACES: rows of a lane side by side. ROW_LANES: lanes that share a row of CSR. OFFSETS, HALF_SHIFT:
 // those of Bdia.
 #pragma once
 #ifndef THREADS
@@ -33,6 +33,13 @@
 #include "formats.cuh"
 #include "grid_barrier.cuh"
 #include "stored.cuh"
+#if PRECOND == 2
+// as the launcher cuts the factors: rows of a 7-point grid are on the way as a whole
+#define UNEVEN 1
+#define SPLIT (BS <= 4 ? 1 : 2)
+#define AHEAD (BS <= 4 ? 4 : 2)
+#include "parts.cuh"
+#endif
 
 #if FORMAT == 2
 typedef Bdia Matrix;
@@ -188,13 +195,28 @@ struct Range {
     }
 };
 
-// z = M^-1 r for the rows of a range; `inverse` holds the inverse diagonal blocks. All threads call it: r may
-// have just been written.
-__device__ inline void precondition(const Range& range, const Stored* inverse, const double* r, double* z) {
+// A preconditioner's inverse.
+struct Inverse {
+#if PRECOND == 2
+    // Factors L D U'; a thread block has the same rows in both, one part at most of each
+    Parts lower, upper;
+    const Stored* diagonal;
+    // right-hand side and forward solution, where all thread blocks see them
+    double *right, *y;
+#else
+    // the inverse diagonal blocks
+    const Stored* blocks;
+#endif
+};
+
+// z = M^-1 r for the rows of a range. Of triangular factors only what comes before the solves: r is put where all
+// see it, and what `solve` will find is marked as absent, which takes a barrier. All threads call it: r may have
+// just been written.
+__device__ inline void precondition(const Range& range, const Inverse& m, const double* r, double* z) {
 #if PRECOND == 0
     range.each([&](u32 i) { z[i] = r[i]; });
-#else
-    inverse += (size_t)range.first * BS;
+#elif PRECOND == 1
+    const Stored* const inverse = m.blocks + (size_t)range.first * BS;
     if (BS > 1) __syncthreads();
     range.each([&](u32 i) {
         const u32 row = i % BS, begin = i - row;
@@ -204,6 +226,32 @@ __device__ inline void precondition(const Range& range, const Stored* inverse, c
         for (u32 c = 0; c < BS; ++c) s = fma((double)__ldg(block + c * BS), r[begin + c], s);
         z[i] = s;
     });
+#else
+    range.each([&](u32 i) {
+        m.right[range.first + i] = r[i];
+        m.y[range.first + i] = z[i] = __longlong_as_double(ABSENT);
+    });
+#endif
+}
+
+// After a barrier behind `precondition`: z = M^-1 r everywhere, where that is not done yet. Rows wait for rows of
+// other thread blocks, whose values are their own flags (parts.cuh). No deadlock: all thread blocks are resident,
+// each has one part at most of a triangle, and all sort their slices by one number, which is larger for a row than
+// for those that it needs, so that of the rows that are left the one of the smallest number can always be solved.
+// A thread block goes on to U' when all its rows of y are there, whoever else is still at L: rows of y are read by
+// others until the barrier at the end, and marked again only behind it.
+template <bool BACKWARD>
+__device__ inline void solve(const Range& range, const Matrix& a, const Inverse& m, double* z, double* slots, Barrier& barrier) {
+#if PRECOND == 2
+    const Vectors v = {m.right, m.diagonal, m.y, z};
+    if (blockIdx.x < m.lower.count) {
+        solve_part<false, false>(m.lower, v, blockIdx.x, slots);
+        solve_part<true, false>(m.upper, v, blockIdx.x, slots);
+    }
+    double nothing[1] = {0.0};
+    barrier.arrive(nothing);
+    range.prefetch<BACKWARD>(a);
+    barrier.wait(nothing);
 #endif
 }
 

@@ -13,7 +13,7 @@ struct Solve {
     size_t n;
     // vectors in shared memory, x the last of them, and numbers there for each
     u32 on_chip, longest;
-    const Stored *inverse, *transposed_inverse;
+    Inverse inverse, transposed_inverse;
     double* parts;
     // whether the solve begins with this launch, and whether M is on the left
     u32 fresh, left;

@@ -231,6 +231,25 @@ extern "C" __global__ void ratio(u32 out, u32 n_num, Slots num, u32 n_den, Slots
     slots[out] = quotient(top, bottom);
 }
 
+// A step of arithmetic with scalars, and a list of them.
+struct Step {
+    Coef a, b;
+    u32 out, operation;
+};
+
+struct Steps {
+    Step at[32];
+};
+
+// Does the steps one after the other: 0 adds, 1 multiplies, 2 is the root of the sum of squares.
+extern "C" __global__ void scalars(u32 count, const __grid_constant__ Steps steps, double* slots) {
+    for (u32 i = 0; i < count; ++i) {
+        const Step& step = steps.at[i];
+        const double a = evaluate(step.a, slots), b = evaluate(step.b, slots);
+        slots[step.out] = step.operation == 0 ? a + b : step.operation == 1 ? a * b : hypot(a, b);
+    }
+}
+
 // Blocks of `size` entries in another order: y_i = x_order(i).
 extern "C" __global__ void __launch_bounds__(THREADS)
 gather(u32 n, u32 size, const u32* __restrict__ order, const double* __restrict__ x,

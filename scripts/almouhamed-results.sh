@@ -7,11 +7,11 @@
 #   scripts/almouhamed-results.sh [FOLDER] [OUT]
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/almouhamed/<GPU>
-# unless given. BILU_BENCH_EXPERIMENTS (`fig8a fig8b fig7 large launches fig9a qmr`),
+# unless given. BILU_BENCH_EXPERIMENTS (`fig8a fig8b fig7 large launches factors fig9a qmr`),
 # BILU_BENCH_FLAGS (further flags of `reproduce`), BILU_BENCH_TUNING (seconds for tuning, 24; 0 leaves
-# it out) and BILU_BENCH_LIMIT
-# (seconds for everything, 14400) choose what is run. Records that OUT holds already are kept: a run
-# that was stopped goes on where it was.
+# it out) and BILU_BENCH_LIMIT (seconds for everything, 14400) choose what is run. Records that OUT
+# holds already are kept: a run that was stopped goes on where it was. Files of a revision with other
+# columns are refused: give another OUT.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
@@ -39,5 +39,5 @@ if [ "$tuning" -gt 0 ]; then
 fi
 
 read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
-experiments "almouhamed" "${BILU_BENCH_EXPERIMENTS:-fig8a fig8b fig7 large launches fig9a qmr}"
+experiments "almouhamed" "${BILU_BENCH_EXPERIMENTS:-fig8a fig8b fig7 large launches factors fig9a qmr}"
 finish_results

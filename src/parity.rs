@@ -83,7 +83,10 @@ pub fn compare<K: Backend + 'static>(
     bench.vectors()?;
     bench.products()?;
     bench.formats()?;
-    bench.executions()?;
+    // the choice may fall on each of these, which a tool may have to leave out
+    let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
+    let all = choice.iter().all(|way| trisolves.contains(way));
+    bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
     bench.deflation()?;
     // those that take any matrix
     let mut general = trisolves.to_vec();
@@ -91,9 +94,6 @@ pub fn compare<K: Backend + 'static>(
     if general.len() < trisolves.len() {
         bench.stencils()?;
     }
-    // the choice may fall on each of these, which a tool may have to leave out
-    let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
-    let all = choice.iter().all(|way| trisolves.contains(way));
     if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
         let chosen = all || trisolves.contains(&Trisolve::Auto);
         let mut styles = FgbiluStyle::value_variants().to_vec();
@@ -130,6 +130,21 @@ pub fn compare_products<K: Backend + 'static>(
     let mut bench = Bench::new(k, extent, seed, report);
     bench.products()?;
     bench.formats()?;
+    k.check()
+}
+
+/// Compares solvers in every execution alone; else as [`compare`].
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_executions<K: Backend + 'static>(
+    k: &K,
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    bench.executions(true)?;
     k.check()
 }
 

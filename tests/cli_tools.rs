@@ -188,6 +188,14 @@ fn the_self_test_counts_its_comparisons() {
     let products = test(&["--seed", "5", "--verbose", "--only", "products"]);
     let (lines, last) = products.trim_end().rsplit_once('\n').unwrap();
     assert!(lines.lines().all(|line| line.starts_with("ok product, residual")), "{products}");
+    let executions = test(&["--seed", "5", "--verbose", "--only", "executions"]);
+    let (lines, last_of_executions) = executions.trim_end().rsplit_once('\n').unwrap();
+    assert!(lines.lines().all(|line| line.starts_with("ok Fused: ")), "{executions}");
+    assert!(
+        lines.contains("ok Fused: qmr, apart: breakdown: Breakdown(\"delta is zero"),
+        "{lines}"
+    );
+    assert!(last_of_executions.ends_with(" comparisons agree, seed 5"), "{last_of_executions}");
     let preconditioners = test(&["--seed", "5", "--verbose", "--only", "preconditioners"]);
     for part in [
         "deflation levelset-subdomain:2, projection",

@@ -6,15 +6,27 @@ use bilu_bench::backend::cpu::Cpu;
 use bilu_bench::case::Trisolve;
 use bilu_bench::parity::{self, Extent, Finding};
 
-/// Compares, and fails with the list of what differs; the names of all comparisons.
-fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) -> Vec<String> {
-    let seed = std::env::var("BILU_BENCH_SEED").ok().and_then(|s| s.parse().ok());
-    let seed = seed.unwrap_or_else(|| {
+/// The seed of the comparisons: `BILU_BENCH_SEED`, or another one each time.
+fn seed() -> u64 {
+    let given = std::env::var("BILU_BENCH_SEED").ok().and_then(|s| s.parse().ok());
+    given.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.expect("after 1970").subsec_nanos().into()
-    });
+    })
+}
+
+/// Compares, and fails with the list of what differs; the names of all comparisons.
+fn agrees<K: Backend + 'static>(k: &K, ways: &[Trisolve]) -> Vec<String> {
+    agreed(|seed, report| parity::compare(k, ways, Extent::Full, seed, report))
+}
+
+/// The same for any part of the comparison.
+fn agreed(
+    compare: impl FnOnce(u64, &mut dyn FnMut(Finding)) -> bilu_bench::Result<()>,
+) -> Vec<String> {
+    let seed = seed();
     let mut findings: Vec<Finding> = Vec::new();
-    let done = parity::compare(k, ways, Extent::Full, seed, &mut |finding| findings.push(finding));
+    let done = compare(seed, &mut |finding| findings.push(finding));
     let failed: Vec<String> = findings
         .iter()
         .filter(|f| !f.passed())
@@ -89,6 +101,26 @@ mod cuda {
             agrees(&k, &ways[..1]);
             k.gpu().limit(Limits::NONE);
         }
+    }
+
+    /// Executions by themselves: all of the GPU, two thread blocks with little shared memory, and one.
+    #[test]
+    fn executions_agree_on_any_part_of_the_gpu() {
+        let Some(k) = gpu(Cuda::ours()) else { return };
+        let limits = [
+            Limits::NONE,
+            Limits { resident: 2, shared_bytes: 8 << 10, ..Limits::NONE },
+            Limits { resident: 1, ..Limits::NONE },
+        ];
+        for limit in limits {
+            k.gpu().limit(limit);
+            let checks =
+                agreed(|seed, report| parity::compare_executions(&k, Extent::Full, seed, report));
+            for of in ["Persistent: bicgstab Right with bilu", "Graph: qmr Left with bilu"] {
+                assert!(checks.iter().any(|check| check.starts_with(of)), "{of}");
+            }
+        }
+        k.gpu().limit(Limits::NONE);
     }
 
     #[test]

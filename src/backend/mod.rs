@@ -8,6 +8,7 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod fgbilu;
+pub mod scalar;
 
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use crate::matrix::Csr;
 use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
 pub use fgbilu::GridFactors;
+pub use scalar::Step;
 
 /// Index of a scalar that lives on the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +209,8 @@ pub trait Backend {
     fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
     /// `out = product of num / product of den`; zero when the denominator is zero.
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
+    /// Does at most [`MOST_STEPS`](scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
+    fn scalars(&self, steps: &[Step]);
     /// Reads slots `first..first + out.len()` to the host; waits.
     fn read(&self, first: Slot, out: &mut [f64]);
     /// Waits until all work is done.

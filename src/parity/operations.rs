@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Coef, Slot};
+use crate::backend::{Backend, Coef, Slot, Step};
 use crate::case::{Case, FactorPrecision, Format, LevelRule, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
@@ -61,6 +61,17 @@ pub(super) fn scalars<B: Backend>(k: &B, x: &[f64], y: &[f64]) -> Result<Vec<f64
     k.ratio(Slot(5), &[Slot(3)], &[]);
     let mut s = vec![f64::NAN; 6];
     k.read(Slot(0), &mut s);
+    // every operation, on what the steps before have left
+    k.scalars(&[
+        Step::hypot(Slot(8), Coef::NegRatio(Slot(0), Slot(1)), Coef::ZERO),
+        Step::sum(Slot(9), Coef::Slot(Slot(8)), Coef::ONE),
+        Step::product(Slot(8), Coef::Ratio(Slot(8), Slot(9)), Coef::Slot(Slot(9))),
+        Step::hypot(Slot(10), Coef::Slot(Slot(8)), Coef::Slot(Slot(9))),
+        Step::set(Slot(11), Coef::Reciprocal(Slot(10))),
+    ]);
+    let mut made = [f64::NAN; 4];
+    k.read(Slot(8), &mut made);
+    s.extend(made);
     // x . y may cancel: it is compared on the scale of the norms
     k.dot(&x, &y, Slot(7));
     let mut product = [f64::NAN];

@@ -48,7 +48,7 @@ pub fn needs_transposed(name: &str) -> bool {
 
 /// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
 pub fn replays(name: &str) -> bool {
-    name == "bicgstab"
+    matches!(name, "bicgstab" | "qmr")
 }
 
 /// Steps of an iteration.

@@ -4,18 +4,45 @@
 use super::cg::CYCLE;
 use super::stop::{End, Judge};
 use super::{Monitor, Outcome, Settings, Solver, System, Transposed};
-use crate::backend::{Backend, Coef, Slot};
+use crate::backend::{AT_ONCE, Backend, Coef, Slot, Step};
 use crate::case::Side;
 use crate::error::Result;
 
-/// `|y|`, `|z|`, `(z, y)` and `(q, A p)`: one read in the middle of an iteration.
+/// Scalars that go from iteration to iteration: lengths of the Lanczos vectors, `(z, y)` of the length
+/// one, the rotation, and what directions and updates keep of themselves.
 const RHO: Slot = Slot(0);
 const XI: Slot = Slot(1);
-const ZY: Slot = Slot(2);
-const EPSILON: Slot = Slot(3);
-const SCALARS: usize = 4;
-const DELTA: Slot = Slot(4);
-const NORM: Slot = Slot(5);
+const DELTA: Slot = Slot(2);
+const GAMMA: Slot = Slot(3);
+const ETA: Slot = Slot(4);
+const THETA: Slot = Slot(5);
+const BACK_P: Slot = Slot(6);
+const BACK_Q: Slot = Slot(7);
+const KEPT: Slot = Slot(8);
+/// The first of the intermediate ones.
+const WORK: Slot = Slot(9);
+
+/// What an iteration finds: `|y|`, `|z|`, `(z, y)`, `(q, A p)` and `|r|`, side by side for each
+/// iteration since the last look.
+#[derive(Clone, Copy)]
+struct Found {
+    rho: Slot,
+    xi: Slot,
+    zy: Slot,
+    epsilon: Slot,
+    norm: Slot,
+}
+
+const FOUND: Slot = Slot(16);
+const EACH: usize = 5;
+
+impl Found {
+    /// Of iteration `i` since the last look.
+    fn of(i: usize) -> Self {
+        let at = |j| FOUND.plus(EACH * i + j);
+        Self { rho: at(0), xi: at(1), zy: at(2), epsilon: at(3), norm: at(4) }
+    }
+}
 
 /// Breakdowns as a kernel numbers them, from 1.
 pub(crate) const BREAKDOWNS: [&str; 3] = [
@@ -43,17 +70,6 @@ pub(super) struct Qmr<K: Backend> {
     work: K::Vector,
 }
 
-/// Numbers that go from iteration to iteration.
-struct Recurrence {
-    rho: f64,
-    xi: f64,
-    delta: f64,
-    epsilon: f64,
-    gamma: f64,
-    eta: f64,
-    theta: f64,
-}
-
 impl<K: Backend> Qmr<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
@@ -72,9 +88,34 @@ impl<K: Backend> Qmr<K> {
         })
     }
 
+    /// Begins with the residual in `r`.
+    fn begin(&mut self, k: &K, system: &System<K>, transposed: &Transposed<K>, x: &mut K::Vector) {
+        k.fill(x, 0.0);
+        for to in [&mut self.r, &mut self.v, &mut self.w] {
+            k.copy(system.b, to);
+        }
+        for directions in [&mut self.p, &mut self.q, &mut self.d, &mut self.s] {
+            k.fill(directions, 0.0);
+        }
+        let found = Found::of(0);
+        k.norm(&self.r, found.norm);
+        self.measure(k, system, transposed, found);
+        k.scalars(&[
+            Step::set(RHO, Coef::Slot(found.rho)),
+            Step::set(XI, Coef::Slot(found.xi)),
+            Step::product(WORK, Coef::Slot(RHO), Coef::Slot(XI)),
+            Step::set(DELTA, Coef::Ratio(found.zy, WORK)),
+            Step::set(GAMMA, Coef::ONE),
+            Step::set(ETA, Coef::Host(-1.0)),
+            Step::set(THETA, Coef::ZERO),
+            Step::set(BACK_P, Coef::ZERO),
+            Step::set(BACK_Q, Coef::ZERO),
+        ]);
+    }
+
     /// Puts v or w behind the preconditioner into `hat` and finds the norms and the product of
     /// `y = M1^-1 v` and `z = M2'^-1 w`, where M = M1 M2 is M1 on the left and M2 on the right.
-    fn measure(&mut self, k: &K, system: &System<K>, transposed: &Transposed<K>) {
+    fn measure(&mut self, k: &K, system: &System<K>, transposed: &Transposed<K>, found: Found) {
         let (y, z) = match self.settings.side {
             Side::Left => {
                 system.m.apply(k, &self.v, &mut self.hat);
@@ -85,40 +126,57 @@ impl<K: Backend> Qmr<K> {
                 (&self.v, &self.hat)
             }
         };
-        k.norm(y, RHO);
-        k.norm(z, XI);
-        k.dot(z, y, ZY);
+        k.norm(y, found.rho);
+        k.norm(z, found.xi);
+        k.dot(z, y, found.zy);
     }
 
-    /// Scales v, w, y and z to the length one and finds the directions p and q, `first` without
-    /// those before.
-    fn directions(
+    /// Scales v, w, y and z to the length one and finds the directions p and q.
+    fn directions(&mut self, k: &K, system: &System<K>, transposed: &Transposed<K>) {
+        let (by_rho, by_xi) = (Coef::Reciprocal(RHO), Coef::Reciprocal(XI));
+        let (back_p, back_q) = (Coef::Slot(BACK_P), Coef::Slot(BACK_Q));
+        k.scale(by_rho, &mut self.v);
+        k.scale(by_xi, &mut self.w);
+        // p = M2^-1 y - (xi delta / epsilon) p; q = M1'^-1 z - (rho delta / epsilon) q
+        match self.settings.side {
+            Side::Left => {
+                k.axpby(by_rho, &self.hat, back_p, &mut self.p);
+                transposed.m.apply(k, &self.w, &mut self.work);
+                k.axpby(Coef::ONE, &self.work, back_q, &mut self.q);
+            }
+            Side::Right => {
+                system.m.apply(k, &self.v, &mut self.work);
+                k.axpby(Coef::ONE, &self.work, back_p, &mut self.p);
+                k.axpby(by_xi, &self.hat, back_q, &mut self.q);
+            }
+        }
+    }
+
+    /// An iteration. Once a divisor has been zero, x and r stay as they are.
+    fn step(
         &mut self,
         k: &K,
         system: &System<K>,
         transposed: &Transposed<K>,
-        n: &Recurrence,
-        first: bool,
+        x: &mut K::Vector,
+        found: Found,
     ) {
-        let (rho, xi) = (Coef::Host(1.0 / n.rho), Coef::Host(1.0 / n.xi));
-        k.scale(rho, &mut self.v);
-        k.scale(xi, &mut self.w);
-        let back = |length: f64| {
-            if first { Coef::ZERO } else { Coef::Host(-length * n.delta / n.epsilon) }
-        };
-        // p = M2^-1 y - (xi delta / epsilon) p; q = M1'^-1 z - (rho delta / epsilon) q
-        match self.settings.side {
-            Side::Left => {
-                k.axpby(rho, &self.hat, back(n.xi), &mut self.p);
-                transposed.m.apply(k, &self.w, &mut self.work);
-                k.axpby(Coef::ONE, &self.work, back(n.rho), &mut self.q);
-            }
-            Side::Right => {
-                system.m.apply(k, &self.v, &mut self.work);
-                k.axpby(Coef::ONE, &self.work, back(n.xi), &mut self.p);
-                k.axpby(xi, &self.hat, back(n.rho), &mut self.q);
-            }
-        }
+        self.directions(k, system, transposed);
+        // epsilon = (q, A p); v = A p - beta v, w = A' q - beta w with beta = epsilon / delta
+        k.spmv(system.a, &self.p, &mut self.ap);
+        k.dot(&self.q, &self.ap, found.epsilon);
+        k.axpby(Coef::ONE, &self.ap, Coef::NegRatio(found.epsilon, DELTA), &mut self.v);
+        k.spmv(transposed.a, &self.q, &mut self.work);
+        k.axpby(Coef::ONE, &self.work, Coef::NegRatio(found.epsilon, DELTA), &mut self.w);
+        self.measure(k, system, transposed, found);
+        k.scalars(&advance(found));
+        // d = eta p + (theta_old gamma)^2 d, s = A d; x += d, r -= s
+        let (eta, kept) = (Coef::Slot(ETA), Coef::Slot(KEPT));
+        k.axpby(eta, &self.p, kept, &mut self.d);
+        k.axpby(eta, &self.ap, kept, &mut self.s);
+        k.axpby(Coef::ONE, &self.d, Coef::ONE, x);
+        k.axpby(Coef::Host(-1.0), &self.s, Coef::ONE, &mut self.r);
+        k.norm(&self.r, found.norm);
     }
 }
 
@@ -132,93 +190,103 @@ impl<K: Backend> Solver<K> for Qmr<K> {
     ) -> Outcome {
         let transposed = system.transposed.as_ref().expect("the solver asks for A' and M'");
         let stop = self.settings.stop.clone();
-        k.fill(x, 0.0);
-        k.copy(system.b, &mut self.r);
-        k.copy(system.b, &mut self.v);
-        k.copy(system.b, &mut self.w);
-        k.norm(&self.r, NORM);
-        self.measure(k, system, transposed);
-        let (mut scalars, mut norm) = ([0.0; SCALARS], [0.0]);
-        k.read(NORM, &mut norm);
-        let mut judge = Judge::new(&stop, monitor, norm[0]);
+        self.begin(k, system, transposed, x);
+        let mut all = [0.0; EACH * AT_ONCE];
+        k.read(FOUND, &mut all[..EACH]);
+        let mut judge = Judge::new(&stop, monitor, all[EACH - 1]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        k.read(RHO, &mut scalars);
-        let [rho, xi, zy, _] = scalars;
-        let mut n = Recurrence {
-            rho,
-            xi,
-            delta: zy / (rho * xi),
-            epsilon: 0.0,
-            gamma: 1.0,
-            eta: -1.0,
-            theta: 0.0,
-        };
+        if let Some(what) = broken(&all) {
+            return judge.outcome(End::Breakdown(what));
+        }
+        let at_once = k.iterations_at_once();
+        let mut recording = K::Recording::default();
         loop {
-            let first = judge.iterations == 0;
-            if let Some(what) = n.broken() {
-                return judge.outcome(End::Breakdown(what));
+            let count = at_once.min(stop.max_iterations - judge.iterations);
+            let mut steps = || {
+                for i in 0..count {
+                    self.step(k, system, transposed, x, Found::of(i));
+                }
+            };
+            if count == at_once {
+                k.replay(&mut recording, &mut steps);
+            } else {
+                steps();
             }
-            k.ratio(DELTA, &[ZY], &[RHO, XI]);
-            self.directions(k, system, transposed, &n, first);
-            // epsilon = (q, A p); v = A p - beta v, w = A' q - beta w with beta = epsilon / delta
-            k.spmv(system.a, &self.p, &mut self.ap);
-            k.dot(&self.q, &self.ap, EPSILON);
-            k.axpby(Coef::ONE, &self.ap, Coef::NegRatio(EPSILON, DELTA), &mut self.v);
-            k.spmv(transposed.a, &self.q, &mut self.work);
-            k.axpby(Coef::ONE, &self.work, Coef::NegRatio(EPSILON, DELTA), &mut self.w);
-            self.measure(k, system, transposed);
-            k.read(RHO, &mut scalars);
-            let [rho, xi, zy, epsilon] = scalars;
-            if epsilon == 0.0 {
-                return judge.outcome(End::Breakdown(BREAKDOWNS[2]));
-            }
-            let back = n.advance(rho, epsilon);
-            // d = eta p + (theta_old gamma)^2 d, s = A d; x += d, r -= s
-            let (eta, back) = (Coef::Host(n.eta), Coef::Host(if first { 0.0 } else { back }));
-            k.axpby(eta, &self.p, back, &mut self.d);
-            k.axpby(eta, &self.ap, back, &mut self.s);
-            k.axpby(Coef::ONE, &self.d, Coef::ONE, x);
-            k.axpby(Coef::Host(-1.0), &self.s, Coef::ONE, &mut self.r);
-            k.norm(&self.r, NORM);
-            k.read(NORM, &mut norm);
-            if let Some(end) = judge.step(norm[0]) {
-                return judge.outcome(end);
-            }
-            (n.rho, n.xi, n.delta) = (rho, xi, zy / (rho * xi));
-            if judge.iterations.is_multiple_of(CYCLE)
-                && let Some(end) = judge.cycle()
-            {
-                return judge.outcome(end);
+            k.read(FOUND, &mut all[..EACH * count]);
+            for found in all[..EACH * count].chunks_exact(EACH) {
+                let (epsilon, norm) = (found[3], found[4]);
+                if epsilon == 0.0 {
+                    return judge.outcome(End::Breakdown(BREAKDOWNS[2]));
+                }
+                if let Some(end) = judge.step(norm) {
+                    return judge.outcome(end);
+                }
+                if judge.iterations.is_multiple_of(CYCLE)
+                    && let Some(end) = judge.cycle()
+                {
+                    return judge.outcome(end);
+                }
+                if let Some(what) = broken(found) {
+                    return judge.outcome(End::Breakdown(what));
+                }
             }
         }
     }
 }
 
-impl Recurrence {
-    /// The quantity that must not be zero when an iteration begins and is.
-    fn broken(&self) -> Option<&'static str> {
-        if self.rho == 0.0 || self.xi == 0.0 {
-            // the space is exhausted, and the residual is not zero
-            Some(BREAKDOWNS[0])
-        } else if self.delta == 0.0 {
-            Some(BREAKDOWNS[1])
-        } else {
-            None
-        }
+/// The quantity among those found that must not be zero when an iteration begins and is.
+fn broken(found: &[f64]) -> Option<&'static str> {
+    let [rho, xi, zy] = [found[0], found[1], found[2]];
+    if rho == 0.0 || xi == 0.0 {
+        // the space is exhausted, and the residual is not zero
+        Some(BREAKDOWNS[0])
+    } else if zy / (rho * xi) == 0.0 {
+        Some(BREAKDOWNS[1])
+    } else {
+        None
     }
+}
 
-    /// New gamma, eta and theta, given the next rho and epsilon; returns what d keeps of itself.
-    fn advance(&mut self, rho: f64, epsilon: f64) -> f64 {
-        let beta = epsilon / self.delta;
-        let theta = rho / (self.gamma * beta.abs());
-        let gamma = 1.0 / 1.0_f64.hypot(theta);
-        self.eta *= -self.rho * gamma * gamma / (beta * self.gamma * self.gamma);
-        let kept = self.theta * gamma;
-        (self.theta, self.gamma, self.epsilon) = (theta, gamma, epsilon);
-        kept * kept
-    }
+/// New scalars from those of the last iteration and what this one has found. A divisor that is zero
+/// makes ETA and KEPT zero, and leaves ETA so.
+fn advance(found: Found) -> [Step; 25] {
+    let Found { rho, xi, zy, epsilon, .. } = found;
+    let work = |i: usize| WORK.plus(i);
+    let [beta, size, whole, new_theta, new_gamma, a, b] = std::array::from_fn(work);
+    let of = Coef::Slot;
+    [
+        Step::set(beta, Coef::Ratio(epsilon, DELTA)),
+        // theta = rho / (gamma |beta|); gamma = 1 / sqrt(1 + theta^2)
+        Step::hypot(size, of(beta), Coef::ZERO),
+        Step::product(size, of(size), of(GAMMA)),
+        Step::set(new_theta, Coef::Ratio(rho, size)),
+        Step::hypot(size, of(new_theta), Coef::ONE),
+        Step::set(new_gamma, Coef::Reciprocal(size)),
+        // eta = -eta rho gamma^2 / (beta gamma_old^2), with the old rho
+        Step::product(a, of(new_gamma), of(new_gamma)),
+        Step::product(a, of(a), of(RHO)),
+        Step::product(b, of(GAMMA), of(GAMMA)),
+        Step::product(b, of(b), of(beta)),
+        Step::product(ETA, of(ETA), Coef::NegRatio(a, b)),
+        // (theta_old gamma)^2, or zero where a divisor is
+        Step::product(whole, Coef::Ratio(DELTA, DELTA), Coef::Ratio(epsilon, epsilon)),
+        Step::product(a, of(THETA), of(new_gamma)),
+        Step::product(KEPT, of(a), of(a)),
+        Step::product(KEPT, of(KEPT), of(whole)),
+        Step::set(THETA, of(new_theta)),
+        Step::set(GAMMA, of(new_gamma)),
+        Step::set(RHO, of(rho)),
+        Step::set(XI, of(xi)),
+        Step::product(a, of(RHO), of(XI)),
+        Step::set(DELTA, Coef::Ratio(zy, a)),
+        // what the next directions keep: -xi delta / epsilon and -rho delta / epsilon
+        Step::product(a, of(XI), of(DELTA)),
+        Step::set(BACK_P, Coef::NegRatio(a, epsilon)),
+        Step::product(b, of(RHO), of(DELTA)),
+        Step::set(BACK_Q, Coef::NegRatio(b, epsilon)),
+    ]
 }
 
 #[cfg(test)]

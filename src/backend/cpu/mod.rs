@@ -23,7 +23,8 @@ use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot};
+use super::scalar::{self, quotient};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, Step};
 use crate::case::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::cores;
 use crate::error::{Error, Result};
@@ -103,15 +104,7 @@ impl Cpu {
     }
 
     fn value(&self, c: Coef) -> f64 {
-        let s = self.slots.borrow();
-        let at = |slot: Slot| s[slot.0 as usize];
-        match c {
-            Coef::Host(v) => v,
-            Coef::Slot(i) => at(i),
-            Coef::Reciprocal(i) => quotient(1.0, at(i)),
-            Coef::Ratio(i, j) => quotient(at(i), at(j)),
-            Coef::NegRatio(i, j) => -quotient(at(i), at(j)),
-        }
+        c.value(&self.slots.borrow())
     }
 
     fn set(&self, slot: Slot, value: f64) {
@@ -121,10 +114,6 @@ impl Cpu {
 
 /// Numbers below which one thread is faster than several.
 const WORTH_SHARING: usize = 1 << 15;
-
-fn quotient(num: f64, den: f64) -> f64 {
-    if den == 0.0 { 0.0 } else { num / den }
-}
 
 fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
     basis.iter().map(|v| &**v).collect()
@@ -251,6 +240,10 @@ impl Backend for Cpu {
         let product = |slots: &[Slot]| slots.iter().map(|&s| self.value(Coef::Slot(s))).product();
         let (num, den): (f64, f64) = (product(num), product(den));
         self.set(out, quotient(num, den));
+    }
+
+    fn scalars(&self, steps: &[Step]) {
+        scalar::evaluate(steps, &mut self.slots.borrow_mut()[..]);
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {

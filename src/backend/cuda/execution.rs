@@ -7,7 +7,7 @@ use cudarc::driver::{CudaGraph, CudaSlice, sys};
 
 use super::Cuda;
 use super::device::failed;
-use crate::backend::{Coef, SLOTS, Slot};
+use crate::backend::{Coef, SLOTS, Slot, Step, scalar};
 use crate::case::Execution;
 use crate::error::Result;
 
@@ -36,6 +36,10 @@ impl Mode {
 
     fn calls(&self) -> bool {
         self.execution.get() == Execution::Calls
+    }
+
+    pub(super) fn persistent(&self) -> bool {
+        self.execution.get() == Execution::Persistent
     }
 
     pub(super) fn graph(&self) -> bool {
@@ -71,16 +75,7 @@ impl Cuda {
         if !self.mode.calls() {
             return c;
         }
-        let scalars = self.mode.scalars.borrow();
-        let of = |slot: Slot| scalars[slot.0 as usize];
-        let quotient = |num: f64, den: f64| if den == 0.0 { 0.0 } else { num / den };
-        Coef::Host(match c {
-            Coef::Host(value) => value,
-            Coef::Slot(a) => of(a),
-            Coef::Reciprocal(a) => quotient(1.0, of(a)),
-            Coef::Ratio(a, b) => quotient(of(a), of(b)),
-            Coef::NegRatio(a, b) => -quotient(of(a), of(b)),
-        })
+        Coef::Host(c.value(&self.mode.scalars.borrow()))
     }
 
     /// `out = product of num / product of den` on the host, where calls have all scalars there;
@@ -92,8 +87,16 @@ impl Cuda {
         let mut scalars = self.mode.scalars.borrow_mut();
         let product = |of: &[Slot]| of.iter().map(|slot| scalars[slot.0 as usize]).product::<f64>();
         let (top, bottom) = (product(num), product(den));
-        scalars[out.0 as usize] = if bottom == 0.0 { 0.0 } else { top / bottom };
+        scalars[out.0 as usize] = scalar::quotient(top, bottom);
         true
+    }
+
+    /// Steps of arithmetic on the host, where calls have all scalars there; whether that is so.
+    pub(super) fn scalars_on_host(&self, steps: &[Step]) -> bool {
+        if self.mode.calls() {
+            scalar::evaluate(steps, &mut self.mode.scalars.borrow_mut());
+        }
+        self.mode.calls()
     }
 
     /// Scalars that calls have read already; whether they have.

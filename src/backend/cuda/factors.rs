@@ -13,7 +13,7 @@ use super::launch::Address;
 use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::partitioned;
-use super::solve::{self, Analysis, Solve, System};
+use super::solve::{self, Analysis, Parts, Solve, System};
 use super::vendor::{self, VendorIlu};
 use crate::backend::{Breakdown, Bytes};
 use crate::case::{FactorPrecision, Trisolve};
@@ -93,10 +93,20 @@ impl BlockIlu {
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
             return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
         }
+        let triangles = pattern.blocks() > pattern.rows();
+        let resident = k.mode.persistent()
+            && triangles
+            && order.is_none()
+            && block_size <= partitioned::LARGEST_RESIDENT_BLOCK
+            && matches!(trisolve, Trisolve::Auto | Trisolve::Partitioned);
         let (way, reason, rivals) = match trisolve {
+            _ if resident => {
+                let reason = "partitioned: within the solver's kernel".to_owned();
+                (Trisolve::Partitioned, Some(reason), Vec::new())
+            }
             Trisolve::Auto => {
                 let all = choice::candidates(d, &analysis, pattern, block_size, precision);
-                let reason = (pattern.blocks() > pattern.rows()).then(|| predicted(&all));
+                let reason = triangles.then(|| predicted(&all));
                 (all[0].way, reason, choice::rivals(&all).to_vec())
             }
             Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
@@ -105,7 +115,7 @@ impl BlockIlu {
             way => (way, None, Vec::new()),
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-        let solve = made(k, way, &f, (&analysis, order), precision)?;
+        let solve = made(k, way, &f, (&analysis, order), (precision, resident))?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
@@ -156,6 +166,15 @@ impl BlockIlu {
         let alone = self.pattern.blocks() == self.pattern.rows();
         let diagonal = self.diagonal.as_ref().filter(|_| alone)?;
         Some((diagonal.address(), self.precision))
+    }
+
+    /// The factors as a kernel takes them that solves with them itself, and the precision in which they
+    /// are stored, if they were prepared for that.
+    pub(super) fn parts(&self) -> Option<(Parts, FactorPrecision)> {
+        match &self.by {
+            By::Us(_, solve, _) => Some((solve.parts()?, self.precision)),
+            By::Vendor(_) => None,
+        }
     }
 
     /// Inverse diagonal blocks of our factors, on the host.
@@ -220,11 +239,12 @@ fn made(
     way: Trisolve,
     f: &Factorisation,
     (analysis, order): (&Analysis, Option<&[u32]>),
-    precision: FactorPrecision,
+    (precision, resident): (FactorPrecision, bool),
 ) -> Result<Box<dyn Solve>> {
     let library = || k.library().map(Rc::clone);
     let (device, library) = (&*k.device, &library);
-    solve::make(way, &System { device, factorisation: f, analysis, order, precision, library })
+    let system = System { device, factorisation: f, analysis, order, precision, resident, library };
+    solve::make(way, &system)
 }
 
 /// What the model says of the best way and the next.
@@ -256,7 +276,7 @@ impl Trial {
         for rival in self.rivals {
             let name = choice_name(&rival.way);
             let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
-                let mut solve = made(k, rival.way, f, (&self.analysis, None), precision)?;
+                let mut solve = made(k, rival.way, f, (&self.analysis, None), (precision, false))?;
                 solve.set_values(d, f, values.clone())?;
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
                 Ok((solve, seconds))

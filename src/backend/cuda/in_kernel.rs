@@ -4,16 +4,19 @@
 //! that a solve can be watched and given up. The host replays the residuals of a launch through the
 //! same [`Judge`] that the other executions ask; the kernel ends by the same rules.
 
-use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
+use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, DriverError, LaunchConfig, sys};
 
 use arguments::MatrixArgument::{Block, Other, Point};
-use arguments::{Inverse, argument, inverse, matrix_defines};
+use arguments::{FACTORS, Inverse, MatrixArgument, argument, inverse, matrix_defines};
 
 use super::Cuda;
 use super::device::{Device, failed, grid};
 use super::formats::Argument;
-use super::launch::{BicgstabArg, HistoryArg, QmrArg, RulesArg, address, launch};
+use super::launch::{
+    BicgstabArg, FactorsOfKernelArg, HistoryArg, QmrArg, RulesArg, address, launch,
+};
 use super::ranges::Ranges;
+use super::solve::Parts;
 use super::sources::{BICGSTAB, QMR, Source, Variant};
 use crate::backend::no_execution;
 use crate::case::{Execution, Side};
@@ -26,7 +29,7 @@ use crate::solver::{
 mod arguments;
 
 /// Threads of a block: as many as there are registers for.
-const THREADS: u32 = 512;
+pub(super) const THREADS: u32 = 512;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
 /// Most sums of a barrier in each set of their parts, and numbers before the parts; mirror
@@ -57,6 +60,8 @@ struct Method {
     breakdowns: &'static [&'static str],
     /// Whether the method begins anew after a breakdown.
     restarts: bool,
+    /// Whether it solves with triangular factors.
+    factors: bool,
 }
 
 static METHODS: [Method; 2] = [
@@ -68,6 +73,7 @@ static METHODS: [Method; 2] = [
         product_vectors: 3,
         breakdowns: &BICGSTAB_BREAKDOWNS,
         restarts: true,
+        factors: true,
     },
     Method {
         solver: "qmr",
@@ -77,6 +83,7 @@ static METHODS: [Method; 2] = [
         product_vectors: 2,
         breakdowns: &QMR_BREAKDOWNS,
         restarts: false,
+        factors: false,
     },
 ];
 
@@ -95,6 +102,8 @@ struct InKernel {
     /// Where range vectors lie that do not fit, and all of them between launches.
     home: CudaSlice<f64>,
     parts: CudaSlice<f64>,
+    /// Right-hand side of triangular solves, where there are any.
+    right: CudaSlice<f64>,
     words: CudaSlice<f64>,
     cycles: CudaSlice<f64>,
 }
@@ -111,21 +120,22 @@ pub(super) fn make(
     let method = method.ok_or_else(|| refused("it has `bicgstab` and `qmr`"))?;
     let matrix = argument(system.a)
         .ok_or_else(|| refused("its formats are `csr`, `bsr`, `hyb`, `dia` and `bdia`, ours"))?;
-    let (block_size, precision) = match inverse(system.m) {
-        Some(Inverse::None) => (system.a.block_size(), None),
-        Some(Inverse::Blocks { block_size, precision, .. }) => (block_size, Some(precision)),
-        None => return Err(refused("its preconditioners are `none` and `jacobi`")),
+    let inverse = inverse(system.m).filter(|m| m.parts().is_none() || method.factors);
+    let inverse = inverse.ok_or_else(|| refused(method.preconditioners()))?;
+    let (block_size, precision) = match inverse.stored() {
+        Some((block_size, precision)) => (block_size, Some(precision)),
+        None => (system.a.block_size(), None),
     };
     let d = k.gpu();
     let mut variant = Variant::from(block_size);
     variant.defines.push(("FORMAT", matrix.number()));
-    variant.defines.push(("PRECOND", usize::from(precision.is_some())));
+    variant.defines.push(("PRECOND", inverse.number()));
     variant.defines.extend(matrix_defines(d, system.a, block_size));
     let threads = method.threads(&variant);
     variant.defines.push(("THREADS", threads as usize));
     let variant = variant.storing(precision.unwrap_or_default());
     let kernel = d.kernel(method.source, variant.clone(), method.solver)?;
-    Ok(Box::new(InKernel::new(d, method, settings, system, kernel, &variant)?))
+    Ok(Box::new(InKernel::new(d, method, settings, (system, &inverse), kernel, &variant)?))
 }
 
 impl Method {
@@ -133,7 +143,17 @@ impl Method {
     fn threads(&self, variant: &Variant) -> u32 {
         let has = |define| variant.defines.contains(&define);
         let long_rows = has(("PLACES", 2)) && !has(("HALF_SHIFT", 1)) && variant.block_size == 8;
-        if long_rows { self.long_row_threads } else { THREADS }
+        if long_rows && !has(("PRECOND", FACTORS)) { self.long_row_threads } else { THREADS }
+    }
+
+    /// What there is beside the preconditioner that is asked for.
+    fn preconditioners(&self) -> &'static str {
+        if self.factors {
+            "its preconditioners are `none`, `jacobi` and, with blocks of up to 8 and `--trisolve` \
+             `auto` or `partitioned`, `bilu`"
+        } else {
+            "its preconditioners are `none` and `jacobi`"
+        }
     }
 }
 
@@ -154,8 +174,19 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> 
         all.push(of(2, 1, &[("PLACES", 2)]));
         all.push(of(2, 1, &[("PLACES", 2), ("HALF_SHIFT", 1)]));
     }
+    // those for block Jacobi, and the same for factors
+    let mut factors = all.clone();
+    factors.retain(|variant| variant.defines.contains(&("PRECOND", 1)));
+    for variant in &mut factors {
+        for (name, value) in &mut variant.defines {
+            if *name == "PRECOND" {
+                *value = FACTORS;
+            }
+        }
+    }
     let with_threads = |method: &'static Method| {
-        all.clone().into_iter().map(move |mut variant| {
+        let factors = factors.iter().filter(|_| method.factors).cloned();
+        all.clone().into_iter().chain(factors).map(move |mut variant| {
             variant.defines.push(("THREADS", method.threads(&variant) as usize));
             (method.source, variant)
         })
@@ -191,7 +222,7 @@ impl InKernel {
         d: &Device,
         method: &'static Method,
         settings: &Settings,
-        system: &System<Cuda>,
+        (system, inverse): (&System<Cuda>, &Inverse),
         kernel: CudaFunction,
         variant: &Variant,
     ) -> Result<Self> {
@@ -200,13 +231,19 @@ impl InKernel {
         let places = variant.defines.iter().find(|(name, _)| *name == "PLACES").map_or(1, |d| d.1);
         let ranges = Ranges::of(d, system.a, n, (places, variant.block_size))?;
         let vectors = method.range_vectors + 1;
-        let room = d.shared_for_values().min(d.shared_bytes().saturating_sub(RESERVED));
+        let solves = inverse.parts().map_or(0, |parts| 8 * parts.slots * variant.block_size);
+        let room = d.shared_bytes().saturating_sub(RESERVED + solves).min(d.shared_for_values());
         let on_chip = (room / (8 * ranges.longest.max(1))).min(vectors);
-        let shared = (8 * on_chip * ranges.longest) as u32;
+        let shared = (8 * on_chip * ranges.longest + solves) as u32;
+        // a part of the factors, of which there may be more than ranges, for each thread block
+        let blocks = inverse.parts().map_or(0, |parts| parts.lower.count as usize);
+        let blocks = blocks.max(ranges.count());
+        let mut starts = ranges.starts;
+        starts.resize(blocks + 1, n as u32);
         kernel
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| failed("cannot prepare the solver", e))?;
-        let mut config = grid(ranges.count(), method.threads(variant));
+        let mut config = grid(blocks, method.threads(variant));
         config.shared_mem_bytes = shared;
         Ok(Self {
             method,
@@ -214,12 +251,13 @@ impl InKernel {
             kernel,
             config,
             n,
-            starts: d.copied(&ranges.starts)?,
+            starts: d.copied(&starts)?,
             longest: ranges.longest as u32,
             on_chip,
             read: d.zeros(method.product_vectors * n)?,
             home: d.zeros(method.range_vectors * n)?,
-            parts: d.alloc(BEFORE_PARTS + PARTS * ranges.count())?,
+            parts: d.alloc(BEFORE_PARTS + PARTS * blocks)?,
+            right: d.zeros(if solves > 0 { n } else { 0 })?,
             words: d.zeros(WORDS)?,
             cycles: d.zeros(REMEMBERED)?,
         })
@@ -273,8 +311,8 @@ impl InKernel {
         let (n, on_chip, longest) = (self.n as u64, self.on_chip as u32, self.longest);
         let (b, x, report) = (address(system.b), address(x), address(&self.words));
         let read = |i: usize| address(&self.read) + (8 * i * self.n) as u64;
-        let of = |m| inverse(m).expect("as when it was made").blocks();
-        let (inverse, a) = (of(system.m), argument(system.a).expect("as when it was made"));
+        let of = |m| inverse(m).expect("as when it was made");
+        let a = argument(system.a).expect("as when it was made");
         let (kernel, config) = (&self.kernel, self.config);
         let Some(transposed) = &system.transposed else {
             let hat = [read(0), read(1), read(2)];
@@ -287,29 +325,24 @@ impl InKernel {
                 n,
                 on_chip,
                 longest,
-                inverse,
                 parts,
                 fresh,
                 rules,
                 history,
                 report,
             };
-            return match a {
-                Point(a) | Block(a) => {
-                    launch!(cooperative d, kernel, config; a, s)
+            let m = of(system.m);
+            return match m.parts() {
+                Some(&Parts { lower, upper, diagonal, y, .. }) => {
+                    let right = address(&self.right);
+                    let m = FactorsOfKernelArg { lower, upper, diagonal, right, y };
+                    self.bicgstab(d, &a, &m, s)
                 }
-                Other(Argument::Bdia(a)) => {
-                    launch!(cooperative d, kernel, config; a, s)
-                }
-                Other(Argument::Hyb(a)) => {
-                    launch!(cooperative d, kernel, config; a, s)
-                }
-                Other(Argument::Dia(a)) => {
-                    launch!(cooperative d, kernel, config; a, s)
-                }
+                None => self.bicgstab(d, &a, &m.blocks(), s),
             };
         };
-        let transposed_inverse = of(transposed.m);
+        let inverse = of(system.m).blocks();
+        let transposed_inverse = of(transposed.m).blocks();
         let left = u32::from(self.settings.side == Side::Left);
         let s = QmrArg {
             starts,
@@ -344,6 +377,23 @@ impl InKernel {
                 launch!(cooperative d, kernel, config; a, t, s)
             }
             _ => unreachable!("A and A' are stored in one format"),
+        }
+    }
+
+    /// Launches BiCGStab with the preconditioner as its kernel takes it.
+    fn bicgstab<M: DeviceRepr>(
+        &self,
+        d: &Device,
+        a: &MatrixArgument,
+        m: &M,
+        s: BicgstabArg,
+    ) -> Result<(), DriverError> {
+        let (kernel, config) = (&self.kernel, self.config);
+        match a {
+            Point(a) | Block(a) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Bdia(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Hyb(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
+            Other(Argument::Dia(a)) => launch!(cooperative d, kernel, config; *a, *m, s),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DeviceRepr};
 
-use crate::backend::{Coef, Slot};
+use crate::backend::scalar::{MOST_STEPS, Operation};
+use crate::backend::{Coef, Slot, Step};
 
 /// Address on the device; 0 is null.
 pub(super) type Address = u64;
@@ -69,6 +70,10 @@ by_value! {
     Meeting { partials: Address, arrived: Address }
     /// `Slots` of `vector.cu`.
     SlotList { at: [u16; 8] }
+    /// `Step` of `vector.cu`.
+    StepArg { a: CoefArg, b: CoefArg, out: u32, operation: u32 }
+    /// `Steps` of `vector.cu`.
+    StepsArg { at: [StepArg; MOST_STEPS] }
     /// `Pattern` of `ilu.cu`.
     PatternArg { row_ptr: Address, col_ind: Address }
     /// `Factors` of `ilu.cu`.
@@ -89,7 +94,7 @@ by_value! {
     RecordsArg { lower: Address, upper: Address, error: Address }
     /// `Factors` of `stencil_blocks.cu` and of `stencil_long.cu`.
     StencilBlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
-    /// `Parts` of `partitioned.cu`.
+    /// `Parts` of `parts.cuh`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.
     GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
@@ -111,8 +116,10 @@ by_value! {
     RulesArg { rtol: f64, diverged: f64, stall: f64, most: u32, before: u32, cycle: u32, stall_cycles: u32 }
     /// `History` of `in_kernel.cuh`.
     HistoryArg { norm: Address, broken: Address, cycles: Address }
+    /// `Inverse` of `in_kernel.cuh` for triangular factors.
+    FactorsOfKernelArg { lower: PartsArg, upper: PartsArg, diagonal: Address, right: Address, y: Address }
     /// `Solve` of `bicgstab.cu`.
-    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
+    BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Solve` of `qmr.cu`.
     QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Slices` of `colours.cu`.
@@ -133,6 +140,22 @@ impl From<Coef> for CoefArg {
             Coef::Ratio(a, b) => new(3, a, b),
             Coef::NegRatio(a, b) => new(4, a, b),
         }
+    }
+}
+
+impl From<&[Step]> for StepsArg {
+    fn from(steps: &[Step]) -> Self {
+        let mut all = Self::default();
+        for (to, from) in all.at.iter_mut().zip(steps) {
+            let operation = match from.operation {
+                Operation::Sum => 0,
+                Operation::Product => 1,
+                Operation::Hypot => 2,
+            };
+            let (a, b) = (from.a.into(), from.b.into());
+            *to = StepArg { a, b, out: u32::from(from.out.0), operation };
+        }
+        all
     }
 }
 

@@ -20,6 +20,7 @@ mod numbering;
 mod numbers;
 pub mod nvrtc;
 pub mod obstacle;
+mod owners;
 mod partition;
 mod partitioned;
 mod ranges;
@@ -46,7 +47,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice, DriverError, PinnedHostSlice};
 
-use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, no_execution};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, Step, no_execution};
 use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr, Dia};
@@ -64,7 +65,7 @@ pub use in_kernel::in_kernel_variants;
 use launch::address;
 pub use limits::Limits;
 pub use obstacle::obstacle_variants;
-pub use partitioned::largest_variants;
+pub use partitioned::{largest_variants, resident_variant};
 use spmv::Stored;
 pub use stencil_ilu::stencil_ilu_variant;
 pub use syncfree::largest_variant;
@@ -319,6 +320,12 @@ impl Backend for Cuda {
             return;
         }
         self.note("ratio", self.vectors.ratio(&self.device, out, num, den));
+    }
+
+    fn scalars(&self, steps: &[Step]) {
+        if !self.scalars_on_host(steps) {
+            self.note("scalars", self.vectors.scalars(&self.device, steps));
+        }
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {

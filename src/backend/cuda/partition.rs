@@ -5,6 +5,7 @@
 
 use rayon::prelude::*;
 
+use super::owners::{Owners, Triangle};
 use crate::error::{Error, Result};
 use crate::symbolic::PatternView;
 
@@ -17,19 +18,32 @@ const LOCAL: u32 = 1 << 31;
 /// The slot that holds zeros.
 const ZEROS: u32 = 0;
 
-/// How a triangle is cut.
+/// How the parts of a triangle are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Ranges of rows, each solved by one thread block.
-    pub parts: usize,
     /// Block rows that shared memory has slots for, without the slot of zeros.
     pub slots: u32,
-    /// Block rows of a slice.
-    pub rows: usize,
+    /// Lanes of a warp over the rows of a block: rows of a slice times the lanes that share one.
+    pub lanes: usize,
     /// Lanes that share a row.
     pub split: u32,
+    /// Blocks of a lane beyond which more lanes share a row, as many as there are; `None` where they
+    /// never do. The kernel is compiled with UNEVEN then.
+    pub most_each: Option<usize>,
     /// Time from a row to one that needs it in another part, in units of that within a part.
     pub crossing: u32,
+}
+
+impl Shape {
+    /// Lanes that share a row of so many entries.
+    fn sharing(&self, entries: usize) -> usize {
+        let split = self.split as usize;
+        let most = 1 << self.lanes.ilog2();
+        match self.most_each {
+            Some(each) => entries.div_ceil(each).next_power_of_two().clamp(split, most.max(split)),
+            None => split,
+        }
+    }
 }
 
 /// `Slice` of the kernel.
@@ -38,7 +52,8 @@ pub(super) struct Shape {
 pub(super) struct Slice {
     pub first: u32,
     pub start: u32,
-    pub rows: u16,
+    /// Rows; in the upper byte the logarithm of the lanes that share one, where that differs.
+    pub shape: u16,
     pub length: u16,
     pub slot: u32,
 }
@@ -65,97 +80,24 @@ pub(super) struct Partition {
     pub region: u32,
 }
 
-/// The triangle as a solve goes through it: place p is row p, or row n - 1 - p backward.
-#[derive(Clone, Copy)]
-struct Triangle<'a> {
-    pattern: PatternView<'a>,
-    rows: usize,
-    backward: bool,
-}
-
-impl Triangle<'_> {
-    /// Row at a place, or place of a row.
-    fn turned(self, i: usize) -> usize {
-        if self.backward { self.rows - 1 - i } else { i }
-    }
-
-    fn entries(self, row: u32) -> usize {
-        self.pattern.range(row as usize).len()
-    }
-
-    /// Cuts the places into ranges of about equal work: entries and rows.
-    fn cut(self, parts: usize) -> Vec<usize> {
-        let work = self.pattern.entries() + self.rows;
-        // entries and rows before a place
-        let before = |place: usize| {
-            let entries = if self.backward {
-                self.pattern.entries() - self.pattern.row_ptr[self.rows - place] as usize
-            } else {
-                self.pattern.row_ptr[place] as usize
-            };
-            entries + place
-        };
-        let mut bounds = vec![0];
-        for part in 1..parts {
-            let wanted = (work as u128 * part as u128 / parts as u128) as usize;
-            let (mut low, mut high) = (bounds[part - 1], self.rows);
-            while low < high {
-                let middle = usize::midpoint(low, high);
-                if before(middle) < wanted { low = middle + 1 } else { high = middle }
-            }
-            bounds.push(low);
-        }
-        bounds.push(self.rows);
-        bounds
-    }
-
-    /// When each row can be done, in steps: one after a row of its own part, `crossing` after one of
-    /// another.
-    fn times(self, bounds: &[usize], crossing: u32) -> Vec<u32> {
-        let mut time = vec![0u32; self.rows];
-        for part in bounds.windows(2) {
-            for place in part[0]..part[1] {
-                let row = self.turned(place);
-                let mut at = 0;
-                for &j in self.pattern.row(row) {
-                    let step = if self.turned(j as usize) >= part[0] { 1 } else { crossing };
-                    at = at.max(time[j as usize].saturating_add(step));
-                }
-                time[row] = at;
-            }
-        }
-        time
-    }
-}
-
-/// Operands that rows find in other parts when the triangle is cut into so many.
-pub(super) fn far_operands(pattern: PatternView, backward: bool, parts: usize) -> usize {
-    let triangle = Triangle { pattern, rows: pattern.row_ptr.len() - 1, backward };
-    let far = |part: &[usize]| {
-        let rows = (part[0]..part[1]).map(|place| triangle.turned(place));
-        let operands = rows.flat_map(|row| pattern.row(row));
-        operands.filter(|&&j| triangle.turned(j as usize) < part[0]).count()
-    };
-    triangle.cut(parts).par_windows(2).map(far).sum()
-}
-
 impl Partition {
     /// Cuts the strictly triangular `pattern`; `backward` for an upper one.
     ///
     /// # Errors
     /// When there are too many rows or blocks for 32-bit indices.
-    pub(super) fn new(pattern: PatternView, backward: bool, shape: Shape) -> Result<Self> {
-        let rows = pattern.row_ptr.len() - 1;
-        let triangle = Triangle { pattern, rows, backward };
-        let bounds = triangle.cut(shape.parts);
-        let time = triangle.times(&bounds, shape.crossing);
-        let widest = bounds.windows(2).map(|b| b[1] - b[0]).max().unwrap_or(0);
+    pub(super) fn new(
+        pattern: PatternView,
+        backward: bool,
+        owners: &Owners,
+        shape: Shape,
+    ) -> Result<Self> {
+        let triangle = Triangle::new(pattern, backward);
+        let time = triangle.times(owners, shape.crossing);
+        let widest = owners.parts.iter().map(Vec::len).max().unwrap_or(0);
         let whole = widest <= shape.slots as usize;
         let region = if whole { 0 } else { shape.slots / REGIONS };
-        let parts: Vec<Part> = bounds
-            .par_windows(2)
-            .map(|b| Part::new(triangle, b[0]..b[1], &time, shape, region))
-            .collect();
+        let of = |own| Part::new(triangle, owners, own, &time, shape, region);
+        let parts: Vec<Part> = owners.parts.par_iter().map(|own| of(own)).collect();
         let slots = 1 + if whole { widest as u32 } else { region * REGIONS };
         Self { slots, region, ..Self::default() }.joined(&parts)
     }
@@ -195,22 +137,31 @@ struct Part {
 }
 
 impl Part {
+    /// The part of the rows `own`.
     fn new(
         triangle: Triangle,
-        places: std::ops::Range<usize>,
+        owners: &Owners,
+        own: &[u32],
         time: &[u32],
         shape: Shape,
         region: u32,
     ) -> Self {
-        let mut order: Vec<u32> = places.clone().map(|p| triangle.turned(p) as u32).collect();
+        let mut order: Vec<u32> = own.to_vec();
+        if triangle.backward {
+            order.reverse();
+        }
         // rows of one time do not depend on each other; those of like length share a slice
         order.sort_by_key(|&i| (time[i as usize], triangle.entries(i)));
         let mut part = Self { segments: vec![0], ..Self::default() };
-        // slot and segment of each row, by place
-        let mut held = vec![(0u32, 0u32); places.len()];
-        let mut used = 0;
-        for same in order.chunk_by(|&i, &j| time[i as usize] == time[j as usize]) {
-            for rows in same.chunks(shape.rows) {
+        // slot and segment of each row, by its place among the rows of the part
+        let mut held = vec![(0u32, 0u32); own.len()];
+        let (mut used, mut first) = (0, 0);
+        let sharing = |i: u32| shape.sharing(triangle.entries(i));
+        let alike =
+            |i: &u32, j: &u32| time[*i as usize] == time[*j as usize] && sharing(*i) == sharing(*j);
+        for same in order.chunk_by(alike) {
+            let split = sharing(same[0]);
+            for rows in same.chunks((shape.lanes / split).max(1)) {
                 if region != 0 && used + rows.len() as u32 > region {
                     part.segments.push(part.slices.len() as u32);
                     used = 0;
@@ -218,19 +169,20 @@ impl Part {
                 let segment = part.segments.len() as u32 - 1;
                 let slot = 1 + segment % REGIONS * region + used;
                 for (g, &i) in rows.iter().enumerate() {
-                    let place = triangle.turned(i as usize) - places.start;
-                    held[place] = (slot + g as u32, segment);
+                    held[owners.of_row[i as usize].1 as usize] = (slot + g as u32, segment);
                 }
                 let longest = rows.last().map_or(0, |&i| triangle.entries(i));
+                let upper = if shape.most_each.is_some() { split.ilog2() << 8 } else { 0 };
                 part.slices.push(Slice {
-                    first: part.slices.last().map_or(0, |s| s.first + u32::from(s.rows)),
+                    first,
                     start: part.columns.len() as u32,
-                    rows: rows.len() as u16,
-                    length: longest.div_ceil(shape.split as usize) as u16,
+                    shape: (rows.len() as u32 | upper) as u16,
+                    length: longest.div_ceil(split) as u16,
                     slot,
                 });
-                part.add_columns(triangle, &places, rows, &held, segment, shape.split as usize);
+                part.add_columns(triangle, owners, rows, &held, (segment, split));
                 used += rows.len() as u32;
+                first += rows.len() as u32;
             }
         }
         part.order = order;
@@ -243,22 +195,21 @@ impl Part {
     fn add_columns(
         &mut self,
         triangle: Triangle,
-        places: &std::ops::Range<usize>,
+        owners: &Owners,
         rows: &[u32],
         held: &[(u32, u32)],
-        segment: u32,
-        split: usize,
+        (segment, split): (u32, usize),
     ) {
         let length = self.slices.last().map_or(0, |s| s.length as usize);
         let (start, groups) = (self.columns.len(), rows.len() * split);
         self.columns.resize(start + length * groups, LOCAL | ZEROS);
         for (g, &i) in rows.iter().enumerate() {
-            let columns = triangle.pattern.row(i as usize);
+            let (columns, own) = (triangle.pattern.row(i as usize), owners.part(i));
             for back in 0..columns.len() {
                 let j = columns[if triangle.backward { back } else { columns.len() - 1 - back }];
                 let n = length * split - 1 - back;
-                let place = triangle.turned(j as usize);
-                let near = place.checked_sub(places.start).map(|p| held[p]);
+                let (part, place) = owners.of_row[j as usize];
+                let near = (part == own).then(|| held[place as usize]);
                 self.columns[start + n / split * groups + g * split + n % split] = match near {
                     Some((slot, of)) if segment - of <= REGIONS - 2 => LOCAL | slot,
                     _ => j,
@@ -299,72 +250,129 @@ mod tests {
         Pattern { row_ptr: row_ptr.into(), col_ind: rows.concat().into() }
     }
 
-    /// Goes through the parts as the kernel does, with the numbers of rows for values: every row is
-    /// done once, after its operands, and finds them where its columns say.
-    fn check(p: &Pattern, backward: bool, shape: Shape) {
+    /// What a thread block knows of its part.
+    struct Block {
+        /// Segment, and slice in it.
+        at: (u32, u32),
+        /// Each slot holds a row, or nothing.
+        slots: Vec<Option<u32>>,
+    }
+
+    /// Goes through the parts as the kernel does, with the numbers of rows for values, a slice of each
+    /// part that can be solved at a time: every row is done once, after its operands, finds them where
+    /// its columns say, and no part waits for ever.
+    fn check(p: &Pattern, backward: bool, owners: &Owners, shape: Shape) {
         let n = p.rows();
-        let plan = Partition::new(p.view(), backward, shape).unwrap();
-        let split = shape.split as usize;
-        assert_eq!((plan.parts.len(), plan.order.len()), (shape.parts + 1, n));
+        let plan = Partition::new(p.view(), backward, owners, shape).unwrap();
+        assert_eq!((plan.parts.len(), plan.order.len()), (owners.parts.len() + 1, n));
         let mut done = vec![false; n];
-        for part in plan.parts.windows(2) {
-            // each slot holds a row, or nothing
-            let mut slots: Vec<Option<u32>> = vec![None; plan.slots as usize];
-            for q in part[0]..part[1] {
-                let of_part = q - part[0];
-                if of_part + 1 >= REGIONS {
-                    let free = (1 + (of_part + 1) % REGIONS * plan.region) as usize;
-                    slots[free..free + plan.region as usize].fill(None);
+        let new = |part| {
+            let first: u32 = plan.parts[part];
+            let slots = vec![None; plan.slots as usize];
+            Block { at: (first, plan.segments[first as usize]), slots }
+        };
+        let mut blocks: Vec<Block> = (0..owners.parts.len()).map(new).collect();
+        let mut went_on = true;
+        while std::mem::take(&mut went_on) {
+            for (part, block) in blocks.iter_mut().enumerate() {
+                let (q, s) = block.at;
+                if q == plan.parts[part + 1] {
+                    continue;
                 }
-                let slices = plan.segments[q as usize]..plan.segments[q as usize + 1];
-                for slice in &plan.slices[slices.start as usize..slices.end as usize] {
-                    let rows = slice.first as usize..slice.first as usize + slice.rows as usize;
-                    assert!((1..=shape.rows).contains(&rows.len()));
-                    for (g, &i) in plan.order[rows.clone()].iter().enumerate() {
-                        let mut found: Vec<u32> = Vec::new();
-                        for u in 0..slice.length as usize {
-                            for s in 0..split {
-                                let groups = rows.len() * split;
-                                let at = slice.start as usize + u * groups + g * split + s;
-                                match plan.columns[at] {
-                                    c if c == LOCAL | ZEROS => assert!(found.is_empty()),
-                                    c if c & LOCAL != 0 => {
-                                        found.push(slots[(c & !LOCAL) as usize].expect("a value"));
-                                    }
-                                    j => found.push(j),
-                                }
-                            }
-                        }
-                        assert!(found.iter().all(|&j| done[j as usize]), "row {i} comes too early");
-                        let mut wanted = p.row(i as usize).to_vec();
-                        if backward {
-                            wanted.reverse();
-                        }
-                        assert_eq!(found, wanted, "row {i}");
+                if s == plan.segments[q as usize + 1] {
+                    let next = q + 1 - plan.parts[part];
+                    if next + 1 >= REGIONS {
+                        let free = (1 + (next + 1) % REGIONS * plan.region) as usize;
+                        block.slots[free..free + plan.region as usize].fill(None);
                     }
-                    for (g, &i) in plan.order[rows].iter().enumerate() {
-                        assert!(!done[i as usize], "row {i} comes twice");
-                        done[i as usize] = true;
-                        let slot = &mut slots[slice.slot as usize + g];
-                        assert_eq!(*slot, None, "slot of row {i}");
-                        *slot = Some(i);
-                    }
+                    block.at = (q + 1, s);
+                    went_on = true;
+                } else if solved(
+                    p,
+                    (&plan, backward),
+                    &plan.slices[s as usize],
+                    block,
+                    &mut done,
+                    shape,
+                ) {
+                    block.at = (q, s + 1);
+                    went_on = true;
                 }
             }
         }
-        assert!(done.into_iter().all(|done| done));
+        assert!(done.into_iter().all(|done| done), "parts wait for each other");
+    }
+
+    /// Solves a slice, if all its operands are there.
+    fn solved(
+        p: &Pattern,
+        (plan, backward): (&Partition, bool),
+        slice: &Slice,
+        block: &mut Block,
+        done: &mut [bool],
+        shape: Shape,
+    ) -> bool {
+        let split = match shape.most_each {
+            Some(_) => 1 << (slice.shape >> 8),
+            None => shape.split as usize,
+        };
+        let count = if shape.most_each.is_some() { slice.shape & 0xff } else { slice.shape };
+        let rows = slice.first as usize..slice.first as usize + count as usize;
+        assert!(!rows.is_empty() && rows.len() * split <= shape.lanes.max(split));
+        for (g, &i) in plan.order[rows.clone()].iter().enumerate() {
+            let mut found: Vec<u32> = Vec::new();
+            for u in 0..slice.length as usize {
+                for s in 0..split {
+                    let at = slice.start as usize + u * rows.len() * split + g * split + s;
+                    match plan.columns[at] {
+                        c if c == LOCAL | ZEROS => assert!(found.is_empty()),
+                        // of the own part, where slices are solved in order
+                        c if c & LOCAL != 0 => {
+                            found.push(block.slots[(c & !LOCAL) as usize].expect("a value"));
+                        }
+                        j => found.push(j),
+                    }
+                }
+            }
+            let mut wanted = p.row(i as usize).to_vec();
+            if backward {
+                wanted.reverse();
+            }
+            assert_eq!(found, wanted, "row {i}");
+            if !found.iter().all(|&j| done[j as usize]) {
+                return false;
+            }
+        }
+        for (g, &i) in plan.order[rows].iter().enumerate() {
+            assert!(!done[i as usize], "row {i} comes twice");
+            done[i as usize] = true;
+            let slot = &mut block.slots[slice.slot as usize + g];
+            assert_eq!(*slot, None, "slot of row {i}");
+            *slot = Some(i);
+        }
+        true
     }
 
     fn shapes() -> impl Iterator<Item = Shape> {
-        [1, 2, 7].into_iter().flat_map(|parts| {
-            [(1000, 32, 1), (64, 8, 2), (8, 2, 4)].map(|(slots, rows, split)| Shape {
-                parts,
-                slots,
-                rows,
-                split,
-                crossing: 12,
-            })
+        let even = [(1000, 32, 1), (64, 16, 2), (8, 8, 4)]
+            .map(|(slots, lanes, split)| (slots, lanes, split, None));
+        let uneven = [(1000, 16, 1, Some(2)), (16, 4, 2, Some(1))];
+        even.into_iter().chain(uneven).map(|(slots, lanes, split, most_each)| Shape {
+            slots,
+            lanes,
+            split,
+            most_each,
+            crossing: 12,
         })
+    }
+
+    /// Checks ranges, and rows dealt out in turn.
+    fn checks(p: &Pattern, backward: bool, shape: Shape) {
+        for parts in [1, 2, 7] {
+            check(p, backward, &Owners::ranges(p.view(), backward, parts), shape);
+            let dealt = (0..p.rows() as u32).map(|i| i * 5 % parts as u32);
+            check(p, backward, &Owners::new(parts, dealt), shape);
+        }
     }
 
     #[test]
@@ -375,43 +383,29 @@ mod tests {
                 for n in [1, 2, 5, 33, 300] {
                     let chain =
                         pattern(n, backward, |i| (i > 0).then(|| i - 1).into_iter().collect());
-                    check(&chain, backward, shape);
-                    check(&pattern(n, backward, |_| Vec::new()), backward, shape);
-                    check(
+                    checks(&chain, backward, shape);
+                    checks(&pattern(n, backward, |_| Vec::new()), backward, shape);
+                    checks(
                         &pattern(n, backward, |i| (0..usize::from(i > 0)).collect()),
                         backward,
                         shape,
                     );
-                    check(
+                    checks(
                         &pattern(n, backward, |i| (i.saturating_sub(5)..i).collect()),
                         backward,
                         shape,
                     );
                     let last = |i| if i + 1 == n { (0..i).collect() } else { Vec::new() };
-                    check(&pattern(n, backward, last), backward, shape);
+                    checks(&pattern(n, backward, last), backward, shape);
                     let random = pattern(n, backward, |i| {
                         (0..rng.random_range(0..4))
                             .filter(|_| i > 0)
                             .map(|_| rng.random_range(0..i))
                             .collect()
                     });
-                    check(&random, backward, shape);
+                    checks(&random, backward, shape);
                 }
             }
         }
-    }
-
-    #[test]
-    fn parts_have_like_work() {
-        let p = pattern(1000, false, |i| (i.saturating_sub(3)..i).collect());
-        let triangle = Triangle { pattern: p.view(), rows: 1000, backward: false };
-        assert_eq!(triangle.cut(4), [0, 251, 501, 751, 1000]);
-    }
-
-    #[test]
-    fn what_crosses_parts_is_expected_later() {
-        let chain = pattern(4, false, |i| (i > 0).then(|| i - 1).into_iter().collect());
-        let triangle = Triangle { pattern: chain.view(), rows: 4, backward: false };
-        assert_eq!(triangle.times(&[0, 2, 4], 12), [0, 1, 13, 14]);
     }
 }

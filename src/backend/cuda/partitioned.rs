@@ -6,7 +6,8 @@ use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::{PartsArg, SolveArg, address, launch};
 use super::numbers::Numbers;
-use super::partition::{Partition, Shape, Slice, far_operands};
+use super::owners::{Costs, Owners, far_operands};
+use super::partition::{Partition, Shape, Slice};
 use super::solve::{Solve, System};
 use super::sources::{PARTITIONED, Variant};
 use super::triangles::{self, Triangles};
@@ -21,13 +22,13 @@ pub(super) const LARGEST_BLOCK: usize = 32;
 const SHARED_BYTES: usize = 200 << 10;
 
 /// Threads of a block: many small rows hide each other's way to memory, large ones need registers.
-fn threads(block_size: usize) -> usize {
+fn threads_of(block_size: usize) -> usize {
     if block_size <= 5 { 512 } else { 256 }
 }
 
 /// Most blocks of a row that a lane has registers for: 4 for each and 2 for each of its numbers.
 fn most_ahead(block_size: usize) -> usize {
-    let registers = (65536 / threads(block_size)).min(255);
+    let registers = (65536 / threads_of(block_size)).min(255);
     (registers - 40 - registers / 6) / (4 + 2 * block_size)
 }
 
@@ -46,9 +47,14 @@ fn variant(block_size: usize, split: usize, longest: usize) -> Variant {
     let ahead = STEPS.iter().copied().find(|&step| step >= length).unwrap_or(length);
     let ahead = ahead.min(most_ahead(block_size));
     let whole = usize::from(length <= ahead);
-    let threads = threads(block_size);
+    let threads = threads_of(block_size);
     let defines = vec![("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads), ("WHOLE", whole)];
     Variant { defines, ..block_size.into() }
+}
+
+/// The variant of `partitioned.cu` for solves within another kernel.
+pub fn resident_variant(block_size: usize) -> Option<Variant> {
+    (block_size <= LARGEST_RESIDENT_BLOCK).then(|| resident(block_size))
 }
 
 /// The variants of `partitioned.cu` that need the most registers; none for blocks that are too large.
@@ -68,8 +74,29 @@ pub fn largest_variants(block_size: usize) -> Vec<Variant> {
     variants
 }
 
+fn resident(block_size: usize) -> Variant {
+    let ((split, ahead), threads) = (in_kernel_row(block_size), super::in_kernel::THREADS as usize);
+    let sizes = [("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads)];
+    Variant { defines: [&sizes[..], &[("WHOLE", 0), ("UNEVEN", 1)]].concat(), ..block_size.into() }
+}
+
 /// Microseconds from a row to one that needs it in another part.
 const CROSSING: f64 = 1.5;
+
+/// Largest block size of solves within another kernel: those of reservoirs, and few registers.
+pub(super) const LARGEST_RESIDENT_BLOCK: usize = 8;
+
+/// Bytes of shared memory that values of block rows may take beside vectors of a method.
+const RESIDENT_BYTES: usize = 96 << 10;
+
+/// Microseconds from a row to one that needs it in another tile.
+const HOP: f64 = 1.2;
+
+/// Lanes that share a row at least, and blocks that a lane has under way, of solves within another
+/// kernel; mirrors `in_kernel.cuh`.
+fn in_kernel_row(block_size: usize) -> (usize, usize) {
+    if block_size <= 4 { (1, 4) } else { (2, 2) }
+}
 
 /// How many parts: a chain of dependencies crosses each bound between two of them at most once, and
 /// the work of one multiprocessor falls with their number, so that the sum is least where both are
@@ -98,42 +125,93 @@ pub(super) fn slices(p: &FillPattern, block_size: usize) -> usize {
     p.rows().div_ceil(32 / lanes)
 }
 
-impl Shape {
-    fn new(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> Self {
-        let rows = 32 / (split * block_size);
-        let entries = p.lower.entries().max(p.upper.entries());
-        // in float32 as many: fewer were slower
-        let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
-        let far = far_operands(p.lower.view(), false, parts);
-        let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
-        let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
-        Self {
-            parts: if scattered { spread.min(p.rows()) } else { parts },
-            slots: (d.shared_for_values().min(SHARED_BYTES) / (8 * block_size)) as u32 - 1,
-            rows,
+/// A plan of both triangles, and what the kernels are compiled for.
+struct Plan {
+    lower: Partition,
+    upper: Partition,
+    variant: Variant,
+}
+
+/// How many parts the ranges of `p` are.
+fn range_count(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> usize {
+    let rows = 32 / (split * block_size);
+    let entries = p.lower.entries().max(p.upper.entries());
+    // in float32 as many: fewer were slower
+    let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
+    let far = far_operands(p.lower.view(), false, parts);
+    let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
+    let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
+    if scattered { spread.min(p.rows()) } else { parts }
+}
+
+impl Plan {
+    /// Ranges of rows for kernels of their own.
+    fn ranges(s: &System) -> Result<Self> {
+        let (d, f) = (s.device, s.factorisation);
+        let (b, p) = (f.block_size, &f.pattern);
+        let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
+        let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
+        let split = split_for(p, b);
+        let parts = range_count(d, p, b, split);
+        let shape = Shape {
+            slots: (d.shared_for_values().min(SHARED_BYTES) / (8 * b)) as u32 - 1,
+            lanes: 32 / b,
             split: split as u32,
+            most_each: None,
             crossing: 4,
-        }
+        };
+        let owners = |backward| {
+            let triangle = if backward { &p.upper } else { &p.lower };
+            Owners::ranges(triangle.view(), backward, parts)
+        };
+        let variant = variant(b, split, longest.max(1)).storing(s.precision);
+        Self::new(p, [&owners(false), &owners(true)], shape, variant)
+    }
+
+    /// The same parts of both triangles, for thread blocks that stay for a whole solve.
+    fn resident(s: &System) -> Result<Self> {
+        let (d, f) = (s.device, s.factorisation);
+        let (b, p) = (f.block_size, &f.pattern);
+        let (split, ahead) = in_kernel_row(b);
+        let most = d.multiprocessors().min(d.limits().resident) as usize;
+        // three blocks of a row, and its share of a slice
+        let row = 0.1e-3 * (3 * 8 * b * b) as f64 + 0.1 * (split * b) as f64 / 32.0;
+        let owners = Owners::resident(p.lower.view(), most, Costs { crossing: HOP, row });
+        let shape = Shape {
+            slots: (d.shared_for_values().min(RESIDENT_BYTES) / (8 * b)) as u32 - 1,
+            lanes: 32 / b,
+            split: split as u32,
+            most_each: Some(ahead),
+            crossing: 4,
+        };
+        let variant = resident(b).storing(s.precision);
+        Self::new(p, [&owners, &owners], shape, variant)
+    }
+
+    fn new(
+        p: &FillPattern,
+        [lower, upper]: [&Owners; 2],
+        shape: Shape,
+        variant: Variant,
+    ) -> Result<Self> {
+        let (lower, upper) = rayon::join(
+            || Partition::new(p.lower.view(), false, lower, shape),
+            || Partition::new(p.upper.view(), true, upper, shape),
+        );
+        Ok(Self { lower: lower?, upper: upper?, variant })
     }
 }
 
-/// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`].
+/// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`], or
+/// [`LARGEST_RESIDENT_BLOCK`] for solves within another kernel.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
-    let (b, p) = (f.block_size, &f.pattern);
-    let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
-    let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
-    let split = split_for(p, b);
-    let variant = variant(b, split, longest.max(1)).storing(s.precision);
-    let shape = Shape::new(d, p, b, split);
-    let (lower, upper) = rayon::join(
-        || Partition::new(p.lower.view(), false, shape),
-        || Partition::new(p.upper.view(), true, shape),
-    );
-    let triangle =
-        |p: &Partition, backward| Triangle::new(d, p, b, s.precision, &variant, backward).map(Some);
-    let pair = [triangle(&lower?, false)?, triangle(&upper?, true)?];
-    let mut y = d.alloc(p.rows() * b)?;
+    let plan = if s.resident { Plan::resident(s)? } else { Plan::ranges(s)? };
+    let triangle = |p: &Partition, backward| {
+        Triangle::new(d, p, f.block_size, s.precision, &plan.variant, backward).map(Some)
+    };
+    let pair = [triangle(&plan.lower, false)?, triangle(&plan.upper, true)?];
+    let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
     d.mark_absent(&mut y)?;
     Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
 }
@@ -155,6 +233,7 @@ struct Triangle {
     solve: CudaFunction,
     config: LaunchConfig,
     backward: u32,
+    resident: bool,
 }
 
 impl Triangle {
@@ -168,6 +247,9 @@ impl Triangle {
     ) -> Result<Self> {
         let numbers = p.columns.len() * block_size * block_size;
         let kernel = |name| d.kernel(&PARTITIONED, variant.clone(), name);
+        let threads = variant.defines.iter().find(|(name, _)| *name == "THREADS");
+        let threads =
+            threads.map_or_else(|| threads_of(block_size), |(_, threads)| *threads) as u32;
         let solve = kernel(if backward { "partitioned_backward" } else { "partitioned_forward" })?;
         Ok(Self {
             slices: d.copied(&p.slices)?,
@@ -181,9 +263,10 @@ impl Triangle {
             region: p.region,
             slots: p.slots,
             fill_values: kernel("partitioned_values")?,
-            config: config(d, &solve, p, block_size)?,
+            config: config(d, &solve, p, block_size, threads)?,
             solve,
             backward: u32::from(backward),
+            resident: variant.defines.contains(&("UNEVEN", 1)),
         })
     }
 
@@ -208,9 +291,10 @@ fn config(
     kernel: &CudaFunction,
     p: &Partition,
     block_size: usize,
+    threads: u32,
 ) -> Result<LaunchConfig> {
     use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    let (threads, shared) = (threads(block_size) as u32, p.slots * 8 * block_size as u32);
+    let shared = p.slots * 8 * block_size as u32;
     // the same for all that share the kernel
     let most = d.shared_bytes().min(SHARED_BYTES) as i32;
     kernel
@@ -240,6 +324,10 @@ impl triangles::Triangle for Triangle {
             self.count, arg, pattern.row_ptr, *blocks, self.backward, self.val.address()
         )
         .map_err(|e| failed("partitioned_values", e))
+    }
+
+    fn parts(&self) -> Option<(PartsArg, usize)> {
+        self.resident.then(|| (self.argument(), self.slots as usize))
     }
 
     fn solve(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {

@@ -8,6 +8,7 @@ use cudarc::driver::CudaSlice;
 use super::cusparse::Handle;
 use super::device::Device;
 use super::ilu::Factorisation;
+use super::launch::{Address, PartsArg};
 use super::numbers::Values;
 use super::{levels, partitioned, syncfree, vendor, wavefront};
 use crate::backend::Bytes;
@@ -31,8 +32,26 @@ pub(super) trait Solve {
         None
     }
 
+    /// What solves within another kernel need, where they are prepared for.
+    fn parts(&self) -> Option<Parts> {
+        None
+    }
+
     /// `z = (L D U')^-1 r`. Asynchronous.
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()>;
+}
+
+/// Factors as a kernel takes them whose thread blocks have a part each.
+#[derive(Clone, Copy)]
+pub(super) struct Parts {
+    pub(super) lower: PartsArg,
+    pub(super) upper: PartsArg,
+    /// Inverse diagonal blocks.
+    pub(super) diagonal: Address,
+    /// Place of the forward solution.
+    pub(super) y: Address,
+    /// Block rows that it has shared memory for.
+    pub(super) slots: usize,
 }
 
 /// What a way is made for.
@@ -44,6 +63,8 @@ pub(super) struct System<'a> {
     pub(super) order: Option<&'a [u32]>,
     /// Numbers in which the solves read the factors.
     pub(super) precision: FactorPrecision,
+    /// Whether a kernel solves that stays for a whole method.
+    pub(super) resident: bool,
     /// Opens cuSPARSE.
     pub(super) library: &'a dyn Fn() -> Result<Rc<Handle>>,
 }

@@ -111,6 +111,7 @@ headers!(
     "invert.cuh",
     "multiply.cuh",
     "obstacle.cuh",
+    "parts.cuh",
     "stencil_rows.cuh",
     "stored.cuh",
     "wavefront_carriers.cuh",

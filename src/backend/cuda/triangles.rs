@@ -6,10 +6,10 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
 use super::device::{Device, failed, grid};
 use super::ilu::{DevicePattern, Factorisation};
-use super::launch::{Address, SolveArg, address, launch};
+use super::launch::{Address, PartsArg, SolveArg, address, launch};
 use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::solve::Solve;
+use super::solve::{Parts, Solve};
 use super::sources::{TRSV, Variant};
 use crate::case::FactorPrecision;
 use crate::error::Result;
@@ -29,6 +29,12 @@ pub(super) trait Triangle {
         blocks: &CudaSlice<f64>,
         diagonal: &Numbers,
     ) -> Result<()>;
+
+    /// Its parts and the slots of shared memory that they take, where solves within another kernel go
+    /// through them.
+    fn parts(&self) -> Option<(PartsArg, usize)> {
+        None
+    }
 
     /// Forward: y from r. Backward: z from y, which is multiplied by the inverse diagonal first.
     fn solve(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError>;
@@ -79,6 +85,15 @@ impl<T: Triangle> Solve for Triangles<T> {
         let alone = matches!(self.upper, Upper::Diagonal(_));
         self.diagonal = (alone || T::READS_DIAGONAL).then_some(v.diagonal);
         Ok(0.0)
+    }
+
+    fn parts(&self) -> Option<Parts> {
+        let Upper::Triangle(upper) = &self.upper else { return None };
+        let (lower, lower_slots) = self.lower.as_ref()?.parts()?;
+        let (upper, upper_slots) = upper.parts()?;
+        let diagonal = self.diagonal.as_ref()?.address();
+        let (y, slots) = (address(&self.y), lower_slots.max(upper_slots));
+        Some(Parts { lower, upper, diagonal, y, slots })
     }
 
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {

@@ -3,9 +3,12 @@
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
 use super::device::{Device, grid};
-use super::launch::{Address, Basis, CoefArg, MOST, Meeting, Numbers, SlotList, address, launch};
+use super::launch::{
+    Address, Basis, CoefArg, MOST, Meeting, Numbers, SlotList, StepsArg, address, launch,
+};
 use super::sources::VECTOR;
-use crate::backend::{Coef, SLOTS, Slot};
+use crate::backend::scalar::MOST_STEPS;
+use crate::backend::{Coef, SLOTS, Slot, Step};
 use crate::error::Result;
 
 /// Threads of a block; mirrors `vector.cu`.
@@ -21,6 +24,7 @@ pub(super) struct Vectors {
     scale: CudaFunction,
     combine: CudaFunction,
     ratio: CudaFunction,
+    scalars: CudaFunction,
     dot: Resident,
     dots: Resident,
     multi_axpy: Resident,
@@ -56,6 +60,7 @@ impl Vectors {
             scale: kernel("scale")?,
             combine: kernel("combine")?,
             ratio: kernel("ratio")?,
+            scalars: kernel("scalars")?,
             dot,
             dots,
             multi_axpy,
@@ -101,6 +106,13 @@ impl Vectors {
         let (n_num, n_den, out) = (num.len() as u32, den.len() as u32, u32::from(out.0));
         let (num, den) = (SlotList::from(num), SlotList::from(den));
         launch!(d, &self.ratio, grid(1, 1); out, n_num, num, n_den, den, self.slots)
+    }
+
+    /// Steps of arithmetic with slots.
+    pub(super) fn scalars(&self, d: &Device, steps: &[Step]) -> Done {
+        assert!(steps.len() <= MOST_STEPS, "at most {MOST_STEPS} steps");
+        let (count, steps) = (steps.len() as u32, StepsArg::from(steps));
+        launch!(d, &self.scalars, grid(1, 1); count, steps, self.slots)
     }
 
     /// `out[j] = basis[j] . w`; the square roots when `root`.

@@ -51,6 +51,8 @@ pub(super) struct SelfTestArgs {
 enum Part {
     /// Products with matrices, in every format
     Products,
+    /// Solvers in every execution
+    Executions,
     /// Preconditioners and deflation
     Preconditioners,
     /// Factorisations and triangular solves that march over boxes
@@ -121,7 +123,8 @@ impl Visitor for SelfTest {
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
         let mut ways = Vec::new();
-        for &way in self.ways.iter().filter(|_| self.only != Some(Part::Products)) {
+        let solves = matches!(self.only, None | Some(Part::Preconditioners));
+        for &way in self.ways.iter().filter(|_| solves) {
             match parity::way(k, way) {
                 // the backend's own choice is also one of the others
                 Ok(way) if ways.contains(&way) => {}
@@ -144,6 +147,9 @@ impl Visitor for SelfTest {
         let compared = match self.only {
             Some(Part::Products) => {
                 parity::compare_products(k, self.extent, self.seed, &mut report)
+            }
+            Some(Part::Executions) => {
+                parity::compare_executions(k, self.extent, self.seed, &mut report)
             }
             Some(Part::Preconditioners) => {
                 parity::compare_preconditioners(k, &ways, self.extent, self.seed, &mut report)

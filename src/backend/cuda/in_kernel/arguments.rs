@@ -6,6 +6,7 @@ use super::THREADS;
 use crate::backend::cuda::device::Device;
 use crate::backend::cuda::formats::Argument;
 use crate::backend::cuda::launch::{Address, BlocksArg};
+use crate::backend::cuda::solve::Parts;
 use crate::backend::cuda::{Cuda, Matrix};
 use crate::case::FactorPrecision;
 use crate::precond::{Form, Preconditioner};
@@ -80,28 +81,73 @@ pub(super) fn matrix_defines(
     }
 }
 
-/// The inverse of a preconditioner that a thread block can apply to its rows.
+/// The inverse of a preconditioner as these kernels apply it.
 pub(super) enum Inverse {
     None,
-    Blocks { block_size: usize, precision: FactorPrecision, blocks: Address },
+    /// Inverse diagonal blocks: a thread block applies them to its rows.
+    Blocks {
+        block_size: usize,
+        precision: FactorPrecision,
+        blocks: Address,
+    },
+    /// Triangular factors, for whose solves thread blocks wait for each other.
+    Factors {
+        block_size: usize,
+        precision: FactorPrecision,
+        parts: Parts,
+    },
 }
 
 impl Inverse {
-    pub(super) fn blocks(&self) -> Address {
+    /// PRECOND of `in_kernel.cuh`.
+    pub(super) fn number(&self) -> usize {
         match self {
             Self::None => 0,
+            Self::Blocks { .. } => 1,
+            Self::Factors { .. } => FACTORS,
+        }
+    }
+
+    /// Unknowns of a block and precision, where the preconditioner has any.
+    pub(super) fn stored(&self) -> Option<(usize, FactorPrecision)> {
+        match *self {
+            Self::None => None,
+            Self::Blocks { block_size, precision, .. }
+            | Self::Factors { block_size, precision, .. } => Some((block_size, precision)),
+        }
+    }
+
+    /// The inverse diagonal blocks, if it is these.
+    pub(super) fn blocks(&self) -> Address {
+        match self {
             Self::Blocks { blocks, .. } => *blocks,
+            Self::None | Self::Factors { .. } => 0,
+        }
+    }
+
+    /// The triangular factors, if it is these.
+    pub(super) fn parts(&self) -> Option<&Parts> {
+        match self {
+            Self::Factors { parts, .. } => Some(parts),
+            Self::None | Self::Blocks { .. } => None,
         }
     }
 }
+
+/// PRECOND for triangular factors.
+pub(super) const FACTORS: usize = 2;
 
 /// The preconditioner, if it is one of these.
 pub(super) fn inverse(m: &dyn Preconditioner<Cuda>) -> Option<Inverse> {
     match m.form() {
         Form::Identity => Some(Inverse::None),
         Form::Factors(ilu) => {
-            let (blocks, precision) = ilu.block_diagonal()?;
-            Some(Inverse::Blocks { block_size: ilu.block_size, precision, blocks })
+            let block_size = ilu.block_size;
+            if let Some((blocks, precision)) = ilu.block_diagonal() {
+                return Some(Inverse::Blocks { block_size, precision, blocks });
+            }
+            let (parts, precision) = ilu.parts()?;
+            Some(Inverse::Factors { block_size, precision, parts })
         }
         Form::Other => None,
     }
