@@ -186,7 +186,10 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
         const Stored* const values = (const Stored*)(here + c.values_at());
 #pragma unroll
         for (u32 e = 0; e < ENTRIES; ++e) a[e] = e < entries ? values[e * rows + g] : Stored(0);
-        __syncwarp();  // all lanes have what they need of the stage
+        // All lanes have what they need of the stage. Copies do not wait by themselves for loads under way, which
+        // can be long behind those of other warps.
+        asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+        __syncwarp();
         if (lane == 0 && c.refill > 0) {
             fill((void*)here, from, c.refill, full + stage, policy);
             from += c.refill;
