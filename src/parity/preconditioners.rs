@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use super::operations::{Silent, here, scaled, there, unknown};
-use super::{Bench, LIMIT};
+use super::{Bench, LIMIT, SINGLE_LIMIT, patterns};
 use crate::backend::Backend;
-use crate::case::{Case, ReadAs, Trisolve};
+use crate::case::{Case, FactorPrecision, ReadAs, Trisolve};
 use crate::deflation::{Deflation, Vectors};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::{self, Setup};
 use crate::problem;
-use crate::symbolic::Threads;
+use crate::symbolic::{FillPattern, Threads};
 
 /// Those of `all` and what they leave out: several colours, sets and long series.
 const MORE: &[&str] = &[
@@ -55,6 +55,44 @@ impl<K: Backend + 'static> Bench<'_, K> {
                     let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
                     let check = format!("{text}, {spec}, b {b}, {trisolve:?}");
                     self.found(check, &got, &want, CHAIN_LIMIT);
+                }
+            }
+        }
+        self.colours(trisolves)
+    }
+
+    /// Solves by colours with factors of random matrices: one colour or many, rows longer than any part of them
+    /// that is under way, columns far apart, and numbers in float32.
+    fn colours(&mut self, trisolves: &[Trisolve]) -> Result<()> {
+        let patterns = ["chain", "band of 11", "random", "diagonal"];
+        let diagonal = Arc::new(FillPattern::diagonal(3));
+        let shapes = patterns::PATTERNS.iter().filter(|(name, _)| patterns.contains(name));
+        for (&(name, columns), &n) in
+            shapes.flat_map(|p| self.sizes.coloured.iter().map(move |n| (p, n)))
+        {
+            let a = Arc::new(patterns::matrix(columns, n, 1, &mut self.rng));
+            let r = self.random(n);
+            for text in ["mcilu", "mcilu:p=1"] {
+                for (factor_precision, limit) in [
+                    (FactorPrecision::Float64, CHAIN_LIMIT),
+                    (FactorPrecision::Float32, SINGLE_LIMIT),
+                ] {
+                    let of = |trisolve| Case {
+                        precond: text.to_owned(),
+                        trisolve,
+                        factor_precision,
+                        ..Case::default()
+                    };
+                    let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
+                    for &trisolve in trisolves {
+                        if self.k.ilu_analyse(&diagonal, 1, trisolve, factor_precision).is_err() {
+                            continue;
+                        }
+                        let got = applied(self.k, &a, &of(trisolve), &r)?;
+                        let check =
+                            format!("{text}, {name} of {n}, {factor_precision:?}, {trisolve:?}");
+                        self.found(check, &got, &want, limit);
+                    }
                 }
             }
         }

@@ -54,6 +54,8 @@ pub(super) struct Sizes {
     pub(super) system: &'static str,
     /// Systems for every preconditioner, with their block sizes and deflation vectors.
     pub(super) systems: &'static [(&'static str, usize, &'static str)],
+    /// Rows of matrices whose factors are solved with by colours.
+    pub(super) coloured: &'static [usize],
     /// Solvers with preconditioner, block size and fill level.
     pub(super) solvers: &'static [(&'static str, &'static str, usize, usize)],
 }
@@ -201,6 +203,7 @@ const FULL: Sizes = Sizes {
         ("blockpoisson3d:9x8x7,b=3,reaction=1", 3, "subdomain:2x3x1"),
         ("poisson3d:6x5x16", 8, "subdomain:2"),
     ],
+    coloured: &[1, 33, 1_025, 70_001],
     solvers: &[
         ("gmres", "bilu", 1, 0),
         ("gmres", "bilu", 4, 1),
@@ -257,6 +260,7 @@ const QUICK: Sizes = Sizes {
         ("bubbly:7x6x5,bubbles=1,radius=0.2", 1, "levelset-subdomain:2"),
         ("blockpoisson3d:4x3x3,b=3,reaction=1", 3, "subdomain:2"),
     ],
+    coloured: &[67],
     solvers: &[
         ("gmres", "bilu", 2, 1),
         ("bicgstab", "bilu", 1, 0),

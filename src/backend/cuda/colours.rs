@@ -8,6 +8,7 @@ use std::ops::Range;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, sys};
 use rayon::prelude::*;
 
+use super::colour_stream;
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{Address, ColourSlicesArg, ColourSweepArg, address, launch};
@@ -36,7 +37,7 @@ const EARLY_ARCH: (i32, i32) = (9, 0);
 
 /// How a slice stores columns; mirrors `colours.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Wide,
     Uniform,
     Near,
@@ -47,19 +48,19 @@ const NONE: u32 = u32::MAX;
 const NOT_NEAR: u16 = u16::MAX;
 
 /// Rows colour by colour, in slices.
-struct Plan {
+pub(super) struct Plan {
     /// Row of the factors at each position.
-    rows: Vec<u32>,
+    pub(super) rows: Vec<u32>,
     /// First position of each slice, and one past the last.
-    first: Vec<u32>,
+    pub(super) first: Vec<u32>,
     /// First slice of each colour, and one past the last.
-    colours: Vec<u32>,
+    pub(super) colours: Vec<u32>,
 }
 
 impl Plan {
     /// Rows of like length in both triangles share a slice of `size` rows at most; equal ones stay in order,
     /// near each other in memory.
-    fn new(schedule: &Schedule, pattern: &FillPattern, size: usize) -> Self {
+    pub(super) fn new(schedule: &Schedule, pattern: &FillPattern, size: usize) -> Self {
         let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
         let lengths = |&i: &u32| [lower, upper].map(|t| t.range(i as usize).len());
         let mut rows = schedule.rows.clone();
@@ -77,30 +78,30 @@ impl Plan {
         Self { rows, first, colours }
     }
 
-    fn slices(&self) -> usize {
+    pub(super) fn slices(&self) -> usize {
         self.first.len() - 1
     }
 
     /// Positions of a slice.
-    fn slice(&self, s: usize) -> Range<usize> {
+    pub(super) fn slice(&self, s: usize) -> Range<usize> {
         self.first[s] as usize..self.first[s + 1] as usize
     }
 }
 
 /// Where a triangle's blocks and columns lie: as in `colours.cu`.
 #[derive(Default)]
-struct Layout {
+pub(super) struct Layout {
     start: Vec<u32>,
-    shape: Vec<u32>,
-    columns: Vec<u32>,
-    index: Vec<u32>,
+    pub(super) shape: Vec<u32>,
+    pub(super) columns: Vec<u32>,
+    pub(super) index: Vec<u32>,
     /// Stored blocks, those that fill up short rows included.
     blocks: usize,
 }
 
 impl Layout {
     /// `number` is that of each row of the factors in the vector that is multiplied.
-    fn new(plan: &Plan, triangle: PatternView, number: &[u32]) -> Result<Self> {
+    pub(super) fn new(plan: &Plan, triangle: PatternView, number: &[u32]) -> Result<Self> {
         /// Slices that a task lays out.
         const TASK: usize = 512;
         let tasks = plan.slices().div_ceil(TASK);
@@ -214,7 +215,8 @@ struct Colours {
     bytes: Bytes,
 }
 
-/// For the vectors' order that the system names, and factors of few levels.
+/// For the vectors' order that the system names, and factors of few levels: in one launch where that is
+/// faster, or in one for each colour.
 pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
     let (b, n) = (f.block_size, f.pattern.rows());
@@ -225,8 +227,13 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let number = if in_place { order.to_vec() } else { inverse(&plan.rows) };
     let layout = |p: &Pattern| Layout::new(&plan, p.view(), &number);
     let (lower, upper) = rayon::join(|| layout(&f.pattern.lower), || layout(&f.pattern.upper));
-    let triangle = |layout: Result<Layout>| Triangle::new(d, &layout?, bb, s.precision);
-    let triangles = [triangle(lower)?, triangle(upper)?];
+    let (lower, upper) = (lower?, upper?);
+    let layouts = [&lower, &upper];
+    if in_place && let Some(both) = colour_stream::solve(s, &plan, layouts, &row)? {
+        return Ok(both);
+    }
+    let triangle = |layout| Triangle::new(d, layout, bb, s.precision);
+    let triangles = [triangle(&lower)?, triangle(&upper)?];
     let kernel = |name| d.kernel(&COLOURS, Variant::from(b).storing(s.precision), name);
     // what stands for each slice, and what for each row
     let of_slices = 4 * plan.slices() * (1 + 3 * 2);
@@ -407,14 +414,14 @@ impl Solve for Colours {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::case::{LevelRule, ReadAs};
     use crate::problem::load;
     use crate::symbolic::{Threads, block_pattern, colours, iluk, power};
 
     /// Pattern of ILU(p) in the order of the colours of `|A|^(p + 1)`, and these.
-    fn coloured(spec: &str, p: usize) -> (FillPattern, Schedule) {
+    pub(in super::super) fn coloured(spec: &str, p: usize) -> (FillPattern, Schedule) {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         let coupled = power(Threads::One, &block_pattern(&a, 1), p + 1, usize::MAX).unwrap();
         let sets = Schedule::from_levels(&colours(Threads::One, &coupled));

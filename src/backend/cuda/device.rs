@@ -42,6 +42,8 @@ pub struct Device {
     multiprocessors: u32,
     /// Bytes of shared memory that a thread block can have.
     shared_bytes: usize,
+    /// Bytes of the L2 cache.
+    l2_bytes: usize,
     limits: Mutex<Limits>,
     driver: (i32, i32),
     tuning: OnceLock<Store>,
@@ -143,6 +145,8 @@ impl Device {
         let attribute =
             sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared_bytes = context.attribute(attribute).map_err(about)? as usize;
+        let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
+        let l2_bytes = context.attribute(attribute).map_err(about)? as usize;
         let stream = context.new_stream().map_err(|e| failed("cannot make a stream", e))?;
         Ok(Self {
             context,
@@ -156,6 +160,7 @@ impl Device {
             multiprocessors,
             driver,
             shared_bytes,
+            l2_bytes,
             limits: Mutex::new(Limits::NONE),
             tuning: OnceLock::new(),
         })
@@ -200,6 +205,11 @@ impl Device {
     /// Bytes of shared memory that a thread block can have.
     pub(super) fn shared_bytes(&self) -> usize {
         self.shared_bytes
+    }
+
+    /// Bytes of the L2 cache.
+    pub(super) fn l2_bytes(&self) -> usize {
+        self.l2_bytes
     }
 
     /// Bytes of shared memory that a thread block may take for rows and values.

@@ -126,6 +126,14 @@ by_value! {
     ColourSlicesArg { row: Address, first: Address, start: Address, shape: Address, columns: Address, index: Address, val: Address }
     /// `Sweep` of `colours.cu`.
     ColourSweepArg { right: Address, x: Address, diagonal: Address, to: Address, out: Address, right_placed: u32, x_placed: u32 }
+    /// `Stream` of `colour_stream.cu`.
+    ColourStreamArg { chunks: Address, starts: Address, arrivals: Address, colours: u32, stages: u32, stage_bytes: u32, stays: u32, r: Address, z: Address }
+    /// `Rows` of `colour_stream.cu`.
+    ColourRowsArg { place: Address, factor_row: Address, first: Address }
+    /// `Columns` of `colour_stream.cu`.
+    ColourColumnsArg { shape: Address, columns: Address, index: Address }
+    /// `Factor` of `colour_stream.cu`.
+    ColourFactorArg { row_ptr: Address, values: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

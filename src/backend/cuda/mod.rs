@@ -1,6 +1,7 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 mod choice;
+mod colour_stream;
 mod colours;
 pub mod cubins;
 pub mod cusparse;

@@ -78,6 +78,7 @@ sources! {
     VENDOR, "vendor", ANY;
     TRSV, "trsv", ANY;
     COLOURS, "colours", ANY;
+    COLOUR_STREAM, "colour_stream", None;
     WAVEFRONT, "wavefront", ANY;
     PARTITIONED, "partitioned", ANY;
     FGBILU_ACC, "fgbilu_acc", ANY;
