@@ -17,7 +17,7 @@
 #endif
 // Bytes of shared memory for chunks; what it leaves caches vectors.
 #ifndef RING
-#define RING (128 << 10)
+#define RING (144 << 10)
 #endif
 constexpr u32 MOST_STAGES = 8;
 constexpr u32 THREADS = (WORKERS + 1) * WARP;
@@ -39,7 +39,7 @@ struct Chunk {
     // Number of rows; entries of each; kind of columns; whether it is of the second colour to be solved for;
     // whether these are the first and the last entries of the rows; whether places are 16 bits beyond `place`.
     u32 what;
-    // Bytes of the chunk that takes this one's stage.
+    // Bytes of the chunk that takes the stage of the one before this.
     u32 refill;
     // Whether the next one is of the second colour and this one is not.
     u32 turns;
@@ -150,7 +150,7 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
     }
     __syncwarp();
     if (turns) arrive_at(WRITTEN);
-    u32 stage = 0, parity = 0, i = 0;
+    u32 stage = 0, before = 0, parity = 0, i = 0;
     double sum = 0.0, d = 1.0;
     for (; left > 0; --left) {
         const unsigned char* const here = ring + stage * s.stage_bytes;
@@ -158,6 +158,16 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
         const uint4 words = *(const uint4*)here;
         const Chunk c = {words.x, words.y, words.z, words.w};
         const u32 rows = c.rows(), entries = c.entries(), g = min(lane, rows - 1);
+
+        // A stage is filled again when all lanes have what they need of it. A copy does not wait by itself for
+        // loads under way, which can be long behind those of other warps: it takes its size from this head,
+        // which was asked for after them, and loads of shared memory come back in order.
+        asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+        __syncwarp();
+        if (lane == 0 && c.refill > 0) {
+            fill(ring + before * s.stage_bytes, from, c.refill, full + before, policy);
+            from += c.refill;
+        }
 
         // all that the first colour does not write comes before the wait for it
         if (c.first()) {
@@ -186,14 +196,7 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
         const Stored* const values = (const Stored*)(here + c.values_at());
 #pragma unroll
         for (u32 e = 0; e < ENTRIES; ++e) a[e] = e < entries ? values[e * rows + g] : Stored(0);
-        // All lanes have what they need of the stage. Copies do not wait by themselves for loads under way, which
-        // can be long behind those of other warps.
-        asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
-        __syncwarp();
-        if (lane == 0 && c.refill > 0) {
-            fill((void*)here, from, c.refill, full + stage, policy);
-            from += c.refill;
-        }
+        before = stage;
         if (++stage == s.stages) stage = 0, parity ^= 1;
 
         if (turns) wait_at(GO_ON);

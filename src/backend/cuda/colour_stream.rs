@@ -233,7 +233,9 @@ impl Cut {
         let filled = (0..most_stages).map(|k| if k < self.stages { bytes(k) } else { 0 });
         self.starts.extend(filled);
         for (k, &(part, size, chunk)) in list.iter().enumerate() {
-            let (turns, refill) = ((number(k + 1) - part) as u32, bytes(k + self.stages));
+            let turns = (number(k + 1) - part) as u32;
+            // into the stage of the chunk before this
+            let refill = if k == 0 { 0 } else { bytes(k - 1 + self.stages) };
             self.chunks.push(Chunk { at: unit(self.units)?, refill, turns, ..chunk });
             self.units += size / UNIT;
         }
@@ -486,7 +488,8 @@ mod tests {
                 for (k, &(number, chunk)) in chunks.iter().enumerate() {
                     assert_eq!(chunk.at, at);
                     at = ends[k];
-                    assert_eq!(chunk.refill, size(k + cut.stages));
+                    let refill = if k == 0 { 0 } else { size(k - 1 + cut.stages) };
+                    assert_eq!(chunk.refill, refill);
                     assert!(size(k) as usize <= cut.stage_bytes);
                     let (s, colour) = (chunk.slice as usize, 1 - number);
                     assert_eq!(bits(&chunk, 13, 1), number);
