@@ -15,6 +15,7 @@ use crate::precond::Preconditioner;
 pub(crate) use bicgstab::BREAKDOWNS as BICGSTAB_BREAKDOWNS;
 pub(crate) use cg::CYCLE;
 pub use gmres::MAX_RESTART;
+#[cfg(feature = "cuda")]
 pub(crate) use qmr::BREAKDOWNS as QMR_BREAKDOWNS;
 pub use stop::{End, Monitor, Stop};
 
