@@ -35,11 +35,28 @@ doctor="$("$program" doctor)"
 machine="$(sed -n 's/^ *cpu  *//p' <<<"$doctor" | head -n 1), $(sed -n 's/^ *cores  *//p' <<<"$doctor" | head -n 1) cores"
 revision="$(sed -n 's/^ *version  *//p' <<<"$doctor" | head -n 1)"
 python3 - "$folder" "${sets[*]}" "$machine, version $revision" <<'PYTHON'
-import json, pathlib, sys
+import csv, json, pathlib, sys
 
 folder = pathlib.Path(sys.argv[1])
-rows = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-rows = sorted((r for r in rows if "ratio" in r), key=lambda r: r["nnz"])
+files = sorted(folder.glob("*.json"))
+rows = [r for r in (json.loads(path.read_text()) for path in files if path.stat().st_size) if "ratio" in r]
+# with those of an earlier run, of other matrices
+table = folder / "checks.csv"
+if table.exists():
+    new = {r["matrix"] for r in rows}
+    words = ("matrix", "best", "advised")
+    with open(table, newline="") as earlier:
+        for r in csv.DictReader(earlier):
+            if r["matrix"] not in new:
+                rows.append({k: v if k in words else int(v) if v.isdigit() else float(v) for k, v in r.items()})
+rows.sort(key=lambda r: r["nnz"])
+if rows:
+    with open(table, "w", newline="") as out:
+        writer = csv.DictWriter(out, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    for path in files:
+        path.unlink()
 heads = ["matrix", "n", "combinations", "tried", "search s", "sweep s", "time share", "ratio", "interval", "advised", "best of the sweep"]
 with open(folder / "README.md", "w") as out:
     print("# `advise` against the sweep of everything that it may choose from\n", file=out)

@@ -71,7 +71,7 @@ fn list_has_every_registry() {
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
     assert_eq!(names("formats"), ["auto", "csr", "bsr", "hyb", "sell", "dia", "bdia", "all"]);
-    let almouhamed = ["fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
+    let almouhamed = ["factors", "fig7", "fig8a", "fig8b", "fig9a", "large", "launches", "qmr"];
     let gupta = ["bubbly128-1", "bubbly128-9", "bubbly32", "frontier", "layered", "reservoirs"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let orderings = ["generated", "real"];
@@ -100,7 +100,8 @@ fn list_has_every_registry() {
 fn reproduce_without_a_paper_lists_the_tables() {
     assert_eq!(
         printed(&["reproduce"]),
-        "almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells\n\
+        "almouhamed/factors    Al-Mouhamed and Khan 2017, section 6.4 with preconditioners: BiCGStab as one kernel beside many\n\
+         almouhamed/fig7       Al-Mouhamed and Khan 2017, Figure 7: the product with Bdia against size, k = 2, 50 wells\n\
          almouhamed/fig8a      Al-Mouhamed and Khan 2017, Figure 8a: products by format, GH-b\n\
          almouhamed/fig8b      Al-Mouhamed and Khan 2017, Figure 8b: products by format, GH-h, k = 2\n\
          almouhamed/fig9a      Al-Mouhamed and Khan 2017, Figure 9a: BiCGStab by format\n\

@@ -24,6 +24,17 @@ const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
 /// A kernel, its block size (0 by default where there is none) and its macros.
 type Spilling = (&'static str, usize, &'static [(&'static str, usize)]);
 
+/// Rows of three fills in tiles of 8 x 2 columns.
+const LONG_ROWS: &[(&str, usize)] = &[
+    ("SHEAR", 3),
+    ("ALPHA", 4),
+    ("BETA", 1),
+    ("PATCH_Y", 4),
+    ("PATCH_Z", 1),
+    ("WARPS_Y", 2),
+    ("WARPS_Z", 2),
+];
+
 /// Kernels that may spill, each with the reason.
 const ALLOWED_SPILLS: &[Spilling] = &[
     // 8 bytes, of kernels that were measured so
@@ -31,6 +42,8 @@ const ALLOWED_SPILLS: &[Spilling] = &[
     ("qmr", 3, &[("FORMAT", 2), ("PRECOND", 0), ("THREADS", 512)]),
     ("qmr", 4, &[("FORMAT", 2), ("PRECOND", 1), ("THREADS", 512)]),
     ("qmr", 4, &[("FORMAT", 2), ("PRECOND", 0), ("THREADS", 512)]),
+    // 36 bytes, likewise
+    ("stencil_factor", 1, LONG_ROWS),
 ];
 
 /// Bytes that methods with triangular factors may spill: while they solve, their own state lies aside.

@@ -471,7 +471,7 @@ mod tests {
 
     #[test]
     fn chunks_hold_each_entry_once_and_follow_one_another() {
-        for spec in ["bubbly:24x23x22", "poisson3d:7x5x3", "poisson2d:190x181"] {
+        for spec in ["bubbly:24x23x22", "poisson3d:7x5x3", "poisson3d:190x181x1"] {
             let laid = Laid::new(spec);
             let (plan, blocks) = (&laid.plan, 5);
             let cut = laid.cut(SHAPE.ring, blocks).unwrap();
@@ -536,6 +536,6 @@ mod tests {
             farthest([&lower, &upper])
         };
         assert_eq!(of("bubbly:24x23x22"), 24 * 23);
-        assert_eq!(of("poisson2d:190x181"), 190);
+        assert_eq!(of("poisson3d:190x181x1"), 190);
     }
 }

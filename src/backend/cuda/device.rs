@@ -95,13 +95,14 @@ impl Device {
     /// How many GPUs there are, at least one.
     ///
     /// # Errors
-    /// When there is no driver or no GPU.
+    /// When there is no driver, one that is too old, or no GPU.
     pub(super) fn count() -> Result<usize> {
         // SAFETY: only looks for the library; every other call panics without it
         if !unsafe { sys::is_culib_present() } {
             return Err(Error::run("no CUDA driver found (libcuda.so)")
                 .hint("`bilu-bench doctor` shows what is there; the CPU backends need none"));
         }
+        driver_version()?;
         let count = CudaContext::device_count()
             .map_err(|e| failed("cannot start", e).hint("is the driver loaded? see nvidia-smi"))?;
         if count < 1 {
