@@ -37,6 +37,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
         "fetch the file again",
     ),
     ("empty.mtx", ": the file is empty", ""),
+    ("farrows.mtx", ":4: 4000000000 rows but only 2 entries", "nearly every row would be empty"),
     ("floatindex.mtx", ":3:3: `1.0` is not a column number", ""),
     (
         "glued.mtx",

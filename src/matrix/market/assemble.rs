@@ -44,7 +44,8 @@ impl Ranges {
     }
 
     fn of(self, entry: &Entry) -> usize {
-        (entry.row >> self.shift) as usize
+        // as a usize: beyond 2^31 rows one range takes a shift by all 32 bits
+        entry.row as usize >> self.shift
     }
 }
 
