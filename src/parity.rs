@@ -88,9 +88,7 @@ pub fn compare<K: Backend + 'static>(
     let all = choice.iter().all(|way| trisolves.contains(way));
     bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
     bench.deflation()?;
-    // those that take any matrix
-    let mut general = trisolves.to_vec();
-    general.retain(|way| *way != Trisolve::Wavefront);
+    let general = general(trisolves);
     if general.len() < trisolves.len() {
         bench.stencils()?;
     }
@@ -117,69 +115,50 @@ pub fn compare<K: Backend + 'static>(
     k.check()
 }
 
-/// Compares products alone, in every format; else as [`compare`].
-///
-/// # Errors
-/// When an operation fails altogether.
-pub fn compare_products<K: Backend + 'static>(
-    k: &K,
-    extent: Extent,
-    seed: u64,
-    report: &mut dyn FnMut(Finding),
-) -> Result<()> {
-    let mut bench = Bench::new(k, extent, seed, report);
-    bench.products()?;
-    bench.formats()?;
-    k.check()
+/// Comparisons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Products with matrices, in every format
+    Products,
+    /// Solvers in every execution
+    Executions,
+    /// Preconditioners and deflation
+    Preconditioners,
+    /// Factorisations and triangular solves that march over boxes
+    Stencils,
 }
 
-/// Compares solvers in every execution alone; else as [`compare`].
+/// Compares a part alone; else as [`compare`]. Only preconditioners ask for `trisolves`.
 ///
 /// # Errors
 /// When an operation fails altogether.
-pub fn compare_executions<K: Backend + 'static>(
+pub fn compare_part<K: Backend + 'static>(
     k: &K,
-    extent: Extent,
-    seed: u64,
-    report: &mut dyn FnMut(Finding),
-) -> Result<()> {
-    let mut bench = Bench::new(k, extent, seed, report);
-    bench.executions(true)?;
-    k.check()
-}
-
-/// Compares every preconditioner and deflation alone; else as [`compare`].
-///
-/// # Errors
-/// When an operation fails altogether.
-pub fn compare_preconditioners<K: Backend + 'static>(
-    k: &K,
+    part: Part,
     trisolves: &[Trisolve],
     extent: Extent,
     seed: u64,
     report: &mut dyn FnMut(Finding),
 ) -> Result<()> {
     let mut bench = Bench::new(k, extent, seed, report);
-    let mut general = trisolves.to_vec();
-    general.retain(|way| *way != Trisolve::Wavefront);
-    bench.deflation()?;
-    bench.preconditioners(&general)?;
+    match part {
+        Part::Products => {
+            bench.products()?;
+            bench.formats()?;
+        }
+        Part::Executions => bench.executions(true)?,
+        Part::Preconditioners => {
+            bench.deflation()?;
+            bench.preconditioners(&general(trisolves))?;
+        }
+        Part::Stencils => bench.stencils()?,
+    }
     k.check()
 }
 
-/// Compares factorisations and solves that march over boxes alone; else as [`compare`].
-///
-/// # Errors
-/// When an operation fails altogether.
-pub fn compare_stencils<K: Backend + 'static>(
-    k: &K,
-    extent: Extent,
-    seed: u64,
-    report: &mut dyn FnMut(Finding),
-) -> Result<()> {
-    let mut bench = Bench::new(k, extent, seed, report);
-    bench.stencils()?;
-    k.check()
+/// Those that take any matrix.
+fn general(trisolves: &[Trisolve]) -> Vec<Trisolve> {
+    trisolves.iter().copied().filter(|way| *way != Trisolve::Wavefront).collect()
 }
 
 struct Bench<'a, K: Backend> {

@@ -12,7 +12,9 @@ use crate::case::{Orthogonalisation, Side};
 use crate::deflation::Deflation;
 use crate::error::Result;
 use crate::precond::Preconditioner;
+#[cfg(feature = "cuda")]
 pub(crate) use bicgstab::BREAKDOWNS as BICGSTAB_BREAKDOWNS;
+#[cfg(feature = "cuda")]
 pub(crate) use cg::CYCLE;
 pub use gmres::MAX_RESTART;
 #[cfg(feature = "cuda")]

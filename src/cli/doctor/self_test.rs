@@ -9,7 +9,7 @@ use crate::case::Trisolve;
 use crate::cli::output;
 use crate::config::parse::{choice_name, registered};
 use crate::error::{Error, Result};
-use crate::parity::{self, Extent, Finding};
+use crate::parity::{self, Extent, Finding, Part};
 use crate::registry;
 use crate::report::units::{grouped, plural};
 
@@ -44,19 +44,6 @@ pub(super) struct SelfTestArgs {
     /// List the comparisons that agree, too
     #[arg(short, long, requires = "self_test")]
     verbose: bool,
-}
-
-/// Comparisons that belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// Products with matrices, in every format
-    Products,
-    /// Solvers in every execution
-    Executions,
-    /// Preconditioners and deflation
-    Preconditioners,
-    /// Factorisations and triangular solves that march over boxes
-    Stencils,
 }
 
 impl SelfTestArgs {
@@ -145,18 +132,7 @@ impl Visitor for SelfTest {
             }
         };
         let compared = match self.only {
-            Some(Part::Products) => {
-                parity::compare_products(k, self.extent, self.seed, &mut report)
-            }
-            Some(Part::Executions) => {
-                parity::compare_executions(k, self.extent, self.seed, &mut report)
-            }
-            Some(Part::Preconditioners) => {
-                parity::compare_preconditioners(k, &ways, self.extent, self.seed, &mut report)
-            }
-            Some(Part::Stencils) => {
-                parity::compare_stencils(k, self.extent, self.seed, &mut report)
-            }
+            Some(part) => parity::compare_part(k, part, &ways, self.extent, self.seed, &mut report),
             None => parity::compare(k, &ways, self.extent, self.seed, &mut report),
         };
         if let Err(error) = compared {

@@ -1,8 +1,9 @@
 //! The tables of a page as CSV files.
 
 use super::{Part, Section};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::report::Sheet;
+use crate::report::csv::text;
 
 /// Columns of the list of all tables, with their meanings.
 pub const COLUMNS: &[(&str, &str)] = &[
@@ -36,28 +37,18 @@ pub(super) fn all(sections: &[Section]) -> Result<Vec<(String, String)>> {
                         sheet.preamble.join("; "),
                         sheet.notes.join("; "),
                     ]);
-                    files.push((name, text(&lines(sheet))?));
+                    files.push((name, text(lines(sheet))?));
                 }
                 Part::Table(_) | Part::Text(_) => {}
             }
         }
     }
-    files.insert(0, ("tables.csv".to_owned(), text(&list)?));
+    files.insert(0, ("tables.csv".to_owned(), text(list)?));
     Ok(files)
 }
 
 /// The heads of a table and its rows.
-fn lines(sheet: &Sheet) -> Vec<Vec<String>> {
+fn lines(sheet: &Sheet) -> impl Iterator<Item = Vec<String>> + '_ {
     let heads = sheet.columns.iter().map(|head| head.text.clone()).collect();
-    std::iter::once(heads).chain(sheet.rows.iter().cloned()).collect()
-}
-
-fn text(lines: &[Vec<String>]) -> Result<String> {
-    let failed = |e: csv::Error| Error::run(format!("cannot write CSV: {e}"));
-    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-    for line in lines {
-        writer.write_record(line).map_err(failed)?;
-    }
-    let bytes = writer.into_inner().map_err(|e| Error::run(e.to_string()))?;
-    String::from_utf8(bytes).map_err(|e| Error::run(e.to_string()))
+    std::iter::once(heads).chain(sheet.rows.iter().cloned())
 }
