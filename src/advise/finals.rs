@@ -10,6 +10,11 @@ use crate::result::Record;
 const MOST: usize = 6;
 /// A finalist was within this many times the best in the search.
 const WITHIN: f64 = 1.3;
+/// Where all turns of a further one take no more than a share of the search, which is so for small systems,
+/// whose single times say little, there are more.
+const MOST_CHEAP: usize = 12;
+const WITHIN_CHEAP: f64 = 2.0;
+const CHEAP: f64 = 0.06;
 /// Turns at most, and those after which a finalist that is clearly slower is dropped.
 const TURNS: usize = 15;
 const FEWEST: usize = 3;
@@ -52,12 +57,16 @@ impl Runner {
 pub fn finals(found: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist> {
     let solved = found.solved();
     let Some(best) = solved.first().and_then(|t| t.trial.seconds()) else { return Vec::new() };
-    let near = |s: f64| s <= WITHIN * best;
+    let cheap = CHEAP * tries.elapsed() / TURNS as f64;
+    let chosen = |place: usize, seconds: f64| {
+        (place < MOST && seconds <= WITHIN * best)
+            || (place < MOST_CHEAP && seconds <= (WITHIN_CHEAP * best).min(cheap))
+    };
     let cases: Vec<Case> = solved
         .iter()
-        .take(MOST)
-        .filter(|t| t.trial.seconds().is_some_and(near))
-        .map(|t| t.case.clone())
+        .enumerate()
+        .filter(|(place, t)| t.trial.seconds().is_some_and(|s| chosen(*place, s)))
+        .map(|(_, t)| t.case.clone())
         .collect();
     let found = measured(cases, tries, budget, PATIENCE * best);
     if !found.is_empty() {
@@ -125,6 +134,7 @@ pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::advise::search::Tried;
 
     /// Seconds by the fill level, with a disturbance in every third turn.
     struct Noisy(Vec<usize>);
@@ -166,5 +176,40 @@ mod tests {
         let found = measured(cases(&[1, 0]), &mut noisy, 5.0, 1e3);
         assert_eq!((fills(&found), noisy.0.len()), (vec![0, 1], 11));
         assert_eq!(found[0].seconds.count, 1);
+    }
+
+    /// Milliseconds that the iteration limit says, and a search that took some seconds.
+    struct Clock(f64);
+
+    impl Tries for Clock {
+        fn try_out(&mut self, case: &Case, _: f64) -> Option<Trial> {
+            let record = Box::new(Record { case: case.clone(), ..Record::default() });
+            let seconds = 1e-3 * case.max_iterations as f64;
+            Some(Trial::Solved { fixed: 0.0, seconds, record })
+        }
+        fn elapsed(&self) -> f64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn short_trials_have_more_finalists() {
+        let found = || {
+            let mut clock = Clock(0.0);
+            let tried = |max_iterations| {
+                let case = Case { max_iterations, ..Case::default() };
+                let trial = clock.try_out(&case, 1.0).expect("not stopped");
+                Tried { point: Vec::new(), case, trial }
+            };
+            let tried: Vec<Tried> = (10..23).map(tried).collect();
+            let combinations = tried.len();
+            Found { tried, combinations, hopeless: 0, left: Vec::new(), interrupted: false }
+        };
+        // 10 to 13 ms are within a factor of 1.3
+        assert_eq!(finals(&found(), &mut Clock(0.1), 1.0).len(), 4);
+        // all turns of 15 ms take 6 % of 3.75 s; 18 ms ones would take more
+        assert_eq!(finals(&found(), &mut Clock(4.0), 5.0).len(), 7);
+        // no more than twice the best, and twelve
+        assert_eq!(finals(&found(), &mut Clock(400.0), 500.0).len(), 11);
     }
 }

@@ -67,7 +67,11 @@ pub struct Advice {
 pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
     let (mut backends, mut missing) = (Vec::new(), Vec::new());
     // the vendor's library is a baseline, not advice
-    for name in ["cuda", "cpu-mt", "cpu"] {
+    let allowed = |name: &&str| {
+        question.fixed.backend.as_ref().is_none_or(|given| given.iter().any(|one| one == name))
+    };
+    // to ask a GPU takes a second or more: not where it is not wanted
+    for name in ["cuda", "cpu-mt", "cpu"].into_iter().filter(allowed) {
         match backend::available(name) {
             Ok(()) => backends.push(name),
             Err(why) => missing.push(format!("{name} left out: {why}")),

@@ -74,6 +74,9 @@ const LEAST_OVERHEAD: f64 = 0.001;
 const SHORT: f64 = 0.05;
 /// Times that a trial may be made again after compiling.
 const COMPILATIONS: usize = 2;
+/// Times that a short trial that was given up is made again: another process in its way costs as much as
+/// the trial.
+const DISTURBANCES: usize = 1;
 /// How many times.
 const TURNS: usize = 3;
 /// Above this share of its limit it is not among the best anyhow, and once is enough.
@@ -123,14 +126,15 @@ impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
         let mut best = self.once(case, limit)?;
-        if backend::on_gpu(&case.backend) {
-            // the first time compiles kernels, which no later one does
-            for _ in 0..COMPILATIONS {
-                if !matches!(best, Trial::CutOff { fixed } if fixed > limit) {
-                    break;
-                }
-                best = self.once(case, limit)?;
+        // the first time on a GPU compiles kernels, which no later one does
+        let on_gpu = backend::on_gpu(&case.backend);
+        let again = if on_gpu { COMPILATIONS } else { DISTURBANCES };
+        let worth = |fixed: f64| if on_gpu { fixed > limit } else { limit < SHORT };
+        for _ in 0..again {
+            if !matches!(best, Trial::CutOff { fixed } if worth(fixed)) {
+                break;
             }
+            best = self.once(case, limit)?;
         }
         for _ in 1..TURNS {
             if best.seconds().is_none_or(|seconds| seconds > SHORT.min(WORTH_TURNS * limit)) {
