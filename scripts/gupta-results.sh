@@ -8,7 +8,7 @@
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/gupta/<GPU> unless
 # given. BILU_BENCH_MATRICES names the folder of the permeability fields; without it the reservoirs are
 # left out. BILU_BENCH_EXPERIMENTS (`bubbly32 layered frontier bubbly128-1 bubbly128-9 reservoirs`),
-# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--backend cuda`) and BILU_BENCH_LIMIT (seconds
+# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--only backend=cuda`) and BILU_BENCH_LIMIT (seconds
 # for everything, 14400) choose what is run. Records that OUT holds already are kept: a run that was
 # stopped goes on where it was.
 set -euo pipefail

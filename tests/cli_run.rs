@@ -129,6 +129,35 @@ fn flags_and_file_run_the_same_experiment() {
 }
 
 #[test]
+fn only_keeps_cases_of_each_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let (experiment, path) = (folder.path().join("a.toml"), folder.path().join("a.csv"));
+    let sweeps = "[[sweep]]\nmatrix = \"poisson3d:4\"\nfill = \"0..1\"\n\
+                  [[sweep]]\nmatrix = \"poisson3d:5\"\nfill = 1\nsolver = [\"cg\", \"gmres\"]\n";
+    std::fs::write(&experiment, sweeps).unwrap();
+    let only = |word: &str| {
+        let mut command = bilu();
+        command.arg(&experiment).args(["--only", word, "--force", "-o"]).arg(&path);
+        command
+    };
+    ran(&mut only("fill=1,2"), 0);
+    let cases = |r: &Record| (r.case.matrix.clone(), r.case.fill, r.case.solver.clone());
+    let found: Vec<_> = records(&path).iter().map(cases).collect();
+    let of = |matrix: &str, solver: &str| (matrix.to_owned(), 1, solver.to_owned());
+    let all = [of("poisson3d:4", "gmres"), of("poisson3d:5", "cg"), of("poisson3d:5", "gmres")];
+    assert_eq!(found, all);
+    for (word, why) in [
+        ("fill=3", "--only: none of the 4 cases has these values"),
+        ("fill", "--only: `fill` is not SETTING=VALUES"),
+        ("filll=3", "--only: unknown setting `filll`"),
+    ] {
+        let output = ran(&mut only(word), 2);
+        assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
+    }
+    assert_eq!(records(&path).len(), 3, "nothing was overwritten");
+}
+
+#[test]
 fn resume_runs_only_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.csv", "a.jsonl"] {

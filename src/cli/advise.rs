@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use crate::advise::{self, Advice, Question, Tried, report};
 use crate::case::{Case, ReadAs};
+use crate::cli::flags::settings;
 use crate::cli::output;
-use crate::config::sweep::axis;
 use crate::config::{Sweep, write};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
@@ -75,19 +75,12 @@ const NOT_SEARCHED: [&str; 4] = ["matrix", "read-as", "zeros", "kind"];
 
 /// The values that `--set` allows.
 fn allowed(words: &[String]) -> Result<Sweep> {
-    let mut sweep = Sweep::default();
-    for word in words {
-        let place = |e: Error| e.in_file("--set");
-        let (name, values) = word
-            .split_once('=')
-            .ok_or_else(|| place(Error::input(format!("`{word}` is not SETTING=VALUES"))))?;
-        if NOT_SEARCHED.contains(&name) {
-            return Err(place(Error::input(format!("`{name}` is not searched"))));
-        }
-        let axis = axis(name).map_err(place)?;
-        axis.set(&mut sweep, &[values.to_owned()]).map_err(place)?;
+    let place = |e: Error| e.in_file("--set");
+    let given = |name: &&str| words.iter().any(|word| word.starts_with(&format!("{name}=")));
+    if let Some(name) = NOT_SEARCHED.iter().find(|name| given(name)) {
+        return Err(place(Error::input(format!("`{name}` is not searched"))));
     }
-    Ok(sweep)
+    settings(words).map_err(place)
 }
 
 /// Searches, prints the best and writes the experiment.

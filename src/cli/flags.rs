@@ -8,6 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use crate::config::axes::Axis;
 use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
 use crate::engine::isolated::Isolation;
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ use crate::run::Measure;
 pub struct SweepFlags {
     /// Flag name and the words given to it.
     words: Vec<(&'static str, Vec<String>)>,
+    /// Words `SETTING=VALUES`.
+    only: Vec<String>,
 }
 
 /// What the flags say.
@@ -27,6 +30,8 @@ pub struct SweepFlags {
 pub struct Overrides {
     /// Axes that were given.
     pub sweep: Sweep,
+    /// Values that cases must have to be run.
+    pub only: Sweep,
     /// Measuring options that were given.
     pub measure: MeasureOptions,
     /// What was noticed.
@@ -51,14 +56,31 @@ impl SweepFlags {
             }
         }
         overrides.measure.resolve()?;
+        overrides.only = settings(&self.only).map_err(|e| e.in_file("--only"))?;
         Ok(overrides)
     }
+}
+
+/// The values that words `SETTING=VALUES` name.
+///
+/// # Errors
+/// When a word has another form, a setting is not there or a value is none of it.
+pub(super) fn settings(words: &[String]) -> Result<Sweep> {
+    let mut sweep = Sweep::default();
+    for word in words {
+        let (name, values) = word
+            .split_once('=')
+            .ok_or_else(|| Error::input(format!("`{word}` is not SETTING=VALUES")))?;
+        axis(name)?.set(&mut sweep, &[values.to_owned()])?;
+    }
+    Ok(sweep)
 }
 
 impl FromArgMatches for SweepFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let names = AXES.iter().map(|a| a.name).chain(SETTINGS.iter().map(|s| s.name));
-        Ok(Self { words: words(matches, names) })
+        let only = matches.get_many::<String>("only").unwrap_or_default().cloned().collect();
+        Ok(Self { words: words(matches, names), only })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -99,7 +121,10 @@ pub(super) fn axis_flags<C: Default, S>(command: Command, axes: &'static [Axis<C
 
 impl Args for SweepFlags {
     fn augment_args(command: Command) -> Command {
-        let mut command = axis_flags(command, AXES).next_help_heading("Measuring");
+        let only = flag("only", "SETTING=VALUES").action(ArgAction::Append).help(
+            "Of all cases run those with these values, such as `backend=cuda` or `fill=0..1` (repeatable)",
+        );
+        let mut command = axis_flags(command, AXES).arg(only).next_help_heading("Measuring");
         for setting in SETTINGS {
             command = command.arg(flag(setting.name, setting.metavar).help(setting.help));
         }

@@ -125,7 +125,8 @@ impl Table {
     ) -> Result<Self> {
         let name = format!("{}/{}", entry.paper, entry.table);
         let original = library.open(entry)?;
-        let mut experiment = original.overridden_by(&flags.sweep, &flags.measure);
+        let mut experiment =
+            original.overridden_by(&flags.sweep, &flags.measure).restricted_to(&flags.only);
         let mut not_comparable = None;
         if let Some(scale) = scale {
             for sweep in &mut experiment.sweeps {

@@ -33,9 +33,11 @@ pub struct RunArgs {
 pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let flags = args.sweep.resolve()?;
     let experiment = match &args.experiment {
-        Some(path) => Experiment::open(path)?.overridden_by(&flags.sweep, &flags.measure),
-        None => Experiment::of(Sweep::default()).overridden_by(&flags.sweep, &flags.measure),
+        Some(path) => Experiment::open(path)?,
+        None => Experiment::of(Sweep::default()),
     };
+    let experiment =
+        experiment.overridden_by(&flags.sweep, &flags.measure).restricted_to(&flags.only);
     check(&experiment)?;
     let mut session = Session::start(&args.output, args.isolation, &flags)?;
     let mut outputs = session.open(&[&experiment], std::slice::from_ref(&args.output.output))?;

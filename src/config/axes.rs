@@ -96,6 +96,11 @@ macro_rules! axes {
                 Self { $($field: other.$field.clone().or_else(|| self.$field.clone()),)* }
             }
 
+            /// Whether `case` has one of the values of each axis that is given.
+            pub fn admits(&self, case: &$case) -> bool {
+                $(self.$field.as_ref().is_none_or(|values| values.contains(&case.$field)))&&*
+            }
+
             /// Number of cases; `None` when it overflows.
             fn size(&self) -> Option<usize> {
                 let mut size = 1_usize;

@@ -22,6 +22,8 @@ pub struct Experiment {
     pub measure: MeasureOptions,
     /// The sweeps, run one after the other.
     pub sweeps: Vec<Sweep>,
+    /// Of their cases those with these values are run.
+    pub only: Sweep,
     /// Published iterations and times of solves.
     pub published: Option<Published>,
     /// Published residual history.
@@ -67,17 +69,37 @@ impl Experiment {
         self
     }
 
+    /// Cases without one of the values that `only` has are left out, besides those that are already.
+    #[must_use]
+    pub fn restricted_to(mut self, only: &Sweep) -> Self {
+        self.only = self.only.overridden_by(only);
+        self
+    }
+
     /// All cases in order, each once; second, how many were dropped as repetitions.
+    ///
+    /// # Errors
+    /// When there are too many, or none has the values of [`only`](Self::only).
     pub fn cases(&self) -> Result<(Vec<Case>, usize)> {
         let (mut cases, mut seen, mut dropped) = (Vec::new(), HashSet::new(), 0);
+        let mut all = 0;
         for sweep in &self.sweeps {
             for case in sweep.cases()? {
+                all += 1;
+                if !self.only.admits(&case) {
+                    continue;
+                }
                 if seen.insert(format!("{case:?}")) {
                     cases.push(case);
                 } else {
                     dropped += 1;
                 }
             }
+        }
+        if cases.is_empty() && all > 0 {
+            return Err(Error::input(format!("none of the {all} cases has these values"))
+                .in_file("--only")
+                .hint("`bilu-bench list settings` names settings and their values"));
         }
         Ok((cases, dropped))
     }
@@ -95,6 +117,12 @@ mod tests {
         let (cases, dropped) = experiment.cases().unwrap();
         assert_eq!(cases.iter().map(|c| c.fill).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(dropped, 1);
+        // of the cases that there are
+        let only = |fill| Sweep { fill: Some(vec![fill, 9]), ..Sweep::default() };
+        let (cases, dropped) = experiment.clone().restricted_to(&only(1)).cases().unwrap();
+        assert_eq!((cases.len(), cases[0].fill, dropped), (1, 1, 1));
+        let none = experiment.clone().restricted_to(&only(3)).cases().unwrap_err();
+        assert!(none.to_string().contains("none of the 4 cases"), "{none}");
         let experiment = Experiment {
             inferred: vec!["fill 0: not stated".into(), "rtol 1e-6: not stated".into()],
             ..experiment
