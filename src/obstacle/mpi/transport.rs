@@ -69,19 +69,47 @@ impl Card {
         Self { host: u64::from_le_bytes(host), handle: (bytes[8] == 1).then_some(handle) }
     }
 
-    /// The handle by which rank `own` can open the memory of rank `other`.
-    ///
-    /// # Errors
-    /// Says why it has none.
-    fn between(cards: &[Self], own: usize, other: usize) -> Result<&[u8; HANDLE]> {
+    /// The handle by which rank `own` can open the memory of rank `other`, where it can.
+    fn between<'a>(
+        cards: &'a [Self],
+        own: usize,
+        other: usize,
+        hindrance: &mut Hindrance,
+    ) -> Option<&'a [u8; HANDLE]> {
         if cards[own].host != cards[other].host {
             let (a, b) = (own.min(other), own.max(other));
-            return Err(Error::run(format!("ranks {a} and {b} are on different hosts")));
+            hindrance.caused_by(Error::run(format!("ranks {a} and {b} are on different hosts")));
+            return None;
         }
-        cards[other]
-            .handle
-            .as_ref()
-            .ok_or_else(|| Error::run(format!("rank {other} cannot share its memory")))
+        if cards[other].handle.is_none() {
+            hindrance.follows(format!("rank {other} cannot share its memory"));
+        }
+        cards[other].handle.as_ref()
+    }
+}
+
+/// Why a rank has no way to a neighbour: what it found itself, and what follows from what others found, which
+/// is said where nobody has found more.
+#[derive(Default)]
+struct Hindrance {
+    cause: Option<Error>,
+    effect: Option<Error>,
+}
+
+impl Hindrance {
+    fn caused_by(&mut self, e: Error) {
+        self.cause.get_or_insert(e);
+    }
+
+    fn follows(&mut self, what: String) {
+        self.effect.get_or_insert_with(|| Error::run(what));
+    }
+
+    /// What is said of all ranks' hindrances.
+    fn of_all(self) -> Option<Error> {
+        let [cause, effect] =
+            [self.cause, self.effect].map(|own| all_or_none(own.map_or(Ok(()), Err)).err());
+        cause.or(effect)
     }
 }
 
@@ -112,29 +140,31 @@ impl Ways {
             .into_iter()
             .filter_map(|face| Some((face, face.neighbour(split, own)?)))
             .collect();
-        let mut hindrance = None;
+        let mut hindrance = Hindrance::default();
         let mut opened = Vec::new();
-        for &(face, other) in &sides {
+        for &(face, other) in sides.iter().filter(|_| offer.is_ok()) {
             let layout = Layout::of(&Extent::of_node(m, split, other));
-            let own_offer = offer.as_ref().map(|_| ()).map_err(Clone::clone);
-            let way = own_offer.and_then(|()| {
-                let handle = Card::between(&cards, own, other)?;
-                node.open(face, handle, layout)
-            });
-            match way {
+            let Some(handle) = Card::between(&cards, own, other, &mut hindrance) else { continue };
+            match node.open(face, handle, layout) {
                 Ok(()) => opened.push(face),
-                Err(e) => hindrance = hindrance.or(Some(e)),
+                Err(e) => hindrance.caused_by(e),
             }
+        }
+        if let Err(e) = offer
+            && !sides.is_empty()
+        {
+            hindrance.caused_by(e);
         }
         // whether what is written arrives
         if let Err(e) = node.knock() {
             opened.drain(..).for_each(|face| node.close(face));
-            hindrance = hindrance.or(Some(e));
+            hindrance.caused_by(e);
         }
         reduce(&mut [], &mut []);
         let mut heard = [0_u8; Face::ALL.len()];
         for &face in &opened {
-            heard[face as usize] = u8::from(all_heard(node, face));
+            // a neighbour that cannot be heard was not
+            heard[face as usize] = u8::from(node.was_told(face).unwrap_or(false));
         }
         let all = gather(heard);
         let both = |face: Face, other: usize| {
@@ -146,24 +176,19 @@ impl Ways {
                 direct.push(face);
             } else if opened.contains(&face) {
                 node.close(face);
-                let why = format!("what ranks {own} and {other} write does not reach each other");
-                hindrance = hindrance.or_else(|| Some(Error::run(why)));
+                let (a, b) = (own.min(other), own.max(other));
+                hindrance
+                    .follows(format!("what ranks {a} and {b} write does not reach each other"));
             }
         }
         node.settle(direct.len() < sides.len());
         let mut ways = [direct.len() as f64, (sides.len() - direct.len()) as f64];
         reduce(&mut ways, &mut []);
-        let note = all_or_none(hindrance.map_or(Ok(()), Err)).err();
-        if let Some(why) = note.filter(|_| own == 0) {
+        if let Some(why) = hindrance.of_all().filter(|_| own == 0) {
             say_once(&format!("note: sides go as messages between ranks: {why}"));
         }
         Self { direct, used: used(ways[0], ways[1]) }
     }
-}
-
-/// Whether a neighbour was heard; one that cannot be is not.
-fn all_heard(node: &dyn Direct, face: Face) -> bool {
-    node.was_told(face).unwrap_or(false)
 }
 
 /// The column `transport-used`.
@@ -207,12 +232,19 @@ mod tests {
     fn a_way_is_direct_within_a_host_and_where_memory_is_shared() {
         let card = |host, byte: Option<u8>| Card { host, handle: byte.map(|b| [b; HANDLE]) };
         let cards = [card(0, Some(1)), card(0, Some(2)), card(0, None), card(3, Some(4))];
-        let between = |own, other| Card::between(&cards, own, other).map(|handle| handle[0]);
-        assert_eq!((between(0, 1), between(1, 0)), (Ok(2), Ok(1)));
-        let why = |own, other| between(own, other).unwrap_err().to_string();
-        assert_eq!(why(1, 2), "rank 2 cannot share its memory");
-        assert_eq!(why(2, 3), "ranks 2 and 3 are on different hosts");
-        assert_eq!(why(3, 2), "ranks 2 and 3 are on different hosts");
+        let between = |own, other| {
+            let mut hindrance = Hindrance::default();
+            let handle = Card::between(&cards, own, other, &mut hindrance).map(|handle| handle[0]);
+            let text = |e: Option<Error>| e.map(|e| e.to_string()).unwrap_or_default();
+            (handle, text(hindrance.cause), text(hindrance.effect))
+        };
+        let (none, hosts) = (String::new(), "ranks 2 and 3 are on different hosts".to_owned());
+        assert_eq!(between(0, 1), (Some(2), none.clone(), none.clone()));
+        assert_eq!(between(1, 0), (Some(1), none.clone(), none.clone()));
+        let effect = "rank 2 cannot share its memory".to_owned();
+        assert_eq!(between(1, 2), (None, none.clone(), effect));
+        assert_eq!(between(2, 3), (None, hosts.clone(), none.clone()));
+        assert_eq!(between(3, 2), (None, hosts, none));
     }
 
     #[test]
