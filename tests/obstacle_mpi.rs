@@ -64,6 +64,7 @@ fn four_and_six_ranks_are_one_core_bit_for_bit() {
             assert_eq!(a.contact_points, b.contact_points);
             assert_eq!(a.relaxations, b.relaxations * count as u64);
             assert_eq!(a.complementarity, b.complementarity);
+            assert_eq!((a.transport_used.as_deref(), &b.transport_used), (Some("messages"), &None));
         }
     }
 }
@@ -134,39 +135,87 @@ fn an_error_ends_all_ranks_with_one_message() {
     assert!(text(&output.stderr).contains("error: backend `cpu` beside `mpi` in one run"));
 }
 
+/// Whether there is a GPU. Where one has to be there, that it is not fails the test.
+#[cfg(feature = "cuda")]
+fn has_gpu() -> bool {
+    let here = bilu_bench::backend::cuda::Device::shared();
+    if let Err(e) = &here {
+        assert!(std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_none(), "{e}");
+        eprintln!("skipped: {e}");
+    }
+    here.is_ok()
+}
+
+/// More ranks than GPUs share them. Where processes may not share memory of a GPU, the program says so.
 #[cfg(feature = "cuda")]
 #[test]
 fn ranks_with_a_gpu_each_are_one_core_bit_for_bit() {
-    use bilu_bench::backend::cuda::Device;
-    if let Err(e) = Device::shared() {
-        assert!(std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_none(), "{e}");
-        eprintln!("skipped: {e}");
+    if !has_gpu() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--m", "19,66", "--obstacle", "zero,hill:0.002", "--check-every", "1,7"];
     let one = alone(&arguments);
     let gpus = |count: usize, more: &[&str]| {
-        let file: PathBuf = folder.path().join(format!("{count}{}.csv", more.len()));
+        let file: PathBuf = folder.path().join(format!("{count}{}.csv", more.join("")));
         let name = file.display().to_string();
         let mut all = vec!["--backend", "mpi-cuda", "-q", "-o", &name];
         all.extend(arguments.iter().chain(more));
-        // more ranks than GPUs share them
         let output = ranks(count, &all);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        records(&file)
+        (records(&file), text(&output.stderr))
     };
     for count in [1, 2, 4] {
-        for (many, one) in gpus(count, &[]).iter().zip(&one) {
-            let (a, b) = (&many.iteration, &one.iteration);
-            assert_eq!((a.nodes, &a.fingerprint, &a.sweeps), (count, &b.fingerprint, &b.sweeps));
-            assert_eq!(a.contact_points, b.contact_points);
-            assert_eq!(a.split_used.unwrap().to_string(), format!("1x{count}"));
+        for transport in ["auto", "messages"] {
+            let way = ["--transport", transport];
+            let (many, said) = gpus(count, &way);
+            let refused = said.matches("note: sides go as messages between ranks: ").count();
+            assert!(refused <= 1 && (transport == "auto" || refused == 0), "{said}");
+            let used = match (count, transport, refused) {
+                (1, ..) => None,
+                (_, "auto", 0) => Some("direct"),
+                _ => Some("messages"),
+            };
+            for (many, one) in many.iter().zip(&one) {
+                let (a, b) = (&many.iteration, &one.iteration);
+                assert_eq!(
+                    (a.nodes, &a.fingerprint, &a.sweeps),
+                    (count, &b.fingerprint, &b.sweeps),
+                    "{:?}",
+                    many.case
+                );
+                assert_eq!(a.contact_points, b.contact_points);
+                assert_eq!(a.split_used.unwrap().to_string(), format!("1x{count}"));
+                assert_eq!(a.transport_used.as_deref(), used);
+            }
+            let free = ["--transport", transport, "--mode", "async", "--epsilon", "1e-9"];
+            for record in gpus(count, &free).0 {
+                assert_eq!(record.status, Status::Converged);
+                assert!(record.iteration.complementarity.unwrap() < 1e-4);
+                assert_eq!(record.iteration.transport_used.as_deref(), used);
+            }
         }
-        for record in gpus(count, &["--mode", "async", "--epsilon", "1e-9"]) {
-            assert_eq!(record.status, Status::Converged);
-            assert!(record.iteration.complementarity.unwrap() < 1e-4);
-        }
+    }
+}
+
+/// Ranks that stop at the limit leave as many sweeps, and a step in which all write each other's memory.
+#[cfg(feature = "cuda")]
+#[test]
+fn the_limit_of_relaxations_ends_ranks_with_a_gpu_each() {
+    if !has_gpu() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for (mode, most) in [("sync", 7.0), ("async", 8.0)] {
+        let name = folder.path().join(format!("{mode}.csv")).display().to_string();
+        let arguments = ["--backend", "mpi-cuda", "-q", "-o", &name, "--m", "33", "--mode", mode];
+        let limits = ["--epsilon", "0", "--steps", "1", "--max-relaxations", "7"];
+        let output = ranks(4, &[&arguments[..], &limits].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let record = &records(Path::new(&name))[0];
+        assert_eq!(record.status, Status::Complete);
+        let sweeps = record.iteration.sweeps_per_node;
+        assert!((7.0..=most).contains(&sweeps), "{sweeps} {mode}");
     }
 }
 
@@ -178,13 +227,27 @@ fn ranks_without_a_gpu_say_so() {
     let output = command.env("NO_COLOR", "1").env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let stdout = text(&output.stdout);
+    // no driver, or one that is not let near a GPU
     let why = if cfg!(feature = "cuda") { "no CUDA" } else { "this program was built without" };
-    assert!(stdout.contains(&format!("unsupported,{why}")), "{stdout}");
+    let row = stdout.lines().last().unwrap_or_default();
+    assert!(row.contains(",unsupported,") && row.contains(why), "{stdout}");
+}
+
+#[test]
+fn a_rank_that_dies_ends_the_job_and_leaves_what_was_done() {
+    dies("mpi");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn a_rank_that_dies_ends_those_whose_gpus_wait_for_its() {
+    if has_gpu() {
+        dies("mpi-cuda");
+    }
 }
 
 /// A rank that is killed ends the job, `mpirun` says so, and the records so far are whole.
-#[test]
-fn a_rank_that_dies_ends_the_job_and_leaves_what_was_done() {
+fn dies(backend: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.csv");
     let mut command = Command::new("mpirun");
@@ -202,7 +265,7 @@ fn a_rank_that_dies_ends_the_job_and_leaves_what_was_done() {
     let arguments = [
         "obstacle",
         "--backend",
-        "mpi",
+        backend,
         "-q",
         "--steps",
         "1",

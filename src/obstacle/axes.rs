@@ -1,7 +1,7 @@
 //! The settings of a case as flags and TOML keys, and the cross product of their values.
 
 use super::case::{Case, MAX_POINTS, MAX_SWEEPS_PER_PASS};
-use super::{BACKENDS, Method, Mode, Obstacle, Split, StopOn};
+use super::{BACKENDS, Method, Mode, Obstacle, Split, StopOn, Transport};
 use crate::config::axes::{self, axes, one};
 use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::error::{Error, Result};
@@ -64,6 +64,9 @@ axes! {
     split: Option<Split>, "split", "YxZ",
         "Nodes in y and z: threads, ranks or GPUs; auto for the backend's own",
         Vec::new, split_text, split;
+    transport: Transport, "transport", "NAME",
+        "How sides go between ranks with a GPU each: into the neighbour's memory where that is possible, or as messages",
+        choices::<Transport>, choice_name, |t, out| one(choice("transport", t), out);
     sweeps_per_pass: usize, "sweeps-per-pass", "N",
         "Jacobi sweeps that one pass through the memory of a GPU makes",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_SWEEPS_PER_PASS, out);

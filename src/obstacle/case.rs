@@ -58,6 +58,19 @@ pub enum StopOn {
     Complementarity,
 }
 
+/// How sides go between ranks that have a GPU each.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// Straight into the neighbour's memory where both are on one host that allows it, else as messages.
+    #[default]
+    Auto,
+    /// As messages through the memory of the host.
+    Messages,
+}
+
 /// Parts in y and in z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
@@ -168,6 +181,9 @@ pub struct Case {
     pub max_relaxations: usize,
     /// Nodes: threads, GPUs or ranks, each with a part of the grid; none for the backend's own.
     pub split: Option<Split>,
+    /// How sides go between ranks that have a GPU each.
+    #[serde(default)]
+    pub transport: Transport,
     /// Where it runs, a name in [`BACKENDS`](super::BACKENDS).
     pub backend: String,
 }
@@ -191,6 +207,7 @@ impl Default for Case {
             check_every: 1,
             max_relaxations: 1_000_000,
             split: None,
+            transport: Transport::default(),
             backend: "cpu".into(),
         }
     }
@@ -266,6 +283,13 @@ impl Case {
         if gpus && self.method != Method::Jacobi {
             return Err(Error::input("several GPUs run the Jacobi method alone"));
         }
+        if self.transport == Transport::Messages && !super::over_ranks(&self.backend) {
+            return Err(Error::input(format!(
+                "transport `messages` on backend `{}`, which has no ranks",
+                self.backend
+            ))
+            .hint("it is for `mpi-cuda`; leave it out"));
+        }
         Ok(())
     }
 }
@@ -324,6 +348,9 @@ mod tests {
         assert_eq!(message(case), "split 2x1 on several GPUs: they share z alone");
         let case = Case { method: Method::RedBlack, backend: "mpi-cuda".into(), ..Case::default() };
         assert_eq!(message(case), "several GPUs run the Jacobi method alone");
+        let case =
+            Case { transport: Transport::Messages, backend: "cuda".into(), ..Case::default() };
+        assert_eq!(message(case), "transport `messages` on backend `cuda`, which has no ranks");
         assert_eq!(Case::default().check(), Ok(()));
     }
 }

@@ -21,7 +21,7 @@ pub mod run;
 pub mod solve;
 pub mod threads;
 
-pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn};
+pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn, Transport};
 pub use problem::{Coefficients, OBSTACLES, Obstacle, Problem};
 
 /// Where a run may take place.

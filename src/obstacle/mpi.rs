@@ -7,6 +7,7 @@
 #![allow(unsafe_code, reason = "calls of MPI")]
 
 mod transfer;
+mod transport;
 mod world;
 
 use std::ffi::c_int;
@@ -14,7 +15,7 @@ use std::ptr;
 
 use mpi::ffi;
 
-use super::case::{Case, Split};
+use super::case::{Case, Split, Transport};
 use super::field::Extent;
 use super::node::{Face, Node};
 use super::solve::{Exchange, Limits, Relaxation, judge, solve};
@@ -23,6 +24,8 @@ use crate::error::Result;
 use crate::measure::timed;
 pub use transfer::Message;
 use transfer::{Request, Transfer};
+use transport::Ways;
+pub use transport::{Direct, HANDLE};
 pub use world::{OfHost, World, abort, agree, all_or_none, give_up, started, world};
 use world::{everyone, reduce, word};
 
@@ -38,6 +41,15 @@ pub trait Ranked: Relaxation {
     type Message: Message;
     /// A message of `len` numbers.
     fn message(&self, len: usize) -> Self::Message;
+    /// The node as one whose sides may go straight into the neighbours' memory.
+    fn direct(&mut self) -> Option<&mut dyn Direct> {
+        None
+    }
+    /// Tells neighbours that write this node's memory, and it theirs, that what was begun so far is done,
+    /// when it is.
+    fn tell(&mut self) {}
+    /// What is begun from now on waits until they have told as often.
+    fn await_told(&mut self) {}
 }
 
 impl Ranked for Node<'_> {
@@ -98,8 +110,11 @@ struct Rank<M> {
 }
 
 impl<M: Message> Rank<M> {
-    fn new(world: World, split: Split, node: &impl Ranked<Message = M>) -> Self {
+    fn new(world: World, split: Split, ways: &Ways, node: &impl Ranked<Message = M>) -> Self {
         let link = |face: Face| {
+            if ways.direct.contains(&face) {
+                return None;
+            }
             let peer = face.neighbour(split, world.rank())?;
             let len = face.len(node.layout());
             let transfers = || [(); 2].map(|()| Transfer::new(node.message(len)));
@@ -209,6 +224,7 @@ const TOGETHER: c_int = 2;
 
 impl<N: Ranked> Exchange<N> for Rank<N::Message> {
     fn begin(&mut self, node: &mut N) {
+        node.tell();
         for link in &mut self.links {
             link.dated[1].receive(link.peer, DATED);
             node.read_face(link.face, &mut link.dated[0].numbers);
@@ -220,6 +236,7 @@ impl<N: Ranked> Exchange<N> for Rank<N::Message> {
     }
 
     fn finish(&mut self, node: &mut N) {
+        node.await_told();
         if std::mem::take(&mut self.unsent) {
             node.has_read(true);
             self.send();
@@ -321,7 +338,8 @@ impl<N: Ranked> Exchange<N> for Rank<N::Message> {
     }
 }
 
-/// Runs a case on all ranks, each with the `node` of its part of `split`. No rank keeps the solution.
+/// Runs a case on all ranks, each with the `node` of its part of `split`. No rank keeps the solution. Also
+/// how sides went from rank to rank.
 ///
 /// # Errors
 /// When MPI cannot be started, or a rank cannot have its node.
@@ -330,17 +348,27 @@ pub fn run<N: Ranked>(
     split: Split,
     limits: Limits<'_>,
     node: impl FnOnce(Extent) -> Result<N>,
-) -> Result<Ran> {
+) -> Result<(Ran, Option<&'static str>)> {
     let world = world()?;
     let extent = Extent::of_node(case.m, split, world.rank());
     let (node, setup) = timed(|| all_or_none(node(extent)));
     let mut node = node?;
-    let mut way = Rank::new(world, split, &node);
+    let ways = match node.direct() {
+        Some(direct) if case.transport == Transport::Auto => {
+            Ways::find(world, split, case.m, direct)
+        }
+        _ => Ways::messages(world),
+    };
+    let mut way = Rank::new(world, split, &ways, &node);
     reduce(&mut [], &mut []);
     let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
     way.close();
     judge(&mut node, &mut way, &mut outcome);
+    if let Some(direct) = node.direct() {
+        // before any of the memory is given back, which the ranks do after they have met below
+        ways.direct.iter().for_each(|&face| direct.close(face));
+    }
     let mut slowest = [setup, seconds];
     reduce(&mut [], &mut slowest);
-    Ok(Ran { outcome, seconds: slowest, solution: None })
+    Ok((Ran { outcome, seconds: slowest, solution: None }, ways.used))
 }

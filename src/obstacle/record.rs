@@ -20,6 +20,9 @@ pub struct Iteration {
     pub nodes: usize,
     /// How.
     pub split_used: Option<Split>,
+    /// How sides went from node to node, where nodes are GPUs or ranks: `direct` into the neighbour's
+    /// memory, as `messages`, or between some this way and between others that.
+    pub transport_used: Option<String>,
     /// Sweeps of a node in each time step, the mean over the nodes.
     pub sweeps: Vec<f64>,
     /// Sweeps of a node in all time steps.
@@ -95,6 +98,10 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("points", "points of the grid"),
     ("nodes", "nodes that shared them: threads, GPUs or ranks"),
     ("split-used", "parts in y and z"),
+    (
+        "transport-used",
+        "how sides went between GPUs or ranks: direct into the neighbour's memory, messages, direct and messages",
+    ),
     ("sweeps", "sweeps of a node in each time step, the mean over the nodes"),
     ("sweeps-per-node", "sweeps of a node in all time steps"),
     ("relaxations", "sweeps of all nodes in all time steps"),
@@ -122,6 +129,7 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
         reason: Some("why".into()),
         iteration: Iteration {
             split_used: Some(Split::WHOLE),
+            transport_used: Some("direct".into()),
             sweeps: vec![1.0],
             step_norm: Some(1.0),
             complementarity: Some(1.0),

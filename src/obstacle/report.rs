@@ -153,7 +153,7 @@ fn name(mode: Mode) -> &'static str {
 /// What tells runs of one m and mode from each other.
 fn label(case: &Case) -> String {
     let default = Case::default();
-    let names = ["method", "split", "sweeps-per-pass", "norm-split"];
+    let names = ["method", "split", "transport", "sweeps-per-pass", "norm-split"];
     let texts = AXES.iter().filter(|a| names.contains(&a.name));
     let texts = texts.filter(|a| (a.text)(case) != (a.text)(&default));
     texts.map(|a| format!("{} {}", a.name, (a.text)(case))).collect::<Vec<_>>().join(", ")

@@ -202,6 +202,7 @@ fn on_gpus(
     let (ran, used) = obstacle::run(case, limits, false)?;
     record.iteration.nodes = count;
     record.iteration.split_used = Some(case.split.unwrap_or(Split::WHOLE));
+    record.iteration.transport_used = (count > 1).then(|| "direct".to_owned());
     record.environment.threads = 1;
     record.environment.device = used.device;
     [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
@@ -227,7 +228,8 @@ fn on_ranks(
     let split = split(case, world.size(), "ranks")?;
     mpi::all_or_none(check_host(case, problem))?;
     let node = |extent| Ok(node::Node::new(case, problem, extent));
-    let ran = mpi::run(case, split, limits, node)?;
+    let (ran, used) = mpi::run(case, split, limits, node)?;
+    record.iteration.transport_used = used.map(str::to_owned);
     Ok(of_ranks(ran, split, world.copy_bandwidth(), record))
 }
 
@@ -261,12 +263,13 @@ fn on_ranks_with_gpus(
     mpi::all_or_none(check_rank_memory(problem, own, &device, world.size()))?;
     let copy_gbps = world.together(|| device.copy_bandwidth());
     let before = device.compile_seconds();
-    let mut ran = mpi::run(case, split, limits, |extent| {
+    let (mut ran, used) = mpi::run(case, split, limits, |extent| {
         RankNode::new(std::sync::Arc::clone(&device), case, extent)
     })?;
     let compile_s = device.compile_seconds() - before;
     ran.seconds[0] -= compile_s.min(ran.seconds[0]);
     record.cost.compile_s = Some(compile_s + record.cost.compile_s.unwrap_or(0.0));
+    record.iteration.transport_used = used.map(str::to_owned);
     record.environment.device = format!("{} ranks, {}", world.size(), device.describe());
     Ok(of_ranks(ran, split, copy_gbps, record))
 }

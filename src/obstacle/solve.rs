@@ -46,6 +46,10 @@ pub trait Relaxation {
     fn keeps_ghosts(&self) -> bool {
         false
     }
+    /// Whether a sweep in step is one of all nodes or of none, because they write each other's memory.
+    fn all_in_step(&self) -> bool {
+        false
+    }
     /// Waits for what the last sweep was asked.
     fn conclude(&mut self) {}
     /// Squared changes of the last sweep that was asked for its own, for each part of `norm-split`.
@@ -357,7 +361,7 @@ fn asynchronous<N: Relaxation>(
         if exchange.ring(below || stopped.is_some()) {
             // every node was done for itself, with values of others that may have been old: a sweep
             // with those of all tells
-            if stopped.is_none() {
+            if stopped.is_none() || node.all_in_step() {
                 sweep(case, node, exchange, look);
                 sweeps += 1;
             } else {

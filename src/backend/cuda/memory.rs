@@ -2,13 +2,15 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::{
     CudaContext, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, result, sys,
 };
 
 use super::device::failed;
+use super::launch::Address;
 use crate::error::{Error, Result};
 
 /// Environment variable with the most MiB that the program holds on the GPU: for one that others
@@ -79,6 +81,16 @@ pub(super) fn memory(context: &CudaContext) -> Result<Memory> {
     })
 }
 
+/// Bytes of allocations of their own, for each device.
+static APART: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+fn apart(device: usize, change: impl FnOnce(usize) -> usize) -> usize {
+    let mut all = APART.lock().unwrap_or_else(PoisonError::into_inner);
+    let bytes = all.entry(device).or_default();
+    *bytes = change(*bytes);
+    *bytes
+}
+
 /// Bytes that the program holds; `None` where the driver does not keep account of them.
 fn held(context: &CudaContext) -> Result<Option<usize>, DriverError> {
     if !context.has_async_alloc() {
@@ -91,7 +103,7 @@ fn held(context: &CudaContext) -> Result<Option<usize>, DriverError> {
         let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
         result::mem_pool::get_attribute(pool, attribute, (&raw mut bytes).cast())?;
     }
-    Ok(Some(bytes as usize))
+    Ok(Some(bytes as usize + apart(context.ordinal(), |held| held)))
 }
 
 /// `len` entries of unset memory, at least one, to be written before they are read.
@@ -101,17 +113,74 @@ fn held(context: &CudaContext) -> Result<Option<usize>, DriverError> {
 pub(super) fn alloc<T: DeviceRepr>(stream: &Arc<CudaStream>, len: usize) -> Result<CudaSlice<T>> {
     let (len, context) = (len.max(1), stream.context());
     let bytes = len.saturating_mul(size_of::<T>());
+    allowed(context, bytes)?;
+    // SAFETY: every caller writes before it reads
+    unsafe { stream.alloc::<T>(len) }.map_err(|e| not_allocated(context, bytes, e))
+}
+
+/// Refuses what [`LIMIT`] does not leave.
+fn allowed(context: &CudaContext, bytes: usize) -> Result<()> {
     if limit()?.is_some() {
         let memory = memory(context)?;
         if bytes > memory.free {
             return Err(memory.lacks(bytes));
         }
     }
-    // SAFETY: every caller writes before it reads
-    unsafe { stream.alloc::<T>(len) }.map_err(|e| match e.0 {
+    Ok(())
+}
+
+fn not_allocated(context: &CudaContext, bytes: usize, e: DriverError) -> Error {
+    match e.0 {
         sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => memory(context).unwrap_or_default().lacks(bytes),
         _ => failed("cannot allocate", e),
-    })
+    }
+}
+
+/// What another process is let into is a whole block of the driver's, and others could lie in it, too.
+const BLOCK: usize = 2 << 20;
+
+/// Memory that is no part of the pool: other GPUs and other processes can be let into it.
+pub(super) struct Apart {
+    at: Address,
+    bytes: usize,
+    context: Arc<CudaContext>,
+}
+
+impl Apart {
+    /// `bytes` zeros, and more up to the [`BLOCK`]; they are there for what follows on the stream.
+    ///
+    /// # Errors
+    /// As [`alloc`].
+    pub(super) fn zeros(stream: &CudaStream, bytes: usize) -> Result<Self> {
+        let bytes = bytes.max(1).next_multiple_of(BLOCK);
+        let context = Arc::clone(stream.context());
+        allowed(&context, bytes)?;
+        context.bind_to_thread().map_err(|e| failed("cannot use the context", e))?;
+        // SAFETY: written below before it is read
+        let at = unsafe { result::malloc_sync(bytes) };
+        let at = at.map_err(|e| not_allocated(&context, bytes, e))?;
+        apart(context.ordinal(), |held| held + bytes);
+        let new = Self { at, bytes, context };
+        // SAFETY: as many bytes were just allocated
+        unsafe { result::memset_d8_async(at, 0, bytes, stream.cu_stream()) }
+            .map_err(|e| failed("cannot clear memory", e))?;
+        Ok(new)
+    }
+
+    /// Where it begins.
+    pub(super) fn at(&self) -> Address {
+        self.at
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        apart(self.context.ordinal(), |held| held.saturating_sub(self.bytes));
+        // an error cannot be told any more
+        let _ = self.context.bind_to_thread();
+        // SAFETY: allocated above; the driver waits for what still uses it
+        let _ = unsafe { result::free_sync(self.at) };
+    }
 }
 
 /// `len` zeros, at least one.

@@ -87,7 +87,7 @@ impl World {
 
     /// The ranks of this host.
     pub fn of_host(&self) -> OfHost {
-        let (mut rank, mut size) = (0, 0);
+        let (mut rank, mut size, mut first) = (0, 0, self.rank as c_int);
         // SAFETY: the communicator lives until it is freed, both are valid for the write of an integer
         unsafe {
             let mut host = ffi::RSMPI_COMM_NULL;
@@ -100,9 +100,10 @@ impl World {
             );
             ffi::MPI_Comm_rank(host, &raw mut rank);
             ffi::MPI_Comm_size(host, &raw mut size);
+            ffi::MPI_Bcast((&raw mut first).cast(), 1, ffi::RSMPI_INT32_T, 0, host);
             ffi::MPI_Comm_free(&raw mut host);
         }
-        OfHost { rank: rank as usize, size: size as usize }
+        OfHost { rank: rank as usize, size: size as usize, host: first as usize }
     }
 
     /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
@@ -163,6 +164,19 @@ pub fn all_or_none<T>(own: Result<T>) -> Result<T> {
     own.and_then(|_| Err(Error::run(format!("rank {speaker}: {}", said.trim_end()))))
 }
 
+/// The bytes of each rank.
+pub(super) fn gather<const N: usize>(own: [u8; N]) -> Vec<[u8; N]> {
+    let size = WORLD.get().map_or(1, |world| world.size);
+    let mut all = vec![[0; N]; size];
+    // SAFETY: as many bytes of each rank as there is room for
+    unsafe {
+        let (bytes, count) = (ffi::RSMPI_UINT8_T, N as c_int);
+        let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+        ffi::MPI_Allgather(from, count, bytes, to, count, bytes, everyone());
+    }
+    all
+}
+
 /// Says what is wrong on this rank and ends all: the others would wait for it.
 pub fn give_up(error: &Error) -> ! {
     say(&format!("error: {error}"));
@@ -177,6 +191,8 @@ pub struct OfHost {
     pub rank: usize,
     /// How many there are.
     pub size: usize,
+    /// The first of them among all ranks, which tells hosts from each other.
+    pub host: usize,
 }
 
 /// Sums and maxima over all ranks.

@@ -1,5 +1,7 @@
 //! Projected Richardson on one GPU or several of one host; mirrors `obstacle::threads`.
 
+#[cfg(feature = "mpi")]
+mod ipc;
 mod kernels;
 mod part;
 mod peers;
@@ -23,7 +25,6 @@ use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, S
 use crate::result::Status;
 use kernels::Kind;
 use part::{Launch, Part};
-use peers::Peers;
 #[cfg(feature = "mpi")]
 pub use rank::{RankNode, check_rank_memory, device_of};
 
@@ -72,7 +73,7 @@ pub fn run(case: &Case, limits: Limits<'_>, keep: bool) -> Result<(Ran, Used)> {
     let parts = devices.iter().enumerate().map(|(number, device)| {
         Part::new(Arc::clone(device), case, Extent::of_node(case.m, split, number))
     });
-    let mut run = Run { case, parts: parts.collect::<Result<_>>()?, peers: None };
+    let mut run = Run { case, parts: parts.collect::<Result<_>>()? };
     run.prepare()?;
     let compile_s = compiled(&devices) - before;
     let setup = seconds_since(start) - compile_s;
@@ -89,7 +90,6 @@ pub fn run(case: &Case, limits: Limits<'_>, keep: bool) -> Result<(Ran, Used)> {
 struct Run<'a> {
     case: &'a Case,
     parts: Vec<Part>,
-    peers: Option<Peers>,
 }
 
 /// The asynchronous sweeps of a GPU between two synchronous ones.
@@ -135,9 +135,7 @@ impl Run<'_> {
 
     fn prepare(&mut self) -> Result<()> {
         let (look, case) = (self.look(), self.case);
-        if self.parts.len() > 1 {
-            self.peers = Some(Peers::connect(&mut self.parts)?);
-        }
+        peers::connect(&mut self.parts)?;
         for part in &mut self.parts {
             if case.colours_in_one_pass() {
                 part.prepare_blocked(1, 2)?;
@@ -161,9 +159,7 @@ impl Run<'_> {
             for part in &mut self.parts {
                 part.begin_step()?;
             }
-            if let Some(peers) = &mut self.peers {
-                peers.meet(&self.parts)?;
-            }
+            peers::meet(&mut self.parts)?;
             let step = match (self.case.mode, self.parts.len()) {
                 (Mode::Async, _) => self.asynchronous(limits, &mut outcome)?,
                 (Mode::Sync, 1) => self.alone(limits, &mut outcome)?,
@@ -265,16 +261,12 @@ impl Run<'_> {
     fn sweep_together(&mut self, look: bool, number: usize) -> Result<()> {
         // never below: the host adds up
         let launch = Launch { number, bound: -1.0 };
-        for number in 0..self.parts.len() {
-            if let Some(peers) = &mut self.peers {
-                peers.wait(&self.parts, number)?;
-            }
-            self.parts[number].sweep(Kind::Jacobi, look, launch)?;
-        }
+        peers::meet(&mut self.parts)?;
         for part in &mut self.parts {
+            part.sweep(Kind::Jacobi, look, launch)?;
             part.swap();
         }
-        self.peers.as_mut().map_or(Ok(()), |peers| peers.swept(&self.parts))
+        Ok(())
     }
 
     /// What ends a time step, of the last sweep that counted; waits for all.
@@ -304,9 +296,6 @@ impl Run<'_> {
             let stopped = self.run_free(limits, bound, &mut sweeps)?;
             for part in &mut self.parts {
                 part.forget()?;
-            }
-            if let Some(peers) = &mut self.peers {
-                peers.meet(&self.parts)?;
             }
             // values of all, and of one time
             self.sweep_in_step(look)?;

@@ -13,6 +13,7 @@ use super::super::device::{Device, failed};
 use super::super::launch::{Address, address, launch};
 use super::super::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source};
 use super::kernels::{EndingArg, GridArg, Kind, blocked_variant, variant};
+use super::peers::{Home, Ways};
 use super::tiles::{Shape, Tile, Tiles};
 use crate::error::Result;
 use crate::obstacle::field::{Extent, Field, Layout};
@@ -67,8 +68,9 @@ pub(super) struct Part {
     problem: Problem,
     norm: Split,
     by_worst: bool,
-    u: [CudaSlice<f64>; 2],
-    /// Which of them is the iterate.
+    /// The iterate and the field that is not.
+    pub(super) home: Home,
+    /// Which field is the iterate.
     now: usize,
     source: CudaSlice<f64>,
     floor: Option<CudaSlice<f64>>,
@@ -83,8 +85,8 @@ pub(super) struct Part {
     squared: CudaSlice<f64>,
     worst: CudaSlice<f64>,
     host: [PinnedHostSlice<u32>; 2],
-    /// Slices of neighbours in the neighbours' fields: of each field of the part before and behind.
-    pub(super) ghosts: [Option<[Address; 2]>; 2],
+    /// Where neighbours look for the sides.
+    pub(super) ways: Ways,
 }
 
 impl Part {
@@ -92,7 +94,6 @@ impl Part {
     pub(super) fn new(device: Arc<Device>, case: &Case, extent: Extent) -> Result<Self> {
         let problem = Problem::new(case)?;
         let layout = Layout::of(&extent);
-        let field = || device.zeros::<f64>(layout.len());
         let floor = match Field::floor(&problem, &extent) {
             None => None,
             Some(floor) => Some(device.copied(&floor.data[..])?),
@@ -116,9 +117,9 @@ impl Part {
             layout,
             norm: case.norm_split,
             by_worst: case.stop == StopOn::Complementarity,
-            u: [field()?, field()?],
+            home: Home::new(&device, layout)?,
             now: 0,
-            source: field()?,
+            source: device.zeros(layout.len())?,
             floor,
             factors,
             begin_step,
@@ -130,7 +131,7 @@ impl Part {
             squared: device.zeros(1)?,
             worst: device.zeros(1)?,
             host: [pinned()?, pinned()?],
-            ghosts: [None; 2],
+            ways: Ways::default(),
             problem,
             extent,
             device,
@@ -218,28 +219,34 @@ impl Part {
         })
     }
 
-    /// The field that is the iterate, and the other.
-    pub(super) fn fields(&self) -> [Address; 2] {
-        [address(&self.u[0]), address(&self.u[1])]
-    }
-
     /// Where the iterate is.
     #[cfg(feature = "mpi")]
     pub(super) fn iterate(&self) -> Address {
-        self.fields()[self.now]
+        self.home.fields()[self.now]
+    }
+
+    /// Tells the neighbours that all that was launched so far is done, when it is.
+    pub(super) fn tell(&mut self) -> Result<()> {
+        self.ways.tell(self.device.stream())
+    }
+
+    /// What is launched from now on waits until the neighbours have told as often.
+    pub(super) fn wait(&self) -> Result<()> {
+        self.ways.wait(self.device.stream(), &self.home)
     }
 
     fn grid(&self, in_place: bool) -> GridArg {
-        let fields = self.fields();
+        let fields = self.home.fields();
         let to = if in_place { self.now } else { 1 - self.now };
+        let ghost = |end: usize| self.ways.to[end].map_or(0, |way| way.ghosts[to]);
         let Layout { nx, ny, nz, pitch, slice, .. } = self.layout;
         GridArg {
             old: fields[self.now],
             next: fields[to],
             source: address(&self.source),
             floor: self.floor.as_ref().map_or(0, address),
-            before: self.ghosts[0].map_or(0, |fields| fields[to]),
-            behind: self.ghosts[1].map_or(0, |fields| fields[to]),
+            before: ghost(0),
+            behind: ghost(1),
             centre: self.problem.coefficients.centre,
             share: self.problem.coefficients.share,
             flat: self.problem.flat_floor().unwrap_or_default(),
@@ -430,8 +437,6 @@ impl Part {
 
     /// The iterate.
     pub(super) fn field(&self) -> Result<Field> {
-        let mut field = Field::zeros(self.layout);
-        field.data.copy_from_slice(&self.device.host(&self.u[self.now])?);
-        Ok(field)
+        self.home.read(self.device.stream(), self.now)
     }
 }

@@ -1,5 +1,6 @@
-//! A rank of MPI with a GPU: its sides go through pinned host memory, on a stream of their own, while the
-//! inside is swept.
+//! A rank of MPI with a GPU: its sides go straight into the memory of neighbours on its host, as those of
+//! several GPUs of one process do (`peers.rs`), or through pinned host memory, on a stream of their own,
+//! while the inside is swept.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -12,11 +13,13 @@ use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sy
 
 use super::super::device::{Device, failed};
 use super::fields;
+use super::ipc::{Opened, handle};
 use super::kernels::Kind;
 use super::part::{Launch, Part};
+use super::peers::Way;
 use crate::error::{Error, Result};
 use crate::obstacle::field::{Extent, Layout};
-use crate::obstacle::mpi::{Message, OfHost, Ranked, give_up};
+use crate::obstacle::mpi::{Direct, HANDLE, Message, OfHost, Ranked, give_up};
 use crate::obstacle::node::{Face, Region};
 use crate::obstacle::solve::{Look, Relaxation};
 use crate::obstacle::{Case, Mode, Problem, StopOn, run};
@@ -103,6 +106,10 @@ pub fn check_rank_memory(
 /// A node on the GPU of a rank; runs the Jacobi method, split in z.
 pub struct RankNode {
     part: Part,
+    /// Memory of the neighbours before and behind that this rank writes.
+    opened: [Option<Opened>; 2],
+    /// Whether a side goes as a message.
+    messages: bool,
     /// Where sides are copied.
     copies: Arc<CudaStream>,
     /// The last launch that wrote the sides.
@@ -138,6 +145,8 @@ impl RankNode {
         Ok(Self {
             squared: vec![0.0; case.norm_split.count()],
             part,
+            opened: [None, None],
+            messages: true,
             copies,
             sides,
             read,
@@ -207,6 +216,13 @@ impl RankNode {
 
     fn sweep(&mut self, region: Region) -> Result<()> {
         let (look, launch) = self.launch();
+        if !self.messages {
+            // nothing of the host's to wait for: one launch, its first tiles those of the rim
+            return match region {
+                Region::Inner => Ok(()),
+                Region::Rim => self.part.sweep(Kind::Jacobi, look, launch),
+            };
+        }
         self.part.sweep_over(Some(region), Kind::Jacobi, look, launch)?;
         if region == Region::Rim {
             self.record_sides()?;
@@ -281,6 +297,59 @@ impl Ranked for RankNode {
     fn message(&self, len: usize) -> Pinned {
         needed(Pinned::zeros(self.part.device.stream().context(), len))
     }
+
+    fn direct(&mut self) -> Option<&mut dyn Direct> {
+        Some(self)
+    }
+
+    fn tell(&mut self) {
+        needed(self.part.tell());
+    }
+
+    fn await_told(&mut self) {
+        needed(self.part.wait());
+    }
+}
+
+/// The end of z where a side is: 0 before, 1 behind.
+fn end(face: Face) -> usize {
+    usize::from(face == Face::Front)
+}
+
+impl Direct for RankNode {
+    fn offer(&mut self) -> Result<[u8; HANDLE]> {
+        let stream = self.part.device.stream();
+        stream.synchronize().map_err(|e| failed("cannot wait for the GPU", e))?;
+        handle(stream.context(), self.part.home.at())
+    }
+
+    fn open(&mut self, face: Face, of: &[u8; HANDLE], layout: Layout) -> Result<()> {
+        let opened = Opened::new(self.part.device.stream().context(), of)?;
+        self.part.ways.to[end(face)] = Some(Way::into(opened.at(), layout, end(face)));
+        self.opened[end(face)] = Some(opened);
+        Ok(())
+    }
+
+    fn close(&mut self, face: Face) {
+        let done = self.part.device.stream().synchronize();
+        needed(done.map_err(|e| failed("a sweep failed", e)));
+        self.part.ways.to[end(face)] = None;
+        self.opened[end(face)] = None;
+    }
+
+    fn knock(&mut self) -> Result<()> {
+        self.part.tell()?;
+        let done = self.part.device.stream().synchronize();
+        done.map_err(|e| failed("cannot write memory of another process", e))
+    }
+
+    fn was_told(&self, face: Face) -> Result<bool> {
+        Ok(self.part.home.heard(end(face))? == self.part.ways.told())
+    }
+
+    fn settle(&mut self, messages: bool) {
+        self.messages = messages;
+    }
 }
 
 impl Relaxation for RankNode {
@@ -314,6 +383,11 @@ impl Relaxation for RankNode {
 
     fn keeps_ghosts(&self) -> bool {
         true
+    }
+
+    fn all_in_step(&self) -> bool {
+        // the neighbours write into the field that is the next iterate here
+        !self.part.ways.is_empty()
     }
 
     fn conclude(&mut self) {
