@@ -3,7 +3,7 @@
 //
 // Rows have positions: colour by colour, and within a colour as their slices follow one another. A slice
 // is as many rows of a colour as a warp holds with one lane per scalar row, the same ones for L and U'.
-// The e-th blocks of its rows are stored together, column by column.
+// The e-th blocks of its rows are stored together, column by column; or those at like distances.
 //
 // The last colour needs no U' and ends the forward solve: one launch, `turn`, does both its parts. Of
 // two colours the first needs no L either: what it has of y is r, and two launches are all.
@@ -11,8 +11,18 @@
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
-constexpr u32 THREADS = 128;
+#ifndef GROUP
+#define GROUP 128
+#endif
+// Unknowns of a plane of a grid that thread blocks go through side by side, from plane to plane; 0: all.
+#ifndef BREADTH
+#define BREADTH 640
+#endif
+constexpr u32 THREADS = GROUP;
 constexpr u32 WARPS = THREADS / WARP;
+#ifndef RESIDENT
+#define RESIDENT (BS == 1 ? 1024 : 512)
+#endif
 // Blocks of a row that are under way together.
 #ifndef AHEAD
 #define AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
@@ -20,15 +30,20 @@ constexpr u32 WARPS = THREADS / WARP;
 
 // How a slice stores columns; mirrored by the launcher. WIDE: each as it is. UNIFORM: the distance from a
 // row to its e-th column, one for all rows. NEAR: the least e-th column of all, and for each row how far
-// beyond it its own is, in 16 bits.
-enum Kind : u32 { WIDE, UNIFORM, NEAR };
-constexpr u32 NOT_NEAR = 0xffff;
+// beyond it its own is, in 16 bits. CLOSE: the least distance, and for each row how far beyond it its own is,
+// in 8 bits. But for UNIFORM a row may lack any entries.
+enum Kind : u32 { WIDE, UNIFORM, NEAR, CLOSE };
+constexpr u32 NOT_NEAR = 0xffff, NOT_CLOSE = 0xff;
+
+// For the launcher.
+extern "C" __constant__ u32 colour_shape[2] = {THREADS, BREADTH};
 
 struct Slices {
     // Row of the vectors at each position.
     const u32* row;
-    // Slice s holds the positions first[s]..first[s + 1].
+    // Slice s holds the positions first[s]..end[s].
     const u32* first;
+    const u32* end;
     // Its blocks begin at start[s], `shape` / 4 for each row with `shape` % 4 for their kind of columns,
     // which begin at columns[s] of `index`.
     const u32* start;
@@ -80,6 +95,12 @@ struct Columns {
             if (kind == UNIFORM) {
 #pragma unroll
                 for (u32 u = 0; u < AHEAD; ++u) j[u] += own;
+            } else if (kind == CLOSE) {
+                const unsigned char* const close = (const unsigned char*)(index + length);
+#pragma unroll
+                for (u32 u = 0; u < AHEAD; ++u) beyond[u] = __ldcs(&close[min(e + u, last) * rows + g]);
+#pragma unroll
+                for (u32 u = 0; u < AHEAD; ++u) j[u] = beyond[u] == NOT_CLOSE ? NONE : own + j[u] + beyond[u];
             } else {
                 const unsigned short* const near = (const unsigned short*)(index + length);
 #pragma unroll
@@ -102,7 +123,7 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     let_next_begin();
     const u32 s = begin + blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= end) return;
-    const u32 first = t.first[s], rows = t.first[s + 1] - first, shape = t.shape[s], start = t.start[s];
+    const u32 first = t.first[s], rows = t.end[s] - first, shape = t.shape[s], start = t.start[s];
     const u32 g = lane / LANES, r = lane % LANES, p = first + min(g, rows - 1);
     const bool active = g < rows;
     const u32 i = t.row[p];
@@ -200,35 +221,44 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 colour_forward(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<FORWARD>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 colour_turn(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<TURN>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
 colour_backward(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<BACKWARD>(begin, end, t, v);
 }
 
 // Values of the slices from blocks in the order of the pattern, whose row at each position is
 // `factor_row`. One warp per slice.
-extern "C" __global__ void __launch_bounds__(THREADS, 8)
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 colour_values(u32 slices, Slices t, const u32* __restrict__ factor_row, const u32* __restrict__ row_ptr,
               const double* __restrict__ blocks, Stored* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
-    const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.shape[s] / 4;
+    const u32 first = t.first[s], rows = t.end[s] - first, length = t.shape[s] / 4;
+    const u32* const index = t.index + t.columns[s];
+    const u32 kind = t.shape[s] % 4;
+    const unsigned short* const near = (const unsigned short*)(index + length);
+    const unsigned char* const close = (const unsigned char*)near;
+    auto there = [&](u32 at) {
+        return kind == UNIFORM || (kind == WIDE ? index[at] != NONE
+                                   : kind == NEAR ? near[at] != NOT_NEAR : close[at] != NOT_CLOSE);
+    };
     Stored* const to = val + (size_t)t.start[s] * BB;
     for (u32 w = lane; w < rows * length * BB; w += WARP) {
         // place in the slice: entry, column of the block, row of the slice, row of the block
         const u32 r = w % BS, g = w / BS % rows, c = w / (BS * rows) % BS, e = w / (BB * rows);
-        const u32 i = factor_row[first + g], from = row_ptr[i] + e;
-        to[w] = (Stored)(from < row_ptr[i + 1] ? blocks[((size_t)from * BS + c) * BS + r] : 0.0);
+        u32 from = row_ptr[factor_row[first + g]];
+        for (u32 k = 0; k < e; ++k) from += there(k * rows + g);
+        to[w] = (Stored)(there(e * rows + g) ? blocks[((size_t)from * BS + c) * BS + r] : 0.0);
     }
 }
 

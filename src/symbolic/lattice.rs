@@ -203,3 +203,144 @@ fn coordinates(basis: &[Cell; 3], cell: Cell) -> Cell {
     }
     k
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::case::ReadAs;
+    use crate::problem::load;
+    use crate::symbolic::{
+        Colouring, block_pattern, colours, colours_of_power, power, symmetrised,
+    };
+
+    fn pattern(spec: &str) -> Pattern<'static> {
+        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        symmetrised(Threads::One, &block_pattern(&a, 1)).into_owned()
+    }
+
+    fn coupled_alike(p: &Pattern, colour: &[u32]) -> usize {
+        let alike = |i: usize| {
+            p.row(i).iter().filter(move |&&j| j as usize != i && colour[j as usize] == colour[i])
+        };
+        (0..p.rows()).map(|i| alike(i).count()).sum()
+    }
+
+    #[test]
+    fn stencils_have_the_fewest_colours() {
+        for (spec, q, count) in [
+            ("poisson3d:12x11x10", 1, 2),
+            ("poisson3d:12x11x10", 2, 7),
+            ("poisson3d:40x33x1", 1, 2),
+            ("poisson3d:40x33x1", 2, 5),
+            // half of the stencil does not fit in
+            ("poisson3d:2x40x33", 2, 6),
+            ("fem-p1:20x35", 1, 3),
+            ("fem-p1:20x35", 2, 7),
+            ("bubbly:9x8x7,bubbles=1,radius=0.2", 2, 7),
+        ] {
+            let p = pattern(spec);
+            let (lattice, _) = Lattice::of_power(&p, q).expect(spec);
+            assert_eq!(lattice.colours, count, "{spec}, q {q}");
+            let colour = lattice.colours_of_all(Threads::Pool);
+            assert_eq!(colour, lattice.colours_of_all(Threads::One));
+            let reached = power(Threads::One, &p, q, usize::MAX).unwrap();
+            assert_eq!(coupled_alike(&reached, &colour), 0, "{spec}, q {q}");
+            let found = colours_of_power(Threads::One, &p, q, Colouring::Lattice, usize::MAX);
+            let found = found.unwrap();
+            if q == 1 {
+                assert_eq!(found, colours(Threads::One, &p), "{spec}");
+            }
+            assert_eq!(*found.iter().max().unwrap() + 1, count as u32, "{spec}, q {q}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_stencil_on_a_box_is_left_to_first_fit() {
+        for spec in ["poisson3d:40x1x1", "poisson3d:3x4x5"] {
+            let p = pattern(spec);
+            assert_eq!(Lattice::of_power(&p, 2), None, "{spec}");
+            let found = |how| colours_of_power(Threads::One, &p, 2, how, usize::MAX).unwrap();
+            assert_eq!(found(Colouring::Lattice), found(Colouring::FirstFit), "{spec}");
+        }
+        // first fit needs the square, a lattice does not
+        let p = pattern("poisson3d:12x11x10");
+        assert!(colours_of_power(Threads::One, &p, 2, Colouring::FirstFit, 10).is_err());
+        assert!(colours_of_power(Threads::One, &p, 2, Colouring::Lattice, 10).is_ok());
+    }
+
+    #[test]
+    fn generators_are_those_of_the_distances() {
+        assert_eq!(
+            generators(&[[0, 0, 1], [1, 0, 0], [0, 1, 0], [2, 1, 3]]),
+            [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+        );
+        // cells of even sums
+        let even = generators(&[[1, -1, 0], [0, 1, 1], [1, 0, -1], [0, 2, 0]]);
+        assert_eq!(even, [[2, 0, 0], [1, 1, 0], [1, 0, 1]]);
+        assert_eq!(coordinates(&even, [3, 2, 1]), [0, 2, 1]);
+        assert_eq!(coordinates(&even, [4, 2, 1]), [0, 2, 1]);
+        assert_eq!(generators(&[[6, 0, 0], [4, 0, 0]]), [[2, 0, 0], [0; 3], [0; 3]]);
+    }
+
+    /// A symmetric pattern with some of the `offsets` in each row of a box.
+    fn sparse(extents: [usize; 3], offsets: &[Cell], seed: u64) -> Pattern<'static> {
+        let n: usize = extents.iter().product();
+        let mut rows = vec![Vec::new(); n];
+        for i in 0..n as u32 {
+            rows[i as usize].push(i);
+            let from = cell(extents, i);
+            for (at, o) in offsets.iter().enumerate() {
+                let to: Cell = std::array::from_fn(|k| from[k] + o[k]);
+                let inside = (0..3).all(|k| to[k] >= 0 && (to[k] as usize) < extents[k]);
+                let dice =
+                    (u64::from(i) * 31 + at as u64 * 17 + seed).wrapping_mul(0x9e37_79b9) >> 7;
+                if inside && dice % 8 > 0 {
+                    let [x, y, z] = to.map(|c| c as usize);
+                    let j = ((z * extents[1] + y) * extents[0] + x) as u32;
+                    rows[i as usize].push(j);
+                    rows[j as usize].push(i);
+                }
+            }
+        }
+        let mut p = Pattern { row_ptr: vec![0].into(), col_ind: Vec::new().into() };
+        for mut row in rows {
+            row.sort_unstable();
+            row.dedup();
+            p.col_ind.to_mut().extend(row);
+            p.row_ptr.to_mut().push(p.col_ind.len() as u32);
+        }
+        p
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn coupled_cells_have_different_colours(
+            extents in prop::array::uniform3(1usize..9),
+            offsets in prop::collection::vec(prop::array::uniform3(-2i32..3), 1..6),
+            q in 1usize..4,
+            seed in 0u64..1000,
+        ) {
+            let p = sparse(extents, &offsets, seed);
+            let reached = power(Threads::One, &p, q, usize::MAX).unwrap();
+            // of all cells, by the distances that there are
+            let rows: Vec<u32> = (0..p.rows() as u32).collect();
+            if let Some(lattice) = Lattice::of_cells(Threads::One, extents, &rows, &reached) {
+                let colour = lattice.colours_of_all(Threads::One);
+                prop_assert_eq!(coupled_alike(&reached, &colour), 0);
+                let used = *colour.iter().max().unwrap() as usize;
+                prop_assert!(used < lattice.colours);
+                prop_assert!((0..=used as u32).all(|c| colour.contains(&c)));
+                let again = Lattice::of_cells(Threads::Pool, extents, &rows, &reached);
+                prop_assert_eq!(again.map(|l| l.colours), Some(lattice.colours));
+            }
+            // by the steps of the stencil
+            for how in [Colouring::Lattice, Colouring::FirstFit] {
+                let colour = colours_of_power(Threads::One, &p, q, how, usize::MAX).unwrap();
+                prop_assert_eq!(coupled_alike(&reached, &colour), 0);
+            }
+        }
+    }
+}
