@@ -10,7 +10,7 @@
 #include "stored.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
-constexpr u32 TILES = (BS + LANES - 1) / LANES;
+[[maybe_unused]] constexpr u32 TILES = (BS + LANES - 1) / LANES;
 #ifndef GROUP
 #define GROUP 128
 #endif
@@ -18,14 +18,22 @@ constexpr u32 TILES = (BS + LANES - 1) / LANES;
 #ifndef BREADTH
 #define BREADTH 640
 #endif
+// Parts of slices that a warp has under way, of scalar factors, in shared memory; 0: none.
+#ifndef STAGES
+#define STAGES 3
+#endif
+// Thread blocks of a launch for each multiprocessor, of scalar factors: the next launch has room beside them.
+#ifndef PER_SM
+#define PER_SM 3
+#endif
 constexpr u32 THREADS = GROUP;
 constexpr u32 WARPS = THREADS / WARP;
-#ifndef RESIDENT
-#define RESIDENT (BS == 1 ? 1024 : 512)
+#ifndef COLOUR_THREADS
+#define COLOUR_THREADS (BS == 1 ? 1024 : 512)
 #endif
 // Blocks of a row that are under way together.
-#ifndef AHEAD
-#define AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
+#ifndef COLOUR_AHEAD
+#define COLOUR_AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
 #endif
 
 // How a slice stores columns; mirrored by the launcher. WIDE: each as it is. UNIFORM: the distance from a
@@ -36,7 +44,7 @@ enum Kind : u32 { WIDE, UNIFORM, NEAR, CLOSE };
 constexpr u32 NOT_NEAR = 0xffff, NOT_CLOSE = 0xff;
 
 // For the launcher.
-extern "C" __constant__ u32 colour_shape[2] = {THREADS, BREADTH};
+extern "C" __constant__ u32 colour_shape[3] = {THREADS, BREADTH, BS == 1 && STAGES ? PER_SM : 0};
 
 struct Slices {
     // Row of the vectors at each position.
@@ -83,34 +91,34 @@ struct Columns {
     u32 kind, length, rows, g, own;
 
     // Columns e, e + 1, ..; all loads are under way before one is awaited.
-    __device__ void fetch(u32 e, u32 (&j)[AHEAD]) const {
-        u32 beyond[AHEAD];
+    __device__ void fetch(u32 e, u32 (&j)[COLOUR_AHEAD]) const {
+        u32 beyond[COLOUR_AHEAD];
         const u32 last = length - 1;
         if (kind == WIDE) {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) j[u] = __ldcs(&index[min(e + u, last) * rows + g]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = __ldcs(&index[min(e + u, last) * rows + g]);
         } else {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) j[u] = __ldg(&index[min(e + u, last)]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = __ldg(&index[min(e + u, last)]);
             if (kind == UNIFORM) {
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) j[u] += own;
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] += own;
             } else if (kind == CLOSE) {
                 const unsigned char* const close = (const unsigned char*)(index + length);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) beyond[u] = __ldcs(&close[min(e + u, last) * rows + g]);
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) beyond[u] = __ldcs(&close[min(e + u, last) * rows + g]);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) j[u] = beyond[u] == NOT_CLOSE ? NONE : own + j[u] + beyond[u];
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = beyond[u] == NOT_CLOSE ? NONE : own + j[u] + beyond[u];
             } else {
                 const unsigned short* const near = (const unsigned short*)(index + length);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) beyond[u] = __ldcs(&near[min(e + u, last) * rows + g]);
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) beyond[u] = __ldcs(&near[min(e + u, last) * rows + g]);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) j[u] = beyond[u] == NOT_NEAR ? NONE : j[u] + beyond[u];
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = beyond[u] == NOT_NEAR ? NONE : j[u] + beyond[u];
             }
         }
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u)
+        for (u32 u = 0; u < COLOUR_AHEAD; ++u)
             if (e + u >= length) j[u] = NONE;
     }
 };
@@ -132,14 +140,14 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     const double* const right = v.right + (size_t)(v.right_placed ? i : p) * BS;
 
     // all that no launch before has written comes before the wait
-    u32 j[AHEAD];
-    Stored held[BS == 1 ? AHEAD : 1];
+    u32 j[COLOUR_AHEAD];
+    Stored held[BS == 1 ? COLOUR_AHEAD : 1];
     auto fetch = [&](u32 e) {
         if (columns.length == 0) return;
         columns.fetch(e, j);
         if (BS == 1) {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) held[u] = __ldcs(&val[min(e + u, columns.length - 1) * rows]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) held[u] = __ldcs(&val[min(e + u, columns.length - 1) * rows]);
         }
     };
     fetch(0);
@@ -167,17 +175,17 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
             for (u32 c = 0; c < BS; ++c) sum[k] = fma((double)of_row[c * BS], right[c], sum[k]);
         }
     }
-    for (u32 e = 0; e < columns.length; e += AHEAD) {
+    for (u32 e = 0; e < columns.length; e += COLOUR_AHEAD) {
         if (e > 0) fetch(e);
         if constexpr (BS == 1) {
-            double x[AHEAD];
+            double x[COLOUR_AHEAD];
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) x[u] = j[u] == NONE ? 0.0 : v.x[j[u]];
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) x[u] = j[u] == NONE ? 0.0 : v.x[j[u]];
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) sum[0] = fma(-(double)held[u], x[u], sum[0]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) sum[0] = fma(-(double)held[u], x[u], sum[0]);
         } else {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) {
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) {
                 if (j[u] == NONE) continue;
                 const Stored* const a = val + (size_t)(e + u) * rows * BB;
                 const double* const xj = v.x + (size_t)j[u] * BS;
@@ -221,19 +229,182 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
+#if BS == 1 && STAGES > 0
+// At most COLOUR_AHEAD entries of the rows of a slice.
+struct Stage {
+    Stored val[COLOUR_AHEAD * WARP];
+    Stored diagonal[WARP];
+    u32 index[COLOUR_AHEAD * WARP];
+    u32 least[COLOUR_AHEAD];
+    u32 row[WARP];
+    // First position; number of rows, of entries, kind, and whether these are the first and the last entries.
+    u32 first, rows, entries, kind, begins, ends;
+};
+
+template <u32 BYTES>
+__device__ inline void copy(void* to, const void* from, u64 policy) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;"
+                 : : "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"(BYTES), "l"(policy) : "memory");
+#else
+    if (BYTES == 4) *(u32*)to = *(const u32*)from;
+    else *(double*)to = *(const double*)from;
+#endif
+}
+
+// Where the copies of a warp are.
+struct Cursor {
+    u32 s, end, step, e;
+    // Of slice s, and of the one behind it.
+    u32 first, rows, shape, start, columns;
+    u32 next[5];
+
+    __device__ void look(const Slices& t) {
+        const u32 at = min(s + step, end - 1);
+        next[0] = __ldg(&t.first[at]), next[1] = __ldg(&t.end[at]), next[2] = __ldg(&t.shape[at]);
+        next[3] = __ldg(&t.start[at]), next[4] = __ldg(&t.columns[at]);
+    }
+    __device__ void take() {
+        first = next[0], rows = next[1] - next[0], shape = next[2], start = next[3], columns = next[4];
+    }
+    __device__ Cursor(const Slices& t, u32 begin, u32 end, u32 step) : s(begin - step), end(end), step(step), e(0) {
+        look(t);
+        take();
+        s = begin;
+        look(t);
+    }
+
+    __device__ void fill(Stage& to, const Slices& t, const Stored* diagonal, u32 lane, u64 policy) {
+        if (s >= end) return;
+        const u32 length = shape / 4, kind = shape % 4, entries = min(length - e, (u32)COLOUR_AHEAD);
+        const u32 p = first + min(lane, rows - 1);
+        const Stored* const val = t.val + start + (size_t)e * rows + (p - first);
+        for (u32 u = 0; u < entries; ++u)
+            copy<sizeof(Stored)>(&to.val[u * WARP + lane], &val[u * rows], policy);
+        const u32* const index = t.index + columns;
+        if (kind != WIDE && lane < entries) copy<4>(&to.least[lane], &index[e + lane], policy);
+        // entries that a word holds the columns of
+        const u32 each = kind == WIDE ? 1 : kind == NEAR ? 2 : 4;
+        const u32* const from = kind == WIDE ? index + e * rows : index + length + e * rows / each;
+        const u32 words = kind == UNIFORM ? 0 : (entries * rows + each - 1) / each;
+        for (u32 w = lane; w < words; w += WARP) copy<4>(&to.index[w], &from[w], policy);
+        if (e == 0) {
+            copy<4>(&to.row[lane], &t.row[p], policy);
+            copy<sizeof(Stored)>(&to.diagonal[lane], &diagonal[p], policy);
+        }
+        const bool ends = e + entries == length;
+        if (lane == 0) {
+            to.first = first, to.rows = rows, to.entries = entries, to.kind = kind;
+            to.begins = e == 0, to.ends = ends;
+        }
+        e += COLOUR_AHEAD;
+        if (ends) {
+            take();
+            s += step, e = 0;
+            look(t);
+        }
+    }
+};
+
+// The same as `sweep`, with each warp's slices copied ahead of their use, before the launch before this has
+// ended, too.
+template <Part PART>
+__device__ void stream(u32 begin, u32 end, const Slices& t, const Sweep& v) {
+    __shared__ Stage stages[WARPS][STAGES];
+    let_next_begin();
+    const u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, step = gridDim.x * WARPS;
+    const u32 own = begin + blockIdx.x * WARPS + warp;
+    if (own >= end) return;
+    u64 policy = 0;
+#if __CUDA_ARCH__ >= 800
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#endif
+    auto commit = [] {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.commit_group;" : : : "memory");
+#endif
+    };
+    Cursor copies(t, own, end, step);
+#pragma unroll
+    for (u32 k = 0; k + 1 < STAGES; ++k) {
+        copies.fill(stages[warp][k], t, v.diagonal, lane, policy);
+        commit();
+    }
+    bool waited = false;
+    u32 s = own, at = 0, i = 0, p = 0;
+    double sum = 0.0, d = 1.0;
+    while (s < end) {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 2) : "memory");
+#endif
+        __syncwarp();
+        const Stage& here = stages[warp][at];
+        const u32 rows = here.rows, entries = here.entries, kind = here.kind, g = min(lane, rows - 1);
+        const bool begins = here.begins, ends = here.ends;
+        copies.fill(stages[warp][at == 0 ? STAGES - 1 : at - 1], t, v.diagonal, lane, policy);
+        commit();
+        if (begins) {
+            p = here.first + g, i = here.row[lane], d = (double)here.diagonal[lane];
+            // all that no launch before has written comes before the wait
+            if (v.right_placed) sum = v.right[i];
+        }
+        if (!waited) wait_for_last(), waited = true;
+        if (begins && !v.right_placed) sum = v.right[p];
+        if (begins && PART == BACKWARD) sum *= d;
+        const u32 self = v.x_placed ? i : p;
+        double x[COLOUR_AHEAD];
+#pragma unroll
+        for (u32 u = 0; u < COLOUR_AHEAD; ++u) {
+            u32 j = NONE;
+            if (u < entries) {
+                const u32 w = u * rows + g;
+                if (kind == WIDE) {
+                    j = here.index[w];
+                } else if (kind == UNIFORM) {
+                    j = here.least[u] + self;
+                } else if (kind == NEAR) {
+                    const u32 beyond = ((const unsigned short*)here.index)[w];
+                    if (beyond != NOT_NEAR) j = here.least[u] + beyond;
+                } else {
+                    const u32 beyond = ((const unsigned char*)here.index)[w];
+                    if (beyond != NOT_CLOSE) j = here.least[u] + self + beyond;
+                }
+            }
+            x[u] = j == NONE ? 0.0 : v.x[j];
+        }
+#pragma unroll
+        for (u32 u = 0; u < COLOUR_AHEAD; ++u)
+            if (u < entries) sum = fma(-(double)here.val[u * WARP + lane], x[u], sum);
+        if (ends) {
+            if (PART == TURN) sum *= d;
+            if (lane < rows) {
+                if (v.to) v.to[p] = sum;
+                if (v.out) v.out[i] = sum;
+            }
+            s += step;
+        }
+        at = at + 1 == STAGES ? 0 : at + 1;
+        __syncwarp();
+    }
+}
+#define SOLVE stream
+#else
+#define SOLVE sweep
+#endif
+
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_forward(u32 begin, u32 end, Slices t, Sweep v) {
-    sweep<FORWARD>(begin, end, t, v);
+    SOLVE<FORWARD>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_turn(u32 begin, u32 end, Slices t, Sweep v) {
-    sweep<TURN>(begin, end, t, v);
+    SOLVE<TURN>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT / THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_backward(u32 begin, u32 end, Slices t, Sweep v) {
-    sweep<BACKWARD>(begin, end, t, v);
+    SOLVE<BACKWARD>(begin, end, t, v);
 }
 
 // Values of the slices from blocks in the order of the pattern, whose row at each position is

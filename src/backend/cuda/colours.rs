@@ -68,6 +68,8 @@ struct Colours {
     kernels: Kernels,
     /// Threads of a block.
     threads: u32,
+    /// Most blocks of a launch that solves.
+    most_blocks: u32,
     block_size: usize,
     /// First slice of each colour, and one past the last.
     ends: Vec<u32>,
@@ -92,7 +94,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (b, n) = (f.block_size, f.pattern.rows());
     let bb = b * b;
     let variant = || Variant::from(b).storing(s.precision);
-    let [threads, breadth] = d.constants(&COLOURS, variant(), "colour_shape")?;
+    let [threads, breadth, per_sm] = d.constants(&COLOURS, variant(), "colour_shape")?;
     let schedule = &s.analysis.schedules[0];
     let in_place = schedule.levels() <= IN_PLACE;
     let align = (!in_place).then_some(order);
@@ -126,6 +128,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
             diagonal: kernel("colour_diagonal")?,
         },
         threads,
+        most_blocks: if per_sm == 0 { u32::MAX } else { per_sm * d.multiprocessors() },
         block_size: b,
         rows: n,
         factor_row: d.copied(&plan.rows)?,
@@ -212,7 +215,8 @@ impl Colours {
         };
         let (mut begin, mut end) = (self.ends[colour], self.ends[colour + 1]);
         let (mut slices, mut sweep) = (self.slices(&self.triangles[triangle]), sweep);
-        let config = self.warps((end - begin) as usize);
+        let mut config = self.warps((end - begin) as usize);
+        config.grid_dim.0 = config.grid_dim.0.min(self.most_blocks);
         if !early || d.arch() < EARLY_ARCH {
             return launch!(d, kernel, config; begin, end, slices, sweep);
         }
