@@ -7,7 +7,7 @@
 //
 // The last colour needs no U' and ends the forward solve: one launch, `turn`, does both its parts. Of
 // two colours the first needs no L either: what it has of y is r, and two launches are all.
-#include "stored.cuh"
+#include "colours.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
 [[maybe_unused]] constexpr u32 TILES = (BS + LANES - 1) / LANES;
@@ -35,13 +35,6 @@ constexpr u32 WARPS = THREADS / WARP;
 #ifndef COLOUR_AHEAD
 #define COLOUR_AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
 #endif
-
-// How a slice stores columns; mirrored by the launcher. WIDE: each as it is. UNIFORM: the distance from a
-// row to its e-th column, one for all rows. NEAR: the least e-th column of all, and for each row how far
-// beyond it its own is, in 16 bits. CLOSE: the least distance, and for each row how far beyond it its own is,
-// in 8 bits. But for UNIFORM a row may lack any entries.
-enum Kind : u32 { WIDE, UNIFORM, NEAR, CLOSE };
-constexpr u32 NOT_NEAR = 0xffff, NOT_CLOSE = 0xff;
 
 // For the launcher.
 extern "C" __constant__ u32 colour_shape[3] = {THREADS, BREADTH, BS == 1 && STAGES ? PER_SM : 0};

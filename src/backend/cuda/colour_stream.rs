@@ -1,10 +1,13 @@
 //! Solves by one or two colours in one launch, for scalar factors (`kernels/colour_stream.cu`).
 
+use std::rc::Rc;
+
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::colour_chunks::{Cut, Shape, UNIT};
 use super::colour_slices::{Layout, Plan};
+use super::colours::{Columns, Placed};
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{
@@ -23,7 +26,7 @@ const OLDEST: (i32, i32) = (9, 0);
 const LAYOUT_THREADS: u32 = 256;
 
 /// A launch for both colours.
-struct ColourStream {
+pub(super) struct ColourStream {
     solve: CudaFunction,
     values: CudaFunction,
     config: LaunchConfig,
@@ -37,26 +40,9 @@ struct ColourStream {
     stages: usize,
     stage_bytes: usize,
     /// Whether all that a launch moves may stay in the L2 cache.
-    stays: bool,
-    rows: Rows,
+    pub(super) stays: bool,
+    rows: Rc<Placed>,
     bytes: Bytes,
-}
-
-/// What is known of each position and slice.
-struct Rows {
-    place: CudaSlice<u32>,
-    factor_row: CudaSlice<u32>,
-    first: CudaSlice<u32>,
-}
-
-impl Rows {
-    fn argument(&self) -> ColourRowsArg {
-        ColourRowsArg {
-            place: address(&self.place),
-            factor_row: address(&self.factor_row),
-            first: address(&self.first),
-        }
-    }
 }
 
 /// For one or two colours, with vectors in their own order, which is `row` by position. `None` where the device
@@ -65,8 +51,8 @@ pub(super) fn solve(
     s: &System,
     plan: &Plan,
     layouts: [&Layout; 2],
-    row: &[u32],
-) -> Result<Option<Box<dyn Solve>>> {
+    (row, placed): (&[u32], &Rc<Placed>),
+) -> Result<Option<ColourStream>> {
     let (d, f, n) = (s.device, s.factorisation, s.factorisation.pattern.rows());
     if f.block_size > 1 || n == 0 || d.arch() < OLDEST {
         return Ok(None);
@@ -96,11 +82,6 @@ pub(super) fn solve(
         block_dim: (threads, 1, 1),
         shared_mem_bytes: (workers * cut.stages * cut.stage_bytes) as u32,
     };
-    let rows = Rows {
-        place: d.copied(row)?,
-        factor_row: d.copied(&plan.rows)?,
-        first: d.copied(&plan.first)?,
-    };
     let held = cut.units * UNIT;
     let all = ColourStream {
         solve,
@@ -114,15 +95,23 @@ pub(super) fn solve(
         colours: cut.colours,
         stages: cut.stages,
         stage_bytes: cut.stage_bytes,
-        rows,
+        rows: Rc::clone(placed),
         stays: held + 2 * 8 * n <= d.l2_bytes() / 2,
         bytes: Bytes { held, moved: held + 2 * 8 * n },
     };
     all.lay_out(d, &kernel("colour_stream_pattern")?, layouts)?;
-    Ok(Some(Box::new(all)))
+    Ok(Some(all))
 }
 
 impl ColourStream {
+    fn rows(&self) -> ColourRowsArg {
+        ColourRowsArg {
+            place: address(&self.rows.row),
+            factor_row: address(&self.rows.factor_row),
+            first: address(&self.rows.first),
+        }
+    }
+
     /// A warp for each chunk.
     fn each_chunk(&self) -> (u32, LaunchConfig) {
         (self.count as u32, grid(self.count.div_ceil(LAYOUT_THREADS as usize / 32), LAYOUT_THREADS))
@@ -131,15 +120,12 @@ impl ColourStream {
     /// All of the chunks but numbers.
     fn lay_out(&self, d: &Device, kernel: &CudaFunction, layouts: [&Layout; 2]) -> Result<()> {
         let fault = |e: DriverError| failed("cannot lay out the factors", e);
-        let ((count, config), rows) = (self.each_chunk(), self.rows.argument());
-        let copied = |t: &Layout| -> Result<[CudaSlice<u32>; 3]> {
-            Ok([d.copied(&t.shape)?, d.copied(&t.columns)?, d.copied(&t.index)?])
-        };
-        let [lower, upper] = [copied(layouts[0])?, copied(layouts[1])?];
-        let argument = |[shape, columns, index]: &[CudaSlice<u32>; 3]| ColourColumnsArg {
-            shape: address(shape),
-            columns: address(columns),
-            index: address(index),
+        let ((count, config), rows) = (self.each_chunk(), self.rows());
+        let [lower, upper] = [Columns::new(d, layouts[0])?, Columns::new(d, layouts[1])?];
+        let argument = |c: &Columns| ColourColumnsArg {
+            shape: address(&c.shape),
+            columns: address(&c.columns),
+            index: address(&c.index),
         };
         let (of_lower, of_upper) = (argument(&lower), argument(&upper));
         launch!(d, kernel, config; count, self.chunks, rows, of_lower, of_upper, self.stream)
@@ -151,7 +137,7 @@ impl ColourStream {
 
 impl Solve for ColourStream {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
-        let ((count, config), rows) = (self.each_chunk(), self.rows.argument());
+        let ((count, config), rows) = (self.each_chunk(), self.rows());
         let factor = |row_ptr, values| ColourFactorArg { row_ptr, values };
         let lower = factor(address(&f.lower.row_ptr), address(&v.lower));
         let upper = factor(address(&f.upper.row_ptr), address(&v.upper));

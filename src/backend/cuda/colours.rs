@@ -3,10 +3,12 @@
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
 use std::ffi::c_void;
+use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 use rayon::prelude::*;
 
+use super::colour_choice::Either;
 use super::colour_slices::{Layout, Plan};
 use super::colour_stream;
 use super::device::{Device, failed, grid};
@@ -31,12 +33,37 @@ const IN_PLACE: usize = 2;
 /// Compute capability at which a launch may begin before the one before it has ended.
 const EARLY_ARCH: (i32, i32) = (9, 0);
 
+/// What is known of each position and slice, on the device.
+pub(super) struct Placed {
+    /// Row of the vectors, and of the factors, at each position.
+    pub(super) row: CudaSlice<u32>,
+    pub(super) factor_row: CudaSlice<u32>,
+    /// First position of each slice, and one past its last.
+    pub(super) first: CudaSlice<u32>,
+    end: CudaSlice<u32>,
+}
+
+/// Columns of a triangle on the device.
+pub(super) struct Columns {
+    pub(super) shape: CudaSlice<u32>,
+    pub(super) columns: CudaSlice<u32>,
+    pub(super) index: CudaSlice<u32>,
+}
+
+impl Columns {
+    pub(super) fn new(d: &Device, layout: &Layout) -> Result<Self> {
+        Ok(Self {
+            shape: d.copied(&layout.shape)?,
+            columns: d.copied(&layout.columns)?,
+            index: d.copied(&layout.index)?,
+        })
+    }
+}
+
 /// A triangle on the device.
 struct Triangle {
     start: CudaSlice<u32>,
-    shape: CudaSlice<u32>,
-    columns: CudaSlice<u32>,
-    index: CudaSlice<u32>,
+    columns: Columns,
     index_len: usize,
     val: Numbers,
 }
@@ -45,9 +72,7 @@ impl Triangle {
     fn new(d: &Device, layout: &Layout, bb: usize, precision: FactorPrecision) -> Result<Self> {
         Ok(Self {
             start: d.copied(&layout.start)?,
-            shape: d.copied(&layout.shape)?,
-            columns: d.copied(&layout.columns)?,
-            index: d.copied(&layout.index)?,
+            columns: Columns::new(d, layout)?,
             index_len: layout.index.len(),
             val: Numbers::alloc(d, layout.blocks * bb, precision)?,
         })
@@ -74,11 +99,7 @@ struct Colours {
     /// First slice of each colour, and one past the last.
     ends: Vec<u32>,
     rows: usize,
-    /// Row of the factors, and of the vectors, at each position.
-    factor_row: CudaSlice<u32>,
-    row: CudaSlice<u32>,
-    first: CudaSlice<u32>,
-    end: CudaSlice<u32>,
+    placed: Rc<Placed>,
     triangles: [Triangle; 2],
     /// By position.
     diagonal: Numbers,
@@ -91,16 +112,15 @@ struct Colours {
 /// faster, or in one for each colour.
 pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
-    let (b, n) = (f.block_size, f.pattern.rows());
-    let bb = b * b;
-    let variant = || Variant::from(b).storing(s.precision);
-    let [threads, breadth, per_sm] = d.constants(&COLOURS, variant(), "colour_shape")?;
+    let b = f.block_size;
+    let variant = Variant::from(b).storing(s.precision);
+    let shape = d.constants(&COLOURS, variant, "colour_shape")?;
     let schedule = &s.analysis.schedules[0];
     let in_place = schedule.levels() <= IN_PLACE;
     let align = (!in_place).then_some(order);
     let mut plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
     if plan.aligned {
-        plan.go_by_columns(&f.pattern, order, breadth as usize);
+        plan.go_by_columns(&f.pattern, order, shape[1] as usize);
     }
     let row: Vec<u32> = plan.rows.par_iter().map(|&i| order[i as usize]).collect();
     let number = if in_place { order.to_vec() } else { inverse(&plan.rows) };
@@ -108,39 +128,65 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (lower, upper) = rayon::join(|| layout(&f.pattern.lower), || layout(&f.pattern.upper));
     let (lower, upper) = (lower?, upper?);
     let layouts = [&lower, &upper];
-    if in_place && let Some(both) = colour_stream::solve(s, &plan, layouts, &row)? {
-        return Ok(both);
-    }
-    let triangle = |layout| Triangle::new(d, layout, bb, s.precision);
-    let triangles = [triangle(&lower)?, triangle(&upper)?];
-    let kernel = |name| d.kernel(&COLOURS, variant(), name);
-    // what stands for each slice, and what for each row
-    let of_slices = 4 * plan.slices() * (2 + 3 * 2);
-    let index: usize = triangles.iter().map(|t| 4 * t.index_len).sum();
-    let held = s.precision.bytes() * f.pattern.blocks() * bb + index + of_slices + 4 * n;
-    let vectors = if in_place { 2 } else { 4 };
-    Ok(Box::new(Colours {
-        kernels: Kernels {
-            forward: kernel("colour_forward")?,
-            turn: kernel("colour_turn")?,
-            backward: kernel("colour_backward")?,
-            values: kernel("colour_values")?,
-            diagonal: kernel("colour_diagonal")?,
-        },
-        threads,
-        most_blocks: if per_sm == 0 { u32::MAX } else { per_sm * d.multiprocessors() },
-        block_size: b,
-        rows: n,
-        factor_row: d.copied(&plan.rows)?,
+    let placed = Rc::new(Placed {
         row: d.copied(&row)?,
+        factor_row: d.copied(&plan.rows)?,
         first: d.copied(&plan.first)?,
         end: d.copied(&plan.end)?,
-        ends: plan.colours,
-        triangles,
-        diagonal: Numbers::alloc(d, n * bb, s.precision)?,
-        x: (!in_place).then(|| d.alloc(n * b)).transpose()?,
-        bytes: Bytes { held, moved: held + vectors * 8 * n * b },
-    }))
+    });
+    let one = match in_place {
+        true => colour_stream::solve(s, &plan, layouts, (&row, &placed))?,
+        false => None,
+    };
+    let launches = || Colours::new(s, &plan, layouts, &placed, shape);
+    Ok(match one {
+        Some(one) if one.stays => Box::new(Either::new([Box::new(one), Box::new(launches()?)])),
+        Some(one) => Box::new(one),
+        None => Box::new(launches()?),
+    })
+}
+
+impl Colours {
+    /// `shape` is that of `colours.cu`.
+    fn new(
+        s: &System,
+        plan: &Plan,
+        [lower, upper]: [&Layout; 2],
+        placed: &Rc<Placed>,
+        [threads, _, per_sm]: [u32; 3],
+    ) -> Result<Self> {
+        let (d, f) = (s.device, s.factorisation);
+        let (b, n) = (f.block_size, f.pattern.rows());
+        let bb = b * b;
+        let in_place = plan.colours.len() - 1 <= IN_PLACE;
+        let triangle = |layout| Triangle::new(d, layout, bb, s.precision);
+        let triangles = [triangle(lower)?, triangle(upper)?];
+        let kernel = |name| d.kernel(&COLOURS, Variant::from(b).storing(s.precision), name);
+        // what stands for each slice, and what for each row
+        let of_slices = 4 * plan.slices() * (2 + 3 * 2);
+        let index: usize = triangles.iter().map(|t| 4 * t.index_len).sum();
+        let held = s.precision.bytes() * f.pattern.blocks() * bb + index + of_slices + 4 * n;
+        let vectors = if in_place { 2 } else { 4 };
+        Ok(Self {
+            kernels: Kernels {
+                forward: kernel("colour_forward")?,
+                turn: kernel("colour_turn")?,
+                backward: kernel("colour_backward")?,
+                values: kernel("colour_values")?,
+                diagonal: kernel("colour_diagonal")?,
+            },
+            threads,
+            most_blocks: if per_sm == 0 { u32::MAX } else { per_sm * d.multiprocessors() },
+            block_size: b,
+            rows: n,
+            placed: Rc::clone(placed),
+            ends: plan.colours.clone(),
+            triangles,
+            diagonal: Numbers::alloc(d, n * bb, s.precision)?,
+            x: (!in_place).then(|| d.alloc(n * b)).transpose()?,
+            bytes: Bytes { held, moved: held + vectors * 8 * n * b },
+        })
+    }
 }
 
 /// Which part of the factors a launch works with.
@@ -154,13 +200,13 @@ enum Part {
 impl Colours {
     fn slices(&self, triangle: &Triangle) -> ColourSlicesArg {
         ColourSlicesArg {
-            row: address(&self.row),
-            first: address(&self.first),
-            end: address(&self.end),
+            row: address(&self.placed.row),
+            first: address(&self.placed.first),
+            end: address(&self.placed.end),
             start: address(&triangle.start),
-            shape: address(&triangle.shape),
-            columns: address(&triangle.columns),
-            index: address(&triangle.index),
+            shape: address(&triangle.columns.shape),
+            columns: address(&triangle.columns.columns),
+            index: address(&triangle.columns.index),
             val: triangle.val.address(),
         }
     }
@@ -271,7 +317,7 @@ impl Colours {
         let (arg, to) = (self.slices(triangle), triangle.val.address());
         let config = self.warps(count);
         let count = count as u32;
-        launch!(d, &self.kernels.values, config; count, arg, self.factor_row, *row_ptr, *blocks, to)
+        launch!(d, &self.kernels.values, config; count, arg, self.placed.factor_row, *row_ptr, *blocks, to)
     }
 }
 
@@ -284,7 +330,7 @@ impl Solve for Colours {
         let (rows, bb) = (self.rows as u32, self.block_size * self.block_size);
         let config = grid((self.rows * bb).div_ceil(self.threads as usize), self.threads);
         let (from, to) = (v.diagonal.address(), self.diagonal.address());
-        launch!(d, &self.kernels.diagonal, config; rows, self.factor_row, from, to)
+        launch!(d, &self.kernels.diagonal, config; rows, self.placed.factor_row, from, to)
             .map_err(fault)?;
         Ok(0.0)
     }
