@@ -10,41 +10,23 @@
 #include "colours.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
-[[maybe_unused]] constexpr u32 TILES = (BS + LANES - 1) / LANES;
-#ifndef GROUP
-#define GROUP 128
-#endif
-// Unknowns of a plane of a grid that thread blocks go through side by side, from plane to plane; 0: all.
-#ifndef BREADTH
-#define BREADTH 640
-#endif
-// Parts of slices that a warp has under way, of scalar factors, in shared memory; 0: none.
-#ifndef STAGES
-#define STAGES 3
-#endif
-// Thread blocks of a launch for each multiprocessor, of scalar factors: the next launch has room beside them.
-#ifndef PER_SM
-#define PER_SM 3
-#endif
-constexpr u32 THREADS = GROUP;
+constexpr u32 TILES = (BS + LANES - 1) / LANES;
+constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
+// Threads that a multiprocessor has registers for.
 #ifndef COLOUR_THREADS
-#define COLOUR_THREADS (BS == 1 ? 1024 : 512)
+#define COLOUR_THREADS (BS == 1 ? 1280 : 512)
 #endif
 // Blocks of a row that are under way together.
 #ifndef COLOUR_AHEAD
 #define COLOUR_AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
 #endif
 
-// For the launcher.
-extern "C" __constant__ u32 colour_shape[3] = {THREADS, BREADTH, BS == 1 && STAGES ? PER_SM : 0};
-
 struct Slices {
     // Row of the vectors at each position.
     const u32* row;
-    // Slice s holds the positions first[s]..end[s].
+    // Slice s holds the positions first[s]..first[s + 1].
     const u32* first;
-    const u32* end;
     // Its blocks begin at start[s], `shape` / 4 for each row with `shape` % 4 for their kind of columns,
     // which begin at columns[s] of `index`.
     const u32* start;
@@ -124,7 +106,7 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     let_next_begin();
     const u32 s = begin + blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= end) return;
-    const u32 first = t.first[s], rows = t.end[s] - first, shape = t.shape[s], start = t.start[s];
+    const u32 first = t.first[s], rows = t.first[s + 1] - first, shape = t.shape[s], start = t.start[s];
     const u32 g = lane / LANES, r = lane % LANES, p = first + min(g, rows - 1);
     const bool active = g < rows;
     const u32 i = t.row[p];
@@ -222,182 +204,19 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     }
 }
 
-#if BS == 1 && STAGES > 0
-// At most COLOUR_AHEAD entries of the rows of a slice.
-struct Stage {
-    Stored val[COLOUR_AHEAD * WARP];
-    Stored diagonal[WARP];
-    u32 index[COLOUR_AHEAD * WARP];
-    u32 least[COLOUR_AHEAD];
-    u32 row[WARP];
-    // First position; number of rows, of entries, kind, and whether these are the first and the last entries.
-    u32 first, rows, entries, kind, begins, ends;
-};
-
-template <u32 BYTES>
-__device__ inline void copy(void* to, const void* from, u64 policy) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], %2, %3;"
-                 : : "r"((u32)__cvta_generic_to_shared(to)), "l"(from), "n"(BYTES), "l"(policy) : "memory");
-#else
-    if (BYTES == 4) *(u32*)to = *(const u32*)from;
-    else *(double*)to = *(const double*)from;
-#endif
-}
-
-// Where the copies of a warp are.
-struct Cursor {
-    u32 s, end, step, e;
-    // Of slice s, and of the one behind it.
-    u32 first, rows, shape, start, columns;
-    u32 next[5];
-
-    __device__ void look(const Slices& t) {
-        const u32 at = min(s + step, end - 1);
-        next[0] = __ldg(&t.first[at]), next[1] = __ldg(&t.end[at]), next[2] = __ldg(&t.shape[at]);
-        next[3] = __ldg(&t.start[at]), next[4] = __ldg(&t.columns[at]);
-    }
-    __device__ void take() {
-        first = next[0], rows = next[1] - next[0], shape = next[2], start = next[3], columns = next[4];
-    }
-    __device__ Cursor(const Slices& t, u32 begin, u32 end, u32 step) : s(begin - step), end(end), step(step), e(0) {
-        look(t);
-        take();
-        s = begin;
-        look(t);
-    }
-
-    __device__ void fill(Stage& to, const Slices& t, const Stored* diagonal, u32 lane, u64 policy) {
-        if (s >= end) return;
-        const u32 length = shape / 4, kind = shape % 4, entries = min(length - e, (u32)COLOUR_AHEAD);
-        const u32 p = first + min(lane, rows - 1);
-        const Stored* const val = t.val + start + (size_t)e * rows + (p - first);
-        for (u32 u = 0; u < entries; ++u)
-            copy<sizeof(Stored)>(&to.val[u * WARP + lane], &val[u * rows], policy);
-        const u32* const index = t.index + columns;
-        if (kind != WIDE && lane < entries) copy<4>(&to.least[lane], &index[e + lane], policy);
-        // entries that a word holds the columns of
-        const u32 each = kind == WIDE ? 1 : kind == NEAR ? 2 : 4;
-        const u32* const from = kind == WIDE ? index + e * rows : index + length + e * rows / each;
-        const u32 words = kind == UNIFORM ? 0 : (entries * rows + each - 1) / each;
-        for (u32 w = lane; w < words; w += WARP) copy<4>(&to.index[w], &from[w], policy);
-        if (e == 0) {
-            copy<4>(&to.row[lane], &t.row[p], policy);
-            copy<sizeof(Stored)>(&to.diagonal[lane], &diagonal[p], policy);
-        }
-        const bool ends = e + entries == length;
-        if (lane == 0) {
-            to.first = first, to.rows = rows, to.entries = entries, to.kind = kind;
-            to.begins = e == 0, to.ends = ends;
-        }
-        e += COLOUR_AHEAD;
-        if (ends) {
-            take();
-            s += step, e = 0;
-            look(t);
-        }
-    }
-};
-
-// The same as `sweep`, with each warp's slices copied ahead of their use, before the launch before this has
-// ended, too.
-template <Part PART>
-__device__ void stream(u32 begin, u32 end, const Slices& t, const Sweep& v) {
-    __shared__ Stage stages[WARPS][STAGES];
-    let_next_begin();
-    const u32 warp = threadIdx.x / WARP, lane = threadIdx.x % WARP, step = gridDim.x * WARPS;
-    const u32 own = begin + blockIdx.x * WARPS + warp;
-    if (own >= end) return;
-    u64 policy = 0;
-#if __CUDA_ARCH__ >= 800
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-#endif
-    auto commit = [] {
-#if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.commit_group;" : : : "memory");
-#endif
-    };
-    Cursor copies(t, own, end, step);
-#pragma unroll
-    for (u32 k = 0; k + 1 < STAGES; ++k) {
-        copies.fill(stages[warp][k], t, v.diagonal, lane, policy);
-        commit();
-    }
-    bool waited = false;
-    u32 s = own, at = 0, i = 0, p = 0;
-    double sum = 0.0, d = 1.0;
-    while (s < end) {
-#if __CUDA_ARCH__ >= 800
-        asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 2) : "memory");
-#endif
-        __syncwarp();
-        const Stage& here = stages[warp][at];
-        const u32 rows = here.rows, entries = here.entries, kind = here.kind, g = min(lane, rows - 1);
-        const bool begins = here.begins, ends = here.ends;
-        copies.fill(stages[warp][at == 0 ? STAGES - 1 : at - 1], t, v.diagonal, lane, policy);
-        commit();
-        if (begins) {
-            p = here.first + g, i = here.row[lane], d = (double)here.diagonal[lane];
-            // all that no launch before has written comes before the wait
-            if (v.right_placed) sum = v.right[i];
-        }
-        if (!waited) wait_for_last(), waited = true;
-        if (begins && !v.right_placed) sum = v.right[p];
-        if (begins && PART == BACKWARD) sum *= d;
-        const u32 self = v.x_placed ? i : p;
-        double x[COLOUR_AHEAD];
-#pragma unroll
-        for (u32 u = 0; u < COLOUR_AHEAD; ++u) {
-            u32 j = NONE;
-            if (u < entries) {
-                const u32 w = u * rows + g;
-                if (kind == WIDE) {
-                    j = here.index[w];
-                } else if (kind == UNIFORM) {
-                    j = here.least[u] + self;
-                } else if (kind == NEAR) {
-                    const u32 beyond = ((const unsigned short*)here.index)[w];
-                    if (beyond != NOT_NEAR) j = here.least[u] + beyond;
-                } else {
-                    const u32 beyond = ((const unsigned char*)here.index)[w];
-                    if (beyond != NOT_CLOSE) j = here.least[u] + self + beyond;
-                }
-            }
-            x[u] = j == NONE ? 0.0 : v.x[j];
-        }
-#pragma unroll
-        for (u32 u = 0; u < COLOUR_AHEAD; ++u)
-            if (u < entries) sum = fma(-(double)here.val[u * WARP + lane], x[u], sum);
-        if (ends) {
-            if (PART == TURN) sum *= d;
-            if (lane < rows) {
-                if (v.to) v.to[p] = sum;
-                if (v.out) v.out[i] = sum;
-            }
-            s += step;
-        }
-        at = at + 1 == STAGES ? 0 : at + 1;
-        __syncwarp();
-    }
-}
-#define SOLVE stream
-#else
-#define SOLVE sweep
-#endif
-
 extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_forward(u32 begin, u32 end, Slices t, Sweep v) {
-    SOLVE<FORWARD>(begin, end, t, v);
+    sweep<FORWARD>(begin, end, t, v);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_turn(u32 begin, u32 end, Slices t, Sweep v) {
-    SOLVE<TURN>(begin, end, t, v);
+    sweep<TURN>(begin, end, t, v);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_backward(u32 begin, u32 end, Slices t, Sweep v) {
-    SOLVE<BACKWARD>(begin, end, t, v);
+    sweep<BACKWARD>(begin, end, t, v);
 }
 
 // Values of the slices from blocks in the order of the pattern, whose row at each position is
@@ -407,7 +226,7 @@ colour_values(u32 slices, Slices t, const u32* __restrict__ factor_row, const u3
               const double* __restrict__ blocks, Stored* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
-    const u32 first = t.first[s], rows = t.end[s] - first, length = t.shape[s] / 4;
+    const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.shape[s] / 4;
     const u32* const index = t.index + t.columns[s];
     const u32 kind = t.shape[s] % 4;
     const unsigned short* const near = (const unsigned short*)(index + length);

@@ -11,8 +11,8 @@ use crate::backend::Bytes;
 use crate::error::Result;
 use crate::measure::timed;
 
-/// Both until the first values are there, then the faster one. For factors that stay in the L2 cache, of which
-/// neither is always that: in one launch there is less to begin and to end, in two no barrier.
+/// Both until the first values are there, then the faster one. For factors that the L2 cache has room for, of
+/// which neither is always that: in one launch there is less to begin and to end, in two no barrier.
 pub(super) struct Either {
     ways: Vec<Box<dyn Solve>>,
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::symbolic::{FillPattern, Pattern, PatternView, Schedule};
+use crate::symbolic::{FillPattern, PatternView, Schedule};
 
 /// How a slice stores columns; mirrors `colours.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,8 @@ const SAMPLED: usize = 61;
 pub(super) struct Plan {
     /// Row of the factors at each position.
     pub(super) rows: Vec<u32>,
-    /// First position of each slice, and one past its last.
+    /// First position of each slice, and one past the last.
     pub(super) first: Vec<u32>,
-    pub(super) end: Vec<u32>,
     /// First slice of each colour, and one past the last.
     pub(super) colours: Vec<u32>,
     /// First position of each colour.
@@ -55,20 +54,16 @@ impl Plan {
     ) -> Self {
         let (lower, upper) = (pattern.lower.view(), pattern.upper.view());
         let lengths = |&i: &u32| [lower, upper].map(|t| t.range(i as usize).len());
-        let (mut first, mut end, mut colours) = (Vec::new(), Vec::new(), vec![0]);
+        let (mut first, mut colours) = (vec![0], vec![0]);
         for l in 0..schedule.levels() {
             let range = schedule.level_ptr[l]..schedule.level_ptr[l + 1];
-            first.extend(range.clone().step_by(size));
-            end.extend(range.clone().step_by(size).skip(1));
-            end.push(range.end);
-            if range.is_empty() {
-                first.push(range.start);
-            }
-            colours.push(first.len() as u32);
+            first.extend(range.clone().step_by(size).skip(1));
+            first.push(range.end);
+            colours.push(first.len() as u32 - 1);
         }
         let rows = schedule.rows.clone();
         let starts = schedule.level_ptr[..schedule.levels()].to_vec();
-        let mut plan = Self { rows, first, end, colours, starts, aligned: false };
+        let mut plan = Self { rows, first, colours, starts, aligned: false };
         plan.aligned = align.is_some_and(|order| plan.is_aligned([lower, upper], order));
         for l in 0..schedule.levels() {
             let range = schedule.level_ptr[l] as usize..schedule.level_ptr[l + 1] as usize;
@@ -134,62 +129,13 @@ impl Plan {
         Some(places)
     }
 
-    /// Slices of a colour go through the grid from plane to plane in columns of `width` unknowns of a plane or
-    /// less, where rows of `number` have neighbours that far apart: what thread blocks read is near each other.
-    pub(super) fn go_by_columns(&mut self, pattern: &FillPattern, number: &[u32], width: usize) {
-        let stride = plane(pattern, number);
-        if width == 0 || stride <= width {
-            return;
-        }
-        let width = stride.div_ceil(stride.div_ceil(width));
-        for c in self.colours.windows(2) {
-            let slices = c[0] as usize..c[1] as usize;
-            let key = |&(first, _): &(u32, u32)| {
-                let at = number[self.rows[first as usize] as usize] as usize;
-                (at % stride / width, at / stride, at)
-            };
-            let of_colour = || slices.clone().map(|s| (self.first[s], self.end[s]));
-            // nothing of a colour without rows
-            let mut sorted: Vec<_> = of_colour().filter(|(first, end)| first < end).collect();
-            sorted.sort_by_cached_key(key);
-            for (s, (first, end)) in slices.zip(sorted) {
-                (self.first[s], self.end[s]) = (first, end);
-            }
-        }
-    }
-
     pub(super) fn slices(&self) -> usize {
-        self.first.len()
+        self.first.len() - 1
     }
 
     /// Positions of a slice.
     pub(super) fn slice(&self, s: usize) -> Range<usize> {
-        self.first[s] as usize..self.end[s] as usize
-    }
-}
-
-/// Distance in `number` from plane to plane, or from line to line, of a grid: the farthest of a row in the
-/// middle, or half of that where it occurs, too.
-fn plane(pattern: &FillPattern, number: &[u32]) -> usize {
-    /// Rows that are looked at.
-    const SAMPLES: usize = 64;
-    let n = pattern.rows();
-    let mut distances: Vec<usize> = (0..n)
-        .skip(n / 2)
-        .take(SAMPLES)
-        .flat_map(|i| {
-            let of = move |t: &Pattern| -> Vec<usize> {
-                let far = |&j: &u32| number[j as usize].abs_diff(number[i]) as usize;
-                t.row(i).iter().map(far).collect()
-            };
-            [of(&pattern.lower), of(&pattern.upper)].concat()
-        })
-        .collect();
-    distances.sort_unstable();
-    match distances.last() {
-        Some(&far) if far % 2 == 0 && distances.binary_search(&(far / 2)).is_ok() => far / 2,
-        Some(&far) => far,
-        None => 0,
+        self.first[s] as usize..self.first[s + 1] as usize
     }
 }
 
@@ -326,7 +272,7 @@ pub(super) mod tests {
     use crate::matrix::inverse;
     use crate::problem::load;
     use crate::symbolic::{
-        Colouring, Rest, Threads, block_pattern, colours_of_power, iluk, multi_elimination,
+        Colouring, Pattern, Rest, Threads, block_pattern, colours_of_power, iluk, multi_elimination,
     };
 
     /// Pattern of ILU(p) in the order of the colours of `|A|^(p + 1)`, and these.
@@ -408,24 +354,8 @@ pub(super) mod tests {
         for ((pattern, sets), bytes) in [(by_colours, 1.7), ((by_sets.pattern, by_sets.sets), 2.6)]
         {
             let order = &sets.rows;
-            let mut plan = Plan::new(&sets.in_place(), &pattern, size, Some(order));
+            let plan = Plan::new(&sets.in_place(), &pattern, size, Some(order));
             assert!(plan.aligned && plan.rows.iter().copied().eq(0..a.rows() as u32));
-            let slices = |plan: &Plan| -> Vec<_> {
-                let mut all: Vec<_> = (0..plan.slices()).map(|s| plan.slice(s)).collect();
-                all.sort_by_key(|range| range.start);
-                all
-            };
-            let before = slices(&plan);
-            assert_eq!(plane(&pattern, order), 45 * 23);
-            plan.go_by_columns(&pattern, order, 200);
-            assert_eq!(slices(&plan), before);
-            // columns of 173 unknowns, from plane to plane in each
-            let at = |s: usize| order[plan.first[s] as usize] as usize;
-            let key = |s: usize| (at(s) % 1035 / 173, at(s) / 1035);
-            let in_turn =
-                |c: &[u32]| (c[0] as usize..c[1] as usize - 1).all(|s| key(s) <= key(s + 1));
-            assert!(plan.colours.windows(2).all(in_turn));
-            assert!(!plan.first.is_sorted());
             let mut words = 0;
             for t in [&pattern.lower, &pattern.upper] {
                 let layout = Layout::new(&plan, t.view(), &plan.rows, order).unwrap();

@@ -40,9 +40,9 @@ pub(super) struct ColourStream {
     stages: usize,
     stage_bytes: usize,
     /// Whether all that a launch moves may stay in the L2 cache.
-    pub(super) stays: bool,
+    stays: bool,
     rows: Rc<Placed>,
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 /// For one or two colours, with vectors in their own order, which is `row` by position. `None` where the device

@@ -23,6 +23,9 @@ use crate::error::Result;
 use crate::matrix::inverse;
 use crate::symbolic::Pattern;
 
+/// Threads of a block; mirrors `colours.cu`.
+const THREADS: u32 = 128;
+
 /// Most colours that are launched one by one.
 pub(super) const FEW: usize = 32;
 
@@ -38,9 +41,8 @@ pub(super) struct Placed {
     /// Row of the vectors, and of the factors, at each position.
     pub(super) row: CudaSlice<u32>,
     pub(super) factor_row: CudaSlice<u32>,
-    /// First position of each slice, and one past its last.
+    /// First position of each slice, and one past the last.
     pub(super) first: CudaSlice<u32>,
-    end: CudaSlice<u32>,
 }
 
 /// Columns of a triangle on the device.
@@ -91,10 +93,6 @@ struct Kernels {
 /// A launch for each colour, and two for two of them.
 struct Colours {
     kernels: Kernels,
-    /// Threads of a block.
-    threads: u32,
-    /// Most blocks of a launch that solves.
-    most_blocks: u32,
     block_size: usize,
     /// First slice of each colour, and one past the last.
     ends: Vec<u32>,
@@ -113,15 +111,10 @@ struct Colours {
 pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
     let b = f.block_size;
-    let variant = Variant::from(b).storing(s.precision);
-    let shape = d.constants(&COLOURS, variant, "colour_shape")?;
     let schedule = &s.analysis.schedules[0];
     let in_place = schedule.levels() <= IN_PLACE;
     let align = (!in_place).then_some(order);
-    let mut plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
-    if plan.aligned {
-        plan.go_by_columns(&f.pattern, order, shape[1] as usize);
-    }
+    let plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
     let row: Vec<u32> = plan.rows.par_iter().map(|&i| order[i as usize]).collect();
     let number = if in_place { order.to_vec() } else { inverse(&plan.rows) };
     let layout = |p: &Pattern| Layout::new(&plan, p.view(), &number, order);
@@ -132,28 +125,27 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
         row: d.copied(&row)?,
         factor_row: d.copied(&plan.rows)?,
         first: d.copied(&plan.first)?,
-        end: d.copied(&plan.end)?,
     });
     let one = match in_place {
         true => colour_stream::solve(s, &plan, layouts, (&row, &placed))?,
         false => None,
     };
-    let launches = || Colours::new(s, &plan, layouts, &placed, shape);
+    let launches = || Colours::new(s, &plan, layouts, &placed);
     Ok(match one {
-        Some(one) if one.stays => Box::new(Either::new([Box::new(one), Box::new(launches()?)])),
+        Some(one) if one.bytes.moved <= d.l2_bytes() => {
+            Box::new(Either::new([Box::new(one), Box::new(launches()?)]))
+        }
         Some(one) => Box::new(one),
         None => Box::new(launches()?),
     })
 }
 
 impl Colours {
-    /// `shape` is that of `colours.cu`.
     fn new(
         s: &System,
         plan: &Plan,
         [lower, upper]: [&Layout; 2],
         placed: &Rc<Placed>,
-        [threads, _, per_sm]: [u32; 3],
     ) -> Result<Self> {
         let (d, f) = (s.device, s.factorisation);
         let (b, n) = (f.block_size, f.pattern.rows());
@@ -163,7 +155,7 @@ impl Colours {
         let triangles = [triangle(lower)?, triangle(upper)?];
         let kernel = |name| d.kernel(&COLOURS, Variant::from(b).storing(s.precision), name);
         // what stands for each slice, and what for each row
-        let of_slices = 4 * plan.slices() * (2 + 3 * 2);
+        let of_slices = 4 * plan.slices() * (1 + 3 * 2);
         let index: usize = triangles.iter().map(|t| 4 * t.index_len).sum();
         let held = s.precision.bytes() * f.pattern.blocks() * bb + index + of_slices + 4 * n;
         let vectors = if in_place { 2 } else { 4 };
@@ -175,8 +167,6 @@ impl Colours {
                 values: kernel("colour_values")?,
                 diagonal: kernel("colour_diagonal")?,
             },
-            threads,
-            most_blocks: if per_sm == 0 { u32::MAX } else { per_sm * d.multiprocessors() },
             block_size: b,
             rows: n,
             placed: Rc::clone(placed),
@@ -187,6 +177,11 @@ impl Colours {
             bytes: Bytes { held, moved: held + vectors * 8 * n * b },
         })
     }
+}
+
+/// A warp for each of so many slices.
+fn warps(slices: usize) -> LaunchConfig {
+    grid(slices.div_ceil(THREADS as usize / 32), THREADS)
 }
 
 /// Which part of the factors a launch works with.
@@ -202,18 +197,12 @@ impl Colours {
         ColourSlicesArg {
             row: address(&self.placed.row),
             first: address(&self.placed.first),
-            end: address(&self.placed.end),
             start: address(&triangle.start),
             shape: address(&triangle.columns.shape),
             columns: address(&triangle.columns.columns),
             index: address(&triangle.columns.index),
             val: triangle.val.address(),
         }
-    }
-
-    /// A warp for each of so many slices.
-    fn warps(&self, slices: usize) -> LaunchConfig {
-        grid(slices.div_ceil(self.threads as usize / 32), self.threads)
     }
 
     /// All launches of `z = (L D U')^-1 r`.
@@ -261,8 +250,7 @@ impl Colours {
         };
         let (mut begin, mut end) = (self.ends[colour], self.ends[colour + 1]);
         let (mut slices, mut sweep) = (self.slices(&self.triangles[triangle]), sweep);
-        let mut config = self.warps((end - begin) as usize);
-        config.grid_dim.0 = config.grid_dim.0.min(self.most_blocks);
+        let config = warps((end - begin) as usize);
         if !early || d.arch() < EARLY_ARCH {
             return launch!(d, kernel, config; begin, end, slices, sweep);
         }
@@ -277,7 +265,7 @@ impl Colours {
             gridDimX: config.grid_dim.0,
             gridDimY: 1,
             gridDimZ: 1,
-            blockDimX: self.threads,
+            blockDimX: THREADS,
             blockDimY: 1,
             blockDimZ: 1,
             sharedMemBytes: 0,
@@ -315,7 +303,7 @@ impl Colours {
     ) -> Result<(), DriverError> {
         let count = *self.ends.last().expect("at least one") as usize;
         let (arg, to) = (self.slices(triangle), triangle.val.address());
-        let config = self.warps(count);
+        let config = warps(count);
         let count = count as u32;
         launch!(d, &self.kernels.values, config; count, arg, self.placed.factor_row, *row_ptr, *blocks, to)
     }
@@ -328,7 +316,7 @@ impl Solve for Colours {
         self.set_triangle(d, lower, &f.lower.row_ptr, &v.lower).map_err(fault)?;
         self.set_triangle(d, upper, &f.upper.row_ptr, &v.upper).map_err(fault)?;
         let (rows, bb) = (self.rows as u32, self.block_size * self.block_size);
-        let config = grid((self.rows * bb).div_ceil(self.threads as usize), self.threads);
+        let config = grid((self.rows * bb).div_ceil(THREADS as usize), THREADS);
         let (from, to) = (v.diagonal.address(), self.diagonal.address());
         launch!(d, &self.kernels.diagonal, config; rows, self.placed.factor_row, from, to)
             .map_err(fault)?;

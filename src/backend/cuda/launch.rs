@@ -123,7 +123,7 @@ by_value! {
     /// `Solve` of `qmr.cu`.
     QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
     /// `Slices` of `colours.cu`.
-    ColourSlicesArg { row: Address, first: Address, end: Address, start: Address, shape: Address, columns: Address, index: Address, val: Address }
+    ColourSlicesArg { row: Address, first: Address, start: Address, shape: Address, columns: Address, index: Address, val: Address }
     /// `Sweep` of `colours.cu`.
     ColourSweepArg { right: Address, x: Address, diagonal: Address, to: Address, out: Address, right_placed: u32, x_placed: u32 }
     /// `Stream` of `colour_stream.cu`.
