@@ -93,16 +93,18 @@ pub fn colours_of_power(
         1 => colours(threads, coupled),
         _ => colours(threads, &power(threads, coupled, q, limit)?),
     };
-    Ok(fewer(threads, fitted, found.map(|(lattice, _)| lattice)))
+    let lattice = found.as_ref().map(|(lattice, _)| lattice);
+    Ok(fewer(fitted, lattice, |lattice| lattice.colours_of_all(threads)))
 }
 
-/// What first fit has found, or the colours of all cells by a lattice with fewer of them.
-fn fewer(threads: Threads, fitted: Vec<u32>, lattice: Option<Lattice>) -> Vec<u32> {
+/// What first fit has found, or the colours `of` a lattice with fewer of them.
+pub(super) fn fewer(
+    fitted: Vec<u32>,
+    lattice: Option<&Lattice>,
+    of: impl FnOnce(&Lattice) -> Vec<u32>,
+) -> Vec<u32> {
     let count = fitted.iter().max().map_or(0, |c| *c as usize + 1);
-    match lattice {
-        Some(lattice) if lattice.colours < count => lattice.colours_of_all(threads),
-        _ => fitted,
-    }
+    lattice.filter(|lattice| lattice.colours < count).map(of).unwrap_or(fitted)
 }
 
 /// Whether each row is in the maximal independent set that takes rows in their order. The pattern must

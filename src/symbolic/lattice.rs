@@ -127,13 +127,17 @@ impl Lattice {
         };
         // in a small box some are not
         let mut new = vec![0; self.colours];
-        colour.iter().for_each(|&c| new[c as usize] = 1);
+        for &c in &colour {
+            new[c as usize] = 1;
+        }
         if new.contains(&0) {
             let mut used = 0;
             for new in &mut new {
                 (*new, used) = (used, used + *new);
             }
-            colour.iter_mut().for_each(|c| *c = new[*c as usize]);
+            for c in &mut colour {
+                *c = new[*c as usize];
+            }
         }
         colour
     }
@@ -296,7 +300,7 @@ mod tests {
                 let inside = (0..3).all(|k| to[k] >= 0 && (to[k] as usize) < extents[k]);
                 let dice =
                     (u64::from(i) * 31 + at as u64 * 17 + seed).wrapping_mul(0x9e37_79b9) >> 7;
-                if inside && dice % 8 > 0 {
+                if inside && !dice.is_multiple_of(8) {
                     let [x, y, z] = to.map(|c| c as usize);
                     let j = ((z * extents[1] + y) * extents[0] + x) as u32;
                     rows[i as usize].push(j);

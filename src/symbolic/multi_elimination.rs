@@ -1,6 +1,7 @@
 //! Multi-elimination: independent sets of rows one after the other, each in the graph that the
 //! elimination of those before it leaves (Saad, Iterative Methods, 2nd edition, section 12.5).
 
+use super::colour::fewer;
 use super::rows::{Task, find};
 use super::{
     Colouring, FillPattern, Lattice, Pattern, Schedule, Stencil, Threads, TooLarge, colours,
@@ -66,11 +67,7 @@ impl Stage {
             return lattice.colours_of(threads, &self.rows);
         }
         let fitted = colours(threads, &self.point);
-        let count = fitted.iter().max().map_or(0, |c| *c as usize + 1);
-        match lattice {
-            Some(lattice) if lattice.colours < count => lattice.colours_of(threads, &self.rows),
-            _ => fitted,
-        }
+        fewer(fitted, lattice.as_ref(), |lattice| lattice.colours_of(threads, &self.rows))
     }
 
     /// What couples the rows `left` when those inside are gone: those are coupled that were or that had

@@ -7,7 +7,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::colour_chunks::{Cut, Shape, UNIT};
 use super::colour_slices::{Layout, Plan};
-use super::colours::{Columns, Placed};
+use super::colours::{Laid, Placed};
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{
@@ -121,8 +121,8 @@ impl ColourStream {
     fn lay_out(&self, d: &Device, kernel: &CudaFunction, layouts: [&Layout; 2]) -> Result<()> {
         let fault = |e: DriverError| failed("cannot lay out the factors", e);
         let ((count, config), rows) = (self.each_chunk(), self.rows());
-        let [lower, upper] = [Columns::new(d, layouts[0])?, Columns::new(d, layouts[1])?];
-        let argument = |c: &Columns| ColourColumnsArg {
+        let [lower, upper] = [Laid::new(d, layouts[0])?, Laid::new(d, layouts[1])?];
+        let argument = |c: &Laid| ColourColumnsArg {
             shape: address(&c.shape),
             columns: address(&c.columns),
             index: address(&c.index),

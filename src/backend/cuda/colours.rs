@@ -46,13 +46,13 @@ pub(super) struct Placed {
 }
 
 /// Columns of a triangle on the device.
-pub(super) struct Columns {
+pub(super) struct Laid {
     pub(super) shape: CudaSlice<u32>,
     pub(super) columns: CudaSlice<u32>,
     pub(super) index: CudaSlice<u32>,
 }
 
-impl Columns {
+impl Laid {
     pub(super) fn new(d: &Device, layout: &Layout) -> Result<Self> {
         Ok(Self {
             shape: d.copied(&layout.shape)?,
@@ -65,7 +65,7 @@ impl Columns {
 /// A triangle on the device.
 struct Triangle {
     start: CudaSlice<u32>,
-    columns: Columns,
+    laid: Laid,
     index_len: usize,
     val: Numbers,
 }
@@ -74,7 +74,7 @@ impl Triangle {
     fn new(d: &Device, layout: &Layout, bb: usize, precision: FactorPrecision) -> Result<Self> {
         Ok(Self {
             start: d.copied(&layout.start)?,
-            columns: Columns::new(d, layout)?,
+            laid: Laid::new(d, layout)?,
             index_len: layout.index.len(),
             val: Numbers::alloc(d, layout.blocks * bb, precision)?,
         })
@@ -126,10 +126,8 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
         factor_row: d.copied(&plan.rows)?,
         first: d.copied(&plan.first)?,
     });
-    let one = match in_place {
-        true => colour_stream::solve(s, &plan, layouts, (&row, &placed))?,
-        false => None,
-    };
+    let one =
+        if in_place { colour_stream::solve(s, &plan, layouts, (&row, &placed))? } else { None };
     let launches = || Colours::new(s, &plan, layouts, &placed);
     Ok(match one {
         Some(one) if one.bytes.moved <= d.l2_bytes() => {
@@ -198,9 +196,9 @@ impl Colours {
             row: address(&self.placed.row),
             first: address(&self.placed.first),
             start: address(&triangle.start),
-            shape: address(&triangle.columns.shape),
-            columns: address(&triangle.columns.columns),
-            index: address(&triangle.columns.index),
+            shape: address(&triangle.laid.shape),
+            columns: address(&triangle.laid.columns),
+            index: address(&triangle.laid.index),
             val: triangle.val.address(),
         }
     }
