@@ -5,7 +5,7 @@
 // what a warp needs of the factors lies in memory in the order in which it needs it, over both colours, cut
 // into chunks: bulk copies bring them into a ring of shared memory as its stages become free, whatever colour
 // it is then. Between the colours the thread blocks wait for one another, while the copies go on.
-#include "stored.cuh"
+#include "colours.cuh"
 
 // Warps that solve; one more waits for the other thread blocks.
 #ifndef WORKERS
@@ -25,10 +25,6 @@ constexpr u32 LAYOUT_THREADS = 256;
 
 // For the launcher.
 extern "C" __constant__ u32 colour_stream_shape[4] = {WORKERS, ENTRIES, RING, MOST_STAGES};
-
-// As in colours.cu.
-enum Kind : u32 { WIDE, UNIFORM, NEAR };
-constexpr u32 NOT_NEAR = 0xffff;
 
 // What is in a chunk, and where; the launcher counts its bytes the same way.
 //

@@ -3,26 +3,24 @@
 //
 // Rows have positions: colour by colour, and within a colour as their slices follow one another. A slice
 // is as many rows of a colour as a warp holds with one lane per scalar row, the same ones for L and U'.
-// The e-th blocks of its rows are stored together, column by column.
+// The e-th blocks of its rows are stored together, column by column; or those at like distances.
 //
 // The last colour needs no U' and ends the forward solve: one launch, `turn`, does both its parts. Of
 // two colours the first needs no L either: what it has of y is r, and two launches are all.
-#include "stored.cuh"
+#include "colours.cuh"
 
 constexpr u32 LANES = BS < 32 ? BS : 32;
 constexpr u32 TILES = (BS + LANES - 1) / LANES;
 constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
-// Blocks of a row that are under way together.
-#ifndef AHEAD
-#define AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
+// Threads that a multiprocessor has registers for.
+#ifndef COLOUR_THREADS
+#define COLOUR_THREADS (BS == 1 ? 1280 : 512)
 #endif
-
-// How a slice stores columns; mirrored by the launcher. WIDE: each as it is. UNIFORM: the distance from a
-// row to its e-th column, one for all rows. NEAR: the least e-th column of all, and for each row how far
-// beyond it its own is, in 16 bits.
-enum Kind : u32 { WIDE, UNIFORM, NEAR };
-constexpr u32 NOT_NEAR = 0xffff;
+// Blocks of a row that are under way together.
+#ifndef COLOUR_AHEAD
+#define COLOUR_AHEAD (BS == 1 ? 8 : BS <= 4 ? 4 : BS <= 8 ? 2 : 1)
+#endif
 
 struct Slices {
     // Row of the vectors at each position.
@@ -68,28 +66,34 @@ struct Columns {
     u32 kind, length, rows, g, own;
 
     // Columns e, e + 1, ..; all loads are under way before one is awaited.
-    __device__ void fetch(u32 e, u32 (&j)[AHEAD]) const {
-        u32 beyond[AHEAD];
+    __device__ void fetch(u32 e, u32 (&j)[COLOUR_AHEAD]) const {
+        u32 beyond[COLOUR_AHEAD];
         const u32 last = length - 1;
         if (kind == WIDE) {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) j[u] = __ldcs(&index[min(e + u, last) * rows + g]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = __ldcs(&index[min(e + u, last) * rows + g]);
         } else {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) j[u] = __ldg(&index[min(e + u, last)]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = __ldg(&index[min(e + u, last)]);
             if (kind == UNIFORM) {
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) j[u] += own;
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] += own;
+            } else if (kind == CLOSE) {
+                const unsigned char* const close = (const unsigned char*)(index + length);
+#pragma unroll
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) beyond[u] = __ldcs(&close[min(e + u, last) * rows + g]);
+#pragma unroll
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = beyond[u] == NOT_CLOSE ? NONE : own + j[u] + beyond[u];
             } else {
                 const unsigned short* const near = (const unsigned short*)(index + length);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) beyond[u] = __ldcs(&near[min(e + u, last) * rows + g]);
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) beyond[u] = __ldcs(&near[min(e + u, last) * rows + g]);
 #pragma unroll
-                for (u32 u = 0; u < AHEAD; ++u) j[u] = beyond[u] == NOT_NEAR ? NONE : j[u] + beyond[u];
+                for (u32 u = 0; u < COLOUR_AHEAD; ++u) j[u] = beyond[u] == NOT_NEAR ? NONE : j[u] + beyond[u];
             }
         }
 #pragma unroll
-        for (u32 u = 0; u < AHEAD; ++u)
+        for (u32 u = 0; u < COLOUR_AHEAD; ++u)
             if (e + u >= length) j[u] = NONE;
     }
 };
@@ -111,14 +115,14 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     const double* const right = v.right + (size_t)(v.right_placed ? i : p) * BS;
 
     // all that no launch before has written comes before the wait
-    u32 j[AHEAD];
-    Stored held[BS == 1 ? AHEAD : 1];
+    u32 j[COLOUR_AHEAD];
+    Stored held[BS == 1 ? COLOUR_AHEAD : 1];
     auto fetch = [&](u32 e) {
         if (columns.length == 0) return;
         columns.fetch(e, j);
         if (BS == 1) {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) held[u] = __ldcs(&val[min(e + u, columns.length - 1) * rows]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) held[u] = __ldcs(&val[min(e + u, columns.length - 1) * rows]);
         }
     };
     fetch(0);
@@ -146,17 +150,17 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
             for (u32 c = 0; c < BS; ++c) sum[k] = fma((double)of_row[c * BS], right[c], sum[k]);
         }
     }
-    for (u32 e = 0; e < columns.length; e += AHEAD) {
+    for (u32 e = 0; e < columns.length; e += COLOUR_AHEAD) {
         if (e > 0) fetch(e);
         if constexpr (BS == 1) {
-            double x[AHEAD];
+            double x[COLOUR_AHEAD];
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) x[u] = j[u] == NONE ? 0.0 : v.x[j[u]];
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) x[u] = j[u] == NONE ? 0.0 : v.x[j[u]];
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) sum[0] = fma(-(double)held[u], x[u], sum[0]);
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) sum[0] = fma(-(double)held[u], x[u], sum[0]);
         } else {
 #pragma unroll
-            for (u32 u = 0; u < AHEAD; ++u) {
+            for (u32 u = 0; u < COLOUR_AHEAD; ++u) {
                 if (j[u] == NONE) continue;
                 const Stored* const a = val + (size_t)(e + u) * rows * BB;
                 const double* const xj = v.x + (size_t)j[u] * BS;
@@ -200,35 +204,44 @@ __device__ void sweep(u32 begin, u32 end, const Slices& t, const Sweep& v) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_forward(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<FORWARD>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_turn(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<TURN>(begin, end, t, v);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, BS == 1 ? 8 : 4)
+extern "C" __global__ void __launch_bounds__(THREADS, COLOUR_THREADS / THREADS)
 colour_backward(u32 begin, u32 end, Slices t, Sweep v) {
     sweep<BACKWARD>(begin, end, t, v);
 }
 
 // Values of the slices from blocks in the order of the pattern, whose row at each position is
 // `factor_row`. One warp per slice.
-extern "C" __global__ void __launch_bounds__(THREADS, 8)
+extern "C" __global__ void __launch_bounds__(THREADS, 1024 / THREADS)
 colour_values(u32 slices, Slices t, const u32* __restrict__ factor_row, const u32* __restrict__ row_ptr,
               const double* __restrict__ blocks, Stored* __restrict__ val) {
     const u32 s = blockIdx.x * WARPS + threadIdx.x / WARP, lane = threadIdx.x % WARP;
     if (s >= slices) return;
     const u32 first = t.first[s], rows = t.first[s + 1] - first, length = t.shape[s] / 4;
+    const u32* const index = t.index + t.columns[s];
+    const u32 kind = t.shape[s] % 4;
+    const unsigned short* const near = (const unsigned short*)(index + length);
+    const unsigned char* const close = (const unsigned char*)near;
+    auto there = [&](u32 at) {
+        return kind == UNIFORM || (kind == WIDE ? index[at] != NONE
+                                   : kind == NEAR ? near[at] != NOT_NEAR : close[at] != NOT_CLOSE);
+    };
     Stored* const to = val + (size_t)t.start[s] * BB;
     for (u32 w = lane; w < rows * length * BB; w += WARP) {
         // place in the slice: entry, column of the block, row of the slice, row of the block
         const u32 r = w % BS, g = w / BS % rows, c = w / (BS * rows) % BS, e = w / (BB * rows);
-        const u32 i = factor_row[first + g], from = row_ptr[i] + e;
-        to[w] = (Stored)(from < row_ptr[i + 1] ? blocks[((size_t)from * BS + c) * BS + r] : 0.0);
+        u32 from = row_ptr[factor_row[first + g]];
+        for (u32 k = 0; k < e; ++k) from += there(k * rows + g);
+        to[w] = (Stored)(there(e * rows + g) ? blocks[((size_t)from * BS + c) * BS + r] : 0.0);
     }
 }
 

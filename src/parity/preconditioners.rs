@@ -16,8 +16,10 @@ use crate::symbolic::{FillPattern, Threads};
 /// Those of `all` and what they leave out: several colours, sets and long series.
 const MORE: &[&str] = &[
     "spai",
+    "mcilu:p=1,colouring=first-fit",
     "mcilu:p=2,pattern=power",
     "mcsgs:omega=1.3",
+    "meilu:last=ilu,colouring=first-fit",
     "meilu:levels=3,last=ilu",
     "tns:order=3",
     "chebyshev:degree=7",

@@ -2,14 +2,14 @@
 //! of `|A|^q`, whose entries within a colour are then diagonal, and ILU(p) keeps to that pattern. A
 //! colour is a level of the triangular solves.
 
-use super::options::{Parameter, Range};
+use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
-    FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours, iluk_on, power, reordered,
-    scalar_order, symmetrised, triangles,
+    Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours_of_power,
+    iluk_on, power, reordered, scalar_order, symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -31,6 +31,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         range: Range::Words(&["levels", "power"]),
         summary: "levels: fill of ILU(p) within |A|^q; power: all of |A|^q",
     },
+    COLOURING,
 ];
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
@@ -41,16 +42,14 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         q => q,
     };
     let levels = options.word("pattern") == "levels";
+    let how = Colouring::named(options.word("colouring"));
     let b = s.case.block_size;
     s.phases.begin(Phase::Symbolic);
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
         let coupled = symmetrised(threads, &point);
-        let sets = Schedule::from_levels(&match q {
-            1 => colours(threads, &coupled),
-            _ => colours(threads, &power(threads, &coupled, q, limit)?),
-        });
+        let sets = Schedule::from_levels(&colours_of_power(threads, &coupled, q, how, limit)?);
         let arranged = reordered(threads, &point, &sets.rows);
         let reach = |limit| power(threads, &arranged, q, limit);
         let pattern = match (levels, q > p) {

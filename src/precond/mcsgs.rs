@@ -2,30 +2,36 @@
 //! the colours of A; with a relaxation w, SSOR: `(D + w L) D^-1 (D + w U) / (w (2 - w))`.
 
 use super::diagonal::{self, whole_blocks};
-use super::options::{Parameter, Range};
+use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::Csr;
 use crate::symbolic::{
-    Schedule, Threads, block_pattern_on, colours, reordered_triangles, scalar_order, symmetrised,
+    Colouring, Schedule, Threads, block_pattern_on, colours_of_power, reordered_triangles,
+    scalar_order, symmetrised,
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
-    key: "omega",
-    default: "1",
-    range: Range::Number(0.0, 2.0),
-    summary: "relaxation; other than 1 it is SSOR",
-}];
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "omega",
+        default: "1",
+        range: Range::Number(0.0, 2.0),
+        summary: "relaxation; other than 1 it is SSOR",
+    },
+    COLOURING,
+];
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
-    let omega = s.options()?.number("omega");
+    let options = s.options()?;
+    let (omega, how) = (options.number("omega"), Colouring::named(options.word("colouring")));
     let b = s.case.block_size;
     s.phases.begin(Phase::Symbolic);
     let (pattern, sets) = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
         let point = symmetrised(threads, &stored);
-        let sets = Schedule::from_levels(&colours(threads, &point));
+        let colours = colours_of_power(threads, &point, 1, how, usize::MAX);
+        let sets = Schedule::from_levels(&colours.expect("there is no power to find"));
         (reordered_triangles(threads, &point, &sets.rows), sets)
     });
     let rows = scalar_order(&sets.rows, b);

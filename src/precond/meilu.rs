@@ -6,13 +6,14 @@ use super::diagonal::{self, whole_blocks};
 use std::borrow::Cow;
 
 use super::mcsgs::product;
-use super::options::{Parameter, Range};
+use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
-    Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order, symmetrised,
+    Colouring, Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order,
+    symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -28,6 +29,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         range: Range::Words(&["jacobi", "sgs", "ilu"]),
         summary: "for what is left: block Jacobi, multicolour SGS or multicolour ILU(0,1)",
     },
+    COLOURING,
 ];
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
@@ -35,7 +37,8 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let (levels, last) = (options.whole("levels"), options.word("last").to_owned());
     let b = s.case.block_size;
-    let rest = if last == "jacobi" { Rest::Diagonal } else { Rest::Coloured };
+    let how = Colouring::named(options.word("colouring"));
+    let rest = if last == "jacobi" { Rest::Diagonal } else { Rest::Coloured(how) };
     s.phases.begin(Phase::Symbolic);
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {

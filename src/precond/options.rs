@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::config::parse::whole;
 use crate::error::{Error, Result};
+use crate::symbolic::Colouring;
 
 /// What a parameter may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +29,14 @@ pub struct Parameter {
     /// What it is.
     pub summary: &'static str,
 }
+
+/// How preconditioners that go by colours find them.
+pub(super) const COLOURING: Parameter = Parameter {
+    key: "colouring",
+    default: Colouring::NAMES[0],
+    range: Range::Words(Colouring::NAMES),
+    summary: "of a stencil on a box evenly spaced, with fewer colours, or as first fit has them",
+};
 
 /// A preconditioner's checked parameters.
 #[derive(Clone, Debug, PartialEq)]

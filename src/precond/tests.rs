@@ -7,7 +7,10 @@ use super::*;
 use crate::backend::cpu::Cpu;
 use crate::case::{LevelRule, ReadAs};
 use crate::problem::load;
-use crate::symbolic::{Threads, block_pattern, colours, iluk, power, schedule};
+use crate::symbolic::{
+    Colouring, Lattice, Threads, block_pattern, colours, colours_of_power, iluk, power, schedule,
+    symmetrised,
+};
 
 struct Silent;
 impl Phases for Silent {
@@ -93,18 +96,21 @@ fn matrix(spec: &str) -> Arc<Csr> {
 }
 
 /// Symmetric and not, points and blocks, stencils and triangles.
-const SYSTEMS: [(&str, usize); 5] = [
+const SYSTEMS: [(&str, usize); 6] = [
     ("poisson3d:5x4x3", 1),
     ("fem-p1:6x7", 1),
     ("bubbly:6x5x4,bubbles=1,radius=0.2", 1),
     ("convdiff3d:4x4x3,px=0.4,py=-0.3", 1),
     ("blockpoisson3d:3x3x2,b=3", 3),
+    // enough lines for a lattice
+    ("poisson3d:3x8x4", 1),
 ];
 
 /// Numbers of blocks in the order of their colours in `|A|^q`, then in their own.
-fn coloured(a: &Csr, b: usize, q: usize) -> Vec<usize> {
-    let p = power(Threads::One, &block_pattern(a, b), q, usize::MAX).unwrap();
-    let colour = colours(Threads::One, &p);
+fn coloured(a: &Csr, b: usize, q: usize, how: Colouring) -> Vec<usize> {
+    let coupled = block_pattern(a, b);
+    let coupled = symmetrised(Threads::One, &coupled);
+    let colour = colours_of_power(Threads::One, &coupled, q, how, usize::MAX).unwrap();
     let mut order: Vec<usize> = (0..colour.len()).collect();
     order.sort_by_key(|&i| (colour[i], i));
     order
@@ -159,14 +165,20 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
         let a = matrix(spec);
         let n = a.rows();
         let dense = columns(&a);
-        for (text, p, q, whole) in [
-            ("mcilu", 0, 1, false),
+        let specs = [
+            ("mcilu:p=0", 0, 1, false),
             ("mcilu:p=1", 1, 2, false),
             ("mcilu:p=1,q=1", 1, 1, false),
             ("mcilu:p=1,pattern=power", 1, 2, true),
             ("mcilu:p=0,q=2,pattern=power", 0, 2, true),
-        ] {
-            let order = coloured(&a, b, q);
+        ];
+        let ways = [Colouring::Lattice, Colouring::FirstFit].into_iter();
+        for (how, (text, p, q, whole)) in ways.flat_map(|how| specs.map(|spec| (how, spec))) {
+            let text = &match how {
+                Colouring::Lattice => text.to_owned(),
+                Colouring::FirstFit => format!("{text},colouring=first-fit"),
+            };
+            let order = coloured(&a, b, q, how);
             let place = places(&order);
             // levels of fill in the new order, by the textbook
             let numbers: Vec<u32> = order.iter().map(|&i| i as u32).collect();
@@ -186,8 +198,11 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
             // a level of the solves is a colour
             let ready = set_up(&Cpu::sequential(), &a, &case(text, b)).unwrap();
             let size = ready.size(&Cpu::sequential(), n);
-            let colour = colours(Threads::One, &reach);
-            assert!(size.levels_lower.unwrap() as u32 <= colour.iter().max().unwrap() + 1);
+            let most = match (spec, how) {
+                ("poisson3d:3x8x4", Colouring::Lattice) => [0, 2, 7][q],
+                _ => *colours(Threads::One, &reach).iter().max().unwrap() + 1,
+            };
+            assert!(size.levels_lower.unwrap() as u32 <= most, "{spec} {text}");
         }
     }
 }
@@ -196,7 +211,7 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
 fn symmetric_gauss_seidel_is_what_its_formula_says() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
-        let place = places(&coloured(&a, b, 1));
+        let place = places(&coloured(&a, b, 1, Colouring::FirstFit));
         let dense = columns(&a);
         let d = part(&dense, |i, j| i / b == j / b);
         for (text, omega) in [("mcsgs", 1.0), ("mcsgs:omega=1.4", 1.4)] {
@@ -227,7 +242,7 @@ fn multi_elimination_is_exact_but_for_its_last_block() {
         let e = part(&dense, |i, j| !set(i) && set(j));
         let reduced = product(&product(&e, &inverted(&d)), &off);
         let c = sum(&part(&dense, |i, j| !set(i) && !set(j)), &reduced, -1.0);
-        for last in ["jacobi", "sgs"] {
+        for last in ["jacobi", "sgs", "sgs,colouring=first-fit"] {
             let dc = part(&c, |i, j| i / b == j / b);
             let dc = sum(&dc, &part(&identity(n), |i, _| set(i)), 1.0);
             let mc = if last == "jacobi" {
@@ -236,7 +251,16 @@ fn multi_elimination_is_exact_but_for_its_last_block() {
                 // colours of what is left, in its own numbers
                 let stay: Vec<usize> = (0..n / b).filter(|&i| !inside[i]).collect();
                 let left = reach_through(&sym, &inside, &stay);
-                let colour = colours(Threads::One, &left);
+                let rows: Vec<u32> = stay.iter().map(|&i| i as u32).collect();
+                let colour = match (spec, last) {
+                    ("poisson3d:3x8x4", "sgs") => {
+                        let lattice = Lattice::of_cells(Threads::One, [3, 8, 4], &rows, &left);
+                        let lattice = lattice.expect("half of the cells of a box");
+                        assert_eq!(lattice.colours, 6);
+                        lattice.colours_of(Threads::One, &rows)
+                    }
+                    _ => colours(Threads::One, &left),
+                };
                 let key = |i: usize| stay.binary_search(&(i / b)).map(|at| (colour[at], at)).ok();
                 let lower = part(&c, |i, j| i / b != j / b && key(i) > key(j));
                 let upper = part(&c, |i, j| i / b != j / b && key(i) < key(j));

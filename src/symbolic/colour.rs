@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::{Pattern, PatternView, Threads};
+use super::{Lattice, Pattern, PatternView, Threads, TooLarge, power};
 
 /// Rows that a thread takes at a time: a few lines of a grid, behind which the next thread follows.
 const CHUNK: usize = 512;
@@ -41,6 +41,70 @@ pub fn colours(threads: Threads, p: &Pattern) -> Vec<u32> {
             |(at, word)| 64 * at as u32 + word.trailing_ones(),
         )
     })
+}
+
+/// How colours are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colouring {
+    /// The first colour that no neighbour has.
+    FirstFit,
+    /// A linear form of the coordinates, for stencils on a box; else, or where that takes more colours, first
+    /// fit.
+    Lattice,
+}
+
+impl Colouring {
+    /// Names of the ways, as parameters of preconditioners have them; the first is the usual one.
+    pub const NAMES: &'static [&'static str] = &["lattice", "first-fit"];
+
+    /// The way called `name`, one of [`Colouring::NAMES`].
+    pub fn named(name: &str) -> Self {
+        if name == "first-fit" { Self::FirstFit } else { Self::Lattice }
+    }
+}
+
+/// The colour of each row of `|A|^q`, q >= 1, where `coupled` is the pattern of A, symmetric and with all
+/// diagonals. `limit` bounds the entries of that power, which a lattice does without.
+///
+/// # Errors
+/// [`TooLarge`] when the limit is passed.
+pub fn colours_of_power(
+    threads: Threads,
+    coupled: &Pattern,
+    q: usize,
+    how: Colouring,
+    limit: usize,
+) -> Result<Vec<u32>, TooLarge> {
+    let found = match how {
+        Colouring::Lattice => Lattice::of_power(coupled, q),
+        Colouring::FirstFit => None,
+    };
+    // two colours of a grid are those of first fit, which seldom finds as few as half a row's couplings
+    let sure = |colours: usize, couplings: usize| match q {
+        1 => colours <= 2,
+        _ => 2 * colours <= couplings,
+    };
+    if let Some((lattice, couplings)) = &found
+        && sure(lattice.colours, *couplings)
+    {
+        return Ok(lattice.colours_of_all(threads));
+    }
+    let fitted = match q {
+        1 => colours(threads, coupled),
+        _ => colours(threads, &power(threads, coupled, q, limit)?),
+    };
+    let lattice = found.as_ref().map(|(lattice, _)| lattice);
+    Ok(fewer(fitted, lattice, |lattice| lattice.colours_of_all(threads)))
+}
+
+/// What first fit has found, or the colours `of` a lattice with fewer of them.
+pub(super) fn fewer(
+    fitted: Vec<u32>,
+    lattice: Option<&Lattice>,
+    of: impl FnOnce(&Lattice) -> Vec<u32>,
+) -> Vec<u32> {
+    let count = fitted.iter().max().map_or(0, |c| *c as usize + 1);
+    lattice.filter(|lattice| lattice.colours < count).map(of).unwrap_or(fitted)
 }
 
 /// Whether each row is in the maximal independent set that takes rows in their order. The pattern must

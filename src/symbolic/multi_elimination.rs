@@ -1,8 +1,12 @@
 //! Multi-elimination: independent sets of rows one after the other, each in the graph that the
 //! elimination of those before it leaves (Saad, Iterative Methods, 2nd edition, section 12.5).
 
+use super::colour::fewer;
 use super::rows::{Task, find};
-use super::{FillPattern, Pattern, Schedule, Threads, TooLarge, colours, independent_set};
+use super::{
+    Colouring, FillPattern, Lattice, Pattern, Schedule, Stencil, Threads, TooLarge, colours,
+    independent_set,
+};
 
 /// What becomes of the rows that no set holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +14,7 @@ pub enum Rest {
     /// Of their couplings among each other nothing is kept.
     Diagonal,
     /// All couplings that elimination leaves, in the order of their colours.
-    Coloured,
+    Coloured(Colouring),
 }
 
 /// An order in which sets come first, and the pattern of factors in it.
@@ -47,6 +51,23 @@ impl Stage {
     /// Rows that are not `inside`.
     fn left(&self) -> Vec<u32> {
         (0..).zip(&self.inside).filter(|(_, inside)| !**inside).map(|(at, _)| at).collect()
+    }
+
+    /// Colours of the rows, which are some of those of `whole`: that of the matrix.
+    fn colours(&self, threads: Threads, whole: &Pattern, how: Colouring) -> Vec<u32> {
+        let of_box =
+            |stencil: Stencil| Lattice::of_cells(threads, stencil.extents, &self.rows, &self.point);
+        let lattice = match how {
+            Colouring::Lattice => Stencil::of_lower(whole.view()).and_then(of_box),
+            Colouring::FirstFit => None,
+        };
+        // first fit seldom finds as few as half a row's couplings
+        let sure = |l: &Lattice| 2 * l.colours * self.rows.len() <= self.point.entries();
+        if let Some(lattice) = lattice.as_ref().filter(|l| sure(l)) {
+            return lattice.colours_of(threads, &self.rows);
+        }
+        let fitted = colours(threads, &self.point);
+        fewer(fitted, lattice.as_ref(), |lattice| lattice.colours_of(threads, &self.rows))
     }
 
     /// What couples the rows `left` when those inside are gone: those are coupled that were or that had
@@ -128,9 +149,9 @@ pub fn multi_elimination(
             stages.push(Stage::new(reduced, rows, n));
         }
     }
-    if rest == Rest::Coloured {
+    if let Rest::Coloured(how) = rest {
         let last = stages.last().expect("there is one");
-        let colours = Schedule::from_levels(&colours(threads, &last.point));
+        let colours = Schedule::from_levels(&last.colours(threads, point, how));
         let before = order.len() as u32;
         order.extend(colours.rows.iter().map(|&i| last.rows[i as usize]));
         level_ptr.extend(colours.level_ptr[1..].iter().map(|end| before + end));
@@ -181,8 +202,9 @@ mod tests {
     fn the_pattern_is_that_of_dense_elimination() {
         let a = load("fem-p1:9x7", ReadAs::Expanded).unwrap().matrix;
         let (n, point) = (a.rows(), block_pattern(&a, 1));
+        let coloured = Rest::Coloured(Colouring::FirstFit);
         for (levels, rest) in
-            [(1, Rest::Diagonal), (1, Rest::Coloured), (3, Rest::Diagonal), (3, Rest::Coloured)]
+            [(1, Rest::Diagonal), (1, coloured), (3, Rest::Diagonal), (3, coloured)]
         {
             let found = multi_elimination(Threads::One, &point, levels, rest, usize::MAX).unwrap();
             let Eliminated { sets, pattern, sizes } = &found;
@@ -203,7 +225,7 @@ mod tests {
             }
             for i in 0..n {
                 for j in 0..n {
-                    let kept = i < eliminated || j < eliminated || rest == Rest::Coloured;
+                    let kept = i < eliminated || j < eliminated || rest != Rest::Diagonal;
                     let want = i != j && dense[i][j] && kept;
                     let t = if j < i { &pattern.lower } else { &pattern.upper };
                     let there = t.row(i).binary_search(&(j as u32)).is_ok();
@@ -230,7 +252,8 @@ mod tests {
     fn sets_may_end_before_their_number() {
         // nothing is coupled: the first set is everything
         let p = Pattern { row_ptr: vec![0, 1, 2, 3].into(), col_ind: vec![0, 1, 2].into() };
-        let e = multi_elimination(Threads::One, &p, 2, Rest::Coloured, 10).unwrap();
+        let coloured = Rest::Coloured(Colouring::Lattice);
+        let e = multi_elimination(Threads::One, &p, 2, coloured, 10).unwrap();
         assert_eq!(
             (e.sizes, e.sets.level_ptr, e.sets.rows),
             (vec![3, 0], vec![0, 3], vec![0, 1, 2])

@@ -14,7 +14,7 @@ const FEWEST_COLUMNS: usize = 32;
 /// Entries of the stencil on the whole box over entries there are, at most: what is stored in vain.
 const MOST_WASTE: usize = 2;
 
-/// A strict triangle whose rows are the cells of a box in natural order, x fastest, and whose entries
+/// A strict triangle, or a whole pattern, whose rows are the cells of a box in natural order, x fastest, and whose entries
 /// all lie at constant offsets, cut off at the faces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stencil {
@@ -78,7 +78,7 @@ impl Rows<'_> {
 }
 
 impl Stencil {
-    /// The stencil of a strictly lower triangle.
+    /// The stencil of a strictly lower triangle; of a whole pattern with offsets to both sides.
     pub fn of_lower(pattern: PatternView) -> Option<Self> {
         Self::of(&Rows { pattern, backward: false })
     }

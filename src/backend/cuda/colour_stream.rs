@@ -1,10 +1,13 @@
 //! Solves by one or two colours in one launch, for scalar factors (`kernels/colour_stream.cu`).
 
+use std::rc::Rc;
+
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
-use rayon::prelude::*;
 
-use super::colours::{Kind, Layout, Plan};
+use super::colour_chunks::{Cut, Shape, UNIT};
+use super::colour_slices::{Layout, Plan};
+use super::colours::{Laid, Placed};
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
 use super::launch::{
@@ -14,237 +17,16 @@ use super::numbers::Values;
 use super::solve::{Solve, System};
 use super::sources::{COLOUR_STREAM, Variant};
 use crate::backend::Bytes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Compute capability from which there are bulk copies.
 const OLDEST: (i32, i32) = (9, 0);
 
-/// Unit of addresses and sizes of chunks.
-const UNIT: usize = 16;
-
 /// Threads of the kernels that lay chunks out; mirrors `colour_stream.cu`.
 const LAYOUT_THREADS: u32 = 256;
 
-/// What a launch looks like, as `colour_stream.cu` says.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    /// Warps of a thread block that solve.
-    workers: usize,
-    /// Most entries of a row in a chunk.
-    entries: usize,
-    /// Bytes of shared memory for chunks.
-    ring: usize,
-    /// Most stages of a warp's part of them.
-    most_stages: usize,
-}
-
-/// A chunk; mirrors `Listed` of `colour_stream.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-struct Chunk {
-    /// Where it is, in [`UNIT`]s.
-    at: u32,
-    slice: u32,
-    /// First of its entries of each row.
-    from: u32,
-    what: u32,
-    refill: u32,
-    turns: u32,
-    place: u32,
-}
-
-/// What the chunks of a slice have in common.
-#[derive(Clone, Copy)]
-struct Sliced {
-    rows: usize,
-    /// Entries of the longest row, and how columns are stored.
-    length: usize,
-    kind: usize,
-    /// Whether it is of the colour that is solved for last.
-    second: bool,
-    /// Least place of its rows, and whether all are within 16 bits of it.
-    place: u32,
-    near: bool,
-    /// Bytes of a number of the factors.
-    stored: usize,
-}
-
-impl Sliced {
-    /// Bytes of the chunk with the entries from number `from` on, `entries` of them.
-    fn bytes(&self, from: usize, entries: usize) -> usize {
-        let first = usize::from(from == 0);
-        let diagonal = first * self.stored;
-        let place = first * if self.near { 2 } else { 4 };
-        let (of_row, alone) = match self.kind {
-            k if k == Kind::Wide as usize => (4, 0),
-            k if k == Kind::Uniform as usize => (0, 4),
-            _ => (2, 4),
-        };
-        let entry = self.rows * (self.stored + of_row) + alone;
-        (UNIT + self.rows * (diagonal + place) + entries * entry).next_multiple_of(UNIT)
-    }
-
-    /// First entry and number of entries of each chunk, which are at most `most`.
-    fn pieces(&self, most: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let length = self.length;
-        let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
-        (0..length.max(1)).step_by(each).map(move |from| (from, each.min(length - from)))
-    }
-
-    /// Bytes of all its chunks.
-    fn all_bytes(&self, most: usize) -> usize {
-        self.pieces(most).map(|(from, entries)| self.bytes(from, entries)).sum()
-    }
-
-    /// `what` of a chunk.
-    fn what(&self, from: usize, entries: usize) -> u32 {
-        let flag = |is: bool, bit: u32| u32::from(is) << bit;
-        (self.rows | entries << 6 | self.kind << 11) as u32
-            | flag(self.second, 13)
-            | flag(from == 0, 14)
-            | flag(from + entries == self.length, 15)
-            | flag(self.near, 16)
-    }
-}
-
-/// The chunks of all warps, one warp after the other.
-#[derive(Debug)]
-struct Cut {
-    chunks: Vec<Chunk>,
-    /// As in `colour_stream.cu`.
-    starts: Vec<u32>,
-    colours: usize,
-    stages: usize,
-    stage_bytes: usize,
-    /// Of all chunks, in [`UNIT`]s.
-    units: usize,
-}
-
-/// Distance from rows to their farthest columns, where that is the same for many rows: of a grid from plane
-/// to plane, or from line to line. 0 where there is none.
-fn farthest(layouts: [&Layout; 2]) -> usize {
-    let of = |t: &Layout| {
-        (0..t.shape.len())
-            .filter(|&s| t.shape[s] % 4 == Kind::Uniform as u32)
-            .flat_map(|s| &t.index[t.columns[s] as usize..][..t.shape[s] as usize / 4])
-            .map(|&distance| distance.cast_signed().unsigned_abs())
-            .max()
-    };
-    layouts.into_iter().filter_map(of).max().unwrap_or(0) as usize
-}
-
-impl Cut {
-    /// For `blocks` thread blocks and numbers of `stored` bytes; `row` is that of the vectors at each
-    /// position. `None` where not even short chunks fit in the ring twice.
-    fn new(
-        plan: &Plan,
-        layouts: [&Layout; 2],
-        row: &[u32],
-        stored: usize,
-        shape: Shape,
-        blocks: usize,
-    ) -> Result<Option<Self>> {
-        let places: Vec<(u32, bool)> = (0..plan.slices())
-            .into_par_iter()
-            .map(|s| {
-                let of = || row[plan.slice(s)].iter().copied();
-                let least = of().min().unwrap_or(0);
-                (least, u16::try_from(of().max().unwrap_or(0) - least).is_ok())
-            })
-            .collect();
-        // the first to be solved for is the last colour, whose rows have the others as columns of L
-        let colours = plan.colours.len() - 1;
-        let parts: Vec<bool> = [false, true][..colours].to_vec();
-        let of_part = |&second: &bool| {
-            let colour = if second { 0 } else { colours - 1 };
-            let places = &places;
-            (plan.colours[colour] as usize..plan.colours[colour + 1] as usize).map(move |s| {
-                let shape = layouts[usize::from(second)].shape[s] as usize;
-                let ((place, near), rows) = (places[s], plan.slice(s).len());
-                let (length, kind) = (shape / 4, shape % 4);
-                (s, Sliced { rows, length, kind, second, place, near, stored })
-            })
-        };
-        let longest = |most| {
-            let of = |part| of_part(part).map(|(_, t)| t.bytes(0, t.length.min(most))).max();
-            parts.par_iter().filter_map(of).max().unwrap_or(UNIT)
-        };
-        // whole lines of the memory's banks
-        let stages = |bytes: usize| shape.ring / shape.workers / bytes;
-        let fits = (1..=shape.entries)
-            .rev()
-            .map(|most| (most, longest(most).next_multiple_of(128)))
-            .find(|&(_, bytes)| stages(bytes) >= 2);
-        let Some((most, stage_bytes)) = fits else { return Ok(None) };
-
-        // Each thread block has neighbours of a colour and as many bytes as any other; its warps take turns.
-        // What they read together, and what they read next, is a column of the grid from plane to plane:
-        // vectors are read from the cache that its planes share.
-        let stride = farthest(layouts);
-        let columns = (stride as f64 / (64 * shape.workers) as f64).round().max(1.0) as usize;
-        let width = stride.div_ceil(columns).max(1);
-        let mut lists = vec![Vec::new(); blocks * shape.workers];
-        let mut turn = vec![0; blocks];
-        for (number, part) in parts.iter().enumerate() {
-            let mut slices: Vec<_> = of_part(part).collect();
-            if columns > 1 {
-                let at = |s: usize| row[plan.first[s] as usize] as usize;
-                slices.sort_by_key(|&(s, _)| (at(s) % stride / width, at(s) / stride, at(s)));
-            }
-            let total: usize = slices.iter().map(|(_, t)| t.all_bytes(most)).sum();
-            let mut before = 0;
-            for (s, t) in slices {
-                let bytes = t.all_bytes(most);
-                let block = (before + bytes / 2) * blocks / total;
-                before += bytes;
-                let list: &mut Vec<(usize, usize, Chunk)> =
-                    &mut lists[block * shape.workers + turn[block]];
-                turn[block] = (turn[block] + 1) % shape.workers;
-                list.extend(t.pieces(most).map(|(from, entries)| {
-                    let what = t.what(from, entries);
-                    let (slice, place) = (s as u32, t.place);
-                    let chunk = Chunk { slice, from: from as u32, what, place, ..Chunk::default() };
-                    (number, t.bytes(from, entries), chunk)
-                }));
-            }
-        }
-        let mut cut = Self {
-            chunks: Vec::new(),
-            starts: Vec::new(),
-            colours,
-            stages: stages(stage_bytes).min(shape.most_stages),
-            stage_bytes,
-            units: 0,
-        };
-        for list in &lists {
-            cut.append(list, shape.most_stages)?;
-        }
-        Ok(Some(cut))
-    }
-
-    /// Adds the chunks of a warp, each with the number of its colour and its bytes.
-    fn append(&mut self, list: &[(usize, usize, Chunk)], most_stages: usize) -> Result<()> {
-        let unit =
-            |at: usize| u32::try_from(at).map_err(|_| Error::memory("factors of more than 64 GiB"));
-        let last = self.colours - 1;
-        let number = |k: usize| list.get(k).map_or(last, |c| c.0);
-        let bytes = |k: usize| list.get(k).map_or(0, |c| c.1 as u32);
-        self.starts.extend([unit(self.units)?, list.len() as u32, number(0) as u32]);
-        let filled = (0..most_stages).map(|k| if k < self.stages { bytes(k) } else { 0 });
-        self.starts.extend(filled);
-        for (k, &(part, size, chunk)) in list.iter().enumerate() {
-            let turns = (number(k + 1) - part) as u32;
-            // into the stage of the chunk before this
-            let refill = if k == 0 { 0 } else { bytes(k - 1 + self.stages) };
-            self.chunks.push(Chunk { at: unit(self.units)?, refill, turns, ..chunk });
-            self.units += size / UNIT;
-        }
-        Ok(())
-    }
-}
-
 /// A launch for both colours.
-struct ColourStream {
+pub(super) struct ColourStream {
     solve: CudaFunction,
     values: CudaFunction,
     config: LaunchConfig,
@@ -259,25 +41,8 @@ struct ColourStream {
     stage_bytes: usize,
     /// Whether all that a launch moves may stay in the L2 cache.
     stays: bool,
-    rows: Rows,
-    bytes: Bytes,
-}
-
-/// What is known of each position and slice.
-struct Rows {
-    place: CudaSlice<u32>,
-    factor_row: CudaSlice<u32>,
-    first: CudaSlice<u32>,
-}
-
-impl Rows {
-    fn argument(&self) -> ColourRowsArg {
-        ColourRowsArg {
-            place: address(&self.place),
-            factor_row: address(&self.factor_row),
-            first: address(&self.first),
-        }
-    }
+    rows: Rc<Placed>,
+    pub(super) bytes: Bytes,
 }
 
 /// For one or two colours, with vectors in their own order, which is `row` by position. `None` where the device
@@ -286,8 +51,8 @@ pub(super) fn solve(
     s: &System,
     plan: &Plan,
     layouts: [&Layout; 2],
-    row: &[u32],
-) -> Result<Option<Box<dyn Solve>>> {
+    (row, placed): (&[u32], &Rc<Placed>),
+) -> Result<Option<ColourStream>> {
     let (d, f, n) = (s.device, s.factorisation, s.factorisation.pattern.rows());
     if f.block_size > 1 || n == 0 || d.arch() < OLDEST {
         return Ok(None);
@@ -317,11 +82,6 @@ pub(super) fn solve(
         block_dim: (threads, 1, 1),
         shared_mem_bytes: (workers * cut.stages * cut.stage_bytes) as u32,
     };
-    let rows = Rows {
-        place: d.copied(row)?,
-        factor_row: d.copied(&plan.rows)?,
-        first: d.copied(&plan.first)?,
-    };
     let held = cut.units * UNIT;
     let all = ColourStream {
         solve,
@@ -335,15 +95,23 @@ pub(super) fn solve(
         colours: cut.colours,
         stages: cut.stages,
         stage_bytes: cut.stage_bytes,
-        rows,
+        rows: Rc::clone(placed),
         stays: held + 2 * 8 * n <= d.l2_bytes() / 2,
         bytes: Bytes { held, moved: held + 2 * 8 * n },
     };
     all.lay_out(d, &kernel("colour_stream_pattern")?, layouts)?;
-    Ok(Some(Box::new(all)))
+    Ok(Some(all))
 }
 
 impl ColourStream {
+    fn rows(&self) -> ColourRowsArg {
+        ColourRowsArg {
+            place: address(&self.rows.row),
+            factor_row: address(&self.rows.factor_row),
+            first: address(&self.rows.first),
+        }
+    }
+
     /// A warp for each chunk.
     fn each_chunk(&self) -> (u32, LaunchConfig) {
         (self.count as u32, grid(self.count.div_ceil(LAYOUT_THREADS as usize / 32), LAYOUT_THREADS))
@@ -352,15 +120,12 @@ impl ColourStream {
     /// All of the chunks but numbers.
     fn lay_out(&self, d: &Device, kernel: &CudaFunction, layouts: [&Layout; 2]) -> Result<()> {
         let fault = |e: DriverError| failed("cannot lay out the factors", e);
-        let ((count, config), rows) = (self.each_chunk(), self.rows.argument());
-        let copied = |t: &Layout| -> Result<[CudaSlice<u32>; 3]> {
-            Ok([d.copied(&t.shape)?, d.copied(&t.columns)?, d.copied(&t.index)?])
-        };
-        let [lower, upper] = [copied(layouts[0])?, copied(layouts[1])?];
-        let argument = |[shape, columns, index]: &[CudaSlice<u32>; 3]| ColourColumnsArg {
-            shape: address(shape),
-            columns: address(columns),
-            index: address(index),
+        let ((count, config), rows) = (self.each_chunk(), self.rows());
+        let [lower, upper] = [Laid::new(d, layouts[0])?, Laid::new(d, layouts[1])?];
+        let argument = |c: &Laid| ColourColumnsArg {
+            shape: address(&c.shape),
+            columns: address(&c.columns),
+            index: address(&c.index),
         };
         let (of_lower, of_upper) = (argument(&lower), argument(&upper));
         launch!(d, kernel, config; count, self.chunks, rows, of_lower, of_upper, self.stream)
@@ -372,7 +137,7 @@ impl ColourStream {
 
 impl Solve for ColourStream {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
-        let ((count, config), rows) = (self.each_chunk(), self.rows.argument());
+        let ((count, config), rows) = (self.each_chunk(), self.rows());
         let factor = |row_ptr, values| ColourFactorArg { row_ptr, values };
         let lower = factor(address(&f.lower.row_ptr), address(&v.lower));
         let upper = factor(address(&f.upper.row_ptr), address(&v.upper));
@@ -407,135 +172,5 @@ impl Solve for ColourStream {
         };
         launch!(cooperative d, &self.solve, self.config; arg)
             .map_err(|e| failed("triangular solve", e))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::colours::tests::coloured;
-    use super::*;
-    use crate::symbolic::Pattern;
-
-    const SHAPE: Shape = Shape { workers: 3, entries: 4, ring: 24 << 10, most_stages: 8 };
-
-    /// Bits of `what`.
-    fn bits(chunk: &Chunk, from: u32, count: u32) -> usize {
-        (chunk.what >> from & ((1 << count) - 1)) as usize
-    }
-
-    struct Laid {
-        plan: Plan,
-        layouts: [Layout; 2],
-        row: Vec<u32>,
-    }
-
-    impl Laid {
-        fn new(spec: &str) -> Self {
-            let (pattern, sets) = coloured(spec, 0);
-            let plan = Plan::new(&sets.in_place(), &pattern, 32);
-            assert_eq!(plan.colours.len(), 3, "{spec} has two colours");
-            let layout = |t: &Pattern| Layout::new(&plan, t.view(), &sets.rows).unwrap();
-            let layouts = [layout(&pattern.lower), layout(&pattern.upper)];
-            let row = plan.rows.iter().map(|&i| sets.rows[i as usize]).collect();
-            Self { plan, layouts, row }
-        }
-
-        fn cut(&self, ring: usize, blocks: usize) -> Option<Cut> {
-            let shape = Shape { ring, ..SHAPE };
-            let [lower, upper] = &self.layouts;
-            Cut::new(&self.plan, [lower, upper], &self.row, 8, shape, blocks).unwrap()
-        }
-    }
-
-    /// The warps' chunks with the number of the colour that each belongs to, as the kernel goes through them.
-    fn walked(cut: &Cut) -> Vec<Vec<(usize, Chunk)>> {
-        let mut next = cut.chunks.iter();
-        let of_warp = |start: &[u32]| {
-            let mut number = start[2] as usize;
-            let chunks: Vec<_> = next
-                .by_ref()
-                .take(start[1] as usize)
-                .map(|c| {
-                    let of = number;
-                    number += c.turns as usize;
-                    (of, *c)
-                })
-                .collect();
-            assert_eq!(number, cut.colours - 1, "every warp waits as often as any other");
-            chunks
-        };
-        let all = cut.starts.chunks(3 + SHAPE.most_stages).map(of_warp).collect();
-        assert!(next.next().is_none());
-        all
-    }
-
-    #[test]
-    fn chunks_hold_each_entry_once_and_follow_one_another() {
-        for spec in ["bubbly:24x23x22", "poisson3d:7x5x3", "poisson3d:190x181x1"] {
-            let laid = Laid::new(spec);
-            let (plan, blocks) = (&laid.plan, 5);
-            let cut = laid.cut(SHAPE.ring, blocks).unwrap();
-            assert!(cut.stages >= 2 && SHAPE.workers * cut.stages * cut.stage_bytes <= SHAPE.ring);
-            let (mut at, mut entries) = (0, vec![vec![0; plan.slices()]; 2]);
-            let mut bytes = vec![vec![0; blocks]; 2];
-            for (warp, chunks) in walked(&cut).iter().enumerate() {
-                let start = &cut.starts[warp * (3 + SHAPE.most_stages)..];
-                let end = start.get(3 + SHAPE.most_stages).map_or(cut.units as u32, |&at| at);
-                let starts = chunks.iter().map(|(_, c)| c.at).chain([end]);
-                let ends: Vec<u32> = starts.skip(1).collect();
-                let size = |k: usize| ends.get(k).map_or(0, |end| (end - chunks[k].1.at) * 16);
-                assert!((0..cut.stages).all(|k| start[3 + k] == size(k)));
-                for (k, &(number, chunk)) in chunks.iter().enumerate() {
-                    assert_eq!(chunk.at, at);
-                    at = ends[k];
-                    let refill = if k == 0 { 0 } else { size(k - 1 + cut.stages) };
-                    assert_eq!(chunk.refill, refill);
-                    assert!(size(k) as usize <= cut.stage_bytes);
-                    let (s, colour) = (chunk.slice as usize, 1 - number);
-                    assert_eq!(bits(&chunk, 13, 1), number);
-                    assert!(
-                        (plan.colours[colour]..plan.colours[colour + 1]).contains(&chunk.slice)
-                    );
-                    // the parts of a row in their order
-                    assert_eq!(chunk.from, entries[number][s]);
-                    entries[number][s] += bits(&chunk, 6, 5) as u32;
-                    assert_eq!(bits(&chunk, 14, 1) == 1, chunk.from == 0);
-                    let all = entries[number][s] == laid.layouts[number].shape[s] / 4;
-                    assert_eq!(bits(&chunk, 15, 1) == 1, all);
-                    assert_eq!(bits(&chunk, 0, 6), plan.slice(s).len());
-                    bytes[number][warp / SHAPE.workers] += size(k) as usize;
-                }
-            }
-            assert_eq!(at as usize, cut.units);
-            for number in 0..2 {
-                for s in plan.colours[1 - number] as usize..plan.colours[2 - number] as usize {
-                    assert_eq!(entries[number][s], laid.layouts[number].shape[s] / 4, "{spec}");
-                }
-                // as equal as whole slices can be
-                let (least, most) = (bytes[number].iter().min(), bytes[number].iter().max());
-                let differ = most.unwrap() - least.unwrap();
-                assert!(differ <= 4 * cut.stage_bytes, "{spec}: {:?}", bytes[number]);
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_are_shortened_until_two_fit() {
-        let laid = Laid::new("bubbly:24x23x22");
-        let longest = |cut: &Cut| cut.chunks.iter().map(|c| bits(c, 6, 5)).max();
-        let [ample, tight] = [24 << 10, 6 << 10].map(|ring| laid.cut(ring, 4).unwrap());
-        assert_eq!(longest(&ample), Some(4));
-        assert_eq!((longest(&tight), tight.stages), (Some(2), 2));
-        assert!(laid.cut(3 << 10, 4).is_none());
-    }
-
-    #[test]
-    fn grids_have_a_stride() {
-        let of = |spec| {
-            let [lower, upper] = Laid::new(spec).layouts;
-            farthest([&lower, &upper])
-        };
-        assert_eq!(of("bubbly:24x23x22"), 24 * 23);
-        assert_eq!(of("poisson3d:190x181x1"), 190);
     }
 }

@@ -1,6 +1,9 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 mod choice;
+mod colour_choice;
+mod colour_chunks;
+mod colour_slices;
 mod colour_stream;
 mod colours;
 pub mod cubins;

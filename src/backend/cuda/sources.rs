@@ -97,6 +97,7 @@ macro_rules! headers {
 
 headers!(
     "absent.cuh",
+    "colours.cuh",
     "common.cuh",
     "fgbilu.cuh",
     "formats.cuh",
