@@ -1,7 +1,8 @@
 // Triangular solves with block ILU factors, most dependencies inside one multiprocessor (parts.cuh).
 //
-// The block rows are cut into parts, ranges of consecutive rows. As a row depends on rows before it, a chain of
-// dependencies goes from one part to another at most once per part.
+// The block rows are cut into parts. Of ranges of consecutive rows there may be any number: as a row depends on rows
+// before it, a chain of dependencies goes from one part to another at most once per part. Tiles of a grid depend on each
+// other in any direction, and each has a thread block of its own.
 #ifndef THREADS
 #define THREADS (BS <= 5 ? 512 : 256)
 #endif
@@ -32,7 +33,8 @@ partitioned_values(u32 slices, Parts t, const u32* __restrict__ row_ptr,
 extern __shared__ double slots[];
 
 // One triangle in one launch. Thread blocks take parts in turn and warps take slices in turn, so that everything
-// depends only on what was begun before; all thread blocks must be resident.
+// depends only on what was begun before: on ranges in their order, or on slices that come earlier in the one order
+// that all parts have. All thread blocks must be resident.
 template <bool BACKWARD>
 __device__ void partitioned(const Parts& t, const Vectors& v) {
     for (u32 part = blockIdx.x; part < t.count; part += gridDim.x) solve_part<BACKWARD, true>(t, v, part, slots);

@@ -10,12 +10,11 @@
 // Bulk copies came with compute capability 9.0.
 #if BS > 1 && BS <= 32 && __CUDA_ARCH__ >= 900
 
-#include "absent.cuh"
-#include "stencil_rows.cuh"
+#include "stencil_exchange.cuh"
 
 // Loads that a lane of a loader has under way at a time, of several numbers and steps.
 constexpr int LOADS = WANTED * (int)BB;
-constexpr int OF_LANE = LOADS <= 64 ? 1 : LOADS <= 128 ? 2 : LOADS <= 512 ? 4 : 8, BATCH = ALIGNED / OF_LANE;
+constexpr int OF_LANE = LOADS <= 64 ? 1 : LOADS <= 128 ? 2 : LOADS <= 512 ? 4 : 8;
 constexpr int LOADERS = (LOADS + 32 * OF_LANE - 1) / (32 * OF_LANE);
 constexpr int STEPPING = (WARPS + LOADERS) * 32, THREADS = STEPPING + WARPS * 32;
 
@@ -31,35 +30,7 @@ constexpr int TURN = 1, TURNS = shared_bytes(4) <= MEMORY ? 4 : shared_bytes(3) 
 constexpr int SHARED = shared_bytes(TURNS);
 static_assert(SHARED <= MEMORY, "a tile is too large for the shared memory");
 
-// Columns that neighbours look at, and steps by which the exchange starts before the first of a tile, and ends
-// after the last.
-constexpr int BOUNDARY = HZ * TY + (TZ - HZ) * HY, PAD = DELAY + 2 * ALIGNED;
-
-// What the host has to know: threads, shared bytes, steps of a turn, boundary columns, numbers of one of them,
-// alignment of marches, padding of the exchange.
-extern "C" __constant__ int stencil_exchange_layout[8] = {THREADS, SHARED, TURN, BOUNDARY, HANDED * BB, ALIGNED, PAD, 0};
-
-// L, D and U' in the order of their patterns, blocks column-major; boundary values of this factorisation and of the
-// next, which this one marks absent.
-struct Factors {
-    Pattern lower_pattern, upper_pattern;
-    double* lower;
-    double* diagonal;
-    double* upper;
-    double* exchange;
-    double* other;
-    // first row without a pivot, in the upper half, and the step of its inversion
-    u64* error;
-};
-
-// Place of a boundary column among those of its tile, or -1.
-__device__ inline int boundary_place(int ty, int tz) {
-    if (tz >= TZ - HZ) return (tz - (TZ - HZ)) * TY + ty;
-    return ty >= TY - HY ? HZ * TY + tz * HY + ty - (TY - HY) : -1;
-}
-__device__ inline size_t boundary_row(const Tiles& box, u32 place, int s) {
-    return ((size_t)place * box.steps + (s + PAD)) * (BOUNDARY * HANDED * BB);
-}
+EXCHANGE_LAYOUT(THREADS, SHARED, TURN, HANDED * BB);
 
 // to += sign * row * block, block row-major in shared memory.
 template <int SIGN>
@@ -340,7 +311,7 @@ struct Worker {
                 lines |= 1u << position(e);
         const int place = boundary_place(ty, tz);
         out_y = ty >= TY - HY, out_z = tz >= TZ - HZ;
-        const size_t at = place < 0 ? 0 : boundary_row(box, k, tile.z) + (size_t)place * (HANDED * BB) + r * BS;
+        const size_t at = place < 0 ? 0 : boundary_row<HANDED * BB>(box, k, tile.z) + (size_t)place * (HANDED * BB) + r * BS;
         out = place < 0 || idle || cells < 0 ? nullptr : f.exchange + at;
         mark = f.other + at;
         // the step before the first only begins that
@@ -361,82 +332,19 @@ struct Worker {
     }
 };
 
-// A warp that awaits what columns of neighbouring tiles have handed on.
-struct Loader {
+// What loaders await: blocks of U' and D.
+struct Numbers {
+    static constexpr int OF_LANE = ::OF_LANE, LOADERS = ::LOADERS, MEETING = STEPPING, ROW = ::ROW;
+    static constexpr int OF_CELL = HANDED * BB, APART = BOUNDARY * OF_CELL;
+    static constexpr bool LAST = false;
     const Tiles& box;
     const Factors& f;
-    double* const ring;
-    // among all loaders
-    const int thread;
-    // per number: where it comes from at u = 0, first step at which it is wanted, place in the ring
-    const double* from[OF_LANE];
-    int start[OF_LANE], place[OF_LANE];
 
-    __device__ bool needed(int j, int u) const { return (u32)(u - start[j]) < (u32)box.nx; }
-
-    __device__ void find_source(int j, int at, int4 tile) {
-        from[j] = nullptr;
-        start[j] = 1 << 30;
-        place[j] = -1;
-        if (at >= LOADS) return;
+    __device__ Awaited find(int at, int4 tile) const {
+        if (at >= LOADS) return nothing_at(-1);
         const auto [ty, tz, number] = wish(at / BB);
-        const int within = at % BB;
-        place[j] = number * NUMBER + column_in_ring(ty, tz) + within;
-        if (!exists(box, tile, ty, tz)) return;
-        const Source there = source(box, tile, ty, tz);
-        from[j] = f.exchange + boundary_row(box, there.tile, tile.z + there.steps) +
-                  (size_t)boundary_place(there.ty, there.tz) * (HANDED * BB) + number * BB + within;
-        start[j] = skew(ty, tz) - tile.z;
-    }
-
-    __device__ const double* at(int j, int u) const { return from[j] + (long long)u * (BOUNDARY * HANDED * (int)BB); }
-
-    __device__ void ask(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j) v[n][j] = needed(j, u + n) ? load_relaxed(at(j, u + n)) : 0.0;
-    }
-
-    __device__ void ask_again(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j) load_if_absent(v[n][j], at(j, u + n));
-    }
-
-    __device__ bool missing(const double (&v)[OF_LANE]) const {
-        bool any = false;
-#pragma unroll
-        for (int j = 0; j < OF_LANE; ++j) any |= absent(v[j]);
-        return __any_sync(FULL, any);
-    }
-
-    __device__ void march(int k) {
-        const int4 tile = box.tile[k];
-#pragma unroll
-        for (int j = 0; j < OF_LANE; ++j) find_source(j, thread + j * LOADERS * 32, tile);
-        double now[BATCH][OF_LANE], next[BATCH][OF_LANE];
-        ask(now, 0);
-        for (int u = 0; u < tile.w; u += BATCH) {
-            ask(next, u + BATCH);
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n) {
-                while (missing(now[n])) {
-                    ask_again(now, u);
-                    ask_again(next, u + BATCH);
-                }
-                double* const to = ring + ((tile.z + u + n) & (RING - 1)) * ROW;
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j)
-                    if (place[j] >= 0) to[place[j]] = now[n][j];
-                end_step<STEPPING>();
-            }
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j) now[n][j] = next[n][j];
-        }
+        const int within = at % BB, place = number * NUMBER + column_in_ring(ty, tz) + within;
+        return exchanged<OF_CELL>(box, f.exchange, tile, ty, tz, number * BB + within, place);
     }
 };
 
@@ -460,8 +368,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stencil_factor(Tiles bo
         Porter<TURN, TURNS, COLUMN_A> porter{box, a, desk, lane};
         for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) porter.march(k, warp);
     } else {
-        Loader loader{box, f, ring, (int)threadIdx.x - 2 * WARPS * 32};
-        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) loader.march(k);
+        Loader<Numbers>{box, {box, f}, ring, (int)threadIdx.x - 2 * WARPS * 32}.march_all();
     }
 }
 

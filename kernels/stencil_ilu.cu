@@ -26,17 +26,14 @@
 #define WARPS_Z 2
 #endif
 
-#include "absent.cuh"
-#include "stencil_rows.cuh"
+#include "stencil_loader.cuh"
 
 static_assert(PATCH == 32, "a warp has a column for each lane");
 
 // Records: a unit of 32 numbers per entry, one for each lane; one for each step of a warp.
 constexpr int UNIT = 32, RECORD_L = N * UNIT, RECORD_U = HANDED * UNIT;
 
-// Loads that a lane of a loader has under way at a time, of several columns and steps.
-constexpr int OF_LANE = WANTED <= 96 ? 1 : WANTED <= 256 ? 2 : 4, BATCH = ALIGNED / OF_LANE;
-constexpr int LOADERS = (WANTED + 32 * OF_LANE - 1) / (32 * OF_LANE);
+constexpr int OF_LANE = loads_of_lane(WANTED), LOADERS = (WANTED + 32 * OF_LANE - 1) / (32 * OF_LANE);
 // Those that meet at the end of a step, and porters, which bring A, one for each warp that computes.
 constexpr int STEPPING = (WARPS + LOADERS) * 32, THREADS = STEPPING + WARPS * 32;
 
@@ -212,84 +209,26 @@ struct Worker {
     }
 };
 
-// A warp that awaits what columns of neighbouring tiles have handed on.
-struct Loader {
+// What loaders await: numbers of U' and D where neighbouring tiles leave them.
+struct Numbers {
+    static constexpr int OF_LANE = ::OF_LANE, LOADERS = ::LOADERS, MEETING = STEPPING, ROW = ::ROW, APART = RECORD_U;
+    static constexpr bool LAST = false;
     const Tiles& box;
     const Factors& f;
-    double* const ring;
-    // among all loaders
-    const int thread;
-    // per number of a column: where it comes from at u = 0, first step at which it is wanted, place in the ring
-    const double* from[OF_LANE];
-    int start[OF_LANE], place[OF_LANE];
 
-    __device__ bool needed(int j, int u) const { return (u32)(u - start[j]) < (u32)box.nx; }
-
-    // Number `at` of those that are wanted.
-    __device__ void find_source(int j, int at, int4 tile) {
-        from[j] = nullptr;
-        start[j] = 1 << 30;
-        place[j] = -1;
-        if (at >= WANTED) return;
+    __device__ Awaited find(int at, int4 tile) const {
+        if (at >= WANTED) return nothing_at(-1);
         const auto [ty, tz, number] = wish(at);
-        place[j] = number * COLUMNS + column_in_ring(ty, tz);
-        if (!exists(box, tile, ty, tz)) return;
+        const int place = number * COLUMNS + column_in_ring(ty, tz);
+        if (!exists(box, tile, ty, tz)) return nothing_at(place);
         const Source there = source(box, tile, ty, tz);
         const int warp = there.ty / PATCH_Y + there.tz / PATCH_Z * WARPS_Y;
         const int column = there.ty % PATCH_Y + there.tz % PATCH_Z * PATCH_Y;
         const int4 records = box.warp[there.tile * WARPS + warp];
         // record of this tile's step 0
         const int first = tile.z + there.steps - box.tile[there.tile].z - records.x;
-        from[j] = f.upper + ((long long)(u32)records.z + first) * RECORD_U + number * UNIT + column;
-        start[j] = skew(ty, tz) - tile.z;
-    }
-
-    __device__ void ask(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j)
-                v[n][j] = needed(j, u + n) ? load_relaxed(from[j] + (long long)(u + n) * RECORD_U) : 0.0;
-    }
-
-    __device__ void ask_again(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j) load_if_absent(v[n][j], from[j] + (long long)(u + n) * RECORD_U);
-    }
-
-    __device__ void march(int k) {
-        const int4 tile = box.tile[k];
-#pragma unroll
-        for (int j = 0; j < OF_LANE; ++j) find_source(j, thread + j * LOADERS * 32, tile);
-        double now[BATCH][OF_LANE], next[BATCH][OF_LANE];
-        ask(now, 0);
-        for (int u = 0; u < tile.w; u += BATCH) {
-            ask(next, u + BATCH);
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n) {
-                bool missing = false;
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j) missing |= absent(now[n][j]);
-                while (__any_sync(FULL, missing)) {
-                    ask_again(now, u);
-                    ask_again(next, u + BATCH);
-                    missing = false;
-#pragma unroll
-                    for (int j = 0; j < OF_LANE; ++j) missing |= absent(now[n][j]);
-                }
-                double* const to = ring + ((tile.z + u + n) & (RING - 1)) * ROW;
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j)
-                    if (place[j] >= 0) to[place[j]] = now[n][j];
-                end_step<STEPPING>();
-            }
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j) now[n][j] = next[n][j];
-        }
+        const double* const from = f.upper + ((long long)(u32)records.z + first) * RECORD_U;
+        return {from + number * UNIT + column, skew(ty, tz) - tile.z, place};
     }
 };
 
@@ -312,8 +251,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stencil_factor(Tiles bo
         Porter<TURN, TURNS, COLUMN_A> porter{box, a, desk, lane};
         for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) porter.march(k, warp);
     } else {
-        Loader loader{box, f, ring, (int)threadIdx.x - 2 * WARPS * 32};
-        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) loader.march(k);
+        Loader<Numbers>{box, {box, f}, ring, (int)threadIdx.x - 2 * WARPS * 32}.march_all();
     }
 }
 

@@ -27,20 +27,14 @@
 #define UPPER_AT 15, 15, 15, 15, 15, 15
 #endif
 
-#include "absent.cuh"
-#include "stencil_rows.cuh"
-
-// Lanes that share a row.
-constexpr int GROUP = 32 / PATCH;
-static_assert(GROUP * PATCH == 32, "every lane has a part of a row");
-// Parts of a row: entries of L, and D with U', that a lane has.
-constexpr int PARTS_L = (N + GROUP - 1) / GROUP, PARTS_U = (HANDED + GROUP - 1) / GROUP, PARTS = PARTS_L + PARTS_U;
-// Numbers that a cell hands on lie in natural order, D first; what follows them is always zero.
-constexpr int CELL = (HANDED + 8) / 8 * 8;
+#define LEAVES_LATE 1
+#include "stencil_exchange.cuh"
+#include "stencil_shares.cuh"
 
 // Stages of a row's products, each a step after the one before; one more writes the row. Stage 0 is ahead of the
 // last one, in which the row ends.
-constexpr int STAGES = DELAY > 3 && WARPS <= 2 ? 4 : 3, AHEAD = STAGES - 1;
+constexpr int STAGES = DELAY > 3 && WARPS == 1 ? 4 : 3, AHEAD = STAGES - 1;
+static_assert(RING >= DELAY + 2, "a row that leaves looks at all rows that it waited for");
 static_assert(DELAY > AHEAD, "a tile begins with rows outside the box");
 // Offsets before this one are done in the stages before stage k: equal parts, as far as they are known then.
 __device__ constexpr int bound(int k) {
@@ -52,75 +46,8 @@ __device__ constexpr int bound(int k) {
     return part < known ? part : known;
 }
 
-// Kinds of lines that have an entry which leads into the box, as bits, for each offset of the march and its opposite:
-// the first line of the first plane, its others, first lines of the other planes, all others.
-struct KindsOfLines {
-    unsigned char lower[N], upper[N];
-};
-__device__ constexpr KindsOfLines LINES_WITH = {{LOWER_AT}, {UPPER_AT}};
-constexpr int EVERY = 15;
-
-// What is the same for all rows, known when the kernel is compiled.
-struct Shares {
-    // natural order of the offsets; part and lane that have the entry
-    unsigned char order[N], part[ENTRIES], lane[ENTRIES];
-    // whether offset p changes anything in a part, and the number of U'_p that it takes for a lane there
-    bool changes[N][PARTS];
-    unsigned char number[N][PARTS][GROUP];
-    // last offset that changes the entry at offset p, or -1
-    signed char last[N];
-    // entry of A in a part of a lane, by its order in a row of A, or -1; whether a part has any
-    signed char given_in[PARTS][GROUP];
-    bool any_given[PARTS];
-    // whether rows at the faces lack entries of a part
-    bool lacking[PARTS];
-    // where the numbers lie that are handed on, by their order in the march
-    unsigned char place[HANDED];
-    __device__ constexpr Shares()
-        : order(), part(), lane(), changes(), number(), last(), given_in(), any_given(), lacking(), place() {
-        for (int p = 0; p < N; ++p) order[p] = (unsigned char)rank(p);
-        for (int e = 0; e < ENTRIES; ++e) {
-            const int spot = e < N ? order[e] : PARTS_L * GROUP + (e == N ? 0 : N - order[e - N - 1]);
-            part[e] = (unsigned char)(spot / GROUP);
-            lane[e] = (unsigned char)(spot % GROUP);
-        }
-        for (int p = 0; p < N; ++p) {
-            last[p] = -1;
-            place[1 + p] = (unsigned char)(N - order[p]);
-            if (LINES_WITH.upper[p] != EVERY) lacking[part[N + 1 + p]] = true;
-            for (int m = 0; m < PARTS; ++m)
-                for (int g = 0; g < GROUP; ++g) number[p][m][g] = HANDED;
-        }
-        for (int p = 0; p < N; ++p)
-            for (int q = 0; q < N; ++q) {
-                const int e = entry_at(offset(p, 0) - offset(q, 0), offset(p, 1) - offset(q, 1),
-                                       offset(p, 2) - offset(q, 2));
-                if (e < 0) continue;
-                changes[p][part[e]] = true;
-                number[p][part[e]][lane[e]] = place[1 + q];
-                if (e < N) last[e] = (signed char)p;
-            }
-        for (int m = 0; m < PARTS; ++m)
-            for (int g = 0; g < GROUP; ++g) given_in[m][g] = -1;
-        for (int g = 0; g < OF_A; ++g) {
-            given_in[part[given(g)]][lane[given(g)]] = (signed char)g;
-            any_given[part[given(g)]] = true;
-        }
-    }
-};
-__device__ constexpr Shares SHARES{};
-
-static_assert(OF_A <= 32 && N <= 32, "a row has more entries than a word has bits");
-// Entries of A, by their order, at dx columns' distance along x.
-__device__ constexpr u32 given_at(int dx) {
-    u32 bits = 0;
-    for (int g = 0; g < OF_A; ++g)
-        if (step(given(g), 0) == dx) bits |= 1u << g;
-    return bits;
-}
-
 // Loads that a lane of a loader has under way at a time, of several numbers and steps.
-constexpr int OF_LANE = WANTED <= 96 ? 1 : WANTED <= 256 ? 2 : 4, BATCH = ALIGNED / OF_LANE;
+constexpr int OF_LANE = WARPS == 2 ? 2 : loads_of_lane(WANTED);
 constexpr int LOADERS = (WANTED + 32 * OF_LANE - 1) / (32 * OF_LANE);
 constexpr int THREADS = ((STAGES + 1) * WARPS + LOADERS) * 32;
 
@@ -137,35 +64,7 @@ constexpr int PASSED = PARTS * 32, PASSES = STAGES * 2 * PASSED;
 constexpr int SHARED = 8 * (RING * ROW + WARPS * (TURNS * BROUGHT + PASSES) + NEAR * NEAR);
 static_assert(SHARED <= 222 * 1024, "a tile is too large for the shared memory");
 
-// Columns that neighbours look at, and steps by which the exchange starts before the first of a tile, and ends
-// after the last.
-constexpr int BOUNDARY = HZ * TY + (TZ - HZ) * HY, PAD = DELAY + 2 * ALIGNED;
-
-// What the host has to know: threads, shared bytes, steps of a turn, boundary columns, numbers of one of them,
-// alignment of marches, padding of the exchange.
-extern "C" __constant__ int stencil_exchange_layout[8] = {THREADS, SHARED, TURN, BOUNDARY, CELL, ALIGNED, PAD, 0};
-
-// L, D and U' in the order of their patterns; boundary values of this factorisation and of the next, which this one
-// marks absent.
-struct Factors {
-    Pattern lower_pattern, upper_pattern;
-    double* lower;
-    double* diagonal;
-    double* upper;
-    double* exchange;
-    double* other;
-    // first row without a pivot, in the upper half
-    u64* error;
-};
-
-// Place of a boundary column among those of its tile, or -1.
-__device__ inline int boundary_place(int ty, int tz) {
-    if (tz >= TZ - HZ) return (tz - (TZ - HZ)) * TY + ty;
-    return ty >= TY - HY ? HZ * TY + tz * HY + ty - (TY - HY) : -1;
-}
-__device__ inline size_t boundary_row(const Tiles& box, u32 place, int s) {
-    return ((size_t)place * box.steps + (s + PAD)) * (BOUNDARY * CELL);
-}
+EXCHANGE_LAYOUT(THREADS, SHARED, TURN, CELL);
 
 // A row in work: the parts of a lane, and entries at offsets that nothing changes any more, known to all lanes.
 struct Row {
@@ -414,7 +313,7 @@ struct Worker {
         next_lower = cells < 0 ? 0 : f.lower_pattern.row_ptr[cells];
         next_upper = cells < 0 ? 0 : f.upper_pattern.row_ptr[cells];
         const int place = boundary_place(ty, tz);
-        const size_t at = place < 0 ? 0 : boundary_row(box, k, tile.z) + (size_t)place * CELL + part;
+        const size_t at = place < 0 ? 0 : boundary_row<CELL>(box, k, tile.z) + (size_t)place * CELL + part;
         out = place < 0 ? nullptr : f.exchange + at;
         mark = f.other + at;
     }
@@ -481,83 +380,18 @@ __device__ inline Wish wish_by_column(int w) {
     return {h % DEPTH - HY, h / DEPTH, LOOKS.list[1][beside % OF_Y]};
 }
 
-// A warp that awaits what columns of neighbouring tiles have handed on.
-struct Loader {
+// What loaders await.
+struct Numbers {
+    static constexpr int OF_LANE = ::OF_LANE, LOADERS = ::LOADERS, MEETING = THREADS, ROW = ::ROW, APART = BOUNDARY * CELL;
+    static constexpr bool LAST = true;
     const Tiles& box;
     const Factors& f;
-    double* const ring;
-    // among all loaders
-    const int thread;
-    // per number: where it comes from at u = 0, first step at which it is wanted, place in the ring
-    const double* from[OF_LANE];
-    int start[OF_LANE], place[OF_LANE];
 
-    __device__ bool needed(int j, int u) const { return (u32)(u - start[j]) < (u32)box.nx; }
-
-    __device__ void find_source(int j, int at, int4 tile) {
-        from[j] = nullptr;
-        start[j] = 1 << 30;
-        place[j] = -1;
-        if (at >= WANTED) return;
+    __device__ Awaited find(int at, int4 tile) const {
+        if (at >= WANTED) return nothing_at(-1);
         const auto [ty, tz, number] = wish_by_column(at);
         const int within = SHARES.place[number];
-        place[j] = column_in_ring(ty, tz) + within;
-        if (!exists(box, tile, ty, tz)) return;
-        const Source there = source(box, tile, ty, tz);
-        from[j] = f.exchange + boundary_row(box, there.tile, tile.z + there.steps) +
-                  (size_t)boundary_place(there.ty, there.tz) * CELL + within;
-        start[j] = skew(ty, tz) - tile.z;
-    }
-
-    __device__ const double* at(int j, int u) const { return from[j] + (long long)u * (BOUNDARY * CELL); }
-
-    __device__ void ask(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j) v[n][j] = needed(j, u + n) ? load_relaxed(at(j, u + n)) : 0.0;
-    }
-
-    __device__ void ask_again(double (&v)[BATCH][OF_LANE], int u) const {
-#pragma unroll
-        for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-            for (int j = 0; j < OF_LANE; ++j) load_if_absent(v[n][j], at(j, u + n));
-    }
-
-    __device__ bool missing(const double (&v)[OF_LANE]) const {
-        bool any = false;
-#pragma unroll
-        for (int j = 0; j < OF_LANE; ++j) any |= absent(v[j]);
-        return __any_sync(FULL, any);
-    }
-
-    __device__ void march(int k) {
-        const int4 tile = box.tile[k];
-#pragma unroll
-        for (int j = 0; j < OF_LANE; ++j) find_source(j, thread + j * LOADERS * 32, tile);
-        double now[BATCH][OF_LANE], next[BATCH][OF_LANE];
-        ask(now, 0);
-        for (int u = 0; u < tile.w; u += BATCH) {
-            ask(next, u + BATCH);
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n) {
-                while (missing(now[n])) {
-                    ask_again(now, u);
-                    ask_again(next, u + BATCH);
-                }
-                double* const to = ring + ((tile.z + u + n) & (RING - 1)) * ROW;
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j)
-                    if (place[j] >= 0) to[place[j]] = now[n][j];
-                end_step<THREADS>();
-            }
-#pragma unroll
-            for (int n = 0; n < BATCH; ++n)
-#pragma unroll
-                for (int j = 0; j < OF_LANE; ++j) now[n][j] = next[n][j];
-        }
-        end_step<THREADS>();
+        return exchanged<CELL>(box, f.exchange, tile, ty, tz, within, column_in_ring(ty, tz) + within);
     }
 };
 
@@ -591,8 +425,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) stencil_factor(Tiles bo
     } else if (role == STAGES) {
         work(Worker<STAGES>{box, a, f, ring, near_ends, given, passed, lane}, warp);
     } else {
-        Loader loader{box, f, ring, (int)threadIdx.x - (STAGES + 1) * WARPS * 32};
-        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) loader.march(k);
+        Loader<Numbers>{box, {box, f}, ring, (int)threadIdx.x - (STAGES + 1) * WARPS * 32}.march_all();
     }
 }
 

@@ -119,8 +119,12 @@ __device__ inline Wish wish(int w) {
 }
 
 // Rows of the ring: those of the steps that are still looked at. Workers of entries look two steps back and begin
-// a tile a step early, while loaders fill its first row already.
-constexpr int LOOKED_AT = BS == 1 ? (DELAY > 2 ? DELAY : 2) + 1 : DELAY;
+// a tile a step early, while loaders fill its first row already; where rows leave a step after they ended, D of those
+// that they waited for is looked at a step longer, too.
+#ifndef LEAVES_LATE
+#define LEAVES_LATE 0
+#endif
+constexpr int LOOKED_AT = BS == 1 ? (DELAY > 2 ? DELAY : 2) + 1 + LEAVES_LATE : DELAY;
 constexpr int RING = power_of_two(LOOKED_AT > 2 ? LOOKED_AT : 2);
 constexpr int LINES = TZ + HZ, NARROW = TY + HY;
 

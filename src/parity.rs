@@ -103,12 +103,7 @@ pub fn compare<K: Backend + 'static>(
         bench.chosen()?;
     }
     if !general.is_empty() {
-        bench.factors(&general)?;
-        bench.patterns(&general)?;
-        bench.empty_triangles(&general)?;
-        bench.long_chain(&general)?;
-        bench.single(&general)?;
-        bench.singular(&general)?;
+        bench.triangles(&general)?;
         bench.solvers(&general)?;
         bench.preconditioners(&general)?;
     }
@@ -126,9 +121,11 @@ pub enum Part {
     Preconditioners,
     /// Factorisations and triangular solves that march over boxes
     Stencils,
+    /// Factorisations and triangular solves of any pattern
+    Triangles,
 }
 
-/// Compares a part alone; else as [`compare`]. Only preconditioners ask for `trisolves`.
+/// Compares a part alone; else as [`compare`]. Only preconditioners and triangles ask for `trisolves`.
 ///
 /// # Errors
 /// When an operation fails altogether.
@@ -152,6 +149,7 @@ pub fn compare_part<K: Backend + 'static>(
             bench.preconditioners(&general(trisolves))?;
         }
         Part::Stencils => bench.stencils()?,
+        Part::Triangles => bench.triangles(&general(trisolves))?,
     }
     k.check()
 }

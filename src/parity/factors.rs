@@ -55,7 +55,30 @@ impl<K: Backend + 'static> Bench<'_, K> {
         Ok(())
     }
 
-    pub(super) fn factors(&mut self, ways: &[Trisolve]) -> Result<()> {
+    /// Any pattern.
+    pub(super) fn triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
+        self.factors(ways)?;
+        self.reservoirs(ways)?;
+        self.patterns(ways)?;
+        self.empty_triangles(ways)?;
+        self.long_chain(ways)?;
+        self.single(ways)?;
+        self.singular(ways)
+    }
+
+    /// Grids whose last rows are those of wells.
+    fn reservoirs(&mut self, ways: &[Trisolve]) -> Result<()> {
+        for &(matrix, b) in self.sizes.reservoirs {
+            let a = problem::load(matrix, ReadAs::Expanded)?.matrix;
+            let a = crate::matrix::bsr::pad(&a, b).map_or(a, Arc::new);
+            for fill in [0, 2] {
+                self.solves(matrix, &a, (b, fill), FactorPrecision::Float64, ways)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn factors(&mut self, ways: &[Trisolve]) -> Result<()> {
         for &b in self.sizes.blocks {
             for &fill in self.sizes.fills {
                 let rows = self.sizes.block_rows[usize::from(b > 8)];
@@ -160,7 +183,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// Triangles that are narrow, wide, long or uneven.
-    pub(super) fn patterns(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn patterns(&mut self, ways: &[Trisolve]) -> Result<()> {
         for &(rows, b) in self.sizes.patterns {
             for &(name, columns) in patterns::PATTERNS {
                 self.pattern((name, columns), (rows, b), FactorPrecision::Float64, ways)?;
@@ -181,7 +204,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// A triangle without entries, and the other one a chain.
-    pub(super) fn empty_triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn empty_triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
         for pattern in patterns::ONE_TRIANGLE {
             self.pattern(*pattern, (97, 1), FactorPrecision::Float64, ways)?;
         }
@@ -189,7 +212,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// A row per level, many more than anything holds at a time.
-    pub(super) fn long_chain(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn long_chain(&mut self, ways: &[Trisolve]) -> Result<()> {
         let mut ways = ways.to_vec();
         ways.retain(|way| !matches!(way, Trisolve::Levels | Trisolve::Pointwise));
         let chain = patterns::PATTERNS[0];
@@ -197,7 +220,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// Factors stored in float32, by those that can.
-    pub(super) fn single(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn single(&mut self, ways: &[Trisolve]) -> Result<()> {
         let mut ways = ways.to_vec();
         let diagonal = Arc::new(FillPattern::diagonal(3));
         ways.retain(|&way| self.k.ilu_analyse(&diagonal, 1, way, FactorPrecision::Float32).is_ok());
@@ -225,7 +248,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// A singular block is found in the same row, at the same step.
-    pub(super) fn singular(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn singular(&mut self, ways: &[Trisolve]) -> Result<()> {
         for &b in self.sizes.singular {
             let mut a = (*self.matrix(41, b, 2, false)).clone();
             let row = 17 * b;

@@ -16,6 +16,7 @@ mod fgbilu;
 mod formats;
 mod ilu;
 mod in_kernel;
+mod lattice;
 mod launch;
 mod levels;
 mod limits;

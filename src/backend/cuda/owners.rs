@@ -1,9 +1,8 @@
 //! Who solves which rows of a triangular factor.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
+use super::lattice::{Lattice, Outline};
 use crate::symbolic::PatternView;
 
 /// The triangle as a solve goes through it: place p is row p, or row n - 1 - p backward.
@@ -118,81 +117,102 @@ impl Owners {
     }
 }
 
-/// A box of cells, lines of `line` of them, planes of `plane`, that the first `count` rows are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Cells {
-    line: usize,
-    plane: usize,
-    count: usize,
+/// What a solve in parts depends on beside its outline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Costs {
+    /// Rows of a slice.
+    pub(super) slice_rows: f64,
+    /// Bytes of the values of a row.
+    pub(super) row_bytes: f64,
 }
 
-impl Cells {
-    /// The box of a 7-point stencil, by the distances at which most rows of `lower` have an entry. Rows
-    /// behind the box may be anything.
-    fn of(lower: PatternView) -> Option<Self> {
-        let rows = lower.row_ptr.len() - 1;
-        let mut counts: HashMap<usize, usize> = HashMap::new();
-        let mut last = 0;
-        for i in 0..rows {
-            for &j in lower.row(i) {
-                *counts.entry(i - j as usize).or_default() += 1;
-            }
-        }
-        counts.retain(|_, count| *count > rows / 2);
-        let mut distances: Vec<usize> = counts.into_keys().collect();
-        distances.sort_unstable();
-        let &[1, line, plane] = &distances[..] else { return None };
-        for i in 0..rows {
-            if lower.row(i).iter().any(|&j| i - j as usize == plane) {
-                last = i;
-            }
-        }
-        // the last cell is one of those that have a cell below
-        let count = (last + 1).next_multiple_of(plane);
-        let fits = plane.is_multiple_of(line) && count <= rows;
-        fits.then_some(Self { line, plane, count })
+impl Costs {
+    /// Microseconds that a chain of dependencies takes to another part, as they decide how many parts there are.
+    const CROSSING: f64 = 1.2;
+
+    /// The same of all rows in one part.
+    fn work(&self, rows: usize) -> f64 {
+        (0.1 / self.slice_rows + 0.1e-3 * self.row_bytes) * rows as f64
+    }
+
+    /// Microseconds of a solve, fitted to an H200 (`docs/triangular-solve.md`): a part is at work while the front of what
+    /// can be done passes through it, so that its work counts as often as such times follow each other, and where the
+    /// rows of slices look for values of another part, a level takes the longer the more parts look.
+    fn solve(&self, rows: usize, o: &Outline) -> f64 {
+        let row = 0.05 / self.slice_rows + 0.04e-3 * self.row_bytes;
+        let work = row * rows as f64 * o.share * (o.levels / o.window).max(1.0);
+        let looking = 0.003 * o.far * o.parts * self.slice_rows / 32.0;
+        0.5 * o.crossings + work + (0.09 + looking) * o.levels
     }
 }
 
-/// What the number of parts of a box is chosen by, in microseconds: from a value to the row that needs
-/// it in another part, and the work of a row.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Costs {
-    pub(super) crossing: f64,
-    pub(super) row: f64,
+/// Tiles are taken where the model gives them at most so much of the time of ranges: it is off by a sixth.
+const WORTH: f64 = 0.9;
+
+/// Tiles of the lines of a grid.
+pub(super) struct Tiles {
+    lattice: Lattice,
+    tiling: [usize; 2],
+    /// Microseconds of a solve, and of one in ranges.
+    time: f64,
+    of_ranges: f64,
+}
+
+impl Tiles {
+    /// At most so many tiles of the grid that `lower` is, if it is one, beside so many ranges.
+    pub(super) fn of(lower: PatternView, most: usize, ranges: usize, costs: Costs) -> Option<Self> {
+        let lattice = Lattice::of(lower)?;
+        let rows = lower.row_ptr.len() - 1;
+        let rough = |&tiling: &[usize; 2]| {
+            let o = lattice.outline(tiling);
+            Costs::CROSSING * o.crossings + costs.work(rows) * o.share
+        };
+        let tiling = lattice.tilings(most).min_by(|a, b| rough(a).total_cmp(&rough(b)))?;
+        let time = costs.solve(rows, &lattice.outline(tiling));
+        let of_ranges = costs.solve(rows, &lattice.outline_of_ranges(ranges));
+        Some(Self { lattice, tiling, time, of_ranges })
+    }
+
+    /// Whether a solve is faster than in ranges.
+    pub(super) fn pay(&self) -> bool {
+        self.time <= WORTH * self.of_ranges
+    }
+
+    /// Microseconds of a solve in the better of both.
+    pub(super) fn best_time(&self) -> f64 {
+        if self.pay() { self.time } else { self.of_ranges }
+    }
+
+    /// Who has which rows.
+    pub(super) fn owners(&self) -> Owners {
+        let [across, along] = self.tiling;
+        Owners::filled(across * along, self.lattice.tiles(self.tiling))
+    }
 }
 
 impl Owners {
-    /// At most so many parts whose thread blocks are all there at once: of a box whole lines of cells, in
-    /// tiles, so that a chain of dependencies crosses few bounds; else ranges. Rows behind the box, as
-    /// those of wells are, belong to the part that has the first row that they need.
+    /// At most so many parts whose thread blocks are all there at once: tiles of a grid without fill, else ranges.
     pub(super) fn resident(lower: PatternView, most: usize, costs: Costs) -> Self {
         let rows = lower.row_ptr.len() - 1;
-        let Some(Cells { line, plane, count: cells }) = Cells::of(lower) else {
-            // a chain crosses each bound, the work is shared
-            let wanted = (costs.row * rows as f64 / costs.crossing).sqrt().round() as usize;
-            return Self::ranges(lower, false, wanted.clamp(1, most.min(rows.max(1))));
-        };
-        let (lines, planes) = (plane / line, cells / plane);
-        let time = |across: usize, along: usize| {
-            let own = lines.div_ceil(across) * planes.div_ceil(along) * line;
-            costs.crossing * (across + along - 2) as f64 + costs.row * own as f64
-        };
-        let tilings = (1..=lines.min(most))
-            .flat_map(|across| (1..=planes.min(most / across)).map(move |along| (across, along)));
-        let (across, along) = tilings
-            .min_by(|a, b| time(a.0, a.1).total_cmp(&time(b.0, b.1)))
-            .expect("one tile is one");
-        let mut of_row: Vec<u32> = Vec::with_capacity(rows);
-        for i in 0..rows {
-            of_row.push(if i < cells {
-                let (in_line, in_plane) = (i % plane / line, i / plane);
-                (in_plane * along / planes * across + in_line * across / lines) as u32
-            } else {
-                lower.row(i).first().map_or(0, |&j| of_row[j as usize])
-            });
+        // a chain crosses each bound, the work is shared
+        let ranges = (costs.work(rows) / Costs::CROSSING).sqrt().round() as usize;
+        let ranges = ranges.clamp(1, most.min(rows.max(1)));
+        match Tiles::of(lower, most, ranges, costs).filter(|tiles| tiles.lattice.is_square()) {
+            Some(tiles) => tiles.owners(),
+            None => Self::ranges(lower, false, ranges),
         }
-        Self::new(across * along, of_row)
+    }
+
+    /// As [`Self::new`], without parts that have no rows.
+    fn filled(parts: usize, of_row: impl Iterator<Item = u32>) -> Self {
+        let of_row: Vec<u32> = of_row.collect();
+        let mut number = vec![u32::MAX; parts];
+        for &part in &of_row {
+            number[part as usize] = 0;
+        }
+        let there = number.iter_mut().filter(|n| **n == 0);
+        let count = there.zip(0..).map(|(n, at)| *n = at).count();
+        Self::new(count, of_row.into_iter().map(|part| number[part as usize]))
     }
 }
 
@@ -214,7 +234,7 @@ mod tests {
     use crate::problem;
     use crate::symbolic::{Pattern, block_pattern, iluk};
 
-    const COSTS: Costs = Costs { crossing: 0.8, row: 0.02 };
+    const COSTS: Costs = Costs { slice_rows: 16.0, row_bytes: 96.0 };
 
     fn lower(matrix: &str, block_size: usize, fill: usize) -> Pattern<'static> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
@@ -230,20 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_found_with_and_without_wells() {
-        let found = |matrix, b, fill| Cells::of(lower(matrix, b, fill).view());
-        let cells = |line, plane, count| Some(Cells { line, plane, count });
-        assert_eq!(found("poisson3d:5x4x3", 1, 0), cells(5, 20, 60));
-        assert_eq!(found("reservoir:7x6x8,k=2,wells=3", 2, 0), cells(7, 42, 336));
-        assert_eq!(found("reservoir:9x10x11,k=1,wells=4", 1, 0), cells(9, 90, 990));
-        // filled, and of two dimensions
-        assert_eq!(found("poisson3d:5x4x3", 1, 1), None);
-        assert_eq!(found("poisson3d:9x8x1", 1, 0), None);
-        assert_eq!(found("poisson3d:1x1x1", 1, 0), None);
-    }
-
-    #[test]
-    fn lines_of_cells_stay_whole_and_wells_go_with_their_first_cell() {
+    fn lines_of_cells_stay_whole_and_wells_go_with_their_last_cells() {
         let p = lower("reservoir:7x6x8,k=2,wells=3", 2, 0);
         let owners = Owners::resident(p.view(), 13, COSTS);
         assert!((2..=13).contains(&owners.parts.len()), "{}", owners.parts.len());
@@ -251,7 +258,7 @@ mod tests {
         let part = |i: usize| owners.part(i as u32);
         assert!((0..336).all(|i| part(i) == part(i / 7 * 7)));
         for well in 336..p.rows() {
-            assert_eq!(part(well), part(p.row(well)[0] as usize));
+            assert!(p.row(well).iter().any(|&j| part(j as usize) == part(well)), "{well}");
         }
         let places = owners.of_row.iter().enumerate();
         for (i, &(part, place)) in places {
@@ -262,15 +269,42 @@ mod tests {
     #[test]
     fn tiles_are_as_many_as_pay() {
         let p = lower("poisson3d:20", 1, 0);
-        let count =
-            |most, row| Owners::resident(p.view(), most, Costs { crossing: 0.8, row }).parts.len();
-        assert_eq!([count(132, 1e-6), count(132, 0.02), count(132, 1.0)], [1, 25, 100]);
-        assert_eq!([count(1, 1.0), count(2, 1.0), count(7, 1.0)], [1, 2, 7]);
+        let count = |most, row_bytes| {
+            let costs = Costs { row_bytes, ..COSTS };
+            Owners::resident(p.view(), most, costs).parts.len()
+        };
+        assert_eq!([count(132, 0.0), count(132, 137.5), count(132, 1e4)], [16, 25, 100]);
+        assert_eq!([count(1, 1e4), count(2, 1e4), count(7, 1e4)], [1, 2, 7]);
+    }
+
+    #[test]
+    fn tiles_are_taken_where_they_were_faster() {
+        // tiles and ranges in microseconds as measured on an H200, both triangles
+        for (matrix, b, fill, ranges, split, measured) in [
+            ("poisson3d:64", 1, 0, 37, 1, [82.4, 128.9]),
+            ("poisson3d:64", 1, 3, 88, 4, [957.9, 692.0]),
+            ("blockpoisson3d:64,b=4", 4, 0, 124, 1, [243.1, 366.9]),
+            ("blockpoisson3d:64,b=4", 4, 1, 175, 2, [725.7, 604.1]),
+            ("reservoir:41,k=2,wells=50", 2, 0, 34, 1, [80.4, 108.9]),
+        ] {
+            let p = lower(matrix, b, fill);
+            let costs = Costs {
+                slice_rows: (32 / (b * split)) as f64,
+                row_bytes: (8 * b * b * p.view().entries()) as f64 / p.rows() as f64,
+            };
+            let tiles = Tiles::of(p.view(), 132, ranges, costs).expect("a grid");
+            assert_eq!(tiles.pay(), measured[0] < measured[1], "{matrix}, k = {fill}");
+            for (found, us) in [tiles.time, tiles.of_ranges].into_iter().zip(measured) {
+                let ratio = 2.0 * found / us;
+                assert!((0.6..5.0 / 3.0).contains(&ratio), "{matrix}, k = {fill}: {found}");
+            }
+        }
     }
 
     #[test]
     fn other_patterns_are_cut_into_ranges() {
-        let owners = Owners::resident(chain(100).view(), 132, Costs { crossing: 1.0, row: 0.16 });
+        let costs = Costs { slice_rows: 0.5208, row_bytes: 0.0 };
+        let owners = Owners::resident(chain(100).view(), 132, costs);
         assert_eq!(owners, Owners::ranges(chain(100).view(), false, 4));
         assert_eq!(Owners::resident(chain(1).view(), 132, COSTS).parts, [[0]]);
     }

@@ -6,7 +6,7 @@ use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::{PartsArg, SolveArg, address, launch};
 use super::numbers::Numbers;
-use super::owners::{Costs, Owners, far_operands};
+use super::owners::{Costs, Owners, Tiles, far_operands};
 use super::partition::{Partition, Shape, Slice};
 use super::solve::{Solve, System};
 use super::sources::{PARTITIONED, Variant};
@@ -39,16 +39,67 @@ fn split(block_size: usize, typical: usize) -> usize {
     wanted.min(1 << most.ilog2())
 }
 
-/// The variant of `partitioned.cu` for rows of up to `longest` blocks: few different ones, so that
-/// few are compiled.
-fn variant(block_size: usize, split: usize, longest: usize) -> Variant {
+/// Blocks that a lane has under way for rows of up to `longest`: few different ones, so that few
+/// kernels are compiled.
+fn ahead_for(block_size: usize, split: usize, longest: usize) -> usize {
     const STEPS: [usize; 8] = [1, 2, 3, 4, 5, 6, 8, 11];
     let length = longest.div_ceil(split);
     let ahead = STEPS.iter().copied().find(|&step| step >= length).unwrap_or(length);
-    let ahead = ahead.min(most_ahead(block_size));
-    let whole = usize::from(length <= ahead);
+    ahead.min(most_ahead(block_size))
+}
+
+/// The variant of `partitioned.cu` for rows of up to `longest` blocks.
+fn variant(block_size: usize, split: usize, longest: usize) -> Variant {
+    let ahead = ahead_for(block_size, split, longest);
+    let whole = usize::from(longest.div_ceil(split) <= ahead);
     let threads = threads_of(block_size);
     let defines = vec![("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads), ("WHOLE", whole)];
+    Variant { defines, ..block_size.into() }
+}
+
+/// Lanes of a warp that can share a row at most.
+fn most_lanes(block_size: usize) -> usize {
+    1 << (32 / block_size).ilog2()
+}
+
+/// Lengths of the rows of both triangles.
+#[derive(Clone, Copy, Debug)]
+struct Lengths {
+    longest: usize,
+    /// Of all but one in fifty.
+    most: usize,
+}
+
+impl Lengths {
+    fn of(p: &FillPattern) -> Self {
+        let rows = [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
+        let mut lengths: Vec<u32> = rows.map(|w| w[1] - w[0]).collect();
+        let at = lengths.len() - lengths.len() / 50;
+        let most = match at.checked_sub(1) {
+            Some(at) => *lengths.select_nth_unstable(at).1 as usize,
+            None => 0,
+        };
+        Self { longest: lengths.into_iter().max().unwrap_or(0) as usize, most }
+    }
+}
+
+/// Most blocks of a lane where rows are shared unevenly, which takes registers of its own.
+const MOST_UNEVEN: usize = 8;
+
+/// Blocks that a lane has under way where a few rows, as those of wells, are so much longer than most that more lanes share
+/// each of them: all lanes would go through windows as long as theirs.
+fn uneven_each(block_size: usize, split: usize, lengths: Lengths) -> Option<usize> {
+    let each = ahead_for(block_size, split, lengths.most.max(1)).min(MOST_UNEVEN);
+    let longer = 2 * lengths.longest >= 3 * each * split;
+    (longer && most_lanes(block_size) > split).then_some(each)
+}
+
+/// The variant of `partitioned.cu` for rows that different numbers of lanes share, up to `longest` blocks.
+fn uneven_variant(block_size: usize, split: usize, each: usize, longest: usize) -> Variant {
+    let whole = usize::from(longest <= each * most_lanes(block_size));
+    let threads = threads_of(block_size);
+    let sizes = [("AHEAD", each), ("SPLIT", split), ("THREADS", threads), ("WHOLE", whole)];
+    let defines = [&sizes[..], &[("UNEVEN", 1)]].concat();
     Variant { defines, ..block_size.into() }
 }
 
@@ -62,13 +113,14 @@ pub fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_BLOCK {
         return Vec::new();
     }
-    let most = 1 << (32 / block_size).ilog2();
+    let most = most_lanes(block_size);
     let ahead = most_ahead(block_size);
     // whole rows, and longer ones, by one lane and by as many as can be
     let mut variants = vec![
         variant(block_size, 1, ahead),
         variant(block_size, 1, ahead + 1),
         variant(block_size, most, most * ahead + 1),
+        uneven_variant(block_size, 1, ahead.min(MOST_UNEVEN), most * ahead + 1),
     ];
     variants.dedup();
     variants
@@ -89,8 +141,14 @@ pub(super) const LARGEST_RESIDENT_BLOCK: usize = 8;
 /// Bytes of shared memory that values of block rows may take beside vectors of a method.
 const RESIDENT_BYTES: usize = 96 << 10;
 
-/// Microseconds from a row to one that needs it in another tile.
-const HOP: f64 = 1.2;
+/// What solves with triangles of `p` cost whose rows are shared by `split` lanes.
+fn costs(p: &FillPattern, block_size: usize, split: usize) -> Costs {
+    let entries = p.lower.entries().max(p.upper.entries());
+    Costs {
+        slice_rows: (32 / (split * block_size)).max(1) as f64,
+        row_bytes: (8 * entries * block_size * block_size) as f64 / p.rows().max(1) as f64,
+    }
+}
 
 /// Lanes that share a row at least, and blocks that a lane has under way, of solves within another
 /// kernel; mirrors `in_kernel.cuh`.
@@ -132,40 +190,65 @@ struct Plan {
     variant: Variant,
 }
 
-/// How many parts the ranges of `p` are.
-fn range_count(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> usize {
+/// How many parts the ranges of `p` are where it has locality.
+fn range_count(p: &FillPattern, block_size: usize, split: usize) -> usize {
     let rows = 32 / (split * block_size);
     let entries = p.lower.entries().max(p.upper.entries());
     // in float32 as many: fewer were slower
-    let parts = part_count(p.rows(), rows, 8 * entries * block_size * block_size);
+    part_count(p.rows(), rows, 8 * entries * block_size * block_size)
+}
+
+/// The same for any pattern, and whether it has none.
+fn ranges_of(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> (usize, bool) {
+    let parts = range_count(p, block_size, split);
     let far = far_operands(p.lower.view(), false, parts);
     let scattered = parts > 1 && far > p.lower.entries() / 10 * 9;
     let spread = (d.multiprocessors() * SCATTERED_PARTS) as usize;
-    if scattered { spread.min(p.rows()) } else { parts }
+    (if scattered { spread.min(p.rows()) } else { parts }, scattered)
+}
+
+/// Seconds of both solves in parts of the grid that `p` is, on so many multiprocessors; `None` where it is none.
+pub(super) fn on_grid(p: &FillPattern, block_size: usize, multiprocessors: usize) -> Option<f64> {
+    if block_size > LARGEST_BLOCK {
+        return None;
+    }
+    let split = split_for(p, block_size);
+    let ranges = range_count(p, block_size, split);
+    let costs = costs(p, block_size, split);
+    let tiles = Tiles::of(p.lower.view(), multiprocessors, ranges, costs)?;
+    Some(2e-6 * tiles.best_time())
 }
 
 impl Plan {
-    /// Ranges of rows for kernels of their own.
-    fn ranges(s: &System) -> Result<Self> {
+    /// For kernels of their own: tiles of a grid where they pay, else ranges of rows.
+    fn of_kernels(s: &System) -> Result<Self> {
         let (d, f) = (s.device, s.factorisation);
         let (b, p) = (f.block_size, &f.pattern);
-        let rows = || [&p.lower, &p.upper].into_iter().flat_map(|t| t.row_ptr.windows(2));
-        let longest = rows().map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0);
         let split = split_for(p, b);
-        let parts = range_count(d, p, b, split);
+        let (parts, scattered) = ranges_of(d, p, b, split);
+        let lengths = Lengths::of(p);
+        let uneven = if scattered { None } else { uneven_each(b, split, lengths) };
+        let variant = match uneven {
+            Some(each) => uneven_variant(b, split, each, lengths.longest),
+            None => variant(b, split, lengths.longest.max(1)),
+        };
         let shape = Shape {
             slots: (d.shared_for_values().min(SHARED_BYTES) / (8 * b)) as u32 - 1,
             lanes: 32 / b,
             split: split as u32,
-            most_each: None,
+            most_each: uneven,
             crossing: 4,
         };
-        let owners = |backward| {
-            let triangle = if backward { &p.upper } else { &p.lower };
-            Owners::ranges(triangle.view(), backward, parts)
-        };
-        let variant = variant(b, split, longest.max(1)).storing(s.precision);
-        Self::new(p, [&owners(false), &owners(true)], shape, variant)
+        let variant = variant.storing(s.precision);
+        let most = d.multiprocessors().min(d.limits().resident) as usize;
+        let tiles = Tiles::of(p.lower.view(), most, parts, costs(p, b, split));
+        if let Some(tiles) = tiles.filter(Tiles::pay) {
+            let owners = tiles.owners();
+            return Self::new(p, [&owners, &owners], shape, variant);
+        }
+        let lower = Owners::ranges(p.lower.view(), false, parts);
+        let upper = Owners::ranges(p.upper.view(), true, parts);
+        Self::new(p, [&lower, &upper], shape, variant)
     }
 
     /// The same parts of both triangles, for thread blocks that stay for a whole solve.
@@ -174,9 +257,7 @@ impl Plan {
         let (b, p) = (f.block_size, &f.pattern);
         let (split, ahead) = in_kernel_row(b);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
-        // three blocks of a row, and its share of a slice
-        let row = 0.1e-3 * (3 * 8 * b * b) as f64 + 0.1 * (split * b) as f64 / 32.0;
-        let owners = Owners::resident(p.lower.view(), most, Costs { crossing: HOP, row });
+        let owners = Owners::resident(p.lower.view(), most, costs(p, b, split));
         let shape = Shape {
             slots: (d.shared_for_values().min(RESIDENT_BYTES) / (8 * b)) as u32 - 1,
             lanes: 32 / b,
@@ -206,9 +287,11 @@ impl Plan {
 /// [`LARGEST_RESIDENT_BLOCK`] for solves within another kernel.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
-    let plan = if s.resident { Plan::resident(s)? } else { Plan::ranges(s)? };
+    let plan = if s.resident { Plan::resident(s)? } else { Plan::of_kernels(s)? };
     let triangle = |p: &Partition, backward| {
-        Triangle::new(d, p, f.block_size, s.precision, &plan.variant, backward).map(Some)
+        let mut triangle = Triangle::new(d, p, f.block_size, s.precision, &plan.variant, backward)?;
+        triangle.resident = s.resident;
+        Ok(Some(triangle))
     };
     let pair = [triangle(&plan.lower, false)?, triangle(&plan.upper, true)?];
     let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
@@ -233,6 +316,7 @@ struct Triangle {
     solve: CudaFunction,
     config: LaunchConfig,
     backward: u32,
+    /// Whether another kernel solves.
     resident: bool,
 }
 
@@ -266,7 +350,7 @@ impl Triangle {
             config: config(d, &solve, p, block_size, threads)?,
             solve,
             backward: u32::from(backward),
-            resident: variant.defines.contains(&("UNEVEN", 1)),
+            resident: false,
         })
     }
 
@@ -356,6 +440,19 @@ mod tests {
         assert_eq!(defines(1, 1, 3), expected(3, 1, 512, 1));
         assert_eq!(defines(3, 4, 25), expected(6, 4, 512, 0));
         assert_eq!(defines(8, 4, 28), expected(8, 4, 256, 1));
+    }
+
+    #[test]
+    fn rows_of_wells_are_shared_by_more_lanes() {
+        let each = |b, split, most, longest| uneven_each(b, split, Lengths { longest, most });
+        // those of `reservoir:41,k=2,wells=50`, `nornebox_b3` and `spe9cp_b3`
+        assert_eq!([each(2, 1, 3, 82), each(3, 1, 3, 9), each(3, 2, 6, 24)], [Some(3); 3]);
+        assert_eq!([each(3, 1, 3, 6), each(3, 2, 6, 9)], [Some(3); 2]);
+        // a grid, blocks that fill a warp, and rows that only end the last window
+        assert_eq!([each(1, 1, 3, 3), each(25, 1, 3, 82), each(1, 1, 8, 11)], [None; 3]);
+        let defines = uneven_variant(2, 1, 3, 82).defines;
+        assert_eq!(defines[..2], [("AHEAD", 3), ("SPLIT", 1)]);
+        assert_eq!(defines[2..], [("THREADS", 512), ("WHOLE", 0), ("UNEVEN", 1)]);
     }
 
     #[test]
