@@ -301,12 +301,16 @@ mod tests {
 
     #[test]
     fn wells_come_behind_the_cells_that_they_pass() {
-        let lattice =
-            Lattice::of(lower("reservoir:9x6x8,k=2,wells=3", 2, 0).view()).expect("a grid");
+        let p = lower("reservoir:9x6x8,k=2,wells=3", 2, 0);
+        let lattice = Lattice::of(p.view()).expect("a grid");
         let cells: Vec<[usize; 2]> = (0..48).map(|line| [line % 6, line / 6]).collect();
         assert_eq!(lattice.at[..48], cells);
         assert_eq!(lattice.starts[48..], [432, 433, 434]);
-        assert!(lattice.at[48..].iter().all(|[_, z]| *z == 8), "{:?}", &lattice.at[48..]);
+        for (well, at) in (432..434).zip(&lattice.at[48..]) {
+            let needed = || p.view().row(well).iter().map(|&j| j as usize);
+            let expected = [needed().map(|j| j / 9 % 6).min(), needed().map(|j| j / 54 + 1).max()];
+            assert_eq!(at.map(Some), expected);
+        }
         assert_eq!((lattice.shear, lattice.extents), (0, [6, 8]));
     }
 

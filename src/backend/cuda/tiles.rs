@@ -371,7 +371,7 @@ mod tests {
             Tile::of_long_rows(&s, 7, multiprocessors).expect("short reach").warps
         };
         assert_eq!(warps([64, 64, 64], 132), [1, 1]);
-        assert_eq!(warps([64, 64, 64], 64), [2, 1]);
+        assert_eq!(warps([64, 64, 64], 40), [2, 1]);
         assert_eq!(warps([120, 120, 120], 132), [2, 1]);
         assert_eq!(warps([200, 200, 200], 132), [2, 2]);
         assert_eq!(warps([400, 400, 1], 132), [4, 1]);
