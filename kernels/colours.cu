@@ -15,7 +15,7 @@ constexpr u32 THREADS = 128;
 constexpr u32 WARPS = THREADS / WARP;
 // Threads that a multiprocessor has registers for.
 #ifndef COLOUR_THREADS
-#define COLOUR_THREADS (BS == 1 ? 1280 : 512)
+#define COLOUR_THREADS (BS == 1 ? 1024 : 512)
 #endif
 // Blocks of a row that are under way together.
 #ifndef COLOUR_AHEAD
