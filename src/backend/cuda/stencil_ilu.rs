@@ -20,7 +20,7 @@ const LARGEST_BLOCK: usize = 4;
 const MOST_OF_BLOCKS: usize = 3;
 
 /// Offsets beyond which a lane has no row of entries of its own.
-const LONG: usize = 11;
+const LONG: usize = 5;
 
 /// Rows or entries that a thread block of the small kernels takes.
 const OF_BLOCK: usize = 256;

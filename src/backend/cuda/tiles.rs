@@ -18,6 +18,11 @@ const GROUP: usize = 8;
 /// Microseconds of a step of a factorisation of long rows in tiles of one, two and four warps' columns, on an H200.
 const STEPS_OF_LONG_ROWS: [f64; 3] = [0.63, 0.87, 1.17];
 
+/// Up to so many offsets, those of k = 2, a row takes little enough that several small tiles of a multiprocessor
+/// make up for their number: they are the faster ones up to so many rows of a level for each multiprocessor.
+const LONGER: usize = 16;
+const SMALL_TILES: usize = 20;
+
 /// Columns of a warp: near square in the order of the levels.
 fn patch(block_size: usize, march: &March, layers: usize) -> [usize; 2] {
     match LARGEST_BLOCK / block_size {
@@ -108,15 +113,23 @@ impl Tile {
         if nz == 1 {
             return Some(of([4, 1])).filter(|tile| tile.fits_long_rows(&march, given));
         }
-        // a step takes the longer the larger the tile is, but of small ones a multiprocessor has many
+        let rows = stencil.extents.iter().product::<usize>() / march.levels(stencil.extents);
+        // a step takes the longer the larger the tile is, but of small ones a multiprocessor has many, and goes
+        // through those of shorter rows together
         let time = |tile: &Self, step: f64| {
             let tiles = (ny.div_ceil(tile.size(0)) + 1) * nz.div_ceil(tile.size(1));
             let steps = (tiles * tile.steps(stencil)).div_ceil(multiprocessors.max(1));
             steps.max(march.levels(stencil.extents)) as f64 * step
         };
         let tiles = [[1, 1], [2, 1], [2, 2]].map(of).into_iter().zip(STEPS_OF_LONG_ROWS);
-        let fitting = tiles.filter(|(tile, _)| tile.fits_long_rows(&march, given));
-        let best = fitting.min_by(|a, b| time(&a.0, a.1).total_cmp(&time(&b.0, b.1)));
+        let mut fitting = tiles.filter(|(tile, _)| tile.fits_long_rows(&march, given));
+        let best = if march.offsets.len() > LONGER {
+            fitting.min_by(|a, b| time(&a.0, a.1).total_cmp(&time(&b.0, b.1)))
+        } else if rows <= SMALL_TILES * multiprocessors {
+            fitting.next()
+        } else {
+            fitting.last()
+        };
         best.map(|(tile, _)| tile)
     }
 
@@ -363,18 +376,39 @@ mod tests {
 
     #[test]
     fn long_rows_have_small_tiles_while_there_are_multiprocessors_for_them() {
-        // an offset of each kind of three fills
-        let filled =
-            [[0, 0, -1], [3, 0, -1], [-2, 1, -1], [0, 3, -1], [0, -2, 0], [3, -1, 0], [-1, 0, 0]];
-        let warps = |extents, multiprocessors| {
-            let s = stencil(extents, &filled);
+        // what three levels of fill reach, and one
+        let filled = [
+            [0, 0, -1],
+            [1, 0, -1],
+            [2, 0, -1],
+            [3, 0, -1],
+            [-1, 1, -1],
+            [-2, 1, -1],
+            [0, 1, -1],
+            [1, 1, -1],
+            [0, 2, -1],
+            [-1, 2, -1],
+            [0, 3, -1],
+            [0, -2, 0],
+            [0, -1, 0],
+            [1, -1, 0],
+            [2, -1, 0],
+            [3, -1, 0],
+            [-1, 0, 0],
+        ];
+        let once = [[0, 0, -1], [1, 0, -1], [0, 1, -1], [0, -1, 0], [1, -1, 0], [-1, 0, 0]];
+        let warps = |offsets: &[[i32; 3]], extents, multiprocessors| {
+            let s = stencil(extents, offsets);
             Tile::of_long_rows(&s, 7, multiprocessors).expect("short reach").warps
         };
-        assert_eq!(warps([64, 64, 64], 132), [1, 1]);
-        assert_eq!(warps([64, 64, 64], 40), [2, 1]);
-        assert_eq!(warps([120, 120, 120], 132), [2, 1]);
-        assert_eq!(warps([200, 200, 200], 132), [2, 2]);
-        assert_eq!(warps([400, 400, 1], 132), [4, 1]);
+        assert_eq!(warps(&filled, [64, 64, 64], 132), [1, 1]);
+        assert_eq!(warps(&filled, [64, 64, 64], 40), [2, 1]);
+        assert_eq!(warps(&filled, [120, 120, 120], 132), [2, 1]);
+        assert_eq!(warps(&filled, [200, 200, 200], 132), [2, 2]);
+        assert_eq!(warps(&filled, [400, 400, 1], 132), [4, 1]);
+        assert_eq!(warps(&once, [64, 64, 64], 132), [1, 1]);
+        assert_eq!(warps(&once, [120, 120, 120], 132), [1, 1]);
+        assert_eq!(warps(&once, [200, 200, 200], 132), [2, 2]);
     }
 
     #[test]
