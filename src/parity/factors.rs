@@ -67,9 +67,11 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// Grids whose last rows are those of wells, after a short step of time: after long ones the solution
-    /// grows so much that rounding alone makes more of a difference than is allowed.
+    /// grows so much that rounding alone makes more of a difference than is allowed. Rows that are shifted by
+    /// half a block have singular blocks on the diagonal, so those have no factors.
     fn reservoirs(&mut self, ways: &[Trisolve]) -> Result<()> {
-        for &(spec, b) in self.sizes.reservoirs {
+        let in_place = self.sizes.reservoirs.iter().filter(|(spec, _)| !spec.contains("bias=half"));
+        for &(spec, b) in in_place.filter(|(spec, _)| spec.starts_with("reservoir")) {
             let matrix = &format!("{spec},days=0.003");
             let a = problem::load(matrix, ReadAs::Expanded)?.matrix;
             let a = crate::matrix::bsr::pad(&a, b).map_or(a, Arc::new);
