@@ -128,7 +128,7 @@ impl Tile {
         } else if rows <= SMALL_TILES * multiprocessors {
             fitting.next()
         } else {
-            fitting.last()
+            fitting.next_back()
         };
         best.map(|(tile, _)| tile)
     }
