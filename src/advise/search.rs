@@ -33,6 +33,11 @@ const SLOW: f64 = 2.5;
 /// Failures count as this many times the best in expectations.
 const FAILURE: f64 = 6.0;
 
+/// A preconditioner whose setup alone took this many times the best, and so many seconds, is not tried with other
+/// blocks, which change that by less.
+const HOPELESS_SETUP: f64 = 8.0;
+const LONG_SETUP: f64 = 0.05;
+
 /// Settings that depend on each other most: all their combinations are tried, the others being plain.
 const TOGETHER: &[&str] = &["precond", "block-size"];
 
@@ -261,9 +266,23 @@ impl Search<'_> {
         all.into_iter().next()
     }
 
-    /// Whether a point may be tried: of ILU(k), when a level below was tried on these blocks and its
-    /// setup is not slower already than the best.
+    /// Whether the setup of the same preconditioner was out of the question with other blocks.
+    fn is_out_of_the_question(&self, case: &Case) -> bool {
+        let hopeless = (HOPELESS_SETUP * self.best).max(LONG_SETUP);
+        self.tried.iter().any(|t| {
+            t.case.precond == case.precond
+                && t.case.fill == case.fill
+                && t.case.block_size != case.block_size
+                && t.trial.fixed().is_some_and(|fixed| fixed >= hopeless)
+        })
+    }
+
+    /// Whether a point may be tried: not when its setup is out of the question, and of ILU(k) when a level below
+    /// was tried on these blocks and its setup is not slower already than the best.
     fn is_open(&self, point: &Point) -> bool {
+        if self.best < f64::INFINITY && self.is_out_of_the_question(&self.points[point]) {
+            return false;
+        }
         let Some(fill) = self.space.knobs().iter().position(|k| k.axis.name == "fill") else {
             return true;
         };
@@ -304,6 +323,7 @@ mod tests {
             "jacobi" => 2.5,
             "fsai" => 1.4,
             "meilu" => return (0.0, f64::NAN),
+            "spai" => return (50.0, 1.0),
             _ => 3.0,
         };
         let setup = 0.1 * f64::from(1 << (2 * case.fill)) * precond;
@@ -385,5 +405,16 @@ mod tests {
         let none = poisson(&[("precond", "meilu")]);
         let found = search(&none, &mut formula, 1e6, &mut |_, _| {}).unwrap();
         assert_eq!((found.solved().len(), found.left.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_setup_that_is_out_of_the_question_is_made_once() {
+        let space = poisson(&[("precond", "jacobi,spai")]);
+        let mut formula = Formula { clock: 0.0, trials: 0 };
+        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
+        let of = |name: &str| found.tried.iter().filter(|t| t.case.precond == name).count();
+        let blocks = space.points().unwrap().iter().map(|p| space.case(p).block_size).max();
+        assert_eq!((of("spai"), blocks), (1, Some(4)));
+        assert!(of("jacobi") >= 3);
     }
 }

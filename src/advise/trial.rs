@@ -125,11 +125,13 @@ impl<'a> Trials<'a> {
 impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
+        let start = now();
         let mut best = self.once(case, limit)?;
+        let short = seconds_since(start) < SHORT;
         // the first time on a GPU compiles kernels, which no later one does
         let on_gpu = backend::on_gpu(&case.backend);
         let again = if on_gpu { COMPILATIONS } else { DISTURBANCES };
-        let worth = |fixed: f64| if on_gpu { fixed > limit } else { limit < SHORT };
+        let worth = |fixed: f64| if on_gpu { fixed > limit } else { short };
         for _ in 0..again {
             if !matches!(best, Trial::CutOff { fixed } if worth(fixed)) {
                 break;
