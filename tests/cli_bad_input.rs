@@ -238,7 +238,7 @@ fn parameters_of_preconditioners_and_deflation_are_checked_before_anything_runs(
             "--precond",
             "meilu:lasts=ilu",
             "unknown parameter of `meilu` `lasts`",
-            "did you mean `last`? known: levels, last",
+            "did you mean `last`? known: levels, last, colouring",
         ),
         ("--deflation", "subdomain:0", "deflation `subdomain:0`: `0` is outside 1 to 4096", ""),
         (
