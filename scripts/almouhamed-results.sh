@@ -8,10 +8,10 @@
 #
 # FOLDER holds `bilu-bench`; without it, or with `-`, it is built. OUT is results/almouhamed/<GPU>
 # unless given. BILU_BENCH_EXPERIMENTS (`fig8a fig8b fig7 large launches factors fig9a qmr`),
-# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--only backend=cuda`), BILU_BENCH_TUNING (seconds for tuning, 24; 0 leaves
-# it out) and BILU_BENCH_LIMIT (seconds for everything, 14400) choose what is run. Records that OUT
-# holds already are kept: a run that was stopped goes on where it was. Files of a revision with other
-# columns are refused: give another OUT.
+# BILU_BENCH_FLAGS (further flags of `reproduce`, such as `--only backend=cuda`), BILU_BENCH_TUNING
+# (seconds for tuning, 24; 0 leaves it out) and BILU_BENCH_LIMIT (seconds for everything, 14400) choose
+# what is run. Records that OUT holds already are kept: a run that was stopped goes on where it was. Files
+# of a revision with other columns are refused: give another OUT.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"

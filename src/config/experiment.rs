@@ -69,11 +69,10 @@ impl Experiment {
         self
     }
 
-    /// Cases without one of the values that `only` has are left out, besides those that are already.
+    /// Only cases with one of the values of each axis that `only` has are run.
     #[must_use]
-    pub fn restricted_to(mut self, only: &Sweep) -> Self {
-        self.only = self.only.overridden_by(only);
-        self
+    pub fn restricted_to(self, only: &Sweep) -> Self {
+        Self { only: only.clone(), ..self }
     }
 
     /// All cases in order, each once; second, how many were dropped as repetitions.

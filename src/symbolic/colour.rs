@@ -171,7 +171,7 @@ impl Numbers<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::case::ReadAs;
     use crate::problem::load;
@@ -182,7 +182,8 @@ mod tests {
         power(Threads::One, &block_pattern(&a, 1), q, usize::MAX).unwrap()
     }
 
-    fn coupled_alike(p: &Pattern, colour: &[u32]) -> usize {
+    /// Couplings between rows of one colour.
+    pub(in crate::symbolic) fn coupled_alike(p: &Pattern, colour: &[u32]) -> usize {
         let alike = |i: usize| {
             p.row(i).iter().filter(move |&&j| j as usize != i && colour[j as usize] == colour[i])
         };

@@ -215,6 +215,7 @@ mod tests {
     use super::*;
     use crate::case::ReadAs;
     use crate::problem::load;
+    use crate::symbolic::colour::tests::coupled_alike;
     use crate::symbolic::{
         Colouring, block_pattern, colours, colours_of_power, power, symmetrised,
     };
@@ -222,13 +223,6 @@ mod tests {
     fn pattern(spec: &str) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         symmetrised(Threads::One, &block_pattern(&a, 1)).into_owned()
-    }
-
-    fn coupled_alike(p: &Pattern, colour: &[u32]) -> usize {
-        let alike = |i: usize| {
-            p.row(i).iter().filter(move |&&j| j as usize != i && colour[j as usize] == colour[i])
-        };
-        (0..p.rows()).map(|i| alike(i).count()).sum()
     }
 
     #[test]
