@@ -2,6 +2,8 @@
 //! the preconditioner, the factorisation on the device, and both phases that a new matrix of a
 //! known pattern costs.
 
+mod ways;
+
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
@@ -170,7 +172,10 @@ pub fn report(records: &[Record]) -> Result<Report> {
     sheet.preamble = vec![common_settings(&systems[0].case, &varying).join(", ")];
     sheet.preamble.extend(devices(records));
     let rows = systems.iter().map(machine_row).collect();
-    Ok(Report { sheets: vec![sheet, summary(&systems)], rows })
+    let mut sheets = vec![sheet];
+    sheets.extend(ways::sheet(&systems, &varying));
+    sheets.push(summary(&systems));
+    Ok(Report { sheets, rows })
 }
 
 /// A row per system.
@@ -240,27 +245,37 @@ fn summary(systems: &[System<'_>]) -> Sheet {
         Head::words("at"),
     ];
     let everything = GROUPS.len();
+    let ways = ways::measured(systems);
     for group in 0..=everything {
         let members = || systems.iter().filter(move |s| group == everything || s.group() == group);
-        for metric in &METRICS {
-            let ratios: Vec<(f64, &System<'_>)> =
-                members().filter_map(|s| Some((s.ratio(metric)?, s))).collect();
+        let mut line = |of: String, ratio: &dyn Fn(&System<'_>) -> Option<f64>| {
+            let ratios: Vec<_> = members().filter_map(|s| Some((ratio(s)?, s))).collect();
             let Some((least, at)) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
-                continue;
+                return;
             };
             sheet.rows.push(vec![
                 GROUPS.get(group).copied().unwrap_or("all").into(),
-                metric.name.into(),
+                of,
                 format!("{} of {}", ratios.len(), members().count()),
                 format!("{:.2}", geometric_mean(ratios.iter().map(|r| r.0))),
                 format!("{least:.2}"),
                 at.name(),
             ]);
+        };
+        for metric in &METRICS {
+            line(metric.name.into(), &|s| s.ratio(metric));
+        }
+        for way in ways.iter().filter(|_| ways.len() > 1) {
+            line(format!("solve, {}", choice_name(way)), &|s| ways::ratio(s, *way));
         }
     }
+    // with a fixed number of iterations nothing converges, and no system has this ratio
+    let fixed = systems.iter().flat_map(|s| &s.records).any(|r| r.status == Status::Complete);
+    let wanted = |m: &Metric| !fixed || systems.iter().any(|s| s.ratio(m).is_some());
+    let compared: Vec<&Metric> = METRICS.iter().filter(|m| wanted(m)).collect();
     for system in systems {
         let lacking: Vec<&str> =
-            METRICS.iter().filter(|m| system.ratio(m).is_none()).map(|m| m.name).collect();
+            compared.iter().filter(|m| system.ratio(m).is_none()).map(|m| m.name).collect();
         if !lacking.is_empty() {
             sheet.notes.push(format!(
                 "{}: no ratio of {}{}",
@@ -282,7 +297,7 @@ fn geometric_mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
 /// How the records of a system ended that did not converge: ` (2 records: out-of-memory, ...)`.
 fn failures(system: &System<'_>) -> String {
     let mut ends = Vec::new();
-    let failed = system.records.iter().filter(|r| r.status != Status::Converged);
+    let failed = system.records.iter().filter(|r| !r.status.succeeded());
     let count = failed.clone().count();
     for record in failed {
         let end = format!("{} {}", record.case.backend, record.status.name());

@@ -118,6 +118,48 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
+fn every_way_has_a_column_and_a_mean() {
+    let (near, far) = (system("poisson3d:64", 0), system("poisson3d:120", 0));
+    let mut absent = gpu(&far, "cuda", Trisolve::Levels, [1.0; 3]);
+    absent.status = Status::Unsupported;
+    absent.traffic.apply_s = None;
+    let mut records = vec![
+        gpu(&near, "cuda", Trisolve::Levels, [4e-3, 3e-3, 0.4]),
+        gpu(&near, "cuda", Trisolve::Wavefront, [1e-3, 3e-3, 0.4]),
+        // what was chosen is not a way of its own
+        gpu(&near, "cuda", Trisolve::Auto, [9e-3, 3e-3, 0.4]),
+        gpu(&near, "cusparse", Trisolve::Cusparse, [8e-3, 8e-3, 0.6]),
+        absent,
+        gpu(&far, "cuda", Trisolve::Wavefront, [2e-3, 3e-3, 0.4]),
+        gpu(&far, "cusparse", Trisolve::Cusparse, [4e-3, 8e-3, 0.6]),
+    ];
+    for record in &mut records {
+        (record.factor.levels_lower, record.factor.levels_upper) = (Some(190), Some(191));
+        if record.status == Status::Converged {
+            record.status = Status::Complete;
+        }
+    }
+    let told = report(&records).unwrap();
+    let [_, ways, means] = &told.sheets[..] else { panic!("three sheets") };
+    let heads: Vec<&str> = ways.columns.iter().map(|c| &*c.text).collect();
+    assert_eq!(heads, ["matrix", "levels L/U", "wavefront", "levels", "cuSPARSE"]);
+    assert_eq!(
+        ways.rows[0][1..],
+        ["190/191", "1.000 ms (12.3 %)", "4.000 ms (12.3 %)", "8.000 ms (12.3 %)"]
+    );
+    assert_eq!(ways.rows[1][2..], ["2.000 ms (12.3 %)", "", "4.000 ms (12.3 %)"]);
+    let of = |name: &str| means.rows.iter().find(|r| r[0] == "all" && r[1] == name).unwrap();
+    // sqrt(8 x 2), and the one way that the second system has not
+    assert_eq!(of("solve, wavefront")[2..5], ["2 of 2", "4.00", "2.00"]);
+    assert_eq!(of("solve, levels")[2..5], ["1 of 2", "2.00", "2.00"]);
+    // nothing was to converge
+    assert_eq!(means.notes, [""; 0]);
+    // one way is no comparison of ways
+    records.retain(|r| r.case.trisolve != Trisolve::Levels);
+    assert_eq!(report(&records).unwrap().sheets.len(), 2);
+}
+
+#[test]
 fn both_sides_are_needed_and_each_case_once() {
     let [ours, theirs] = pair(&system("poisson3d:64", 0), 2.0);
     let error = report(std::slice::from_ref(&ours)).unwrap_err();
