@@ -12,7 +12,9 @@ use crate::report::{ReportFormat, versus};
 #[command(after_help = "For each system the fastest way of `cuda` stands beside the fastest of \
                         cuSPARSE: for one application of the preconditioner (cuSPARSE's solves \
                         with our factors are cuSPARSE's), for the factorisation on the device, and \
-                        for the numeric phase and the solve together. Geometric means follow.")]
+                        for the numeric phase and the solve together. Where several of our ways \
+                        were measured (`--trisolve all`), all of them stand side by side, with \
+                        their percent of roof. Geometric means follow.")]
 pub struct VersusArgs {
     /// Result files of `run` with the backends cuda and cusparse
     #[arg(required = true, value_name = "FILE")]
