@@ -2,8 +2,9 @@
 //! with both triangles, as PARALUTION does (Gupta et al. 2015, section 2): no transposed solve is needed.
 
 use super::bilu::{self, Factors};
-use super::{Failure, Phase, Ready, Setup, dense};
+use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::dense;
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);

@@ -1,11 +1,11 @@
 //! Multicolour symmetric Gauss-Seidel (Gupta et al. 2015): `M = (D + L) D^-1 (D + U)` in the order of
 //! the colours of A; with a relaxation w, SSOR: `(D + w L) D^-1 (D + w U) / (w (2 - w))`.
 
-use super::diagonal::{self, whole_blocks};
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::Csr;
 use crate::symbolic::{
     Colouring, Schedule, Threads, block_pattern_on, colours_of_power, reordered_triangles,

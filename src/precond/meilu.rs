@@ -2,7 +2,6 @@
 //! eliminated exactly, `A = [D F; E C]` with a diagonal D, then one of `C - E D^-1 F`, and so on; what
 //! is left is solved with a simpler preconditioner.
 
-use super::diagonal::{self, whole_blocks};
 use std::borrow::Cow;
 
 use super::mcsgs::product;
@@ -10,6 +9,7 @@ use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
     Colouring, Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order,
