@@ -16,7 +16,11 @@ use crate::precond::Failure;
 fn numbers(a: &Csr) -> Vec<f64> {
     let places = a.row_ptr().iter().chain(a.col_ind());
     let hash = places.fold(0_u64, |hash, &at| (hash ^ u64::from(at)).wrapping_mul(0x100_0000_01b3));
-    [(hash >> 11) as f64].into_iter().map(|h| h / 2f64.powi(53)).chain(a.values().iter().copied()).collect()
+    [(hash >> 11) as f64]
+        .into_iter()
+        .map(|h| h / 2f64.powi(53))
+        .chain(a.values().iter().copied())
+        .collect()
 }
 
 /// The text of a failure.
@@ -92,9 +96,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
         };
         self.algebra_of("a negative diagonal", &change(-40.0), 1)?;
         self.algebra_of("a zero on the diagonal", &change(0.0), 1)?;
-        let without = Arc::new(a.filtered(crate::symbolic::Threads::One, |i, j, v| {
-            (i != at || j != at).then_some(v)
-        }));
+        let without =
+            Arc::new(a.filtered(crate::symbolic::Threads::One, |i, j, v| {
+                (i != at || j != at).then_some(v)
+            }));
         self.algebra_of("no diagonal in a row", &without, 1)
     }
 

@@ -49,7 +49,8 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
         let coupled = symmetrised(threads, &point);
-        let sets = Schedule::from_levels(&colours_of_power(threads, &coupled, q, how, limit)?);
+        let sets =
+            Schedule::from_levels_on(threads, &colours_of_power(threads, &coupled, q, how, limit)?);
         let arranged = reordered(threads, &point, &sets.rows);
         let reach = |limit| power(threads, &arranged, q, limit);
         let pattern = match (levels, q > p) {

@@ -43,15 +43,19 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
-        multi_elimination(threads, &symmetrised(threads, &stored), levels, rest, limit)
+        let point = symmetrised(threads, &stored);
+        let mirrored = b == 1 && point.entries() == stored.entries();
+        multi_elimination(threads, &point, levels, rest, limit).map(|found| (found, mirrored))
     });
-    let Eliminated { sets, pattern, sizes } =
+    let (Eliminated { sets, pattern, sizes }, mirrored) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
     let rows = scalar_order(&sets.rows, b);
     let sgs = last == "sgs";
     let arrange = Box::new(move |threads, a: &Csr| {
         let permuted = a.permuted_on(threads, &rows);
-        let filled = match with_mirrors(threads, &permuted)? {
+        let filled =
+            if mirrored { Cow::Borrowed(&permuted) } else { with_mirrors(threads, &permuted)? };
+        let filled = match filled {
             Cow::Owned(filled) => Some(filled),
             Cow::Borrowed(_) => None,
         };

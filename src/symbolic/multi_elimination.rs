@@ -151,7 +151,7 @@ pub fn multi_elimination(
     }
     if let Rest::Coloured(how) = rest {
         let last = stages.last().expect("there is one");
-        let colours = Schedule::from_levels(&last.colours(threads, point, how));
+        let colours = Schedule::from_levels_on(threads, &last.colours(threads, point, how));
         let before = order.len() as u32;
         order.extend(colours.rows.iter().map(|&i| last.rows[i as usize]));
         level_ptr.extend(colours.level_ptr[1..].iter().map(|end| before + end));
@@ -167,7 +167,7 @@ fn pattern(
     stages: &[Stage],
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
-    let place = crate::matrix::inverse(order);
+    let place = crate::matrix::inverse_on(threads, order);
     let task = Task { rows: order.len(), threads, before: 0, limit };
     let found = find(task, Vec::new, |row: &mut Vec<u32>, at, [lower, upper]| {
         row.clear();

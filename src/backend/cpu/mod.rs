@@ -33,12 +33,12 @@ use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
 pub use block::invert_block;
-pub use sparse::{dense, diagonal, extracted};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 pub use product::Product;
-pub use sparse::Sparse;
 use rayon::prelude::*;
+pub use sparse::Sparse;
+pub use sparse::{dense, diagonal, extracted};
 
 /// Computes on the host, on one thread or on a pool of its own.
 pub struct Cpu {

@@ -23,12 +23,7 @@ struct RowSpace {
 ///
 /// Row i has the columns J up to i: `A(J, J) y = e` for the last unit vector e, and the row is
 /// `y / sqrt(y_i)`. With the Cholesky factor C of `A(J, J)` that is the last row of C^-1.
-pub fn factorised(
-    threads: Threads,
-    a: &Csr,
-    pattern: &Pattern,
-    b: usize,
-) -> Result<Csr, Failure> {
+pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern, b: usize) -> Result<Csr, Failure> {
     let (n, view) = (a.rows(), pattern.view());
     Csr::by_rows(threads, [n, n], RowSpace::default, |space, i, to| {
         let RowSpace { columns, matrix, row } = space;

@@ -8,8 +8,8 @@ pub mod inverses;
 use std::sync::Arc;
 
 use super::Cpu;
-use crate::backend::algebra::{Algebra, Part, Triangles};
 use crate::backend::Backend;
+use crate::backend::algebra::{Algebra, Part, Triangles};
 use crate::error::Result;
 use crate::matrix::{Asymmetry, Csr, Sums};
 use crate::measure::memory_free;
@@ -126,19 +126,18 @@ impl Sparse {
     ) -> Result<Pattern<'static>, Failure> {
         let each = 12 * self.block_size * self.block_size;
         let point = block_pattern_on(threads, &self.matrix, self.block_size);
-        power(threads, &point, q, free / each)
-            .map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })
+        power(threads, &point, q, free / each).map_err(|at| Failure::TooLarge {
+            at,
+            needed: each * at.entries,
+            free,
+        })
     }
 
     /// [`Algebra::factorised_inverse`].
     ///
     /// # Errors
     /// When a small system is not definite, or too large.
-    pub fn factorised_inverse(
-        &self,
-        pattern: &Pattern,
-        threads: Threads,
-    ) -> Result<Self, Failure> {
+    pub fn factorised_inverse(&self, pattern: &Pattern, threads: Threads) -> Result<Self, Failure> {
         let b = self.block_size;
         let whole = diagonal::whole_blocks(threads, &self.matrix, b);
         Ok(Self::like(self, inverses::factorised(threads, &whole, pattern, b)?))

@@ -235,8 +235,8 @@ impl Algebra for Cuda {
         shift: f64,
     ) -> Result<Triangles<Sparse>, Failure> {
         if block_size > 1 || self.vendor {
-            let made = self
-                .on_host(|threads| host_triangles(threads, pattern, block_size, (a, shift)))?;
+            let made =
+                self.on_host(|threads| host_triangles(threads, pattern, block_size, (a, shift)))?;
             let Triangles { lower, inverse_diagonal, upper } = made;
             let of = Sparse::on_host;
             let inverse_diagonal = of(inverse_diagonal);
