@@ -24,7 +24,7 @@ fn numbers(a: &Csr) -> Vec<f64> {
 }
 
 /// The text of a failure.
-fn told(failure: Failure) -> crate::Error {
+fn told(failure: &Failure) -> crate::Error {
     crate::Error::run(format!("{failure:?}"))
 }
 
@@ -35,7 +35,7 @@ type Made = (&'static str, Result<Vec<f64>>);
 fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
     let s = k.sparse(a, b)?;
     let host = |m: B::Sparse| k.to_host(&m).map(|m| numbers(&m));
-    let tried = |m: std::result::Result<B::Sparse, Failure>| m.map_err(told).and_then(host);
+    let tried = |m: std::result::Result<B::Sparse, Failure>| m.map_err(|e| told(&e)).and_then(host);
     let turned = k.transposed(&s)?;
     let lower = k.scaled(&s, Part::Lower);
     let mut made = vec![
@@ -71,7 +71,7 @@ fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
                 made.push((name, host(m)));
             }
         }
-        Err(why) => made.push((names[0], Err(told(why)))),
+        Err(why) => made.push((names[0], Err(told(&why)))),
     }
     Ok(made)
 }

@@ -70,7 +70,9 @@ impl Schedule {
             .par_chunks(PART)
             .map(|part| {
                 let mut counts = vec![0_u32; count];
-                part.iter().for_each(|&l| counts[l as usize] += 1);
+                for &l in part {
+                    counts[l as usize] += 1;
+                }
                 counts
             })
             .collect();
@@ -136,4 +138,21 @@ fn levels(p: &Pattern, order: impl Iterator<Item = usize>) -> Vec<u32> {
         level[i] = p.row(i).iter().map(|&j| level[j as usize] + 1).max().unwrap_or(0);
     }
     level
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_sort_as_one_does() {
+        for (n, levels) in [(0, 1), (5, 2), (100_003, 1), (100_003, 7), (50_000, 5000)] {
+            let level: Vec<u32> =
+                (0..n).map(|i: u32| i.wrapping_mul(2_654_435_761) % levels).collect();
+            let want = Schedule::from_levels(&level);
+            for threads in [Threads::One, Threads::Pool] {
+                assert_eq!(Schedule::from_levels_on(threads, &level), want, "{n}, {levels}");
+            }
+        }
+    }
 }

@@ -39,6 +39,7 @@ impl Sparse {
     }
 
     /// [`Algebra::transposed`].
+    #[must_use]
     pub fn transposed(&self) -> Self {
         Self::like(self, self.matrix.transposed())
     }

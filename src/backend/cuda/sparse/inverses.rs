@@ -5,7 +5,7 @@
 
 use cudarc::driver::{CudaFunction, LaunchConfig};
 
-use super::rows::{Rows, lanes, of_lanes, run};
+use super::rows::{Compressed, lanes, of_lanes, run};
 use crate::backend::cuda::device::{Device, failed};
 use crate::backend::cuda::sources::ROW_SYSTEMS;
 use crate::error::Result;
@@ -73,7 +73,7 @@ fn config(
     }))
 }
 
-impl Rows {
+impl Compressed {
     /// G on the lower triangle `pattern`.
     pub(super) fn factorised_inverse(&self, d: &Device, pattern: &Self) -> Result<Option<Self>> {
         let Some(classes) = classes(pattern.longest(d)?) else { return Ok(None) };

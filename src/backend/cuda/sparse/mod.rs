@@ -22,7 +22,7 @@ use crate::matrix::{Asymmetry, Csr, Dia};
 use crate::measure::memory_free;
 use crate::precond::Failure;
 use crate::symbolic::{FillPattern, Pattern as HostPattern, Threads};
-use rows::Rows;
+use rows::Compressed;
 pub use rows::setup_variants;
 
 /// A matrix on the device, or on the host.
@@ -33,7 +33,7 @@ pub struct Pattern(Place<HostPattern<'static>>);
 
 enum Place<H> {
     Host(H),
-    Device(Rows),
+    Device(Compressed),
 }
 
 impl Sparse {
@@ -41,11 +41,11 @@ impl Sparse {
         Self(Place::Host(matrix))
     }
 
-    fn on_device(rows: Rows) -> Self {
+    fn on_device(rows: Compressed) -> Self {
         Self(Place::Device(rows))
     }
 
-    fn device(&self) -> Option<&Rows> {
+    fn device(&self) -> Option<&Compressed> {
         match &self.0 {
             Place::Device(rows) => Some(rows),
             Place::Host(_) => None,
@@ -68,7 +68,7 @@ impl Cuda {
     /// What the device made, or else the host of the matrices there.
     fn made<const N: usize, E: From<crate::Error> + Send>(
         &self,
-        on_device: Result<Option<Rows>>,
+        on_device: Result<Option<Compressed>>,
         of: [&Sparse; N],
         on_host: impl FnOnce([&HostSparse; N], Threads) -> Result<HostSparse, E> + Send,
     ) -> Result<Sparse, E> {
@@ -81,27 +81,6 @@ impl Cuda {
         }
         let there: [&HostSparse; N] = std::array::from_fn(|i| &*there[i]);
         self.on_host(|threads| on_host(there, threads)).map(Sparse::on_host)
-    }
-
-    /// What `device` makes of a matrix on the device.
-    fn of_one(
-        &self,
-        a: &Sparse,
-        device: impl FnOnce(&Rows) -> Result<Option<Rows>>,
-    ) -> Result<Option<Rows>> {
-        a.device().map_or(Ok(None), device)
-    }
-
-    /// What `device` makes of two.
-    fn of_two(
-        &self,
-        [a, b]: [&Sparse; 2],
-        device: impl FnOnce(&Rows, &Rows) -> Result<Option<Rows>>,
-    ) -> Result<Option<Rows>> {
-        match (a.device(), b.device()) {
-            (Some(a), Some(b)) => device(a, b),
-            _ => Ok(None),
-        }
     }
 
     /// A matrix that setups made, for products.
@@ -125,13 +104,32 @@ impl Cuda {
     }
 }
 
+/// What `make` makes of a matrix on the device.
+fn of_one(
+    a: &Sparse,
+    make: impl FnOnce(&Compressed) -> Result<Option<Compressed>>,
+) -> Result<Option<Compressed>> {
+    a.device().map_or(Ok(None), make)
+}
+
+/// What `make` makes of two.
+fn of_two(
+    [a, b]: [&Sparse; 2],
+    make: impl FnOnce(&Compressed, &Compressed) -> Result<Option<Compressed>>,
+) -> Result<Option<Compressed>> {
+    match (a.device(), b.device()) {
+        (Some(a), Some(b)) => make(a, b),
+        _ => Ok(None),
+    }
+}
+
 impl Algebra for Cuda {
     type Sparse = Sparse;
     type Pattern = Pattern;
 
     fn sparse(&self, a: &Arc<Csr>, block_size: usize) -> Result<Sparse> {
         if block_size == 1 && !self.vendor {
-            return Rows::copied(&self.device, a).map(Sparse::on_device);
+            return Compressed::copied(&self.device, a).map(Sparse::on_device);
         }
         Ok(Sparse::on_host(HostSparse { matrix: Arc::clone(a), block_size }))
     }
@@ -165,37 +163,37 @@ impl Algebra for Cuda {
     }
 
     fn transposed(&self, a: &Sparse) -> Result<Sparse> {
-        let there = self.of_one(a, |a| a.transposed(&self.device));
+        let there = of_one(a, |a| a.transposed(&self.device));
         self.made(there, [a], |[a], _| Ok(a.transposed()))
     }
 
     fn times(&self, a: &Sparse, b: &Sparse) -> Result<Sparse> {
-        let there = self.of_two([a, b], |a, b| a.times(&self.device, b));
+        let there = of_two([a, b], |a, b| a.times(&self.device, b));
         self.made(there, [a, b], |[a, b], threads| a.times(b, threads))
     }
 
     fn mean(&self, a: &Sparse, b: &Sparse) -> Result<Sparse> {
-        let there = self.of_two([a, b], |a, b| a.mean(&self.device, b).map(Some));
+        let there = of_two([a, b], |a, b| a.mean(&self.device, b).map(Some));
         self.made(there, [a, b], |[a, b], threads| a.mean(b, threads))
     }
 
     fn identity_minus(&self, a: &Sparse) -> Result<Sparse> {
-        let there = self.of_one(a, |a| a.identity_minus(&self.device).map(Some));
+        let there = of_one(a, |a| a.identity_minus(&self.device).map(Some));
         self.made(there, [a], |[a], threads| a.identity_minus(threads))
     }
 
     fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, Failure> {
-        let there = self.of_one(a, |a| a.scaled(&self.device, part));
+        let there = of_one(a, |a| a.scaled(&self.device, part));
         self.made(there, [a], |[a], threads| a.scaled(part, threads))
     }
 
     fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {
-        let there = self.of_one(a, |a| a.inverse_diagonal(&self.device));
+        let there = of_one(a, |a| a.inverse_diagonal(&self.device));
         self.made(there, [a], |[a], threads| a.inverse_diagonal(threads))
     }
 
     fn lower_power(&self, a: &Sparse, q: usize) -> Result<Pattern, Failure> {
-        if let Some(rows) = self.of_one(a, |a| a.lower_power(&self.device, q))? {
+        if let Some(rows) = of_one(a, |a| a.lower_power(&self.device, q))? {
             return Ok(Pattern(Place::Device(rows)));
         }
         let free = self.memory_free().min(memory_free());
@@ -218,12 +216,12 @@ impl Algebra for Cuda {
     }
 
     fn least_squares_inverse(&self, mirrored: &Sparse) -> Result<Sparse, Failure> {
-        let there = self.of_one(mirrored, |a| a.least_squares_inverse(&self.device));
+        let there = of_one(mirrored, |a| a.least_squares_inverse(&self.device));
         self.made(there, [mirrored], |[a], threads| a.least_squares_inverse(threads))
     }
 
     fn triangular_inverse(&self, lower: &Sparse) -> Result<Sparse, Failure> {
-        let there = self.of_one(lower, |l| l.triangular_inverse(&self.device));
+        let there = of_one(lower, |l| l.triangular_inverse(&self.device));
         self.made(there, [lower], |[l], threads| l.triangular_inverse(threads))
     }
 
@@ -249,12 +247,12 @@ impl Algebra for Cuda {
         let n = pattern.rows();
         let of = |p: super::ilu::DevicePattern, entries, val| {
             let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));
-            Sparse::on_device(Rows { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
+            Sparse::on_device(Compressed { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
         };
         let [lower, upper] = [pattern.lower.entries(), pattern.upper.entries()];
         Ok(Triangles {
             lower: of(f.lower, lower, factors.lower),
-            inverse_diagonal: Sparse::on_device(Rows::diagonal(d, n, factors.diagonal)?),
+            inverse_diagonal: Sparse::on_device(Compressed::diagonal(d, n, factors.diagonal)?),
             upper: of(f.upper, upper, factors.upper),
         })
     }

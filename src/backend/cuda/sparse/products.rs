@@ -5,14 +5,14 @@
 
 use cudarc::driver::CudaSlice;
 
-use super::rows::{LANES, Rows, THREADS, fault, kernel, lanes, of_lanes, run};
+use super::rows::{Compressed, LANES, THREADS, fault, kernel, lanes, of_lanes, run};
 use crate::backend::algebra::Part;
 use crate::backend::cuda::device::{Device, grid};
 use crate::backend::cuda::launch::address;
 use crate::backend::cuda::sources::SPARSE;
 use crate::error::Result;
 
-/// Rows of a transpose up to this length are put in order by one thread.
+/// Compressed of a transpose up to this length are put in order by one thread.
 const LONGEST_SORTED: usize = 256;
 
 /// Difference of mirrored entries that counts as rounding; mirrors [`crate::matrix::Asymmetry`].
@@ -30,7 +30,7 @@ fn number(part: Part) -> u32 {
 /// The lower triangle with the diagonal.
 const LOWER_WITH_DIAGONAL: u32 = 3;
 
-impl Rows {
+impl Compressed {
     /// Whether all diagonals are stored, and whether the matrix is symmetric but for rounding.
     pub(super) fn regular(&self, d: &Device) -> Result<[bool; 2]> {
         let found = d.zeros::<u32>(1)?;

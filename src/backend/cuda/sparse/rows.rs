@@ -37,7 +37,7 @@ pub fn setup_variants() -> Vec<(&'static Source, Variant)> {
 }
 
 /// A square matrix by scalar rows on the device, or its pattern.
-pub(in crate::backend::cuda) struct Rows {
+pub(in crate::backend::cuda) struct Compressed {
     pub(in crate::backend::cuda) rows: usize,
     pub(in crate::backend::cuda) entries: usize,
     pub(in crate::backend::cuda) row_ptr: Rc<CudaSlice<u32>>,
@@ -61,7 +61,7 @@ pub(super) fn fault(e: DriverError) -> Error {
     failed("cannot compute with a sparse matrix", e)
 }
 
-impl Rows {
+impl Compressed {
     /// A copy of `a`.
     pub(super) fn copied(d: &Device, a: &Csr) -> Result<Self> {
         Ok(Self {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
-use super::rows::{Rows, THREADS, fault, kernel, run};
+use super::rows::{Compressed, THREADS, fault, kernel, run};
 use crate::backend::cuda::Matrix;
 use crate::backend::cuda::device::{Device, grid};
 use crate::backend::cuda::formats::Formatted;
@@ -16,7 +16,7 @@ use crate::matrix::storage::TILE;
 /// The kernel has a thread for each row of a tile.
 const _: () = assert!(TILE == THREADS as usize);
 
-impl Rows {
+impl Compressed {
     /// The matrix stored by diagonals or by rows; back it is given when a number is not finite, or entries lie
     /// apart from whole diagonals.
     pub(super) fn stored(self, d: &Device) -> Result<std::result::Result<Matrix, Self>> {
