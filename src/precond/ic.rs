@@ -11,10 +11,10 @@ use crate::symbolic::Threads;
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
-    if let Some(found) = s.k.on_host(|_| s.a.asymmetry()) {
+    let (k, b) = (s.k, s.case.block_size);
+    if let Some(found) = k.asymmetry(&k.sparse(s.a, b)?)? {
         return Err(found.into());
     }
-    let (k, b) = (s.k, s.case.block_size);
     let pattern = bilu::pattern(&mut s)?;
     let ilu = bilu::factorise(s, &pattern)?;
     let inverse = k.ilu_inverse_diagonal(&ilu)?;

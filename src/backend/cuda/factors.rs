@@ -68,10 +68,10 @@ impl BlockIlu {
                 .hint("leave `--trisolve` at `auto` for it"));
         }
         let (analysis, order) = match sets {
-            Some(sets) => (Analysis::of_sets(sets), Some(&sets.rows[..])),
+            Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
             None => (Analysis::new(pattern), None),
         };
-        let levels = analysis.levels();
+        let levels = analysis.levels(d, block_size);
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
             let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());

@@ -77,13 +77,13 @@ impl Factorisation {
             let (pattern, by) = (Arc::clone(pattern), By::Points);
             return Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN });
         }
-        let stencils = analysis.stencils(d, pattern, block_size);
+        let stencils = analysis.stencils(d, block_size);
         let by = if let Some(marched) =
             Marched::of(pattern, block_size, stencils, d.multiprocessors())
         {
             By::Stencil(Box::new(StencilIlu::new(marched)))
         } else {
-            let forward = &analysis.schedules[0];
+            let forward = &analysis.schedules()[0];
             let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
             By::Rows(Box::new(rows))
         };
