@@ -91,11 +91,14 @@ pub(super) fn memory(context: &CudaContext) -> Result<Memory> {
 /// takes longer than to fill it.
 const KEPT_PART: u64 = 8;
 
-/// Lets the pool of the device keep memory that was given back.
+/// Lets the pool of the device keep memory that was given back, unless others are to have it.
 ///
 /// # Errors
 /// When the driver refuses.
 pub(super) fn keep(context: &CudaContext) -> Result<()> {
+    if limit()?.is_some() {
+        return Ok(());
+    }
     let asked = |e: DriverError| failed("cannot prepare the memory", e);
     let Some(pool) = Pool::of(context) else { return Ok(()) };
     let (_, total) = context.mem_get_info().map_err(asked)?;
