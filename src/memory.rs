@@ -7,10 +7,12 @@
 #![allow(unsafe_code, reason = "advice to the system about pages")]
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
 use bytemuck::Pod;
 use memmap2::MmapMut;
+use rayon::prelude::*;
 
 /// A fixed-size array of zeros to begin with, aligned to a page, in huge pages where the system
 /// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
@@ -63,6 +65,32 @@ pub fn with_capacity<T>(n: usize) -> Vec<T> {
     v
 }
 
+/// The parts one behind the other, in huge pages where they are granted; with all threads when `parallel`.
+pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
+    let all = parts.iter().map(|part| part.len()).sum();
+    let mut joined = with_capacity(all);
+    let mut room = &mut joined.spare_capacity_mut()[..all];
+    let mut places = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (here, rest) = room.split_at_mut(part.len());
+        room = rest;
+        places.push((here, *part));
+    }
+    let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(*from);
+        }
+    };
+    if parallel {
+        places.into_par_iter().for_each(copy);
+    } else {
+        places.into_iter().for_each(copy);
+    }
+    // SAFETY: the parts have written every entry
+    unsafe { joined.set_len(all) };
+    joined
+}
+
 /// Makes room for `more` entries, and for as many again as there are when it has to move them.
 /// Unlike [`Vec::reserve`] it asks for huge pages.
 pub fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
@@ -104,6 +132,15 @@ mod tests {
         assert_eq!(v.iter().sum::<f64>(), 1.0);
         assert!(Buffer::<u32>::zeros(0).is_empty());
         assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
+    }
+
+    #[test]
+    fn parts_are_joined_in_their_order() {
+        let parts: [&[u32]; 4] = [&[1, 2], &[], &[3], &[4, 5, 6]];
+        for parallel in [false, true] {
+            assert_eq!(joined(&parts, parallel), [1, 2, 3, 4, 5, 6]);
+            assert!(joined::<f64>(&[], parallel).is_empty());
+        }
     }
 
     #[test]

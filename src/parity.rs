@@ -1,6 +1,7 @@
 //! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
 //! of `doctor` and the parity tests.
 
+mod algebra;
 mod executions;
 mod factors;
 mod formats;
@@ -87,6 +88,7 @@ pub fn compare<K: Backend + 'static>(
     let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
     let all = choice.iter().all(|way| trisolves.contains(way));
     bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
+    bench.algebra()?;
     bench.deflation()?;
     let general = general(trisolves);
     if general.len() < trisolves.len() {
@@ -117,7 +119,7 @@ pub enum Part {
     Products,
     /// Solvers in every execution
     Executions,
-    /// Preconditioners and deflation
+    /// Preconditioners, what sets them up, and deflation
     Preconditioners,
     /// Factorisations and triangular solves that march over boxes
     Stencils,
@@ -145,6 +147,7 @@ pub fn compare_part<K: Backend + 'static>(
         }
         Part::Executions => bench.executions(true)?,
         Part::Preconditioners => {
+            bench.algebra()?;
             bench.deflation()?;
             bench.preconditioners(&general(trisolves))?;
         }

@@ -7,7 +7,8 @@ use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
 use bilu_bench::backend::cuda::sources::{self, Source, Variant};
 use bilu_bench::backend::cuda::{
     in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
-    obstacle_variants, product_variants, resident_variant, stencil_ilu_variant, stencil_variant,
+    obstacle_variants, product_variants, resident_variant, setup_variants, stencil_ilu_variant,
+    stencil_variant,
 };
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::problem;
@@ -135,6 +136,8 @@ fn every_kernel_compiles_without_warnings_and_spills() {
     programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually
     programs.extend(BLOCK_SIZES.iter().flat_map(|b| product_variants(*b)));
+    // and what setups compute with, for all groups of threads
+    programs.extend(setup_variants());
     // and those that solve for factors in float32, which takes fewer registers
     let single: Vec<_> = programs
         .iter()

@@ -4,6 +4,7 @@
 //! [`Slot`]s on the backend, so that a step of a method needs no answer from the device; reading a
 //! slot is the only point of synchronisation.
 
+pub mod algebra;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -11,6 +12,8 @@ mod fgbilu;
 pub mod scalar;
 
 use std::sync::Arc;
+
+use algebra::Algebra;
 
 use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::config::parse::choice_name;
@@ -127,7 +130,7 @@ pub struct Bytes {
 ///
 /// Operations may be asynchronous; [`read`](Backend::read), [`download`](Backend::download) and
 /// [`synchronise`](Backend::synchronise) wait. Vectors have the padded length.
-pub trait Backend {
+pub trait Backend: Algebra {
     /// A dense vector.
     type Vector;
     /// A matrix stored for products, in one of the [`Format`]s.
@@ -272,6 +275,12 @@ pub trait Backend {
     /// `r = b - A x`.
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
 
+    /// A matrix that a setup has made, stored for products in the format that is read fastest, in blocks
+    /// of `block_size` where they divide its order.
+    ///
+    /// # Errors
+    /// When it does not fit or holds a number that is not finite.
+    fn operator(&self, a: Self::Sparse, block_size: usize) -> Result<Self::Matrix>;
     /// Runs work that the host does for the backend and tells it on which threads: one for the
     /// backend of one thread, all for the others.
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
@@ -310,10 +319,6 @@ pub trait Backend {
     /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
     fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
         None
-    }
-    /// Format in which to store a matrix that a preconditioner multiplies by.
-    fn operator_format(&self, _a: &Csr, _block_size: usize) -> Format {
-        Format::Auto
     }
     /// Way of triangular solves with few levels of many rows each, as colours make them.
     fn coloured_trisolve(&self) -> Trisolve {

@@ -45,7 +45,7 @@ impl Dia {
         // diagonal j - i at place n - 1 + j - i
         let place = |i: usize, j: u32| n - 1 + j as usize - i;
         let mut counts = counts(a, place);
-        let whole = |count: u32| count as usize * LEAST_FILL >= n && count > 0;
+        let whole = |count: u32| Self::whole(count as usize, n);
         let rest: usize = counts.iter().filter(|&&c| !whole(c)).map(|&c| c as usize).sum();
         if rest * 100 > MOST_REST * a.nnz() {
             let apart = |i: usize| a.row(i).0.iter().find(|&&j| !whole(counts[place(i, j)]));
@@ -108,7 +108,6 @@ impl Dia {
         /// Rows that are looked at, in runs so that all rows of a block are among them, and most diagonals.
         const SAMPLE: usize = 1024;
         const RUN: usize = 32;
-        const MOST: usize = 128;
         let n = a.rows();
         // an odd distance, so that not all begin a line of a grid
         let apart = (n / (SAMPLE / RUN)).max(RUN) | 1;
@@ -122,11 +121,24 @@ impl Dia {
                 }
             }
             entries += a.row(i).0.len();
-            if offsets.len() > MOST {
+            if offsets.len() > Self::MOST_SUITING {
                 return false;
             }
         }
-        entries > 0 && 4 * offsets.len() * rows().count() <= 5 * entries
+        Self::few(offsets.len(), [rows().count(), entries])
+    }
+
+    /// Most diagonals of a matrix that they [suit](Self::suits).
+    pub const MOST_SUITING: usize = 128;
+
+    /// Whether `diagonals` are few enough for so many rows and entries to be stored whole.
+    pub fn few(diagonals: usize, [rows, entries]: [usize; 2]) -> bool {
+        entries > 0 && diagonals <= Self::MOST_SUITING && 4 * diagonals * rows <= 5 * entries
+    }
+
+    /// Whether a diagonal with so many entries is stored whole in a matrix of `rows`.
+    pub fn whole(entries: usize, rows: usize) -> bool {
+        entries > 0 && entries * LEAST_FILL >= rows
     }
 
     /// Column minus row of each whole diagonal, ascending.

@@ -22,7 +22,7 @@ pub use coo::Coo;
 pub use csr::{Csr, CsrPattern};
 pub use dia::Dia;
 pub use hyb::Hyb;
-pub use rows::{Rows, Sums, inverse};
+pub use rows::{Rows, Sums, inverse, inverse_on};
 pub use sell::Sell;
 pub use storage::Storage;
 pub use symmetry::Asymmetry;

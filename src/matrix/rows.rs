@@ -1,9 +1,12 @@
 //! Matrices whose rows are made independently of each other, on one thread or all.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rayon::prelude::*;
 
 use super::Csr;
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::symbolic::Threads;
 
 /// Rows that a thread makes at a time.
@@ -72,26 +75,16 @@ impl Csr {
         }
         let mut row_ptr = Vec::with_capacity(rows + 1);
         row_ptr.push(0);
-        let mut places = Vec::with_capacity(chunks);
-        let (mut columns, mut values) = (vec![0; entries], vec![0.0; entries]);
-        let (mut columns_left, mut values_left) = (&mut columns[..], &mut values[..]);
         let mut base = 0;
         for chunk in &made {
             row_ptr.extend(chunk.ends.iter().map(|end| base + end));
             base += chunk.columns.len() as u32;
-            let (here, rest) = columns_left.split_at_mut(chunk.columns.len());
-            let (values_here, values_rest) = values_left.split_at_mut(chunk.columns.len());
-            (columns_left, values_left) = (rest, values_rest);
-            places.push((here, values_here));
         }
-        let copy = |((columns, values), made): ((&mut [u32], &mut [f64]), &Rows)| {
-            columns.copy_from_slice(&made.columns);
-            values.copy_from_slice(&made.values);
-        };
-        match threads {
-            Threads::One => places.into_iter().zip(&made).for_each(copy),
-            Threads::Pool => places.into_par_iter().zip(&made).for_each(copy),
-        }
+        let parallel = threads == Threads::Pool;
+        let columns: Vec<&[u32]> = made.iter().map(|chunk| &chunk.columns[..]).collect();
+        let values: Vec<&[f64]> = made.iter().map(|chunk| &chunk.values[..]).collect();
+        let (columns, values) =
+            (memory::joined(&columns, parallel), memory::joined(&values, parallel));
         Ok(Self::checked([rows, cols], row_ptr, columns, values))
     }
 
@@ -154,7 +147,7 @@ impl Csr {
     pub fn permuted_on(&self, threads: Threads, order: &[u32]) -> Self {
         let n = self.rows();
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
-        let new = inverse(order);
+        let new = inverse_on(threads, order);
         let made: Result<Self> =
             Self::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<(u32, f64)>, i, to| {
                 let (columns, values) = self.row(order[i] as usize);
@@ -208,6 +201,23 @@ impl Sums {
         self.columns.clear();
         self.values.clear();
     }
+}
+
+/// [`inverse`] on one thread or all.
+///
+/// # Panics
+/// If a number is named twice.
+pub fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
+    if threads == Threads::One {
+        return inverse(order);
+    }
+    let place: Vec<AtomicU32> =
+        order.par_iter().with_min_len(CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect();
+    order.par_iter().with_min_len(CHUNK).enumerate().for_each(|(i, &number)| {
+        let before = place[number as usize].swap(i as u32, Ordering::Relaxed);
+        assert!(before == u32::MAX, "row {number} is named twice");
+    });
+    place.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect()
 }
 
 /// The place of each number in `order`.
@@ -280,6 +290,8 @@ mod tests {
         for threads in [Threads::One, Threads::Pool] {
             assert_eq!(a.permuted_on(threads, &order), a.permuted(&order));
         }
+        let order: Vec<u32> = (0..9001).map(|i| (i * 4 + 7) % 9001).collect();
+        assert_eq!(inverse_on(Threads::Pool, &order), inverse(&order));
         assert_eq!(inverse(&[2, 0, 1]), [1, 2, 0]);
     }
 }

@@ -54,6 +54,8 @@ pub(super) struct Sizes {
     pub(super) system: &'static str,
     /// Systems for every preconditioner, with their block sizes and deflation vectors.
     pub(super) systems: &'static [(&'static str, usize, &'static str)],
+    /// Orders of the matrices of setups: those that three divides in blocks of three.
+    pub(super) sparse: &'static [usize],
     /// Rows of matrices whose factors are solved with by colours.
     pub(super) coloured: &'static [usize],
     /// Solvers with preconditioner, block size and fill level.
@@ -203,6 +205,7 @@ const FULL: Sizes = Sizes {
         ("blockpoisson3d:9x8x7,b=3,reaction=1", 3, "subdomain:2x3x1"),
         ("poisson3d:6x5x16", 8, "subdomain:2"),
     ],
+    sparse: &[1, 2, 37, 60, 101, 301],
     coloured: &[1, 33, 1_025, 70_001],
     solvers: &[
         ("gmres", "bilu", 1, 0),
@@ -260,6 +263,7 @@ const QUICK: Sizes = Sizes {
         ("bubbly:7x6x5,bubbles=1,radius=0.2", 1, "levelset-subdomain:2"),
         ("blockpoisson3d:4x3x3,b=3,reaction=1", 3, "subdomain:2"),
     ],
+    sparse: &[37, 101],
     coloured: &[67],
     solvers: &[
         ("gmres", "bilu", 2, 1),

@@ -1,12 +1,7 @@
 //! What preconditioners made of products have in common.
 
-use std::sync::Arc;
-
 use super::{Failure, Preconditioner, Setup};
 use crate::backend::{Backend, Bytes};
-use crate::case::Format;
-use crate::error::Kind;
-use crate::matrix::Csr;
 use crate::precond::scratch::Scratch;
 use crate::result::record::FactorSize;
 
@@ -17,26 +12,17 @@ pub(super) struct Operator<K: Backend> {
 }
 
 impl<K: Backend> Operator<K> {
-    /// Brings `a` to the backend.
+    /// `a` as the backend multiplies by it.
     ///
     /// # Errors
     /// When it does not fit.
-    pub(super) fn new(s: &Setup<K>, a: Csr) -> Result<Self, Failure> {
-        let (entries, free) = (a.nnz(), s.k.memory_free());
-        let needed = a.bytes();
+    pub(super) fn new(s: &Setup<K>, a: K::Sparse) -> Result<Self, Failure> {
+        let (entries, free) = (s.k.entries(&a), s.k.memory_free());
+        let needed = 12 * entries;
         if needed > free {
             return Err(Failure::OutOfMemory { needed, free });
         }
-        let b = if a.rows().is_multiple_of(s.case.block_size) { s.case.block_size } else { 1 };
-        let (format, a) = (s.k.operator_format(&a, b), Arc::new(a));
-        let matrix = match s.k.matrix(&a, b, format) {
-            // the format was chosen by a part of the rows
-            Err(e) if e.kind() == Kind::Input && format != Format::Auto => {
-                s.k.matrix(&a, b, Format::Auto)?
-            }
-            stored => stored?,
-        };
-        Ok(Self { matrix, entries })
+        Ok(Self { matrix: s.k.operator(a, s.case.block_size)?, entries })
     }
 
     /// `y = A x`.
@@ -76,13 +62,13 @@ pub(super) struct Chain<K: Backend> {
 }
 
 impl<K: Backend> Chain<K> {
-    pub(super) fn one(s: &Setup<K>, m: Csr) -> Result<Self, Failure> {
+    pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, Failure> {
         Ok(Self { first: Operator::new(s, m)?, then: None, block_size: s.case.block_size })
     }
 
     /// `z = then first r`.
-    pub(super) fn two(s: &Setup<K>, first: Csr, then: Csr) -> Result<Self, Failure> {
-        let scratch = Scratch::new(s.k, first.rows())?;
+    pub(super) fn two(s: &Setup<K>, first: K::Sparse, then: K::Sparse) -> Result<Self, Failure> {
+        let scratch = Scratch::new(s.k, s.a.rows())?;
         let then = Some((Operator::new(s, then)?, scratch));
         Ok(Self { first: Operator::new(s, first)?, then, block_size: s.case.block_size })
     }

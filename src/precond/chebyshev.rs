@@ -1,12 +1,12 @@
 //! Chebyshev iteration on `D^-1 A` as a polynomial preconditioner (Saad, 2nd edition, algorithm 12.1).
 
 use super::approximate::{Operator, size};
-use super::diagonal::{self, Diagonal};
+use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
-use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use super::{Phase, Preconditioner, Ready, Setup};
+use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes, Coef};
-use crate::matrix::Csr;
 use crate::result::record::FactorSize;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -76,12 +76,9 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let b = s.case.block_size;
     s.phases.begin(Phase::Numeric);
-    let scaled = s.k.on_host(|threads| -> Result<Csr, Failure> {
-        diagonal::scaled(threads, s.a, b, |_, _| true)
-    })?;
-    let sum = |i: usize| scaled.row(i).1.iter().map(|v| v.abs()).sum::<f64>();
+    let scaled = s.k.scaled(&s.k.sparse(s.a, b)?, Part::All)?;
     // every eigenvalue lies within the largest sum of a row
-    let largest = (0..scaled.rows()).map(sum).fold(0.0, f64::max);
+    let largest = s.k.largest_row_sum(&scaled)?;
     let smallest = largest / options.number("ratio");
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Chebyshev {

@@ -1,35 +1,50 @@
 //! Incomplete Cholesky IC(k): of a symmetric matrix, block ILU(k) is `L D L'`. It is kept in that form,
 //! with both triangles, as PARALUTION does (Gupta et al. 2015, section 2): no transposed solve is needed.
 
+use rayon::prelude::*;
+
 use super::bilu::{self, Factors};
-use super::{Failure, Phase, Ready, Setup, dense};
+use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::dense;
+use crate::symbolic::Threads;
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
-    if let Some(found) = s.k.on_host(|_| s.a.asymmetry()) {
+    let (k, b) = (s.k, s.case.block_size);
+    if let Some(found) = k.asymmetry(&k.sparse(s.a, b)?)? {
         return Err(found.into());
     }
-    let (k, b) = (s.k, s.case.block_size);
     let pattern = bilu::pattern(&mut s)?;
     let ilu = bilu::factorise(s, &pattern)?;
-    definite(&k.ilu_inverse_diagonal(&ilu)?, b)?;
+    let inverse = k.ilu_inverse_diagonal(&ilu)?;
+    k.on_host(|threads| definite(threads, &inverse, b))?;
     Ok(Box::new(Factors::<K>(ilu)))
 }
 
 /// Refuses factors of which a pivot block is not positive definite.
-fn definite(inverse: &[f64], b: usize) -> Result<(), Failure> {
-    let mut work = vec![0.0; b * b];
-    for (row, block) in inverse.chunks_exact(b * b).enumerate() {
-        work.copy_from_slice(block);
-        if let Err((within, pivot)) = dense::cholesky(&mut work, b) {
-            let at = row * b + within + 1;
-            let pivot = if b == 1 { 1.0 / pivot } else { pivot };
-            let what = if b == 1 { "pivot" } else { "pivot of the inverse pivot block" };
-            return Err(Failure::Broken(format!(
-                "incomplete Cholesky is not positive definite: {what} {pivot:.3e} of unknown {at}"
-            )));
+fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), Failure> {
+    let blocks = inverse.len() / (b * b);
+    let fault = |work: &mut Vec<f64>, row: usize| {
+        work.clear();
+        work.extend_from_slice(&inverse[row * b * b..(row + 1) * b * b]);
+        dense::cholesky(work, b).err().map(|(within, pivot)| (row * b + within + 1, pivot))
+    };
+    let found = match threads {
+        Threads::One => {
+            let mut work = Vec::new();
+            (0..blocks).find_map(|row| fault(&mut work, row))
         }
-    }
-    Ok(())
+        Threads::Pool => (0..blocks)
+            .into_par_iter()
+            .with_min_len(4096)
+            .map_init(Vec::new, fault)
+            .find_map_first(|found| found),
+    };
+    let Some((at, pivot)) = found else { return Ok(()) };
+    let pivot = if b == 1 { 1.0 / pivot } else { pivot };
+    let what = if b == 1 { "pivot" } else { "pivot of the inverse pivot block" };
+    Err(Failure::Broken(format!(
+        "incomplete Cholesky is not positive definite: {what} {pivot:.3e} of unknown {at}"
+    )))
 }

@@ -9,7 +9,7 @@ use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
     Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours_of_power,
-    iluk_on, power, reordered, scalar_order, symmetrised, triangles,
+    iluk_on, power, reordered, reordered_triangles, scalar_order, symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -49,7 +49,13 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
         let coupled = symmetrised(threads, &point);
-        let sets = Schedule::from_levels(&colours_of_power(threads, &coupled, q, how, limit)?);
+        let sets =
+            Schedule::from_levels_on(threads, &colours_of_power(threads, &coupled, q, how, limit)?);
+        if levels && p == 0 && coupled.entries() == point.entries() {
+            // all diagonals are there, and no entry is added
+            let pattern = reordered_triangles(threads, &point, &sets.rows);
+            return Ok((sets, pattern));
+        }
         let arranged = reordered(threads, &point, &sets.rows);
         let reach = |limit| power(threads, &arranged, q, limit);
         let pattern = match (levels, q > p) {

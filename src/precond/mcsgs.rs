@@ -1,11 +1,11 @@
 //! Multicolour symmetric Gauss-Seidel (Gupta et al. 2015): `M = (D + L) D^-1 (D + U)` in the order of
 //! the colours of A; with a relaxation w, SSOR: `(D + w L) D^-1 (D + w U) / (w (2 - w))`.
 
-use super::diagonal::{self, whole_blocks};
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::Csr;
 use crate::symbolic::{
     Colouring, Schedule, Threads, block_pattern_on, colours_of_power, reordered_triangles,
@@ -27,18 +27,21 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let (omega, how) = (options.number("omega"), Colouring::named(options.word("colouring")));
     let b = s.case.block_size;
     s.phases.begin(Phase::Symbolic);
-    let (pattern, sets) = s.k.on_host(|threads| {
+    let (pattern, sets, mirrored) = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
         let point = symmetrised(threads, &stored);
+        let mirrored = b == 1 && point.entries() == stored.entries();
         let colours = colours_of_power(threads, &point, 1, how, usize::MAX);
-        let sets = Schedule::from_levels(&colours.expect("there is no power to find"));
-        (reordered_triangles(threads, &point, &sets.rows), sets)
+        let sets = Schedule::from_levels_on(threads, &colours.expect("there is no power to find"));
+        (reordered_triangles(threads, &point, &sets.rows), sets, mirrored)
     });
     let rows = scalar_order(&sets.rows, b);
     let arrange = Box::new(move |threads, a: &Csr| {
         let permuted = a.permuted_on(threads, &rows);
-        let whole = with_mirrors(threads, &permuted)?;
-        product(threads, &whole, b, omega)
+        if mirrored {
+            return product(threads, &permuted, b, omega);
+        }
+        product(threads, &*with_mirrors(threads, &permuted)?, b, omega)
     });
     ordered::setup(s, Plan { sets, pattern, arrange })
 }

@@ -2,7 +2,6 @@
 //! eliminated exactly, `A = [D F; E C]` with a diagonal D, then one of `C - E D^-1 F`, and so on; what
 //! is left is solved with a simpler preconditioner.
 
-use super::diagonal::{self, whole_blocks};
 use std::borrow::Cow;
 
 use super::mcsgs::product;
@@ -10,6 +9,7 @@ use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room, with_mirrors};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
+use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
     Colouring, Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order,
@@ -43,15 +43,19 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
-        multi_elimination(threads, &symmetrised(threads, &stored), levels, rest, limit)
+        let point = symmetrised(threads, &stored);
+        let mirrored = b == 1 && point.entries() == stored.entries();
+        multi_elimination(threads, &point, levels, rest, limit).map(|found| (found, mirrored))
     });
-    let Eliminated { sets, pattern, sizes } =
+    let (Eliminated { sets, pattern, sizes }, mirrored) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
     let rows = scalar_order(&sets.rows, b);
     let sgs = last == "sgs";
     let arrange = Box::new(move |threads, a: &Csr| {
         let permuted = a.permuted_on(threads, &rows);
-        let filled = match with_mirrors(threads, &permuted)? {
+        let filled =
+            if mirrored { Cow::Borrowed(&permuted) } else { with_mirrors(threads, &permuted)? };
+        let filled = match filled {
             Cow::Owned(filled) => Some(filled),
             Cow::Borrowed(_) => None,
         };

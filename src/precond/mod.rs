@@ -3,7 +3,6 @@
 mod approximate;
 mod bilu;
 mod chebyshev;
-mod dense;
 mod diagonal;
 mod fgbilu;
 mod fsai;

@@ -5,8 +5,7 @@
 use super::approximate::{Operator, size};
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
-use super::{Failure, Phase, Preconditioner, Ready, Setup, bilu};
-use crate::backend::cpu::extracted;
+use super::{Phase, Preconditioner, Ready, Setup, bilu};
 use crate::backend::{Backend, Bytes};
 use crate::result::record::FactorSize;
 
@@ -76,8 +75,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let (b, shift) = (s.case.block_size, s.case.shift);
     let pattern = bilu::pattern(&mut s)?;
     s.phases.begin(Phase::Numeric);
-    let factors = s.k.on_host(|threads| extracted(threads, &pattern, b, (s.a, shift)));
-    let factors = factors.map_err(Failure::from)??;
+    let factors = s.k.triangles(&pattern, b, s.a, shift)?;
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Swept {
         lower: Operator::new(&s, factors.lower)?,

@@ -4,7 +4,7 @@
 mod approximate;
 
 use super::*;
-use crate::backend::cpu::Cpu;
+use crate::backend::cpu::{Cpu, dense, sparse::inverses};
 use crate::case::{LevelRule, ReadAs};
 use crate::problem::load;
 use crate::symbolic::{

@@ -3,14 +3,13 @@
 //! `K_U` likewise.
 
 use super::approximate::{Chain, Operator, size};
-use super::diagonal::{self, Diagonal};
+use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes};
-use crate::matrix::Csr;
 use crate::result::record::FactorSize;
-use crate::symbolic::Threads;
 
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -82,22 +81,17 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let (order, b) = (options.whole("order"), s.case.block_size);
     let explicit = options.word("form") == "explicit";
     s.phases.begin(Phase::Numeric);
-    let made = s.k.on_host(|threads| -> Result<_, Failure> {
-        let lower = diagonal::scaled(threads, s.a, b, |i, j| j < i)?;
-        let upper = diagonal::scaled(threads, s.a, b, |i, j| j > i)?;
-        if !explicit {
-            return Ok((None, lower, upper));
-        }
-        let inverse = diagonal::inverse(threads, s.a, b)?;
-        let left = series_of(threads, &upper, order)?;
-        let right = series_of(threads, &lower, order)?.times(&inverse, threads)?;
-        Ok((Some(left.times(&right, threads)?), lower, upper))
-    });
-    let (whole, lower, upper) = made?;
-    s.phases.begin(Phase::Analysis);
-    if let Some(m) = whole {
+    let k = s.k;
+    let a = k.sparse(s.a, b)?;
+    let (lower, upper) = (k.scaled(&a, Part::Lower)?, k.scaled(&a, Part::Upper)?);
+    if explicit {
+        let right = k.times(&series_of(k, &lower, order)?, &k.inverse_diagonal(&a)?)?;
+        let m = k.times(&series_of(k, &upper, order)?, &right)?;
+        s.phases.begin(Phase::Analysis);
         return Ok(Box::new(Chain::one(&s, m)?));
     }
+    drop(a);
+    s.phases.begin(Phase::Analysis);
     Ok(Box::new(Implicit {
         diagonal: Diagonal::new(&s)?,
         lower: Operator::new(&s, lower)?,
@@ -108,37 +102,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     }))
 }
 
-/// `I - a + a^2 - ..` to the power `order`, by Horner's rule.
-fn series_of(threads: Threads, a: &Csr, order: usize) -> Result<Csr, Failure> {
-    let n = a.rows();
-    let identity = || {
-        Csr::by_rows(
-            threads,
-            [n, n],
-            || (),
-            |(), i, to| {
-                to.push(i as u32, 1.0);
-                Ok::<(), Failure>(())
-            },
-        )
-    };
-    let mut sum = identity()?;
-    for _ in 0..order {
-        let product = a.times(&sum, threads)?;
-        // I - a sum: a is strictly triangular, so that no diagonal is in the product
-        sum = Csr::by_rows(
-            threads,
-            [n, n],
-            || (),
-            |(), i, to| {
-                let (columns, values) = product.row(i);
-                let before = columns.partition_point(|&j| (j as usize) < i);
-                (0..before).for_each(|at| to.push(columns[at], -values[at]));
-                to.push(i as u32, 1.0);
-                (before..columns.len()).for_each(|at| to.push(columns[at], -values[at]));
-                Ok::<(), Failure>(())
-            },
-        )?;
+/// `I - a + a^2 - ..` to the power `order`, by Horner's rule, for a strict triangle.
+fn series_of<K: Backend>(k: &K, a: &K::Sparse, order: usize) -> Result<K::Sparse, Failure> {
+    let mut sum = k.identity_minus(a)?;
+    for _ in 1..order {
+        sum = k.identity_minus(&k.times(a, &sum)?)?;
     }
     Ok(sum)
 }

@@ -139,7 +139,10 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
     ]
 }
 
-/// The phase that takes most of the setup, and its share.
+/// Setups of more solves than this are given a reason.
+const LONG_SETUP: f64 = 10.0;
+
+/// The phase that takes most of the setup and its share; of a long setup also what is done in it.
 fn longest_phase(record: &Record) -> String {
     let t = &record.times;
     let phases = [
@@ -150,9 +153,40 @@ fn longest_phase(record: &Record) -> String {
     ];
     let timed = phases.into_iter().filter_map(|(name, s)| s.map(|s| (name, s)));
     let longest = timed.max_by(|a, b| a.1.total_cmp(&b.1));
-    longest.zip(t.setup_s.filter(|s| *s > 0.0)).map_or_else(String::new, |((name, s), setup)| {
-        format!("{name} {} %", significant(100.0 * s / setup, 2))
-    })
+    let Some(((name, s), setup)) = longest.zip(t.setup_s.filter(|s| *s > 0.0)) else {
+        return String::new();
+    };
+    let share = format!("{name} {} %", significant(100.0 * s / setup, 2));
+    if t.solve_s.is_none_or(|solve| setup <= LONG_SETUP * solve) {
+        return share;
+    }
+    let on_gpu = crate::backend::on_gpu(&record.case.backend);
+    let (work, by_host) = work(crate::precond::name(&record.case.precond), name);
+    let place = if on_gpu && by_host { ", on the host's cores" } else { "" };
+    format!("{share}: {work}{place}")
+}
+
+/// What a phase of the setup of a preconditioner does, and whether a GPU leaves that to its host.
+fn work(precond: &str, phase: &str) -> (&'static str, bool) {
+    match (phase, precond) {
+        ("deflation", _) => {
+            ("sums over A between the vectors and the inverse of their matrix", true)
+        }
+        ("symbolic", "mcilu" | "mcsgs") => ("colours, order and fill", true),
+        ("symbolic", "meilu") => ("independent sets, what is left of them, its colours", true),
+        ("symbolic", "fsai") => {
+            ("A brought there, its symmetry and the power of its pattern", false)
+        }
+        ("symbolic", _) => ("pattern of the factors", true),
+        ("analysis", "mcilu" | "mcsgs" | "meilu") => ("factors laid out colour by colour", true),
+        ("analysis", "bilu" | "ic" | "jacobi") => ("schedules and layout of the solves", true),
+        ("analysis", _) => ("matrices stored for products", false),
+        ("numeric", "mcilu" | "meilu") => ("A put in order, then factored", true),
+        ("numeric", "mcsgs") => ("A put in order, D + L times D^-1 times D + U, factored", true),
+        ("numeric", "spai" | "fsai") => ("a small dense system for each row", false),
+        ("numeric", "tns") => ("products of triangles", false),
+        _ => ("values of the factors", false),
+    }
 }
 
 /// Solves after which `record` is cheaper than the one of the cheapest setup.
@@ -212,6 +246,14 @@ mod tests {
         let sheets = sheets(&records);
         assert_eq!(sheets.len(), 1);
         assert_eq!(longest_phase(&records[1]), "numeric 95 %");
+        let mut long = of("mcilu:p=1", 30, 1.1, 0.1);
+        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.1), Some(0.99));
+        assert_eq!(longest_phase(&long), "symbolic 90 %: colours, order and fill");
+        long.case.backend = "cuda".into();
+        let text = "symbolic 90 %: colours, order and fill, on the host's cores";
+        assert_eq!(longest_phase(&long), text);
+        long.times.setup_s = Some(1.0);
+        assert_eq!(longest_phase(&long), "symbolic 99 %");
         let mut phases = of("mcilu", 1, 0.2, 0.1);
         (phases.times.symbolic_s, phases.times.numeric_s) = (Some(0.05), Some(0.15));
         assert_eq!(longest_phase(&phases), "numeric 75 %");

@@ -7,6 +7,8 @@
 //! Hysom and Pothen 2001, makes rows independent as well, but walks pairs again and again: about
 //! 90 steps per row of ILU(2) on a seven-point stencil, against 27 pairs here.)
 
+use rayon::prelude::*;
+
 use super::fill::FillPattern;
 use super::ordered_set::OrderedSet;
 use super::rows::{Columns, Task, find};
@@ -54,19 +56,30 @@ struct Cut {
 }
 
 impl Cut {
-    fn new(a: &Pattern) -> Self {
-        let n = a.rows();
-        let mut cut =
-            Self { lower_end: memory::with_capacity(n), upper_begin: memory::with_capacity(n) };
-        for i in 0..n {
-            let row = a.row(i);
+    fn new(threads: Threads, a: &Pattern) -> Self {
+        let (n, view) = (a.rows(), a.view());
+        let of_row = |i: usize| {
+            let row = view.row(i);
             let lower = row.iter().take_while(|&&j| (j as usize) < i).count();
             let diagonal = row.get(lower).is_some_and(|&j| j as usize == i);
-            let end = a.row_ptr[i] + lower as u32;
-            cut.lower_end.push(end);
-            cut.upper_begin.push(end + u32::from(diagonal));
+            let end = view.row_ptr[i] + lower as u32;
+            (end, end + u32::from(diagonal))
+        };
+        let (mut lower_end, mut upper_begin) = (memory::with_capacity(n), memory::with_capacity(n));
+        match threads {
+            Threads::One => {
+                for (end, begin) in (0..n).map(of_row) {
+                    lower_end.push(end);
+                    upper_begin.push(begin);
+                }
+            }
+            Threads::Pool => (0..n)
+                .into_par_iter()
+                .with_min_len(4096)
+                .map(of_row)
+                .unzip_into_vecs(&mut lower_end, &mut upper_begin),
         }
-        cut
+        Self { lower_end, upper_begin }
     }
 
     /// Level 0: the entries of A.
@@ -92,7 +105,7 @@ pub(super) fn fill(
     threads: Threads,
 ) -> Result<FillPattern, TooLarge> {
     let n = a.rows();
-    let cut = Cut::new(a);
+    let cut = Cut::new(threads, a);
     let mut task = Task { rows: n, threads, before: 0, limit };
     let mut higher = Vec::new();
     if k > 1 {

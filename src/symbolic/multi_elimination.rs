@@ -29,8 +29,8 @@ pub struct Eliminated {
 }
 
 /// The rows that are left, what couples them, and which of them are eliminated next.
-struct Stage {
-    point: Pattern<'static>,
+struct Stage<'a> {
+    point: Pattern<'a>,
     rows: Vec<u32>,
     inside: Vec<bool>,
     /// Number of each row of the matrix among `rows`, or [`GONE`].
@@ -40,9 +40,9 @@ struct Stage {
 /// No number.
 const GONE: u32 = u32::MAX;
 
-impl Stage {
+impl<'a> Stage<'a> {
     /// Couplings are those of a symmetric pattern with all diagonals, of a matrix of `n` rows.
-    fn new(point: Pattern<'static>, rows: Vec<u32>, n: usize) -> Self {
+    fn new(point: Pattern<'a>, rows: Vec<u32>, n: usize) -> Self {
         let mut number = vec![GONE; n];
         (0..).zip(&rows).for_each(|(at, &i)| number[i as usize] = at);
         Self { point, rows, inside: Vec::new(), number }
@@ -124,7 +124,11 @@ pub fn multi_elimination(
     limit: usize,
 ) -> Result<Eliminated, TooLarge> {
     let n = point.rows();
-    let mut stages = vec![Stage::new(point.clone().into_owned(), (0..n as u32).collect(), n)];
+    let all: Vec<u32> = (0..n as u32).collect();
+    let view = point.view();
+    let whole = Pattern { row_ptr: view.row_ptr.into(), col_ind: view.col_ind.into() };
+    let first = Stage { point: whole, number: all.clone(), rows: all, inside: Vec::new() };
+    let mut stages = vec![first];
     let (mut order, mut level_ptr, mut sizes) = (Vec::with_capacity(n), vec![0], Vec::new());
     let end_set = |order: &[u32], level_ptr: &mut Vec<u32>| {
         if order.len() > level_ptr[level_ptr.len() - 1] as usize {
@@ -151,7 +155,7 @@ pub fn multi_elimination(
     }
     if let Rest::Coloured(how) = rest {
         let last = stages.last().expect("there is one");
-        let colours = Schedule::from_levels(&last.colours(threads, point, how));
+        let colours = Schedule::from_levels_on(threads, &last.colours(threads, point, how));
         let before = order.len() as u32;
         order.extend(colours.rows.iter().map(|&i| last.rows[i as usize]));
         level_ptr.extend(colours.level_ptr[1..].iter().map(|end| before + end));
@@ -167,7 +171,7 @@ fn pattern(
     stages: &[Stage],
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
-    let place = crate::matrix::inverse(order);
+    let place = crate::matrix::inverse_on(threads, order);
     let task = Task { rows: order.len(), threads, before: 0, limit };
     let found = find(task, Vec::new, |row: &mut Vec<u32>, at, [lower, upper]| {
         row.clear();

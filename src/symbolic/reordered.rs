@@ -2,11 +2,11 @@
 
 use super::rows::{Task, find};
 use super::{FillPattern, Pattern, Threads};
-use crate::matrix::inverse;
+use crate::matrix::inverse_on;
 
 /// The pattern with row i and column i of `order[i]`.
 pub fn reordered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    let (view, place) = (p.view(), inverse(order));
+    let (view, place) = (p.view(), inverse_on(threads, order));
     let found = find(
         task(threads, p),
         || (),
@@ -22,7 +22,7 @@ pub fn reordered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'stati
 
 /// The triangles of [`reordered`]; every diagonal is taken to be there.
 pub fn reordered_triangles(threads: Threads, p: &Pattern, order: &[u32]) -> FillPattern {
-    let (view, place) = (p.view(), inverse(order));
+    let (view, place) = (p.view(), inverse_on(threads, order));
     cut(threads, p, |i, row| {
         row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
         row.sort_unstable();

@@ -1,6 +1,10 @@
 //! Level schedules of triangular solves (Yang et al., formula 4 and Algorithm 6).
 
-use super::{FillPattern, Pattern};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
+use super::{FillPattern, Pattern, Threads};
 
 /// Rows grouped into levels: a row depends only on rows of earlier levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +54,49 @@ impl Schedule {
         Self { rows: (0..self.rows.len() as u32).collect(), level_ptr: self.level_ptr.clone() }
     }
 
+    /// [`Schedule::from_levels`] on one thread or all.
+    pub fn from_levels_on(threads: Threads, level: &[u32]) -> Self {
+        /// Rows that a thread sorts.
+        const PART: usize = 1 << 14;
+        if threads == Threads::One {
+            return Self::from_levels(level);
+        }
+        let count = level.par_iter().with_min_len(PART).max().map_or(0, |&l| l as usize + 1);
+        // with many levels the threads would count more than they sort
+        if count > PART / 16 {
+            return Self::from_levels(level);
+        }
+        let mut starts: Vec<Vec<u32>> = level
+            .par_chunks(PART)
+            .map(|part| {
+                let mut counts = vec![0_u32; count];
+                for &l in part {
+                    counts[l as usize] += 1;
+                }
+                counts
+            })
+            .collect();
+        let mut level_ptr = vec![0_u32];
+        let mut at = 0;
+        for l in 0..count {
+            for part in &mut starts {
+                at += std::mem::replace(&mut part[l], at);
+            }
+            level_ptr.push(at);
+        }
+        let rows: Vec<AtomicU32> =
+            level.par_iter().with_min_len(PART).map(|_| AtomicU32::new(0)).collect();
+        level.par_chunks(PART).zip(starts).enumerate().for_each(|(part, (levels, mut next))| {
+            for (i, &l) in levels.iter().enumerate() {
+                let row = (part * PART + i) as u32;
+                rows[next[l as usize] as usize].store(row, Ordering::Relaxed);
+                next[l as usize] += 1;
+            }
+        });
+        let rows = rows.into_par_iter().with_min_len(PART).map(AtomicU32::into_inner).collect();
+        Self { rows, level_ptr }
+    }
+
     /// Stable counting sort of the rows by level.
     pub fn from_levels(level: &[u32]) -> Self {
         let count = level.iter().max().map_or(0, |&l| l as usize + 1);
@@ -91,4 +138,21 @@ fn levels(p: &Pattern, order: impl Iterator<Item = usize>) -> Vec<u32> {
         level[i] = p.row(i).iter().map(|&j| level[j as usize] + 1).max().unwrap_or(0);
     }
     level
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_threads_sort_as_one_does() {
+        for (n, levels) in [(0, 1), (5, 2), (100_003, 1), (100_003, 7), (50_000, 5000)] {
+            let level: Vec<u32> =
+                (0..n).map(|i: u32| i.wrapping_mul(2_654_435_761) % levels).collect();
+            let want = Schedule::from_levels(&level);
+            for threads in [Threads::One, Threads::Pool] {
+                assert_eq!(Schedule::from_levels_on(threads, &level), want, "{n}, {levels}");
+            }
+        }
+    }
 }

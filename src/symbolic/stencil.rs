@@ -118,6 +118,18 @@ impl Stencil {
         self.offsets.iter().map(inside).sum::<usize>() == entries
     }
 
+    /// Levels of a triangle with so many entries, where it has all that lead into the box and each is a step
+    /// from one level to the next; `None` elsewhere.
+    pub fn levels(&self, entries: usize) -> Option<usize> {
+        let march = self.march();
+        let unit = |axis: usize| std::array::from_fn(|k| if k == axis { -1 } else { 0 });
+        // then a cell without any is the first, and all ways there are equally long
+        let first =
+            (0..3).all(|axis| self.extents[axis] == 1 || self.offsets.contains(&unit(axis)));
+        let alike = march.offsets.iter().all(|&o| march.delay(o) == 1);
+        (first && alike && self.is_complete(entries)).then(|| march.levels(self.extents))
+    }
+
     /// In which lines of the box the rows of a triangle have an entry at each offset, or opposite to it for an
     /// `upper` one. `None` when it lacks some that lead into the box elsewhere than on the first line of
     /// planes or in the first plane, or in a part of such lines only.
@@ -273,6 +285,7 @@ mod tests {
     use super::*;
     use crate::case::{LevelRule, ReadAs};
     use crate::problem;
+    use crate::symbolic::schedule::levels_lower;
     use crate::symbolic::{FillPattern, block_pattern, iluk};
 
     fn factors(matrix: &str, k: usize) -> FillPattern {
@@ -290,6 +303,15 @@ mod tests {
         let march = lower.march();
         assert_eq!((march.shear, march.alpha, march.beta), (0, 1, 1));
         assert_eq!((march.longest_delay(), march.depth(1), march.depth(2)), (1, 1, 1));
+        assert_eq!(lower.levels(p.lower.entries()), Some(levels_lower(&p)));
+        assert_eq!(lower.levels(p.lower.entries() - 1), None);
+        let plane = factors("poisson3d:40x50x1", 0);
+        let stencil = Stencil::of_lower(plane.lower.view()).expect("a stencil");
+        assert_eq!(stencil.levels(plane.lower.entries()), Some(levels_lower(&plane)));
+        // a step of it may be one of two levels
+        let p = factors("poisson3d:7x9x11", 1);
+        let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
+        assert_eq!(stencil.levels(p.lower.entries()), None);
     }
 
     #[test]

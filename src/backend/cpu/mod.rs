@@ -4,7 +4,6 @@ mod bdia;
 mod block;
 mod chunks;
 mod columns;
-mod extracted;
 mod fgbilu;
 mod ilu;
 mod multiversion;
@@ -14,6 +13,7 @@ mod order;
 pub mod product;
 mod shared;
 pub mod simd;
+pub mod sparse;
 mod spmv;
 mod trsv;
 mod values;
@@ -33,11 +33,12 @@ use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
 pub use block::invert_block;
-pub use extracted::{Extracted, extracted};
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 pub use product::Product;
 use rayon::prelude::*;
+pub use sparse::Sparse;
+pub use sparse::{dense, diagonal, extracted};
 
 /// Computes on the host, on one thread or on a pool of its own.
 pub struct Cpu {
@@ -278,6 +279,10 @@ impl Backend for Cpu {
 
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
         self.on(a.stored(), |parallel| a.product(x, Some(b), r, parallel));
+    }
+
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        self.matrix(&a.matrix, block_size, Format::Auto)
     }
 
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {

@@ -101,11 +101,11 @@ impl Shape {
         let triangles = || [&pattern.lower, &pattern.upper].into_iter();
         let lengths = triangles().flat_map(|t| t.row_ptr.windows(2)).map(|w| w[1] - w[0]);
         let bb = block_size * block_size;
-        let stencils = analysis.stencils(d, pattern, block_size).as_ref().ok();
+        let stencils = analysis.stencils(d, block_size).as_ref().ok();
         Self {
             rows: pattern.rows(),
             block_size,
-            levels: analysis.levels().into_iter().sum(),
+            levels: analysis.levels(d, block_size).into_iter().sum(),
             longest: lengths.max().unwrap_or(0) as usize,
             slices: partitioned::slices(pattern, block_size),
             on_grid: partitioned::on_grid(pattern, block_size, d.multiprocessors() as usize),

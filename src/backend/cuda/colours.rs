@@ -111,7 +111,7 @@ struct Colours {
 pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
     let b = f.block_size;
-    let schedule = &s.analysis.schedules[0];
+    let schedule = &s.analysis.schedules()[0];
     let in_place = schedule.levels() <= IN_PLACE;
     let align = (!in_place).then_some(order);
     let plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);

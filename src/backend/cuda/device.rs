@@ -134,6 +134,7 @@ impl Device {
         })?;
         // SAFETY: everything runs on one stream, and nothing has been allocated yet
         unsafe { context.disable_event_tracking() };
+        memory::keep(&context)?;
         let about = |e: DriverError| failed("cannot ask the device", e);
         let arch = context.compute_capability().map_err(about)?;
         let name = context.name().map_err(about)?;

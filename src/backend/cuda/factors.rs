@@ -14,6 +14,7 @@ use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::partitioned;
 use super::solve::{self, Analysis, Parts, Solve, System};
+use super::triangles;
 use super::vendor::{self, VendorIlu};
 use crate::backend::{Breakdown, Bytes};
 use crate::case::{FactorPrecision, Trisolve};
@@ -67,10 +68,10 @@ impl BlockIlu {
                 .hint("leave `--trisolve` at `auto` for it"));
         }
         let (analysis, order) = match sets {
-            Some(sets) => (Analysis::of_sets(sets), Some(&sets.rows[..])),
+            Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
             None => (Analysis::new(pattern), None),
         };
-        let levels = analysis.levels();
+        let levels = analysis.levels(d, block_size);
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
             let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());
@@ -93,9 +94,9 @@ impl BlockIlu {
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
             return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
         }
-        let triangles = pattern.blocks() > pattern.rows();
+        let empty = pattern.blocks() == pattern.rows();
         let resident = k.mode.persistent()
-            && triangles
+            && !empty
             && order.is_none()
             && block_size <= partitioned::LARGEST_RESIDENT_BLOCK
             && matches!(trisolve, Trisolve::Auto | Trisolve::Partitioned);
@@ -104,9 +105,11 @@ impl BlockIlu {
                 let reason = "partitioned: within the solver's kernel".to_owned();
                 (Trisolve::Partitioned, Some(reason), Vec::new())
             }
+            // the diagonal is all there is
+            Trisolve::Auto if empty => (Trisolve::Syncfree, None, Vec::new()),
             Trisolve::Auto => {
                 let all = choice::candidates(d, &analysis, pattern, block_size, precision);
-                let reason = triangles.then(|| predicted(&all));
+                let reason = Some(predicted(&all));
                 (all[0].way, reason, choice::rivals(&all).to_vec())
             }
             Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
@@ -115,7 +118,11 @@ impl BlockIlu {
             way => (way, None, Vec::new()),
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-        let solve = made(k, way, &f, (&analysis, order), (precision, resident))?;
+        let solve = if trisolve == Trisolve::Auto && empty {
+            triangles::diagonal_alone(d, &f, precision)?
+        } else {
+            made(k, way, &f, (&analysis, order), (precision, resident))?
+        };
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+use rayon::prelude::*;
 
 use super::device::{Device, failed};
 use super::entries::Entries;
@@ -56,6 +57,8 @@ enum By {
     Rows(Box<ByRows>),
     /// As a wavefront of the stencil that the pattern is.
     Stencil(Box<StencilIlu>),
+    /// By the host: numbers on the diagonal alone, which it reads faster than it sends the matrix.
+    Points,
 }
 
 /// No singular block.
@@ -70,13 +73,17 @@ impl Factorisation {
     ) -> Result<Self> {
         let lower = DevicePattern::new(d, &pattern.lower)?;
         let upper = DevicePattern::new(d, &pattern.upper)?;
-        let stencils = analysis.stencils(d, pattern, block_size);
+        if block_size == 1 && pattern.blocks() == pattern.rows() {
+            let (pattern, by) = (Arc::clone(pattern), By::Points);
+            return Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN });
+        }
+        let stencils = analysis.stencils(d, block_size);
         let by = if let Some(marched) =
             Marched::of(pattern, block_size, stencils, d.multiprocessors())
         {
             By::Stencil(Box::new(StencilIlu::new(marched)))
         } else {
-            let forward = &analysis.schedules[0];
+            let forward = &analysis.schedules()[0];
             let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
             By::Rows(Box::new(rows))
         };
@@ -92,6 +99,9 @@ impl Factorisation {
         a: &Csr,
         shift: f64,
     ) -> Result<Result<Factors, SingularBlock>> {
+        if let By::Points = self.by {
+            return points(d, a, shift);
+        }
         let fault = |e: DriverError| failed("factorisation", e);
         let bb = self.block_size * self.block_size;
         let mut values = Factors {
@@ -115,6 +125,7 @@ impl Factorisation {
         match &mut self.by {
             By::Rows(by) => by.factor(d, shift, patterns, &mut values, &error)?,
             By::Stencil(by) => by.factor(d, shift, patterns, &values, &error)?,
+            By::Points => unreachable!("returned above"),
         }
         let end = d.event().map_err(fault)?;
         let found = d.host(&error)?[0];
@@ -136,6 +147,21 @@ impl Factorisation {
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
     }
+}
+
+/// The inverse numbers of the diagonal of `a`.
+fn points(d: &Device, a: &Csr, shift: f64) -> Result<Result<Factors, SingularBlock>> {
+    let pivots: Vec<f64> = (0..a.rows())
+        .into_par_iter()
+        .with_min_len(4096)
+        .map(|row| a.get(row, row).unwrap_or(0.0) + shift)
+        .collect();
+    if let Some(row) = pivots.par_iter().with_min_len(4096).position_first(|v| *v == 0.0) {
+        return Ok(Err(SingularBlock { row, within: 0, pivot: 0.0, absent: false }));
+    }
+    let inverse: Vec<f64> = pivots.into_par_iter().with_min_len(4096).map(|v| 1.0 / v).collect();
+    let (lower, upper) = (d.alloc(0)?, d.alloc(0)?);
+    Ok(Ok(Factors { lower, diagonal: d.copied(&inverse)?, upper }))
 }
 
 /// Largest blocks whose updates are listed beforehand.

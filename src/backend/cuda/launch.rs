@@ -98,6 +98,8 @@ by_value! {
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
     /// `Grid` of `fgbilu.cuh`.
     GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
+    /// `Sparse` of `sparse.cuh`.
+    SparseArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
     /// `Rest` of `formats.cuh`.
     RestArg { near: Address, row: Address, start: Address, col_ind: Address, val: Address, own: Address, owns: u32 }
     /// `Hyb` of `formats.cuh`.

@@ -42,7 +42,7 @@ struct Replayed {
 /// Block rows of a level at a time; of few levels in an order of their own as [`colours`].
 pub(super) fn blockwise(s: &System) -> Result<Box<dyn Solve>> {
     match s.order {
-        Some(order) if s.analysis.schedules[0].levels() <= FEW => colours::solve(s, order),
+        Some(order) if s.analysis.schedules()[0].levels() <= FEW => colours::solve(s, order),
         _ => Ok(Box::new(Levels::new(s, 1)?)),
     }
 }

@@ -74,11 +74,75 @@ impl Memory {
 pub(super) fn memory(context: &CudaContext) -> Result<Memory> {
     let asked = |e: DriverError| failed("cannot ask for the memory", e);
     let (free, total) = context.mem_get_info().map_err(asked)?;
-    let all = Memory { free, total };
+    let pool = Pool::of(context);
+    // what the pool keeps for later is ours
+    let kept = match pool {
+        Some(pool) => pool.kept().map_err(asked)?,
+        None => 0,
+    };
+    let all = Memory { free: free + kept, total };
     Ok(match limit()? {
         Some(limit) => all.within(limit, held(context).map_err(asked)?.unwrap_or(total - free)),
         None => all,
     })
+}
+
+/// Part of a device's memory that its pool may keep for later, one in so many: to take memory from the system
+/// takes longer than to fill it.
+const KEPT_PART: u64 = 8;
+
+/// Lets the pool of the device keep memory that was given back, unless others are to have it.
+///
+/// # Errors
+/// When the driver refuses.
+pub(super) fn keep(context: &CudaContext) -> Result<()> {
+    if limit()?.is_some() {
+        return Ok(());
+    }
+    let asked = |e: DriverError| failed("cannot prepare the memory", e);
+    let Some(pool) = Pool::of(context) else { return Ok(()) };
+    let (_, total) = context.mem_get_info().map_err(asked)?;
+    pool.keep(total as u64 / KEPT_PART).map_err(asked)
+}
+
+/// The pool of a device, from which all but [`Apart`] is taken.
+struct Pool(sys::CUmemoryPool);
+
+impl Pool {
+    /// None where the driver has none.
+    fn of(context: &CudaContext) -> Option<Self> {
+        if !context.has_async_alloc() {
+            return None;
+        }
+        // SAFETY: the device is that of a live context
+        unsafe { result::device::get_mem_pool(context.cu_device()) }.ok().map(Self)
+    }
+
+    fn number(&self, of: sys::CUmemPool_attribute) -> Result<u64, DriverError> {
+        let mut number = 0_u64;
+        // SAFETY: the pool is there as long as its device, and the attribute is a number of 64 bits
+        unsafe { result::mem_pool::get_attribute(self.0, of, (&raw mut number).cast()) }?;
+        Ok(number)
+    }
+
+    /// Bytes in use.
+    fn used(&self) -> Result<usize, DriverError> {
+        let of = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+        self.number(of).map(|bytes| bytes as usize)
+    }
+
+    /// Bytes that are not in use and were not given back to the system.
+    fn kept(&self) -> Result<usize, DriverError> {
+        let of = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+        let reserved = self.number(of)? as usize;
+        Ok(reserved.saturating_sub(self.used()?))
+    }
+
+    fn keep(&self, mut bytes: u64) -> Result<(), DriverError> {
+        let of = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        // SAFETY: as above
+        unsafe { result::mem_pool::set_attribute(self.0, of, (&raw mut bytes).cast()) }
+    }
 }
 
 /// Bytes of allocations of their own, for each device.
@@ -93,17 +157,8 @@ fn apart(device: usize, change: impl FnOnce(usize) -> usize) -> usize {
 
 /// Bytes that the program holds; `None` where the driver does not keep account of them.
 fn held(context: &CudaContext) -> Result<Option<usize>, DriverError> {
-    if !context.has_async_alloc() {
-        return Ok(None);
-    }
-    let mut bytes = 0_u64;
-    // SAFETY: the device is that of a live context, and the attribute is a number of 64 bits
-    unsafe {
-        let pool = result::device::get_mem_pool(context.cu_device())?;
-        let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
-        result::mem_pool::get_attribute(pool, attribute, (&raw mut bytes).cast())?;
-    }
-    Ok(Some(bytes as usize + apart(context.ordinal(), |held| held)))
+    let Some(pool) = Pool::of(context) else { return Ok(None) };
+    Ok(Some(pool.used()? + apart(context.ordinal(), |held| held)))
 }
 
 /// `len` entries of unset memory, at least one, to be written before they are read.

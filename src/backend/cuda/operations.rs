@@ -9,12 +9,13 @@ use super::execution::{REPLAYED, Recording};
 use super::factors::BlockIlu;
 use super::formats::Formatted;
 use super::launch::address;
+use super::sparse::Sparse;
 use super::spmv::Stored;
 use super::{Cuda, Matrix, fgbilu, in_kernel};
 use crate::backend::{Backend, Breakdown, Bytes, Coef, GridFactors, Slot, Step, no_execution};
 use crate::case::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::error::{Error, Result};
-use crate::matrix::{Bsr, Csr, Dia};
+use crate::matrix::{Bsr, Csr};
 use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, PatternView, Schedule};
 
@@ -342,9 +343,8 @@ impl Backend for Cuda {
         Some(ilu.factor_seconds())
     }
 
-    fn operator_format(&self, a: &Csr, block_size: usize) -> Format {
-        let diagonals = !self.vendor && block_size == 1 && Dia::suits(a);
-        if diagonals { Format::Dia } else { Format::Auto }
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        self.for_products(a, block_size)
     }
 
     fn coloured_trisolve(&self) -> Trisolve {

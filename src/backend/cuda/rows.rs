@@ -2,6 +2,7 @@
 //! (`kernels/ilu.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
+use rayon::prelude::*;
 
 use super::device::{Device, failed, grid};
 use super::entries::Entries;
@@ -106,14 +107,14 @@ impl Rows {
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
         let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);
-        let lengths = (0..pattern.rows()).map(length).collect();
+        let lengths = (0..pattern.rows()).into_par_iter().with_min_len(4096).map(length).collect();
         let held = held(lengths, launch.room(part), launch.room(bytes));
         // even, so that pairs of numbers behind the list are aligned
         let common = updates.map_or(0, |u| u.common.next_multiple_of(2));
         let listed = if launch.bytes(held, common) <= part.max(bytes / 2) { common } else { 0 };
         let mut spilled = Vec::new();
         let mut spilled_blocks = 0;
-        if (0..pattern.rows()).any(|i| length(i) > held) {
+        if (0..pattern.rows()).into_par_iter().with_min_len(4096).any(|i| length(i) > held) {
             spilled = vec![0; pattern.rows()];
             for (i, start) in spilled.iter_mut().enumerate() {
                 *start = spilled_blocks as u32;

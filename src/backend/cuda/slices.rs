@@ -86,7 +86,7 @@ impl Slices {
         let (pattern, on_device) =
             if backward { (&f.pattern.upper, &f.upper) } else { (&f.pattern.lower, &f.lower) };
         let (pattern, block_size) = (pattern.view(), f.block_size / spread);
-        let schedule = &s.analysis.schedules[usize::from(backward)];
+        let schedule = &s.analysis.schedules()[usize::from(backward)];
         assert!(spread == 1 || block_size == 1);
         let variant = || Variant::from(block_size).storing(precision);
         let rows = (32 / block_size).max(1);

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
@@ -74,36 +75,50 @@ pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static st
 
 /// What is known of both triangles from their patterns.
 pub(super) struct Analysis {
-    /// Schedules of the forward and the backward solve.
-    pub(super) schedules: [Schedule; 2],
+    pattern: Arc<FillPattern>,
+    schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
 }
 
 impl Analysis {
-    pub(super) fn new(pattern: &FillPattern) -> Self {
-        let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
-        Self { schedules: [lower, upper], stencils: OnceCell::new() }
+    pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
+        let pattern = Arc::clone(pattern);
+        Self { pattern, schedules: OnceCell::new(), stencils: OnceCell::new() }
     }
 
     /// The same with one grouping of the rows for both solves: the sets of their order.
-    pub(super) fn of_sets(sets: &Schedule) -> Self {
+    pub(super) fn of_sets(pattern: &Arc<FillPattern>, sets: &Schedule) -> Self {
         let forward = sets.in_place();
-        Self { schedules: [forward.clone(), forward.reversed()], stencils: OnceCell::new() }
+        let backward = forward.reversed();
+        Self { schedules: OnceCell::from([forward, backward]), ..Self::new(pattern) }
     }
 
-    /// Levels of the forward and the backward solve.
-    pub(super) fn levels(&self) -> [usize; 2] {
-        [0, 1].map(|i: usize| self.schedules[i].levels())
+    /// Schedules of the forward and the backward solve, found at the first call.
+    pub(super) fn schedules(&self) -> &[Schedule; 2] {
+        let p = &self.pattern;
+        self.schedules
+            .get_or_init(|| rayon::join(|| Schedule::lower(p), || Schedule::upper(p)).into())
+    }
+
+    /// Levels of the forward and the backward solve, for which a grid needs no schedules.
+    pub(super) fn levels(&self, d: &Device, block_size: usize) -> [usize; 2] {
+        let p = &self.pattern;
+        if p.blocks() == p.rows() {
+            return [p.rows().min(1); 2];
+        }
+        if self.schedules.get().is_none()
+            && let Ok([Some(lower), Some(upper)]) = self.stencils(d, block_size)
+            && let Some(lower) = lower.levels(p.lower.entries())
+            && let Some(upper) = upper.levels(p.upper.entries())
+        {
+            return [lower, upper];
+        }
+        [0, 1].map(|i: usize| self.schedules()[i].levels())
     }
 
     /// The stencils, looked for at the first call.
-    pub(super) fn stencils(
-        &self,
-        d: &Device,
-        pattern: &FillPattern,
-        block_size: usize,
-    ) -> &Stencils {
-        self.stencils.get_or_init(|| wavefront::stencils(d, pattern, block_size))
+    pub(super) fn stencils(&self, d: &Device, block_size: usize) -> &Stencils {
+        self.stencils.get_or_init(|| wavefront::stencils(d, &self.pattern, block_size))
     }
 }
 

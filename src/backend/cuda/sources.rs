@@ -66,6 +66,8 @@ sources! {
     VECTOR, "vector", None;
     HANDOVER, "handover", None;
     NARROW, "narrow", None;
+    SPARSE, "sparse", None;
+    ROW_SYSTEMS, "row_systems", None;
     SPMV, "spmv", ANY;
     FORMATS, "formats", None;
     BDIA, "bdia", ANY;
@@ -114,6 +116,7 @@ headers!(
     "multiply.cuh",
     "obstacle.cuh",
     "parts.cuh",
+    "sparse.cuh",
     "stencil_exchange.cuh",
     "stencil_loader.cuh",
     "stencil_rows.cuh",

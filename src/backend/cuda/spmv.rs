@@ -37,12 +37,7 @@ enum Way {
 
 impl Stored {
     pub(super) fn csr(d: &Device, a: &Csr) -> Result<Self> {
-        let chunks = chunks(a.row_ptr());
-        let way = Way::Chunks {
-            chunks: chunks.len() - 1,
-            first: d.copied(&chunks)?,
-            kernel: d.kernel(&SPMV, 1, "spmv")?,
-        };
+        let way = Way::of_rows(d, a.row_ptr())?;
         Self::new(d, way, 1, a.row_ptr(), a.col_ind(), a.values())
     }
 
@@ -50,6 +45,18 @@ impl Stored {
         let b = a.block_size();
         let way = Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? };
         Self::new(d, way, b, a.row_ptr(), a.col_ind(), a.values())
+    }
+
+    /// From arrays on the device; `row_ptr` is theirs on the host.
+    pub(super) fn on_device(
+        d: &Device,
+        row_ptr: &[u32],
+        blocks: usize,
+        (starts, col_ind, val): (CudaSlice<u32>, CudaSlice<u32>, CudaSlice<f64>),
+    ) -> Result<Self> {
+        let way = Way::of_rows(d, row_ptr)?;
+        let block_rows = row_ptr.len() - 1;
+        Ok(Self { block_size: 1, block_rows, blocks, row_ptr: starts, col_ind, val, way })
     }
 
     fn new(
@@ -129,6 +136,18 @@ impl Stored {
                 launch!(d, kernel, config; rows, *row_ptr, *col_ind, *val, *x, b, *y)
             }
         }
+    }
+}
+
+impl Way {
+    /// For scalar rows.
+    fn of_rows(d: &Device, row_ptr: &[u32]) -> Result<Self> {
+        let chunks = chunks(row_ptr);
+        Ok(Self::Chunks {
+            chunks: chunks.len() - 1,
+            first: d.copied(&chunks)?,
+            kernel: d.kernel(&SPMV, 1, "spmv")?,
+        })
     }
 }
 

@@ -74,6 +74,16 @@ impl<T: Triangle> Triangles<T> {
     }
 }
 
+/// Factors whose triangles are empty.
+pub(super) fn diagonal_alone(
+    d: &Device,
+    f: &Factorisation,
+    precision: FactorPrecision,
+) -> Result<Box<dyn Solve>> {
+    let none: [Option<super::wavefront::Triangle>; 2] = [None, None];
+    Ok(Box::new(Triangles::new(d, f, precision, none, d.alloc(0)?)?))
+}
+
 impl<T: Triangle> Solve for Triangles<T> {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
         if let Some(lower) = &mut self.lower {

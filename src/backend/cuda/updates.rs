@@ -1,6 +1,7 @@
 //! The updates of a factorisation, listed once for a pattern (`kernels/ilu.cu`).
 
 use cudarc::driver::{CudaSlice, DriverError};
+use rayon::prelude::*;
 
 use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
@@ -36,7 +37,7 @@ impl Updates {
     ) -> Result<Option<Self>> {
         let rows = pattern.rows();
         let length = |i: usize| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
-        if (0..rows).any(|i| length(i) >= MOST_BLOCKS) {
+        if (0..rows).into_par_iter().with_min_len(4096).any(|i| length(i) >= MOST_BLOCKS) {
             return Ok(None);
         }
         let fault = |e: DriverError| failed("cannot list the updates", e);
@@ -45,19 +46,40 @@ impl Updates {
         let jobs = d.zeros::<u32>(rows)?;
         let count = d.kernel(&ILU, variant.clone(), "count_jobs")?;
         launch!(d, &count, config; n, l, u, jobs).map_err(fault)?;
-        let mut jobs = d.host(&jobs)?;
+        let jobs = d.host(&jobs)?;
         let Some(first) = starts(&jobs[..rows]) else { return Ok(None) };
         let all = first[rows] as usize * width;
         if 8 * all > (d.memory()?.free / 4).min(d.limits().update_bytes) {
             return Ok(None);
         }
-        let at = rows.saturating_sub(1) * 99 / 100;
-        let common = *jobs.select_nth_unstable(at).1 as usize * width;
+        let common = common(&jobs[..rows]) as usize * width;
         let new = Self { first: d.copied(&first)?, list: d.alloc(all)?, common };
         let kernel = d.kernel(&ILU, variant.clone(), "list_jobs")?;
         launch!(d, &kernel, config; n, l, u, new.first, new.list).map_err(fault)?;
         Ok(Some(new))
     }
+}
+
+/// The largest number but for a hundredth of all.
+fn common(jobs: &[u32]) -> u32 {
+    let most = jobs.par_iter().max().map_or(0, |&most| most as usize);
+    let none = || vec![0_usize; most + 1];
+    let count = |mut counts: Vec<usize>, &jobs: &u32| {
+        counts[jobs as usize] += 1;
+        counts
+    };
+    let sum = |mut a: Vec<usize>, b: Vec<usize>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    let counts = jobs.par_iter().with_min_len(1 << 16).fold(none, count).reduce(none, sum);
+    let mut left = jobs.len().saturating_sub(1) * 99 / 100;
+    let at = counts.into_iter().position(|count| {
+        let here = left < count;
+        left = left.saturating_sub(count);
+        here
+    });
+    at.unwrap_or(0) as u32
 }
 
 /// Where each of consecutive lists of these lengths starts, and where the last ends; `None` beyond
@@ -76,6 +98,18 @@ fn starts(lengths: &[u32]) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hundredth_may_be_longer() {
+        let mut jobs: Vec<u32> = (0..1000).map(|i| i * 7 % 1000).collect();
+        for n in [1, 2, 99, 100, 101, 1000] {
+            let mut sorted = jobs[..n].to_vec();
+            sorted.sort_unstable();
+            assert_eq!(common(&jobs[..n]), sorted[(n - 1) * 99 / 100]);
+        }
+        jobs.clear();
+        assert_eq!(common(&jobs), 0);
+    }
 
     #[test]
     fn lists_start_where_the_ones_before_end() {

@@ -192,11 +192,10 @@ pub(super) fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> 
 /// Both triangles of a stencil.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.factorisation);
-    let [lower, upper] =
-        s.analysis.stencils(d, &f.pattern, f.block_size).as_ref().map_err(|why| {
-            Error::input(format!("no wavefront: {why}"))
-                .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
-        })?;
+    let [lower, upper] = s.analysis.stencils(d, f.block_size).as_ref().map_err(|why| {
+        Error::input(format!("no wavefront: {why}"))
+            .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
+    })?;
     let triangle = |stencil: &Option<Stencil>, role| {
         let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, role);
         stencil.as_ref().map(new).transpose()

@@ -104,8 +104,8 @@ fn incomplete_inverses_are_inverse_on_the_patterns_of_the_factors() {
                 Arc::new(iluk(&block_pattern(&a, b), fill, LevelRule::Min, usize::MAX).unwrap());
             let f =
                 crate::backend::cpu::extracted(Threads::One, &p, b, (&a, 0.0)).unwrap().unwrap();
-            let w = isai::inverse(Threads::One, &f.lower).unwrap();
-            let v = isai::inverse(Threads::One, &f.upper.transposed()).unwrap().transposed();
+            let w = inverses::triangular(Threads::One, &f.lower).unwrap();
+            let v = inverses::triangular(Threads::One, &f.upper.transposed()).unwrap().transposed();
             let n = a.rows();
             let (l, u) = (
                 sum(&columns(&f.lower), &identity(n), 1.0),

@@ -69,7 +69,10 @@ pub const HEADS: &[(&str, &str)] = &[
     ("ordering time", "time of finding the order and of renumbering"),
     ("setup/solve", "setup over one solve"),
     ("break-even", "solves from which it pays against the cheapest setup"),
-    ("most of setup", "phase that takes most of the setup"),
+    (
+        "most of setup",
+        "phase that takes most of the setup, and what it does where that is more than ten solves",
+    ),
     ("frontier", "whether nothing has fewer iterations and cheaper ones"),
     ("points", "points of the grid"),
     ("overall µs/point", "factorisation and all solves and residuals over the points"),

@@ -16,7 +16,7 @@ use crate::backend::Bytes;
 use crate::case::Format;
 use crate::error::{Error, Result};
 use crate::matrix::storage::TILE;
-use crate::matrix::{Bdia, Csr, Dia, Hyb, Sell, Storage};
+use crate::matrix::{Bdia, Coo, Csr, Dia, Hyb, Sell, Storage};
 use crate::tune::Choices;
 pub(super) use argument::Argument;
 use bdia::DeviceBdia;
@@ -126,8 +126,32 @@ impl Formatted {
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
+        Self::stored(d, [rows, a.nnz()], (format, block_size), (bytes, way))
+    }
+
+    /// A matrix of whole diagonals alone, whose numbers lie in tiles on the device, each with room for all of
+    /// its rows.
+    pub(super) fn of_diagonals(
+        d: &Device,
+        [rows, entries]: [usize; 2],
+        (count, offsets): (usize, CudaSlice<i32>),
+        val: CudaSlice<f64>,
+    ) -> Result<Self> {
+        let rest = Rest::new(d, &Coo::default(), rows)?;
+        let way = Way::Diagonals { count, offsets, val, rest };
+        let bytes = 8 * (count * rows + count);
+        Self::stored(d, [rows, entries], (Format::Dia, 1), (bytes, way))
+    }
+
+    /// Arrays on the device with their kernel.
+    fn stored(
+        d: &Device,
+        [rows, entries]: [usize; 2],
+        (format, block_size): (Format, usize),
+        (bytes, way): (usize, Way),
+    ) -> Result<Self> {
         let axes = axes(format, block_size);
-        let found = d.tuning().choices(&way.key(rows, a.nnz(), block_size), rows);
+        let found = d.tuning().choices(&way.key(rows, entries, block_size), rows);
         let found = found.filter(|choices| tune::allowed(&axes, choices));
         let choices = found.clone().unwrap_or_else(|| tune::usual(&axes));
         let kernel = way.kernel(d, rows, (format, block_size), choices, found.is_some())?;

@@ -2,25 +2,16 @@
 
 use std::sync::Arc;
 
-use super::ilu::BlockIlu;
-use super::values::Values;
 use crate::backend::Breakdown;
+use crate::backend::algebra::Triangles;
+use crate::backend::cpu::ilu::BlockIlu;
+use crate::backend::cpu::values::Values;
 use crate::case::FactorPrecision;
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, Pattern, Threads};
 
-/// Factors `L D U'` with unit diagonals of L and U', which are not stored; whole blocks.
-pub struct Extracted {
-    /// Strictly lower blocks of L.
-    pub lower: Csr,
-    /// `D^-1`, block diagonal.
-    pub inverse_diagonal: Csr,
-    /// Strictly upper blocks of U'.
-    pub upper: Csr,
-}
-
-/// Factors of `a` on `pattern`, made on the calling thread or on all of its pool; the inner result
+/// Factors of `a` on `pattern`, whole blocks, made on the calling thread or on all of its pool; the inner result
 /// tells why there are none.
 ///
 /// # Errors
@@ -30,7 +21,7 @@ pub fn extracted(
     pattern: &Arc<FillPattern>,
     b: usize,
     (a, shift): (&Csr, f64),
-) -> Result<Result<Extracted, Breakdown>> {
+) -> Result<Result<Triangles<Csr>, Breakdown>> {
     let parallel = threads == Threads::Pool;
     let mut ilu = BlockIlu::new(pattern, b, FactorPrecision::Float64, parallel);
     if let Err(why) = ilu.factor(a, shift) {
@@ -38,7 +29,7 @@ pub fn extracted(
     }
     let Values::Double(blocks) = &ilu.values else { unreachable!("asked for float64") };
     let last = pattern.upper.entries().wrapping_sub(1);
-    Ok(Ok(Extracted {
+    Ok(Ok(Triangles {
         lower: scalar(threads, &pattern.lower, b, &blocks.lower, |at| at)?,
         upper: scalar(threads, &pattern.upper, b, &blocks.upper, |at| last - at)?,
         inverse_diagonal: scalar(

@@ -7,7 +7,7 @@ const NO_PIVOT: f64 = 1e-14;
 ///
 /// # Errors
 /// The first row (from 0) without a positive pivot, and that pivot.
-pub(super) fn cholesky(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
+pub fn cholesky(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
     for j in 0..n {
         let diagonal = a[j * n + j];
         let pivot = diagonal - (0..j).map(|p| a[j * n + p] * a[j * n + p]).sum::<f64>();
@@ -25,7 +25,7 @@ pub(super) fn cholesky(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
 }
 
 /// `x = C^-T e` for the last unit vector e.
-pub(super) fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
+pub fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
     for j in (0..n).rev() {
         let right = if j + 1 == n { 1.0 } else { 0.0 };
         let sum: f64 = (j + 1..n).map(|i| c[i * n + j] * x[i]).sum();
@@ -38,7 +38,7 @@ pub(super) fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
 ///
 /// # Errors
 /// The first column (from 0) that depends on those before it.
-pub(super) fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result<(), usize> {
+pub fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result<(), usize> {
     let largest = a[..m * n].iter().fold(0.0_f64, |max, v| max.max(v.abs()));
     for j in 0..n {
         let norm = (j..m).map(|i| a[i * n + j] * a[i * n + j]).sum::<f64>().sqrt();
