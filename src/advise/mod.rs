@@ -5,6 +5,7 @@
 //! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
 
 pub mod check;
+mod effects;
 mod finals;
 pub mod report;
 mod search;

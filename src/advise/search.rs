@@ -3,16 +3,18 @@
 //! The first point is what the structure suggests; all its neighbours follow, then every method with
 //! every block size, since these depend on each other most. From then on each
 //! combination that differs from one that was tried by one value is expected to take as long as that
-//! one, times what the same change of value did elsewhere (the median); with several such neighbours,
+//! one, times what the same change of value did elsewhere ([`Effects`]); with several such neighbours,
 //! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
 //! by a margin, so a bad one costs no more than a good one. The search ends when nothing is
-//! expected to come near the best, or with its time.
+//! expected to come near the best, or with its time. Expectations are rough: neighbours of the best
+//! itself are left out only when they are expected to be far worse.
 //!
 //! The factors of ILU(k) grow with k: a level is tried only after the one below it, and only while the
 //! setup alone is not slower than the best already.
 
 use std::collections::HashMap;
 
+use crate::advise::effects::{Change, Effects, Known};
 use crate::advise::space::{Point, Space};
 use crate::advise::trial::{Trial, Tries};
 use crate::case::Case;
@@ -25,13 +27,18 @@ const MARGIN: f64 = 2.0;
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
 const HOPELESS: f64 = 1.3;
-/// The same as long as only this share of all was tried: expectations are rough.
+/// The same for the neighbours of the best.
+const HOPELESS_NEAR: f64 = 2.0;
+/// The same as long as only this share of all, and so many, were tried.
 const HOPELESS_AT_FIRST: f64 = 2.5;
 const FIRST_TRIED: f64 = 0.1;
+const MOST_FIRST: f64 = 40.0;
 /// A trial that was given up counts as this many times the best in expectations.
 const SLOW: f64 = 2.5;
 /// Failures count as this many times the best in expectations.
 const FAILURE: f64 = 6.0;
+/// From a trial that took more than this many times the best, no neighbour is tried.
+const FAR: f64 = 4.0;
 
 /// A preconditioner whose setup alone took this many times the best, and so many seconds, is not tried with other
 /// blocks, which change that by less.
@@ -40,9 +47,6 @@ const LONG_SETUP: f64 = 0.05;
 
 /// Settings that depend on each other most: all their combinations are tried, the others being plain.
 const TOGETHER: &[&str] = &["precond", "block-size"];
-
-/// A change of one value: the setting, from, to.
-type Change = (usize, usize, usize);
 
 /// A combination that was tried.
 #[derive(Clone, Debug)]
@@ -89,9 +93,10 @@ struct Search<'a> {
     /// Neighbours of each trial, with the changes that lead there.
     near: Vec<Vec<(Point, Change)>>,
     at: HashMap<Point, usize>,
-    /// Logarithms of the ratios that changes of one value have brought.
-    effects: HashMap<Change, Vec<f64>>,
+    effects: Effects,
+    /// Least seconds, and the trial that took them.
     best: f64,
+    first: usize,
     budget: f64,
 }
 
@@ -113,8 +118,9 @@ pub fn search(
         tried: Vec::new(),
         near: Vec::new(),
         at: HashMap::new(),
-        effects: HashMap::new(),
+        effects: Effects::default(),
         best: f64::INFINITY,
+        first: 0,
         budget,
     };
     let mut interrupted = false;
@@ -124,8 +130,10 @@ pub fn search(
     let mut next = 0;
     while tries.elapsed() < budget {
         if !centred && search.best < f64::INFINITY {
-            let near = search.near.last().expect("one is solved");
-            queue.extend(near.iter().map(|(point, _)| point.clone()));
+            let mut near = search.near.last().expect("one is solved").clone();
+            // the first other value of every setting before the second of any: time may be short
+            near.sort_by_key(|(_, (_, _, value))| *value);
+            queue.extend(near.into_iter().map(|(point, _)| point));
             queue.extend(points.iter().filter(|p| search.is_plain(p)).cloned());
             centred = true;
         }
@@ -140,9 +148,9 @@ pub fn search(
             let untried = points.iter().find(|p| !search.at.contains_key(*p));
             untried.expect("not all were tried").clone()
         } else {
-            match search.most_promising() {
-                Some((point, expected)) if expected < search.hopeless() => point,
-                _ => break,
+            match search.promising().into_iter().next() {
+                Some(point) => point,
+                None => break,
             }
         };
         let case = search.points[&point].clone();
@@ -154,12 +162,10 @@ pub fn search(
         let last = search.tried.last().expect("added");
         told(last, search.best);
     }
-    let mut left: Vec<(Point, f64)> = search.promising();
-    left.retain(|(_, expected)| *expected < search.hopeless());
-    left.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let left = search.promising();
     let combinations = points.len();
     let hopeless = combinations - search.tried.len() - left.len();
-    let left = left.iter().map(|(point, _)| search.points[point].clone()).collect();
+    let left = left.iter().map(|point| search.points[point].clone()).collect();
     Ok(Found { tried: search.tried, combinations, hopeless, left, interrupted })
 }
 
@@ -175,10 +181,15 @@ impl Search<'_> {
         pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
     }
 
-    /// Seconds from which a trial is not expected to be worth it.
-    fn hopeless(&self) -> f64 {
-        let few = (self.tried.len() as f64) < FIRST_TRIED * self.points.len() as f64;
-        self.best * if few { HOPELESS_AT_FIRST } else { HOPELESS }
+    /// Seconds from which a trial is not expected to be worth it, for neighbours of the best or others.
+    fn hopeless(&self, near_best: bool) -> f64 {
+        let few = (FIRST_TRIED * self.points.len() as f64).min(MOST_FIRST);
+        self.best
+            * match (near_best, (self.tried.len() as f64) < few) {
+                (_, true) => HOPELESS_AT_FIRST,
+                (true, false) => HOPELESS_NEAR,
+                (false, false) => HOPELESS,
+            }
     }
 
     /// Points that differ by one value, with the change; those that lose more values are among them.
@@ -198,72 +209,66 @@ impl Search<'_> {
 
     /// Keeps a trial and what it teaches.
     fn add(&mut self, tried: Tried) {
-        if let Some(seconds) = tried.trial.seconds() {
-            self.best = self.best.min(seconds);
+        if let Some(seconds) = tried.trial.seconds().filter(|s| *s < self.best) {
+            (self.best, self.first) = (seconds, self.tried.len());
         }
-        let here = self.expectation(&tried.trial);
         let near = self.neighbours(&tried.point);
-        for (point, (knob, from, to)) in &near {
-            let (knob, from, to) = (*knob, *from, *to);
+        let here = self.known(&tried.trial);
+        for (point, change) in &near {
             let Some(&at) = self.at.get(point) else { continue };
-            let there = self.expectation(&self.tried[at].trial);
-            if let (Some(here), Some(there)) = (here, there) {
-                let ratio = (there / here).ln();
-                self.effects.entry((knob, from, to)).or_default().push(ratio);
-                self.effects.entry((knob, to, from)).or_default().push(-ratio);
-            }
+            let there = self.known(&self.tried[at].trial);
+            self.effects.learn((&tried.point, here), (point, there), *change);
         }
         self.at.insert(tried.point.clone(), self.tried.len());
         self.tried.push(tried);
         self.near.push(near);
     }
 
-    /// Seconds that a trial stands for in comparisons; none before anything was solved.
-    fn expectation(&self, trial: &Trial) -> Option<f64> {
-        if self.best == f64::INFINITY {
-            return None;
+    /// What a trial tells of times; nothing before anything was solved.
+    fn known(&self, trial: &Trial) -> Known {
+        match trial {
+            Trial::Solved { seconds, .. } => Known::Took(*seconds),
+            Trial::CutOff { fixed } if self.best < f64::INFINITY => {
+                Known::Above((SLOW * self.best).max(*fixed))
+            }
+            _ => Known::Never,
         }
-        Some(match trial {
-            Trial::Solved { seconds, .. } => *seconds,
-            Trial::CutOff { fixed } => (SLOW * self.best).max(*fixed),
-            Trial::Failed { .. } => FAILURE * self.best,
-        })
     }
 
-    /// What a change of one value does elsewhere, as a logarithm.
-    fn effect(&self, change: Change) -> f64 {
-        let Some(ratios) = self.effects.get(&change) else { return 0.0 };
-        let mut sorted = ratios.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted[(sorted.len() - 1) / 2]
-    }
-
-    /// Untried neighbours of what was tried, with the seconds expected.
-    fn promising(&self) -> Vec<(Point, f64)> {
-        let mut sums: HashMap<Point, (f64, usize)> = HashMap::new();
+    /// Untried neighbours of what was tried that are worth a trial, most promising first.
+    fn promising(&self) -> Vec<Point> {
+        // of neighbours whose time is known, and of those that were given up
+        let mut sums: HashMap<&Point, [(f64, usize); 2]> = HashMap::new();
         for (tried, near) in self.tried.iter().zip(&self.near) {
-            let Some(seconds) = self.expectation(&tried.trial) else { continue };
+            let (seconds, kind) = match self.known(&tried.trial) {
+                Known::Took(seconds) => (seconds, 0),
+                Known::Above(seconds) => (seconds, 1),
+                Known::Never => (FAILURE * self.best, 1),
+            };
             // far from the best, neighbours cannot be promising
-            if seconds > 4.0 * self.best {
+            if seconds > FAR * self.best {
                 continue;
             }
-            for (point, change) in near {
-                if !self.at.contains_key(point) {
-                    let sum = sums.entry(point.clone()).or_default();
-                    sum.0 += seconds.ln() + self.effect(*change);
-                    sum.1 += 1;
-                }
+            for (point, change) in near.iter().filter(|(point, _)| !self.at.contains_key(point)) {
+                let (sum, count) = &mut sums.entry(point).or_default()[kind];
+                *sum += seconds.ln() + self.effects.of(*change, &tried.point);
+                *count += 1;
             }
         }
-        let open = sums.into_iter().filter(|(point, _)| self.is_open(point));
-        open.map(|(point, (sum, count))| (point, (sum / count as f64).exp())).collect()
-    }
-
-    fn most_promising(&self) -> Option<(Point, f64)> {
-        let mut all = self.promising();
+        let near_best = |point: &Point| {
+            self.near.get(self.first).is_some_and(|near| near.iter().any(|(p, _)| p == point))
+        };
+        let mut worth: Vec<(&Point, f64)> = Vec::new();
+        for (point, [took, above]) in sums {
+            let (sum, count) = if took.1 > 0 { took } else { above };
+            let expected = (sum / count as f64).exp();
+            if expected < self.hopeless(near_best(point)) && self.is_open(point) {
+                worth.push((point, expected));
+            }
+        }
         // the same choice in every run: maps have no order
-        all.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
-        all.into_iter().next()
+        worth.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(b.0)));
+        worth.into_iter().map(|(point, _)| point.clone()).collect()
     }
 
     /// Whether the setup of the same preconditioner was out of the question with other blocks.
@@ -383,6 +388,54 @@ mod tests {
         assert!(formula.clock < 0.25 * sum, "{} of {sum}", formula.clock);
         assert_eq!((found.combinations, found.left.len()), (all.len(), 0));
         assert_eq!(found.hopeless, all.len() - formula.trials);
+    }
+
+    /// An unsymmetric system of blocks of three, to which blocks of one suit `bilu` alone; seconds by
+    /// preconditioner, block size and solver.
+    struct Blocks;
+
+    impl Tries for Blocks {
+        fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+            let solver = if case.solver == "gmres" { 0.9 } else { 1.0 };
+            let seconds = solver
+                * match (case.precond.as_str(), case.block_size) {
+                    ("bilu", 3) => 2.6,
+                    ("bilu", _) => 2.4,
+                    (_, 3) => 5.1,
+                    _ => return Some(Trial::Failed { reason: "breakdown".into() }),
+                };
+            let record = Box::new(Record::default());
+            Some(if seconds > limit {
+                Trial::CutOff { fixed: 0.1 }
+            } else {
+                Trial::Solved { fixed: 0.1, seconds, record }
+            })
+        }
+        fn elapsed(&self) -> f64 {
+            0.0
+        }
+    }
+
+    #[test]
+    fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
+        let structure = Structure::of(&load("blockpoisson3d:4,b=3", ReadAs::Expanded).unwrap());
+        let mut sweep = Sweep::default();
+        for (name, words) in [
+            ("precond", "bilu,jacobi,mcsgs,meilu,tns,sweeps"),
+            ("fill", "0"),
+            ("ordering", "natural"),
+            ("factor-precision", "float64"),
+        ] {
+            axis(name).unwrap().set(&mut sweep, &[words.to_owned()]).unwrap();
+        }
+        let space = Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap();
+        let found = search(&space, &mut Blocks, 1e3, &mut |_, _| {}).unwrap();
+        let best = &found.solved()[0].case;
+        assert_eq!(
+            (best.solver.as_str(), best.block_size, best.precond.as_str()),
+            ("gmres", 1, "bilu")
+        );
+        assert!(found.tried.len() < found.combinations, "{} tried", found.tried.len());
     }
 
     #[test]

@@ -69,16 +69,17 @@ const OVERHEAD: f64 = 0.03;
 /// After that as many times the most that was seen, and at least so many seconds.
 const OVERHEADS: f64 = 2.0;
 const LEAST_OVERHEAD: f64 = 0.001;
-/// A trial that takes less than this many seconds is made several times, and the least counts: others
-/// on the machine only ever add.
+/// A trial that takes less than this many seconds is made again until its two least times agree, and the
+/// least counts: others on the machine only ever add.
 const SHORT: f64 = 0.05;
-/// Times that a trial may be made again after compiling.
-const COMPILATIONS: usize = 2;
-/// Times that a short trial that was given up is made again: another process in its way costs as much as
-/// the trial.
+/// Agreement of two times.
+const AGREE: f64 = 1.03;
+/// How many times, and the seconds after which it is not made again.
+const TURNS: usize = 8;
+const ALL_TURNS: f64 = 0.15;
+/// Times that a short trial that was given up is made again: another process in its way, or the first use
+/// of a kernel, costs as much as the trial.
 const DISTURBANCES: usize = 1;
-/// How many times.
-const TURNS: usize = 3;
 /// Above this share of its limit it is not among the best anyhow, and once is enough.
 const WORTH_TURNS: f64 = 0.7;
 
@@ -89,8 +90,8 @@ pub struct Trials<'a> {
     solves: usize,
     interrupts: &'a AtomicUsize,
     start: std::time::Instant,
-    /// Most seconds before a solve that no phase counts.
-    overhead: Option<f64>,
+    /// Most seconds before a solve that no phase counts, by backend.
+    overheads: HashMap<String, f64>,
     reuse: Reuse,
     ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
 }
@@ -104,7 +105,8 @@ impl<'a> Trials<'a> {
         interrupts: &'a AtomicUsize,
     ) -> Self {
         let (reuse, ordered) = (Reuse::default(), HashMap::new());
-        Self { problem, b, solves, interrupts, start: now(), overhead: None, reuse, ordered }
+        let (start, overheads) = (now(), HashMap::new());
+        Self { problem, b, solves, interrupts, start, overheads, reuse, ordered }
     }
 
     /// Makes the system in the order of a case, unless it is there.
@@ -126,24 +128,26 @@ impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
         let start = now();
+        let compiled = backend::compile_seconds(&case.backend);
         let mut best = self.once(case, limit)?;
-        let short = seconds_since(start) < SHORT;
-        // the first time on a GPU compiles kernels, which no later one does
-        let on_gpu = backend::on_gpu(&case.backend);
-        let again = if on_gpu { COMPILATIONS } else { DISTURBANCES };
-        let worth = |fixed: f64| if on_gpu { fixed > limit } else { short };
-        for _ in 0..again {
-            if !matches!(best, Trial::CutOff { fixed } if worth(fixed)) {
-                break;
+        let compiled = backend::compile_seconds(&case.backend) - compiled;
+        let short = seconds_since(start) - compiled < SHORT;
+        for _ in 0..DISTURBANCES {
+            if short && matches!(best, Trial::CutOff { .. }) {
+                best = self.once(case, limit)?;
             }
-            best = self.once(case, limit)?;
         }
+        let mut second = f64::INFINITY;
         for _ in 1..TURNS {
-            if best.seconds().is_none_or(|seconds| seconds > SHORT.min(WORTH_TURNS * limit)) {
+            let Some(first) = best.seconds() else { break };
+            let long = seconds_since(start) > ALL_TURNS || first > SHORT.min(WORTH_TURNS * limit);
+            if long || second < AGREE * first {
                 break;
             }
             let again = self.once(case, limit)?;
-            if again.seconds().zip(best.seconds()).is_some_and(|(again, best)| again < best) {
+            let Some(seconds) = again.seconds() else { continue };
+            second = second.min(seconds.max(first));
+            if seconds < first {
                 best = again;
             }
         }
@@ -169,24 +173,27 @@ impl Trials<'_> {
         };
         let measure = Measure { once: true, ..Measure::default() };
         let solves = self.solves as f64;
+        // kernels are compiled once, and their time is none of a case
+        let name = &case.backend;
+        let compiled = backend::compile_seconds(name);
         let start = now();
         let ordering = ordering_s.unwrap_or(0.0);
+        let clock =
+            || ordering + seconds_since(start) - (backend::compile_seconds(name) - compiled);
         let (mut solving, mut stopped) = (None, false);
-        let overhead =
-            self.overhead.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
+        let seen = self.overheads.get(name);
+        let overhead = seen.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
         let mut progress = |stage: Stage| {
             if self.interrupts.load(Atomic::SeqCst) > 0 {
                 stopped = true;
                 return false;
             }
-            let spent = match (&solving, stage) {
-                (None, Stage::WarmUp) => {
-                    let fixed = ordering + seconds_since(start);
-                    solving = Some((fixed, now()));
-                    fixed
-                }
-                (Some((fixed, since)), _) => fixed + solves * seconds_since(*since),
-                (None, _) => ordering + seconds_since(start),
+            if stage == Stage::WarmUp && solving.is_none() {
+                solving = Some(clock());
+            }
+            let spent = match solving {
+                Some(fixed) => fixed + solves * (clock() - fixed),
+                None => clock(),
             };
             spent <= limit + overhead
         };
@@ -195,8 +202,7 @@ impl Trials<'_> {
             return None;
         }
         let Some(mut record) = record else {
-            let fixed = solving.map_or_else(|| ordering + seconds_since(start), |(fixed, _)| fixed);
-            return Some(Trial::CutOff { fixed });
+            return Some(Trial::CutOff { fixed: solving.unwrap_or_else(clock) });
         };
         record.times.ordering_s = ordering_s;
         let times = &record.times;
@@ -207,9 +213,9 @@ impl Trials<'_> {
             return Some(Trial::Failed { reason: failure(&record) });
         }
         let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
-        if let Some((wall, _)) = solving {
-            let beside = wall - fixed - times.compile_s.unwrap_or(0.0);
-            self.overhead = Some(self.overhead.unwrap_or(0.0).max(beside));
+        if let Some(wall) = solving {
+            let most = self.overheads.entry(name.clone()).or_default();
+            *most = most.max(wall - fixed);
         }
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
     }
