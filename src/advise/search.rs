@@ -1,18 +1,19 @@
 //! Best first through the combinations: what was tried tells how its neighbours will do.
 //!
 //! The first point is what the structure suggests; all its neighbours follow, then every method with
-//! every block size, since these depend on each other most. From then on each
-//! combination that differs from one that was tried by one value is expected to take as long as that
-//! one, times what the same change of value did elsewhere ([`Effects`]); with several such neighbours,
-//! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
-//! by a margin, so a bad one costs no more than a good one. The search ends when nothing is
-//! expected to come near the best, or with its time. Expectations are rough: neighbours of the best
-//! itself are left out only when they are expected to be far worse.
+//! every block size, since these depend on each other most. Meanwhile what is expected to be better than
+//! the best comes first, and in the end what is expected to come near it: a combination that differs from
+//! one that was tried by one value is expected to take as long as that one, times what the same change
+//! of value did elsewhere ([`Effects`]); with several such neighbours, their geometric mean. A trial is
+//! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
+//! good one. The search ends when nothing is expected to come near the best, or with its time.
+//! Expectations are rough: neighbours of the best itself are left out only when they are expected to be
+//! far worse.
 //!
 //! The factors of ILU(k) grow with k: a level is tried only after the one below it, and only while the
 //! setup alone is not slower than the best already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use crate::advise::effects::{Change, Effects, Known};
 use crate::advise::space::{Point, Space};
@@ -27,6 +28,8 @@ const MARGIN: f64 = 2.0;
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
 const HOPELESS: f64 = 1.3;
+/// What is expected to take less than this many times the best is tried before anything else.
+const BETTER: f64 = 0.95;
 /// The same for the neighbours of the best.
 const HOPELESS_NEAR: f64 = 2.0;
 /// The same as long as only this share of all, and so many, were tried.
@@ -97,6 +100,10 @@ struct Search<'a> {
     /// Least seconds, and the trial that took them.
     best: f64,
     first: usize,
+    /// What is tried whatever is expected.
+    queue: VecDeque<Point>,
+    /// Whether the neighbours of the first that was solved are in the queue.
+    centred: bool,
     budget: f64,
 }
 
@@ -121,38 +128,14 @@ pub fn search(
         effects: Effects::default(),
         best: f64::INFINITY,
         first: 0,
+        queue: points.first().cloned().into_iter().collect(),
+        centred: false,
         budget,
     };
     let mut interrupted = false;
-    // all of the first point's neighbours, and of the first that is solved if that one is not
-    let mut queue: Vec<Point> = points.iter().take(1).cloned().collect();
-    let mut centred = false;
-    let mut next = 0;
-    while tries.elapsed() < budget {
-        if !centred && search.best < f64::INFINITY {
-            let mut near = search.near.last().expect("one is solved").clone();
-            // the first other value of every setting before the second of any: time may be short
-            near.sort_by_key(|(_, (_, _, value))| *value);
-            queue.extend(near.into_iter().map(|(point, _)| point));
-            queue.extend(points.iter().filter(|p| search.is_plain(p)).cloned());
-            centred = true;
-        }
-        let point = if let Some(point) = queue.get(next) {
-            next += 1;
-            if search.at.contains_key(point) || !search.is_open(point) {
-                continue;
-            }
-            point.clone()
-        } else if !centred && search.tried.len() < points.len() {
-            // nothing is solved yet: in their order
-            let untried = points.iter().find(|p| !search.at.contains_key(*p));
-            untried.expect("not all were tried").clone()
-        } else {
-            match search.promising().into_iter().next() {
-                Some(point) => point,
-                None => break,
-            }
-        };
+    while tries.elapsed() < budget
+        && let Some(point) = search.next(&points)
+    {
         let case = search.points[&point].clone();
         let Some(trial) = tries.try_out(&case, search.limit()) else {
             interrupted = true;
@@ -165,11 +148,39 @@ pub fn search(
     let left = search.promising();
     let combinations = points.len();
     let hopeless = combinations - search.tried.len() - left.len();
-    let left = left.iter().map(|point| search.points[point].clone()).collect();
+    let left = left.iter().map(|(point, _)| search.points[point].clone()).collect();
     Ok(Found { tried: search.tried, combinations, hopeless, left, interrupted })
 }
 
 impl Search<'_> {
+    /// What is tried next of all `points`: what is expected to be better than the best, then the queue,
+    /// then what may come near the best.
+    fn next(&mut self, points: &[Point]) -> Option<Point> {
+        if !self.centred && self.best < f64::INFINITY {
+            let mut near = self.near.last().expect("one is solved").clone();
+            // the first other value of every setting before the second of any: time may be short
+            near.sort_by_key(|(_, (_, _, value))| *value);
+            self.queue.extend(near.into_iter().map(|(point, _)| point));
+            let plain: Vec<Point> = points.iter().filter(|p| self.is_plain(p)).cloned().collect();
+            self.queue.extend(plain);
+            self.centred = true;
+        }
+        let promising = if self.centred { self.promising().into_iter().next() } else { None };
+        if promising.as_ref().is_some_and(|(_, expected)| *expected < BETTER * self.best) {
+            return promising.map(|(point, _)| point);
+        }
+        while let Some(point) = self.queue.pop_front() {
+            if !self.at.contains_key(&point) && self.is_open(&point) {
+                return Some(point);
+            }
+        }
+        match promising {
+            // nothing is solved yet: in their order
+            None if !self.centred => points.iter().find(|p| !self.at.contains_key(*p)).cloned(),
+            other => other.map(|(point, _)| point),
+        }
+    }
+
     /// Seconds after which a trial is given up.
     fn limit(&self) -> f64 {
         if self.best < f64::INFINITY { MARGIN * self.best } else { FIRST_SHARE * self.budget }
@@ -235,8 +246,9 @@ impl Search<'_> {
         }
     }
 
-    /// Untried neighbours of what was tried that are worth a trial, most promising first.
-    fn promising(&self) -> Vec<Point> {
+    /// Untried neighbours of what was tried that are worth a trial, with the seconds expected, most
+    /// promising first.
+    fn promising(&self) -> Vec<(Point, f64)> {
         // of neighbours whose time is known, and of those that were given up
         let mut sums: HashMap<&Point, [(f64, usize); 2]> = HashMap::new();
         for (tried, near) in self.tried.iter().zip(&self.near) {
@@ -268,7 +280,7 @@ impl Search<'_> {
         }
         // the same choice in every run: maps have no order
         worth.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(b.0)));
-        worth.into_iter().map(|(point, _)| point.clone()).collect()
+        worth.into_iter().map(|(point, expected)| (point.clone(), expected)).collect()
     }
 
     /// Whether the setup of the same preconditioner was out of the question with other blocks.
