@@ -40,8 +40,17 @@ impl Effects {
             _ => return,
         };
         let (knob, before, after) = change;
-        self.seen.entry(change).or_default().push((from.0.clone(), ratio));
-        self.seen.entry((knob, after, before)).or_default().push((to.0.clone(), -ratio));
+        self.keep(change, from.0, ratio);
+        self.keep((knob, after, before), to.0, -ratio);
+    }
+
+    /// Keeps what `change` of `point` did, in the place of what was known of it.
+    fn keep(&mut self, change: Change, point: &Point, ratio: f64) {
+        let seen = self.seen.entry(change).or_default();
+        match seen.iter_mut().find(|(known, _)| known == point) {
+            Some((_, known)) => *known = ratio,
+            None => seen.push((point.clone(), ratio)),
+        }
     }
 
     /// What `change` of `point` is expected to do, as a logarithm; 0 where it was never seen.
@@ -69,6 +78,8 @@ mod tests {
         let mut learn = |rest: usize, other: usize, a, b| {
             effects.learn((&vec![0, rest, other], a), (&vec![1, rest, other], b), change);
         };
+        learn(0, 0, Known::Took(2.0), Known::Above(7.0));
+        // another trial of the same
         learn(0, 0, Known::Took(2.0), Known::Took(1.0));
         learn(1, 1, Known::Took(1.0), Known::Above(4.0));
         // these say nothing

@@ -6,14 +6,15 @@
 //! one that was tried by one value is expected to take as long as that one, times what the same change
 //! of value did elsewhere ([`Effects`]); with several such neighbours, their geometric mean. A trial is
 //! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
-//! good one. The search ends when nothing is expected to come near the best, or with its time.
+//! good one; a short one gets a second chance in the end, since another process in its way costs as much
+//! as the trial. The search ends when nothing is expected to come near the best, or with its time.
 //! Expectations are rough: neighbours of the best itself are left out only when they are expected to be
 //! far worse.
 //!
 //! The factors of ILU(k) grow with k: a level is tried only after the one below it, and only while the
 //! setup alone is not slower than the best already.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::advise::effects::{Change, Effects, Known};
 use crate::advise::space::{Point, Space};
@@ -28,6 +29,8 @@ const MARGIN: f64 = 2.0;
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
 const HOPELESS: f64 = 1.3;
+/// A trial that was given up after fewer seconds is made again in the end.
+const MOMENT: f64 = 0.05;
 /// What is expected to take less than this many times the best is tried before anything else.
 const BETTER: f64 = 0.95;
 /// The same for the neighbours of the best.
@@ -104,6 +107,9 @@ struct Search<'a> {
     queue: VecDeque<Point>,
     /// Whether the neighbours of the first that was solved are in the queue.
     centred: bool,
+    /// Short trials that were given up, which others on the machine may have made slow.
+    doubtful: VecDeque<Point>,
+    looked: HashSet<Point>,
     budget: f64,
 }
 
@@ -130,6 +136,8 @@ pub fn search(
         first: 0,
         queue: points.first().cloned().into_iter().collect(),
         centred: false,
+        doubtful: VecDeque::new(),
+        looked: HashSet::new(),
         budget,
     };
     let mut interrupted = false;
@@ -137,13 +145,14 @@ pub fn search(
         && let Some(point) = search.next(&points)
     {
         let case = search.points[&point].clone();
-        let Some(trial) = tries.try_out(&case, search.limit()) else {
+        let limit = search.limit();
+        let Some(trial) = tries.try_out(&case, limit) else {
             interrupted = true;
             break;
         };
-        search.add(Tried { point, case, trial });
-        let last = search.tried.last().expect("added");
-        told(last, search.best);
+        let at = search.add(Tried { point, case, trial });
+        told(&search.tried[at], search.best);
+        search.note_doubt(at, limit);
     }
     let left = search.promising();
     let combinations = points.len();
@@ -154,7 +163,7 @@ pub fn search(
 
 impl Search<'_> {
     /// What is tried next of all `points`: what is expected to be better than the best, then the queue,
-    /// then what may come near the best.
+    /// then what may come near the best, and in the end a second time what was given up in a moment.
     fn next(&mut self, points: &[Point]) -> Option<Point> {
         if !self.centred && self.best < f64::INFINITY {
             let mut near = self.near.last().expect("one is solved").clone();
@@ -177,7 +186,18 @@ impl Search<'_> {
         match promising {
             // nothing is solved yet: in their order
             None if !self.centred => points.iter().find(|p| !self.at.contains_key(*p)).cloned(),
-            other => other.map(|(point, _)| point),
+            None => self.doubtful.pop_front(),
+            Some((point, _)) => Some(point),
+        }
+    }
+
+    /// Keeps trial `at` for a second look when it was given up at a `limit` that one time slice of another
+    /// process is long, unless its fixed costs alone are out of the question.
+    fn note_doubt(&mut self, at: usize, limit: f64) {
+        let Tried { point, trial, .. } = &self.tried[at];
+        let near = matches!(trial, Trial::CutOff { fixed } if *fixed < FAR * self.best);
+        if near && limit < MOMENT && self.looked.insert(point.clone()) {
+            self.doubtful.push_back(point.clone());
         }
     }
 
@@ -218,10 +238,11 @@ impl Search<'_> {
         found
     }
 
-    /// Keeps a trial and what it teaches.
-    fn add(&mut self, tried: Tried) {
+    /// Keeps a trial, in the place of an earlier one of the same point, and what it teaches; where it is.
+    fn add(&mut self, tried: Tried) -> usize {
+        let at = self.at.get(&tried.point).copied().unwrap_or(self.tried.len());
         if let Some(seconds) = tried.trial.seconds().filter(|s| *s < self.best) {
-            (self.best, self.first) = (seconds, self.tried.len());
+            (self.best, self.first) = (seconds, at);
         }
         let near = self.neighbours(&tried.point);
         let here = self.known(&tried.trial);
@@ -230,9 +251,14 @@ impl Search<'_> {
             let there = self.known(&self.tried[at].trial);
             self.effects.learn((&tried.point, here), (point, there), *change);
         }
-        self.at.insert(tried.point.clone(), self.tried.len());
-        self.tried.push(tried);
-        self.near.push(near);
+        if at < self.tried.len() {
+            self.tried[at] = tried;
+        } else {
+            self.at.insert(tried.point.clone(), at);
+            self.tried.push(tried);
+            self.near.push(near);
+        }
+        at
     }
 
     /// What a trial tells of times; nothing before anything was solved.
@@ -319,167 +345,4 @@ impl Search<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::advise::structure::Structure;
-    use crate::case::ReadAs;
-    use crate::config::Sweep;
-    use crate::config::sweep::axis;
-    use crate::problem::load;
-    use crate::result::Record;
-
-    /// Seconds by a formula: effects of single settings, and interactions.
-    struct Formula {
-        clock: f64,
-        trials: usize,
-    }
-
-    fn cost(case: &Case) -> (f64, f64) {
-        let precond = match precond::name(&case.precond) {
-            "bilu" | "ic" => 1.0,
-            "jacobi" => 2.5,
-            "fsai" => 1.4,
-            "meilu" => return (0.0, f64::NAN),
-            "spai" => return (50.0, 1.0),
-            _ => 3.0,
-        };
-        let setup = 0.1 * f64::from(1 << (2 * case.fill)) * precond;
-        let solver = if case.solver == "cg" { 1.0 } else { 1.3 };
-        let block = [1.0, 0.8, 0.9][case.block_size.ilog2() as usize];
-        let ordering = match case.ordering.name() {
-            "natural" => 1.0,
-            // pays only with fill
-            "rcm" if case.fill == 1 => 0.6,
-            _ => 1.2,
-        };
-        let solve = 4.0 * precond * solver * block * ordering / (1.0 + 0.8 * case.fill as f64);
-        (setup, solve)
-    }
-
-    impl Tries for Formula {
-        fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
-            self.trials += 1;
-            let (fixed, solve) = cost(case);
-            let seconds = fixed + solve;
-            self.clock += if seconds.is_nan() { 0.01 } else { seconds.min(limit.max(fixed)) };
-            Some(if seconds.is_nan() {
-                Trial::Failed { reason: "breakdown".into() }
-            } else if seconds > limit {
-                Trial::CutOff { fixed }
-            } else {
-                Trial::Solved { fixed, seconds, record: Box::new(Record::default()) }
-            })
-        }
-        fn elapsed(&self) -> f64 {
-            self.clock
-        }
-    }
-
-    fn poisson(fixed: &[(&str, &str)]) -> Space {
-        let structure = Structure::of(&load("poisson3d:5x6x7", ReadAs::Expanded).unwrap());
-        let mut sweep = Sweep::default();
-        for (name, word) in fixed {
-            axis(name).unwrap().set(&mut sweep, &[(*word).to_owned()]).unwrap();
-        }
-        Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap()
-    }
-
-    #[test]
-    fn the_best_is_found_in_a_part_of_the_time_of_all() {
-        let space = poisson(&[("level-rule", "min"), ("factor-precision", "float64")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        let all = space.points().unwrap();
-        let costs = all.iter().map(|p| cost(&space.case(p))).map(|(a, b)| a + b);
-        let (mut best, mut sum) = (f64::INFINITY, 0.0);
-        for cost in costs.filter(|c| !c.is_nan()) {
-            best = best.min(cost);
-            sum += cost;
-        }
-        assert_eq!(found.solved()[0].trial.seconds(), Some(best));
-        assert!(formula.clock < 0.25 * sum, "{} of {sum}", formula.clock);
-        assert_eq!((found.combinations, found.left.len()), (all.len(), 0));
-        assert_eq!(found.hopeless, all.len() - formula.trials);
-    }
-
-    /// An unsymmetric system of blocks of three, to which blocks of one suit `bilu` alone; seconds by
-    /// preconditioner, block size and solver.
-    struct Blocks;
-
-    impl Tries for Blocks {
-        fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
-            let solver = if case.solver == "gmres" { 0.9 } else { 1.0 };
-            let seconds = solver
-                * match (case.precond.as_str(), case.block_size) {
-                    ("bilu", 3) => 2.6,
-                    ("bilu", _) => 2.4,
-                    (_, 3) => 5.1,
-                    _ => return Some(Trial::Failed { reason: "breakdown".into() }),
-                };
-            let record = Box::new(Record::default());
-            Some(if seconds > limit {
-                Trial::CutOff { fixed: 0.1 }
-            } else {
-                Trial::Solved { fixed: 0.1, seconds, record }
-            })
-        }
-        fn elapsed(&self) -> f64 {
-            0.0
-        }
-    }
-
-    #[test]
-    fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
-        let structure = Structure::of(&load("blockpoisson3d:4,b=3", ReadAs::Expanded).unwrap());
-        let mut sweep = Sweep::default();
-        for (name, words) in [
-            ("precond", "bilu,jacobi,mcsgs,meilu,tns,sweeps"),
-            ("fill", "0"),
-            ("ordering", "natural"),
-            ("factor-precision", "float64"),
-        ] {
-            axis(name).unwrap().set(&mut sweep, &[words.to_owned()]).unwrap();
-        }
-        let space = Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap();
-        let found = search(&space, &mut Blocks, 1e3, &mut |_, _| {}).unwrap();
-        let best = &found.solved()[0].case;
-        assert_eq!(
-            (best.solver.as_str(), best.block_size, best.precond.as_str()),
-            ("gmres", 1, "bilu")
-        );
-        assert!(found.tried.len() < found.combinations, "{} tried", found.tried.len());
-    }
-
-    #[test]
-    fn time_that_is_over_leaves_a_list() {
-        let space = poisson(&[]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 30.0, &mut |_, _| {}).unwrap();
-        assert!(formula.clock < 40.0 && !found.left.is_empty());
-        assert_eq!(found.combinations, found.tried.len() + found.hopeless + found.left.len());
-        let untried = |c: &Case| found.tried.iter().all(|t| t.case != *c);
-        assert!(found.left.iter().all(untried));
-    }
-
-    #[test]
-    fn a_start_that_fails_does_not_end_the_search() {
-        let space = poisson(&[("precond", "meilu,jacobi")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        assert_eq!(found.solved()[0].case.precond, "jacobi");
-        let none = poisson(&[("precond", "meilu")]);
-        let found = search(&none, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        assert_eq!((found.solved().len(), found.left.len()), (0, 0));
-    }
-
-    #[test]
-    fn a_setup_that_is_out_of_the_question_is_made_once() {
-        let space = poisson(&[("precond", "jacobi,spai")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        let of = |name: &str| found.tried.iter().filter(|t| t.case.precond == name).count();
-        let blocks = space.points().unwrap().iter().map(|p| space.case(p).block_size).max();
-        assert_eq!((of("spai"), blocks), (1, Some(4)));
-        assert!(of("jacobi") >= 3);
-    }
-}
+mod tests;

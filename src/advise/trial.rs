@@ -77,9 +77,6 @@ const AGREE: f64 = 1.03;
 /// How many times, and the seconds after which it is not made again.
 const TURNS: usize = 8;
 const ALL_TURNS: f64 = 0.15;
-/// Times that a short trial that was given up is made again: another process in its way, or the first use
-/// of a kernel, costs as much as the trial.
-const DISTURBANCES: usize = 1;
 /// Above this share of its limit it is not among the best anyhow, and once is enough.
 const WORTH_TURNS: f64 = 0.7;
 
@@ -132,10 +129,9 @@ impl Tries for Trials<'_> {
         let mut best = self.once(case, limit)?;
         let compiled = backend::compile_seconds(&case.backend) - compiled;
         let short = seconds_since(start) - compiled < SHORT;
-        for _ in 0..DISTURBANCES {
-            if short && matches!(best, Trial::CutOff { .. }) {
-                best = self.once(case, limit)?;
-            }
+        // the first use of kernels and memory of a GPU may cost as much as the trial
+        if short && backend::on_gpu(&case.backend) && matches!(best, Trial::CutOff { .. }) {
+            best = self.once(case, limit)?;
         }
         let mut second = f64::INFINITY;
         for _ in 1..TURNS {
