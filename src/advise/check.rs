@@ -1,7 +1,6 @@
 //! A search against the sweep of everything that it may choose from.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::sync::atomic::AtomicUsize;
 
 use serde_json::{Value, json};
 
+use crate::advise::report::describe;
 use crate::advise::{Advice, Question, Space, Trial, Trials, Tries, measured};
 use crate::backend;
 use crate::case::Case;
@@ -52,8 +52,8 @@ struct Entry {
 type Entries = HashMap<String, Entry>;
 
 /// Runs every combination, then both winners in turns: `ratio` is the time of the advised settings over
-/// that of the best of the sweep, `time-share` the time of the search over that of the sweep; kernels that the sweep
-/// compiles are not counted. `swept` is the number of combinations that were run.
+/// that of the best of the sweep, `time-share` the time of the search over that of the sweep; compiling
+/// kernels counts in neither. `swept` is the number of combinations that were run.
 ///
 /// # Errors
 /// When the user stops it, and when the file of the sweep cannot be read or written.
@@ -72,6 +72,7 @@ pub fn against_all(
         cases.sort_by_cached_key(|case| scattered(&words(&advice.space, case)));
     }
     let entries = sweep(&advice.space, &cases, &mut trials, sweeping)?;
+    let search_s = advice.seconds - advice.compile_s;
     let sweep_s: f64 = entries.iter().flatten().map(|entry| entry.spent).sum();
     let solved = cases.iter().zip(&entries).filter_map(|(c, e)| Some(((*e)?.seconds?, c)));
     let best = solved.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(s, case)| (s, case.clone()));
@@ -94,16 +95,16 @@ pub fn against_all(
         "combinations": points.len(),
         "swept": entries.iter().flatten().count(),
         "tried": advice.found.tried.len(),
-        "search-s": advice.seconds,
+        "search-s": search_s,
         "sweep-s": sweep_s,
-        "time-share": advice.seconds / sweep_s,
+        "time-share": search_s / sweep_s,
         "best-s": best_s.value,
         "advised-s": advised_s.value,
         "ratio": advised_s.value / best_s.value,
         "ratio-low": advised_s.low / best_s.high,
         "ratio-high": advised_s.high / best_s.low,
-        "best": describe(&advice.space, &best),
-        "advised": describe(&advice.space, &advised),
+        "best": describe(&best),
+        "advised": describe(&advised),
     }))
 }
 
@@ -203,22 +204,6 @@ fn append(path: &Path, words: &str, entry: Entry) -> Result<()> {
     let mut file = OpenOptions::new().create(true).append(true).open(path).map_err(fault)?;
     let seconds = entry.seconds.map(|s| s.to_string()).unwrap_or_default();
     writeln!(file, "{words}\t{seconds}\t{}", entry.spent).map_err(fault)
-}
-
-/// Settings that are named without their own name.
-const PLAIN: &[&str] = &["precond", "fill", "block-size", "ordering", "solver", "backend"];
-
-/// The searched settings in a few words: those of [`PLAIN`], and of the others those that were varied.
-fn describe(space: &Space, case: &Case) -> String {
-    let Case { precond, fill, block_size, ordering, solver, backend, .. } = case;
-    let mut words = format!("{precond} k={fill} b={block_size} {ordering} {solver} {backend}");
-    for knob in space.knobs().iter().filter(|k| !PLAIN.contains(&k.axis.name)) {
-        let word = (knob.axis.text)(case);
-        if knob.values.first().is_some_and(|plain| *plain != word) {
-            _ = write!(words, " {}={word}", knob.axis.name);
-        }
-    }
-    words
 }
 
 #[cfg(test)]

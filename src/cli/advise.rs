@@ -152,7 +152,6 @@ fn experiment(matrix: &str, advice: &Advice, case: &Case) -> String {
 
 /// A line about a trial.
 fn progress(tried: &Tried, best: f64) -> String {
-    let Case { precond, solver, backend, ordering, block_size, fill, .. } = &tried.case;
     let how = match &tried.trial {
         advise::Trial::Solved { seconds: s, record, .. } => {
             format!("{}, {} iterations", seconds(*s), record.convergence.iterations)
@@ -161,5 +160,5 @@ fn progress(tried: &Tried, best: f64) -> String {
         advise::Trial::Failed { reason } => reason.clone(),
     };
     let best = if best.is_finite() { format!(" (best {})", seconds(best)) } else { String::new() };
-    format!("{precond} k = {fill}, b = {block_size}, {ordering}, {solver}, {backend}: {how}{best}")
+    format!("{}: {how}{best}", report::describe(&tried.case))
 }
