@@ -63,7 +63,7 @@ pub trait Tries {
     fn elapsed(&self) -> f64;
 }
 
-/// Wall-clock seconds beside what is measured (counting blocks, starting threads) that a trial may take
+/// Wall-clock seconds beside what is measured (vectors, trials of the backend's own) that a trial may take
 /// before it is given up, as long as nothing was solved.
 const OVERHEAD: f64 = 0.03;
 /// After that as many times the most that was seen, and at least so many seconds.
@@ -72,6 +72,10 @@ const LEAST_OVERHEAD: f64 = 0.001;
 /// A trial that takes less than this many seconds is made again until its two least times agree, and the
 /// least counts: others on the machine only ever add.
 const SHORT: f64 = 0.05;
+/// Runs of the same short trial differ where the machine is busy: the share by which a trial changes what is
+/// known of that, and the most that is believed.
+const NOISE_SHARE: f64 = 0.2;
+const MOST_NOISE: f64 = 4.0;
 /// A trial that was the first to use some kernel is made again when it took less than this many times its
 /// limit.
 const FIRST_USE: f64 = 2.0;
@@ -92,6 +96,8 @@ pub struct Trials<'a> {
     start: std::time::Instant,
     /// Most seconds before a solve that no phase counts, by backend.
     overheads: HashMap<String, f64>,
+    /// How many times as long as undisturbed a run of a short trial takes.
+    noise: f64,
     reuse: Reuse,
     ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
 }
@@ -106,7 +112,7 @@ impl<'a> Trials<'a> {
     ) -> Self {
         let (reuse, ordered) = (Reuse::default(), HashMap::new());
         let (start, overheads) = (now(), HashMap::new());
-        Self { problem, b, solves, interrupts, start, overheads, reuse, ordered }
+        Self { problem, b, solves, interrupts, start, overheads, noise: 1.0, reuse, ordered }
     }
 
     /// Makes the system in the order of a case, unless it is there.
@@ -129,7 +135,8 @@ impl Tries for Trials<'_> {
         self.order(case);
         let start = now();
         let compiled = backend::compile_seconds(&case.backend);
-        let mut best = self.once(case, limit)?;
+        let patience = if limit < SHORT { self.noise * limit } else { limit };
+        let mut best = self.once(case, patience)?;
         let compiled = backend::compile_seconds(&case.backend) - compiled;
         let took = seconds_since(start) - compiled;
         let short = took < SHORT;
@@ -137,24 +144,31 @@ impl Tries for Trials<'_> {
         let worth = if compiled > 0.0 { took < FIRST_USE * limit } else { short };
         let cut_off = matches!(best, Trial::CutOff { .. });
         if backend::on_gpu(&case.backend) && worth && (compiled > 0.0 || cut_off) {
-            let again = self.once(case, limit)?;
+            let again = self.once(case, patience)?;
             if best.seconds().is_none_or(|first| again.seconds().is_some_and(|s| s < first)) {
                 best = again;
             }
         }
         let mut second = f64::INFINITY;
+        let mut all: Vec<f64> = best.seconds().into_iter().collect();
         for _ in 1..TURNS {
             let Some(first) = best.seconds() else { break };
-            let long = seconds_since(start) > ALL_TURNS || first > SHORT.min(WORTH_TURNS * limit);
+            let worth = SHORT.min(WORTH_TURNS * patience);
+            let long = seconds_since(start) > ALL_TURNS || first > worth;
             if long || second < AGREE * first {
                 break;
             }
-            let again = self.once(case, limit)?;
+            let again = self.once(case, patience)?;
             let Some(seconds) = again.seconds() else { continue };
+            all.push(seconds);
             second = second.min(seconds.max(first));
             if seconds < first {
                 best = again;
             }
+        }
+        if let Some(least) = best.seconds().filter(|_| all.len() > 1) {
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            self.noise += NOISE_SHARE * ((mean / least).min(MOST_NOISE) - self.noise);
         }
         Some(match best {
             Trial::Solved { fixed, seconds, .. } if seconds > limit => Trial::CutOff { fixed },
@@ -178,13 +192,16 @@ impl Trials<'_> {
         };
         let measure = Measure { once: true, ..Measure::default() };
         let solves = self.solves as f64;
-        // kernels are compiled once, and their time is none of a case
         let name = &case.backend;
-        let compiled = backend::compile_seconds(name);
-        let start = now();
         let ordering = ordering_s.unwrap_or(0.0);
-        let clock =
-            || ordering + seconds_since(start) - (backend::compile_seconds(name) - compiled);
+        let mut begun = None;
+        // from the first stage on: what is done before counts for no phase. Kernels are compiled once, and
+        // their time is none of a case
+        let mut clock = || {
+            let (start, compiled) =
+                *begun.get_or_insert_with(|| (now(), backend::compile_seconds(name)));
+            ordering + seconds_since(start) - (backend::compile_seconds(name) - compiled)
+        };
         let (mut solving, mut stopped) = (None, false);
         let seen = self.overheads.get(name);
         let overhead = seen.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
@@ -193,14 +210,11 @@ impl Trials<'_> {
                 stopped = true;
                 return false;
             }
+            let spent = clock();
             if stage == Stage::WarmUp && solving.is_none() {
-                solving = Some(clock());
+                solving = Some(spent);
             }
-            let spent = match solving {
-                Some(fixed) => fixed + solves * (clock() - fixed),
-                None => clock(),
-            };
-            spent <= limit + overhead
+            solving.map_or(spent, |fixed| fixed + solves * (spent - fixed)) <= limit + overhead
         };
         let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {
