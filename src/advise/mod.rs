@@ -5,6 +5,7 @@
 //! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
 
 pub mod check;
+mod effects;
 mod finals;
 pub mod report;
 mod search;
@@ -58,6 +59,8 @@ pub struct Advice {
     pub missing: Vec<String>,
     /// Seconds that it took.
     pub seconds: f64,
+    /// Seconds of them in which kernels were compiled and loaded, which later searches find compiled.
+    pub compile_s: f64,
 }
 
 /// The space of a question on the backends that are here.
@@ -100,9 +103,14 @@ pub fn advise(
     let mut trials = Trials::new(problem, b, question.solves, interrupts);
     let structure = Structure::of(problem);
     let (space, missing) = space(question, &structure)?;
+    // cuda and cusparse share the GPU and its kernels
+    let backends = space.knobs().iter().filter(|knob| knob.axis.name == "backend");
+    let gpu = backends.flat_map(|knob| &knob.values).find(|name| backend::on_gpu(name)).cloned();
+    let compiled = || gpu.as_deref().map_or(0.0, backend::compile_seconds);
+    let before = compiled();
     let found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, told)?;
     let finalists =
         if found.interrupted { Vec::new() } else { finals(&found, &mut trials, question.budget_s) };
-    let seconds = seconds_since(start);
-    Ok(Advice { structure, space, found, finalists, missing, seconds })
+    let (seconds, compile_s) = (seconds_since(start), compiled() - before);
+    Ok(Advice { structure, space, found, finalists, missing, seconds, compile_s })
 }

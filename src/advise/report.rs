@@ -15,6 +15,23 @@ const MOST_NAMED: usize = 4;
 /// A change that costs less than this factor is none.
 const SAME: f64 = 1.03;
 
+/// Settings that are named when they are not the default.
+const NAMED: &[&str] = &["level-rule", "factor-precision", "trisolve", "execution"];
+
+/// The searched settings in a few words.
+pub fn describe(case: &Case) -> String {
+    let Case { precond, fill, block_size, ordering, solver, backend, .. } = case;
+    let mut words = format!("{precond} k={fill} b={block_size} {ordering} {solver} {backend}");
+    let default = Case::default();
+    for axis in AXES.iter().filter(|axis| NAMED.contains(&axis.name)) {
+        let word = (axis.text)(case);
+        if word != (axis.text)(&default) {
+            _ = write!(words, " {}={word}", axis.name);
+        }
+    }
+    words
+}
+
 /// The table of the best, with the reasons below it.
 pub fn report(question: &Question, advice: &Advice) -> Report {
     let finalists = &advice.finalists;

@@ -1,18 +1,22 @@
 //! Best first through the combinations: what was tried tells how its neighbours will do.
 //!
 //! The first point is what the structure suggests; all its neighbours follow, then every method with
-//! every block size, since these depend on each other most. From then on each
-//! combination that differs from one that was tried by one value is expected to take as long as that
-//! one, times what the same change of value did elsewhere (the median); with several such neighbours,
-//! their geometric mean. The least is tried next, and given up when it takes longer than the best so far
-//! by a margin, so a bad one costs no more than a good one. The search ends when nothing is
-//! expected to come near the best, or with its time.
+//! every block size, since these depend on each other most. Meanwhile what is expected to be better than
+//! the best comes first, and in the end what is expected to come near it: a combination that differs from
+//! one that was tried by one value is expected to take as long as that one, times what the same change
+//! of value did elsewhere ([`Effects`]); with several such neighbours, their geometric mean. A trial is
+//! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
+//! good one; a short one gets a second chance in the end, since another process in its way costs as much
+//! as the trial. The search ends when nothing is expected to come near the best, or with its time.
+//! Expectations are rough: neighbours of the best itself are left out only when they are expected to be
+//! far worse.
 //!
 //! The factors of ILU(k) grow with k: a level is tried only after the one below it, and only while the
 //! setup alone is not slower than the best already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
+use crate::advise::effects::{Change, Effects, Known};
 use crate::advise::space::{Point, Space};
 use crate::advise::trial::{Trial, Tries};
 use crate::case::Case;
@@ -25,13 +29,22 @@ const MARGIN: f64 = 2.0;
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
 const HOPELESS: f64 = 1.3;
-/// The same as long as only this share of all was tried: expectations are rough.
+/// A trial that was given up after fewer seconds is made again in the end.
+const MOMENT: f64 = 0.05;
+/// What is expected to take less than this many times the best is tried before anything else.
+const BETTER: f64 = 0.95;
+/// The same for the neighbours of the best.
+const HOPELESS_NEAR: f64 = 2.0;
+/// The same as long as only this share of all, and so many, were tried.
 const HOPELESS_AT_FIRST: f64 = 2.5;
 const FIRST_TRIED: f64 = 0.1;
+const MOST_FIRST: f64 = 40.0;
 /// A trial that was given up counts as this many times the best in expectations.
 const SLOW: f64 = 2.5;
 /// Failures count as this many times the best in expectations.
 const FAILURE: f64 = 6.0;
+/// From a trial that took more than this many times the best, no neighbour is tried.
+const FAR: f64 = 4.0;
 
 /// A preconditioner whose setup alone took this many times the best, and so many seconds, is not tried with other
 /// blocks, which change that by less.
@@ -40,9 +53,6 @@ const LONG_SETUP: f64 = 0.05;
 
 /// Settings that depend on each other most: all their combinations are tried, the others being plain.
 const TOGETHER: &[&str] = &["precond", "block-size"];
-
-/// A change of one value: the setting, from, to.
-type Change = (usize, usize, usize);
 
 /// A combination that was tried.
 #[derive(Clone, Debug)]
@@ -89,9 +99,17 @@ struct Search<'a> {
     /// Neighbours of each trial, with the changes that lead there.
     near: Vec<Vec<(Point, Change)>>,
     at: HashMap<Point, usize>,
-    /// Logarithms of the ratios that changes of one value have brought.
-    effects: HashMap<Change, Vec<f64>>,
+    effects: Effects,
+    /// Least seconds, and the trial that took them.
     best: f64,
+    first: usize,
+    /// What is tried whatever is expected.
+    queue: VecDeque<Point>,
+    /// Whether the neighbours of the first that was solved are in the queue.
+    centred: bool,
+    /// Short trials that were given up, which others on the machine may have made slow.
+    doubtful: VecDeque<Point>,
+    looked: HashSet<Point>,
     budget: f64,
 }
 
@@ -113,50 +131,30 @@ pub fn search(
         tried: Vec::new(),
         near: Vec::new(),
         at: HashMap::new(),
-        effects: HashMap::new(),
+        effects: Effects::default(),
         best: f64::INFINITY,
+        first: 0,
+        queue: points.first().cloned().into_iter().collect(),
+        centred: false,
+        doubtful: VecDeque::new(),
+        looked: HashSet::new(),
         budget,
     };
     let mut interrupted = false;
-    // all of the first point's neighbours, and of the first that is solved if that one is not
-    let mut queue: Vec<Point> = points.iter().take(1).cloned().collect();
-    let mut centred = false;
-    let mut next = 0;
-    while tries.elapsed() < budget {
-        if !centred && search.best < f64::INFINITY {
-            let near = search.near.last().expect("one is solved");
-            queue.extend(near.iter().map(|(point, _)| point.clone()));
-            queue.extend(points.iter().filter(|p| search.is_plain(p)).cloned());
-            centred = true;
-        }
-        let point = if let Some(point) = queue.get(next) {
-            next += 1;
-            if search.at.contains_key(point) || !search.is_open(point) {
-                continue;
-            }
-            point.clone()
-        } else if !centred && search.tried.len() < points.len() {
-            // nothing is solved yet: in their order
-            let untried = points.iter().find(|p| !search.at.contains_key(*p));
-            untried.expect("not all were tried").clone()
-        } else {
-            match search.most_promising() {
-                Some((point, expected)) if expected < search.hopeless() => point,
-                _ => break,
-            }
-        };
+    while tries.elapsed() < budget
+        && let Some(point) = search.next(&points)
+    {
         let case = search.points[&point].clone();
-        let Some(trial) = tries.try_out(&case, search.limit()) else {
+        let limit = search.limit();
+        let Some(trial) = tries.try_out(&case, limit) else {
             interrupted = true;
             break;
         };
-        search.add(Tried { point, case, trial });
-        let last = search.tried.last().expect("added");
-        told(last, search.best);
+        let at = search.add(Tried { point, case, trial });
+        told(&search.tried[at], search.best);
+        search.note_doubt(at, limit);
     }
-    let mut left: Vec<(Point, f64)> = search.promising();
-    left.retain(|(_, expected)| *expected < search.hopeless());
-    left.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let left = search.promising();
     let combinations = points.len();
     let hopeless = combinations - search.tried.len() - left.len();
     let left = left.iter().map(|(point, _)| search.points[point].clone()).collect();
@@ -164,6 +162,45 @@ pub fn search(
 }
 
 impl Search<'_> {
+    /// What is tried next of all `points`: what is expected to be better than the best, then the queue,
+    /// then what may come near the best, and in the end a second time what was given up in a moment.
+    fn next(&mut self, points: &[Point]) -> Option<Point> {
+        if !self.centred && self.best < f64::INFINITY {
+            let mut near = self.near.last().expect("one is solved").clone();
+            // the first other value of every setting before the second of any: time may be short
+            near.sort_by_key(|(_, (_, _, value))| *value);
+            self.queue.extend(near.into_iter().map(|(point, _)| point));
+            let plain: Vec<Point> = points.iter().filter(|p| self.is_plain(p)).cloned().collect();
+            self.queue.extend(plain);
+            self.centred = true;
+        }
+        let promising = if self.centred { self.promising().into_iter().next() } else { None };
+        if promising.as_ref().is_some_and(|(_, expected)| *expected < BETTER * self.best) {
+            return promising.map(|(point, _)| point);
+        }
+        while let Some(point) = self.queue.pop_front() {
+            if !self.at.contains_key(&point) && self.is_open(&point) {
+                return Some(point);
+            }
+        }
+        match promising {
+            // nothing is solved yet: in their order
+            None if !self.centred => points.iter().find(|p| !self.at.contains_key(*p)).cloned(),
+            None => self.doubtful.pop_front(),
+            Some((point, _)) => Some(point),
+        }
+    }
+
+    /// Keeps trial `at` for a second look when it was given up at a `limit` that one time slice of another
+    /// process is long, unless its fixed costs alone are out of the question.
+    fn note_doubt(&mut self, at: usize, limit: f64) {
+        let Tried { point, trial, .. } = &self.tried[at];
+        let near = matches!(trial, Trial::CutOff { fixed } if *fixed < FAR * self.best);
+        if near && limit < MOMENT && self.looked.insert(point.clone()) {
+            self.doubtful.push_back(point.clone());
+        }
+    }
+
     /// Seconds after which a trial is given up.
     fn limit(&self) -> f64 {
         if self.best < f64::INFINITY { MARGIN * self.best } else { FIRST_SHARE * self.budget }
@@ -175,10 +212,15 @@ impl Search<'_> {
         pairs.all(|(knob, &value)| value == 0 || TOGETHER.contains(&knob.axis.name))
     }
 
-    /// Seconds from which a trial is not expected to be worth it.
-    fn hopeless(&self) -> f64 {
-        let few = (self.tried.len() as f64) < FIRST_TRIED * self.points.len() as f64;
-        self.best * if few { HOPELESS_AT_FIRST } else { HOPELESS }
+    /// Seconds from which a trial is not expected to be worth it, for neighbours of the best or others.
+    fn hopeless(&self, near_best: bool) -> f64 {
+        let few = (FIRST_TRIED * self.points.len() as f64).min(MOST_FIRST);
+        self.best
+            * match (near_best, (self.tried.len() as f64) < few) {
+                (_, true) => HOPELESS_AT_FIRST,
+                (true, false) => HOPELESS_NEAR,
+                (false, false) => HOPELESS,
+            }
     }
 
     /// Points that differ by one value, with the change; those that lose more values are among them.
@@ -196,74 +238,75 @@ impl Search<'_> {
         found
     }
 
-    /// Keeps a trial and what it teaches.
-    fn add(&mut self, tried: Tried) {
-        if let Some(seconds) = tried.trial.seconds() {
-            self.best = self.best.min(seconds);
+    /// Keeps a trial, in the place of an earlier one of the same point, and what it teaches; where it is.
+    fn add(&mut self, tried: Tried) -> usize {
+        let at = self.at.get(&tried.point).copied().unwrap_or(self.tried.len());
+        if let Some(seconds) = tried.trial.seconds().filter(|s| *s < self.best) {
+            (self.best, self.first) = (seconds, at);
         }
-        let here = self.expectation(&tried.trial);
         let near = self.neighbours(&tried.point);
-        for (point, (knob, from, to)) in &near {
-            let (knob, from, to) = (*knob, *from, *to);
+        let here = self.known(&tried.trial);
+        for (point, change) in &near {
             let Some(&at) = self.at.get(point) else { continue };
-            let there = self.expectation(&self.tried[at].trial);
-            if let (Some(here), Some(there)) = (here, there) {
-                let ratio = (there / here).ln();
-                self.effects.entry((knob, from, to)).or_default().push(ratio);
-                self.effects.entry((knob, to, from)).or_default().push(-ratio);
+            let there = self.known(&self.tried[at].trial);
+            self.effects.learn((&tried.point, here), (point, there), *change);
+        }
+        if at < self.tried.len() {
+            self.tried[at] = tried;
+        } else {
+            self.at.insert(tried.point.clone(), at);
+            self.tried.push(tried);
+            self.near.push(near);
+        }
+        at
+    }
+
+    /// What a trial tells of times; nothing before anything was solved.
+    fn known(&self, trial: &Trial) -> Known {
+        match trial {
+            Trial::Solved { seconds, .. } => Known::Took(*seconds),
+            Trial::CutOff { fixed } if self.best < f64::INFINITY => {
+                Known::Above((SLOW * self.best).max(*fixed))
             }
+            _ => Known::Never,
         }
-        self.at.insert(tried.point.clone(), self.tried.len());
-        self.tried.push(tried);
-        self.near.push(near);
     }
 
-    /// Seconds that a trial stands for in comparisons; none before anything was solved.
-    fn expectation(&self, trial: &Trial) -> Option<f64> {
-        if self.best == f64::INFINITY {
-            return None;
-        }
-        Some(match trial {
-            Trial::Solved { seconds, .. } => *seconds,
-            Trial::CutOff { fixed } => (SLOW * self.best).max(*fixed),
-            Trial::Failed { .. } => FAILURE * self.best,
-        })
-    }
-
-    /// What a change of one value does elsewhere, as a logarithm.
-    fn effect(&self, change: Change) -> f64 {
-        let Some(ratios) = self.effects.get(&change) else { return 0.0 };
-        let mut sorted = ratios.clone();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted[(sorted.len() - 1) / 2]
-    }
-
-    /// Untried neighbours of what was tried, with the seconds expected.
+    /// Untried neighbours of what was tried that are worth a trial, with the seconds expected, most
+    /// promising first.
     fn promising(&self) -> Vec<(Point, f64)> {
-        let mut sums: HashMap<Point, (f64, usize)> = HashMap::new();
+        // of neighbours whose time is known, and of those that were given up
+        let mut sums: HashMap<&Point, [(f64, usize); 2]> = HashMap::new();
         for (tried, near) in self.tried.iter().zip(&self.near) {
-            let Some(seconds) = self.expectation(&tried.trial) else { continue };
+            let (seconds, kind) = match self.known(&tried.trial) {
+                Known::Took(seconds) => (seconds, 0),
+                Known::Above(seconds) => (seconds, 1),
+                Known::Never => (FAILURE * self.best, 1),
+            };
             // far from the best, neighbours cannot be promising
-            if seconds > 4.0 * self.best {
+            if seconds > FAR * self.best {
                 continue;
             }
-            for (point, change) in near {
-                if !self.at.contains_key(point) {
-                    let sum = sums.entry(point.clone()).or_default();
-                    sum.0 += seconds.ln() + self.effect(*change);
-                    sum.1 += 1;
-                }
+            for (point, change) in near.iter().filter(|(point, _)| !self.at.contains_key(point)) {
+                let (sum, count) = &mut sums.entry(point).or_default()[kind];
+                *sum += seconds.ln() + self.effects.of(*change, &tried.point);
+                *count += 1;
             }
         }
-        let open = sums.into_iter().filter(|(point, _)| self.is_open(point));
-        open.map(|(point, (sum, count))| (point, (sum / count as f64).exp())).collect()
-    }
-
-    fn most_promising(&self) -> Option<(Point, f64)> {
-        let mut all = self.promising();
+        let near_best = |point: &Point| {
+            self.near.get(self.first).is_some_and(|near| near.iter().any(|(p, _)| p == point))
+        };
+        let mut worth: Vec<(&Point, f64)> = Vec::new();
+        for (point, [took, above]) in sums {
+            let (sum, count) = if took.1 > 0 { took } else { above };
+            let expected = (sum / count as f64).exp();
+            if expected < self.hopeless(near_best(point)) && self.is_open(point) {
+                worth.push((point, expected));
+            }
+        }
         // the same choice in every run: maps have no order
-        all.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(&b.0)));
-        all.into_iter().next()
+        worth.sort_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(b.0)));
+        worth.into_iter().map(|(point, expected)| (point.clone(), expected)).collect()
     }
 
     /// Whether the setup of the same preconditioner was out of the question with other blocks.
@@ -302,119 +345,4 @@ impl Search<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::advise::structure::Structure;
-    use crate::case::ReadAs;
-    use crate::config::Sweep;
-    use crate::config::sweep::axis;
-    use crate::problem::load;
-    use crate::result::Record;
-
-    /// Seconds by a formula: effects of single settings, and interactions.
-    struct Formula {
-        clock: f64,
-        trials: usize,
-    }
-
-    fn cost(case: &Case) -> (f64, f64) {
-        let precond = match precond::name(&case.precond) {
-            "bilu" | "ic" => 1.0,
-            "jacobi" => 2.5,
-            "fsai" => 1.4,
-            "meilu" => return (0.0, f64::NAN),
-            "spai" => return (50.0, 1.0),
-            _ => 3.0,
-        };
-        let setup = 0.1 * f64::from(1 << (2 * case.fill)) * precond;
-        let solver = if case.solver == "cg" { 1.0 } else { 1.3 };
-        let block = [1.0, 0.8, 0.9][case.block_size.ilog2() as usize];
-        let ordering = match case.ordering.name() {
-            "natural" => 1.0,
-            // pays only with fill
-            "rcm" if case.fill == 1 => 0.6,
-            _ => 1.2,
-        };
-        let solve = 4.0 * precond * solver * block * ordering / (1.0 + 0.8 * case.fill as f64);
-        (setup, solve)
-    }
-
-    impl Tries for Formula {
-        fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
-            self.trials += 1;
-            let (fixed, solve) = cost(case);
-            let seconds = fixed + solve;
-            self.clock += if seconds.is_nan() { 0.01 } else { seconds.min(limit.max(fixed)) };
-            Some(if seconds.is_nan() {
-                Trial::Failed { reason: "breakdown".into() }
-            } else if seconds > limit {
-                Trial::CutOff { fixed }
-            } else {
-                Trial::Solved { fixed, seconds, record: Box::new(Record::default()) }
-            })
-        }
-        fn elapsed(&self) -> f64 {
-            self.clock
-        }
-    }
-
-    fn poisson(fixed: &[(&str, &str)]) -> Space {
-        let structure = Structure::of(&load("poisson3d:5x6x7", ReadAs::Expanded).unwrap());
-        let mut sweep = Sweep::default();
-        for (name, word) in fixed {
-            axis(name).unwrap().set(&mut sweep, &[(*word).to_owned()]).unwrap();
-        }
-        Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap()
-    }
-
-    #[test]
-    fn the_best_is_found_in_a_part_of_the_time_of_all() {
-        let space = poisson(&[("level-rule", "min"), ("factor-precision", "float64")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        let all = space.points().unwrap();
-        let costs = all.iter().map(|p| cost(&space.case(p))).map(|(a, b)| a + b);
-        let (mut best, mut sum) = (f64::INFINITY, 0.0);
-        for cost in costs.filter(|c| !c.is_nan()) {
-            best = best.min(cost);
-            sum += cost;
-        }
-        assert_eq!(found.solved()[0].trial.seconds(), Some(best));
-        assert!(formula.clock < 0.25 * sum, "{} of {sum}", formula.clock);
-        assert_eq!((found.combinations, found.left.len()), (all.len(), 0));
-        assert_eq!(found.hopeless, all.len() - formula.trials);
-    }
-
-    #[test]
-    fn time_that_is_over_leaves_a_list() {
-        let space = poisson(&[]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 30.0, &mut |_, _| {}).unwrap();
-        assert!(formula.clock < 40.0 && !found.left.is_empty());
-        assert_eq!(found.combinations, found.tried.len() + found.hopeless + found.left.len());
-        let untried = |c: &Case| found.tried.iter().all(|t| t.case != *c);
-        assert!(found.left.iter().all(untried));
-    }
-
-    #[test]
-    fn a_start_that_fails_does_not_end_the_search() {
-        let space = poisson(&[("precond", "meilu,jacobi")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        assert_eq!(found.solved()[0].case.precond, "jacobi");
-        let none = poisson(&[("precond", "meilu")]);
-        let found = search(&none, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        assert_eq!((found.solved().len(), found.left.len()), (0, 0));
-    }
-
-    #[test]
-    fn a_setup_that_is_out_of_the_question_is_made_once() {
-        let space = poisson(&[("precond", "jacobi,spai")]);
-        let mut formula = Formula { clock: 0.0, trials: 0 };
-        let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
-        let of = |name: &str| found.tried.iter().filter(|t| t.case.precond == name).count();
-        let blocks = space.points().unwrap().iter().map(|p| space.case(p).block_size).max();
-        assert_eq!((of("spai"), blocks), (1, Some(4)));
-        assert!(of("jacobi") >= 3);
-    }
-}
+mod tests;

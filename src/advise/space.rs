@@ -2,11 +2,12 @@
 
 use crate::advise::structure::Structure;
 use crate::backend;
-use crate::case::{Case, RunKind};
+use crate::case::{Case, Execution, RunKind, Trisolve};
 use crate::config::sweep::{Axis, axis};
 use crate::config::{AXES, Sweep};
 use crate::error::{Error, Result};
 use crate::precond;
+use crate::solver;
 
 /// Most combinations that a space may have.
 const MOST_POINTS: usize = 50_000;
@@ -186,7 +187,12 @@ impl Space {
         let in_order = case.ordering.is_natural() || case.ordering.name() == "shortest-axis-last";
         let on_grid = name != OF_GRID || (self.grid && in_order);
         let transposed = case.solver != "qmr" || precond::transposes(&case.precond);
-        let kind = case.kind == RunKind::Solve;
+        let in_kernel = match name {
+            "bilu" => matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned),
+            _ => matches!(name, "jacobi" | "none"),
+        };
+        let executed = case.execution != Execution::Persistent || in_kernel;
+        let kind = case.kind == RunKind::Solve && executed;
         kind && cg && on_grid && transposed && (self.symmetric || !symmetric_only)
     }
 
@@ -203,7 +209,7 @@ impl Space {
             "factor-precision" => matches!(name, "bilu" | "ic"),
             "block-size" => name != "none",
             "trisolve" => backend::has_trisolves(&case.backend) && matches!(name, "bilu" | "ic"),
-            "execution" => backend::on_gpu(&case.backend) && case.solver != "cg",
+            "execution" => backend::on_gpu(&case.backend) && solver::replays(&case.solver),
             _ => true,
         }
     }

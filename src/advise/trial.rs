@@ -63,22 +63,27 @@ pub trait Tries {
     fn elapsed(&self) -> f64;
 }
 
-/// Wall-clock seconds beside what is measured (counting blocks, starting threads) that a trial may take
+/// Wall-clock seconds beside what is measured (vectors, trials of the backend's own) that a trial may take
 /// before it is given up, as long as nothing was solved.
 const OVERHEAD: f64 = 0.03;
 /// After that as many times the most that was seen, and at least so many seconds.
 const OVERHEADS: f64 = 2.0;
 const LEAST_OVERHEAD: f64 = 0.001;
-/// A trial that takes less than this many seconds is made several times, and the least counts: others
-/// on the machine only ever add.
+/// A trial that takes less than this many seconds is made again until its two least times agree, and the
+/// least counts: others on the machine only ever add.
 const SHORT: f64 = 0.05;
-/// Times that a trial may be made again after compiling.
-const COMPILATIONS: usize = 2;
-/// Times that a short trial that was given up is made again: another process in its way costs as much as
-/// the trial.
-const DISTURBANCES: usize = 1;
-/// How many times.
-const TURNS: usize = 3;
+/// Runs of the same short trial differ where the machine is busy: the share by which a trial changes what is
+/// known of that, and the most that is believed.
+const NOISE_SHARE: f64 = 0.2;
+const MOST_NOISE: f64 = 4.0;
+/// A trial that was the first to use some kernel is made again when it took less than this many times its
+/// limit.
+const FIRST_USE: f64 = 2.0;
+/// Agreement of two times.
+const AGREE: f64 = 1.03;
+/// How many times, and the seconds after which it is not made again.
+const TURNS: usize = 8;
+const ALL_TURNS: f64 = 0.15;
 /// Above this share of its limit it is not among the best anyhow, and once is enough.
 const WORTH_TURNS: f64 = 0.7;
 
@@ -89,8 +94,10 @@ pub struct Trials<'a> {
     solves: usize,
     interrupts: &'a AtomicUsize,
     start: std::time::Instant,
-    /// Most seconds before a solve that no phase counts.
-    overhead: Option<f64>,
+    /// Most seconds before a solve that no phase counts, by backend.
+    overheads: HashMap<String, f64>,
+    /// How many times as long as undisturbed a run of a short trial takes.
+    noise: f64,
     reuse: Reuse,
     ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
 }
@@ -104,7 +111,8 @@ impl<'a> Trials<'a> {
         interrupts: &'a AtomicUsize,
     ) -> Self {
         let (reuse, ordered) = (Reuse::default(), HashMap::new());
-        Self { problem, b, solves, interrupts, start: now(), overhead: None, reuse, ordered }
+        let (start, overheads) = (now(), HashMap::new());
+        Self { problem, b, solves, interrupts, start, overheads, noise: 1.0, reuse, ordered }
     }
 
     /// Makes the system in the order of a case, unless it is there.
@@ -126,26 +134,41 @@ impl Tries for Trials<'_> {
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
         self.order(case);
         let start = now();
-        let mut best = self.once(case, limit)?;
-        let short = seconds_since(start) < SHORT;
-        // the first time on a GPU compiles kernels, which no later one does
-        let on_gpu = backend::on_gpu(&case.backend);
-        let again = if on_gpu { COMPILATIONS } else { DISTURBANCES };
-        let worth = |fixed: f64| if on_gpu { fixed > limit } else { short };
-        for _ in 0..again {
-            if !matches!(best, Trial::CutOff { fixed } if worth(fixed)) {
-                break;
-            }
-            best = self.once(case, limit)?;
-        }
-        for _ in 1..TURNS {
-            if best.seconds().is_none_or(|seconds| seconds > SHORT.min(WORTH_TURNS * limit)) {
-                break;
-            }
-            let again = self.once(case, limit)?;
-            if again.seconds().zip(best.seconds()).is_some_and(|(again, best)| again < best) {
+        let compiled = backend::compile_seconds(&case.backend);
+        let patience = if limit < SHORT { self.noise * limit } else { limit };
+        let mut best = self.once(case, patience)?;
+        let compiled = backend::compile_seconds(&case.backend) - compiled;
+        let took = seconds_since(start) - compiled;
+        let short = took < SHORT;
+        // the first use of kernels and memory of a GPU may cost more than the trial
+        let worth = if compiled > 0.0 { took < FIRST_USE * limit } else { short };
+        let cut_off = matches!(best, Trial::CutOff { .. });
+        if backend::on_gpu(&case.backend) && worth && (compiled > 0.0 || cut_off) {
+            let again = self.once(case, patience)?;
+            if best.seconds().is_none_or(|first| again.seconds().is_some_and(|s| s < first)) {
                 best = again;
             }
+        }
+        let mut second = f64::INFINITY;
+        let mut all: Vec<f64> = best.seconds().into_iter().collect();
+        for _ in 1..TURNS {
+            let Some(first) = best.seconds() else { break };
+            let worth = SHORT.min(WORTH_TURNS * patience);
+            let long = seconds_since(start) > ALL_TURNS || first > worth;
+            if long || second < AGREE * first {
+                break;
+            }
+            let again = self.once(case, patience)?;
+            let Some(seconds) = again.seconds() else { continue };
+            all.push(seconds);
+            second = second.min(seconds.max(first));
+            if seconds < first {
+                best = again;
+            }
+        }
+        if let Some(least) = best.seconds().filter(|_| all.len() > 1) {
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            self.noise += NOISE_SHARE * ((mean / least).min(MOST_NOISE) - self.noise);
         }
         Some(match best {
             Trial::Solved { fixed, seconds, .. } if seconds > limit => Trial::CutOff { fixed },
@@ -169,34 +192,36 @@ impl Trials<'_> {
         };
         let measure = Measure { once: true, ..Measure::default() };
         let solves = self.solves as f64;
-        let start = now();
+        let name = &case.backend;
         let ordering = ordering_s.unwrap_or(0.0);
+        let mut begun = None;
+        // from the first stage on: what is done before counts for no phase. Kernels are compiled once, and
+        // their time is none of a case
+        let mut clock = || {
+            let (start, compiled) =
+                *begun.get_or_insert_with(|| (now(), backend::compile_seconds(name)));
+            ordering + seconds_since(start) - (backend::compile_seconds(name) - compiled)
+        };
         let (mut solving, mut stopped) = (None, false);
-        let overhead =
-            self.overhead.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
+        let seen = self.overheads.get(name);
+        let overhead = seen.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
         let mut progress = |stage: Stage| {
             if self.interrupts.load(Atomic::SeqCst) > 0 {
                 stopped = true;
                 return false;
             }
-            let spent = match (&solving, stage) {
-                (None, Stage::WarmUp) => {
-                    let fixed = ordering + seconds_since(start);
-                    solving = Some((fixed, now()));
-                    fixed
-                }
-                (Some((fixed, since)), _) => fixed + solves * seconds_since(*since),
-                (None, _) => ordering + seconds_since(start),
-            };
-            spent <= limit + overhead
+            let spent = clock();
+            if stage == Stage::WarmUp && solving.is_none() {
+                solving = Some(spent);
+            }
+            solving.map_or(spent, |fixed| fixed + solves * (spent - fixed)) <= limit + overhead
         };
         let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {
             return None;
         }
         let Some(mut record) = record else {
-            let fixed = solving.map_or_else(|| ordering + seconds_since(start), |(fixed, _)| fixed);
-            return Some(Trial::CutOff { fixed });
+            return Some(Trial::CutOff { fixed: solving.unwrap_or_else(clock) });
         };
         record.times.ordering_s = ordering_s;
         let times = &record.times;
@@ -207,9 +232,9 @@ impl Trials<'_> {
             return Some(Trial::Failed { reason: failure(&record) });
         }
         let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
-        if let Some((wall, _)) = solving {
-            let beside = wall - fixed - times.compile_s.unwrap_or(0.0);
-            self.overhead = Some(self.overhead.unwrap_or(0.0).max(beside));
+        if let Some(wall) = solving {
+            let most = self.overheads.entry(name.clone()).or_default();
+            *most = most.max(wall - fixed);
         }
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
     }

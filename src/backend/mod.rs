@@ -412,6 +412,16 @@ pub fn available(name: &str) -> Result<()> {
     }
 }
 
+/// Seconds that compiling and loading kernels of the backend called `name` took so far in this process; 0
+/// where there are none.
+pub fn compile_seconds(name: &str) -> f64 {
+    match name {
+        #[cfg(feature = "cuda")]
+        _ if on_gpu(name) => cuda::Device::shared().map_or(0.0, |device| device.compile_seconds()),
+        _ => 0.0,
+    }
+}
+
 #[cfg(not(feature = "cuda"))]
 fn without_cuda() -> Error {
     Error::run("this program was built without CUDA")

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::advise::check::{Sweeping, against_all};
 use crate::advise::{self, Advice, Question, Tried, report};
 use crate::case::{Case, ReadAs};
 use crate::cli::flags::settings;
@@ -61,6 +62,14 @@ pub struct AdviseArgs {
     /// Also run every combination and compare the best of them, as JSON
     #[arg(long, hide = true)]
     exhaustive: bool,
+
+    /// File of the sweep of `--exhaustive`, which goes on where it ends
+    #[arg(long, hide = true, requires = "exhaustive", value_name = "FILE")]
+    sweep_file: Option<PathBuf>,
+
+    /// Seconds after which that sweep ends
+    #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = budget)]
+    sweep_budget: Option<f64>,
 }
 
 fn budget(text: &str) -> Result<f64, String> {
@@ -119,7 +128,8 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }
     if args.exhaustive {
-        let check = advise::check::against_all(&question, &advice, &problem, &b, interrupts)?;
+        let sweeping = Sweeping { file: args.sweep_file.clone(), budget_s: args.sweep_budget };
+        let check = against_all(&question, &advice, &problem, &b, interrupts, &sweeping)?;
         output::print(&format!("{check}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -142,7 +152,6 @@ fn experiment(matrix: &str, advice: &Advice, case: &Case) -> String {
 
 /// A line about a trial.
 fn progress(tried: &Tried, best: f64) -> String {
-    let Case { precond, solver, backend, ordering, block_size, fill, .. } = &tried.case;
     let how = match &tried.trial {
         advise::Trial::Solved { seconds: s, record, .. } => {
             format!("{}, {} iterations", seconds(*s), record.convergence.iterations)
@@ -151,5 +160,5 @@ fn progress(tried: &Tried, best: f64) -> String {
         advise::Trial::Failed { reason } => reason.clone(),
     };
     let best = if best.is_finite() { format!(" (best {})", seconds(best)) } else { String::new() };
-    format!("{precond} k = {fill}, b = {block_size}, {ordering}, {solver}, {backend}: {how}{best}")
+    format!("{}: {how}{best}", report::describe(&tried.case))
 }
