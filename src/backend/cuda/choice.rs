@@ -3,13 +3,15 @@
 //! The model's constants are fitted to an H200 (`docs/triangular-solve.md`); what depends on the
 //! device, its bandwidth and the time of a hand-over through the L2 cache, is measured.
 
+use rayon::prelude::*;
+
 use super::device::Device;
 use super::partitioned;
 use super::solve::Analysis;
 use crate::case::{FactorPrecision, Trisolve};
 use crate::error::Result;
 use crate::measure::median;
-use crate::symbolic::FillPattern;
+use crate::symbolic::{FillPattern, Pattern};
 
 /// Candidates that the model puts this many times behind the best are not tried: its errors stay
 /// below that.
@@ -98,15 +100,17 @@ impl Shape {
         block_size: usize,
         precision: FactorPrecision,
     ) -> Self {
-        let triangles = || [&pattern.lower, &pattern.upper].into_iter();
-        let lengths = triangles().flat_map(|t| t.row_ptr.windows(2)).map(|w| w[1] - w[0]);
+        let longest = |t: &Pattern| {
+            let lengths = t.row_ptr.par_windows(2).with_min_len(4096).map(|w| w[1] - w[0]);
+            lengths.max().unwrap_or(0) as usize
+        };
         let bb = block_size * block_size;
         let stencils = analysis.stencils(d, block_size).as_ref().ok();
         Self {
             rows: pattern.rows(),
             block_size,
             levels: analysis.levels(d, block_size).into_iter().sum(),
-            longest: lengths.max().unwrap_or(0) as usize,
+            longest: longest(&pattern.lower).max(longest(&pattern.upper)),
             slices: partitioned::slices(pattern, block_size),
             on_grid: partitioned::on_grid(pattern, block_size, d.multiprocessors() as usize),
             offsets: stencils.map(|both| {

@@ -1,6 +1,8 @@
 //! Lines of rows and where they lie in planes: grids as they are met, with fill, holes and wells, read off a pattern so
 //! that parts of a triangle can be tiles of them (`owners.rs`).
 
+use rayon::prelude::*;
+
 use crate::symbolic::PatternView;
 
 /// Rows of a line on average, below which a pattern is no grid.
@@ -54,7 +56,12 @@ impl Lattice {
     pub(super) fn of(lower: PatternView) -> Option<Self> {
         let rows = lower.row_ptr.len() - 1;
         let follows = |i: usize| lower.row(i).last().is_some_and(|&j| j as usize + 1 == i);
-        let mut starts: Vec<u32> = (0..rows).filter(|&i| !follows(i)).map(|i| i as u32).collect();
+        let mut starts: Vec<u32> = (0..rows)
+            .into_par_iter()
+            .with_min_len(4096)
+            .filter(|&i| !follows(i))
+            .map(|i| i as u32)
+            .collect();
         if starts.len() * SHORTEST > rows {
             return None;
         }
@@ -63,8 +70,8 @@ impl Lattice {
         for (line, ends) in starts.windows(2).enumerate() {
             of_row[ends[0] as usize..ends[1] as usize].fill(line as u32);
         }
-        let couplings = |line: usize, found: &mut Vec<Coupling>| {
-            found.clear();
+        let of_line = |line: usize| {
+            let mut found: Vec<Coupling> = Vec::new();
             for i in starts[line] as usize..starts[line + 1] as usize {
                 for &j in lower.row(i) {
                     let line = of_row[j as usize] as usize;
@@ -75,9 +82,12 @@ impl Lattice {
                 }
             }
             found.retain(|c| c.line != line);
+            found
         };
-        let near = nearest(starts.len() - 1, couplings)?;
-        let (at, shear) = places(&starts, near, couplings);
+        let couplings: Vec<Vec<Coupling>> =
+            (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
+        let near = nearest(&couplings)?;
+        let (at, shear) = places(&starts, near, &couplings);
         // lines of cells, which wells are not
         let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
         let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
@@ -194,13 +204,11 @@ fn cut(things: &[usize], parts: usize, of: impl Fn(&usize) -> (usize, usize)) ->
 }
 
 /// How many lines before it a line of the same plane is at most: from there to the plane before there is a gap.
-fn nearest(lines: usize, couplings: impl Fn(usize, &mut Vec<Coupling>)) -> Option<usize> {
+fn nearest(couplings: &[Vec<Coupling>]) -> Option<usize> {
     // entries by the logarithm of the lines between
     let mut entries = [0u64; usize::BITS as usize];
-    let mut found = Vec::new();
-    for line in 0..lines {
-        couplings(line, &mut found);
-        for c in &found {
+    for (line, found) in couplings.iter().enumerate() {
+        for c in found {
             let bucket = usize::BITS - (line - c.line - 1).leading_zeros();
             entries[bucket as usize] += u64::from(c.entries);
         }
@@ -212,16 +220,10 @@ fn nearest(lines: usize, couplings: impl Fn(usize, &mut Vec<Coupling>)) -> Optio
 }
 
 /// y and z of the lines, and the shear that most couplings between planes need.
-fn places(
-    starts: &[u32],
-    near: usize,
-    couplings: impl Fn(usize, &mut Vec<Coupling>),
-) -> (Vec<[usize; 2]>, usize) {
+fn places(starts: &[u32], near: usize, couplings: &[Vec<Coupling>]) -> (Vec<[usize; 2]>, usize) {
     let mut at: Vec<[usize; 2]> = Vec::with_capacity(starts.len() - 1);
     let mut needed = [0u64; LARGEST_SHEAR + 1];
-    let mut found = Vec::new();
-    for (line, ends) in starts.windows(2).enumerate() {
-        couplings(line, &mut found);
+    for ((line, ends), found) in starts.windows(2).enumerate().zip(couplings) {
         let is_far = |c: &Coupling| line - c.line > near;
         let most = found.iter().filter(|c| is_far(c)).map(|c| c.entries).max().unwrap_or(0);
         // a few entries are those of a well
