@@ -41,8 +41,11 @@ impl Compressed {
     }
 
     /// Column minus row of every diagonal with entries, ascending, and how many it has, where diagonals suit
-    /// the matrix.
+    /// the matrix and their kernel can count its rows.
     fn diagonals(&self, d: &Device) -> Result<Option<Vec<(i32, u32)>>> {
+        if self.rows > i32::MAX as usize / 2 {
+            return Ok(None);
+        }
         let places = 2 * self.rows - 1;
         let most = Dia::MOST_SUITING;
         let count = d.zeros::<u32>(places)?;
