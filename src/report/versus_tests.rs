@@ -142,7 +142,7 @@ fn every_way_has_a_column_and_a_mean() {
     let told = report(&records).unwrap();
     let [_, ways, means] = &told.sheets[..] else { panic!("three sheets") };
     let heads: Vec<&str> = ways.columns.iter().map(|c| &*c.text).collect();
-    assert_eq!(heads, ["matrix", "levels L/U", "wavefront", "levels", "cuSPARSE"]);
+    assert_eq!(heads, ["matrix", "levels L/U", "by wavefront", "by levels", "cuSPARSE"]);
     assert_eq!(
         ways.rows[0][1..],
         ["190/191", "1.000 ms (12.3 %)", "4.000 ms (12.3 %)", "8.000 ms (12.3 %)"]

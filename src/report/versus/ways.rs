@@ -51,7 +51,7 @@ pub(super) fn sheet(systems: &[System<'_>], varying: &[&'static Axis]) -> Option
     let mut sheet = Sheet { title: Some("Every way of the solves".into()), ..Sheet::default() };
     sheet.columns.extend(varying.iter().map(|axis| head(axis)));
     sheet.columns.push(Head::number("levels L/U"));
-    sheet.columns.extend(ways.iter().map(|way| Head::number(choice_name(way))));
+    sheet.columns.extend(ways.iter().map(|way| Head::number(format!("by {}", choice_name(way)))));
     sheet.columns.push(Head::number("cuSPARSE"));
     for system in systems {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&system.case)).collect();
