@@ -77,6 +77,17 @@ impl Rows<'_> {
     }
 }
 
+/// Cells along x, y and z of a box whose cells are `n` rows in natural order, x fastest, if rows are `coupled`
+/// to the one before them along each axis: a line ends where a row is not coupled to the one before it, a plane
+/// where it is not to the one a line before.
+pub fn box_extents(n: usize, coupled: impl Fn(usize, usize) -> bool) -> Option<[usize; 3]> {
+    let ends = |width: usize| (width..n).find(|&i| !coupled(i, i - width)).unwrap_or(n);
+    let nx = ends(1).max(1);
+    let plane = if nx == n { n } else { ends(nx) };
+    let is_box = nx >= 2 && plane.is_multiple_of(nx) && n.is_multiple_of(plane);
+    is_box.then(|| [nx, plane / nx, n / plane])
+}
+
 impl Stencil {
     /// The stencil of a strictly lower triangle; of a whole pattern with offsets to both sides.
     pub fn of_lower(pattern: PatternView) -> Option<Self> {
@@ -91,15 +102,8 @@ impl Stencil {
 
     fn of(rows: &Rows) -> Option<Self> {
         let n = rows.len();
-        // a line ends where a row does not depend on the one before it, a plane where it does not
-        // on the one a line before
-        let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
-        let nx = ends(1).max(1);
-        let plane = if nx == n { n } else { ends(nx) };
-        if nx < 2 || !plane.is_multiple_of(nx) || !n.is_multiple_of(plane) {
-            return None;
-        }
-        let extents = [nx, plane / nx, n / plane];
+        let extents = box_extents(n, |i, j| rows.has(i, j))?;
+        let nx = extents[0];
         if n / nx < FEWEST_COLUMNS {
             return None;
         }

@@ -280,7 +280,11 @@ pub(super) mod tests {
         coloured_by(spec, p, Colouring::FirstFit)
     }
 
-    fn coloured_by(spec: &str, p: usize, how: Colouring) -> (FillPattern, Schedule) {
+    pub(in super::super) fn coloured_by(
+        spec: &str,
+        p: usize,
+        how: Colouring,
+    ) -> (FillPattern, Schedule) {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         let point = block_pattern(&a, 1);
         let found = colours_of_power(Threads::One, &point, p + 1, how, usize::MAX);

@@ -136,6 +136,12 @@ by_value! {
     ColourColumnsArg { shape: Address, columns: Address, index: Address }
     /// `Factor` of `colour_stream.cu`.
     ColourFactorArg { row_ptr: Address, values: Address }
+    /// `Boxes` of `colour_boxes.cu`.
+    ColourBoxesArg { part: Address, steps: Address, rows: Address, val: Address, lists: Address, events: Address, from: Address, to: Address, launches: Address, published: Address, line: u32, plane: u32, pitch: u32, layer: u32, origin: u32, cells: u32, most_steps: u32, listed: u32, handovers: u32, pad: u32, r: Address, z: Address }
+    /// `Layout` of `colour_boxes.cu`.
+    BoxLayoutArg { listed: Address, distances: Address, starts: Address, cell: Address, row: Address, colours: u32, pad: u32 }
+    /// `Triangle` of `colour_boxes.cu`.
+    TriangleArg { row_ptr: Address, col_ind: Address, val: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

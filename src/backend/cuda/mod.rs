@@ -1,6 +1,7 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 mod choice;
+mod colour_boxes;
 mod colour_choice;
 mod colour_chunks;
 mod colour_slices;

@@ -81,6 +81,7 @@ sources! {
     TRSV, "trsv", ANY;
     COLOURS, "colours", ANY;
     COLOUR_STREAM, "colour_stream", None;
+    COLOUR_BOXES, "colour_boxes", None;
     WAVEFRONT, "wavefront", ANY;
     PARTITIONED, "partitioned", ANY;
     FGBILU_ACC, "fgbilu_acc", ANY;
