@@ -8,8 +8,9 @@ use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
-    Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours_of_power,
-    iluk_on, power, reordered, reordered_triangles, scalar_order, symmetrised, triangles,
+    Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, coloured,
+    colours_of_power, iluk_on, power, reordered, reordered_triangles, scalar_order, symmetrised,
+    triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -48,6 +49,9 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
+        if levels && let Some(found) = coloured(threads, &point, [p, q], how, limit) {
+            return Ok(found);
+        }
         let coupled = symmetrised(threads, &point);
         let sets =
             Schedule::from_levels_on(threads, &colours_of_power(threads, &coupled, q, how, limit)?);

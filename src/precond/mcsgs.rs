@@ -8,8 +8,8 @@ use crate::backend::Backend;
 use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::Csr;
 use crate::symbolic::{
-    Colouring, Schedule, Threads, block_pattern_on, colours_of_power, reordered_triangles,
-    scalar_order, symmetrised,
+    Colouring, Schedule, Threads, block_pattern_on, coloured, colours_of_power,
+    reordered_triangles, scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -29,6 +29,9 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let (pattern, sets, mirrored) = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
+        if let Some((sets, pattern)) = coloured(threads, &stored, [0, 1], how, usize::MAX) {
+            return (pattern, sets, b == 1);
+        }
         let point = symmetrised(threads, &stored);
         let mirrored = b == 1 && point.entries() == stored.entries();
         let colours = colours_of_power(threads, &point, 1, how, usize::MAX);

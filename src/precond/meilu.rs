@@ -12,8 +12,8 @@ use crate::backend::Backend;
 use crate::backend::cpu::diagonal::{self, whole_blocks};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
-    Colouring, Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order,
-    symmetrised,
+    Colouring, Eliminated, Rest, Threads, block_pattern_on, eliminated as eliminated_cells,
+    multi_elimination, scalar_order, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -43,6 +43,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
+        if levels == 1
+            && let Some(found) = eliminated_cells(threads, &stored, rest, limit)
+        {
+            return Ok((found, b == 1));
+        }
         let point = symmetrised(threads, &stored);
         let mirrored = b == 1 && point.entries() == stored.entries();
         multi_elimination(threads, &point, levels, rest, limit).map(|found| (found, mirrored))

@@ -4,6 +4,7 @@
 //! entry per nonzero block. Fill levels and schedules then work on that pattern.
 
 mod by_level;
+mod cells;
 pub mod colour;
 mod elimination;
 pub mod fill;
@@ -21,6 +22,7 @@ pub mod stencil;
 use std::borrow::Cow;
 
 use crate::matrix::Csr;
+pub use cells::{coloured, eliminated};
 pub use colour::{Colouring, colours, colours_of_power, independent_set};
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::PatternView;
+use super::{PatternView, Threads};
 
 /// Offsets of a stencil at most.
 const MOST_OFFSETS: usize = 64;
@@ -89,23 +89,48 @@ impl Stencil {
         Self::of(&Rows { pattern, backward: true })
     }
 
+    /// [`Stencil::of_lower`] of a pattern that has all entries which lead into the box; `None` also where some
+    /// are lacking. Rows are compared with what they would be, which is much faster than to look for offsets.
+    pub fn complete(threads: Threads, pattern: PatternView) -> Option<Self> {
+        let extents = extents(&Rows { pattern, backward: false })?;
+        let [nx, ny, nz] = extents.map(|n| n as i32);
+        let centre = (nz / 2 * ny + ny / 2) * nx + nx / 2;
+        let apart = |&j: &u32| {
+            let (x, y, z) = (j as i32 % nx, j as i32 / nx % ny, j as i32 / (nx * ny));
+            [x - nx / 2, y - ny / 2, z - nz / 2]
+        };
+        let offsets: Vec<[i32; 3]> = pattern.row(centre as usize).iter().map(apart).collect();
+        let far = |o: &[i32; 3]| o.iter().any(|&d| i64::from(d).abs() > FARTHEST);
+        if offsets.len() > MOST_OFFSETS || offsets.iter().any(far) {
+            return None;
+        }
+        let of_line = |line: usize| {
+            let (y, z) = (line as i32 % ny, line as i32 / ny);
+            let within =
+                |o: &&[i32; 3]| (0..ny).contains(&(y + o[1])) && (0..nz).contains(&(z + o[2]));
+            let led = |o: &[i32; 3]| (o[0], (o[2] * ny + o[1]) * nx + o[0]);
+            let there: Vec<(i32, i32)> = offsets.iter().filter(within).map(led).collect();
+            (0..nx).all(|x| {
+                let i = line as i32 * nx + x;
+                let inside = there.iter().filter(|(dx, _)| (0..nx).contains(&(x + dx)));
+                inside.map(|(_, far)| (i + far) as u32).eq(pattern.row(i as usize).iter().copied())
+            })
+        };
+        let lines = extents[1] * extents[2];
+        let whole = match threads {
+            Threads::One => (0..lines).all(of_line),
+            Threads::Pool => (0..lines).into_par_iter().with_min_len(16).all(of_line),
+        };
+        let n = lines * extents[0];
+        let filled = offsets.len() * n <= MOST_WASTE * pattern.entries();
+        (whole && filled).then_some(Self { extents, offsets })
+    }
+
     fn of(rows: &Rows) -> Option<Self> {
-        let n = rows.len();
-        // a line ends where a row does not depend on the one before it, a plane where it does not
-        // on the one a line before
-        let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
-        let nx = ends(1).max(1);
-        let plane = if nx == n { n } else { ends(nx) };
-        if nx < 2 || !plane.is_multiple_of(nx) || !n.is_multiple_of(plane) {
-            return None;
-        }
-        let extents = [nx, plane / nx, n / plane];
-        if n / nx < FEWEST_COLUMNS {
-            return None;
-        }
+        let extents = extents(rows)?;
         let offsets = offsets(rows, extents)?;
         let entries = rows.pattern.entries();
-        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
+        (offsets.len() * rows.len() <= MOST_WASTE * entries).then_some(Self { extents, offsets })
     }
 
     /// Whether a triangle with so many entries has all that lead into the box.
@@ -238,6 +263,20 @@ impl March {
     pub fn depth(&self, axis: usize) -> usize {
         self.offsets.iter().map(|o| -o[axis]).max().unwrap_or(0).max(0) as usize
     }
+}
+
+/// The box, if there is one that is worth it.
+fn extents(rows: &Rows) -> Option<[usize; 3]> {
+    let n = rows.len();
+    // a line ends where a row does not depend on the one before it, a plane where it does not
+    // on the one a line before
+    let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
+    let nx = ends(1).max(1);
+    let plane = if nx == n { n } else { ends(nx) };
+    if nx < 2 || !plane.is_multiple_of(nx) || !n.is_multiple_of(plane) {
+        return None;
+    }
+    (n / nx >= FEWEST_COLUMNS).then_some([nx, plane / nx, n / plane])
 }
 
 /// All offsets that occur, or `None` when there are too many or one leaves the box.
