@@ -314,6 +314,13 @@ pub trait Backend: Algebra {
         a: &Csr,
         shift: f64,
     ) -> std::result::Result<(), Breakdown>;
+    /// The same of a matrix that a setup has made.
+    fn ilu_factor_made(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Self::Sparse,
+        shift: f64,
+    ) -> std::result::Result<(), Breakdown>;
     /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
     /// way to the device and without what the solves make of the factors. `None` where
     /// [`ilu_factor`](Backend::ilu_factor) does nothing else.

@@ -19,7 +19,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
 

@@ -23,7 +23,7 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
         self.factors.factor(k, a, shift)
     }
 

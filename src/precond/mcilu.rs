@@ -9,8 +9,7 @@ use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
     Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, coloured,
-    colours_of_power, iluk_on, power, reordered, reordered_triangles, scalar_order, symmetrised,
-    triangles,
+    colours_of_power, iluk_on, power, reordered, reordered_triangles, symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -74,10 +73,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     });
     let (sets, pattern) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
-    let rows = scalar_order(&sets.rows, b);
-    let arrange =
-        Box::new(move |threads, a: &crate::matrix::Csr| Ok(a.permuted_on(threads, &rows)));
-    ordered::setup(s, Plan { sets, pattern, arrange })
+    ordered::setup(s, Plan { sets, pattern, mirrored: false, change: None })
 }
 
 /// The entries of both triangles that `p` holds.

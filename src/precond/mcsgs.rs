@@ -2,14 +2,12 @@
 //! the colours of A; with a relaxation w, SSOR: `(D + w L) D^-1 (D + w U) / (w (2 - w))`.
 
 use super::options::{COLOURING, Parameter, Range};
-use super::ordered::{self, Plan, with_mirrors};
-use super::{Failure, Phase, Ready, Setup};
+use super::ordered::{self, Change, Plan};
+use super::{Phase, Ready, Setup};
 use crate::backend::Backend;
-use crate::backend::cpu::diagonal::{self, whole_blocks};
-use crate::matrix::Csr;
 use crate::symbolic::{
-    Colouring, Schedule, Threads, block_pattern_on, coloured, colours_of_power,
-    reordered_triangles, scalar_order, symmetrised,
+    Colouring, Schedule, block_pattern_on, coloured, colours_of_power, reordered_triangles,
+    symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -38,44 +36,6 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         let sets = Schedule::from_levels_on(threads, &colours.expect("there is no power to find"));
         (reordered_triangles(threads, &point, &sets.rows), sets, mirrored)
     });
-    let rows = scalar_order(&sets.rows, b);
-    let arrange = Box::new(move |threads, a: &Csr| {
-        let permuted = a.permuted_on(threads, &rows);
-        if mirrored {
-            return product(threads, &permuted, b, omega);
-        }
-        product(threads, &*with_mirrors(threads, &permuted)?, b, omega)
-    });
-    ordered::setup(s, Plan { sets, pattern, arrange })
-}
-
-/// M on the pattern of A: what elimination on that pattern takes apart into `I + w L D^-1`,
-/// `D / (w (2 - w))` and `I + w D^-1 U` again.
-pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result<Csr, Failure> {
-    let a = &whole_blocks(threads, a, b);
-    let scaled = diagonal::scaled(threads, a, b, |i, j| j > i)?;
-    let size = 1.0 / (omega * (2.0 - omega));
-    let n = a.rows();
-    Csr::by_rows(threads, [n, n], Vec::new, |sums: &mut Vec<f64>, i, to| {
-        let (columns, values) = a.row(i);
-        sums.clear();
-        let scale = |j: u32| if j as usize / b == i / b { 1.0 } else { omega };
-        sums.extend(columns.iter().zip(values).map(|(&j, &v)| scale(j) * v));
-        let before = columns.partition_point(|&j| (j as usize / b) < i / b);
-        for (&k, &v) in columns[..before].iter().zip(values) {
-            // L D^-1 U where A has an entry
-            let (inner, of_k) = scaled.row(k as usize);
-            let mut at = 0;
-            for (&j, &u) in inner.iter().zip(of_k) {
-                while at < columns.len() && columns[at] < j {
-                    at += 1;
-                }
-                if at < columns.len() && columns[at] == j {
-                    sums[at] += omega * omega * v * u;
-                }
-            }
-        }
-        columns.iter().zip(&*sums).for_each(|(&j, &v)| to.push(j, size * v));
-        Ok(())
-    })
+    let change: Change<K> = Box::new(move |k, a| k.gauss_seidel(a, omega));
+    ordered::setup(s, Plan { sets, pattern, mirrored: !mirrored, change: Some(change) })
 }

@@ -41,7 +41,7 @@ pub trait Preconditioner<K: Backend> {
     /// # Errors
     /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none
     /// to apply.
-    fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, _k: &K, _a: &Arc<Csr>, _shift: f64) -> Result<(), Breakdown> {
         Ok(())
     }
 

@@ -21,7 +21,7 @@ const MOST_COMBINATIONS: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
 /// An order in which no row is coupled with another of its set, and the factors' pattern in it.
-pub type Ordered = (Schedule, FillPattern);
+pub(super) type Ordered = (Schedule, FillPattern);
 
 /// ILU(p) in the order of the colours of a lattice for `|A|^q`, p below q: that of
 /// [`colours_of_power`](super::colours_of_power) and [`iluk`](super::iluk). `None` where `a`, with all diagonals,

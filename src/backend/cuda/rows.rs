@@ -149,12 +149,23 @@ impl Rows {
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Entries> {
         let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let place = d.alloc::<u32>(a.nnz())?;
+        let place = self.places(d, (&row_ptr, &col_ind, a.nnz()), [lower, upper])?;
+        Entries::new(d, a, place)
+    }
+
+    /// The same of a matrix on the device with so many entries: their places.
+    pub(super) fn places(
+        &self,
+        d: &Device,
+        (row_ptr, col_ind, entries): (&CudaSlice<u32>, &CudaSlice<u32>, usize),
+        [lower, upper]: [&DevicePattern; 2],
+    ) -> Result<CudaSlice<u32>> {
+        let place = d.alloc::<u32>(entries)?;
         let (count, config) = (self.count as u32, grid(self.count.div_ceil(256 / 32), 256));
         let (l, u) = (lower.argument(), upper.argument());
-        launch!(d, &self.place_entries, config; count, self.tasks, row_ptr, col_ind, l, u, place)
+        launch!(d, &self.place_entries, config; count, self.tasks, *row_ptr, *col_ind, l, u, place)
             .map_err(|e| failed("cannot place the entries", e))?;
-        Entries::new(d, a, place)
+        Ok(place)
     }
 
     /// Numbers of the memory in which the other rows are held.
