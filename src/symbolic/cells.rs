@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::colour::sure;
 use super::lattice::{Cell, MOST_DISTANCES, cell};
-use super::rows::{Lengths, laid};
+use super::rows::{Lengths, done, laid};
 use super::{
     Colouring, Eliminated, FillPattern, Lattice, Pattern, Rest, Schedule, Stencil, Threads,
 };
@@ -354,69 +352,9 @@ impl Survey {
 
     /// Cells by sets, and the place of each.
     fn sorted(&self, threads: Threads, set: &[u32]) -> (Schedule, Vec<u32>) {
-        /// Cells of a task.
-        const PART: usize = 1 << 14;
         let sets = set.iter().max().map_or(0, |&most| most as usize + 1);
-        let of_combination: Vec<u32> =
-            (0..self.rows.len()).map(|of| set[of % self.phases]).collect();
-        let count = |part: &[u16]| {
-            let mut rows = vec![0_u32; sets];
-            part.iter().for_each(|&of| rows[of_combination[usize::from(of)] as usize] += 1);
-            rows
-        };
-        let mut starts = done(threads, self.of_cell.chunks(PART).collect(), count);
-        let (mut level_ptr, mut at) = (vec![0], 0);
-        for s in 0..sets {
-            for part in &mut starts {
-                at += std::mem::replace(&mut part[s], at);
-            }
-            level_ptr.push(at);
-        }
-        let mut place = memory::zeroed::<u32>(self.rows());
-        let mut rows = memory::zeroed::<u32>(self.rows());
-        // what each task writes of a set lies behind what the task before it does
-        let mut left: Vec<&mut [u32]> = Vec::with_capacity(sets);
-        let mut rest = &mut rows[..];
-        for s in level_ptr.windows(2) {
-            let (here, behind) = rest.split_at_mut((s[1] - s[0]) as usize);
-            left.push(here);
-            rest = behind;
-        }
-        let mut tasks = Vec::with_capacity(starts.len());
-        for (part, to) in place.chunks_mut(PART).enumerate() {
-            let end = |s: usize| starts.get(part + 1).map_or(level_ptr[s + 1], |next| next[s]);
-            let mut own = Vec::with_capacity(sets);
-            for (s, left) in left.iter_mut().enumerate() {
-                let rows = (end(s) - starts[part][s]) as usize;
-                let (here, behind) = std::mem::take(left).split_at_mut(rows);
-                own.push(here);
-                *left = behind;
-            }
-            tasks.push((part, to, own));
-        }
-        done(threads, tasks, |(part, to, mut own)| {
-            let mut next = vec![0_usize; sets];
-            for (at, place) in to.iter_mut().enumerate() {
-                let row = part * PART + at;
-                let s = of_combination[usize::from(self.of_cell[row])] as usize;
-                *place = starts[part][s] + next[s] as u32;
-                own[s][next[s]] = row as u32;
-                next[s] += 1;
-            }
-        });
-        (Schedule { rows, level_ptr }, place)
-    }
-}
-
-/// What `work` makes of each of the tasks, on one thread or all.
-fn done<T: Send, R: Send>(
-    threads: Threads,
-    tasks: Vec<T>,
-    work: impl Fn(T) -> R + Sync + Send,
-) -> Vec<R> {
-    match threads {
-        Threads::One => tasks.into_iter().map(work).collect(),
-        Threads::Pool => tasks.into_par_iter().map(work).collect(),
+        let of: Vec<u32> = (0..self.rows.len()).map(|of| set[of % self.phases]).collect();
+        Schedule::sorted(threads, [self.rows(), sets], |row| of[usize::from(self.of_cell[row])])
     }
 }
 

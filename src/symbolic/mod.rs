@@ -32,7 +32,7 @@ pub use order::{by_set, scalar_order};
 pub use power::{is_symmetric, power, symmetrised};
 pub use reordered::{reordered, reordered_triangles, triangles};
 pub use schedule::Schedule;
-pub use stencil::{Lines, March, Stencil};
+pub use stencil::{Lines, March, Stencil, box_extents};
 
 /// Who finds the rows of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

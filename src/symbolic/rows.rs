@@ -79,6 +79,18 @@ pub(super) fn find<const N: usize, S: Send>(
     Ok(found.finish())
 }
 
+/// What `work` makes of each of the tasks, on one thread or all.
+pub(super) fn done<T: Send, R: Send>(
+    threads: Threads,
+    tasks: Vec<T>,
+    work: impl Fn(T) -> R + Sync + Send,
+) -> Vec<R> {
+    match threads {
+        Threads::One => tasks.into_iter().map(work).collect(),
+        Threads::Pool => tasks.into_par_iter().map(work).collect(),
+    }
+}
+
 /// Rows whose lengths are known beforehand.
 pub(super) struct Lengths<F> {
     /// Number of rows.
@@ -104,10 +116,7 @@ pub(super) fn laid<const N: usize>(
         };
         rows(part).fold([0; N], add)
     };
-    let sums: Vec<[usize; N]> = match threads {
-        Threads::One => (0..parts).map(sum).collect(),
-        Threads::Pool => (0..parts).into_par_iter().map(sum).collect(),
-    };
+    let sums = done(threads, (0..parts).collect(), sum);
     let mut row_ptr: Columns<N> = std::array::from_fn(|_| memory::zeroed(lengths.rows + 1));
     let all = |n: usize| sums.iter().map(|sum| sum[n]).sum::<usize>();
     let mut columns: Columns<N> = std::array::from_fn(|n| memory::zeroed(all(n)));
@@ -140,10 +149,7 @@ pub(super) fn laid<const N: usize>(
                 row(i, to);
             }
         };
-    match threads {
-        Threads::One => tasks.into_iter().for_each(task),
-        Threads::Pool => tasks.into_par_iter().for_each(task),
-    }
+    done(threads, tasks, task);
     let mut ptr = row_ptr.into_iter();
     columns.map(|columns| {
         let row_ptr = ptr.next().unwrap_or_default();

@@ -77,6 +77,17 @@ impl Rows<'_> {
     }
 }
 
+/// Cells along x, y and z of a box whose cells are `n` rows in natural order, x fastest, if rows are `coupled`
+/// to the one before them along each axis: a line ends where a row is not coupled to the one before it, a plane
+/// where it is not to the one a line before.
+pub fn box_extents(n: usize, coupled: impl Fn(usize, usize) -> bool) -> Option<[usize; 3]> {
+    let ends = |width: usize| (width..n).find(|&i| !coupled(i, i - width)).unwrap_or(n);
+    let nx = ends(1).max(1);
+    let plane = if nx == n { n } else { ends(nx) };
+    let is_box = nx >= 2 && plane.is_multiple_of(nx) && n.is_multiple_of(plane);
+    is_box.then(|| [nx, plane / nx, n / plane])
+}
+
 impl Stencil {
     /// The stencil of a strictly lower triangle; of a whole pattern with offsets to both sides.
     pub fn of_lower(pattern: PatternView) -> Option<Self> {
@@ -92,7 +103,11 @@ impl Stencil {
     /// [`Stencil::of_lower`] of a pattern that has all entries which lead into the box; `None` also where some
     /// are lacking. Rows are compared with what they would be, which is much faster than to look for offsets.
     pub fn complete(threads: Threads, pattern: PatternView) -> Option<Self> {
-        let extents = extents(&Rows { pattern, backward: false })?;
+        let rows = Rows { pattern, backward: false };
+        let extents = box_extents(rows.len(), |i, j| rows.has(i, j))?;
+        if extents[1] * extents[2] < FEWEST_COLUMNS {
+            return None;
+        }
         let [nx, ny, nz] = extents.map(|n| n as i32);
         let centre = (nz / 2 * ny + ny / 2) * nx + nx / 2;
         let apart = |&j: &u32| {
@@ -127,10 +142,15 @@ impl Stencil {
     }
 
     fn of(rows: &Rows) -> Option<Self> {
-        let extents = extents(rows)?;
+        let n = rows.len();
+        let extents = box_extents(n, |i, j| rows.has(i, j))?;
+        let nx = extents[0];
+        if n / nx < FEWEST_COLUMNS {
+            return None;
+        }
         let offsets = offsets(rows, extents)?;
         let entries = rows.pattern.entries();
-        (offsets.len() * rows.len() <= MOST_WASTE * entries).then_some(Self { extents, offsets })
+        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
     }
 
     /// Whether a triangle with so many entries has all that lead into the box.
@@ -263,20 +283,6 @@ impl March {
     pub fn depth(&self, axis: usize) -> usize {
         self.offsets.iter().map(|o| -o[axis]).max().unwrap_or(0).max(0) as usize
     }
-}
-
-/// The box, if there is one that is worth it.
-fn extents(rows: &Rows) -> Option<[usize; 3]> {
-    let n = rows.len();
-    // a line ends where a row does not depend on the one before it, a plane where it does not
-    // on the one a line before
-    let ends = |width: usize| (width..n).find(|&i| !rows.has(i, i - width)).unwrap_or(n);
-    let nx = ends(1).max(1);
-    let plane = if nx == n { n } else { ends(nx) };
-    if nx < 2 || !plane.is_multiple_of(nx) || !n.is_multiple_of(plane) {
-        return None;
-    }
-    (n / nx >= FEWEST_COLUMNS).then_some([nx, plane / nx, n / plane])
 }
 
 /// All offsets that occur, or `None` when there are too many or one leaves the box.

@@ -36,6 +36,9 @@ pub(super) struct Chunk {
     place: u32,
 }
 
+/// A chunk with the number of its colour and its bytes.
+type Listed = (usize, usize, Chunk);
+
 /// What the chunks of a slice have in common.
 #[derive(Clone, Copy)]
 struct Sliced {
@@ -166,13 +169,15 @@ impl Cut {
         let stride = farthest(layouts);
         let columns = (stride as f64 / (64 * shape.workers) as f64).round().max(1.0) as usize;
         let width = stride.div_ceil(columns).max(1);
-        let mut lists = vec![Vec::new(); blocks * shape.workers];
-        let mut turn = vec![0; blocks];
-        for (number, part) in parts.iter().enumerate() {
+        let listed = |(number, part): (usize, &bool)| {
+            let mut lists: Vec<Vec<Listed>> = vec![Vec::new(); blocks * shape.workers];
+            let mut turn = vec![0; blocks];
             let mut slices: Vec<_> = of_part(part).collect();
             if columns > 1 {
                 let at = |s: usize| row[plan.first[s] as usize] as usize;
-                slices.sort_by_key(|&(s, _)| (at(s) % stride / width, at(s) / stride, at(s)));
+                let key =
+                    |&(s, _): &(usize, Sliced)| (at(s) % stride / width, at(s) / stride, at(s));
+                slices.par_sort_by_key(key);
             }
             let total: usize = slices.iter().map(|(_, t)| t.all_bytes(most)).sum();
             let mut before = 0;
@@ -180,8 +185,7 @@ impl Cut {
                 let bytes = t.all_bytes(most);
                 let block = (before + bytes / 2) * blocks / total;
                 before += bytes;
-                let list: &mut Vec<(usize, usize, Chunk)> =
-                    &mut lists[block * shape.workers + turn[block]];
+                let list = &mut lists[block * shape.workers + turn[block]];
                 turn[block] = (turn[block] + 1) % shape.workers;
                 list.extend(t.pieces(most).map(|(from, entries)| {
                     let what = t.what(from, entries);
@@ -190,7 +194,9 @@ impl Cut {
                     (number, t.bytes(from, entries), chunk)
                 }));
             }
-        }
+            lists
+        };
+        let of_parts: Vec<Vec<Vec<Listed>>> = parts.par_iter().enumerate().map(listed).collect();
         let mut cut = Self {
             chunks: Vec::new(),
             starts: Vec::new(),
@@ -199,14 +205,17 @@ impl Cut {
             stage_bytes,
             units: 0,
         };
-        for list in &lists {
-            cut.append(list, shape.most_stages)?;
+        let mut list = Vec::new();
+        for warp in 0..blocks * shape.workers {
+            list.clear();
+            of_parts.iter().for_each(|lists| list.extend_from_slice(&lists[warp]));
+            cut.append(&list, shape.most_stages)?;
         }
         Ok(Some(cut))
     }
 
-    /// Adds the chunks of a warp, each with the number of its colour and its bytes.
-    fn append(&mut self, list: &[(usize, usize, Chunk)], most_stages: usize) -> Result<()> {
+    /// Adds the chunks of a warp.
+    fn append(&mut self, list: &[Listed], most_stages: usize) -> Result<()> {
         let unit =
             |at: usize| u32::try_from(at).map_err(|_| Error::memory("factors of more than 64 GiB"));
         let last = self.colours - 1;

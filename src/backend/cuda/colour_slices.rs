@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::symbolic::{FillPattern, PatternView, Schedule};
+use crate::symbolic::{FillPattern, PatternView, Schedule, Threads};
 
 /// How a slice stores columns; mirrors `colours.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Plan {
             first.push(range.end);
             colours.push(first.len() as u32 - 1);
         }
-        let rows = schedule.rows.clone();
+        let rows = schedule.rows.par_iter().with_min_len(1 << 14).copied().collect();
         let starts = schedule.level_ptr[..schedule.levels()].to_vec();
         let mut plan = Self { rows, first, colours, starts, aligned: false };
         plan.aligned = align.is_some_and(|order| plan.is_aligned([lower, upper], order));
@@ -71,7 +71,7 @@ impl Plan {
             if !plan.aligned
                 && !of_colour.par_windows(2).all(|two| lengths(&two[0]) <= lengths(&two[1]))
             {
-                of_colour.par_sort_by_key(lengths);
+                sort_by_lengths(of_colour, lengths);
             }
         }
         plan
@@ -137,6 +137,32 @@ impl Plan {
     pub(super) fn slice(&self, s: usize) -> Range<usize> {
         self.first[s] as usize..self.first[s + 1] as usize
     }
+}
+
+/// Sorts rows by their lengths in both triangles; equal ones stay in order.
+fn sort_by_lengths(rows: &mut [u32], lengths: impl Fn(&u32) -> [usize; 2] + Sync) {
+    /// Rows of a task.
+    const TASK: usize = 1 << 14;
+    /// Kinds of rows that are counted: more are compared.
+    const MOST: usize = 1 << 10;
+    let larger = |a: [usize; 2], b: [usize; 2]| [a[0].max(b[0]), a[1].max(b[1])];
+    let tasks = || rows.par_iter().with_min_len(TASK);
+    let [lower, upper] = tasks().map(&lengths).reduce(|| [0; 2], larger);
+    if (lower + 1).saturating_mul(upper + 1) > MOST {
+        rows.par_sort_by_key(lengths);
+        return;
+    }
+    let kind = |i: &u32| {
+        let [l, u] = lengths(i);
+        (l * (upper + 1) + u) as u32
+    };
+    let kinds: Vec<u32> = tasks().map(kind).collect();
+    let order = Schedule::from_levels_on(Threads::Pool, &kinds).rows;
+    let sorted: Vec<u32> =
+        order.par_iter().with_min_len(TASK).map(|&at| rows[at as usize]).collect();
+    rows.par_chunks_mut(TASK)
+        .zip(sorted.par_chunks(TASK))
+        .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 /// Where a triangle's blocks and columns lie: as in `colours.cu`.

@@ -7,6 +7,7 @@ use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::launch;
 use super::sources::{ILU, Variant};
+use super::sparse::starts;
 use crate::error::Result;
 use crate::symbolic::FillPattern;
 
@@ -46,14 +47,16 @@ impl Updates {
         let jobs = d.zeros::<u32>(rows)?;
         let count = d.kernel(&ILU, variant.clone(), "count_jobs")?;
         launch!(d, &count, config; n, l, u, jobs).map_err(fault)?;
-        let jobs = d.host(&jobs)?;
-        let Some(first) = starts(&jobs[..rows]) else { return Ok(None) };
-        let all = first[rows] as usize * width;
+        let (first, all) = starts(d, rows, &jobs)?;
+        if all > u32::MAX as usize {
+            return Ok(None);
+        }
+        let (jobs, all) = (d.host(&jobs)?, all * width);
         if 8 * all > (d.memory()?.free / 4).min(d.limits().update_bytes) {
             return Ok(None);
         }
         let common = common(&jobs[..rows]) as usize * width;
-        let new = Self { first: d.copied(&first)?, list: d.alloc(all)?, common };
+        let new = Self { first, list: d.alloc(all)?, common };
         let kernel = d.kernel(&ILU, variant.clone(), "list_jobs")?;
         launch!(d, &kernel, config; n, l, u, new.first, new.list).map_err(fault)?;
         Ok(Some(new))
@@ -82,19 +85,6 @@ fn common(jobs: &[u32]) -> u32 {
     at.unwrap_or(0) as u32
 }
 
-/// Where each of consecutive lists of these lengths starts, and where the last ends; `None` beyond
-/// 32 bits.
-fn starts(lengths: &[u32]) -> Option<Vec<u32>> {
-    let mut at = 0_u32;
-    let mut starts = Vec::with_capacity(lengths.len() + 1);
-    starts.push(0);
-    for &length in lengths {
-        at = at.checked_add(length)?;
-        starts.push(at);
-    }
-    Some(starts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,11 +99,5 @@ mod tests {
         }
         jobs.clear();
         assert_eq!(common(&jobs), 0);
-    }
-
-    #[test]
-    fn lists_start_where_the_ones_before_end() {
-        assert_eq!(starts(&[3, 0, 2]), Some(vec![0, 3, 3, 5]));
-        assert_eq!(starts(&[u32::MAX, 1]), None);
     }
 }

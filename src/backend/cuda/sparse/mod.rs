@@ -24,8 +24,8 @@ use crate::matrix::{Asymmetry, Csr, Dia};
 use crate::measure::memory_free;
 use crate::precond::Failure;
 use crate::symbolic::{FillPattern, Pattern as HostPattern, Threads};
-pub(super) use rows::Compressed;
 pub use rows::setup_variants;
+pub(super) use rows::{Compressed, starts};
 
 /// A matrix on the device, or on the host.
 pub struct Sparse(Place<HostSparse>);
