@@ -397,6 +397,11 @@ pub fn on_gpu(name: &str) -> bool {
     matches!(name, "cuda" | "cusparse")
 }
 
+/// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.
+pub fn sets_up_rows(name: &str) -> bool {
+    name == "cuda"
+}
+
 /// Whether the backend called `name` offers a choice of triangular solves.
 pub fn has_trisolves(name: &str) -> bool {
     name == "cuda"

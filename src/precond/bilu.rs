@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::work::{Phased, device, host};
 use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
@@ -63,6 +64,12 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         }
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: host("pattern of the factors"),
+    analysis: host("schedules and layout of the solves"),
+    numeric: device("values of the factors"),
+};
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let pattern = pattern(&mut s)?;

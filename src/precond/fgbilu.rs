@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::work::{Phased, device, host};
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes, GridFactors};
 use crate::case::{FactorPrecision, LevelRule};
@@ -61,6 +62,12 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         }
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: host("the grid and its hyperplanes"),
+    analysis: host("order and storage of the factors"),
+    numeric: device("values of the factors"),
+};
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let Setup { k, a, case, phases } = s;

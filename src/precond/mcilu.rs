@@ -4,6 +4,7 @@
 
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room};
+use super::work::{Phased, host, rows};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
@@ -33,6 +34,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     COLOURING,
 ];
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: host("colours, order and fill"),
+    analysis: host("factors laid out colour by colour"),
+    numeric: rows("A put in order, then factored"),
+};
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;

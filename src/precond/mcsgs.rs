@@ -3,6 +3,7 @@
 
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan};
+use super::work::{Phased, host, rows};
 use super::{Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::symbolic::{
@@ -19,6 +20,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     COLOURING,
 ];
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: host("colours and order"),
+    analysis: host("factors laid out colour by colour"),
+    numeric: rows("A put in order, D + L times D^-1 times D + U, factored"),
+};
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;

@@ -4,6 +4,7 @@
 
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan, room};
+use super::work::{Phased, host, rows};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::symbolic::{
@@ -26,6 +27,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     },
     COLOURING,
 ];
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: host("independent sets, what is left of them, its colours"),
+    analysis: host("factors laid out colour by colour"),
+    numeric: rows("A put in order, then factored"),
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

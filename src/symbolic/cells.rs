@@ -35,7 +35,7 @@ pub fn coloured(
     if how == Colouring::FirstFit || p >= q {
         return None;
     }
-    let grid = Box3::of(threads, a)?;
+    let grid = Grid::of(threads, a)?;
     let (lattice, couplings) = Lattice::of_stencil(&grid.stencil, q)?;
     if !sure(&lattice, q, couplings) {
         return None;
@@ -51,7 +51,7 @@ pub fn coloured(
 /// [`multi_elimination`](super::multi_elimination) with one level. `None` as for [`coloured`], and where the first
 /// set is more than one of two colours.
 pub fn eliminated(threads: Threads, a: &Pattern, rest: Rest, limit: usize) -> Option<Eliminated> {
-    let grid = Box3::of(threads, a)?;
+    let grid = Grid::of(threads, a)?;
     let (two, _) = Lattice::of_stencil(&grid.stencil, 1)?;
     if two.colours != 2 {
         return None;
@@ -135,13 +135,13 @@ struct Phases {
 }
 
 /// A box with a whole stencil, which has the cell itself and is the same to both sides.
-struct Box3 {
+struct Grid {
     stencil: Stencil,
     /// Without the cell itself.
     offsets: Vec<Cell>,
 }
 
-impl Box3 {
+impl Grid {
     fn of(threads: Threads, a: &Pattern) -> Option<Self> {
         let stencil = Stencil::complete(threads, a.view())?;
         let (all, itself) = (&stencil.offsets, [0; 3]);
