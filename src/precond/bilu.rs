@@ -66,9 +66,9 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
 }
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("pattern of the factors"),
-    analysis: host("schedules and layout of the solves"),
-    numeric: device("values of the factors"),
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(host("schedules and layout of the solves")),
+    numeric: Some(device("values of the factors")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

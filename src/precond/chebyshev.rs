@@ -74,8 +74,8 @@ impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
 
 pub(super) const WORK: Phased = Phased {
     symbolic: None,
-    analysis: STORED,
-    numeric: rows("A divided by its diagonal, and its largest sum of a row"),
+    analysis: Some(STORED),
+    numeric: Some(rows("A divided by its diagonal, and its largest sum of a row")),
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

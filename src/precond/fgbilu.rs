@@ -64,9 +64,9 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
 }
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("the grid and its hyperplanes"),
-    analysis: host("order and storage of the factors"),
-    numeric: device("values of the factors"),
+    symbolic: Some(host("the grid and its hyperplanes")),
+    analysis: Some(host("order and storage of the factors")),
+    numeric: Some(device("values of the factors")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -16,9 +16,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
 }];
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: rows("A brought there, its symmetry and the power of its pattern"),
-    analysis: STORED,
-    numeric: rows("a small dense system for each row"),
+    symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
+    analysis: Some(STORED),
+    numeric: Some(rows("a small dense system for each row")),
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -11,9 +11,9 @@ use crate::backend::cpu::dense;
 use crate::symbolic::Threads;
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("symmetry of A and pattern of the factors"),
-    analysis: host("schedules and layout of the solves"),
-    numeric: device("values of the factors and signs of their pivots"),
+    symbolic: Some(host("symmetry of A and pattern of the factors")),
+    analysis: Some(host("schedules and layout of the solves")),
+    numeric: Some(device("values of the factors and signs of their pivots")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

@@ -8,9 +8,9 @@ use crate::backend::Backend;
 use crate::backend::algebra::Triangles;
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("pattern of the factors"),
-    analysis: STORED,
-    numeric: rows("factors, and a small system for each of their rows"),
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(STORED),
+    numeric: Some(rows("factors, and a small system for each of their rows")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

@@ -9,9 +9,9 @@ use crate::backend::Backend;
 use crate::symbolic::FillPattern;
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("pattern of the diagonal"),
-    analysis: host("storage of the diagonal"),
-    numeric: host("the diagonal of A"),
+    symbolic: Some(host("pattern of the diagonal")),
+    analysis: Some(host("storage of the diagonal")),
+    numeric: Some(host("the diagonal of A")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

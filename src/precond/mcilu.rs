@@ -36,9 +36,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("colours, order and fill"),
-    analysis: host("factors laid out colour by colour"),
-    numeric: rows("A put in order, then factored"),
+    symbolic: Some(host("colours, order and fill")),
+    analysis: Some(host("factors laid out colour by colour")),
+    numeric: Some(rows("A put in order, then factored")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

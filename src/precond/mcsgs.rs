@@ -22,9 +22,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("colours and order"),
-    analysis: host("factors laid out colour by colour"),
-    numeric: rows("A put in order, D + L times D^-1 times D + U, factored"),
+    symbolic: Some(host("colours and order")),
+    analysis: Some(host("factors laid out colour by colour")),
+    numeric: Some(rows("A put in order, D + L times D^-1 times D + U, factored")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -29,9 +29,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
 ];
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("independent sets, what is left of them, its colours"),
-    analysis: host("factors laid out colour by colour"),
-    numeric: rows("A put in order, then factored"),
+    symbolic: Some(host("independent sets, what is left of them, its colours")),
+    analysis: Some(host("factors laid out colour by colour")),
+    numeric: Some(rows("A put in order, then factored")),
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -49,9 +49,10 @@ struct Arrange<K: Backend> {
 
 impl<K: Backend> Arrange<K> {
     fn arranged(&self, k: &K, a: &Arc<Csr>) -> Result<K::Sparse, Failure> {
-        let filled = match self.mirrored {
-            true => k.on_host(|threads| with_mirrors(threads, a))?.map(Arc::new),
-            false => None,
+        let filled = if self.mirrored {
+            k.on_host(|threads| with_mirrors(threads, a))?.map(Arc::new)
+        } else {
+            None
         };
         let a = k.sparse(filled.as_ref().unwrap_or(a), self.block_size)?;
         let permuted = k.permuted(&a, &self.order)?;

@@ -14,8 +14,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     summary: "yes: (M + M') / 2, which conjugate gradients need",
 }];
 
-pub(super) const WORK: Phased =
-    Phased { symbolic: None, analysis: STORED, numeric: rows("a small dense system for each row") };
+pub(super) const WORK: Phased = Phased {
+    symbolic: None,
+    analysis: Some(STORED),
+    numeric: Some(rows("a small dense system for each row")),
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

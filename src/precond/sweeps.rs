@@ -72,9 +72,9 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
 }
 
 pub(super) const WORK: Phased = Phased {
-    symbolic: host("pattern of the factors"),
-    analysis: STORED,
-    numeric: rows("factors as matrices"),
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(STORED),
+    numeric: Some(rows("factors as matrices")),
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

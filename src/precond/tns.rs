@@ -77,7 +77,7 @@ fn series<K: Backend>(
 }
 
 pub(super) const WORK: Phased =
-    Phased { symbolic: None, analysis: STORED, numeric: rows("products of triangles") };
+    Phased { symbolic: None, analysis: Some(STORED), numeric: Some(rows("products of triangles")) };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -28,22 +28,22 @@ pub(super) struct Phased {
 }
 
 /// Work that a GPU leaves to its host.
-pub(super) const fn host(what: &'static str) -> Option<Work> {
-    Some(Work { what, place: Place::Host })
+pub(super) const fn host(what: &'static str) -> Work {
+    Work { what, place: Place::Host }
 }
 
 /// Work of the GPU.
-pub(super) const fn device(what: &'static str) -> Option<Work> {
-    Some(Work { what, place: Place::Device })
+pub(super) const fn device(what: &'static str) -> Work {
+    Work { what, place: Place::Device }
 }
 
 /// Work with sparse matrices.
-pub(super) const fn rows(what: &'static str) -> Option<Work> {
-    Some(Work { what, place: Place::DeviceForPoints })
+pub(super) const fn rows(what: &'static str) -> Work {
+    Work { what, place: Place::DeviceForPoints }
 }
 
 /// What matrices need before they are multiplied by.
-pub(super) const STORED: Option<Work> = rows("matrices stored for products");
+pub(super) const STORED: Work = rows("matrices stored for products");
 
 /// What the setup of the preconditioner that `spec` names does in a phase; `None` where it has no such phase.
 pub fn work(spec: &str, phase: Phase) -> Option<Work> {

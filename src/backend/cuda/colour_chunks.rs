@@ -208,7 +208,9 @@ impl Cut {
         let mut list = Vec::new();
         for warp in 0..blocks * shape.workers {
             list.clear();
-            of_parts.iter().for_each(|lists| list.extend_from_slice(&lists[warp]));
+            for lists in &of_parts {
+                list.extend_from_slice(&lists[warp]);
+            }
             cut.append(&list, shape.most_stages)?;
         }
         Ok(Some(cut))
