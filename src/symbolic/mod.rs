@@ -30,6 +30,7 @@ pub use lattice::Lattice;
 pub use multi_elimination::{Eliminated, Rest, multi_elimination};
 pub use order::{by_set, scalar_order};
 pub use power::{is_symmetric, power, symmetrised};
+pub(crate) use reordered::reordered_to;
 pub use reordered::{reordered, reordered_triangles, triangles};
 pub use schedule::Schedule;
 pub use stencil::{Lines, March, Stencil, box_extents};
