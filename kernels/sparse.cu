@@ -73,6 +73,14 @@ start_rows(u32 n, const u32* __restrict__ length, const u64* __restrict__ sums, 
     if (first + EACH == n) row_ptr[n] = (u32)at;
 }
 
+// How often numbers occur; those above `most` count as that.
+extern "C" __global__ void __launch_bounds__(THREADS)
+count_numbers(u32 n, const u32* __restrict__ number, u32 most, u32* count) {
+    const u32 i = thread(), v = i < n ? min(number[i], most) : NONE;
+    const u32 same = __match_any_sync(FULL, v);
+    if (v != NONE && __ffs(same) - 1 == threadIdx.x % WARP) atomicAdd(&count[v], __popc(same));
+}
+
 // The longest row.
 extern "C" __global__ void __launch_bounds__(THREADS) longest_row(Sparse a, u32* longest) {
     const u32 i = thread();

@@ -72,7 +72,7 @@ impl Schedule {
     }
 
     /// `rows` rows by their levels, of which there are `levels`, in order within one; and the place of each.
-    pub(super) fn sorted(
+    pub(crate) fn sorted(
         threads: Threads,
         [rows, levels]: [usize; 2],
         level: impl Fn(usize) -> u32 + Sync + Send,

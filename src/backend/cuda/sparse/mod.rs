@@ -25,7 +25,7 @@ use crate::measure::memory_free;
 use crate::precond::Failure;
 use crate::symbolic::{FillPattern, Pattern as HostPattern, Threads};
 pub use rows::setup_variants;
-pub(super) use rows::{Compressed, starts};
+pub(super) use rows::{Compressed, counted, starts};
 
 /// A matrix on the device, or on the host.
 pub struct Sparse(Place<HostSparse>);

@@ -79,6 +79,20 @@ pub(in crate::backend::cuda) fn starts(
     Ok((starts, all))
 }
 
+/// How often each number up to `most` occurs among `n` numbers; larger ones count as that.
+pub(in crate::backend::cuda) fn counted(
+    d: &Device,
+    n: usize,
+    numbers: &CudaSlice<u32>,
+    most: usize,
+) -> Result<Vec<u32>> {
+    let (count, config) =
+        (d.zeros::<u32>(most + 1)?, grid(n.div_ceil(THREADS as usize).max(1), THREADS));
+    let (n, most) = (n as u32, most as u32);
+    run!(d, kernel(d, "count_numbers")?, config; n, *numbers, most, count);
+    d.host(&count)
+}
+
 impl Compressed {
     /// A copy of `a`.
     pub(super) fn copied(d: &Device, a: &Csr) -> Result<Self> {
