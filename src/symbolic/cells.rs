@@ -72,31 +72,10 @@ pub fn eliminated(threads: Threads, a: &Pattern, rest: Rest, limit: usize) -> Op
         let found = grid.laid(threads, &survey, &set, &level, limit, couplings)?;
         return Some(with_set(found, size));
     };
-    // what is left is coupled through the set
-    let reached = |from: Cell| {
-        let mut reached: Vec<Cell> = grid.around(from).flat_map(|c| grid.around(c)).collect();
-        reached.sort_unstable();
-        reached.dedup();
-        reached
-    };
-    let (mut distances, mut entries) = (Vec::new(), 0);
-    for (_, from, rows) in left() {
-        let from = grid.cell(from);
-        let reached = reached(from);
-        entries += rows * reached.len();
-        distances.extend(reached.into_iter().map(|c| less(c, from)));
-        distances.sort_unstable();
-        distances.dedup();
-    }
-    if how == Colouring::FirstFit || entries > limit || distances.len() > MOST_DISTANCES {
+    if how == Colouring::FirstFit {
         return None;
     }
-    let lattice = Lattice::new(grid.stencil.extents, &distances)?;
-    let between = |a: &Cell| grid.offsets.iter().map(|b| plus(*a, *b)).collect::<Vec<_>>();
-    let all: Vec<Cell> = grid.offsets.iter().flat_map(between).collect();
-    if 2 * lattice.colours * (survey.rows() - size) > entries || !lattice.is_of(&all) {
-        return None;
-    }
+    let lattice = grid.lattice_of_left(left(), survey.rows() - size, limit)?;
     // rows of the set are told apart by the colours of their neighbours, of which one tells the others
     let (colours, first) = (lattice.colours, grid.offsets[0]);
     let phase = |c: Cell| match two.colour(c) {
@@ -108,7 +87,7 @@ pub fn eliminated(threads: Threads, a: &Pattern, rest: Rest, limit: usize) -> Op
     let set = survey.numbered(phases.count, |phase| if phase < colours { 0 } else { phase });
     let level = |c: Cell| set[phase(c)];
     let couplings = |from: Cell| {
-        let more = if level(from) == 0 { Vec::new() } else { reached(from) };
+        let more = if level(from) == 0 { Vec::new() } else { grid.reached(from) };
         grid.around(from).chain(more.into_iter().filter(|c| *c != from)).collect()
     };
     let found = grid.laid(threads, &survey, &set, &level, limit, couplings)?;
@@ -169,6 +148,39 @@ impl Grid {
     /// Neighbours of a cell.
     fn around(&self, from: Cell) -> impl Iterator<Item = Cell> {
         self.offsets.iter().map(move |o| plus(from, *o)).filter(|c| self.inside(*c))
+    }
+
+    /// What two steps lead to: where the first one leads to a row that is gone, what that couples.
+    fn reached(&self, from: Cell) -> Vec<Cell> {
+        let mut reached: Vec<Cell> = self.around(from).flat_map(|c| self.around(c)).collect();
+        reached.sort_unstable();
+        reached.dedup();
+        reached
+    }
+
+    /// The lattice whose colours `rows` rows have that are `left`, if it has surely fewer than first fit.
+    fn lattice_of_left(
+        &self,
+        left: impl Iterator<Item = (usize, u32, usize)>,
+        rows: usize,
+        limit: usize,
+    ) -> Option<Lattice> {
+        let (mut distances, mut entries) = (Vec::new(), 0);
+        for (_, from, rows) in left {
+            let from = self.cell(from);
+            let reached = self.reached(from);
+            entries += rows * reached.len();
+            distances.extend(reached.into_iter().map(|c| less(c, from)));
+            distances.sort_unstable();
+            distances.dedup();
+        }
+        if entries > limit || distances.len() > MOST_DISTANCES {
+            return None;
+        }
+        let lattice = Lattice::new(self.stencil.extents, &distances)?;
+        let then = |a: &Cell| self.offsets.iter().map(|b| plus(*a, *b)).collect::<Vec<_>>();
+        let all: Vec<Cell> = self.offsets.iter().flat_map(then).collect();
+        (2 * lattice.colours * rows <= entries && lattice.is_of(&all)).then_some(lattice)
     }
 
     /// How far `steps` lead along an axis.

@@ -105,7 +105,7 @@ impl Stencil {
     pub fn complete(threads: Threads, pattern: PatternView) -> Option<Self> {
         let rows = Rows { pattern, backward: false };
         let extents = box_extents(rows.len(), |i, j| rows.has(i, j))?;
-        if extents[1] * extents[2] < FEWEST_COLUMNS {
+        if extents[1] * extents[2] < FEWEST_COLUMNS || i32::try_from(rows.len()).is_err() {
             return None;
         }
         let [nx, ny, nz] = extents.map(|n| n as i32);
