@@ -406,6 +406,8 @@ mod tests {
             ("blockpoisson3d:5x8x6,b=3", 3),
         ] {
             let a = pattern(spec, b);
+            let stencil = Stencil::complete(Threads::Pool, a.view());
+            assert!(stencil.is_some() && stencil == Stencil::of_lower(a.view()), "{spec}");
             for [p, q] in [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [3, 4]] {
                 let want = by_rows(&a, [p, q]);
                 for threads in [Threads::One, Threads::Pool] {

@@ -100,6 +100,28 @@ impl Stencil {
         Self::of(&Rows { pattern, backward: true })
     }
 
+    fn of(rows: &Rows) -> Option<Self> {
+        let n = rows.len();
+        let extents = box_extents(n, |i, j| rows.has(i, j))?;
+        let nx = extents[0];
+        if n / nx < FEWEST_COLUMNS {
+            return None;
+        }
+        let offsets = offsets(rows, extents)?;
+        let entries = rows.pattern.entries();
+        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
+    }
+
+    /// Whether a triangle with so many entries has all that lead into the box.
+    pub fn is_complete(&self, entries: usize) -> bool {
+        let inside = |o: &[i32; 3]| -> usize {
+            let along =
+                |axis: usize| self.extents[axis].saturating_sub(o[axis].unsigned_abs() as usize);
+            (0..3).map(along).product()
+        };
+        self.offsets.iter().map(inside).sum::<usize>() == entries
+    }
+
     /// [`Stencil::of_lower`] of a pattern that has all entries which lead into the box; `None` also where some
     /// are lacking. Rows are compared with what they would be, which is much faster than to look for offsets.
     pub fn complete(threads: Threads, pattern: PatternView) -> Option<Self> {
@@ -139,28 +161,6 @@ impl Stencil {
         let n = lines * extents[0];
         let filled = offsets.len() * n <= MOST_WASTE * pattern.entries();
         (whole && filled).then_some(Self { extents, offsets })
-    }
-
-    fn of(rows: &Rows) -> Option<Self> {
-        let n = rows.len();
-        let extents = box_extents(n, |i, j| rows.has(i, j))?;
-        let nx = extents[0];
-        if n / nx < FEWEST_COLUMNS {
-            return None;
-        }
-        let offsets = offsets(rows, extents)?;
-        let entries = rows.pattern.entries();
-        (offsets.len() * n <= MOST_WASTE * entries).then_some(Self { extents, offsets })
-    }
-
-    /// Whether a triangle with so many entries has all that lead into the box.
-    pub fn is_complete(&self, entries: usize) -> bool {
-        let inside = |o: &[i32; 3]| -> usize {
-            let along =
-                |axis: usize| self.extents[axis].saturating_sub(o[axis].unsigned_abs() as usize);
-            (0..3).map(along).product()
-        };
-        self.offsets.iter().map(inside).sum::<usize>() == entries
     }
 
     /// Levels of a triangle with so many entries, where it has all that lead into the box and each is a step
