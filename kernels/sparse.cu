@@ -73,6 +73,14 @@ start_rows(u32 n, const u32* __restrict__ length, const u64* __restrict__ sums, 
     if (first + EACH == n) row_ptr[n] = (u32)at;
 }
 
+// How often numbers occur; those above `most` count as that.
+extern "C" __global__ void __launch_bounds__(THREADS)
+count_numbers(u32 n, const u32* __restrict__ number, u32 most, u32* count) {
+    const u32 i = thread(), v = i < n ? min(number[i], most) : NONE;
+    const u32 same = __match_any_sync(FULL, v);
+    if (v != NONE && __ffs(same) - 1 == threadIdx.x % WARP) atomicAdd(&count[v], __popc(same));
+}
+
 // The longest row.
 extern "C" __global__ void __launch_bounds__(THREADS) longest_row(Sparse a, u32* longest) {
     const u32 i = thread();
@@ -263,6 +271,129 @@ fill_part(Sparse a, u32 part, const u32* __restrict__ row_ptr, u32* __restrict__
         if (val) val[to] = a.val[at] / pivot;
         ++to;
     }
+}
+
+// Where each row goes, and the lengths of the rows there; `order` names the row of each place.
+extern "C" __global__ void __launch_bounds__(THREADS)
+count_permuted(Sparse a, const u32* __restrict__ order, u32* __restrict__ place, u32* __restrict__ length) {
+    const u32 i = thread();
+    if (i >= a.rows) return;
+    const u32 row = order[i];
+    place[row] = i;
+    length[i] = a.row_ptr[row + 1] - a.row_ptr[row];
+}
+
+// The rows there, entries in the order that they had.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_permuted(Sparse a, const u32* __restrict__ order, const u32* __restrict__ place,
+              const u32* __restrict__ row_ptr, u32* __restrict__ col_ind, double* __restrict__ val) {
+    const u32 i = thread();
+    if (i >= a.rows) return;
+    const u32 start = a.row_ptr[order[i]], to = row_ptr[i], length = row_ptr[i + 1] - to;
+    for (u32 e = 0; e < length; ++e) {
+        col_ind[to + e] = place[a.col_ind[start + e]];
+        val[to + e] = a.val[start + e];
+    }
+}
+
+// (D + w L) D^-1 (D + w U) times `size` where A has entries, U divided by the pivots of its rows; terms of a
+// number are added in the order of the entries of L.
+extern "C" __global__ void __launch_bounds__(THREADS)
+gauss_seidel(Sparse a, Sparse scaled, double omega, double size, double* __restrict__ val) {
+    const Group g;
+    if (g.number >= a.rows) return;
+    const u32 i = g.number, start = a.row_ptr[i], end = a.row_ptr[i + 1];
+    for (u32 e = start + g.lane; e < end; e += LANES) {
+        const u32 j = a.col_ind[e];
+        double sum = multiply(j == i ? 1.0 : omega, a.val[e]);
+        for (u32 p = start; p < end && a.col_ind[p] < i; ++p) {
+            const u32 k = a.col_ind[p];
+            const u32 at = find(scaled.col_ind, scaled.row_ptr[k], scaled.row_ptr[k + 1], j);
+            if (at == NONE) continue;
+            const double factor = multiply(multiply(omega, omega), a.val[p]);
+            sum = add(sum, multiply(factor, scaled.val[at]));
+        }
+        val[e] = multiply(size, sum);
+    }
+}
+
+// Lengths of `rows` rows from `first` on, of columns from `left` to `right`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+count_window(Sparse a, u32 first, u32 rows, u32 left, u32 right, u32* length) {
+    const u32 i = thread();
+    if (i >= rows) return;
+    u32 count = 0;
+    for (u32 at = a.row_ptr[first + i]; at < a.row_ptr[first + i + 1]; ++at)
+        count += a.col_ind[at] >= left && a.col_ind[at] < right;
+    length[i] = count;
+}
+
+// These rows, divided by their diagonals if `scaled`. Marks that a row with entries has no diagonal or a zero
+// there.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_window(Sparse a, u32 first, u32 rows, u32 left, u32 right, u32 scaled, const u32* __restrict__ row_ptr,
+            u32* __restrict__ col_ind, double* __restrict__ val, u32* broken) {
+    const u32 i = thread();
+    if (i >= rows || row_ptr[i] == row_ptr[i + 1]) return;
+    const u32 start = a.row_ptr[first + i], end = a.row_ptr[first + i + 1];
+    double pivot = 1.0;
+    if (scaled) {
+        const u32 diagonal = find(a.col_ind, start, end, first + i);
+        pivot = diagonal == NONE ? 0.0 : a.val[diagonal];
+        if (!(fabs(pivot) > 0.0)) atomicOr(broken, 1);
+    }
+    u32 to = row_ptr[i];
+    for (u32 at = start; at < end; ++at) {
+        const u32 j = a.col_ind[at];
+        if (j < left || j >= right) continue;
+        col_ind[to] = j - left;
+        val[to++] = scaled ? a.val[at] / pivot : a.val[at];
+    }
+}
+
+// A - B.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_difference(Sparse a, Sparse b, const u32* __restrict__ row_ptr, u32* __restrict__ col_ind,
+                double* __restrict__ val) {
+    const u32 i = thread();
+    if (i >= a.rows) return;
+    side_by_side(a, b, i, [&](u32 count, u32 column, u32 p, u32 q) {
+        col_ind[row_ptr[i] + count] = column;
+        val[row_ptr[i] + count] = q == NONE ? a.val[p] : p == NONE ? -b.val[q] : subtract(a.val[p], b.val[q]);
+    });
+}
+
+// Row i of A beside the row of M that belongs to it: M has the last rows and columns.
+template <typename Take> __device__ u32 with_last(const Sparse& a, const Sparse& m, u32 i, Take take) {
+    const u32 first = a.rows - m.rows;
+    u32 p = a.row_ptr[i], count = 0;
+    const u32 a_end = a.row_ptr[i + 1];
+    u32 q = i < first ? 0 : m.row_ptr[i - first];
+    const u32 m_end = i < first ? 0 : m.row_ptr[i - first + 1];
+    while (p < a_end || q < m_end) {
+        const u32 j = p < a_end ? a.col_ind[p] : NONE, k = q < m_end ? first + m.col_ind[q] : NONE;
+        const u32 column = min(j, k);
+        take(count++, column, j == column ? p++ : NONE, k == column ? q++ : NONE);
+    }
+    return count;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) count_with_last(Sparse a, Sparse m, u32* length) {
+    const u32 i = thread();
+    if (i < a.rows) length[i] = with_last(a, m, i, [](u32, u32, u32, u32) {});
+}
+
+// A + (M - C) in the last rows and columns, C having the pattern of M.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_with_last(Sparse a, Sparse m, const double* __restrict__ c, const u32* __restrict__ row_ptr,
+               u32* __restrict__ col_ind, double* __restrict__ val) {
+    const u32 i = thread();
+    if (i >= a.rows) return;
+    with_last(a, m, i, [&](u32 count, u32 column, u32 p, u32 q) {
+        const double change = q == NONE ? 0.0 : subtract(m.val[q], c[q]);
+        col_ind[row_ptr[i] + count] = column;
+        val[row_ptr[i] + count] = q == NONE ? a.val[p] : p == NONE ? change : add(a.val[p], change);
+    });
 }
 
 // I - A, where A has no diagonal: a row has one entry more.

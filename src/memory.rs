@@ -65,6 +65,14 @@ pub fn with_capacity<T>(n: usize) -> Vec<T> {
     v
 }
 
+/// `n` zeros whose pages are taken when they are first written, by the thread that does; huge ones where the
+/// system grants them.
+pub fn zeroed<T: Pod>(n: usize) -> Vec<T> {
+    let v = vec![T::zeroed(); n];
+    advise(&v);
+    v
+}
+
 /// The parts one behind the other, in huge pages where they are granted; with all threads when `parallel`.
 pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
     let all = parts.iter().map(|part| part.len()).sum();

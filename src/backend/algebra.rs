@@ -96,6 +96,24 @@ pub trait Algebra {
     /// # Errors
     /// When a diagonal block that is needed cannot be inverted.
     fn scaled(&self, a: &Self::Sparse, part: Part) -> Result<Self::Sparse, Failure>;
+    /// `P A P'`: block row and column i are those that had the number `order[i]`.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    fn permuted(&self, a: &Self::Sparse, order: &[u32]) -> Result<Self::Sparse>;
+    /// M on the pattern of the blocks of A: what elimination on that pattern takes apart into `I + w L D^-1`,
+    /// `D / (w (2 - w))` and `I + w D^-1 U`.
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted.
+    fn gauss_seidel(&self, a: &Self::Sparse, omega: f64) -> Result<Self::Sparse, Failure>;
+    /// `a` plus `L D^-1 U` of what is left when the first rows are eliminated, which are sets of `sizes` block
+    /// rows without couplings in a set: elimination then finds the factors of symmetric Gauss-Seidel there.
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted.
+    fn with_gauss_seidel(&self, a: &Self::Sparse, sizes: &[usize])
+    -> Result<Self::Sparse, Failure>;
     /// `D^-1`.
     ///
     /// # Errors

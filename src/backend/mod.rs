@@ -314,6 +314,13 @@ pub trait Backend: Algebra {
         a: &Csr,
         shift: f64,
     ) -> std::result::Result<(), Breakdown>;
+    /// The same of a matrix that a setup has made.
+    fn ilu_factor_made(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Self::Sparse,
+        shift: f64,
+    ) -> std::result::Result<(), Breakdown>;
     /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
     /// way to the device and without what the solves make of the factors. `None` where
     /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
@@ -388,6 +395,11 @@ pub const NAMES: &[(&str, &str)] = &[
 /// Whether the backend called `name` computes on a GPU.
 pub fn on_gpu(name: &str) -> bool {
     matches!(name, "cuda" | "cusparse")
+}
+
+/// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.
+pub fn sets_up_rows(name: &str) -> bool {
+    name == "cuda"
 }
 
 /// Whether the backend called `name` offers a choice of triangular solves.

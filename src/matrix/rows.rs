@@ -1,5 +1,6 @@
 //! Matrices whose rows are made independently of each other, on one thread or all.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rayon::prelude::*;
@@ -7,7 +8,7 @@ use rayon::prelude::*;
 use super::Csr;
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::symbolic::Threads;
+use crate::symbolic::{Threads, block_pattern, reordered_to};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -148,18 +149,34 @@ impl Csr {
         let n = self.rows();
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
         let new = inverse_on(threads, order);
-        let made: Result<Self> =
-            Self::by_rows(threads, [n, n], Vec::new, |row: &mut Vec<(u32, f64)>, i, to| {
+        let old = block_pattern(self, 1);
+        let pattern = reordered_to(threads, &old, (order, &new));
+        let mut values = memory::zeroed::<f64>(self.nnz());
+        let (mut tasks, mut left) = (Vec::new(), &mut values[..]);
+        for first in (0..n).step_by(CHUNK) {
+            let rows = first..(first + CHUNK).min(n);
+            let count = pattern.row_ptr[rows.end] - pattern.row_ptr[first];
+            let (own, behind) = std::mem::take(&mut left).split_at_mut(count as usize);
+            tasks.push((rows, own));
+            left = behind;
+        }
+        let task = |(rows, mut to): (Range<usize>, &mut [f64])| {
+            for i in rows {
                 let (columns, values) = self.row(order[i] as usize);
-                row.clear();
-                row.extend(columns.iter().zip(values).map(|(&j, &v)| (new[j as usize], v)));
-                row.sort_unstable_by_key(|entry| entry.0);
-                for &(j, v) in &*row {
-                    to.push(j, v);
+                let there = pattern.row(i);
+                for (&j, &v) in columns.iter().zip(values) {
+                    let j = new[j as usize];
+                    to[there.partition_point(|&k| k < j)] = v;
                 }
-                Ok(())
-            });
-        made.expect("as many entries as there were")
+                to = &mut to[there.len()..];
+            }
+        };
+        match threads {
+            Threads::One => tasks.into_iter().for_each(task),
+            Threads::Pool => tasks.into_par_iter().for_each(task),
+        }
+        let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
+        Self::checked([n, n], row_ptr, col_ind, values)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::backend::algebra::{Part, Triangles};
 use crate::error::Result;
 use crate::matrix::Csr;
 use crate::precond::Failure;
+use crate::symbolic::{Rest, Threads, block_pattern, multi_elimination, symmetrised};
 
 /// A matrix as numbers: one that tells patterns apart, and the values.
 fn numbers(a: &Csr) -> Vec<f64> {
@@ -63,6 +64,16 @@ fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
         let g = k.lower_power(&symmetric, q).and_then(|p| k.factorised_inverse(&symmetric, &p));
         made.push((name, tried(g)));
     }
+    let coupled = block_pattern(a, b);
+    let coupled = symmetrised(Threads::One, &coupled);
+    let sets = multi_elimination(Threads::One, &coupled, 2, Rest::Diagonal, usize::MAX);
+    let sets = sets.expect("there is no limit");
+    let ordered = k.permuted(&s, &sets.sets.rows)?;
+    made.push(("product of Gauss-Seidel", tried(k.gauss_seidel(&s, 1.3))));
+    for (levels, name) in [(1, "the same of what is left"), (2, "the same of two sets")] {
+        made.push((name, tried(k.with_gauss_seidel(&ordered, &sets.sizes[..levels]))));
+    }
+    made.push(("another order", host(ordered)));
     let fill = pattern(a, b, 1);
     let names = ["triangle", "inverse pivots", "upper triangle"];
     match k.triangles(&fill, b, a, 0.0) {
@@ -97,9 +108,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         self.algebra_of("a negative diagonal", &change(-40.0), 1)?;
         self.algebra_of("a zero on the diagonal", &change(0.0), 1)?;
         let without =
-            Arc::new(a.filtered(crate::symbolic::Threads::One, |i, j, v| {
-                (i != at || j != at).then_some(v)
-            }));
+            Arc::new(a.filtered(Threads::One, |i, j, v| (i != at || j != at).then_some(v)));
         self.algebra_of("no diagonal in a row", &without, 1)
     }
 

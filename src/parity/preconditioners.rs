@@ -133,7 +133,7 @@ fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) ->
     for turn in 0..3 {
         if turn == 2 && ["bilu", "mcilu", "mcsgs", "meilu"].contains(&precond::name(&case.precond))
         {
-            m.refactor(k, &scaled(a), 0.0).map_err(|e| failed(e.to_string()))?;
+            m.refactor(k, &Arc::new(scaled(a)), 0.0).map_err(|e| failed(e.to_string()))?;
         }
         k.fill(&mut z, f64::NAN);
         m.apply(k, &r, &mut z);

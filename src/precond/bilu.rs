@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::work::{Phased, device, host};
 use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
@@ -19,7 +20,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
 
@@ -63,6 +64,12 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         }
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(host("schedules and layout of the solves")),
+    numeric: Some(device("values of the factors")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let pattern = pattern(&mut s)?;

@@ -4,6 +4,7 @@ use super::approximate::{Operator, size};
 use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
+use super::work::{Phased, STORED, rows};
 use super::{Phase, Preconditioner, Ready, Setup};
 use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes, Coef};
@@ -70,6 +71,12 @@ impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
         size(self.scaled.entries(), matrix_blocks * self.block_size * self.block_size)
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: None,
+    analysis: Some(STORED),
+    numeric: Some(rows("A divided by its diagonal, and its largest sum of a row")),
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

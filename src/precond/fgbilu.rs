@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::work::{Phased, device, host};
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::{Backend, Breakdown, Bytes, GridFactors};
 use crate::case::{FactorPrecision, LevelRule};
@@ -23,7 +24,7 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
         self.factors.factor(k, a, shift)
     }
 
@@ -61,6 +62,12 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         }
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("the grid and its hyperplanes")),
+    analysis: Some(host("order and storage of the factors")),
+    numeric: Some(device("values of the factors")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let Setup { k, a, case, phases } = s;

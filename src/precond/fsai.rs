@@ -4,6 +4,7 @@
 
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
+use super::work::{Phased, STORED, rows};
 use super::{Phase, Ready, Setup};
 use crate::backend::Backend;
 
@@ -13,6 +14,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     range: Range::Whole(1, 8),
     summary: "q of the pattern |A|^q",
 }];
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
+    analysis: Some(STORED),
+    numeric: Some(rows("a small dense system for each row")),
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

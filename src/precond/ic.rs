@@ -4,10 +4,17 @@
 use rayon::prelude::*;
 
 use super::bilu::{self, Factors};
+use super::work::{Phased, device, host};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::backend::cpu::dense;
 use crate::symbolic::Threads;
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("symmetry of A and pattern of the factors")),
+    analysis: Some(host("schedules and layout of the solves")),
+    numeric: Some(device("values of the factors and signs of their pivots")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);

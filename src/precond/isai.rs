@@ -2,9 +2,16 @@
 //! 2018): `W L = I` and `U' V = I` on the patterns of L and U', so that both solves become products.
 
 use super::approximate::Chain;
+use super::work::{Phased, STORED, host, rows};
 use super::{Phase, Ready, Setup, bilu};
 use crate::backend::Backend;
 use crate::backend::algebra::Triangles;
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(STORED),
+    numeric: Some(rows("factors, and a small system for each of their rows")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let pattern = bilu::pattern(&mut s)?;

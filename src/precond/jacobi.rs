@@ -3,9 +3,16 @@
 use std::sync::Arc;
 
 use super::bilu::{self, Factors};
+use super::work::{Phased, host};
 use super::{Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::symbolic::FillPattern;
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("pattern of the diagonal")),
+    analysis: Some(host("storage of the diagonal")),
+    numeric: Some(host("the diagonal of A")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);

@@ -4,12 +4,13 @@
 
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room};
+use super::work::{Phased, host, rows};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
 use crate::case::LevelRule;
 use crate::symbolic::{
-    Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, colours_of_power,
-    iluk_on, power, reordered, reordered_triangles, scalar_order, symmetrised, triangles,
+    Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, coloured,
+    colours_of_power, iluk_on, power, reordered, reordered_triangles, symmetrised, triangles,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -34,6 +35,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("colours, order and fill")),
+    analysis: Some(host("factors laid out colour by colour")),
+    numeric: Some(rows("A put in order, then factored")),
+};
+
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let p = options.whole("p");
@@ -48,6 +55,9 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
         let point = block_pattern_on(threads, s.a, b);
+        if levels && let Some(found) = coloured(threads, &point, [p, q], how, limit) {
+            return Ok(found);
+        }
         let coupled = symmetrised(threads, &point);
         let sets =
             Schedule::from_levels_on(threads, &colours_of_power(threads, &coupled, q, how, limit)?);
@@ -70,10 +80,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     });
     let (sets, pattern) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
-    let rows = scalar_order(&sets.rows, b);
-    let arrange =
-        Box::new(move |threads, a: &crate::matrix::Csr| Ok(a.permuted_on(threads, &rows)));
-    ordered::setup(s, Plan { sets, pattern, arrange })
+    ordered::setup(s, Plan { sets, pattern, mirrored: false, change: None })
 }
 
 /// The entries of both triangles that `p` holds.

@@ -2,18 +2,14 @@
 //! eliminated exactly, `A = [D F; E C]` with a diagonal D, then one of `C - E D^-1 F`, and so on; what
 //! is left is solved with a simpler preconditioner.
 
-use std::borrow::Cow;
-
-use super::mcsgs::product;
 use super::options::{COLOURING, Parameter, Range};
-use super::ordered::{self, Plan, room, with_mirrors};
+use super::ordered::{self, Change, Plan, room};
+use super::work::{Phased, host, rows};
 use super::{Failure, Phase, Ready, Setup};
 use crate::backend::Backend;
-use crate::backend::cpu::diagonal::{self, whole_blocks};
-use crate::matrix::{Csr, Sums};
 use crate::symbolic::{
-    Colouring, Eliminated, Rest, Threads, block_pattern_on, multi_elimination, scalar_order,
-    symmetrised,
+    Colouring, Eliminated, Rest, block_pattern_on, eliminated as eliminated_cells,
+    multi_elimination, symmetrised,
 };
 
 pub(super) const PARAMETERS: &[Parameter] = &[
@@ -32,6 +28,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("independent sets, what is left of them, its colours")),
+    analysis: Some(host("factors laid out colour by colour")),
+    numeric: Some(rows("A put in order, then factored")),
+};
+
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
@@ -43,79 +45,20 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {
         let stored = block_pattern_on(threads, s.a, b);
+        if levels == 1
+            && let Some(found) = eliminated_cells(threads, &stored, rest, limit)
+        {
+            return Ok((found, b == 1));
+        }
         let point = symmetrised(threads, &stored);
         let mirrored = b == 1 && point.entries() == stored.entries();
         multi_elimination(threads, &point, levels, rest, limit).map(|found| (found, mirrored))
     });
     let (Eliminated { sets, pattern, sizes }, mirrored) =
         found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
-    let rows = scalar_order(&sets.rows, b);
-    let sgs = last == "sgs";
-    let arrange = Box::new(move |threads, a: &Csr| {
-        let permuted = a.permuted_on(threads, &rows);
-        let filled =
-            if mirrored { Cow::Borrowed(&permuted) } else { with_mirrors(threads, &permuted)? };
-        let filled = match filled {
-            Cow::Owned(filled) => Some(filled),
-            Cow::Borrowed(_) => None,
-        };
-        let a = filled.unwrap_or(permuted);
-        if sgs { with_sgs(threads, &a, &sizes, b) } else { Ok(a) }
-    });
-    ordered::setup(s, Plan { sets, pattern, arrange })
-}
-
-/// `C - E D^-1 F` of what is left when the first `size` block rows, which are not coupled, are gone.
-fn eliminated(threads: Threads, a: &Csr, size: usize, b: usize) -> Result<Csr, Failure> {
-    let scaled = diagonal::scaled(threads, a, b, |i, j| i < size && i != j)?;
-    let first = size * b;
-    let m = a.rows() - first;
-    Csr::by_rows(
-        threads,
-        [m, m],
-        || Sums::new(m),
-        |sums, row, to| {
-            let (columns, values) = a.row(row + first);
-            for (&j, &v) in columns.iter().zip(values) {
-                if j as usize >= first {
-                    sums.add(j - first as u32, v);
-                    continue;
-                }
-                let (inner, of_j) = scaled.row(j as usize);
-                inner.iter().zip(of_j).for_each(|(&l, &w)| sums.add(l - first as u32, -v * w));
-            }
-            sums.finish(to);
-            Ok(())
-        },
-    )
-}
-
-/// `a`, in the order of the factors, plus `L D^-1 U` of what is left after the sets of `sizes` block
-/// rows: elimination then finds the factors of symmetric Gauss-Seidel there.
-fn with_sgs(threads: Threads, a: &Csr, sizes: &[usize], b: usize) -> Result<Csr, Failure> {
-    let mut left = Cow::Borrowed(a);
-    for &size in sizes {
-        left = Cow::Owned(eliminated(threads, &left, size, b)?);
-    }
-    let reduced = whole_blocks(threads, &left, b);
-    let m = product(threads, &reduced, b, 1.0)?;
-    let first = sizes.iter().sum::<usize>() * b;
-    let n = a.rows();
-    Csr::by_rows(
-        threads,
-        [n, n],
-        || Sums::new(n),
-        |sums, i, to| {
-            let (columns, values) = a.row(i);
-            columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v));
-            if let Some(row) = i.checked_sub(first) {
-                let (columns, values) = m.row(row);
-                let (_, of_reduced) = reduced.row(row);
-                let change = values.iter().zip(of_reduced).map(|(m, c)| m - c);
-                columns.iter().zip(change).for_each(|(&j, v)| sums.add(j + first as u32, v));
-            }
-            sums.finish(to);
-            Ok(())
-        },
-    )
+    let change: Option<Change<K>> = match &*last {
+        "sgs" => Some(Box::new(move |k, a| k.with_gauss_seidel(a, &sizes))),
+        _ => None,
+    };
+    ordered::setup(s, Plan { sets, pattern, mirrored: !mirrored, change })
 }

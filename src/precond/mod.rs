@@ -19,6 +19,7 @@ mod scratch;
 mod spai;
 mod sweeps;
 mod tns;
+mod work;
 
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ use crate::matrix::{Asymmetry, Csr};
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, TooLarge};
 use options::{Options, Parameter};
+use work::Phased;
+pub use work::{Work, work};
 
 /// A set-up preconditioner: `z = M^-1 r`.
 pub trait Preconditioner<K: Backend> {
@@ -41,7 +44,7 @@ pub trait Preconditioner<K: Backend> {
     /// # Errors
     /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none
     /// to apply.
-    fn refactor(&mut self, _k: &K, _a: &Csr, _shift: f64) -> Result<(), Breakdown> {
+    fn refactor(&mut self, _k: &K, _a: &Arc<Csr>, _shift: f64) -> Result<(), Breakdown> {
         Ok(())
     }
 
@@ -192,6 +195,7 @@ pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
 struct Entry {
     name: &'static str,
     parameters: &'static [Parameter],
+    work: Phased,
 }
 
 macro_rules! registry {
@@ -199,7 +203,11 @@ macro_rules! registry {
         /// Preconditioners by name, with a line about each.
         pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
 
-        const ENTRIES: &[Entry] = &[$(Entry { name: $name, parameters: $parameters }),*];
+        const ENTRIES: &[Entry] = &[$(Entry {
+            name: $name,
+            parameters: $parameters,
+            work: $module::WORK,
+        }),*];
 
         /// The setup of the preconditioner that `spec` names.
         pub fn lookup<K: Backend + 'static>(spec: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
@@ -216,10 +224,15 @@ pub fn name(spec: &str) -> &str {
     spec.split_once(':').map_or(spec, |(name, _)| name)
 }
 
+/// What `spec` names.
+fn entry(spec: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name(spec))
+}
+
 /// What `spec` names, and its parameters.
 fn read(spec: &str) -> Result<(&'static Entry, Options)> {
     let text = spec.split_once(':').map_or("", |(_, text)| text);
-    let entry = ENTRIES.iter().find(|entry| entry.name == name(spec)).ok_or_else(|| {
+    let entry = entry(spec).ok_or_else(|| {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         Error::unknown("preconditioner", name(spec), &names)
     })?;

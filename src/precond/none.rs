@@ -1,5 +1,6 @@
 //! No preconditioner: `M = I`.
 
+use super::work::Phased;
 use super::{Form, Preconditioner, Ready, Setup};
 use crate::backend::Backend;
 
@@ -14,6 +15,8 @@ impl<K: Backend> Preconditioner<K> for Identity {
         Form::Identity
     }
 }
+
+pub(super) const WORK: Phased = Phased { symbolic: None, analysis: None, numeric: None };
 
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend>(_: Setup<K>) -> Ready<K> {

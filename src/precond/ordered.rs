@@ -5,11 +5,11 @@
 //! enough for all of them: what a method calls its factors is what elimination finds in the matrix that
 //! agrees with their product on the pattern.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::bilu::Factors;
 use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
+use crate::backend::algebra::Algebra;
 use crate::backend::{Backend, Breakdown, Bytes};
 use crate::case::Trisolve;
 use crate::matrix::{Csr, Sums};
@@ -17,23 +17,50 @@ use crate::measure::memory_free;
 use crate::result::record::FactorSize;
 use crate::symbolic::{FillPattern, Schedule, Threads, block_pattern, is_symmetric};
 
-/// The matrix in its order that is factored, from A.
-type Arrange = Box<dyn Fn(Threads, &Csr) -> Result<Csr, Failure> + Send + Sync>;
+/// What is factored, made of `P A P'`.
+pub(super) type Change<K> =
+    Box<dyn Fn(&K, &<K as Algebra>::Sparse) -> Result<<K as Algebra>::Sparse, Failure>>;
 
 /// What is factored, and in which order.
-pub(super) struct Plan {
+pub(super) struct Plan<K: Backend> {
     /// Block row of A of each row of the factors, set by set: rows of a set are not coupled.
     pub(super) sets: Schedule,
     /// Pattern of the factors.
     pub(super) pattern: FillPattern,
-    /// What is factored.
-    pub(super) arrange: Arrange,
+    /// Whether A is to have zeros where only the place across the diagonal holds an entry.
+    pub(super) mirrored: bool,
+    /// What is made of the matrix in that order, if anything.
+    pub(super) change: Option<Change<K>>,
 }
 
 /// Factors in an order of their own.
 struct Ordered<K: Backend> {
     factors: Factors<K>,
-    arrange: Arrange,
+    arrange: Arrange<K>,
+}
+
+/// How A becomes what is factored.
+struct Arrange<K: Backend> {
+    block_size: usize,
+    order: Vec<u32>,
+    mirrored: bool,
+    change: Option<Change<K>>,
+}
+
+impl<K: Backend> Arrange<K> {
+    fn arranged(&self, k: &K, a: &Arc<Csr>) -> Result<K::Sparse, Failure> {
+        let filled = if self.mirrored {
+            k.on_host(|threads| with_mirrors(threads, a))?.map(Arc::new)
+        } else {
+            None
+        };
+        let a = k.sparse(filled.as_ref().unwrap_or(a), self.block_size)?;
+        let permuted = k.permuted(&a, &self.order)?;
+        match &self.change {
+            Some(change) => change(k, &permuted),
+            None => Ok(permuted),
+        }
+    }
 }
 
 impl<K: Backend> Preconditioner<K> for Ordered<K> {
@@ -41,9 +68,9 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        match k.on_host(|threads| (self.arrange)(threads, a)) {
-            Ok(arranged) => self.factors.refactor(k, &arranged, shift),
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
+        match self.arrange.arranged(k, a) {
+            Ok(arranged) => k.ilu_factor_made(&mut self.factors.0, &arranged, shift),
             Err(Failure::Breakdown(why)) => Err(why),
             // the same entries were arranged before
             Err(_) => unreachable!("values alone have changed"),
@@ -72,7 +99,7 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
 }
 
 /// Factors according to `plan`.
-pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K> {
     let Setup { k, a, case, phases } = s;
     let (b, pattern) = (case.block_size, Arc::new(plan.pattern));
     let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
@@ -87,9 +114,10 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan) -> Ready<K> {
     let precision = case.factor_precision;
     let mut ilu = k.ilu_analyse_in_order(&pattern, &plan.sets, b, way, precision)?;
     phases.begin(Phase::Numeric);
-    let arranged = k.on_host(|threads| (plan.arrange)(threads, a))?;
-    k.ilu_factor(&mut ilu, &arranged, case.shift)?;
-    Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange: plan.arrange }))
+    let Plan { sets, mirrored, change, .. } = plan;
+    let arrange = Arrange { block_size: b, order: sets.rows, mirrored, change };
+    k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, case.shift)?;
+    Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange }))
 }
 
 /// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
@@ -100,10 +128,10 @@ pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
     [free / each, each, free]
 }
 
-/// `a` with zeros where only the place across the diagonal holds an entry.
-pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Cow<'_, Csr>, Failure> {
+/// `a` with zeros where only the place across the diagonal holds an entry; `None` where there is none such.
+fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, Failure> {
     if is_symmetric(threads, &block_pattern(a, 1)) {
-        return Ok(Cow::Borrowed(a));
+        return Ok(None);
     }
     let mirrored = a.transposed();
     let n = a.rows();
@@ -119,5 +147,5 @@ pub(super) fn with_mirrors(threads: Threads, a: &Csr) -> Result<Cow<'_, Csr>, Fa
             Ok(())
         },
     );
-    made.map(Cow::Owned)
+    made.map(Some)
 }

@@ -3,6 +3,7 @@
 
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
+use super::work::{Phased, STORED, rows};
 use super::{Phase, Ready, Setup};
 use crate::backend::Backend;
 
@@ -12,6 +13,12 @@ pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
     range: Range::Words(&["no", "yes"]),
     summary: "yes: (M + M') / 2, which conjugate gradients need",
 }];
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: None,
+    analysis: Some(STORED),
+    numeric: Some(rows("a small dense system for each row")),
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

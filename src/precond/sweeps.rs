@@ -5,6 +5,7 @@
 use super::approximate::{Operator, size};
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
+use super::work::{Phased, STORED, host, rows};
 use super::{Phase, Preconditioner, Ready, Setup, bilu};
 use crate::backend::{Backend, Bytes};
 use crate::result::record::FactorSize;
@@ -69,6 +70,12 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
         size(entries.iter().sum(), matrix_blocks * self.block_size * self.block_size)
     }
 }
+
+pub(super) const WORK: Phased = Phased {
+    symbolic: Some(host("pattern of the factors")),
+    analysis: Some(STORED),
+    numeric: Some(rows("factors as matrices")),
+};
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let sweeps = s.options()?.whole("sweeps");

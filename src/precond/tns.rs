@@ -6,6 +6,7 @@ use super::approximate::{Chain, Operator, size};
 use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
+use super::work::{Phased, STORED, rows};
 use super::{Failure, Phase, Preconditioner, Ready, Setup};
 use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes};
@@ -74,6 +75,9 @@ fn series<K: Backend>(
         a.residual(k, other, x, to);
     }
 }
+
+pub(super) const WORK: Phased =
+    Phased { symbolic: None, analysis: Some(STORED), numeric: Some(rows("products of triangles")) };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

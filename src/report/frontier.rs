@@ -1,7 +1,9 @@
 //! Preconditioners of one system against each other: iterations against the time of each, and after how
 //! many solves a dearer setup has paid for itself.
 
+use crate::backend::on_gpu;
 use crate::case::Case;
+use crate::precond::{self, Phase};
 use crate::report::units::{grouped, seconds, significant};
 use crate::report::{Head, Sheet};
 use crate::result::Record;
@@ -142,51 +144,36 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
 /// Setups of more solves than this are given a reason.
 const LONG_SETUP: f64 = 10.0;
 
+/// What the setup of deflation does, on the host.
+const DEFLATION: &str = "sums over A between the vectors and the inverse of their matrix";
+
 /// The phase that takes most of the setup and its share; of a long setup also what is done in it.
 fn longest_phase(record: &Record) -> String {
     let t = &record.times;
     let phases = [
-        ("symbolic", t.symbolic_s),
-        ("analysis", t.analysis_s),
-        ("numeric", t.numeric_s),
-        ("deflation", t.deflation_s),
+        ("symbolic", Some(Phase::Symbolic), t.symbolic_s),
+        ("analysis", Some(Phase::Analysis), t.analysis_s),
+        ("numeric", Some(Phase::Numeric), t.numeric_s),
+        ("deflation", None, t.deflation_s),
     ];
-    let timed = phases.into_iter().filter_map(|(name, s)| s.map(|s| (name, s)));
-    let longest = timed.max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some(((name, s), setup)) = longest.zip(t.setup_s.filter(|s| *s > 0.0)) else {
+    let timed = phases.into_iter().filter_map(|(name, phase, s)| s.map(|s| (name, phase, s)));
+    let longest = timed.max_by(|a, b| a.2.total_cmp(&b.2));
+    let Some(((name, phase, s), setup)) = longest.zip(t.setup_s.filter(|s| *s > 0.0)) else {
         return String::new();
     };
     let share = format!("{name} {} %", significant(100.0 * s / setup, 2));
     if t.solve_s.is_none_or(|solve| setup <= LONG_SETUP * solve) {
         return share;
     }
-    let on_gpu = crate::backend::on_gpu(&record.case.backend);
-    let (work, by_host) = work(crate::precond::name(&record.case.precond), name);
-    let place = if on_gpu && by_host { ", on the host's cores" } else { "" };
+    let Case { precond, backend, block_size, .. } = &record.case;
+    let (work, by_host) = match phase.map(|phase| precond::work(precond, phase)) {
+        Some(Some(work)) => (work.what, work.left_to_host(backend, *block_size)),
+        // a record of another version
+        Some(None) => return share,
+        None => (DEFLATION, on_gpu(backend)),
+    };
+    let place = if by_host { ", on the host's cores" } else { "" };
     format!("{share}: {work}{place}")
-}
-
-/// What a phase of the setup of a preconditioner does, and whether a GPU leaves that to its host.
-fn work(precond: &str, phase: &str) -> (&'static str, bool) {
-    match (phase, precond) {
-        ("deflation", _) => {
-            ("sums over A between the vectors and the inverse of their matrix", true)
-        }
-        ("symbolic", "mcilu" | "mcsgs") => ("colours, order and fill", true),
-        ("symbolic", "meilu") => ("independent sets, what is left of them, its colours", true),
-        ("symbolic", "fsai") => {
-            ("A brought there, its symmetry and the power of its pattern", false)
-        }
-        ("symbolic", _) => ("pattern of the factors", true),
-        ("analysis", "mcilu" | "mcsgs" | "meilu") => ("factors laid out colour by colour", true),
-        ("analysis", "bilu" | "ic" | "jacobi") => ("schedules and layout of the solves", true),
-        ("analysis", _) => ("matrices stored for products", false),
-        ("numeric", "mcilu" | "meilu") => ("A put in order, then factored", true),
-        ("numeric", "mcsgs") => ("A put in order, D + L times D^-1 times D + U, factored", true),
-        ("numeric", "spai" | "fsai") => ("a small dense system for each row", false),
-        ("numeric", "tns") => ("products of triangles", false),
-        _ => ("values of the factors", false),
-    }
 }
 
 /// Solves after which `record` is cheaper than the one of the cheapest setup.
@@ -252,6 +239,18 @@ mod tests {
         long.case.backend = "cuda".into();
         let text = "symbolic 90 %: colours, order and fill, on the host's cores";
         assert_eq!(longest_phase(&long), text);
+        // the device puts A in order, for blocks of one
+        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.99), Some(0.1));
+        let text = "numeric 90 %: A put in order, then factored";
+        assert_eq!(longest_phase(&long), text);
+        long.case.block_size = 3;
+        assert_eq!(longest_phase(&long), format!("{text}, on the host's cores"));
+        long.times.deflation_s = Some(1.0);
+        let text =
+            "deflation 91 %: sums over A between the vectors and the inverse of their matrix";
+        assert_eq!(longest_phase(&long), format!("{text}, on the host's cores"));
+        long.times.deflation_s = None;
+        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.1), Some(0.99));
         long.times.setup_s = Some(1.0);
         assert_eq!(longest_phase(&long), "symbolic 99 %");
         let mut phases = of("mcilu", 1, 0.2, 0.1);

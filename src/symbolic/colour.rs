@@ -79,13 +79,8 @@ pub fn colours_of_power(
         Colouring::Lattice => Lattice::of_power(coupled, q),
         Colouring::FirstFit => None,
     };
-    // two colours of a grid are those of first fit, which seldom finds as few as half a row's couplings
-    let sure = |colours: usize, couplings: usize| match q {
-        1 => colours <= 2,
-        _ => 2 * colours <= couplings,
-    };
     if let Some((lattice, couplings)) = &found
-        && sure(lattice.colours, *couplings)
+        && sure(lattice, q, *couplings)
     {
         return Ok(lattice.colours_of_all(threads));
     }
@@ -95,6 +90,15 @@ pub fn colours_of_power(
     };
     let lattice = found.as_ref().map(|(lattice, _)| lattice);
     Ok(fewer(fitted, lattice, |lattice| lattice.colours_of_all(threads)))
+}
+
+/// Whether first fit need not be tried, for `|A|^q` and so many couplings of a row.
+pub(super) fn sure(lattice: &Lattice, q: usize, couplings: usize) -> bool {
+    // two colours of a grid are those of first fit, which seldom finds as few as half a row's couplings
+    match q {
+        1 => lattice.colours <= 2,
+        _ => 2 * lattice.colours <= couplings,
+    }
 }
 
 /// What first fit has found, or the colours `of` a lattice with fewer of them.

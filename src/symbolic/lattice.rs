@@ -10,13 +10,13 @@ use rayon::prelude::*;
 use super::{Pattern, Stencil, Threads};
 
 /// Distance between two cells, or a cell.
-type Cell = [i32; 3];
+pub(super) type Cell = [i32; 3];
 
 /// Most colours that are looked for: with more of them first fit is as good.
 const MOST_COLOURS: i32 = 48;
 
 /// Most distances of coupled cells.
-const MOST_DISTANCES: usize = 1024;
+pub(super) const MOST_DISTANCES: usize = 1024;
 
 /// A colouring of all cells of a box.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,11 @@ impl Lattice {
     /// For the rows of `|A|^q`, where `a`, symmetric and with all diagonals, is a stencil on a box; with the
     /// number of couplings of a row inside of it. `None` where it is not or the colours would be too many.
     pub fn of_power(a: &Pattern, q: usize) -> Option<(Self, usize)> {
-        let stencil = Stencil::of_lower(a.view())?;
+        Self::of_stencil(&Stencil::of_lower(a.view())?, q)
+    }
+
+    /// The same of a stencil.
+    pub(super) fn of_stencil(stencil: &Stencil, q: usize) -> Option<(Self, usize)> {
         let fits = |d: &Cell| (0..3).all(|k| (d[k].unsigned_abs() as usize) < stencil.extents[k]);
         let mut reached = vec![[0; 3]];
         let mut step = 0..1;
@@ -100,7 +104,7 @@ impl Lattice {
     }
 
     /// The fewest colours for `distances`, which are symmetric.
-    fn new(extents: [usize; 3], distances: &[Cell]) -> Option<Self> {
+    pub(super) fn new(extents: [usize; 3], distances: &[Cell]) -> Option<Self> {
         let basis = generators(distances);
         // of two opposite ones one is enough
         let forward = distances.iter().filter(|d| [d[2], d[1], d[0]] > [0; 3]);
@@ -117,10 +121,7 @@ impl Lattice {
 
     /// The colour of each of `rows`, from 0; every one up to the highest is there.
     pub fn colours_of(&self, threads: Threads, rows: &[u32]) -> Vec<u32> {
-        let of = |&i: &u32| {
-            let k = coordinates(&self.basis, cell(self.extents, i));
-            product(self.form, k).rem_euclid(self.colours as i32) as u32
-        };
+        let of = |&i: &u32| self.colour(cell(self.extents, i)) as u32;
         let mut colour: Vec<u32> = match threads {
             Threads::One => rows.iter().map(of).collect(),
             Threads::Pool => rows.par_iter().with_min_len(4096).map(of).collect(),
@@ -142,6 +143,22 @@ impl Lattice {
         colour
     }
 
+    /// The colour of a cell in the box or elsewhere: cells a distance of the lattice apart have colours that
+    /// differ by a number, modulo that of the colours, which belongs to the distance.
+    pub(super) fn colour(&self, cell: Cell) -> usize {
+        product(self.form, coordinates(&self.basis, cell)).rem_euclid(self.colours as i32) as usize
+    }
+
+    /// Whether `distances` generate no other lattice.
+    pub(super) fn is_of(&self, distances: &[Cell]) -> bool {
+        generators(distances) == self.basis
+    }
+
+    /// Steps along x after which colours come again.
+    pub(super) fn period(&self) -> usize {
+        self.colours * self.basis[0][0].max(1) as usize
+    }
+
     /// The colours of all cells.
     pub fn colours_of_all(&self, threads: Threads) -> Vec<u32> {
         let n: usize = self.extents.iter().product();
@@ -150,7 +167,7 @@ impl Lattice {
 }
 
 /// The cell of row i.
-fn cell([nx, ny, _]: [usize; 3], i: u32) -> Cell {
+pub(super) fn cell([nx, ny, _]: [usize; 3], i: u32) -> Cell {
     let i = i as usize;
     [i % nx, i / nx % ny, i / nx / ny].map(|c| c as i32)
 }

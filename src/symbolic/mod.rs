@@ -4,6 +4,7 @@
 //! entry per nonzero block. Fill levels and schedules then work on that pattern.
 
 mod by_level;
+mod cells;
 pub mod colour;
 mod elimination;
 pub mod fill;
@@ -21,6 +22,7 @@ pub mod stencil;
 use std::borrow::Cow;
 
 use crate::matrix::Csr;
+pub use cells::{coloured, eliminated};
 pub use colour::{Colouring, colours, colours_of_power, independent_set};
 pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};
@@ -28,6 +30,7 @@ pub use lattice::Lattice;
 pub use multi_elimination::{Eliminated, Rest, multi_elimination};
 pub use order::{by_set, scalar_order};
 pub use power::{is_symmetric, power, symmetrised};
+pub(crate) use reordered::reordered_to;
 pub use reordered::{reordered, reordered_triangles, triangles};
 pub use schedule::Schedule;
 pub use stencil::{Lines, March, Stencil, box_extents};

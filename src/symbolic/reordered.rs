@@ -1,22 +1,28 @@
 //! Patterns with their rows and columns in another order, and their triangles.
 
-use super::rows::{Task, find};
+use super::rows::{Lengths, Task, find, laid};
 use super::{FillPattern, Pattern, Threads};
 use crate::matrix::inverse_on;
 
 /// The pattern with row i and column i of `order[i]`.
 pub fn reordered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    let (view, place) = (p.view(), inverse_on(threads, order));
-    let found = find(
-        task(threads, p),
-        || (),
-        |(), i, [out]: &mut [Vec<u32>; 1]| {
-            let start = out.len();
-            out.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));
-            out[start..].sort_unstable();
-        },
-    );
-    let [pattern] = found.expect("as many entries as there were");
+    reordered_to(threads, p, (order, &inverse_on(threads, order)))
+}
+
+/// The same for an order and the place of each row in it.
+pub(crate) fn reordered_to(
+    threads: Threads,
+    p: &Pattern,
+    (order, place): (&[u32], &[u32]),
+) -> Pattern<'static> {
+    let view = p.view();
+    let lengths = Lengths { rows: order.len(), of: |i: usize| [view.row(order[i] as usize).len()] };
+    let [pattern] = laid(threads, &lengths, |i, [to]: [&mut [u32]; 1]| {
+        for (to, &j) in to.iter_mut().zip(view.row(order[i] as usize)) {
+            *to = place[j as usize];
+        }
+        to.sort_unstable();
+    });
     pattern
 }
 

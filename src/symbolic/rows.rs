@@ -79,6 +79,84 @@ pub(super) fn find<const N: usize, S: Send>(
     Ok(found.finish())
 }
 
+/// What `work` makes of each of the tasks, on one thread or all.
+pub(super) fn done<T: Send, R: Send>(
+    threads: Threads,
+    tasks: Vec<T>,
+    work: impl Fn(T) -> R + Sync + Send,
+) -> Vec<R> {
+    match threads {
+        Threads::One => tasks.into_iter().map(work).collect(),
+        Threads::Pool => tasks.into_par_iter().map(work).collect(),
+    }
+}
+
+/// Rows whose lengths are known beforehand.
+pub(super) struct Lengths<F> {
+    /// Number of rows.
+    pub(super) rows: usize,
+    /// Columns of row i in each part.
+    pub(super) of: F,
+}
+
+/// Patterns of `N` parts of such rows, of less than 2^32 columns, which `row` writes where they belong.
+pub(super) fn laid<const N: usize>(
+    threads: Threads,
+    lengths: &Lengths<impl Fn(usize) -> [usize; N] + Sync>,
+    row: impl Fn(usize, [&mut [u32]; N]) + Sync,
+) -> [Pattern<'static>; N] {
+    /// Rows of a task.
+    const PART: usize = 1 << 13;
+    let parts = lengths.rows.div_ceil(PART);
+    let rows = |part: usize| part * PART..((part + 1) * PART).min(lengths.rows);
+    let sum = |part: usize| {
+        let add = |sum: [usize; N], i| {
+            let more = (lengths.of)(i);
+            std::array::from_fn(|n| sum[n] + more[n])
+        };
+        rows(part).fold([0; N], add)
+    };
+    let sums = done(threads, (0..parts).collect(), sum);
+    let mut row_ptr: Columns<N> = std::array::from_fn(|_| memory::zeroed(lengths.rows + 1));
+    let all = |n: usize| sums.iter().map(|sum| sum[n]).sum::<usize>();
+    let mut columns: Columns<N> = std::array::from_fn(|n| memory::zeroed(all(n)));
+    // the end of a row is the start of the next
+    let mut ends = row_ptr.each_mut().map(|ptr| ptr[1..].chunks_mut(PART));
+    let mut left = columns.each_mut().map(|columns| &mut columns[..]);
+    let mut start = [0; N];
+    let mut tasks = Vec::with_capacity(parts);
+    for (part, sum) in sums.iter().enumerate() {
+        let own: [&mut [u32]; N] = std::array::from_fn(|n| {
+            let (own, behind) = std::mem::take(&mut left[n]).split_at_mut(sum[n]);
+            left[n] = behind;
+            own
+        });
+        let ends = ends.each_mut().map(|ends| ends.next().expect("as many as there are parts"));
+        tasks.push((part, start, ends, own));
+        (0..N).for_each(|n| start[n] += sum[n]);
+    }
+    let task =
+        |(part, mut at, mut ends, mut own): (_, [usize; N], [&mut [u32]; N], [&mut [u32]; N])| {
+            for (number, i) in rows(part).enumerate() {
+                let length = (lengths.of)(i);
+                let to = std::array::from_fn(|n| {
+                    let (to, behind) = std::mem::take(&mut own[n]).split_at_mut(length[n]);
+                    own[n] = behind;
+                    at[n] += length[n];
+                    ends[n][number] = at[n] as u32;
+                    to
+                });
+                row(i, to);
+            }
+        };
+    done(threads, tasks, task);
+    let mut ptr = row_ptr.into_iter();
+    columns.map(|columns| {
+        let row_ptr = ptr.next().unwrap_or_default();
+        Pattern { row_ptr: row_ptr.into(), col_ind: columns.into() }
+    })
+}
+
 /// About how many columns each part will hold, from a sample of rows.
 fn guess<const N: usize, S>(
     rows: usize,

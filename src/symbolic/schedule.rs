@@ -1,10 +1,13 @@
 //! Level schedules of triangular solves (Yang et al., formula 4 and Algorithm 6).
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use rayon::prelude::*;
 
+use super::rows::done;
 use super::{FillPattern, Pattern, Threads};
+use crate::memory;
+
+/// Rows that a thread sorts.
+const PART: usize = 1 << 14;
 
 /// Rows grouped into levels: a row depends only on rows of earlier levels.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,24 +43,23 @@ impl Schedule {
     #[must_use]
     pub fn reversed(&self) -> Self {
         let mut level_ptr = vec![0u32];
-        let mut rows = Vec::with_capacity(self.rows.len());
+        let mut parts: Vec<&[u32]> = Vec::new();
         for l in (0..self.levels()).rev() {
-            rows.extend_from_slice(self.level(l));
-            level_ptr.push(rows.len() as u32);
+            parts.extend(self.level(l).chunks(PART));
+            level_ptr.push(level_ptr[level_ptr.len() - 1] + self.level(l).len() as u32);
         }
-        Self { rows, level_ptr }
+        Self { rows: memory::joined(&parts, true), level_ptr }
     }
 
     /// The same levels of rows that have the numbers of their places.
     #[must_use]
     pub fn in_place(&self) -> Self {
-        Self { rows: (0..self.rows.len() as u32).collect(), level_ptr: self.level_ptr.clone() }
+        let rows = (0..self.rows.len() as u32).into_par_iter().with_min_len(PART).collect();
+        Self { rows, level_ptr: self.level_ptr.clone() }
     }
 
     /// [`Schedule::from_levels`] on one thread or all.
     pub fn from_levels_on(threads: Threads, level: &[u32]) -> Self {
-        /// Rows that a thread sorts.
-        const PART: usize = 1 << 14;
         if threads == Threads::One {
             return Self::from_levels(level);
         }
@@ -66,35 +68,59 @@ impl Schedule {
         if count > PART / 16 {
             return Self::from_levels(level);
         }
-        let mut starts: Vec<Vec<u32>> = level
-            .par_chunks(PART)
-            .map(|part| {
-                let mut counts = vec![0_u32; count];
-                for &l in part {
-                    counts[l as usize] += 1;
-                }
-                counts
-            })
-            .collect();
-        let mut level_ptr = vec![0_u32];
-        let mut at = 0;
-        for l in 0..count {
+        Self::sorted(threads, [level.len(), count], |row| level[row]).0
+    }
+
+    /// `rows` rows by their levels, of which there are `levels`, in order within one; and the place of each.
+    pub(crate) fn sorted(
+        threads: Threads,
+        [rows, levels]: [usize; 2],
+        level: impl Fn(usize) -> u32 + Sync + Send,
+    ) -> (Self, Vec<u32>) {
+        let own = |part: usize| part * PART..((part + 1) * PART).min(rows);
+        let count = |part: usize| {
+            let mut counts = vec![0_u32; levels];
+            own(part).for_each(|row| counts[level(row) as usize] += 1);
+            counts
+        };
+        let mut starts = done(threads, (0..rows.div_ceil(PART)).collect(), count);
+        let (mut level_ptr, mut at) = (vec![0], 0);
+        for l in 0..levels {
             for part in &mut starts {
                 at += std::mem::replace(&mut part[l], at);
             }
             level_ptr.push(at);
         }
-        let rows: Vec<AtomicU32> =
-            level.par_iter().with_min_len(PART).map(|_| AtomicU32::new(0)).collect();
-        level.par_chunks(PART).zip(starts).enumerate().for_each(|(part, (levels, mut next))| {
-            for (i, &l) in levels.iter().enumerate() {
-                let row = (part * PART + i) as u32;
-                rows[next[l as usize] as usize].store(row, Ordering::Relaxed);
-                next[l as usize] += 1;
+        let (mut place, mut sorted) = (memory::zeroed::<u32>(rows), memory::zeroed::<u32>(rows));
+        // what is left of each level, of which every part takes what it has
+        let (mut left, mut rest) = (Vec::with_capacity(levels), &mut sorted[..]);
+        for ends in level_ptr.windows(2) {
+            let (here, behind) = rest.split_at_mut((ends[1] - ends[0]) as usize);
+            left.push(here);
+            rest = behind;
+        }
+        let mut tasks = Vec::with_capacity(starts.len());
+        for (part, place) in place.chunks_mut(PART).enumerate() {
+            let end = |l: usize| starts.get(part + 1).map_or(level_ptr[l + 1], |next| next[l]);
+            let mut own = Vec::with_capacity(levels);
+            for (l, left) in left.iter_mut().enumerate() {
+                let count = (end(l) - starts[part][l]) as usize;
+                let (here, behind) = std::mem::take(left).split_at_mut(count);
+                own.push(here);
+                *left = behind;
+            }
+            tasks.push((part, place, own));
+        }
+        done(threads, tasks, |(part, place, mut to)| {
+            let mut next = vec![0_usize; levels];
+            for (place, row) in place.iter_mut().zip(own(part)) {
+                let l = level(row) as usize;
+                *place = starts[part][l] + next[l] as u32;
+                to[l][next[l]] = row as u32;
+                next[l] += 1;
             }
         });
-        let rows = rows.into_par_iter().with_min_len(PART).map(AtomicU32::into_inner).collect();
-        Self { rows, level_ptr }
+        (Self { rows: sorted, level_ptr }, place)
     }
 
     /// Stable counting sort of the rows by level.

@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::PatternView;
+use super::{PatternView, Threads};
 
 /// Offsets of a stencil at most.
 const MOST_OFFSETS: usize = 64;
@@ -120,6 +120,47 @@ impl Stencil {
             (0..3).map(along).product()
         };
         self.offsets.iter().map(inside).sum::<usize>() == entries
+    }
+
+    /// [`Stencil::of_lower`] of a pattern that has all entries which lead into the box; `None` also where some
+    /// are lacking. Rows are compared with what they would be, which is much faster than to look for offsets.
+    pub fn complete(threads: Threads, pattern: PatternView) -> Option<Self> {
+        let rows = Rows { pattern, backward: false };
+        let extents = box_extents(rows.len(), |i, j| rows.has(i, j))?;
+        if extents[1] * extents[2] < FEWEST_COLUMNS || i32::try_from(rows.len()).is_err() {
+            return None;
+        }
+        let [nx, ny, nz] = extents.map(|n| n as i32);
+        let centre = (nz / 2 * ny + ny / 2) * nx + nx / 2;
+        let apart = |&j: &u32| {
+            let (x, y, z) = (j as i32 % nx, j as i32 / nx % ny, j as i32 / (nx * ny));
+            [x - nx / 2, y - ny / 2, z - nz / 2]
+        };
+        let offsets: Vec<[i32; 3]> = pattern.row(centre as usize).iter().map(apart).collect();
+        let far = |o: &[i32; 3]| o.iter().any(|&d| i64::from(d).abs() > FARTHEST);
+        if offsets.len() > MOST_OFFSETS || offsets.iter().any(far) {
+            return None;
+        }
+        let of_line = |line: usize| {
+            let (y, z) = (line as i32 % ny, line as i32 / ny);
+            let within =
+                |o: &&[i32; 3]| (0..ny).contains(&(y + o[1])) && (0..nz).contains(&(z + o[2]));
+            let led = |o: &[i32; 3]| (o[0], (o[2] * ny + o[1]) * nx + o[0]);
+            let there: Vec<(i32, i32)> = offsets.iter().filter(within).map(led).collect();
+            (0..nx).all(|x| {
+                let i = line as i32 * nx + x;
+                let inside = there.iter().filter(|(dx, _)| (0..nx).contains(&(x + dx)));
+                inside.map(|(_, far)| (i + far) as u32).eq(pattern.row(i as usize).iter().copied())
+            })
+        };
+        let lines = extents[1] * extents[2];
+        let whole = match threads {
+            Threads::One => (0..lines).all(of_line),
+            Threads::Pool => (0..lines).into_par_iter().with_min_len(16).all(of_line),
+        };
+        let n = lines * extents[0];
+        let filled = offsets.len() * n <= MOST_WASTE * pattern.entries();
+        (whole && filled).then_some(Self { extents, offsets })
     }
 
     /// Levels of a triangle with so many entries, where it has all that lead into the box and each is a step

@@ -324,6 +324,15 @@ impl Backend for Cpu {
         self.pooled(|| ilu.factor(a, shift))
     }
 
+    fn ilu_factor_made(
+        &self,
+        ilu: &mut BlockIlu,
+        a: &Self::Sparse,
+        shift: f64,
+    ) -> Result<(), Breakdown> {
+        self.ilu_factor(ilu, &a.matrix, shift)
+    }
+
     fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
         Ok(ilu.inverse_diagonal())
     }

@@ -36,6 +36,9 @@ pub(super) struct Chunk {
     place: u32,
 }
 
+/// A chunk with the number of its colour and its bytes.
+type Listed = (usize, usize, Chunk);
+
 /// What the chunks of a slice have in common.
 #[derive(Clone, Copy)]
 struct Sliced {
@@ -88,6 +91,49 @@ impl Sliced {
             | flag(from + entries == self.length, 15)
             | flag(self.near, 16)
     }
+}
+
+/// What the thread blocks have of a colour.
+struct Share {
+    slices: Vec<(usize, Sliced)>,
+    /// First of each thread block among the slices, and one past the last.
+    starts: Vec<usize>,
+}
+
+impl Share {
+    /// About as many bytes for each of `blocks` thread blocks, in the order of the slices.
+    fn new(slices: Vec<(usize, Sliced)>, most: usize, blocks: usize) -> Self {
+        let bytes: Vec<usize> = slices.par_iter().map(|(_, t)| t.all_bytes(most)).collect();
+        let (total, mut before) = (bytes.iter().sum::<usize>(), 0);
+        let mut starts = vec![0; blocks + 1];
+        for bytes in bytes {
+            let block = (before + bytes / 2) * blocks / total;
+            starts[block + 1] += 1;
+            before += bytes;
+        }
+        (0..blocks).for_each(|block| starts[block + 1] += starts[block]);
+        Self { slices, starts }
+    }
+}
+
+/// The chunks of a warp, of at most `most` entries: the warps of a thread block take its slices in turn.
+fn listed(shares: &[Share], warp: usize, workers: usize, most: usize) -> Vec<Listed> {
+    let (block, turn) = (warp / workers, warp % workers);
+    let (mut list, mut before) = (Vec::new(), 0);
+    for (number, share) in shares.iter().enumerate() {
+        let own = &share.slices[share.starts[block]..share.starts[block + 1]];
+        let first = (turn + workers - before % workers) % workers;
+        before += own.len();
+        for &(s, t) in own.iter().skip(first).step_by(workers) {
+            list.extend(t.pieces(most).map(|(from, entries)| {
+                let what = t.what(from, entries);
+                let (slice, place) = (s as u32, t.place);
+                let chunk = Chunk { slice, from: from as u32, what, place, ..Chunk::default() };
+                (number, t.bytes(from, entries), chunk)
+            }));
+        }
+    }
+    list
 }
 
 /// The chunks of all warps, one warp after the other.
@@ -160,39 +206,29 @@ impl Cut {
             .find(|&(_, bytes)| stages(bytes) >= 2);
         let Some((most, stage_bytes)) = fits else { return Ok(None) };
 
-        // Each thread block has neighbours of a colour and as many bytes as any other; its warps take turns.
+        // Each thread block has neighbours of a colour and as many bytes as any other.
         // What they read together, and what they read next, is a column of the grid from plane to plane:
         // vectors are read from the cache that its planes share.
         let stride = farthest(layouts);
         let columns = (stride as f64 / (64 * shape.workers) as f64).round().max(1.0) as usize;
         let width = stride.div_ceil(columns).max(1);
-        let mut lists = vec![Vec::new(); blocks * shape.workers];
-        let mut turn = vec![0; blocks];
-        for (number, part) in parts.iter().enumerate() {
+        let share = |part: &bool| {
             let mut slices: Vec<_> = of_part(part).collect();
             if columns > 1 {
-                let at = |s: usize| row[plan.first[s] as usize] as usize;
-                slices.sort_by_key(|&(s, _)| (at(s) % stride / width, at(s) / stride, at(s)));
+                let key = |(s, _): &(usize, Sliced)| {
+                    let at = row[plan.first[*s] as usize] as usize;
+                    (at % stride / width, at)
+                };
+                slices.par_sort_by_cached_key(key);
             }
-            let total: usize = slices.iter().map(|(_, t)| t.all_bytes(most)).sum();
-            let mut before = 0;
-            for (s, t) in slices {
-                let bytes = t.all_bytes(most);
-                let block = (before + bytes / 2) * blocks / total;
-                before += bytes;
-                let list: &mut Vec<(usize, usize, Chunk)> =
-                    &mut lists[block * shape.workers + turn[block]];
-                turn[block] = (turn[block] + 1) % shape.workers;
-                list.extend(t.pieces(most).map(|(from, entries)| {
-                    let what = t.what(from, entries);
-                    let (slice, place) = (s as u32, t.place);
-                    let chunk = Chunk { slice, from: from as u32, what, place, ..Chunk::default() };
-                    (number, t.bytes(from, entries), chunk)
-                }));
-            }
-        }
+            Share::new(slices, most, blocks)
+        };
+        let shares: Vec<Share> = parts.par_iter().map(share).collect();
+        let listed = |warp| listed(&shares, warp, shape.workers, most);
+        let lists: Vec<Vec<Listed>> =
+            (0..blocks * shape.workers).into_par_iter().map(listed).collect();
         let mut cut = Self {
-            chunks: Vec::new(),
+            chunks: Vec::with_capacity(lists.iter().map(Vec::len).sum()),
             starts: Vec::new(),
             colours,
             stages: stages(stage_bytes).min(shape.most_stages),
@@ -205,8 +241,8 @@ impl Cut {
         Ok(Some(cut))
     }
 
-    /// Adds the chunks of a warp, each with the number of its colour and its bytes.
-    fn append(&mut self, list: &[(usize, usize, Chunk)], most_stages: usize) -> Result<()> {
+    /// Adds the chunks of a warp.
+    fn append(&mut self, list: &[Listed], most_stages: usize) -> Result<()> {
         let unit =
             |at: usize| u32::try_from(at).map_err(|_| Error::memory("factors of more than 64 GiB"));
         let last = self.colours - 1;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::symbolic::{FillPattern, PatternView, Schedule};
+use crate::symbolic::{FillPattern, PatternView, Schedule, Threads};
 
 /// How a slice stores columns; mirrors `colours.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,17 +61,14 @@ impl Plan {
             first.push(range.end);
             colours.push(first.len() as u32 - 1);
         }
-        let rows = schedule.rows.clone();
+        let rows = schedule.rows.par_iter().with_min_len(1 << 14).copied().collect();
         let starts = schedule.level_ptr[..schedule.levels()].to_vec();
         let mut plan = Self { rows, first, colours, starts, aligned: false };
         plan.aligned = align.is_some_and(|order| plan.is_aligned([lower, upper], order));
         for l in 0..schedule.levels() {
             let range = schedule.level_ptr[l] as usize..schedule.level_ptr[l + 1] as usize;
-            let of_colour = &mut plan.rows[range];
-            if !plan.aligned
-                && !of_colour.par_windows(2).all(|two| lengths(&two[0]) <= lengths(&two[1]))
-            {
-                of_colour.par_sort_by_key(lengths);
+            if !plan.aligned {
+                sort_by_lengths(&mut plan.rows[range], lengths);
             }
         }
         plan
@@ -137,6 +134,33 @@ impl Plan {
     pub(super) fn slice(&self, s: usize) -> Range<usize> {
         self.first[s] as usize..self.first[s + 1] as usize
     }
+}
+
+/// Sorts rows by their lengths in both triangles; equal ones stay in order.
+fn sort_by_lengths(rows: &mut [u32], lengths: impl Fn(&u32) -> [usize; 2] + Sync) {
+    /// Rows of a task.
+    const TASK: usize = 1 << 14;
+    /// Kinds of rows that are counted: more are compared.
+    const MOST: usize = 1 << 10;
+    let known: Vec<[usize; 2]> = rows.par_iter().with_min_len(TASK).map(&lengths).collect();
+    if known.par_windows(2).with_min_len(TASK).all(|two| two[0] <= two[1]) {
+        return;
+    }
+    let larger = |a: [usize; 2], b: [usize; 2]| [a[0].max(b[0]), a[1].max(b[1])];
+    let all = known.par_iter().with_min_len(TASK).copied();
+    let [lower, upper] = all.reduce(|| [0; 2], larger);
+    let kinds = (lower + 1).saturating_mul(upper + 1);
+    if kinds > MOST {
+        rows.par_sort_by_key(lengths);
+        return;
+    }
+    let kind = |row: usize| (known[row][0] * (upper + 1) + known[row][1]) as u32;
+    let (order, _) = Schedule::sorted(Threads::Pool, [rows.len(), kinds], kind);
+    let before = order.rows.par_iter().with_min_len(TASK).map(|&at| rows[at as usize]);
+    let sorted: Vec<u32> = before.collect();
+    rows.par_chunks_mut(TASK)
+        .zip(sorted.par_chunks(TASK))
+        .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 /// Where a triangle's blocks and columns lie: as in `colours.cu`.
@@ -208,15 +232,20 @@ struct Place {
 /// Puts the columns of the `rows` of a slice behind `index`; blocks of the longest row, and how the columns
 /// are stored.
 fn store(rows: &[u32], triangle: PatternView, number: &[u32], index: &mut Vec<u32>) -> (u32, Kind) {
-    let lengths = rows.iter().map(|&i| triangle.range(i as usize).len());
-    let length = lengths.clone().max().unwrap_or(0);
-    let column = |i: u32, e: usize| triangle.row(i as usize).get(e).map(|&j| number[j as usize]);
-    let distance = |i: u32, e: usize| column(i, e).map(|j| j.wrapping_sub(number[i as usize]));
-    let alike = |e: usize| rows.iter().all(|&i| distance(i, e) == distance(rows[0], e));
-    if lengths.min() == Some(length) && (0..length).all(alike) {
-        index.extend((0..length).filter_map(|e| distance(rows[0], e)));
-        return (length as u32, Kind::Uniform);
+    let Some((&head, rest)) = rows.split_first() else { return (0, Kind::Uniform) };
+    let (first, own) = (triangle.row(head as usize), number[head as usize]);
+    let alike = |&i: &u32| {
+        let (row, apart) = (triangle.row(i as usize), number[i as usize].wrapping_sub(own));
+        let same =
+            |(&j, &k): (&u32, &u32)| number[j as usize].wrapping_sub(number[k as usize]) == apart;
+        row.len() == first.len() && row.iter().zip(first).all(same)
+    };
+    if rest.iter().all(alike) {
+        index.extend(first.iter().map(|&j| number[j as usize].wrapping_sub(own)));
+        return (first.len() as u32, Kind::Uniform);
     }
+    let length = rows.iter().map(|&i| triangle.range(i as usize).len()).max().unwrap_or(0);
+    let column = |i: u32, e: usize| triangle.row(i as usize).get(e).map(|&j| number[j as usize]);
     let at = |e: usize, g: usize| column(rows[g], e);
     (length as u32, store_each(rows.len(), length, at, index))
 }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
+use std::borrow::Cow;
 use std::ffi::c_void;
 use std::rc::Rc;
 
@@ -122,7 +123,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let align = (!in_place).then_some(order);
     let plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
     let row: Vec<u32> = plan.rows.par_iter().map(|&i| order[i as usize]).collect();
-    let number = if in_place { order.to_vec() } else { inverse(&plan.rows) };
+    let number = if in_place { Cow::Borrowed(order) } else { Cow::Owned(inverse(&plan.rows)) };
     let layout = |p: &Pattern| Layout::new(&plan, p.view(), &number, order);
     let (lower, upper) = rayon::join(|| layout(&f.pattern.lower), || layout(&f.pattern.upper));
     let (lower, upper) = (lower?, upper?);

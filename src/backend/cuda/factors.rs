@@ -14,6 +14,7 @@ use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::partitioned;
 use super::solve::{self, Analysis, Parts, Solve, System};
+use super::sparse::Compressed;
 use super::triangles;
 use super::vendor::{self, VendorIlu};
 use crate::backend::{Breakdown, Bytes};
@@ -39,6 +40,13 @@ pub struct BlockIlu {
     /// What moves vectors to the order of the factors, where the solves do not.
     renumbered: Option<Numbering>,
     by: By,
+}
+
+/// A matrix that is to be factorised, where it is.
+#[derive(Clone, Copy)]
+pub(super) enum Factored<'a> {
+    Host(&'a Csr),
+    Device(&'a Compressed),
 }
 
 /// Who factorises and who solves.
@@ -134,14 +142,17 @@ impl BlockIlu {
     pub(super) fn factor(
         &mut self,
         k: &Cuda,
-        a: &Csr,
+        a: Factored,
         shift: f64,
         uncounted: &mut f64,
     ) -> Result<Result<(), Breakdown>> {
         let d = &*k.device;
-        match &mut self.by {
-            By::Vendor(ilu) => Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from)),
-            By::Us(f, solve, trial) => {
+        match (&mut self.by, a) {
+            (By::Vendor(ilu), Factored::Host(a)) => {
+                Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from))
+            }
+            (By::Vendor(_), Factored::Device(_)) => unreachable!("it takes no rows on the device"),
+            (By::Us(f, solve, trial), a) => {
                 let factors = match f.run(d, a, shift)? {
                     Ok(factors) => factors,
                     Err(singular) => return Ok(Err(singular.into())),
@@ -165,6 +176,11 @@ impl BlockIlu {
                 Ok(Ok(()))
             }
         }
+    }
+
+    /// Whether a matrix may be on the device.
+    pub(super) fn takes_rows(&self) -> bool {
+        matches!(&self.by, By::Us(f, ..) if f.takes_rows())
     }
 
     /// Where the inverse diagonal blocks are, if the factors are these alone, made by our kernels; the

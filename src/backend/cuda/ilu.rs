@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::device::{Device, failed};
 use super::entries::Entries;
-use super::launch::{FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
+use super::factors::Factored;
+use super::launch::{Address, FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
 use super::rows::{Launch, Rows};
 use super::solve::Analysis;
 use super::sources::{ILU, Variant};
@@ -91,15 +92,20 @@ impl Factorisation {
         Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN })
     }
 
-    /// Factors of `a`; see [`crate::backend::Backend::ilu_factor`]. The inner result tells of a
+    /// Whether a matrix may be on the device.
+    pub(super) fn takes_rows(&self) -> bool {
+        matches!(self.by, By::Rows(_)) && self.block_size == 1
+    }
+
+    /// Factors of `a`, which is on the host unless [`takes_rows`](Self::takes_rows); see [`crate::backend::Backend::ilu_factor`]. The inner result tells of a
     /// singular block.
     pub(super) fn run(
         &mut self,
         d: &Device,
-        a: &Csr,
+        a: Factored,
         shift: f64,
     ) -> Result<Result<Factors, SingularBlock>> {
-        if let By::Points = self.by {
+        if let (By::Points, Factored::Host(a)) = (&self.by, a) {
             return points(d, a, shift);
         }
         let fault = |e: DriverError| failed("factorisation", e);
@@ -111,19 +117,20 @@ impl Factorisation {
         };
         let error = d.copied(&[REGULAR])?;
         let patterns = [&self.lower, &self.upper];
-        if let By::Stencil(by) = &mut self.by
+        if let (By::Stencil(by), Factored::Host(a)) = (&mut self.by, a)
             && !by.take(d, a, patterns)?
         {
             let forward = Schedule::lower(&self.pattern);
             let rows = ByRows::new(d, &self.pattern, &forward, self.block_size, patterns)?;
             self.by = By::Rows(Box::new(rows));
         }
-        if let By::Rows(by) = &mut self.by {
-            by.take(d, a, patterns)?;
-        }
+        let val = match &mut self.by {
+            By::Rows(by) => by.take(d, a, patterns)?,
+            By::Stencil(_) | By::Points => 0,
+        };
         let start = d.event().map_err(fault)?;
         match &mut self.by {
-            By::Rows(by) => by.factor(d, shift, patterns, &mut values, &error)?,
+            By::Rows(by) => by.factor(d, (val, shift), patterns, &mut values, &error)?,
             By::Stencil(by) => by.factor(d, shift, patterns, &values, &error)?,
             By::Points => unreachable!("returned above"),
         }
@@ -176,6 +183,8 @@ struct ByRows {
     absent: CudaSlice<u32>,
     n_absent: usize,
     entries: Option<Entries>,
+    /// Places of the entries of a matrix that was on the device already.
+    places: Option<CudaSlice<u32>>,
     factor: CudaFunction,
     config: LaunchConfig,
 }
@@ -209,36 +218,50 @@ impl ByRows {
             absent: d.copied(&pattern.no_diagonal)?,
             n_absent: pattern.no_diagonal.len(),
             entries: None,
+            places: None,
             factor,
         })
     }
 
-    /// Brings `a` to the device.
-    fn take(&mut self, d: &Device, a: &Csr, patterns: [&DevicePattern; 2]) -> Result<()> {
-        let mut entries = match self.entries.take() {
-            Some(known) if known.are_of(a) => known,
-            _ => self.rows.entries(d, a, patterns)?,
-        };
-        d.overwrite(a.values(), &mut entries.val)?;
-        self.entries = Some(entries);
-        Ok(())
+    /// Brings `a` to the device; its values.
+    fn take(&mut self, d: &Device, a: Factored, patterns: [&DevicePattern; 2]) -> Result<Address> {
+        match a {
+            Factored::Host(a) => {
+                let mut entries = match self.entries.take() {
+                    Some(known) if known.are_of(a) => known,
+                    _ => self.rows.entries(d, a, patterns)?,
+                };
+                d.overwrite(a.values(), &mut entries.val)?;
+                Ok(address(&self.entries.insert(entries).val))
+            }
+            Factored::Device(a) => {
+                let places = self.rows.places(d, (&a.row_ptr, &a.col_ind, a.entries), patterns)?;
+                self.places = Some(places);
+                Ok(address(&a.val))
+            }
+        }
     }
 
-    /// Factors of the matrix that was taken; see [`StencilIlu::factor`].
+    /// Factors of the matrix that was taken and has these values; see [`StencilIlu::factor`].
     fn factor(
         &mut self,
         d: &Device,
-        shift: f64,
+        (val, shift): (Address, f64),
         [lower, upper]: [&DevicePattern; 2],
         values: &mut Factors,
         error: &CudaSlice<u64>,
     ) -> Result<()> {
-        let entries = self.entries.as_ref().expect("taken before");
+        // those of a matrix of somebody else are not kept
+        let places = self.places.take();
+        let place = match (&places, &self.entries) {
+            (Some(places), _) => address(places),
+            (None, entries) => address(&entries.as_ref().expect("taken before").place),
+        };
         d.mark_absent(&mut values.diagonal)?;
         d.mark_absent(&mut values.upper)?;
         let matrix = MatrixArg {
-            val: address(&entries.val),
-            place: address(&entries.place),
+            val,
+            place,
             absent: address(&self.absent),
             n_absent: self.n_absent as u32,
             shift,

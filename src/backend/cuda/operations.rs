@@ -6,7 +6,7 @@ use cudarc::driver::{CudaEvent, CudaSlice};
 
 use super::cusparse::{self, Spmv, SpmvSell};
 use super::execution::{REPLAYED, Recording};
-use super::factors::BlockIlu;
+use super::factors::{BlockIlu, Factored};
 use super::formats::Formatted;
 use super::launch::address;
 use super::sparse::Sparse;
@@ -18,6 +18,19 @@ use crate::error::{Error, Result};
 use crate::matrix::{Bsr, Csr};
 use crate::solver::{Settings, Solver, System};
 use crate::symbolic::{FillPattern, GridPattern, PatternView, Schedule};
+
+impl Cuda {
+    /// Factors of a matrix; what fails is kept for [`Backend::check`].
+    fn factored(&self, ilu: &mut BlockIlu, a: Factored, shift: f64) -> Result<(), Breakdown> {
+        let mut uncounted = 0.0;
+        let done = ilu.factor(self, a, shift, &mut uncounted);
+        self.uncounted.set(self.uncounted.get() + uncounted);
+        done.unwrap_or_else(|e| {
+            self.failed(e);
+            Ok(())
+        })
+    }
+}
 
 impl Backend for Cuda {
     type Vector = CudaSlice<f64>;
@@ -330,13 +343,23 @@ impl Backend for Cuda {
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        let mut uncounted = 0.0;
-        let done = ilu.factor(self, a, shift, &mut uncounted);
-        self.uncounted.set(self.uncounted.get() + uncounted);
-        done.unwrap_or_else(|e| {
-            self.failed(e);
-            Ok(())
-        })
+        self.factored(ilu, Factored::Host(a), shift)
+    }
+
+    fn ilu_factor_made(&self, ilu: &mut BlockIlu, a: &Sparse, shift: f64) -> Result<(), Breakdown> {
+        if let Some(rows) = a.device()
+            && shift == 0.0
+            && ilu.takes_rows()
+        {
+            return self.factored(ilu, Factored::Device(rows), shift);
+        }
+        match self.host(a) {
+            Ok(a) => self.ilu_factor(ilu, &a.matrix, shift),
+            Err(e) => {
+                self.failed(e);
+                Ok(())
+            }
+        }
     }
 
     fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {

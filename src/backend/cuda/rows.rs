@@ -12,6 +12,7 @@ use super::sources::{ILU, Variant};
 use super::updates::Updates;
 use crate::error::Result;
 use crate::matrix::Csr;
+use crate::memory;
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Fills up the last group of a level.
@@ -64,11 +65,13 @@ impl Launch {
 
 /// Blocks of the longest row that is worked on in shared memory: of lengths, all but the longest
 /// hundredth, where all would leave room for fewer than `several` thread blocks; at most `most`.
-fn held(mut lengths: Vec<usize>, several: usize, most: usize) -> usize {
-    let Some(&longest) = lengths.iter().max() else { return 0 };
+fn held(rows: usize, length: impl Fn(usize) -> usize + Sync, several: usize, most: usize) -> usize {
+    let lengths = || (0..rows).into_par_iter().with_min_len(4096).map(&length);
+    let Some(longest) = lengths().max() else { return 0 };
     if longest <= several {
         return longest;
     }
+    let mut lengths: Vec<usize> = lengths().collect();
     let at = (lengths.len() - 1) * 99 / 100;
     let (_, &mut common, _) = lengths.select_nth_unstable(at);
     common.max(several).min(most).min(longest)
@@ -107,8 +110,7 @@ impl Rows {
         // rows that are done quickly want several thread blocks, of which one works while others wait
         let several = if updates.is_some() { 4 } else { 1 };
         let part = ((bytes + RESERVED) / several).saturating_sub(RESERVED);
-        let lengths = (0..pattern.rows()).into_par_iter().with_min_len(4096).map(length).collect();
-        let held = held(lengths, launch.room(part), launch.room(bytes));
+        let held = held(pattern.rows(), length, launch.room(part), launch.room(bytes));
         // even, so that pairs of numbers behind the list are aligned
         let common = updates.map_or(0, |u| u.common.next_multiple_of(2));
         let listed = if launch.bytes(held, common) <= part.max(bytes / 2) { common } else { 0 };
@@ -149,12 +151,23 @@ impl Rows {
         [lower, upper]: [&DevicePattern; 2],
     ) -> Result<Entries> {
         let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
-        let place = d.alloc::<u32>(a.nnz())?;
+        let place = self.places(d, (&row_ptr, &col_ind, a.nnz()), [lower, upper])?;
+        Entries::new(d, a, place)
+    }
+
+    /// The same of a matrix on the device with so many entries: their places.
+    pub(super) fn places(
+        &self,
+        d: &Device,
+        (row_ptr, col_ind, entries): (&CudaSlice<u32>, &CudaSlice<u32>, usize),
+        [lower, upper]: [&DevicePattern; 2],
+    ) -> Result<CudaSlice<u32>> {
+        let place = d.alloc::<u32>(entries)?;
         let (count, config) = (self.count as u32, grid(self.count.div_ceil(256 / 32), 256));
         let (l, u) = (lower.argument(), upper.argument());
-        launch!(d, &self.place_entries, config; count, self.tasks, row_ptr, col_ind, l, u, place)
+        launch!(d, &self.place_entries, config; count, self.tasks, *row_ptr, *col_ind, l, u, place)
             .map_err(|e| failed("cannot place the entries", e))?;
-        Entries::new(d, a, place)
+        Ok(place)
     }
 
     /// Numbers of the memory in which the other rows are held.
@@ -197,12 +210,16 @@ impl Rows {
 
 /// Rows level by level, each level filled up to whole groups.
 fn grouped(schedule: &Schedule, group: usize) -> Vec<u32> {
-    let mut order = Vec::with_capacity(schedule.rows.len() + group * schedule.levels());
+    /// Rows that a thread copies.
+    const PART: usize = 1 << 14;
+    let none = vec![NONE; group];
+    let mut parts: Vec<&[u32]> = Vec::new();
     for level in 0..schedule.levels() {
-        order.extend_from_slice(schedule.level(level));
-        order.resize(order.len().next_multiple_of(group), NONE);
+        let rows = schedule.level(level);
+        parts.extend(rows.chunks(PART));
+        parts.push(&none[..rows.len().next_multiple_of(group) - rows.len()]);
     }
-    order
+    memory::joined(&parts, schedule.levels() < schedule.rows.len() / PART)
 }
 
 #[cfg(test)]
@@ -218,12 +235,12 @@ mod tests {
 
     #[test]
     fn shared_memory_is_for_common_rows() {
-        let lengths = |longest| (0..200).map(|i| if i == 7 { longest } else { 5 }).collect();
-        assert_eq!(held(lengths(20), 20, 80), 20);
+        let lengths = |longest| move |i| if i == 7 { longest } else { 5 };
+        assert_eq!(held(200, lengths(20), 20, 80), 20);
         // the one long row finds its place elsewhere; the room of several is there anyway
-        assert_eq!(held(lengths(21), 20, 80), 20);
-        assert_eq!(held(vec![50; 9], 20, 80), 50);
-        assert_eq!(held(vec![90; 9], 20, 80), 80);
-        assert_eq!(held(Vec::new(), 20, 80), 0);
+        assert_eq!(held(200, lengths(21), 20, 80), 20);
+        assert_eq!(held(9, |_| 50, 20, 80), 50);
+        assert_eq!(held(9, |_| 90, 20, 80), 80);
+        assert_eq!(held(0, |_| 5, 20, 80), 0);
     }
 }

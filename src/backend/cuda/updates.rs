@@ -7,11 +7,15 @@ use super::device::{Device, failed, grid};
 use super::ilu::DevicePattern;
 use super::launch::launch;
 use super::sources::{ILU, Variant};
+use super::sparse::{counted, starts};
 use crate::error::Result;
 use crate::symbolic::FillPattern;
 
 /// Blocks of a row that an update can number.
 const MOST_BLOCKS: usize = 0xffff;
+
+/// Jobs of a row that are told apart.
+const MOST_COMMON: usize = 1 << 14;
 
 /// Block rows that a thread block of the kernels lists.
 const ROWS_PER_BLOCK: usize = 256 / 32;
@@ -46,53 +50,33 @@ impl Updates {
         let jobs = d.zeros::<u32>(rows)?;
         let count = d.kernel(&ILU, variant.clone(), "count_jobs")?;
         launch!(d, &count, config; n, l, u, jobs).map_err(fault)?;
-        let jobs = d.host(&jobs)?;
-        let Some(first) = starts(&jobs[..rows]) else { return Ok(None) };
-        let all = first[rows] as usize * width;
+        let (first, all) = starts(d, rows, &jobs)?;
+        if all > u32::MAX as usize {
+            return Ok(None);
+        }
+        let all = all * width;
         if 8 * all > (d.memory()?.free / 4).min(d.limits().update_bytes) {
             return Ok(None);
         }
-        let common = common(&jobs[..rows]) as usize * width;
-        let new = Self { first: d.copied(&first)?, list: d.alloc(all)?, common };
+        // of longer ones there is no room in shared memory
+        let common = common(&counted(d, rows, &jobs, MOST_COMMON)?) * width;
+        let new = Self { first, list: d.alloc(all)?, common };
         let kernel = d.kernel(&ILU, variant.clone(), "list_jobs")?;
         launch!(d, &kernel, config; n, l, u, new.first, new.list).map_err(fault)?;
         Ok(Some(new))
     }
 }
 
-/// The largest number but for a hundredth of all.
-fn common(jobs: &[u32]) -> u32 {
-    let most = jobs.par_iter().max().map_or(0, |&most| most as usize);
-    let none = || vec![0_usize; most + 1];
-    let count = |mut counts: Vec<usize>, &jobs: &u32| {
-        counts[jobs as usize] += 1;
-        counts
-    };
-    let sum = |mut a: Vec<usize>, b: Vec<usize>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
-    let counts = jobs.par_iter().with_min_len(1 << 16).fold(none, count).reduce(none, sum);
-    let mut left = jobs.len().saturating_sub(1) * 99 / 100;
-    let at = counts.into_iter().position(|count| {
-        let here = left < count;
-        left = left.saturating_sub(count);
+/// The largest number but for a hundredth of all, of which `counts` says how often each occurs.
+fn common(counts: &[u32]) -> usize {
+    let all: usize = counts.iter().map(|&count| count as usize).sum();
+    let mut left = all.saturating_sub(1) * 99 / 100;
+    let at = counts.iter().position(|&count| {
+        let here = left < count as usize;
+        left = left.saturating_sub(count as usize);
         here
     });
-    at.unwrap_or(0) as u32
-}
-
-/// Where each of consecutive lists of these lengths starts, and where the last ends; `None` beyond
-/// 32 bits.
-fn starts(lengths: &[u32]) -> Option<Vec<u32>> {
-    let mut at = 0_u32;
-    let mut starts = Vec::with_capacity(lengths.len() + 1);
-    starts.push(0);
-    for &length in lengths {
-        at = at.checked_add(length)?;
-        starts.push(at);
-    }
-    Some(starts)
+    at.unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -101,19 +85,14 @@ mod tests {
 
     #[test]
     fn a_hundredth_may_be_longer() {
-        let mut jobs: Vec<u32> = (0..1000).map(|i| i * 7 % 1000).collect();
+        let jobs: Vec<usize> = (0..1000).map(|i| i * 7 % 1000).collect();
         for n in [1, 2, 99, 100, 101, 1000] {
             let mut sorted = jobs[..n].to_vec();
             sorted.sort_unstable();
-            assert_eq!(common(&jobs[..n]), sorted[(n - 1) * 99 / 100]);
+            let mut counts = vec![0; 1000];
+            jobs[..n].iter().for_each(|&jobs| counts[jobs] += 1);
+            assert_eq!(common(&counts), sorted[(n - 1) * 99 / 100]);
         }
-        jobs.clear();
-        assert_eq!(common(&jobs), 0);
-    }
-
-    #[test]
-    fn lists_start_where_the_ones_before_end() {
-        assert_eq!(starts(&[3, 0, 2]), Some(vec![0, 3, 3, 5]));
-        assert_eq!(starts(&[u32::MAX, 1]), None);
+        assert_eq!(common(&[0; 3]), 0);
     }
 }

@@ -3,8 +3,10 @@
 pub mod dense;
 pub mod diagonal;
 mod extracted;
+mod gauss_seidel;
 pub mod inverses;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Cpu;
@@ -14,7 +16,7 @@ use crate::error::Result;
 use crate::matrix::{Asymmetry, Csr, Sums};
 use crate::measure::memory_free;
 use crate::precond::Failure;
-use crate::symbolic::{FillPattern, Pattern, Threads, block_pattern_on, power};
+use crate::symbolic::{FillPattern, Pattern, Threads, block_pattern_on, power, scalar_order};
 pub use extracted::extracted;
 
 /// A matrix of blocks.
@@ -103,6 +105,34 @@ impl Sparse {
     pub fn scaled(&self, part: Part, threads: Threads) -> Result<Self, Failure> {
         let b = self.block_size;
         let made = diagonal::scaled(threads, &self.matrix, b, |i, j| part.holds(i, j))?;
+        Ok(Self::like(self, made))
+    }
+
+    /// [`Algebra::permuted`].
+    #[must_use]
+    pub fn permuted(&self, order: &[u32], threads: Threads) -> Self {
+        let order = match self.block_size {
+            1 => Cow::Borrowed(order),
+            b => Cow::Owned(scalar_order(order, b)),
+        };
+        Self::like(self, self.matrix.permuted_on(threads, &order))
+    }
+
+    /// [`Algebra::gauss_seidel`].
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted.
+    pub fn gauss_seidel(&self, omega: f64, threads: Threads) -> Result<Self, Failure> {
+        let made = gauss_seidel::product(threads, &self.matrix, self.block_size, omega)?;
+        Ok(Self::like(self, made))
+    }
+
+    /// [`Algebra::with_gauss_seidel`].
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted.
+    pub fn with_gauss_seidel(&self, sizes: &[usize], threads: Threads) -> Result<Self, Failure> {
+        let made = gauss_seidel::with_rest(threads, &self.matrix, sizes, self.block_size)?;
         Ok(Self::like(self, made))
     }
 
@@ -221,6 +251,18 @@ impl Algebra for Cpu {
 
     fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, Failure> {
         self.on_host(|threads| a.scaled(part, threads))
+    }
+
+    fn permuted(&self, a: &Sparse, order: &[u32]) -> Result<Sparse> {
+        Ok(self.on_host(|threads| a.permuted(order, threads)))
+    }
+
+    fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, Failure> {
+        self.on_host(|threads| a.gauss_seidel(omega, threads))
+    }
+
+    fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, Failure> {
+        self.on_host(|threads| a.with_gauss_seidel(sizes, threads))
     }
 
     fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {

@@ -2,6 +2,7 @@
 //! leaves something to the host, there.
 
 mod inverses;
+mod orders;
 mod products;
 mod rows;
 mod stored;
@@ -10,6 +11,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::factors::Factored;
 use super::ilu::Factorisation;
 use super::solve::Analysis;
 use super::{Cuda, Matrix};
@@ -22,8 +24,8 @@ use crate::matrix::{Asymmetry, Csr, Dia};
 use crate::measure::memory_free;
 use crate::precond::Failure;
 use crate::symbolic::{FillPattern, Pattern as HostPattern, Threads};
-use rows::Compressed;
 pub use rows::setup_variants;
+pub(super) use rows::{Compressed, counted, starts};
 
 /// A matrix on the device, or on the host.
 pub struct Sparse(Place<HostSparse>);
@@ -45,7 +47,7 @@ impl Sparse {
         Self(Place::Device(rows))
     }
 
-    fn device(&self) -> Option<&Compressed> {
+    pub(super) fn device(&self) -> Option<&Compressed> {
         match &self.0 {
             Place::Device(rows) => Some(rows),
             Place::Host(_) => None,
@@ -55,7 +57,7 @@ impl Sparse {
 
 impl Cuda {
     /// The matrix on the host.
-    fn host<'a>(&self, a: &'a Sparse) -> Result<Cow<'a, HostSparse>> {
+    pub(super) fn host<'a>(&self, a: &'a Sparse) -> Result<Cow<'a, HostSparse>> {
         Ok(match &a.0 {
             Place::Host(matrix) => Cow::Borrowed(matrix),
             Place::Device(rows) => {
@@ -187,6 +189,21 @@ impl Algebra for Cuda {
         self.made(there, [a], |[a], threads| a.scaled(part, threads))
     }
 
+    fn permuted(&self, a: &Sparse, order: &[u32]) -> Result<Sparse> {
+        let there = of_one(a, |a| a.permuted(&self.device, order));
+        self.made(there, [a], |[a], threads| Ok(a.permuted(order, threads)))
+    }
+
+    fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.gauss_seidel(&self.device, omega));
+        self.made(there, [a], |[a], threads| a.gauss_seidel(omega, threads))
+    }
+
+    fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.with_gauss_seidel(&self.device, sizes));
+        self.made(there, [a], |[a], threads| a.with_gauss_seidel(sizes, threads))
+    }
+
     fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {
         let there = of_one(a, |a| a.inverse_diagonal(&self.device));
         self.made(there, [a], |[a], threads| a.inverse_diagonal(threads))
@@ -243,7 +260,7 @@ impl Algebra for Cuda {
         let d = &*self.device;
         let mut f = Factorisation::new(d, pattern, &Analysis::new(pattern), 1)?;
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-        let factors = f.run(d, a, shift)?.map_err(Breakdown::from)?;
+        let factors = f.run(d, Factored::Host(a), shift)?.map_err(Breakdown::from)?;
         let n = pattern.rows();
         let of = |p: super::ilu::DevicePattern, entries, val| {
             let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));

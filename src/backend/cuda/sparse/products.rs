@@ -13,7 +13,7 @@ use crate::backend::cuda::sources::SPARSE;
 use crate::error::Result;
 
 /// Compressed of a transpose up to this length are put in order by one thread.
-const LONGEST_SORTED: usize = 256;
+pub(super) const LONGEST_SORTED: usize = 256;
 
 /// Difference of mirrored entries that counts as rounding; mirrors [`crate::matrix::Asymmetry`].
 const ROUNDING: f64 = 1e-10;

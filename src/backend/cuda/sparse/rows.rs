@@ -61,6 +61,38 @@ pub(super) fn fault(e: DriverError) -> Error {
     failed("cannot compute with a sparse matrix", e)
 }
 
+/// Where each of `rows` lists of these lengths starts, one behind the other, and the end of the last, also as a
+/// number of 64 bits.
+pub(in crate::backend::cuda) fn starts(
+    d: &Device,
+    rows: usize,
+    length: &CudaSlice<u32>,
+) -> Result<(CudaSlice<u32>, usize)> {
+    let parts = rows.div_ceil(PART).max(1);
+    let (n, sums, starts) = (rows as u32, d.alloc::<u64>(parts + 1)?, d.alloc(rows + 1)?);
+    let config = grid(parts, THREADS);
+    run!(d, kernel(d, "sum_parts")?, config; n, *length, sums);
+    let parts = parts as u32;
+    run!(d, kernel(d, "start_parts")?, grid(1, THREADS); parts, sums);
+    run!(d, kernel(d, "start_rows")?, config; n, *length, sums, starts);
+    let all = d.host(&sums)?[parts as usize] as usize;
+    Ok((starts, all))
+}
+
+/// How often each number up to `most` occurs among `n` numbers; larger ones count as that.
+pub(in crate::backend::cuda) fn counted(
+    d: &Device,
+    n: usize,
+    numbers: &CudaSlice<u32>,
+    most: usize,
+) -> Result<Vec<u32>> {
+    let (count, config) =
+        (d.zeros::<u32>(most + 1)?, grid(n.div_ceil(THREADS as usize).max(1), THREADS));
+    let (n, most) = (n as u32, most as u32);
+    run!(d, kernel(d, "count_numbers")?, config; n, *numbers, most, count);
+    d.host(&count)
+}
+
 impl Compressed {
     /// A copy of `a`.
     pub(super) fn copied(d: &Device, a: &Csr) -> Result<Self> {
@@ -146,14 +178,7 @@ impl Compressed {
         length: &CudaSlice<u32>,
         numbers: bool,
     ) -> Result<Self> {
-        let parts = rows.div_ceil(PART).max(1);
-        let (n, sums, row_ptr) = (rows as u32, d.alloc::<u64>(parts + 1)?, d.alloc(rows + 1)?);
-        let config = grid(parts, THREADS);
-        run!(d, kernel(d, "sum_parts")?, config; n, *length, sums);
-        let parts = parts as u32;
-        run!(d, kernel(d, "start_parts")?, grid(1, THREADS); parts, sums);
-        run!(d, kernel(d, "start_rows")?, config; n, *length, sums, row_ptr);
-        let entries = d.host(&sums)?[parts as usize] as usize;
+        let (row_ptr, entries) = starts(d, rows, length)?;
         if entries > u32::MAX as usize {
             let message = format!("{entries} entries of a matrix: the limit is {}", u32::MAX);
             return Err(Error::memory(message));
