@@ -129,6 +129,9 @@ impl Preconditioner<Cpu> for Watching<'_> {
     }
 }
 
+/// Layers that boxes cut: E is nearly singular.
+const JUMPS: &str = "layered:15x16x32,layers=16,contrast=1e7";
+
 /// The residuals of deflated gradients have no part in the vectors at any iteration.
 #[test]
 fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
@@ -138,6 +141,9 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         ("bubbly:16,bubbles=3,radius=0.12", "levelset-subdomain:2", 1e-9),
         ("layered:9x8x16,layers=8,contrast=1e3", "levelset", 1e-9),
         ("poisson3d:18", "subdomain:9", 1e-9), // sparse E
+        // E nearly singular, dense and sparse
+        (JUMPS, "subdomain:4", 1e-9),
+        (JUMPS, "subdomain:9", 1e-9),
     ] {
         let p = problem(spec);
         let (a, n) = (&p.matrix, p.matrix.rows());
@@ -216,6 +222,55 @@ fn a_contrast_of_ten_million_takes_a_third_of_the_iterations() {
         assert!(residual < 1e-6, "{precond}: {residual:.1e}");
         let (with, without) = (outcome.iterations, plain.iterations);
         assert!(3 * with <= without, "{precond}: {with} of {without} iterations, {:?}", plain.end);
+    }
+}
+
+/// With one projection at a time all of these end with a negative (p, P A p).
+#[test]
+fn boxes_that_cut_layers_break_nothing_down() {
+    let p = problem(JUMPS);
+    let rhs = right_hand_side(&p, "ones").unwrap();
+    for precond in ["jacobi", "mcsgs", "bilu"] {
+        let on = |deflation| {
+            let case = Case { rtol: 1e-6, ..case(precond, deflation) };
+            solve(&p, &case, &rhs, &mut ())
+        };
+        let plain = on("none").0;
+        // 64 vectors, as many as pieces of layers in boxes, and a sparse E
+        for (deflation, part) in [
+            ("subdomain:2", 1.25),
+            ("subdomain:4", 0.5),
+            ("subdomain:9", 0.5),
+            ("levelset-subdomain:2", 0.34),
+        ] {
+            let (outcome, residual) = on(deflation);
+            println!("{precond} {deflation} {outcome:?} {residual:.1e} {}", plain.iterations);
+            assert_eq!(outcome.end, solver::End::Converged, "{precond} {deflation}");
+            assert!(residual < 5e-6, "{precond} {deflation}: {residual:.1e}");
+            let (with, without) = (outcome.iterations as f64, plain.iterations as f64);
+            assert!(with <= part * without, "{precond} {deflation}: {with} of {without}");
+            let remark = outcome.remark.unwrap();
+            assert!(remark.starts_with("E is nearly singular: one projection leaves"), "{remark}");
+        }
+    }
+}
+
+/// Neither do vectors that fit the layers, nor those of bubbles, whose E has a small eigenvalue that no
+/// residual sees.
+#[test]
+fn what_is_projected_well_is_projected_once() {
+    for (spec, rhs, deflation, iterations) in [
+        (JUMPS, "ones", "levelset", 30),
+        ("bubbly:32,bubbles=8,radius=0.12", "own", "subdomain:4", 92),
+        ("bubbly:32,bubbles=8,radius=0.12", "own", "levelset-subdomain:2", 30),
+    ] {
+        let p = problem(spec);
+        let rhs = right_hand_side(&p, rhs).unwrap();
+        let case = Case { rtol: 1e-6, ..case("mcsgs", deflation) };
+        let outcome = solve(&p, &case, &rhs, &mut ()).0;
+        println!("{spec} {deflation} {outcome:?}");
+        assert_eq!((outcome.end, outcome.remark), (solver::End::Converged, None), "{spec}");
+        assert_eq!(outcome.iterations, iterations, "{spec} {deflation}");
     }
 }
 
