@@ -142,8 +142,8 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         ("layered:9x8x16,layers=8,contrast=1e3", "levelset", 1e-9),
         ("poisson3d:18", "subdomain:9", 1e-9), // sparse E
         // E nearly singular, dense and sparse
-        (JUMPS, "subdomain:4", 1e-9),
-        (JUMPS, "subdomain:9", 1e-9),
+        (JUMPS, "subdomain:4", 1e-6),
+        (JUMPS, "subdomain:9", 1e-6),
     ] {
         let p = problem(spec);
         let (a, n) = (&p.matrix, p.matrix.rows());
@@ -174,6 +174,9 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         // rounding is that of the residual which the others were made of
         let worst = seen.iter().fold(0.0_f64, |m, [part, _]| m.max(*part)) / seen[0][1];
         assert!(worst < bound, "{spec} {choice}: {worst:.1e}");
+        // and small beside the residual itself
+        let worst = seen.iter().fold(0.0_f64, |m, [part, all]| m.max(part / all));
+        assert!(worst < 1e-2, "{spec} {choice}: {worst:.1e} of a residual");
     }
 }
 
@@ -225,7 +228,7 @@ fn a_contrast_of_ten_million_takes_a_third_of_the_iterations() {
     }
 }
 
-/// With one projection at a time all of these end with a negative (p, P A p).
+/// Where a residual is projected once alone, all of these end with a negative (p, P A p).
 #[test]
 fn boxes_that_cut_layers_break_nothing_down() {
     let p = problem(JUMPS);
@@ -236,27 +239,26 @@ fn boxes_that_cut_layers_break_nothing_down() {
             solve(&p, &case, &rhs, &mut ())
         };
         let plain = on("none").0;
-        // 64 vectors, as many as pieces of layers in boxes, and a sparse E
+        // boxes, a sparse E, and pieces of the layers
         for (deflation, part) in [
-            ("subdomain:2", 1.25),
+            ("subdomain:2", 1.1),
             ("subdomain:4", 0.5),
-            ("subdomain:9", 0.5),
-            ("levelset-subdomain:2", 0.34),
+            ("subdomain:9", 0.25),
+            ("levelset-subdomain:2", 0.2),
         ] {
             let (outcome, residual) = on(deflation);
-            println!("{precond} {deflation} {outcome:?} {residual:.1e} {}", plain.iterations);
             assert_eq!(outcome.end, solver::End::Converged, "{precond} {deflation}");
             assert!(residual < 5e-6, "{precond} {deflation}: {residual:.1e}");
             let (with, without) = (outcome.iterations as f64, plain.iterations as f64);
             assert!(with <= part * without, "{precond} {deflation}: {with} of {without}");
             let remark = outcome.remark.unwrap();
-            assert!(remark.starts_with("E is nearly singular: one projection leaves"), "{remark}");
+            assert!(remark.contains("residuals are projected again"), "{remark}");
         }
     }
 }
 
-/// Neither do vectors that fit the layers, nor those of bubbles, whose E has a small eigenvalue that no
-/// residual sees.
+/// Vectors that fit the layers, and those of bubbles, whose E has a small eigenvalue that no residual sees,
+/// take the same steps as ever.
 #[test]
 fn what_is_projected_well_is_projected_once() {
     for (spec, rhs, deflation, iterations) in [
@@ -268,9 +270,21 @@ fn what_is_projected_well_is_projected_once() {
         let rhs = right_hand_side(&p, rhs).unwrap();
         let case = Case { rtol: 1e-6, ..case("mcsgs", deflation) };
         let outcome = solve(&p, &case, &rhs, &mut ()).0;
-        println!("{spec} {deflation} {outcome:?}");
         assert_eq!((outcome.end, outcome.remark), (solver::End::Converged, None), "{spec}");
         assert_eq!(outcome.iterations, iterations, "{spec} {deflation}");
+    }
+}
+
+/// Nor does a tolerance below what double precision can reach: the monitored residual gets there.
+#[test]
+fn tolerances_beyond_reach_break_nothing_down() {
+    let p = problem(JUMPS);
+    let rhs = right_hand_side(&p, "ones").unwrap();
+    for deflation in ["levelset", "subdomain:2", "subdomain:4", "levelset-subdomain:2"] {
+        let case = Case { rtol: 1e-10, ..case("mcsgs", deflation) };
+        let (outcome, residual) = solve(&p, &case, &rhs, &mut ());
+        assert_eq!(outcome.end, solver::End::Converged, "{deflation}");
+        assert!(residual < 5e-6, "{deflation}: {residual:.1e}");
     }
 }
 

@@ -61,7 +61,7 @@ impl<K: Backend> Solver<K> for Cg<K> {
         });
         let end = Self::iterate(k, s, [r, z, p, q], x, (&mut judge, &mut projections));
         let Some(projections) = projections else { return judge.outcome(end) };
-        projections.correct(k, s, x, q);
+        projections.correct(k, s, x, [q, z], [PQ, NORM]);
         Outcome { remark: projections.remark(), ..judge.outcome(end) }
     }
 }

@@ -1,49 +1,56 @@
 //! Deflation within conjugate gradients, where rounding matters.
 //!
 //! E is added up in double precision, and its inverse is that of what was added up. Of a vector v that is
-//! projected some `u cond(E) |Z' v|` therefore stays in Z, u being the unit roundoff. No later step of
-//! DEF1 takes that out of a residual. It keeps its size while the residual falls; as soon as it is all
-//! that is left, residuals and P A do not belong together any more, and (p, P A p) becomes negative (Tang,
-//! Nabben, Vuik and Erlangga 2009 on DEF1 and inexact E). A second projection takes out of what the first
-//! one left as much as that took out of v.
+//! projected some `u cond(E) |Z' v|` therefore stays in Z, u being the unit roundoff, and no later step of
+//! DEF1 takes that out of a residual. It keeps its size while the residual falls; when it is no longer
+//! small beside the residual, directions fill up with vectors of which P A makes nothing but rounding, and
+//! (p, P A p) becomes negative (Tang, Nabben, Vuik and Erlangga 2009 on DEF1 and an inexact E). Another
+//! projection of the residual takes out of it as much as the first one took out of v.
 
 use super::System;
 use crate::backend::{Backend, Coef, Slot};
 use crate::deflation::Deflation;
 
 /// Part of the residual to which a solve goes on that may stay in the vectors.
-const HARMLESS: f64 = 0.01;
+const HARMLESS: f64 = 1e-3;
 
-/// Tolerances below this count as this: rounding of one projection is not to look harmful by itself.
+/// Tolerances below this count as this: the rounding of any projection is not to look harmful.
 const LEAST_RTOL: f64 = 1e-10;
 
-/// The projections of a solve: one at a time, or two where one leaves too much.
+/// A residual that has fallen to this part since it was projected is projected again.
+const FALLEN: f64 = 0.1;
+
+/// A projection that leaves more than this is so far from P that iterations are saved by another one of
+/// each `A p`; below they are not, and it would be a fifth of their time.
+const INEXACT: f64 = 1e-7;
+
+/// The projections of a solve.
 pub(super) struct Projections<'a, K: Backend> {
     deflation: &'a Deflation<K>,
-    /// Size of what one projection leaves, relative to the largest residual.
+    /// Size of what a projection leaves, relative to the largest residual.
     left: f64,
     /// Size of what may be left.
     bound: f64,
     /// Largest residual so far.
     largest: f64,
-    /// Iteration from whose end on there are two.
-    two_from: Option<usize>,
+    /// Iteration from whose end on residuals are projected again, and the largest since one was.
+    again: Option<(usize, f64)>,
 }
 
 impl<'a, K: Backend> Projections<'a, K> {
     /// Projects the residual `r` of x = 0, whose norm is `norm`, and measures what is left by doing it
-    /// again in `work`; the norms go to `slots`, which are consecutive.
+    /// again in `work`. Norms go to `slots`, which are consecutive.
     pub(super) fn start(
         k: &K,
         deflation: &'a Deflation<K>,
-        [r, again, change]: [&mut K::Vector; 3],
+        [r, work, change]: [&mut K::Vector; 3],
         (norm, rtol): (f64, f64),
         slots: [Slot; 2],
     ) -> Self {
         deflation.project(k, r);
-        k.copy(r, again);
-        deflation.project(k, again);
-        k.copy(again, change);
+        k.copy(r, work);
+        deflation.project(k, work);
+        k.copy(work, change);
         k.axpby(Coef::Host(-1.0), r, Coef::ONE, change);
         k.norm(change, slots[0]);
         k.norm(r, slots[1]);
@@ -51,11 +58,10 @@ impl<'a, K: Backend> Projections<'a, K> {
         k.read(slots[0], &mut sizes);
         let largest = norm.max(sizes[1]);
         let bound = HARMLESS * rtol.max(LEAST_RTOL) * norm;
-        let left = sizes[0] / largest;
-        let mut new = Self { deflation, left, bound, largest, two_from: None };
+        let mut new = Self { deflation, left: sizes[0] / largest, bound, largest, again: None };
         if new.too_much() {
-            k.copy(again, r);
-            new.two_from = Some(0);
+            k.copy(work, r);
+            new.again = Some((0, sizes[1]));
         }
         new
     }
@@ -64,40 +70,69 @@ impl<'a, K: Backend> Projections<'a, K> {
         self.left * self.largest > self.bound
     }
 
+    fn twice(&self) -> bool {
+        self.again.is_some() && self.left > INEXACT
+    }
+
     /// `q = P q`.
     pub(super) fn project(&self, k: &K, q: &mut K::Vector) {
         self.deflation.project(k, q);
-        if self.two_from.is_some() {
+        if self.twice() {
             self.deflation.project(k, q);
         }
     }
 
-    /// Looks at the norm of the residual `r` after an iteration. What is left grows with it.
+    /// Looks at the norm of the residual `r` after an iteration.
     pub(super) fn watch(&mut self, k: &K, r: &mut K::Vector, norm: f64, iteration: usize) {
         self.largest = self.largest.max(norm);
-        if self.two_from.is_none() && self.too_much() {
+        let now = match &mut self.again {
+            None => self.too_much(),
+            Some((_, largest)) => {
+                *largest = largest.max(norm);
+                norm < FALLEN * *largest
+            }
+        };
+        if now {
             self.deflation.project(k, r);
-            self.two_from = Some(iteration);
+            self.again = Some((self.again.map_or(iteration, |(from, _)| from), norm));
         }
     }
 
-    /// `x += Z E^-1 Z' (b - A x)`, with the residual in `work`.
-    pub(super) fn correct(&self, k: &K, s: &System<K>, x: &mut K::Vector, work: &mut K::Vector) {
-        for _ in 0..=usize::from(self.two_from.is_some()) {
-            k.residual(s.a, x, s.b, work);
-            self.deflation.correct(k, work, x);
+    /// `x += Z E^-1 Z' (b - A x)`. Where residuals were projected again this is done again, too, if it makes
+    /// the residual smaller: what the first one leaves goes, and each adds the rounding of x.
+    pub(super) fn correct(
+        &self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        [work, once]: [&mut K::Vector; 2],
+        slots: [Slot; 2],
+    ) {
+        k.residual(s.a, x, s.b, work);
+        self.deflation.correct(k, work, x);
+        if self.again.is_none() {
+            return;
+        }
+        k.copy(x, once);
+        k.residual(s.a, x, s.b, work);
+        k.norm(work, slots[0]);
+        self.deflation.correct(k, work, x);
+        k.residual(s.a, x, s.b, work);
+        k.norm(work, slots[1]);
+        let mut sizes = [0.0; 2];
+        k.read(slots[0], &mut sizes);
+        if sizes[1] > sizes[0] {
+            k.copy(once, x);
         }
     }
 
     /// What a reader of the results needs to know.
     pub(super) fn remark(&self) -> Option<String> {
-        self.two_from.map(|from| {
-            format!(
-                "E is nearly singular: one projection leaves {:.0e} of a residual in the deflation \
-                 vectors; two from iteration {} on",
-                self.left,
-                from + 1
-            )
-        })
+        let (left, from) = (self.left, self.again?.0 + 1);
+        let twice = if self.twice() { ", and each A p twice" } else { "" };
+        Some(format!(
+            "a projection leaves {left:.0e} of a residual in the deflation vectors: from iteration {from} \
+             on residuals are projected again when they have fallen{twice}"
+        ))
     }
 }
