@@ -228,7 +228,7 @@ fn a_contrast_of_ten_million_takes_a_third_of_the_iterations() {
     }
 }
 
-/// Where a residual is projected once alone, all of these end with a negative (p, P A p).
+/// Where a residual is projected once alone, all but one of these end with a negative (p, P A p).
 #[test]
 fn boxes_that_cut_layers_break_nothing_down() {
     let p = problem(JUMPS);
