@@ -209,11 +209,7 @@ fn append(path: &Path, words: &str, entry: Entry) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::Structure;
-    use crate::case::ReadAs;
-    use crate::config::Sweep;
-    use crate::config::sweep::axis;
-    use crate::problem::load;
+    use crate::advise::space::tests::space;
     use crate::result::Record;
 
     /// Two seconds and a tenth of one more per fill level, but the last level is not solved.
@@ -236,19 +232,15 @@ mod tests {
 
     #[test]
     fn a_sweep_goes_on_where_its_file_ends() {
-        let mut allowed = Sweep::default();
-        for (name, word) in [
+        let fixed = [
             ("precond", "bilu"),
             ("solver", "cg"),
             ("block-size", "1"),
             ("ordering", "natural"),
             ("level-rule", "min"),
             ("factor-precision", "float64"),
-        ] {
-            axis(name).unwrap().set(&mut allowed, &[word.to_owned()]).unwrap();
-        }
-        let structure = Structure::of(&load("poisson3d:4", ReadAs::Expanded).unwrap());
-        let space = Space::new(Case::default(), &structure, &["cpu"], &allowed).unwrap();
+        ];
+        let space = space("poisson3d:4", &fixed);
         let cases: Vec<Case> = space.points().unwrap().iter().map(|p| space.case(p)).collect();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("sweep");

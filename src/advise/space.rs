@@ -216,12 +216,13 @@ impl Space {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::case::ReadAs;
     use crate::problem::load;
 
-    fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
+    /// The settings for the system `spec` on one thread where those of `fixed` have but these values.
+    pub(in crate::advise) fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
         let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap());
         let mut sweep = Sweep::default();
         for (name, words) in fixed {

@@ -129,6 +129,9 @@ impl Preconditioner<Cpu> for Watching<'_> {
     }
 }
 
+/// Layers that boxes cut: E is nearly singular.
+const JUMPS: &str = "layered:15x16x32,layers=16,contrast=1e7";
+
 /// The residuals of deflated gradients have no part in the vectors at any iteration.
 #[test]
 fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
@@ -138,6 +141,9 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         ("bubbly:16,bubbles=3,radius=0.12", "levelset-subdomain:2", 1e-9),
         ("layered:9x8x16,layers=8,contrast=1e3", "levelset", 1e-9),
         ("poisson3d:18", "subdomain:9", 1e-9), // sparse E
+        // E nearly singular, dense and sparse
+        (JUMPS, "subdomain:4", 1e-6),
+        (JUMPS, "subdomain:9", 1e-6),
     ] {
         let p = problem(spec);
         let (a, n) = (&p.matrix, p.matrix.rows());
@@ -168,6 +174,9 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         // rounding is that of the residual which the others were made of
         let worst = seen.iter().fold(0.0_f64, |m, [part, _]| m.max(*part)) / seen[0][1];
         assert!(worst < bound, "{spec} {choice}: {worst:.1e}");
+        // and small beside the residual itself
+        let worst = seen.iter().fold(0.0_f64, |m, [part, all]| m.max(part / all));
+        assert!(worst < 1e-2, "{spec} {choice}: {worst:.1e} of a residual");
     }
 }
 
@@ -216,6 +225,66 @@ fn a_contrast_of_ten_million_takes_a_third_of_the_iterations() {
         assert!(residual < 1e-6, "{precond}: {residual:.1e}");
         let (with, without) = (outcome.iterations, plain.iterations);
         assert!(3 * with <= without, "{precond}: {with} of {without} iterations, {:?}", plain.end);
+    }
+}
+
+/// Where a residual is projected once alone, all but one of these end with a negative (p, P A p).
+#[test]
+fn boxes_that_cut_layers_break_nothing_down() {
+    let p = problem(JUMPS);
+    let rhs = right_hand_side(&p, "ones").unwrap();
+    for precond in ["jacobi", "mcsgs", "bilu"] {
+        let on = |deflation| {
+            let case = Case { rtol: 1e-6, ..case(precond, deflation) };
+            solve(&p, &case, &rhs, &mut ())
+        };
+        let plain = on("none").0;
+        // boxes, a sparse E, and pieces of the layers
+        for (deflation, part) in [
+            ("subdomain:2", 1.1),
+            ("subdomain:4", 0.5),
+            ("subdomain:9", 0.25),
+            ("levelset-subdomain:2", 0.2),
+        ] {
+            let (outcome, residual) = on(deflation);
+            assert_eq!(outcome.end, solver::End::Converged, "{precond} {deflation}");
+            assert!(residual < 5e-6, "{precond} {deflation}: {residual:.1e}");
+            let (with, without) = (outcome.iterations as f64, plain.iterations as f64);
+            assert!(with <= part * without, "{precond} {deflation}: {with} of {without}");
+            let remark = outcome.remark.unwrap();
+            assert!(remark.contains("residuals are projected again"), "{remark}");
+        }
+    }
+}
+
+/// Vectors that fit the layers, and those of bubbles, whose E has a small eigenvalue that no residual sees,
+/// take the same steps as ever.
+#[test]
+fn what_is_projected_well_is_projected_once() {
+    for (spec, rhs, deflation, iterations) in [
+        (JUMPS, "ones", "levelset", 30),
+        ("bubbly:32,bubbles=8,radius=0.12", "own", "subdomain:4", 92),
+        ("bubbly:32,bubbles=8,radius=0.12", "own", "levelset-subdomain:2", 30),
+    ] {
+        let p = problem(spec);
+        let rhs = right_hand_side(&p, rhs).unwrap();
+        let case = Case { rtol: 1e-6, ..case("mcsgs", deflation) };
+        let outcome = solve(&p, &case, &rhs, &mut ()).0;
+        assert_eq!((outcome.end, outcome.remark), (solver::End::Converged, None), "{spec}");
+        assert_eq!(outcome.iterations, iterations, "{spec} {deflation}");
+    }
+}
+
+/// Nor does a tolerance below what double precision can reach: the monitored residual gets there.
+#[test]
+fn tolerances_beyond_reach_break_nothing_down() {
+    let p = problem(JUMPS);
+    let rhs = right_hand_side(&p, "ones").unwrap();
+    for deflation in ["levelset", "subdomain:2", "subdomain:4", "levelset-subdomain:2"] {
+        let case = Case { rtol: 1e-10, ..case("mcsgs", deflation) };
+        let (outcome, residual) = solve(&p, &case, &rhs, &mut ());
+        assert_eq!(outcome.end, solver::End::Converged, "{deflation}");
+        assert!(residual < 5e-6, "{deflation}: {residual:.1e}");
     }
 }
 

@@ -2,6 +2,7 @@
 //! deflation where the system has it (Tang, Nabben, Vuik and Erlangga 2009, DEF1): A becomes `P A`, the
 //! residual `P r`, and the solution's part in the vectors is found at the end.
 
+use super::projections::Projections;
 use super::stop::{End, Judge};
 use super::{Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, Slot};
@@ -54,27 +55,25 @@ impl<K: Backend> Solver<K> for Cg<K> {
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        if let Some(deflation) = s.deflation {
-            deflation.project(k, r);
-        }
-        let end = Self::iterate(k, s, [r, z, p, q], x, &mut judge);
-        if let Some(deflation) = s.deflation {
-            // x += Z E^-1 Z' (b - A x)
-            k.residual(s.a, x, s.b, q);
-            deflation.correct(k, q, x);
-        }
-        judge.outcome(end)
+        let mut projections = s.deflation.map(|deflation| {
+            let sizes = (scalars[3], settings.stop.rtol);
+            Projections::start(k, deflation, [r, z, q], sizes, [PQ, NORM])
+        });
+        let end = Self::iterate(k, s, [r, z, p, q], x, (&mut judge, &mut projections));
+        let Some(projections) = projections else { return judge.outcome(end) };
+        projections.correct(k, s, x, [q, z], [PQ, NORM]);
+        Outcome { remark: projections.remark(), ..judge.outcome(end) }
     }
 }
 
 impl<K: Backend> Cg<K> {
-    /// Iterates from the residual `r` of x = 0; says why it ended.
+    /// Iterates from the residual `r` of x = 0, projected; says why it ended.
     fn iterate(
         k: &K,
         s: &System<K>,
         [r, z, p, q]: [&mut K::Vector; 4],
         x: &mut K::Vector,
-        judge: &mut Judge,
+        (judge, projections): (&mut Judge, &mut Option<Projections<K>>),
     ) -> End {
         let mut scalars = [0.0; 4];
         for iteration in 0.. {
@@ -87,8 +86,8 @@ impl<K: Backend> Cg<K> {
             k.axpby(Coef::ONE, z, beta, p);
             // q = A p, deflated P A p; alpha = rho / (p, q)
             k.spmv(s.a, p, q);
-            if let Some(deflation) = s.deflation {
-                deflation.project(k, q);
+            if let Some(projections) = projections {
+                projections.project(k, q);
             }
             k.dot(p, q, PQ);
             // x += alpha p; r -= alpha q
@@ -111,6 +110,9 @@ impl<K: Backend> Cg<K> {
                 && let Some(end) = judge.cycle()
             {
                 return end;
+            }
+            if let Some(projections) = projections {
+                projections.watch(k, r, scalars[3], judge.iterations);
             }
         }
         unreachable!("the iteration limit ends the loop")

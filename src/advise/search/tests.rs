@@ -1,11 +1,7 @@
 //! Searches on formulas instead of solvers.
 
 use super::*;
-use crate::advise::structure::Structure;
-use crate::case::ReadAs;
-use crate::config::Sweep;
-use crate::config::sweep::axis;
-use crate::problem::load;
+use crate::advise::space::tests::space;
 use crate::result::Record;
 
 /// Seconds by a formula: effects of single settings, and interactions.
@@ -56,12 +52,7 @@ impl Tries for Formula {
 }
 
 fn poisson(fixed: &[(&str, &str)]) -> Space {
-    let structure = Structure::of(&load("poisson3d:5x6x7", ReadAs::Expanded).unwrap());
-    let mut sweep = Sweep::default();
-    for (name, word) in fixed {
-        axis(name).unwrap().set(&mut sweep, &[(*word).to_owned()]).unwrap();
-    }
-    Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap()
+    space("poisson3d:5x6x7", fixed)
 }
 
 #[test]
@@ -110,17 +101,13 @@ impl Tries for Blocks {
 
 #[test]
 fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
-    let structure = Structure::of(&load("blockpoisson3d:4,b=3", ReadAs::Expanded).unwrap());
-    let mut sweep = Sweep::default();
-    for (name, words) in [
+    let fixed = [
         ("precond", "bilu,jacobi,mcsgs,meilu,tns,sweeps"),
         ("fill", "0"),
         ("ordering", "natural"),
         ("factor-precision", "float64"),
-    ] {
-        axis(name).unwrap().set(&mut sweep, &[words.to_owned()]).unwrap();
-    }
-    let space = Space::new(Case::default(), &structure, &["cpu"], &sweep).unwrap();
+    ];
+    let space = space("blockpoisson3d:4,b=3", &fixed);
     let found = search(&space, &mut Blocks, 1e3, &mut |_, _| {}).unwrap();
     let best = &found.solved()[0].case;
     assert_eq!(

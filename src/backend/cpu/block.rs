@@ -307,11 +307,12 @@ fn check_pivot(step: usize, best: f64, row_max: f64) -> Result<(), (usize, f64)>
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    fn random(n: usize, seed: u64) -> Vec<f64> {
+    /// Numbers in [-1, 1), of a seed always the same.
+    pub(in crate::backend::cpu) fn random(n: usize, seed: u64) -> Vec<f64> {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
         (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
     }

@@ -1,15 +1,11 @@
 use super::*;
+use crate::backend::cpu::block::tests::random;
 use crate::case::ReadAs;
 use crate::matrix::bsr::pad;
 use crate::problem::load;
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-
-fn random(n: usize, seed: u64) -> Vec<f64> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
-}
 
 /// Products and residuals of `a` in a format, on one thread and several, beside the plain loop.
 fn check(a: &Arc<Csr>, block_size: usize, format: Format) {

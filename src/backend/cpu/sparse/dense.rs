@@ -68,12 +68,7 @@ pub fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::{Rng, SeedableRng};
-
-    fn random(n: usize, seed: u64) -> Vec<f64> {
-        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-        (0..n).map(|_| rng.random_range(-1.0..1.0)).collect()
-    }
+    use crate::backend::cpu::block::tests::random;
 
     /// `B B' + I` of order n.
     fn definite(n: usize) -> Vec<f64> {
