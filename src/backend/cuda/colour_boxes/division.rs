@@ -5,13 +5,19 @@ use super::lists::Cell;
 /// Weight of a cell that a thread block brings from others against one of its own.
 const BROUGHT: f64 = 0.25;
 
+/// Numbers that lines and planes are filled up by, at most.
+const FILLED: [i32; 2] = [3, 15];
+
 /// Parts of a box, and how the numbers of a part and of what lies around it are kept.
+#[derive(Clone)]
 pub(super) struct Division {
     /// Parts along each axis.
     pub(super) parts: [usize; 3],
     /// First cell of each part along each axis, and one past the last.
     starts: [Vec<i32>; 3],
     reach: Cell,
+    /// Cells of a part and around it along each axis.
+    around: Cell,
     /// Numbers from a line to the next one, and from a plane.
     pub(super) pitch: i32,
     pub(super) layer: i32,
@@ -54,11 +60,25 @@ impl Division {
         });
         let around: [i32; 3] =
             std::array::from_fn(|axis| longest(axis, parts[axis]) as i32 + 2 * reach[axis]);
-        let (pitch, layer) = (around[0], around[0] * around[1]);
-        let origin = reach[0] + reach[1] * pitch + reach[2] * layer;
+        let new = Self { parts, starts, reach, around, pitch: 0, layer: 0, origin: 0, cells: 0 };
+        Some(new.filled([0, 0]))
+    }
+
+    /// The same with lines and planes filled up by so many numbers.
+    fn filled(&self, [line, plane]: [i32; 2]) -> Self {
+        let pitch = self.around[0] + line;
+        let layer = pitch * self.around[1] + plane;
+        let origin = self.reach[0] + self.reach[1] * pitch + self.reach[2] * layer;
         // two numbers at a time
-        let cells = ((layer * around[2]) as usize).next_multiple_of(2);
-        Some(Self { parts, starts, reach, pitch, layer, origin, cells })
+        let cells = ((layer * self.around[2]) as usize).next_multiple_of(2);
+        Self { pitch, layer, origin, cells, ..self.clone() }
+    }
+
+    /// Lines and planes filled up so that `cost` is the least, within `room`.
+    pub(super) fn at_least(&self, room: usize, cost: impl Fn(&Self) -> usize) -> Self {
+        let fillings = (0..=FILLED[0]).flat_map(|line| (0..=FILLED[1]).map(move |p| [line, p]));
+        let all = fillings.map(|filling| self.filled(filling)).filter(|d| d.cells <= room);
+        all.min_by_key(cost).unwrap_or_else(|| self.clone())
     }
 
     /// How many parts there are.

@@ -84,35 +84,35 @@ impl Lists {
     /// All distances of rows of colour `c` in a triangle, sorted by the colour they lead to: the order of
     /// columns, if each leads to one.
     fn list(&self, t: PatternView, ends: &[u32], order: &[u32], c: usize) -> Option<Vec<Cell>> {
-        let add = |mut seen: Vec<Seen>, i: usize| -> Option<Vec<Seen>> {
+        let add = |seen: &mut Vec<Seen>, i: usize| -> Option<()> {
             let from = self.cell(order[i]);
             for (at, &j) in t.row(i).iter().enumerate() {
                 let (to, far) =
                     (order[j as usize], i64::from(order[j as usize]) - i64::from(order[i]));
                 // most rows have what the rows before had, in its order
                 let known = match seen.get(at) {
-                    Some(s) if s.far == far => Some(at),
-                    _ => seen.iter().position(|s| s.far == far),
+                    Some(s) if s.far == far => Some(s),
+                    _ => seen.iter().find(|s| s.far == far),
                 };
-                let colour = self.colour[to as usize];
-                match known {
-                    Some(at) => {
-                        let s = &mut seen[at];
-                        // equal numbers can be far in another way: round a face
-                        if !self.has(std::array::from_fn(|k| from[k] + s.offset[k])) {
-                            return None;
-                        }
-                        s.colour = s.colour.min(colour);
+                if let Some(s) = known {
+                    // equal numbers can be far in another way: round a face
+                    if !self.has(std::array::from_fn(|k| from[k] + s.offset[k])) {
+                        return None;
                     }
-                    None if seen.len() == MOST => return None,
-                    None => {
-                        let to = self.cell(to);
-                        let offset = std::array::from_fn(|k| to[k] - from[k]);
-                        seen.push(Seen { far, offset, colour });
-                    }
+                } else if seen.len() < MOST {
+                    let cell = self.cell(to);
+                    let offset = std::array::from_fn(|k| cell[k] - from[k]);
+                    seen.push(Seen { far, offset, colour: self.colour[to as usize] });
+                } else {
+                    return None;
                 }
             }
-            Some(seen)
+            Some(())
+        };
+        // of equal tasks, whatever threads there are: they tell the least colour
+        let task = |rows: &[u32]| -> Option<Vec<Seen>> {
+            let mut seen = Vec::new();
+            rows.iter().try_for_each(|&i| add(&mut seen, i as usize)).map(|()| seen)
         };
         let merge = |mut a: Vec<Seen>, b: Vec<Seen>| -> Option<Vec<Seen>> {
             for b in b {
@@ -124,12 +124,8 @@ impl Lists {
             }
             (a.len() <= MOST).then_some(a)
         };
-        let rows = ends[c] as usize..ends[c + 1] as usize;
-        let mut seen = rows
-            .into_par_iter()
-            .with_min_len(TASK)
-            .try_fold(Vec::new, add)
-            .try_reduce(Vec::new, merge)?;
+        let rows: Vec<u32> = (ends[c]..ends[c + 1]).collect();
+        let mut seen = rows.par_chunks(TASK).map(task).try_reduce(Vec::new, merge)?;
         seen.sort_unstable_by_key(|s| (s.colour, s.far));
         Some(seen.into_iter().map(|s| s.offset).collect())
     }

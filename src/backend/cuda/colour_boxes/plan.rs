@@ -93,6 +93,8 @@ pub(super) struct Plan {
 struct Own {
     /// Cells, colour by colour.
     cells: Vec<u32>,
+    /// Places of rows in shared memory, of colours that are filled up.
+    places: Vec<u16>,
     /// First of each colour, and one past the last.
     starts: Vec<u32>,
     /// Which cells of each colour others read for L and for U'.
@@ -150,10 +152,15 @@ impl Plan {
         let tables = 4 * in_lists + 16 * most_steps(shape.shared / 8 / 2);
         let room = shape.shared.checked_sub(tables)? / 8;
         let division = Division::new(lists.extents, lists.reach(), shape.blocks, room & !1)?;
-        let common = Common { lists, division: &division, shape, colours, listed, pieces };
+        let mut common = Common { lists, division: &division, shape, colours, listed, pieces };
         let parts = 0..division.count();
+        let cells: Vec<Vec<[Vec<u32>; 4]>> =
+            parts.clone().into_par_iter().map(|p| common.cells(p, &offsets, &masks)).collect();
+        let some = division.count() / 2;
+        let division = division.at_least(room, |d| accesses(d, lists, some, &cells[some]));
+        common.division = &division;
         let own: Vec<Own> =
-            parts.clone().into_par_iter().map(|p| common.own(p, &offsets, &masks)).collect();
+            cells.par_iter().enumerate().map(|(p, cells)| common.own(p, cells)).collect();
         let published =
             |own: &Own| own.published.iter().flatten().map(|range| range.len()).collect::<Vec<_>>();
         let places = running(own.iter().flat_map(published))?;
@@ -219,14 +226,11 @@ impl Plan {
             rows: filled[self.colours],
             pad: [0; 2],
         });
-        let place = |&cell: &u32| self.division.place(first, lists.cell(cell)) as u16;
-        let base = self.rows.len();
         for c in 0..self.colours {
-            let range = own.of(c);
-            self.starts.push([filled[c], range.len() as u32, steps.first[0][c], steps.first[1][c]]);
-            self.rows.extend(own.cells[range].iter().map(place));
-            self.rows.resize(base + filled[c + 1] as usize, self.division.origin as u16);
+            let rows = own.of(c).len() as u32;
+            self.starts.push([filled[c], rows, steps.first[0][c], steps.first[1][c]]);
         }
+        self.rows.extend_from_slice(&own.places);
         self.most_steps = self.most_steps.max(steps.all.len());
         self.values += steps.values;
         self.steps.extend(steps.all);
@@ -328,9 +332,9 @@ impl Common<'_> {
         self.lists.of.iter().flatten().flatten().map(far).collect()
     }
 
-    /// The cells of a part. What others read comes first in a colour, and cells that threads read together
-    /// are in banks of their own. Those of the first colour, the last to be solved for, follow one another.
-    fn own(&self, part: usize, offsets: &[Cell], masks: &[Vec<u64>; 2]) -> Own {
+    /// The cells of a part, colour by colour: those that others read for L alone, for both, for U' alone, and
+    /// those that nobody else reads.
+    fn cells(&self, part: usize, offsets: &[Cell], masks: &[Vec<u64>; 2]) -> Vec<[Vec<u32>; 4]> {
         let (lists, division) = (self.lists, self.division);
         let bounds = division.bounds(part);
         let [first, end] = bounds;
@@ -353,7 +357,6 @@ impl Common<'_> {
             }
             read
         };
-        // by L alone, by both, by U' alone, by none
         let mut sorted = vec![[(); 4].map(|()| Vec::new()); self.colours];
         for z in first[2]..end[2] {
             for y in first[1]..end[1] {
@@ -372,16 +375,28 @@ impl Common<'_> {
                 }
             }
         }
-        let mut own = Own { cells: Vec::new(), starts: vec![0], published: Vec::new() };
-        let bank = |cell| division.place(first, lists.cell(cell)) % BANKS;
-        for (colour, classes) in sorted.iter().enumerate() {
+        sorted
+    }
+
+    /// The cells of a part. What others read comes first in a colour, and cells that threads read together
+    /// are in banks of their own.
+    fn own(&self, part: usize, cells: &[[Vec<u32>; 4]]) -> Own {
+        let first = self.division.bounds(part)[0];
+        let place = |&cell: &u32| self.division.place(first, self.lists.cell(cell));
+        let (starts, published) = (vec![0], Vec::new());
+        let mut own = Own { cells: Vec::new(), places: Vec::new(), starts, published };
+        for classes in cells {
             let [lower, both, upper, _] = [0, 1, 2, 3].map(|class| classes[class].len() as u32);
             own.published.push([0..lower + both, lower..lower + both + upper]);
             for cells in classes {
-                let together = if colour == 0 { self.shape.team } else { cells.len().max(1) };
-                cells.chunks(together).for_each(|cells| own.cells.extend(in_turn(cells, bank)));
+                own.cells.extend(in_turn(cells, |cell| place(&cell) % BANKS));
             }
             own.starts.push(own.cells.len() as u32);
+        }
+        let filled = own.filled();
+        for c in 0..cells.len() {
+            own.places.extend(own.cells[own.of(c)].iter().map(|cell| place(cell) as u16));
+            own.places.resize(filled[c + 1] as usize, self.division.origin as u16);
         }
         own
     }
@@ -495,6 +510,17 @@ impl Common<'_> {
             }
         }
     }
+}
+
+/// Accesses to shared memory for what a part's rows read at one distance.
+fn accesses(division: &Division, lists: &Lists, part: usize, cells: &[[Vec<u32>; 4]]) -> usize {
+    let first = division.bounds(part)[0];
+    let of_class = |cells: &Vec<u32>| {
+        let mut of = [0; BANKS];
+        cells.iter().for_each(|&cell| of[division.place(first, lists.cell(cell)) % BANKS] += 1);
+        of.into_iter().max().unwrap_or(0)
+    };
+    cells.iter().flatten().map(of_class).sum()
 }
 
 /// Cells of one bank after the other in turn, as long as there are any.

@@ -247,3 +247,24 @@ fn what_has_no_lattice_or_no_room_is_refused() {
     assert!(Plan::new(&lists, Shape { shared: 4_000, ..SHAPE }).is_none());
     assert!(Plan::new(&lists, Shape { blocks: 1, ..SHAPE }).is_none());
 }
+
+#[test]
+fn rows_that_are_read_together_are_in_banks_of_their_own() {
+    let (pattern, sets) = coloured_by("bubbly:128", 1, Colouring::Lattice);
+    let lists = Lists::new(&pattern, &sets.level_ptr, &sets.rows).unwrap();
+    let shape = Shape { blocks: 132, shared: 230_000, team: 640, entries: 8 };
+    let plan = Plan::new(&lists, shape).unwrap();
+    let (mut accesses, mut least) = (0, 0);
+    for half in plan.rows.chunks(16) {
+        let mut of = [0; 16];
+        half.iter().for_each(|&place| of[place as usize % 16] += 1);
+        // places that fill up a colour are equal
+        let filling = half.iter().filter(|&&place| i32::from(place) == plan.division.origin);
+        if filling.count() < 2 {
+            accesses += of.into_iter().max().unwrap();
+            least += 1;
+        }
+    }
+    let mean = f64::from(accesses) / f64::from(least);
+    assert!(mean < 1.15, "{mean} accesses for one");
+}
