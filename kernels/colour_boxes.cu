@@ -131,12 +131,12 @@ __device__ inline void meet_if(u32 there) {
 
 // A number and that of the launch in two words of eight bytes, each of which is read as it was written.
 __device__ inline void publish_if(u32 there, uint4* to, double v, u32 launch) {
-    asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %4, 0;\n@there st.volatile.global.v4.u32 [%0], {%1, %3, %2, %3};\n}"
+    asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %4, 0;\n@there st.relaxed.gpu.global.v4.u32 [%0], {%1, %3, %2, %3};\n}"
                  : : "l"(to), "r"(__double2loint(v)), "r"(__double2hiint(v)), "r"(launch), "r"(there) : "memory");
 }
 __device__ inline bool published(const uint4* from, double& v, u32 launch) {
     u32 low, of_low, high, of_high;
-    asm volatile("ld.volatile.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(low), "=r"(of_low), "=r"(high), "=r"(of_high) : "l"(from) : "memory");
     v = __hiloint2double(high, low);
     return of_low == launch && of_high == launch;
@@ -274,9 +274,11 @@ __device__ void take(const Boxes& b, const Part& p, double* x) {
     asm volatile("cp.async.wait_all;" : : : "memory");
 }
 
+// Gives the part's numbers to z. Lines of the L2 cache that are written together may leave it first, which is
+// faster: 97.7 us for 99.4.
 __device__ void give(const Boxes& b, const Part& p, const double* x) {
     each_line<THREADS / WARP>(b, p, [&](u32 cell, u32 place) {
-        for (u32 i = threadIdx.x % WARP; i < p.nx; i += WARP) b.z[cell + i] = x[place + i];
+        for (u32 i = threadIdx.x % WARP; i < p.nx; i += WARP) __stcs(b.z + cell + i, x[place + i]);
     });
 }
 #endif

@@ -115,11 +115,9 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let b = f.block_size;
     let schedule = &s.analysis.schedules()[0];
     let in_place = schedule.levels() <= IN_PLACE;
-    let boxes = if in_place { None } else { colour_boxes::solve(s, &schedule.level_ptr, order)? };
-    let boxes = match boxes {
-        Some(boxes) if boxes.bytes.moved > d.l2_bytes() => return Ok(Box::new(boxes)),
-        boxes => boxes.map(|boxes| Box::new(boxes) as Box<dyn Solve>),
-    };
+    if !in_place && let Some(boxes) = colour_boxes::solve(s, &schedule.level_ptr, order)? {
+        return Ok(Box::new(boxes));
+    }
     let align = (!in_place).then_some(order);
     let plan = Plan::new(schedule, &f.pattern, (32 / b).max(1), align);
     let row: Vec<u32> = plan.rows.par_iter().map(|&i| order[i as usize]).collect();
@@ -135,14 +133,13 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     });
     let one =
         if in_place { colour_stream::solve(s, &plan, layouts, (&row, &placed))? } else { None };
-    let one = match one {
-        Some(one) if one.bytes.moved > d.l2_bytes() => return Ok(Box::new(one)),
-        one => one.map(|one| Box::new(one) as Box<dyn Solve>).or(boxes),
-    };
-    let launches = Box::new(Colours::new(s, &plan, layouts, &placed)?);
+    let launches = || Colours::new(s, &plan, layouts, &placed);
     Ok(match one {
-        Some(one) => Box::new(Either::new([one, launches])),
-        None => launches,
+        Some(one) if one.bytes.moved <= d.l2_bytes() => {
+            Box::new(Either::new([Box::new(one), Box::new(launches()?)]))
+        }
+        Some(one) => Box::new(one),
+        None => Box::new(launches()?),
     })
 }
 

@@ -36,7 +36,7 @@ pub(super) struct ColourBoxes {
     layout: BoxLayoutArg,
     val: CudaSlice<u8>,
     _tables: Tables,
-    pub(super) bytes: Bytes,
+    bytes: Bytes,
 }
 
 /// What the arguments are addresses of.
