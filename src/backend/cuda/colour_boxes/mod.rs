@@ -4,6 +4,7 @@
 mod division;
 mod lists;
 mod plan;
+mod steps;
 #[cfg(test)]
 mod tests;
 

@@ -7,22 +7,13 @@ use rayon::prelude::*;
 
 use super::division::{Division, within};
 use super::lists::{Cell, Lists};
+use super::steps::{PLACES, Steps};
 
 /// Banks of shared memory for numbers of eight bytes: so many neighbouring threads read together.
 const BANKS: usize = 16;
 
 /// Rows of a colour and their values are filled up to this many; mirrors the kernel.
 pub(super) const WARP: usize = 32;
-
-/// What a step does beside its entries; mirrors the kernel.
-pub(super) const FIRST: u32 = 1 << 8;
-pub(super) const LAST: u32 = 2 << 8;
-pub(super) const SCALE_FIRST: u32 = 4 << 8;
-pub(super) const SCALE_LAST: u32 = 8 << 8;
-pub(super) const ENDS: u32 = 16 << 8;
-
-/// Places of numbers that are handed over: what a step has bits for.
-pub(super) const PLACES: u32 = 1 << 22;
 
 /// Most warps that solve, pieces of lists, and warps of rows of a part: what a step has bits for.
 const MOST: usize = 1023;
@@ -90,7 +81,7 @@ pub(super) struct Plan {
 }
 
 /// The rows of a part.
-struct Own {
+pub(super) struct Own {
     /// Cells, colour by colour.
     cells: Vec<u32>,
     /// Places of rows in shared memory, of colours that are filled up.
@@ -98,16 +89,16 @@ struct Own {
     /// First of each colour, and one past the last.
     starts: Vec<u32>,
     /// Which cells of each colour others read for L and for U'.
-    published: Vec<[Range<u32>; 2]>,
+    pub(super) published: Vec<[Range<u32>; 2]>,
 }
 
 impl Own {
-    fn of(&self, colour: usize) -> Range<usize> {
+    pub(super) fn of(&self, colour: usize) -> Range<usize> {
         self.starts[colour] as usize..self.starts[colour + 1] as usize
     }
 
     /// Place of the first row of each colour, where colours are filled up, and of all.
-    fn filled(&self) -> Vec<u32> {
+    pub(super) fn filled(&self) -> Vec<u32> {
         let mut at = 0;
         let mut filled = vec![0];
         for w in self.starts.windows(2) {
@@ -122,14 +113,14 @@ impl Own {
 type HandOvers = Vec<Vec<(u32, u16)>>;
 
 /// What all parts have in common.
-struct Common<'a> {
+pub(super) struct Common<'a> {
     lists: &'a Lists,
     division: &'a Division,
-    shape: Shape,
-    colours: usize,
-    listed: Vec<Listed>,
+    pub(super) shape: Shape,
+    pub(super) colours: usize,
+    pub(super) listed: Vec<Listed>,
     /// First piece of the kernel's lists of each colour of L and of U'.
-    pieces: Vec<u32>,
+    pub(super) pieces: Vec<u32>,
 }
 
 impl Plan {
@@ -161,8 +152,9 @@ impl Plan {
         common.division = &division;
         let own: Vec<Own> =
             cells.par_iter().enumerate().map(|(p, cells)| common.own(p, cells)).collect();
-        let published =
-            |own: &Own| own.published.iter().flatten().map(|range| range.len()).collect::<Vec<_>>();
+        let published = |own: &Own| {
+            own.published.iter().flatten().map(ExactSizeIterator::len).collect::<Vec<_>>()
+        };
         let places = running(own.iter().flat_map(published))?;
         let all = *places.last()?;
         if all > PLACES {
@@ -298,14 +290,6 @@ fn running(of: impl Iterator<Item = usize>) -> Option<Vec<u32>> {
         sums.push(u32::try_from(all).ok()?);
     }
     Some(sums)
-}
-
-/// Steps of a part.
-struct Steps {
-    all: Vec<[u32; 4]>,
-    /// First step of each colour of L and of U'.
-    first: [Vec<u32>; 2],
-    values: usize,
 }
 
 impl Common<'_> {
@@ -448,68 +432,6 @@ impl Common<'_> {
         }
         events
     }
-
-    /// The steps of a part, whose cells are handed over at such `places` of each colour for L and for U'.
-    fn steps(&self, own: &Own, places: &[u32]) -> Steps {
-        let last = self.colours - 1;
-        let none = || vec![0; self.colours];
-        let mut steps = Steps { all: Vec::new(), first: [none(), none()], values: 0 };
-        let published =
-            |c: usize, upper: usize| Some((own.published[c][upper].clone(), places[2 * c + upper]));
-        for c in 1..last {
-            self.colour(&mut steps, own, (0, c), [FIRST, LAST], published(c, 0));
-        }
-        self.colour(&mut steps, own, (0, last), [FIRST, LAST | SCALE_LAST], published(last, 1));
-        for c in (1..last).rev() {
-            self.colour(&mut steps, own, (1, c), [FIRST | SCALE_FIRST, LAST], published(c, 1));
-        }
-        self.colour(&mut steps, own, (1, 0), [FIRST | SCALE_FIRST, LAST], None);
-        steps
-    }
-
-    /// Adds the steps of a colour of L or U', some of whose cells are handed over, from a place on.
-    fn colour(
-        &self,
-        steps: &mut Steps,
-        own: &Own,
-        (upper, c): (usize, usize),
-        [first, last]: [u32; 2],
-        published: Option<(Range<u32>, u32)>,
-    ) {
-        let (listed, list) =
-            (self.listed[upper * self.colours + c], self.pieces[upper * self.colours + c]);
-        let (range, team) = (own.of(c), self.shape.team);
-        let (start, slots) = (own.filled()[c], range.len().div_ceil(team).max(1));
-        steps.first[upper][c] = steps.all.len() as u32;
-        let (cells, place) = published.clone().unwrap_or((0..0, 0));
-        for slot in 0..slots {
-            let before = (slot * team) as u32;
-            let of_slot = |n: u32| n.saturating_sub(before).min(team as u32);
-            let rows = of_slot(range.len() as u32);
-            for piece in 0..listed.pieces {
-                let is_last = piece + 1 == listed.pieces;
-                let entries =
-                    (listed.count - (piece * listed.size).min(listed.count)).min(listed.size);
-                let mut what = if piece == 0 { first } else { 0 };
-                let mut now = 0..0;
-                if is_last {
-                    what |= last;
-                    what |= if published.is_some() && slot + 1 == slots { ENDS } else { 0 };
-                    now = of_slot(cells.start)..of_slot(cells.end);
-                }
-                let scales = what & (SCALE_FIRST | SCALE_LAST) != 0;
-                let each = entries + u32::from(scales);
-                let place = place.wrapping_add(before).wrapping_sub(cells.start) % PLACES;
-                steps.all.push([
-                    (steps.values + if scales { WARP } else { 0 }) as u32,
-                    (start + before) / WARP as u32 | rows << 10 | now.end << 20,
-                    ((1 << entries) - 1) | what | (list + piece) << 14 | each << 24,
-                    place | now.start << 22,
-                ]);
-                steps.values += each as usize * (rows as usize).next_multiple_of(WARP);
-            }
-        }
-    }
 }
 
 /// Accesses to shared memory for what a part's rows read at one distance.
@@ -517,7 +439,9 @@ fn accesses(division: &Division, lists: &Lists, part: usize, cells: &[[Vec<u32>;
     let first = division.bounds(part)[0];
     let of_class = |cells: &Vec<u32>| {
         let mut of = [0; BANKS];
-        cells.iter().for_each(|&cell| of[division.place(first, lists.cell(cell)) % BANKS] += 1);
+        for &cell in cells {
+            of[division.place(first, lists.cell(cell)) % BANKS] += 1;
+        }
         of.into_iter().max().unwrap_or(0)
     };
     cells.iter().flatten().map(of_class).sum()
@@ -526,7 +450,9 @@ fn accesses(division: &Division, lists: &Lists, part: usize, cells: &[[Vec<u32>;
 /// Cells of one bank after the other in turn, as long as there are any.
 fn in_turn(cells: &[u32], bank: impl Fn(u32) -> usize) -> impl Iterator<Item = u32> {
     let mut of = vec![Vec::new(); BANKS];
-    cells.iter().for_each(|&cell| of[bank(cell)].push(cell));
+    for &cell in cells {
+        of[bank(cell)].push(cell);
+    }
     let most = of.iter().map(Vec::len).max().unwrap_or(0);
     (0..most).flat_map(move |at| of.iter().filter_map(|v| v.get(at)).copied().collect::<Vec<_>>())
 }

@@ -5,7 +5,8 @@ use rand::{Rng, SeedableRng};
 
 use super::division::within;
 use super::lists::Lists;
-use super::plan::{ENDS, FIRST, LAST, PLACES, Plan, SCALE_FIRST, SCALE_LAST, Shape, WARP};
+use super::plan::{Plan, Shape, WARP};
+use super::steps::{ENDS, FIRST, LAST, PLACES, SCALE_FIRST, SCALE_LAST};
 use crate::backend::cuda::colour_slices::tests::coloured_by;
 use crate::case::ReadAs;
 use crate::problem::load;
@@ -257,7 +258,9 @@ fn rows_that_are_read_together_are_in_banks_of_their_own() {
     let (mut accesses, mut least) = (0, 0);
     for half in plan.rows.chunks(16) {
         let mut of = [0; 16];
-        half.iter().for_each(|&place| of[place as usize % 16] += 1);
+        for &place in half {
+            of[place as usize % 16] += 1;
+        }
         // places that fill up a colour are equal
         let filling = half.iter().filter(|&&place| i32::from(place) == plan.division.origin);
         if filling.count() < 2 {
