@@ -61,7 +61,28 @@ impl Lists {
             lists.iter().zip(ends.windows(2)).map(|(l, w)| l.len() * (w[1] - w[0]) as usize).sum()
         };
         let (there, all) = (pattern.blocks() - order.len(), places(&of[0]) + places(&of[1]));
-        (all * FILLED_UP[1] <= there * FILLED_UP[0]).then_some(Self { of, ..found })
+        let found = Self { of, ..found };
+        let dense = all * FILLED_UP[1] <= there * FILLED_UP[0];
+        (dense && [lower, upper].into_iter().enumerate().all(|(t, p)| found.in_turn(t, p, order)))
+            .then_some(found)
+    }
+
+    /// Whether cells at the distances of a triangle's lists are of earlier colours (L) or later ones (U') also
+    /// where a row lacks the entry: others wait for them all the same.
+    fn in_turn(&self, upper: usize, t: PatternView, order: &[u32]) -> bool {
+        let row = |i: usize| {
+            let colour = self.colour[order[i] as usize];
+            let list = &self.of[upper][colour as usize];
+            let from = self.cell(order[i]);
+            t.row(i).len() == list.len()
+                || list.iter().map(|o| std::array::from_fn(|k| from[k] + o[k])).all(|to| {
+                    !self.has(to) || {
+                        let other = self.colour[self.number(to) as usize];
+                        if upper == 0 { other < colour } else { other > colour }
+                    }
+                })
+        };
+        (0..order.len()).into_par_iter().with_min_len(TASK).all(row)
     }
 
     /// The cell with a number.

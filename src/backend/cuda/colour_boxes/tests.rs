@@ -238,6 +238,17 @@ fn sets_and_colours_of_what_they_leave_are_solved_for() {
 }
 
 #[test]
+fn rows_that_wait_for_later_colours_are_refused() {
+    let (pattern, sets) = coloured_by("bubbly:31x23x22", 1, Colouring::Lattice);
+    let lists = |ends: &[u32], order: &[u32]| Lists::new(&pattern, ends, order);
+    assert!(lists(&sets.level_ptr, &sets.rows).is_some());
+    // a colour with cells of the next one: their columns are of it, too, where its own rows have none
+    let mut ends = sets.level_ptr.clone();
+    ends[3] += 40;
+    assert!(lists(&ends, &sets.rows).is_none());
+}
+
+#[test]
 fn what_has_no_lattice_or_no_room_is_refused() {
     let lists = |spec: &str, how| {
         let (pattern, sets) = coloured_by(spec, 1, how);
