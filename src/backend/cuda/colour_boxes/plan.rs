@@ -316,6 +316,25 @@ impl Common<'_> {
         self.lists.of.iter().flatten().flatten().map(far).collect()
     }
 
+    /// Whether rows of some cells read a cell for L and for U'.
+    fn read_by(
+        &self,
+        cell: Cell,
+        offsets: &[Cell],
+        masks: &[Vec<u64>; 2],
+        some: impl Fn(Cell) -> bool,
+    ) -> [bool; 2] {
+        let mut read = [false; 2];
+        for (bit, o) in offsets.iter().enumerate() {
+            let by = std::array::from_fn(|k| cell[k] - o[k]);
+            if some(by) {
+                let c = self.lists.colour[self.lists.number(by) as usize] as usize;
+                (0..2).for_each(|t| read[t] |= masks[t][c] >> bit & 1 == 1);
+            }
+        }
+        read
+    }
+
     /// The cells of a part, colour by colour: those that others read for L alone, for both, for U' alone, and
     /// those that nobody else reads.
     fn cells(&self, part: usize, offsets: &[Cell], masks: &[Vec<u64>; 2]) -> Vec<[Vec<u32>; 4]> {
@@ -327,19 +346,9 @@ impl Common<'_> {
             std::array::from_fn(|k| first[k] + reach[k]),
             std::array::from_fn(|k| end[k] - reach[k]),
         ];
+        let other = |by| lists.has(by) && !within(bounds, by);
         let read_by_others = |cell: Cell| {
-            let mut read = [false; 2];
-            if within(inner, cell) {
-                return read;
-            }
-            for (bit, o) in offsets.iter().enumerate() {
-                let by = std::array::from_fn(|k| cell[k] - o[k]);
-                if lists.has(by) && !within(bounds, by) {
-                    let c = lists.colour[lists.number(by) as usize] as usize;
-                    (0..2).for_each(|t| read[t] |= masks[t][c] >> bit & 1 == 1);
-                }
-            }
-            read
+            if within(inner, cell) { [false; 2] } else { self.read_by(cell, offsets, masks, other) }
         };
         let mut sorted = vec![[(); 4].map(|()| Vec::new()); self.colours];
         for z in first[2]..end[2] {
@@ -399,16 +408,7 @@ impl Common<'_> {
         let [first, end] = division.around(part, lists.extents);
         let mut events = vec![Vec::new(); 2 * (self.colours - 1)];
         let mut add = |cell: Cell| {
-            let mut needed = [false; 2];
-            for (bit, o) in offsets.iter().enumerate() {
-                let by = std::array::from_fn(|k| cell[k] - o[k]);
-                if within(bounds, by) {
-                    let c = lists.colour[lists.number(by) as usize] as usize;
-                    for t in 0..2 {
-                        needed[t] |= masks[t][c] >> bit & 1 == 1;
-                    }
-                }
-            }
+            let needed = self.read_by(cell, offsets, masks, |by| within(bounds, by));
             let number = lists.number(cell);
             let (c, to) =
                 (lists.colour[number as usize] as usize, division.place(bounds[0], cell) as u16);
