@@ -159,6 +159,9 @@ pub enum Trisolve {
     Syncfree,
     /// One launch per triangle of a stencil on a box: tiles march through it as a pipeline.
     Wavefront,
+    /// One launch for both triangles of scalar factors on a box of cells coupled along its axes alone: a lane has
+    /// pencils of cells, and values pass from lane to lane.
+    Pencils,
     /// One launch; a thread block solves consecutive rows and keeps their values in shared memory.
     /// Blocks of more than 32 unknowns are solved as by `syncfree`.
     Partitioned,

@@ -91,8 +91,11 @@ pub fn compare<K: Backend + 'static>(
     bench.algebra()?;
     bench.deflation()?;
     let general = general(trisolves);
-    if general.len() < trisolves.len() {
+    if trisolves.contains(&Trisolve::Wavefront) {
         bench.stencils()?;
+    }
+    if trisolves.contains(&Trisolve::Pencils) {
+        bench.pencils()?;
     }
     if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
         let chosen = all || trisolves.contains(&Trisolve::Auto);
@@ -151,7 +154,12 @@ pub fn compare_part<K: Backend + 'static>(
             bench.deflation()?;
             bench.preconditioners(&general(trisolves))?;
         }
-        Part::Stencils => bench.stencils()?,
+        Part::Stencils => {
+            bench.stencils()?;
+            if trisolves.contains(&Trisolve::Pencils) {
+                bench.pencils()?;
+            }
+        }
         Part::Triangles => bench.triangles(&general(trisolves))?,
     }
     k.check()
@@ -159,7 +167,8 @@ pub fn compare_part<K: Backend + 'static>(
 
 /// Those that take any matrix.
 fn general(trisolves: &[Trisolve]) -> Vec<Trisolve> {
-    trisolves.iter().copied().filter(|way| *way != Trisolve::Wavefront).collect()
+    let boxes = [Trisolve::Wavefront, Trisolve::Pencils];
+    trisolves.iter().copied().filter(|way| !boxes.contains(way)).collect()
 }
 
 struct Bench<'a, K: Backend> {

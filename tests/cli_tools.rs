@@ -53,7 +53,17 @@ fn list_has_every_registry() {
     assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
     assert_eq!(
         names("trisolves"),
-        ["auto", "levels", "pointwise", "syncfree", "wavefront", "partitioned", "cusparse", "all"]
+        [
+            "auto",
+            "levels",
+            "pointwise",
+            "syncfree",
+            "wavefront",
+            "pencils",
+            "partitioned",
+            "cusparse",
+            "all"
+        ]
     );
     assert_eq!(
         names("orderings"),

@@ -75,6 +75,7 @@ mod cuda {
                 Trisolve::Syncfree,
                 Trisolve::Partitioned,
                 Trisolve::Wavefront,
+                Trisolve::Pencils,
                 Trisolve::Levels,
                 Trisolve::Pointwise,
             ];

@@ -197,6 +197,7 @@ mod tests {
                 "cuda pointwise",
                 "cuda syncfree",
                 "cuda wavefront",
+                "cuda pencils",
                 "cuda partitioned",
                 "cuda cusparse"
             ]

@@ -15,6 +15,10 @@ use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
 
+/// Boxes of which a triangle is empty: by which neighbours cells are coupled to.
+const HALVES: [(&str, fn(Ordering) -> bool); 2] =
+    [("lower half of a box", Ordering::is_lt), ("upper half of a box", Ordering::is_gt)];
+
 impl<K: Backend + 'static> Bench<'_, K> {
     /// Solves with a matrix in each of the `ways`, compared with the sequential solve.
     fn solves(
@@ -163,13 +167,28 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let (name, double) = ("box with holes", FactorPrecision::Float64);
         self.solves_on(&pattern, name, &rest, (1, 1), double, &[Trisolve::Wavefront])?;
         // one triangle empty, and the other one not
-        for (name, coupled) in [
-            ("lower half of a box", Ordering::is_lt as fn(Ordering) -> bool),
-            ("upper half of a box", Ordering::is_gt),
-        ] {
+        for (name, coupled) in HALVES {
             let (extents, b, fill) = self.sizes.boxes[0];
             let a = self.box_matrix(extents, b, coupled);
             self.solves(name, &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Wavefront])?;
+        }
+        Ok(())
+    }
+
+    /// Boxes of one thread block and of many, with factors of both precisions.
+    pub(super) fn pencils(&mut self) -> Result<()> {
+        for &extents in self.sizes.pencils {
+            let [nx, ny, nz] = extents;
+            let (name, a) =
+                (format!("box {nx} x {ny} x {nz}"), self.box_matrix(extents, 1, |_| true));
+            for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
+                self.solves(&name, &a, (1, 0), precision, &[Trisolve::Pencils])?;
+            }
+        }
+        for (name, coupled) in HALVES {
+            let a = self.box_matrix(self.sizes.pencils[0], 1, coupled);
+            let double = FactorPrecision::Float64;
+            self.solves(name, &a, (1, 0), double, &[Trisolve::Pencils])?;
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ pub(super) struct Sizes {
     pub(super) grid: &'static str,
     /// Boxes of cells, with unknowns per cell and fill levels, of stencils.
     pub(super) boxes: &'static [([usize; 3], usize, usize)],
+    /// Boxes of cells that are solved in pencils.
+    pub(super) pencils: &'static [[usize; 3]],
     /// Boxes of points, with unknowns per point, for FGBILU.
     pub(super) grids: &'static [([usize; 3], usize)],
     /// Block rows and block sizes of matrices with special patterns.
@@ -121,6 +123,17 @@ const FULL: Sizes = Sizes {
         ([6, 7, 8], 13, 0),
         ([5, 7, 6], 25, 0),
         ([5, 6, 7], 32, 1),
+    ],
+    pencils: &[
+        [2, 3, 11],
+        [16, 8, 12],
+        [17, 9, 1],
+        [33, 17, 29],
+        [31, 29, 37],
+        [5, 90, 30],
+        [170, 7, 5],
+        [61, 63, 59],
+        [40, 30, 131],
     ],
     grids: &[
         ([2, 3, 11], 1),
@@ -237,6 +250,7 @@ const QUICK: Sizes = Sizes {
         ([4, 7, 6], 5, 0),
         ([3, 6, 6], 13, 0),
     ],
+    pencils: &[[9, 20, 9], [18, 6, 5]],
     grids: &[([7, 5, 3], 1), ([5, 4, 6], 6), ([3, 4, 2], 32)],
     patterns: &[(1, 1), (70, 1), (40, 5)],
     chain: 500,

@@ -6,8 +6,8 @@
 use rayon::prelude::*;
 
 use super::device::Device;
-use super::partitioned;
 use super::solve::Analysis;
+use super::{partitioned, pencils};
 use crate::case::{FactorPrecision, Trisolve};
 use crate::error::Result;
 use crate::measure::median;
@@ -39,6 +39,8 @@ struct Shape {
     on_grid: Option<f64>,
     /// Offsets of the stencil, where there is one.
     offsets: Option<usize>,
+    /// Steps of a triangle in pencils, and bounds of thread blocks on the way, where there are pencils.
+    pencils: Option<(usize, usize)>,
     /// Bytes of one application.
     bytes: usize,
 }
@@ -92,6 +94,12 @@ fn marched(s: &Shape, offsets: usize, rates: Rates) -> f64 {
     15e-6 + s.levels as f64 * step + s.bytes as f64 * rates.byte
 }
 
+/// Steps and bounds follow one another; a launch, and a part of the way of the first numbers to their place.
+fn in_pencils(s: &Shape, (steps, bounds): (usize, usize), rates: Rates) -> f64 {
+    let triangle = 0.1e-6 * steps as f64 + 2.8 * rates.handover * bounds as f64;
+    8e-6 + 2.0 * triangle + 0.35 * s.bytes as f64 * rates.byte
+}
+
 impl Shape {
     fn new(
         d: &Device,
@@ -116,6 +124,13 @@ impl Shape {
             offsets: stencils.map(|both| {
                 both.iter().flatten().map(|stencil| stencil.offsets.len()).max().unwrap_or(0)
             }),
+            pencils: pencils::Plan::new(analysis.stencils(d, block_size), block_size)
+                .ok()
+                .filter(|plan| {
+                    let resident = d.multiprocessors().min(d.limits().resident) as usize;
+                    plan.fits(resident, d.shared_bytes())
+                })
+                .map(|plan| plan.path()),
             bytes: precision.bytes() * pattern.blocks() * bb
                 + pattern.bytes()
                 + 32 * pattern.rows() * block_size,
@@ -126,6 +141,7 @@ impl Shape {
     fn candidates(&self, rates: Rates) -> Vec<Candidate> {
         let ways = [
             self.offsets.map(|n| (Trisolve::Wavefront, marched(self, n, rates))),
+            self.pencils.map(|path| (Trisolve::Pencils, in_pencils(self, path, rates))),
             (self.block_size <= partitioned::LARGEST_BLOCK)
                 .then(|| (Trisolve::Partitioned, in_parts(self, rates))),
             Some((Trisolve::Syncfree, syncfree(self, rates))),
@@ -182,6 +198,7 @@ mod tests {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
         let p = iluk(&block_pattern(&a, block_size), fill, LevelRule::Min, usize::MAX).unwrap();
         let stencil = Stencil::of_lower(p.lower.view());
+        let both = [stencil.clone(), Stencil::of_upper(p.upper.view())];
         let lengths = p.lower.row_ptr.windows(2).map(|w| w[1] - w[0]);
         Shape {
             rows: p.rows(),
@@ -191,27 +208,32 @@ mod tests {
             slices: partitioned::slices(&p, block_size),
             on_grid: partitioned::on_grid(&p, block_size, 132),
             offsets: stencil.map(|s| s.offsets.len()),
+            pencils: pencils::Plan::new(&Ok(both), block_size)
+                .ok()
+                .filter(|plan| plan.fits(132, 227 << 10))
+                .map(|plan| plan.path()),
             bytes: 8 * p.blocks() * block_size * block_size
                 + p.bytes()
                 + 32 * p.rows() * block_size,
         }
     }
 
-    /// Wavefront, partitioned and syncfree in microseconds as measured on an H200, 0 where not.
-    const MEASURED: [(&str, usize, usize, [f64; 3]); 6] = [
-        ("poisson3d:64", 1, 0, [75.0, 82.0, 278.0]),
-        ("poisson3d:64", 1, 1, [174.0, 281.0, 0.0]),
-        ("poisson3d:64", 1, 3, [771.0, 696.0, 2892.0]),
-        ("blockpoisson3d:64,b=4", 4, 0, [190.0, 243.0, 0.0]),
-        ("blockpoisson3d:64,b=4", 4, 1, [378.0, 598.0, 646.0]),
-        ("fem-p1:parabolic_fem", 1, 0, [0.0, 426.0, 2025.0]),
+    /// Wavefront, partitioned, syncfree and pencils in microseconds as measured on an H200, 0 where not.
+    const MEASURED: [(&str, usize, usize, [f64; 4]); 6] = [
+        ("poisson3d:64", 1, 0, [75.0, 82.0, 278.0, 46.0]),
+        ("poisson3d:64", 1, 1, [174.0, 281.0, 0.0, 0.0]),
+        ("poisson3d:64", 1, 3, [771.0, 696.0, 2892.0, 0.0]),
+        ("blockpoisson3d:64,b=4", 4, 0, [190.0, 243.0, 0.0, 0.0]),
+        ("blockpoisson3d:64,b=4", 4, 1, [378.0, 598.0, 646.0, 0.0]),
+        ("fem-p1:parabolic_fem", 1, 0, [0.0, 426.0, 2025.0, 0.0]),
     ];
 
     #[test]
     fn the_model_is_within_two_thirds_of_what_was_measured() {
         for (matrix, b, fill, want) in MEASURED {
             let found = shape(matrix, b, fill).candidates(Rates::FITTED);
-            let ways = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
+            use Trisolve::{Partitioned, Pencils, Syncfree, Wavefront};
+            let ways = [Wavefront, Partitioned, Syncfree, Pencils];
             for (way, want) in ways.into_iter().zip(want).filter(|(_, us)| *us > 0.0) {
                 let found = 1e6 * found.iter().find(|c| c.way == way).unwrap().seconds;
                 let ratio = found / want;
@@ -222,13 +244,13 @@ mod tests {
 
     #[test]
     fn what_the_model_cannot_tell_apart_is_tried() {
-        use Trisolve::{Partitioned, Syncfree, Wavefront};
+        use Trisolve::{Partitioned, Pencils, Syncfree, Wavefront};
         let tried = |matrix, b, fill| -> Vec<Trisolve> {
             let all = shape(matrix, b, fill).candidates(Rates::FITTED);
             let first = all[..1].iter();
             first.chain(rivals(&all)).map(|c| c.way).collect()
         };
-        assert_eq!(tried("poisson3d:64", 1, 0), [Wavefront, Partitioned]);
+        assert_eq!(tried("poisson3d:64", 1, 0), [Pencils, Wavefront]);
         let mut both = tried("poisson3d:64", 1, 3);
         both.sort_by_key(|way| *way == Partitioned);
         assert_eq!(both, [Wavefront, Partitioned]);

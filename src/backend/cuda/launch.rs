@@ -140,8 +140,10 @@ by_value! {
     ColourBoxesArg { part: Address, steps: Address, rows: Address, val: Address, lists: Address, events: Address, from: Address, to: Address, launches: Address, published: Address, line: u32, plane: u32, pitch: u32, layer: u32, origin: u32, cells: u32, most_steps: u32, listed: u32, handovers: u32, pad: u32, r: Address, z: Address }
     /// `Layout` of `colour_boxes.cu`.
     BoxLayoutArg { listed: Address, distances: Address, starts: Address, cell: Address, row: Address, colours: u32, pad: u32 }
-    /// `Triangle` of `colour_boxes.cu`.
+    /// `Triangle` of `colour_boxes.cu` and of `pencils.cu`.
     TriangleArg { row_ptr: Address, col_ind: Address, val: Address }
+    /// `Pencils` of `pencils.cuh`.
+    PencilsArg { nx: i32, ny: i32, nz: i32, across: i32, down: i32, turns: i32, lower: Address, upper: Address, exchange: Address, launches: Address, r: Address, z: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

@@ -30,6 +30,7 @@ mod operations;
 mod owners;
 mod partition;
 mod partitioned;
+mod pencils;
 mod ranges;
 mod rows;
 mod slices;

@@ -11,7 +11,7 @@ use super::device::Device;
 use super::ilu::Factorisation;
 use super::launch::{Address, PartsArg};
 use super::numbers::Values;
-use super::{levels, partitioned, syncfree, vendor, wavefront};
+use super::{levels, partitioned, pencils, syncfree, vendor, wavefront};
 use crate::backend::Bytes;
 use crate::case::{FactorPrecision, Trisolve};
 use crate::error::Result;
@@ -131,6 +131,7 @@ const WAYS: &[(Trisolve, Make)] = &[
     (Trisolve::Pointwise, levels::pointwise),
     (Trisolve::Syncfree, syncfree::solve),
     (Trisolve::Wavefront, wavefront::solve),
+    (Trisolve::Pencils, pencils::solve),
     (Trisolve::Partitioned, partitioned::solve),
     (Trisolve::Cusparse, vendor::solve),
 ];

@@ -83,6 +83,7 @@ sources! {
     COLOUR_STREAM, "colour_stream", None;
     COLOUR_BOXES, "colour_boxes", None;
     WAVEFRONT, "wavefront", ANY;
+    PENCILS, "pencils", None;
     PARTITIONED, "partitioned", ANY;
     FGBILU_ACC, "fgbilu_acc", ANY;
     FGBILU_CL, "fgbilu_cl", ANY;
@@ -117,6 +118,7 @@ headers!(
     "multiply.cuh",
     "obstacle.cuh",
     "parts.cuh",
+    "pencils.cuh",
     "sparse.cuh",
     "stencil_exchange.cuh",
     "stencil_loader.cuh",

@@ -11,8 +11,9 @@ use crate::result::Record;
 use super::{METRICS, Side, System, levels};
 
 /// Our ways, in the order of their columns.
-const WAYS: [Trisolve; 5] = [
+const WAYS: [Trisolve; 6] = [
     Trisolve::Wavefront,
+    Trisolve::Pencils,
     Trisolve::Partitioned,
     Trisolve::Syncfree,
     Trisolve::Levels,
