@@ -14,44 +14,36 @@ extern "C" __constant__ u32 pencils_shape[3] = {THREADS, TURN * COLUMNS * 8 + 6 
                                                 2 * COLUMNS * 8 + FACTORS * sizeof(Stored) + SIDE_STEPS * SIDES * 8};
 
 #if __CUDA_ARCH__ >= 900
-// Where factors are.
-template <bool BACKWARD>
-struct Factors {
-    static constexpr int RECORD = (BACKWARD ? 4 : 3) * COLUMNS, SLOTS = BACKWARD ? TURNS_BACKWARD : TURNS_FORWARD;
-    static constexpr u32 BYTES = TURN * RECORD * sizeof(Stored);
-};
-
 // Has factors brought, and clears sides that were used: before there are factors of the turn in which the
 // worker looks for new ones in their place.
 template <bool BACKWARD>
 struct Fetcher {
-    using F = Factors<BACKWARD>;
     const Shared& s;
     const Stored* val;
     int turns;
     const u64 policy = once();
 
     __device__ Fetcher(const Pencils& b, const Shared& s) : s(s), turns(b.turns) {
-        val = (BACKWARD ? b.upper : b.lower) + (size_t)blockIdx.x * Shared::steps(b) * F::RECORD;
+        val = (BACKWARD ? b.upper : b.lower) + (size_t)blockIdx.x * Shared::steps(b) * RECORD;
     }
     __device__ void fetch(int turn) const {
         if (turn >= turns) return;
         u64* const full = s.full[BACKWARD] + turn;
-        expect(full, F::BYTES);
-        bulk_copy(shared_address(s.factors) + turn % F::SLOTS * F::BYTES, val + turn * (TURN * F::RECORD), F::BYTES, full, policy);
+        expect(full, TURN_BYTES);
+        bulk_copy(shared_address(s.factors) + turn % SLOTS * TURN_BYTES, val + turn * (TURN * RECORD), TURN_BYTES, full, policy);
     }
     __device__ void prefetch(int turn) const {
-        if (turn < turns) bring(val + turn * (TURN * F::RECORD), F::BYTES, policy);
+        if (turn < turns) bring(val + turn * (TURN * RECORD), TURN_BYTES, policy);
     }
     __device__ void begin(int lane) const {
         if (lane > 0) return;
 #pragma unroll 1
-        for (int turn = 0; turn < F::SLOTS; ++turn) fetch(turn);
+        for (int turn = 0; turn < SLOTS; ++turn) fetch(turn);
 #pragma unroll 1
-        for (int turn = F::SLOTS; turn < F::SLOTS + PREFETCH; ++turn) prefetch(turn);
+        for (int turn = SLOTS; turn < SLOTS + PREFETCH; ++turn) prefetch(turn);
     }
     __device__ void serve(int lane) const {
-        static_assert(SIDE_TURNS > TURNS_FORWARD && SIDE_TURNS > TURNS_BACKWARD, "sides are cleared before they are looked for");
+        static_assert(SIDE_TURNS > SLOTS, "sides are cleared before they are looked for");
         const double none = __longlong_as_double(ABSENT);
 #pragma unroll 1
         for (int turn = 0; turn < turns; ++turn) {
@@ -63,8 +55,8 @@ struct Fetcher {
             for (int n = lane; n < TURN * LX; n += 32) store_sides(shared_address(s.sides_y + (first + n / LX) * SIDES_Y + n % LX * 2), none, none);
             __syncwarp();
             if (lane == 0) {
-                fetch(turn + F::SLOTS);
-                prefetch(turn + F::SLOTS + PREFETCH);
+                fetch(turn + SLOTS);
+                prefetch(turn + SLOTS + PREFETCH);
             }
             arrive_if(lane == 0, shared_address(s.cleared[BACKWARD] + turn));
         }
@@ -75,7 +67,7 @@ struct Fetcher {
 template <bool BACKWARD>
 struct Rows {
     double c[CELLS];
-    Stored x[CELLS], y[CELLS], z[CELLS], d[CELLS];
+    Stored x[CELLS], y[CELLS], z[CELLS];
 
     __device__ void come(u32 own, u32 factors) {
         constexpr u32 UNIT = 64 * sizeof(Stored);
@@ -85,10 +77,6 @@ struct Rows {
         for (int k = 0; k < CELLS; ++k) load_pair(factors + k * UNIT, x[k], y[k]);
 #pragma unroll
         for (int k = 0; k < CELLS; k += 2) load_pair(factors + (4 + k / 2) * UNIT, z[k], z[k + 1]);
-        if constexpr (BACKWARD) {
-#pragma unroll
-            for (int k = 0; k < CELLS; k += 2) load_pair(factors + (6 + k / 2) * UNIT, d[k], d[k + 1]);
-        }
     }
 };
 
@@ -106,7 +94,6 @@ struct Sides {
 
 template <bool BACKWARD>
 __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
-    using F = Factors<BACKWARD>;
     const Place<BACKWARD> at(b);
     const int i = BACKWARD ? LX - 1 - lane % LX : lane % LX, j = BACKWARD ? LY - 1 - lane / LX : lane / LX;
     constexpr u32 STEP = COLUMNS * 8, STRIDE = BACKWARD ? 0u - STEP : STEP, STEP_X = SIDES_X * 8, STEP_Y = SIDES_Y * 8;
@@ -124,7 +111,7 @@ __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
     double* to_x = edge(b, odd, BACKWARD, goes_x ? (int)blockIdx.x + along_x : 0, false) + 2 * j - EARLIER_X * 2 * LY;
     double* to_y = edge(b, odd, BACKWARD, goes_y ? (int)blockIdx.x + along_y : 0, true) + 2 * i - EARLIER_Y * 2 * LX;
     const u32 place = shared_address(s.factors) + lane * 2 * sizeof(Stored);
-    constexpr u32 RECORD = F::RECORD * sizeof(Stored);
+    constexpr u32 EACH = RECORD * sizeof(Stored);
 
     double v[CELLS] = {}, x[2], y[2];
     // of this step and of the next one
@@ -132,7 +119,7 @@ __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
     Sides next;
     int slot = 0, side_slot = 0;
     wait(s.full[BACKWARD]);
-    rows[0].come(own, place), rows[1].come(own + STRIDE, place + RECORD);
+    rows[0].come(own, place), rows[1].come(own + STRIDE, place + EACH);
     do next.look(sides_x, sides_y);
         while (next.missing());
     u32 from_x = i == 0 ? sides_x : back_x + OTHER, last_x = i == 0 ? sides_x + 8 : back_x + LAST, from_y = j == 0 ? sides_y : back_y;
@@ -145,9 +132,9 @@ __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
     next.look(sides_x + STEP_X, sides_y + STEP_Y);
     for (int turn = 0; turn < b.turns; ++turn) {
         const bool more = turn + 1 < b.turns;
-        const u32 factors = place + slot * F::BYTES;
-        slot = slot + 1 == F::SLOTS ? 0 : slot + 1;
-        const u32 next_factors = place + slot * F::BYTES;
+        const u32 factors = place + slot * TURN_BYTES;
+        slot = slot + 1 == SLOTS ? 0 : slot + 1;
+        const u32 next_factors = place + slot * TURN_BYTES;
         const u32 here_x = sides_x + side_slot * (TURN * STEP_X), here_y = sides_y + side_slot * (TURN * STEP_Y);
         side_slot = side_slot + 1 == SIDE_TURNS ? 0 : side_slot + 1;
         const u32 next_x = sides_x + side_slot * (TURN * STEP_X), next_y = sides_y + side_slot * (TURN * STEP_Y);
@@ -159,10 +146,7 @@ __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
             };
             double sum[CELLS];
 #pragma unroll
-            for (int k = 0; k < CELLS; ++k) {
-                sum[k] = BACKWARD ? (double)row.d[k] * row.c[k] : row.c[k];
-                sum[k] = fma(-(double)row.z[k], v[k], sum[k]);
-            }
+            for (int k = 0; k < CELLS; ++k) sum[k] = fma(-(double)row.z[k], v[k], row.c[k]);
             const bool absent_next = next.missing() && (q + 1 < TURN || more);
             // the last to come is that of the lane before of its last cell
             v[0] = fma(-(double)row.y[0], y[0], fma(-(double)row.x[0], x[0], sum[0]));
@@ -188,7 +172,7 @@ __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
                 before();
             }
             look(q + 2);
-            row.come(q + 2 < TURN || more ? own + (q + 2) * STRIDE : own, q + 2 < TURN ? factors + (q + 2) * RECORD : next_factors + (q + 2 - TURN) * RECORD);
+            row.come(q + 2 < TURN || more ? own + (q + 2) * STRIDE : own, q + 2 < TURN ? factors + (q + 2) * EACH : next_factors + (q + 2 - TURN) * EACH);
         }
         __syncwarp();
         arrive_if(lane == 0, shared_address(s.solved[BACKWARD] + turn));
@@ -264,24 +248,42 @@ struct Pencil {
     }
 };
 
-// Brings r.
+// Brings r, and multiplies what is solved forward, once nobody reads it any more, by the inverse diagonal.
 __device__ void take(const Pencils& b, const Shared& s, int porter, int lane) {
     const Pencil own(b, porter, lane);
     double* const x = s.x + own.place;
     const int steps = Shared::steps(b);
+    // planes of a turn are solved so many turns later, and with these the step in which they are read
+    constexpr int LATER = 2;
+    static_assert(LATER * TURN >= LX + LY - 1, "the last lane is at its end");
 #pragma unroll 1
     for (int t = 0; t < own.lag; ++t) x[t * COLUMNS] = 0.0;
-    for (int turn = 0; turn < b.turns; ++turn) {
-        if (turn >= PREFETCH) wait(s.solved[0] + turn - PREFETCH);
+#pragma unroll 1
+    for (int turn = 0; turn < b.turns + PREFETCH + LATER; ++turn) {
+        const int solved = turn - PREFETCH, done = solved - LATER;
+        double d[TURN];
 #pragma unroll
         for (int q = 0; q < TURN; ++q) {
-            const int z = turn * TURN + q, t = z + own.lag;
-            if (z < b.nz && own.inside)
-                asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
-                             : : "r"(shared_address(x + t * COLUMNS)), "l"(b.r + own.cell + z * own.plane) : "memory");
-            else if (t < steps) x[t * COLUMNS] = 0.0;
+            const int z = done * TURN + q;
+            d[q] = z >= 0 && z < b.nz && own.inside ? (double)__ldg(b.diagonal + own.cell + z * own.plane) : 0.0;
         }
-        arrive_with_copies(s.full[0] + turn);
+        if (solved >= 0) wait(s.solved[0] + min(solved, b.turns - 1));
+        if (turn < b.turns) {
+#pragma unroll
+            for (int q = 0; q < TURN; ++q) {
+                const int z = turn * TURN + q, t = z + own.lag;
+                if (z < b.nz && own.inside)
+                    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
+                                 : : "r"(shared_address(x + t * COLUMNS)), "l"(b.r + own.cell + z * own.plane) : "memory");
+                else if (t < steps) x[t * COLUMNS] = 0.0;
+            }
+            arrive_with_copies(s.full[0] + turn);
+        }
+        if (done >= 0) {
+#pragma unroll
+            for (int q = 0; q < TURN; ++q)
+                if (done * TURN + q + own.lag < steps) x[(done * TURN + q + own.lag) * COLUMNS] *= d[q];
+        }
     }
 }
 
@@ -343,32 +345,28 @@ struct Triangle {
 // Factors into the order of the steps: a thread block for each thread block and step of a march, a thread for each
 // cell.
 template <bool BACKWARD>
-__device__ void lay_out(const Pencils& b, const Triangle& of, const Stored* __restrict__ diagonal, Stored* __restrict__ to) {
+__device__ void lay_out(const Pencils& b, const Triangle& of, Stored* __restrict__ to) {
     const int steps = b.turns * TURN, block = blockIdx.x / steps, t = blockIdx.x % steps;
     const int lane = threadIdx.x % 32, k = threadIdx.x / 32, i = lane % LX, j = lane / LX;
     const int cx = BACKWARD ? 1 - k % 2 : k % 2, cy = BACKWARD ? 1 - k / 2 : k / 2;
     const int x = block % b.across * PX + 2 * i + cx, y = block / b.across * PY + 2 * j + cy;
     const int z = (BACKWARD ? steps - 1 - t : t) - i - j;
     double along[3] = {};
-    Stored d = 0;
     if (x < b.nx && y < b.ny && (u32)z < (u32)b.nz) {
         const u32 line = b.nx, plane = b.nx * b.ny, row = z * plane + y * line + x;
         for (u32 at = of.row_ptr[row]; at < of.row_ptr[row + 1]; ++at) {
             const u32 far = BACKWARD ? of.col_ind[at] - row : row - of.col_ind[at];
             along[far == plane ? 2 : far == line ? 1 : 0] = of.val[at];
         }
-        if (BACKWARD) d = diagonal[row];
     }
-    constexpr int UNITS = BACKWARD ? 4 : 3;
-    Stored* const record = to + (size_t)blockIdx.x * (UNITS * COLUMNS) + lane * 2;
+    Stored* const record = to + (size_t)blockIdx.x * RECORD + lane * 2;
     record[k * 64] = (Stored)along[0], record[k * 64 + 1] = (Stored)along[1];
     record[(4 + k / 2) * 64 + k % 2] = (Stored)along[2];
-    if (BACKWARD) record[(6 + k / 2) * 64 + k % 2] = d;
 }
 
 extern "C" __global__ void __launch_bounds__(COLUMNS)
-pencils_values(const __grid_constant__ Pencils b, Triangle lower, Triangle upper, const Stored* __restrict__ diagonal,
-               Stored* __restrict__ to_lower, Stored* __restrict__ to_upper) {
-    if (blockIdx.y) lay_out<true>(b, upper, diagonal, to_upper);
-    else lay_out<false>(b, lower, diagonal, to_lower);
+pencils_values(const __grid_constant__ Pencils b, Triangle lower, Triangle upper, Stored* __restrict__ to_lower,
+               Stored* __restrict__ to_upper) {
+    if (blockIdx.y) lay_out<true>(b, upper, to_upper);
+    else lay_out<false>(b, lower, to_lower);
 }

@@ -11,12 +11,10 @@ constexpr int PX = 2 * LX, PY = 2 * LY;
 constexpr int SIDES_X = 2 * (LY + 1), SIDES_Y = 2 * (LX + 1), SIDES = SIDES_X + SIDES_Y;
 // Steps of a turn; turns of which sides are in shared memory.
 constexpr int TURN = 6, SIDE_TURNS = 5, SIDE_STEPS = SIDE_TURNS * TURN;
-// Turns of which factors are in shared memory, and numbers of these.
-constexpr int TURNS_FORWARD = 4, TURNS_BACKWARD = 3;
-constexpr int FACTORS = 3 * CELLS * TURNS_FORWARD * TURN * 32;
-static_assert(FACTORS == 4 * CELLS * TURNS_BACKWARD * TURN * 32, "one place for both");
-// Numbers of the vector in a step.
-constexpr int COLUMNS = CELLS * 32;
+// Numbers of the vector in a step, and of the factors of a triangle; turns of which factors are in shared memory.
+constexpr int COLUMNS = CELLS * 32, RECORD = 3 * COLUMNS, SLOTS = 3;
+constexpr int FACTORS = SLOTS * TURN * RECORD;
+constexpr u32 TURN_BYTES = TURN * RECORD * sizeof(Stored);
 // Turns before they come to shared memory in which factors come to the L2 cache; by which r comes earlier than it is needed.
 constexpr int PREFETCH = 4;
 // What is solved in a step, the next thread block needs so many of its own steps earlier.
@@ -30,10 +28,11 @@ struct Pencils {
     // Thread blocks along x and y; turns of a march.
     int across, down, turns;
     // Factors in the order of the steps: of each thread block and step, for each cell of all lanes the pair of
-    // coefficients of the neighbours along x and y; then for pairs of cells those along z; backward the inverse
-    // diagonal. Cells backward are mirrored.
+    // coefficients of the neighbours along x and y; then for pairs of cells those along z. Cells backward are mirrored.
     const Stored* lower;
     const Stored* upper;
+    // The inverse diagonal in natural order.
+    const Stored* diagonal;
     // What thread blocks hand over, of this launch and of the next one in turn: of each direction and thread block
     // sides along x by step, then those along y, without zeros.
     double* exchange;

@@ -143,7 +143,7 @@ by_value! {
     /// `Triangle` of `colour_boxes.cu` and of `pencils.cu`.
     TriangleArg { row_ptr: Address, col_ind: Address, val: Address }
     /// `Pencils` of `pencils.cuh`.
-    PencilsArg { nx: i32, ny: i32, nz: i32, across: i32, down: i32, turns: i32, lower: Address, upper: Address, exchange: Address, launches: Address, r: Address, z: Address }
+    PencilsArg { nx: i32, ny: i32, nz: i32, across: i32, down: i32, turns: i32, lower: Address, upper: Address, diagonal: Address, exchange: Address, launches: Address, r: Address, z: Address }
     /// `Solve` of `trsv.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }

@@ -1,6 +1,8 @@
 //! Triangular solves of scalar factors on a box of cells that are coupled along its axes alone, both triangles
 //! in one launch (`kernels/pencils.cu`).
 
+use std::rc::Rc;
+
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
@@ -20,6 +22,8 @@ const PATCH: [usize; 2] = [16, 8];
 const LAG: usize = 10;
 /// Steps of a turn; likewise.
 const TURN: usize = 6;
+/// Turns of which factors are in shared memory; likewise.
+const TURNS_OF_FACTORS: usize = 3;
 /// Cells of a thread block in a step; likewise.
 const COLUMNS: usize = 128;
 /// Numbers that a thread block hands over in a step; likewise.
@@ -80,7 +84,7 @@ impl Plan {
     /// Whether a device with so many multiprocessors and bytes of shared memory has room, by what a turn's vector
     /// and the factors on their way take.
     pub(super) fn fits(&self, multiprocessors: usize, shared: usize) -> bool {
-        let factors = 12 * 4 * TURN * 32 * size_of::<f64>();
+        let factors = TURNS_OF_FACTORS * TURN * 3 * COLUMNS * size_of::<f64>();
         let vector = (self.steps() + 2) * COLUMNS * size_of::<f64>();
         self.count() <= multiprocessors && vector + factors + (8 << 10) <= shared
     }
@@ -94,6 +98,8 @@ struct Pencils {
     argument: PencilsArg,
     lower: Numbers,
     upper: Numbers,
+    /// In natural order; with the first values.
+    diagonal: Option<Rc<Numbers>>,
     _exchange: CudaSlice<f64>,
     _launches: CudaSlice<u32>,
     /// Thread blocks that lay factors out for a triangle.
@@ -147,15 +153,15 @@ impl Pencils {
     ) -> Result<Self> {
         let (d, precision) = (s.device, s.precision);
         let records = plan.count() * plan.steps();
-        let numbers = |units: usize| Numbers::alloc(d, records * units * COLUMNS, precision);
-        let (lower, upper) = (numbers(3)?, numbers(4)?);
+        let factor = || Numbers::alloc(d, records * 3 * COLUMNS, precision);
+        let (lower, upper) = (factor()?, factor()?);
         // of both directions, for this launch and the next one
         let mut exchange = d.alloc(4 * records * EDGES)?;
         d.mark_absent(&mut exchange)?;
         let launches = d.zeros::<u32>(plan.count())?;
         let [nx, ny, nz] = plan.extents.map(|n| n as i32);
-        let factors = records * 7 * COLUMNS * precision.bytes();
         let rows = s.factorisation.pattern.rows();
+        let factors = (records * 6 * COLUMNS + rows) * precision.bytes();
         Ok(Self {
             solve,
             values: d.kernel(&PENCILS, Variant::from(1).storing(precision), "pencils_values")?,
@@ -173,6 +179,7 @@ impl Pencils {
                 turns: plan.turns as i32,
                 lower: lower.address(),
                 upper: upper.address(),
+                diagonal: 0,
                 exchange: address(&exchange),
                 launches: address(&launches),
                 r: 0,
@@ -180,6 +187,7 @@ impl Pencils {
             },
             lower,
             upper,
+            diagonal: None,
             records,
             bytes: Bytes {
                 held: factors + size_of_val(&0.0) * exchange.len(),
@@ -201,10 +209,12 @@ impl Solve for Pencils {
         let (lower, upper) = (triangle(&f.lower, &v.lower), triangle(&f.upper, &v.upper));
         let mut config = grid(self.records, COLUMNS as u32);
         config.grid_dim.1 = 2;
-        let (argument, diagonal) = (self.argument, v.diagonal.address());
+        self.argument.diagonal = v.diagonal.address();
+        self.diagonal = Some(v.diagonal);
+        let argument = self.argument;
         launch!(
             d, &self.values, config;
-            argument, lower, upper, diagonal, self.lower.address(), self.upper.address()
+            argument, lower, upper, self.lower.address(), self.upper.address()
         )
         .map_err(|e| failed("cannot lay out the factors", e))?;
         Ok(0.0)
@@ -250,17 +260,18 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_cube_of_an_h200_has_128_cells_a_side() {
-        let of = |n: usize| Plan {
-            extents: [n; 3],
-            blocks: [n.div_ceil(16), n.div_ceil(8)],
-            turns: (n + LAG).div_ceil(TURN),
+    fn an_h200_has_room_for_128_lines_of_128_pencils() {
+        let of = |extents: [usize; 3]| Plan {
+            extents,
+            blocks: [extents[0].div_ceil(PATCH[0]), extents[1].div_ceil(PATCH[1])],
+            turns: (extents[2] + LAG).div_ceil(TURN),
         };
-        assert!(of(128).fits(132, 227 << 10));
-        assert!(!of(129).fits(132, 227 << 10));
-        // 138 steps of 1 KiB for vectors, 72 KiB for factors, 6.6 KiB for sides
-        let shared = of(128).shared([TURN * 1024 + 48, 2048 + 73_728 + 6720]);
-        assert_eq!(shared, 224_912);
+        let fits = |extents| of(extents).fits(132, 227 << 10);
+        assert!(fits([128, 128, 128]) && fits([128, 128, 146]) && fits([176, 96, 60]));
+        assert!(!fits([128, 128, 153]) && !fits([136, 128, 128]));
+        // 138 steps of 1 KiB for vectors, 54 KiB for factors, 6.6 KiB for sides
+        let shared = of([128; 3]).shared([TURN * 1024 + 48, 2048 + 55_296 + 6720]);
+        assert_eq!(shared, 206_480);
     }
 
     #[test]
