@@ -38,6 +38,10 @@ pub const TRISOLVES: Names = &[
         "wavefront",
         "one launch; tiles of a stencil on a box march through it, levels inside a multiprocessor",
     ),
+    (
+        "pencils",
+        "one launch for both triangles of a 7-point grid; a lane has pencils of cells, y stays on chip",
+    ),
     ("partitioned", "one launch; consecutive rows share a thread block and its shared memory"),
     ("cusparse", "SpSV or bsrsv2 of cuSPARSE with our factors"),
     ("all", "each of these ways, one after the other"),
