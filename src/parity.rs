@@ -126,6 +126,8 @@ pub enum Part {
     Preconditioners,
     /// Factorisations and triangular solves that march over boxes
     Stencils,
+    /// Triangular solves by pencils of cells
+    Pencils,
     /// Factorisations and triangular solves of any pattern
     Triangles,
 }
@@ -154,12 +156,8 @@ pub fn compare_part<K: Backend + 'static>(
             bench.deflation()?;
             bench.preconditioners(&general(trisolves))?;
         }
-        Part::Stencils => {
-            bench.stencils()?;
-            if trisolves.contains(&Trisolve::Pencils) {
-                bench.pencils()?;
-            }
-        }
+        Part::Stencils => bench.stencils()?,
+        Part::Pencils => bench.pencils()?,
         Part::Triangles => bench.triangles(&general(trisolves))?,
     }
     k.check()
