@@ -149,6 +149,7 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         .map(|(source, variant)| (*source, variant.clone().storing(FactorPrecision::Float32)))
         .collect();
     programs.extend(single);
+    programs.push((&sources::PENCILS, Variant::from(0).storing(FactorPrecision::Float32)));
     let faults: Vec<String> = programs
         .into_par_iter()
         .flat_map_iter(|(source, variant)| {
