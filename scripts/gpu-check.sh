@@ -221,7 +221,7 @@ sanitized() {
 
 # cuSPARSE's kernels are not ours to check; racecheck knows barriers only, and values that are waited
 # for in shared memory look like races to it
-ours=(--backend cuda --trisolve syncfree,wavefront,partitioned,levels,pointwise)
+ours=(--backend cuda --trisolve syncfree,wavefront,pencils,partitioned,levels,pointwise)
 without_waits=(--backend cuda --trisolve syncfree,wavefront,levels,pointwise)
 for name in "${steps[@]}"; do
     case "$name" in

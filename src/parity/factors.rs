@@ -15,8 +15,11 @@ use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
 
-/// Boxes of which a triangle is empty: by which neighbours cells are coupled to.
-const HALVES: [(&str, fn(Ordering) -> bool); 2] =
+/// Whether a cell is coupled to a neighbour that is so ordered to it.
+type Coupled = fn(Ordering) -> bool;
+
+/// Boxes of which a triangle is empty.
+const HALVES: [(&str, Coupled); 2] =
     [("lower half of a box", Ordering::is_lt), ("upper half of a box", Ordering::is_gt)];
 
 impl<K: Backend + 'static> Bench<'_, K> {

@@ -232,8 +232,8 @@ mod tests {
     fn the_model_is_within_two_thirds_of_what_was_measured() {
         for (matrix, b, fill, want) in MEASURED {
             let found = shape(matrix, b, fill).candidates(Rates::FITTED);
-            use Trisolve::{Partitioned, Pencils, Syncfree, Wavefront};
-            let ways = [Wavefront, Partitioned, Syncfree, Pencils];
+            let ways =
+                [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree, Trisolve::Pencils];
             for (way, want) in ways.into_iter().zip(want).filter(|(_, us)| *us > 0.0) {
                 let found = 1e6 * found.iter().find(|c| c.way == way).unwrap().seconds;
                 let ratio = found / want;

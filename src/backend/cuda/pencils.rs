@@ -29,6 +29,9 @@ const COLUMNS: usize = 128;
 /// Numbers that a thread block hands over in a step; likewise.
 const EDGES: usize = 24;
 
+/// Offsets of the neighbours before a cell.
+const ALONG: [[i32; 3]; 3] = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
+
 /// How thread blocks share a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
@@ -48,7 +51,6 @@ impl Plan {
             return Err("blocks have several unknowns");
         }
         stencils.as_ref().map_err(|why| *why)?;
-        const ALONG: [[i32; 3]; 3] = [[0, 0, -1], [0, -1, 0], [-1, 0, 0]];
         // one of them may be empty
         let triangles = || stencils.iter().flatten().flatten();
         let extents = triangles().next().ok_or("both triangles are empty")?.extents;
