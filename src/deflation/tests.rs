@@ -3,15 +3,10 @@
 use super::*;
 use crate::backend::cpu::Cpu;
 use crate::case::{Case, ReadAs};
-use crate::precond::{self, Phase, Phases, Setup};
+use crate::precond::{self, Setup};
 use crate::problem::{Problem, load, right_hand_side};
 use crate::solver::{self, Outcome, Settings, Stop, System};
 use crate::symbolic::Threads;
-
-struct Silent;
-impl Phases for Silent {
-    fn begin(&mut self, _: Phase) {}
-}
 
 fn problem(spec: &str) -> Problem {
     load(spec, ReadAs::Expanded).unwrap()
@@ -79,8 +74,7 @@ fn solve(p: &Problem, case: &Case, rhs: &[f64], watch: &mut dyn solver::Monitor)
     let k = Cpu::sequential();
     let (a, n) = (&p.matrix, p.matrix.rows());
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
-    let m =
-        setup(Setup { k: &k, a, case, phases: &mut Silent }).unwrap_or_else(|e| panic!("{e:?}"));
+    let m = setup(Setup { k: &k, a, case, phases: &mut () }).unwrap_or_else(|e| panic!("{e:?}"));
     let matrix = k.matrix(a, case.block_size, case.format).unwrap();
     let z = Vectors::new(Threads::One, case.deflation, a, case.block_size, p.grid).unwrap();
     let deflation = (z.count > 0).then(|| Deflation::new(&k, a, &z).unwrap());
@@ -151,7 +145,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         let deflation = Deflation::new(&k, a, &z).unwrap();
         let case = case("mcsgs", choice);
         let setup = precond::lookup::<Cpu>("mcsgs").unwrap();
-        let m = setup(Setup { k: &k, a, case: &case, phases: &mut Silent })
+        let m = setup(Setup { k: &k, a, case: &case, phases: &mut () })
             .unwrap_or_else(|e| panic!("{e:?}"));
         let m = Watching { m: &*m, vectors: &z, seen: RefCell::default() };
         let matrix = k.matrix(a, 1, Format::Auto).unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use super::operations::{Silent, here, there, unknown};
+use super::operations::{here, there, unknown};
 use super::{Bench, Finding};
 use crate::backend::Backend;
 use crate::case::{Case, Execution, Format, ReadAs, Side};
@@ -167,7 +167,7 @@ fn solves<B: Backend + 'static>(
     k.execute(case.execution)?;
     let build = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let setup = |a: &Arc<Csr>| -> Result<Box<dyn Preconditioner<B>>> {
-        build(Setup { k, a, case, phases: &mut Silent })
+        build(Setup { k, a, case, phases: &mut () })
             .map_err(|e| crate::Error::run(format!("{e:?}")))
     };
     let other = solver::needs_transposed(&case.solver).then(|| Arc::new(a.transposed()));

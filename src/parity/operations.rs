@@ -6,7 +6,7 @@ use crate::backend::{Backend, Coef, Slot, Step};
 use crate::case::{Case, FactorPrecision, Format, LevelRule, Trisolve};
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::precond::{self, Phase, Phases, Setup};
+use crate::precond::{self, Setup};
 use crate::solver::{self, Settings, Stop, System};
 use crate::symbolic::{FillPattern, block_pattern, iluk};
 
@@ -178,12 +178,6 @@ pub(super) fn solve_with<B: Backend>(
     Ok(all)
 }
 
-pub(super) struct Silent;
-
-impl Phases for Silent {
-    fn begin(&mut self, _: Phase) {}
-}
-
 pub(super) fn unknown(name: &str) -> crate::Error {
     crate::Error::run(format!("`{name}` is not registered"))
 }
@@ -195,7 +189,7 @@ pub(super) fn iterations<B: Backend + 'static>(
     rhs: &[f64],
 ) -> Result<usize> {
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
-    let m = setup(Setup { k, a, case, phases: &mut Silent })
+    let m = setup(Setup { k, a, case, phases: &mut () })
         .map_err(|e| crate::Error::run(format!("{e:?}")))?;
     let matrix = k.matrix(a, case.block_size, case.format)?;
     let (b, mut x) = (there(k, rhs)?, k.vector(a.rows())?);

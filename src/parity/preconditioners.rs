@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::operations::{Silent, here, scaled, there, unknown};
+use super::operations::{here, scaled, there, unknown};
 use super::{Bench, LIMIT, SINGLE_LIMIT, patterns};
 use crate::backend::Backend;
 use crate::case::{Case, FactorPrecision, ReadAs, Trisolve};
@@ -127,7 +127,7 @@ fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) ->
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let failed = |e: String| crate::Error::run(format!("{}: {e}", case.precond));
     let mut m =
-        setup(Setup { k, a, case, phases: &mut Silent }).map_err(|e| failed(format!("{e:?}")))?;
+        setup(Setup { k, a, case, phases: &mut () }).map_err(|e| failed(format!("{e:?}")))?;
     let (n, mut all) = (a.rows(), Vec::new());
     let (r, mut z) = (there(k, r)?, k.vector(n)?);
     for turn in 0..3 {

@@ -188,6 +188,11 @@ pub trait Phases {
     fn found_pattern(&mut self, _pattern: &Arc<FillPattern>) {}
 }
 
+/// Told to nobody.
+impl Phases for () {
+    fn begin(&mut self, _: Phase) {}
+}
+
 /// Result of a setup.
 pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
 

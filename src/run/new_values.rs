@@ -73,21 +73,15 @@ mod tests {
     use super::*;
     use crate::backend::cpu::Cpu;
     use crate::case::{Case, Format, ReadAs};
-    use crate::precond::{self, Phase, Phases, Setup};
+    use crate::precond::{self, Setup};
     use crate::problem;
     use crate::solver::{self, Settings, Stop, System};
-
-    struct Silent;
-
-    impl Phases for Silent {
-        fn begin(&mut self, _: Phase) {}
-    }
 
     /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those
     /// that took over the values of `then`.
     fn solve(k: &Cpu, case: &Case, first: &Arc<Csr>, then: Option<&Arc<Csr>>) -> (usize, Vec<f64>) {
         let setup = precond::lookup::<Cpu>(&case.precond).expect("registered");
-        let mut m = setup(Setup { k, a: first, case, phases: &mut Silent }).expect("regular");
+        let mut m = setup(Setup { k, a: first, case, phases: &mut () }).expect("regular");
         let mut matrix = k.matrix(first, case.block_size, case.format).expect("stored");
         if let Some(a) = then {
             k.matrix_values(&mut matrix, a).expect("the same pattern");

@@ -295,14 +295,9 @@ mod tests {
     use super::*;
     use crate::backend::cpu::Cpu;
     use crate::case::{Case, Format, Orthogonalisation, ReadAs};
-    use crate::precond::{self, Phase, Phases, Setup};
+    use crate::precond::{self, Setup};
     use crate::problem::load;
     use std::sync::Arc;
-
-    struct Silent;
-    impl Phases for Silent {
-        fn begin(&mut self, _: Phase) {}
-    }
 
     /// Residual history and solution of a method without a preconditioner.
     fn history(solver: &str, spec: &str) -> (Vec<f64>, Vec<f64>) {
@@ -313,7 +308,7 @@ mod tests {
         let setup = || {
             let case = Case::default();
             let none = precond::lookup::<Cpu>("none").unwrap();
-            none(Setup { k: &k, a: &a, case: &case, phases: &mut Silent }).unwrap()
+            none(Setup { k: &k, a: &a, case: &case, phases: &mut () }).unwrap()
         };
         let (m, other) = (setup(), setup());
         let stored = |a| k.matrix(a, 1, Format::Csr).unwrap();

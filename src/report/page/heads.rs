@@ -128,6 +128,7 @@ pub const HEADS: &[(&str, &str)] = &[
     ("solve cuSPARSE", "by the fastest of cuSPARSE"),
     ("solve ratio", "cuSPARSE over ours"),
     ("by wavefront", "application of L and U by `--trisolve wavefront`, percent of its roof"),
+    ("by pencils", "application of L and U by `--trisolve pencils`, percent of its roof"),
     ("by partitioned", "application of L and U by `--trisolve partitioned`, percent of its roof"),
     ("by syncfree", "application of L and U by `--trisolve syncfree`, percent of its roof"),
     ("by levels", "application of L and U by `--trisolve levels`, percent of its roof"),
