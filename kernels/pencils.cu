@@ -2,11 +2,12 @@
 // both triangles in one launch. Cells (x, y, z) of nx * ny * nz are in natural order, x fastest.
 //
 // A thread block has the cells of a patch of PX * PY pencils along z, of which each lane of one warp, the worker, has
-// 2 * 2, and marches along z: in step t, lane (i, j) is at z = t - i - j, so that its neighbours have what it
-// needs of them in registers since the step before: no barrier and no memory on the way from level to
+// 2 * 2, and marches along z: in step t, lane (i, j) is at z = t - i - j. Its four cells follow one another in
+// registers, and what the lanes before solved a step ago is in shared memory: no barrier on the way from level to
 // level. Values for the next thread blocks go through the L2 cache, from where loaders bring them to shared memory; a
 // value is its own flag. The vector stays in shared memory, in the order of steps, from r over y to z, taken and given
-// by porters; a fetcher has factors brought. Backward, everything is mirrored.
+// by porters; a fetcher has factors brought. Backward, everything is mirrored. docs/triangular-solve.md tells what
+// each of this is worth.
 #include "pencils.cuh"
 
 // For the launcher: threads, bytes of shared memory of each turn and besides.
@@ -92,6 +93,8 @@ struct Sides {
     }
 };
 
+// The worker. At the end of a step it reads what the next one needs of the step's own values, and what the one after it
+// needs of all else.
 template <bool BACKWARD>
 __device__ void march(const Pencils& b, const Shared& s, int lane, bool odd) {
     const Place<BACKWARD> at(b);
