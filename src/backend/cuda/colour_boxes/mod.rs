@@ -55,15 +55,11 @@ pub(super) fn solve(s: &System, ends: &[u32], order: &[u32]) -> Result<Option<Co
     if f.block_size > 1 || ends.len() < 4 || d.arch() < OLDEST {
         return Ok(None);
     }
-    // cells beyond all shared memory have no parts, which is known before distances are listed
-    let blocks = d.multiprocessors().min(d.limits().resident) as usize;
-    if order.len() * size_of::<f64>() > blocks * d.shared_for_values() {
-        return Ok(None);
-    }
     let Some(lists) = Lists::new(&f.pattern, ends, order) else { return Ok(None) };
     let variant = || Variant::from(1).storing(s.precision);
     let [workers, carriers, entries, beyond] =
         d.constants(&COLOUR_BOXES, variant(), "colour_boxes_shape")?.map(|v: u32| v as usize);
+    let blocks = d.multiprocessors().min(d.limits().resident) as usize;
     let shared = d.shared_for_values().saturating_sub(16 * beyond);
     let shape = Shape { team: 32 * workers, entries, blocks, shared };
     let Some(plan) = Plan::new(&lists, shape) else { return Ok(None) };
