@@ -106,8 +106,7 @@ impl Csr {
             |sums, i, to| {
                 let (columns, values) = self.row(i);
                 for (&p, &v) in columns.iter().zip(values) {
-                    let (columns, values) = other.row(p as usize);
-                    columns.iter().zip(values).for_each(|(&j, &w)| sums.add(j, v * w));
+                    sums.add_row(other.row(p as usize), v);
                 }
                 sums.finish(to);
                 Ok(())
@@ -206,6 +205,12 @@ impl Sums {
         *place = self.values.len() as u32;
         self.columns.push(column);
         self.values.push(value);
+    }
+
+    /// Adds `factor` times a row, of columns and values.
+    #[inline]
+    pub fn add_row(&mut self, (columns, values): (&[u32], &[f64]), factor: f64) {
+        columns.iter().zip(values).for_each(|(&j, &v)| self.add(j, factor * v));
     }
 
     /// Puts the sums behind `to` in the order of their columns; then there are none.

@@ -140,8 +140,7 @@ fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, Failure> {
         [n, n],
         || Sums::new(n),
         |sums, i, to| {
-            let (columns, values) = a.row(i);
-            columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v));
+            sums.add_row(a.row(i), 1.0);
             mirrored.row(i).0.iter().for_each(|&j| sums.add(j, 0.0));
             sums.finish(to);
             Ok(())

@@ -82,8 +82,7 @@ pub(super) fn with_rest(
         [n, n],
         || Sums::new(n),
         |sums, i, to| {
-            let (columns, values) = a.row(i);
-            columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v));
+            sums.add_row(a.row(i), 1.0);
             if let Some(row) = i.checked_sub(first) {
                 let (columns, values) = m.row(row);
                 let (_, of_reduced) = reduced.row(row);

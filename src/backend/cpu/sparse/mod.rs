@@ -66,8 +66,7 @@ impl Sparse {
             || Sums::new(n),
             |sums, i, to| {
                 for m in [self, other] {
-                    let (columns, values) = m.matrix.row(i);
-                    columns.iter().zip(values).for_each(|(&j, &v)| sums.add(j, v / 2.0));
+                    sums.add_row(m.matrix.row(i), 0.5);
                 }
                 sums.finish(to);
                 Ok(())
