@@ -9,6 +9,7 @@
 // which it is known to be there. While other rows are solved for, the carriers bring what the thread blocks
 // around have published.
 #include "stored.cuh"
+#include "triangle.cuh"
 
 // Warps that solve.
 #ifndef WORKERS
@@ -355,12 +356,6 @@ struct Layout {
     const u32* cell;
     const u32* row;
     u32 colours, pad;
-};
-
-struct Triangle {
-    const u32* row_ptr;
-    const u32* col_ind;
-    const double* val;
 };
 
 // Values of a colour of a triangle, and of the diagonal where they are scaled by it. A thread block for each

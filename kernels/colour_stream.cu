@@ -5,6 +5,7 @@
 // what a warp needs of the factors lies in memory in the order in which it needs it, over both colours, cut
 // into chunks: bulk copies bring them into a ring of shared memory as its stages become free, whatever colour
 // it is then. Between the colours the thread blocks wait for one another, while the copies go on.
+#include "barriers.cuh"
 #include "colours.cuh"
 
 // Warps that solve; one more waits for the other thread blocks.
@@ -74,29 +75,10 @@ constexpr u32 OF_WARP = 3 + MOST_STAGES;
 constexpr u32 ENDED = 32;
 
 #if __CUDA_ARCH__ >= 900
-__device__ inline u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
-
-// A stage, filled by bulk copies of one warp.
-__device__ inline void begin_stage(u64* full) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" : : "r"(shared_address(full)) : "memory");
-}
-
+// A stage is filled by bulk copies of one warp.
 __device__ inline void fill(void* stage, const void* from, u32 bytes, u64* full, u64 policy) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 : : "r"(shared_address(full)), "r"(bytes) : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-                 "[%0], [%1], %2, [%3], %4;"
-                 : : "r"(shared_address(stage)), "l"(from), "r"(bytes), "r"(shared_address(full)), "l"(policy)
-                 : "memory");
-}
-
-__device__ inline void wait_full(const u64* full, u32 parity) {
-    asm volatile("{\n"
-                 ".reg .pred there;\n"
-                 "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 there, [%0], %1;\n"
-                 "@!there bra again;\n"
-                 "}" : : "r"(shared_address(full)), "r"(parity) : "memory");
+    expect_bytes(full, bytes);
+    bulk_copy(shared_address(stage), from, bytes, full, policy);
 }
 
 // Workers have written all of the first colour; and they may go on to the second.
@@ -135,7 +117,7 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
     u32 left = start[1];
     bool turns = start[2];
     if (lane == 0) {
-        for (u32 k = 0; k < s.stages; ++k) begin_stage(full + k);
+        for (u32 k = 0; k < s.stages; ++k) prepare_barrier(full + k, 1);
         asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
         for (u32 k = 0; k < s.stages; ++k) {
             const u32 bytes = start[3 + k];
@@ -150,7 +132,7 @@ __device__ void work(const Stream& s, unsigned char* ring, u64* full, u32 warp, 
     double sum = 0.0, d = 1.0;
     for (; left > 0; --left) {
         const unsigned char* const here = ring + stage * s.stage_bytes;
-        wait_full(full + stage, parity);
+        wait_parity(full + stage, parity);
         const uint4 words = *(const uint4*)here;
         const Chunk c = {words.x, words.y, words.z, words.w};
         const u32 rows = c.rows(), entries = c.entries(), g = min(lane, rows - 1);

@@ -9,6 +9,7 @@
 // by porters; a fetcher has factors brought. Backward, everything is mirrored. docs/triangular-solve.md tells what
 // each of this is worth.
 #include "pencils.cuh"
+#include "triangle.cuh"
 
 // For the launcher: threads, bytes of shared memory of each turn and besides.
 extern "C" __constant__ u32 pencils_shape[3] = {THREADS, TURN * COLUMNS * 8 + 6 * 8,
@@ -30,7 +31,7 @@ struct Fetcher {
     __device__ void fetch(int turn) const {
         if (turn >= turns) return;
         u64* const full = s.full[BACKWARD] + turn;
-        expect(full, TURN_BYTES);
+        expect_bytes(full, TURN_BYTES);
         bulk_copy(shared_address(s.factors) + turn % SLOTS * TURN_BYTES, val + turn * (TURN * RECORD), TURN_BYTES, full, policy);
     }
     __device__ void prefetch(int turn) const {
@@ -249,6 +250,14 @@ struct Pencil {
         place = py % 2 * 64 + (px / 2 + py / 2 * LX) * 2 + px % 2;
         lag = px / 2 + py / 2;
     }
+    // Zeros where there is no cell.
+    __device__ void pad(const Pencils& b, const Shared& s) const {
+        const int steps = Shared::steps(b), first = inside ? lag : steps, end = inside ? lag + b.nz : steps;
+#pragma unroll 1
+        for (int t = 0; t < first; ++t) s.x[t * COLUMNS + place] = 0.0;
+#pragma unroll 1
+        for (int t = end; t < steps; ++t) s.x[t * COLUMNS + place] = 0.0;
+    }
 };
 
 // Brings r, and multiplies what is solved forward, once nobody reads it any more, by the inverse diagonal.
@@ -259,8 +268,6 @@ __device__ void take(const Pencils& b, const Shared& s, int porter, int lane) {
     // planes of a turn are solved so many turns later, and with these the step in which they are read
     constexpr int LATER = 2;
     static_assert(LATER * TURN >= LX + LY - 1, "the last lane is at its end");
-#pragma unroll 1
-    for (int t = 0; t < own.lag; ++t) x[t * COLUMNS] = 0.0;
 #pragma unroll 1
     for (int turn = 0; turn < b.turns + PREFETCH + LATER; ++turn) {
         const int solved = turn - PREFETCH, done = solved - LATER;
@@ -274,11 +281,10 @@ __device__ void take(const Pencils& b, const Shared& s, int porter, int lane) {
         if (turn < b.turns) {
 #pragma unroll
             for (int q = 0; q < TURN; ++q) {
-                const int z = turn * TURN + q, t = z + own.lag;
+                const int z = turn * TURN + q;
                 if (z < b.nz && own.inside)
                     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;"
-                                 : : "r"(shared_address(x + t * COLUMNS)), "l"(b.r + own.cell + z * own.plane) : "memory");
-                else if (t < steps) x[t * COLUMNS] = 0.0;
+                                 : : "r"(shared_address(x + (z + own.lag) * COLUMNS)), "l"(b.r + own.cell + z * own.plane) : "memory");
             }
             arrive_with_copies(s.full[0] + turn);
         }
@@ -315,12 +321,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pencils(const __grid_co
     const bool odd = launch & 1;
     s.prepare(b);
     s.clear_sides();
+    if (warp > LOADER_Y && warp != FETCHER) Pencil(b, porter, lane).pad(b, s);
     __syncthreads();
     if (warp == WORKER) {
         march<false>(b, s, lane, odd);
     } else if (warp == FETCHER) {
         const Fetcher<false> fetcher(b, s);
-            fetcher.begin(lane);
+        fetcher.begin(lane);
         fetcher.serve(lane);
         Fetcher<true>(b, s).begin(lane);
     } else if (warp == LOADER_X || warp == LOADER_Y) {
@@ -338,12 +345,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pencils(const __grid_co
     if (lane == 0 && warp == 0) b.launches[blockIdx.x] = launch + 1;
 #endif
 }
-
-struct Triangle {
-    const u32* row_ptr;
-    const u32* col_ind;
-    const double* val;
-};
 
 // Factors into the order of the steps: a thread block for each thread block and step of a march, a thread for each
 // cell.

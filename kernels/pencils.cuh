@@ -1,6 +1,7 @@
 // What the roles of pencils.cu share: where things are, and how they are handed over.
 #pragma once
 #include "absent.cuh"
+#include "barriers.cuh"
 #include "stored.cuh"
 
 // Lanes of the worker along x and y, each with 2 * 2 pencils.
@@ -44,8 +45,6 @@ struct Pencils {
 
 #if __CUDA_ARCH__ >= 900
 
-__device__ inline u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
-
 __device__ inline void load_pair(u32 at, double& a, double& b) {
     asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(a), "=d"(b) : "r"(at) : "memory");
 }
@@ -77,15 +76,8 @@ __device__ inline void publish_if(u32 there, double* to, double a, double b) {
                  : : "l"(to), "d"(a), "d"(b), "r"(there) : "memory");
 }
 
-// Barriers in shared memory.
-__device__ inline void prepare_barrier(u64* barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
 __device__ inline void arrive_if(u32 there, u32 barrier) {
     asm volatile("{\n.reg .pred there;\nsetp.ne.u32 there, %1, 0;\n@there mbarrier.arrive.shared::cta.b64 _, [%0];\n}" : : "r"(barrier), "r"(there) : "memory");
-}
-__device__ inline void arrive_with_copies(u64* barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" : : "r"(shared_address(barrier)) : "memory");
 }
 // Each barrier is used once. Without waiting:
 __device__ inline bool passed(u64* barrier) {
@@ -101,14 +93,6 @@ __device__ inline void wait(u64* barrier) {
         asm volatile("{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], 0;\nselp.u32 %0, 1, 0, done;\n}"
                      : "=r"(done) : "r"(shared_address(barrier)) : "memory");
     } while (!__all_sync(FULL, done));
-}
-// From global to shared memory; the barrier counts one arrival when all bytes that it expects are there.
-__device__ inline void expect(u64* barrier, u32 bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(shared_address(barrier)), "r"(bytes) : "memory");
-}
-__device__ inline void bulk_copy(u32 to, const Stored* from, u32 bytes, u64* barrier, u64 policy) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
-                 : : "r"(to), "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy) : "memory");
 }
 __device__ inline void bring(const void* from, u32 bytes) {
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(bytes) : "memory");

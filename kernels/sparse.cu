@@ -204,12 +204,12 @@ fill_product(Sparse a, Sparse b, u32 lower, const u32* __restrict__ row_ptr, u32
     });
 }
 
-// The two rows i of A and B by their columns, each with the numbers there.
-template <typename Take> __device__ u32 side_by_side(const Sparse& a, const Sparse& b, u32 i, Take take) {
-    u32 p = a.row_ptr[i], q = b.row_ptr[i], count = 0;
-    const u32 a_end = a.row_ptr[i + 1], b_end = b.row_ptr[i + 1];
+// The two rows i of A and B by their columns, each with the numbers there. B has A's rows and columns from `first` on.
+template <typename Take> __device__ u32 side_by_side(const Sparse& a, const Sparse& b, u32 i, Take take, u32 first = 0) {
+    u32 p = a.row_ptr[i], q = i < first ? 0 : b.row_ptr[i - first], count = 0;
+    const u32 a_end = a.row_ptr[i + 1], b_end = i < first ? 0 : b.row_ptr[i - first + 1];
     while (p < a_end || q < b_end) {
-        const u32 j = p < a_end ? a.col_ind[p] : NONE, k = q < b_end ? b.col_ind[q] : NONE;
+        const u32 j = p < a_end ? a.col_ind[p] : NONE, k = q < b_end ? first + b.col_ind[q] : NONE;
         const u32 column = min(j, k);
         take(count++, column, j == column ? p++ : NONE, k == column ? q++ : NONE);
     }
@@ -363,24 +363,10 @@ fill_difference(Sparse a, Sparse b, const u32* __restrict__ row_ptr, u32* __rest
     });
 }
 
-// Row i of A beside the row of M that belongs to it: M has the last rows and columns.
-template <typename Take> __device__ u32 with_last(const Sparse& a, const Sparse& m, u32 i, Take take) {
-    const u32 first = a.rows - m.rows;
-    u32 p = a.row_ptr[i], count = 0;
-    const u32 a_end = a.row_ptr[i + 1];
-    u32 q = i < first ? 0 : m.row_ptr[i - first];
-    const u32 m_end = i < first ? 0 : m.row_ptr[i - first + 1];
-    while (p < a_end || q < m_end) {
-        const u32 j = p < a_end ? a.col_ind[p] : NONE, k = q < m_end ? first + m.col_ind[q] : NONE;
-        const u32 column = min(j, k);
-        take(count++, column, j == column ? p++ : NONE, k == column ? q++ : NONE);
-    }
-    return count;
-}
-
+// M has the last rows and columns of A.
 extern "C" __global__ void __launch_bounds__(THREADS) count_with_last(Sparse a, Sparse m, u32* length) {
     const u32 i = thread();
-    if (i < a.rows) length[i] = with_last(a, m, i, [](u32, u32, u32, u32) {});
+    if (i < a.rows) length[i] = side_by_side(a, m, i, [](u32, u32, u32, u32) {}, a.rows - m.rows);
 }
 
 // A + (M - C) in the last rows and columns, C having the pattern of M.
@@ -389,11 +375,12 @@ fill_with_last(Sparse a, Sparse m, const double* __restrict__ c, const u32* __re
                u32* __restrict__ col_ind, double* __restrict__ val) {
     const u32 i = thread();
     if (i >= a.rows) return;
-    with_last(a, m, i, [&](u32 count, u32 column, u32 p, u32 q) {
+    const auto put = [&](u32 count, u32 column, u32 p, u32 q) {
         const double change = q == NONE ? 0.0 : subtract(m.val[q], c[q]);
         col_ind[row_ptr[i] + count] = column;
         val[row_ptr[i] + count] = q == NONE ? a.val[p] : p == NONE ? change : add(a.val[p], change);
-    });
+    };
+    side_by_side(a, m, i, put, a.rows - m.rows);
 }
 
 // I - A, where A has no diagonal: a row has one entry more.

@@ -1,8 +1,7 @@
 // How values travel in a wavefront: copies to shared memory, and the barriers that tell of them.
 #pragma once
+#include "barriers.cuh"
 #include "stored.cuh"
-
-__device__ inline u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
 // 8 bytes to shared memory while the thread goes on, or zeros.
 __device__ inline void copy_async(double* to, const double* from, bool there) {
@@ -57,43 +56,16 @@ __device__ BARRIER void end_step() {
     asm volatile("bar.sync 1, %0;" : : "n"(STEPPING) : "memory");
 }
 
-// Barriers in shared memory, each used again and again: the n-th use has parity n.
-__device__ inline void prepare_barrier(u64* barrier, int arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
-                 :
-                 : "r"(shared_address(barrier)), "r"(arrivals)
-                 : "memory");
-}
+// Each barrier is used again and again: the n-th use has parity n.
 __device__ inline void arrive(u64* barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
 }
-// When the copies of this thread so far are done.
-__device__ inline void arrive_with_copies(u64* barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];"
-                 :
-                 : "r"(shared_address(barrier))
-                 : "memory");
-}
-__device__ inline void wait(u64* barrier, u32 use) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}"
-        :
-        : "r"(shared_address(barrier)), "r"(use & 1)
-        : "memory");
-}
+__device__ inline void wait(u64* barrier, u32 use) { wait_parity(barrier, use & 1); }
 
 // Numbers from global to shared memory; the barrier counts one arrival when they are there.
 __device__ inline void bulk_copy(Stored* to, const Stored* from, int numbers, u64* barrier) {
     const int bytes = numbers * (int)sizeof(Stored);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-                 :
-                 : "r"(shared_address(barrier)), "r"(bytes)
-                 : "memory");
+    expect_bytes(barrier, bytes);
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
         :

@@ -8,7 +8,9 @@ use rayon::prelude::*;
 use super::device::{Device, failed};
 use super::entries::Entries;
 use super::factors::Factored;
-use super::launch::{Address, FactorsArg, MatrixArg, PatternArg, RowsArg, address, launch};
+use super::launch::{
+    Address, FactorsArg, MatrixArg, PatternArg, RowsArg, TriangleArg, address, launch,
+};
 use super::rows::{Launch, Rows};
 use super::solve::Analysis;
 use super::sources::{ILU, Variant};
@@ -32,6 +34,12 @@ impl DevicePattern {
 
     pub(super) fn argument(&self) -> PatternArg {
         PatternArg { row_ptr: address(&self.row_ptr), col_ind: address(&self.col_ind) }
+    }
+
+    /// With its numbers.
+    pub(super) fn triangle(&self, val: &CudaSlice<f64>) -> TriangleArg {
+        let PatternArg { row_ptr, col_ind } = self.argument();
+        TriangleArg { row_ptr, col_ind, val: address(val) }
     }
 }
 

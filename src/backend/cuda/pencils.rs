@@ -7,8 +7,8 @@ use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMI
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factorisation};
-use super::launch::{PencilsArg, TriangleArg, address, launch};
+use super::ilu::Factorisation;
+use super::launch::{PencilsArg, address, launch};
 use super::numbers::{Numbers, Values};
 use super::solve::{Solve, Stencils, System};
 use super::sources::{PENCILS, Variant};
@@ -203,12 +203,7 @@ impl Pencils {
 
 impl Solve for Pencils {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
-        let triangle = |pattern: &DevicePattern, val: &CudaSlice<f64>| TriangleArg {
-            row_ptr: address(&pattern.row_ptr),
-            col_ind: address(&pattern.col_ind),
-            val: address(val),
-        };
-        let (lower, upper) = (triangle(&f.lower, &v.lower), triangle(&f.upper, &v.upper));
+        let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
         let mut config = grid(self.records, COLUMNS as u32);
         config.grid_dim.1 = 2;
         self.argument.diagonal = v.diagonal.address();

@@ -101,6 +101,7 @@ macro_rules! headers {
 
 headers!(
     "absent.cuh",
+    "barriers.cuh",
     "colours.cuh",
     "common.cuh",
     "fgbilu.cuh",
@@ -125,6 +126,7 @@ headers!(
     "stencil_rows.cuh",
     "stencil_shares.cuh",
     "stored.cuh",
+    "triangle.cuh",
     "wavefront_carriers.cuh",
     "wavefront_geometry.cuh",
     "wavefront_tile.cuh",

@@ -15,7 +15,7 @@ use self::lists::Lists;
 use self::plan::{Plan, Shape};
 use super::device::{Device, failed, grid};
 use super::ilu::Factorisation;
-use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, TriangleArg, address, launch};
+use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
 use super::numbers::Values;
 use super::solve::{Solve, System};
 use super::sources::{COLOUR_BOXES, Variant};
@@ -164,12 +164,7 @@ fn upload(
 
 impl Solve for ColourBoxes {
     fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
-        let triangle = |pattern: &super::ilu::DevicePattern, val: &CudaSlice<f64>| TriangleArg {
-            row_ptr: address(&pattern.row_ptr),
-            col_ind: address(&pattern.col_ind),
-            val: address(val),
-        };
-        let (lower, upper) = (triangle(&f.lower, &v.lower), triangle(&f.upper, &v.upper));
+        let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
         let parts = self.config.grid_dim.0 as usize;
         let mut config = grid(parts, LAYOUT_THREADS);
         config.grid_dim.1 = self.layout.colours;

@@ -149,7 +149,7 @@ impl BlockIluVendor {
     }
 }
 
-/// bsrilu02 and bsrsv2 count the numbers of blocks with 32 bits: beyond that they access memory that is
+/// bsrilu02 counts the numbers of blocks with 32 bits: beyond that it accesses memory that is
 /// not theirs, which ends all that the process does on the device (seen with CUDA 13.0).
 fn fits_block_routines(block_size: usize, blocks: usize) -> Result<()> {
     let numbers = blocks.saturating_mul(block_size).saturating_mul(block_size);
@@ -157,7 +157,7 @@ fn fits_block_routines(block_size: usize, blocks: usize) -> Result<()> {
         return Ok(());
     }
     let (most, factors) = (i32::MAX, "the factors have");
-    Err(Error::input(format!("bsrilu02 and bsrsv2 take {most} numbers, {factors} {numbers}"))
+    Err(Error::input(format!("bsrilu02 takes {most} numbers, {factors} {numbers}"))
         .hint("`cuda` has no such limit"))
 }
 
