@@ -59,7 +59,7 @@ pub const FGBILU_STYLES: Names = &[
 pub const EXECUTIONS: Names = &[
     ("fused", "a kernel per step, one read an iteration; the only one on a CPU"),
     ("calls", "a kernel per operation, every scalar read back, as with a library"),
-    ("graph", "several iterations of bicgstab replayed as one CUDA graph"),
+    ("graph", "several iterations of bicgstab or qmr replayed as one CUDA graph"),
     ("persistent", "bicgstab and qmr as one kernel (Al-Mouhamed and Khan, section 6.4)"),
 ];
 
