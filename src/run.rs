@@ -5,6 +5,7 @@ mod measure;
 mod new_values;
 mod phases;
 mod product;
+mod range;
 mod reuse;
 mod roof;
 mod steps;
@@ -102,7 +103,11 @@ pub fn run_case_reusing(
     record.size.block_rows = a.rows() / case.block_size;
     let blocks = || block_pattern(a, case.block_size).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    let job = Job { case, problem, a, b, measure, progress, reuse, record };
+    let (b, exponent) = range::in_range(b);
+    if exponent != 0 && case.kind == RunKind::Solve {
+        record.remark(format!("right-hand side scaled by 2^{}", -exponent));
+    }
+    let job = Job { case, problem, a, b: &b, exponent, measure, progress, reuse, record };
     match backend::with(&case.backend, job) {
         Some(Ok(record)) => record,
         failed => {
@@ -127,6 +132,8 @@ struct Job<'a> {
     problem: &'a Problem,
     a: &'a Arc<Csr>,
     b: &'a [f64],
+    /// Power of two that `b` was divided by.
+    exponent: i32,
     measure: &'a Measure,
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
@@ -372,7 +379,9 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        self.record.convergence.residual_history = history.norms;
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, self.exponent));
+        // files hold finite numbers alone
+        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
         let times = &mut self.record.times;
         times.solve_s = Some(m.value);
         (times.solve_low_s, times.solve_high_s) = (Some(m.low), Some(m.high));
