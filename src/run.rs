@@ -5,19 +5,21 @@ mod measure;
 mod new_values;
 mod phases;
 mod product;
+mod range;
 mod reuse;
 mod roof;
 mod steps;
 mod stopped;
 mod traffic;
 mod transposed;
+mod verdict;
 mod watch;
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::backend::{self, Backend, Visitor};
-use crate::case::{Case, Execution, Format, RunKind, Side};
+use crate::case::{Case, Execution, Format, RunKind};
 use crate::deflation::{self, Adapted, Deflation, Vectors};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
@@ -26,7 +28,7 @@ use crate::precond::{self, Failure, Preconditioner, Setup};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::Status;
-use crate::solver::{self, End, Outcome, Settings, Solver, Stop, System, Transposed};
+use crate::solver::{self, Outcome, Settings, Solver, Stop, System, Transposed};
 use crate::symbolic::block_pattern;
 pub use measure::Measure;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
@@ -34,6 +36,7 @@ pub use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
 use transposed::Both;
+pub(crate) use verdict::contradicts;
 use watch::{History, Watch};
 
 /// A stage of a case, for progress display.
@@ -61,9 +64,6 @@ const PRECISE: f64 = 0.02;
 
 /// Setups shorter than this are repeated, in seconds.
 const SHORT_SETUP: f64 = 0.1;
-
-/// A true residual this many times the tolerance contradicts the monitored one.
-const CONTRADICTION: f64 = 10.0;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
 /// `case.ordering`) with right-hand side `b`.
@@ -102,7 +102,11 @@ pub fn run_case_reusing(
     record.size.block_rows = a.rows() / case.block_size;
     let blocks = || block_pattern(a, case.block_size).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    let job = Job { case, problem, a, b, measure, progress, reuse, record };
+    let (b, exponent) = range::in_range(b);
+    if exponent != 0 && case.kind == RunKind::Solve {
+        record.remark(format!("right-hand side scaled by 2^{}", -exponent));
+    }
+    let job = Job { case, problem, a, b: &b, exponent, measure, progress, reuse, record };
     match backend::with(&case.backend, job) {
         Some(Ok(record)) => record,
         failed => {
@@ -127,6 +131,8 @@ struct Job<'a> {
     problem: &'a Problem,
     a: &'a Arc<Csr>,
     b: &'a [f64],
+    /// Power of two that `b` was divided by.
+    exponent: i32,
     measure: &'a Measure,
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
@@ -372,7 +378,9 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        self.record.convergence.residual_history = history.norms;
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, self.exponent));
+        // files hold finite numbers alone
+        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
         let times = &mut self.record.times;
         times.solve_s = Some(m.value);
         (times.solve_low_s, times.solve_high_s) = (Some(m.low), Some(m.high));
@@ -394,35 +402,9 @@ impl Job<'_> {
         record.convergence.iterations = outcome.iterations;
         record.convergence.monitored_residual = finite(outcome.residual);
         record.convergence.true_residual = finite(true_residual);
-        let (status, reason) = match &outcome.end {
-            End::Converged => (Status::Converged, None),
-            End::IterationLimit if self.case.rtol == 0.0 => (Status::Complete, None),
-            End::IterationLimit => (
-                Status::NotConverged,
-                Some(format!("iteration limit {} reached", self.case.max_iterations)),
-            ),
-            End::Stagnated => {
-                (Status::Stagnated, Some("the residual no longer falls over 8 restarts".into()))
-            }
-            End::Diverged => (Status::Diverged, Some("the residual grew without bound".into())),
-            End::Breakdown(what) => (Status::Breakdown, Some((*what).to_owned())),
-            End::TimeLimit | End::Cancelled => {
-                (Status::TimeLimit, Some("time limit of a solve reached".into()))
-            }
-        };
-        let contradicted = status == Status::Converged
-            && (true_residual.is_nan() || true_residual > CONTRADICTION * self.case.rtol)
-            && self.b.iter().any(|&v| v != 0.0);
-        let note = contradicted.then(|| {
-            format!(
-                "true residual {true_residual:.1e} where {:.1e} was monitored",
-                outcome.residual
-            )
-        });
-        // left GMRES monitors the preconditioned residual, which may honestly be smaller
-        let preconditioned = self.case.solver == "gmres" && self.case.side == Side::Left;
-        record.status = if contradicted && !preconditioned { Status::Stagnated } else { status };
-        for remark in [reason, note, outcome.remark.clone()].into_iter().flatten() {
+        let (status, reason) = verdict::verdict(self.case, outcome, true_residual);
+        record.status = status;
+        for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
             record.remark(remark);
         }
     }

@@ -9,8 +9,8 @@ use crate::engine::Renumbered;
 use crate::error::Result;
 use crate::measure::{memory_free, now, seconds_since};
 use crate::problem::Problem;
-use crate::result::Record;
-use crate::run::{Measure, Reuse, Stage, run_case_reusing};
+use crate::result::{Record, Status};
+use crate::run::{Measure, Reuse, Stage, contradicts, run_case_reusing};
 
 /// How a trial ended.
 #[derive(Clone, Debug)]
@@ -231,6 +231,9 @@ impl Trials<'_> {
         if !record.status.succeeded() {
             return Some(Trial::Failed { reason: failure(&record) });
         }
+        if let Some(reason) = inaccurate(&record) {
+            return Some(Trial::Failed { reason });
+        }
         let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
         if let Some(wall) = solving {
             let most = self.overheads.entry(name.clone()).or_default();
@@ -238,6 +241,15 @@ impl Trials<'_> {
         }
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
     }
+}
+
+/// Why a solution does not count beside others: what monitors a preconditioned residual may end long
+/// before the true one is where the tolerance asks for it.
+fn inaccurate(record: &Record) -> Option<String> {
+    let rtol = record.case.rtol;
+    let residual = record.convergence.true_residual.unwrap_or(f64::NAN);
+    let far = record.status == Status::Converged && contradicts(rtol, residual);
+    far.then(|| format!("true residual {residual:.1e}, far above the tolerance of {rtol:.1e}"))
 }
 
 fn failure(record: &Record) -> String {

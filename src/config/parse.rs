@@ -75,6 +75,11 @@ pub fn number(text: &str, range: &str, accept: impl Fn(f64) -> bool) -> Result<f
         .replace('_', "")
         .parse()
         .map_err(|_| Error::input(format!("`{}` is not a number", text.trim())))?;
+    // 1e-400 is not the 0 that float64 makes of it, which may have a meaning of its own
+    let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+    if value == 0.0 && mantissa.contains(|digit| ('1'..='9').contains(&digit)) {
+        return Err(Error::input(format!("`{}` is too small for float64", text.trim())));
+    }
     if value.is_finite() && accept(value) {
         // -0.0 and 0.0 are one setting
         Ok(value + 0.0)
@@ -174,6 +179,13 @@ mod tests {
             "`1` is outside the range: above 0 and below 1"
         );
         assert_eq!(open("x").unwrap_err().to_string(), "`x` is not a number");
+        let closed = |t: &str| number(t, "0 or above", |v| v >= 0.0).map_err(|e| e.to_string());
+        assert_eq!(closed("1e-400"), Err("`1e-400` is too small for float64".into()));
+        assert_eq!(closed(" 0.2E-999"), Err("`0.2E-999` is too small for float64".into()));
+        assert_eq!(
+            (closed("0"), closed("0.0e7"), closed("1e-310")),
+            (Ok(0.0), Ok(0.0), Ok(1e-310))
+        );
         for value in [0.0, 1e-6, 0.25, 4.8e-6, 1e300, 123_456.0] {
             assert_eq!(number_text(value).parse::<f64>().unwrap(), value);
         }

@@ -11,7 +11,7 @@ pub(crate) const DIVERGED: f64 = 1e10;
 pub(crate) const STALL_CYCLES: usize = 8;
 
 /// A residual that keeps more than this part over [`STALL_CYCLES`] cycles has stagnated.
-pub(crate) const STALL_FACTOR: f64 = 0.999;
+const STALL_FACTOR: f64 = 0.999;
 
 /// When a solve ends.
 #[derive(Clone, Debug)]
@@ -23,6 +23,14 @@ pub struct Stop {
     pub max_iterations: usize,
     /// Seconds after which the solve is given up.
     pub time_limit_s: Option<f64>,
+}
+
+impl Stop {
+    /// The part of a residual that no span of [`STALL_CYCLES`] may keep. Where a number of iterations is
+    /// asked for, they are made whether or not they lead anywhere: any part.
+    pub(crate) fn stall(&self) -> f64 {
+        if self.rtol == 0.0 { f64::INFINITY } else { STALL_FACTOR }
+    }
 }
 
 /// Why a solve ended.
@@ -145,7 +153,7 @@ impl<'a> Judge<'a> {
     pub fn cycle(&mut self) -> Option<End> {
         self.cycles.push(self.residual);
         let past = self.cycles.len().checked_sub(STALL_CYCLES + 1)?;
-        (self.residual > STALL_FACTOR * self.cycles[past]).then_some(End::Stagnated)
+        (self.residual > self.stop.stall() * self.cycles[past]).then_some(End::Stagnated)
     }
 
     /// Judges a recurrence at the end of an iteration: `broken` names what vanished, if anything did.
@@ -174,5 +182,28 @@ impl<'a> Judge<'a> {
             format!("began anew after iteration {first}{further}: {}", self.reason)
         });
         super::Outcome { end, iterations: self.iterations, residual: self.residual, remark }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_asks_for_a_tolerance_stagnates() {
+        let ends = |rtol: f64, residual: f64| {
+            let stop = Stop { rtol, max_iterations: 100, time_limit_s: None };
+            let mut nothing = ();
+            let mut judge = Judge::new(&stop, &mut nothing, 1.0);
+            let mut cycle = || {
+                assert_eq!(judge.step(residual), None);
+                judge.cycle()
+            };
+            (0..20).position(|_| cycle() == Some(End::Stagnated))
+        };
+        // the ninth is the first that is 8 cycles behind another
+        assert_eq!(ends(1e-6, 0.5), Some(STALL_CYCLES));
+        assert_eq!(ends(0.0, 0.5), None);
+        assert_eq!(ends(0.0, f64::MIN_POSITIVE), None);
     }
 }

@@ -21,7 +21,7 @@ use super::sources::{BICGSTAB, QMR, Source, Variant};
 use crate::backend::no_execution;
 use crate::case::{Execution, Side};
 use crate::error::Result;
-use crate::solver::stop::{DIVERGED, Judge, STALL_CYCLES, STALL_FACTOR};
+use crate::solver::stop::{DIVERGED, Judge, STALL_CYCLES};
 use crate::solver::{
     BICGSTAB_BREAKDOWNS, CYCLE, End, Monitor, Outcome, QMR_BREAKDOWNS, Settings, Solver, System,
 };
@@ -278,7 +278,7 @@ impl InKernel {
         let rules = RulesArg {
             rtol: self.settings.stop.rtol,
             diverged: DIVERGED,
-            stall: STALL_FACTOR,
+            stall: self.settings.stop.stall(),
             most: left.clamp(1, MOST) as u32,
             before: before.unwrap_or(0) as u32,
             cycle: CYCLE as u32,
