@@ -12,6 +12,7 @@ pub(crate) mod cores;
 pub mod deflation;
 pub mod engine;
 pub mod error;
+pub(crate) mod files;
 pub mod matrix;
 pub mod measure;
 pub mod memory;

@@ -45,6 +45,10 @@ fn the_best_is_written_and_runs_again() {
     for line in ["why: ", "sure: ", " tried of "] {
         assert!(table.contains(line), "{line} in {table}");
     }
+    assert_eq!(
+        refused(&["advise", "poisson3d:4", "-o", &toml]),
+        format!("error: `{toml}` exists already")
+    );
     let experiment = Experiment::open(std::path::Path::new(&toml)).unwrap();
     let (cases, _) = experiment.cases().unwrap();
     assert_eq!((cases.len(), cases[0].rtol, cases[0].backend.as_str()), (1, 1e-8, "cpu"));

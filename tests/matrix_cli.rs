@@ -160,3 +160,48 @@ fn a_closed_pipe_is_no_error() {
     let cli = Cli::parse_from(["matrix", "list"]);
     assert_eq!(run_to(&cli.matrix, &mut Closed), Ok(()));
 }
+
+#[test]
+fn files_that_are_there_are_overwritten_only_with_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let (a, rhs, b) = (at("a.mtx"), at("a_rhs.mtx"), at("b.mtx"));
+    for path in [&rhs, &b] {
+        std::fs::write(path, "kept").unwrap();
+    }
+    let generate = ["generate", "poisson3d:3", "-o", &a, "--rhs", "ones"];
+    let convert = ["convert", "poisson3d:3", &b];
+    for (command, path) in [(&generate[..], &rhs), (&convert[..], &b)] {
+        let error = run(command).unwrap_err();
+        assert_eq!(error.to_string(), format!("`{path}` exists already"));
+        assert_eq!(error.hint_text(), Some("--force overwrites it"));
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "kept");
+    }
+    assert!(!Path::new(&a).exists(), "neither of the two is written");
+    for (command, path) in [(&generate[..], &rhs), (&convert[..], &b)] {
+        run(&[command, &["--force"]].concat()).unwrap();
+        assert!(std::fs::read_to_string(path).unwrap().starts_with("%%MatrixMarket matrix "));
+    }
+    let error = run(&["generate", "poisson3d:3", "-o", &at("none/a.mtx")]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("cannot write `{}`: there is no folder `{}`", at("none/a.mtx"), at("none"))
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_matrix_goes_through_a_pipe() {
+    use std::os::unix::fs::FileTypeExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("a.mtx");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let read = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap())
+    };
+    run(&["generate", "poisson3d:2", "-o", &pipe.display().to_string()]).unwrap();
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo(), "it stays a pipe");
+    assert!(read.join().unwrap().starts_with("%%MatrixMarket matrix coordinate real general\n8 8 "));
+}

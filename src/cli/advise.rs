@@ -12,6 +12,7 @@ use crate::config::{Sweep, write};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
+use crate::files::refuse_existing;
 use crate::problem;
 use crate::report::ReportFormat;
 use crate::report::units::seconds;
@@ -50,6 +51,10 @@ pub struct AdviseArgs {
     /// Write the best as an experiment that `run` reads
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
+
+    /// Overwrite that file
+    #[arg(long, requires = "output")]
+    force: bool,
 
     /// Form of the table
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
@@ -95,10 +100,11 @@ fn allowed(words: &[String]) -> Result<Sweep> {
 /// Searches, prints the best and writes the experiment.
 pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let fixed = allowed(&args.set)?;
-    if let Some(path) = &args.output
-        && path.extension().is_none_or(|e| e != "toml")
-    {
-        return Err(Error::input(format!("`{}` does not end in .toml", path.display())));
+    if let Some(path) = &args.output {
+        if path.extension().is_none_or(|e| e != "toml") {
+            return Err(Error::input(format!("`{}` does not end in .toml", path.display())));
+        }
+        refuse_existing(path, args.force)?;
     }
     let interrupts = interrupt::install()?;
     let problem = problem::load(&args.matrix, args.read_as)?;

@@ -13,6 +13,7 @@ use tabled::settings::{Alignment, Style, object::Columns};
 
 use crate::case::{MAX_FILL, ReadAs};
 use crate::error::{Error, Result};
+use crate::files::refuse_existing;
 use crate::matrix::cache::Cache;
 use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info};
 use crate::matrix::market::{self, Symmetry};
@@ -84,6 +85,9 @@ struct GenerateArgs {
     /// Also write this right-hand side, beside the matrix as `<stem>_rhs.mtx`
     #[arg(long, value_name = "RHS")]
     rhs: Option<String>,
+    /// Overwrite files that are there
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -98,6 +102,9 @@ struct ConvertArgs {
     /// Write only the lower triangle; the matrix must be symmetric
     #[arg(long)]
     symmetric: bool,
+    /// Overwrite a file that is there
+    #[arg(long)]
+    force: bool,
 }
 
 /// Fill levels; empty for none.
@@ -407,6 +414,10 @@ fn get(args: &GetArgs) -> Result<String> {
 
 fn generate(args: &GenerateArgs) -> Result<String> {
     check_ending(&args.output)?;
+    let rhs_file = args.rhs.as_ref().map(|_| rhs_beside(&args.output));
+    for path in std::iter::once(&args.output).chain(&rhs_file) {
+        refuse_existing(path, args.force)?;
+    }
     let source = Source::find(&args.spec, &Folders::default())?;
     if matches!(source, Source::File(_)) {
         return Err(Error::input(format!("`{}` is a file, not a generator", args.spec))
@@ -416,8 +427,7 @@ fn generate(args: &GenerateArgs) -> Result<String> {
     let rhs = args.rhs.as_ref().map(|spec| right_hand_side(&problem, spec)).transpose()?;
     market::write_matrix(&args.output, &problem.matrix, Symmetry::General)?;
     let mut text = format!("{}\n", args.output.display());
-    if let Some(b) = rhs {
-        let path = rhs_beside(&args.output);
+    if let (Some(b), Some(path)) = (rhs, rhs_file) {
         market::write_vector(&path, &b)?;
         _ = writeln!(text, "{}", path.display());
     }
@@ -443,6 +453,7 @@ fn check_ending(output: &std::path::Path) -> Result<()> {
 
 fn convert(args: &ConvertArgs) -> Result<String> {
     check_ending(&args.output)?;
+    refuse_existing(&args.output, args.force)?;
     let read_as = if args.as_stored { ReadAs::AsStored } else { ReadAs::Expanded };
     let source = Source::find(&args.input, &Folders::from_env())?;
     let problem = source.load(read_as, &Cache::from_env())?;

@@ -21,6 +21,7 @@ use super::Csr;
 use super::market::{self, Matrix, Symmetry};
 use crate::case::ReadAs;
 use crate::error::Result;
+use crate::files::temporary_in;
 
 /// Environment variable with the folder of the cache, or `off`.
 pub const CACHE: &str = "BILU_BENCH_CACHE";
@@ -180,7 +181,7 @@ fn store(entry: &Path, matrix: &Matrix) -> io::Result<()> {
     let folder = entry.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     let a = &matrix.matrix;
-    let file = market::temporary_in(folder)?;
+    let file = temporary_in(folder)?;
     let mut out =
         Checked { inner: BufWriter::with_capacity(1 << 18, file.as_file()), crc: Crc::new() };
     let remarks = matrix.remarks.join("\n");

@@ -10,6 +10,7 @@ use tar::EntryType;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+use crate::files::temporary_in;
 use crate::matrix::cache::sha256;
 use crate::matrix::market;
 
@@ -90,7 +91,7 @@ fn fetch(
         .and_then(|v| v.parse::<u64>().ok());
     let mut body = response.into_body().into_reader();
     let cannot_write = |e: &std::io::Error| Error::io("write into", folder, e);
-    let mut file = market::temporary_in(folder).map_err(|e| cannot_write(&e))?;
+    let mut file = temporary_in(folder).map_err(|e| cannot_write(&e))?;
     let mut received = 0;
     let mut block = vec![0; 1 << 16];
     loop {
@@ -141,7 +142,7 @@ fn unpack(entry: &Entry, url: &str, archive: &Path, folder: &Path) -> Result<Pat
             let (path, size) = (path.display(), member.size());
             return Err(bad(format!("`{path}` is too large: {size} bytes, at most {limit}")));
         }
-        let mut out = market::temporary_in(folder).map_err(|e| cannot_write(&e))?;
+        let mut out = temporary_in(folder).map_err(|e| cannot_write(&e))?;
         copy(member, out.as_file_mut(), &broken, &cannot_write)?;
         found[slot] = Some(out);
     }

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::result::read::{FileFormat, read_rows};
 use crate::result::record::Record;
 use crate::result::table::{self, Row};
@@ -114,6 +115,12 @@ fn contains<R: Row>(records: &[R], record: &R) -> bool {
 impl<R: Row> Output<R> {
     fn open(path: &Path, existing: Existing, remarks: &mut Vec<String>) -> Result<Self> {
         let format = FileFormat::of(path)?;
+        if matches!(format, FileFormat::Json | FileFormat::Markdown) && files::leads_to_stream(path)
+        {
+            let message = "is a device or a pipe, and this form is rewritten after every record";
+            return Err(Error::input(format!("`{}` {message}", path.display()))
+                .hint("give it a name that ends in .csv or .jsonl, which are appended to"));
+        }
         let file = OpenOptions::new()
             .create(true)
             .append(true)
@@ -125,7 +132,7 @@ impl<R: Row> Output<R> {
         if length > 0 {
             match existing {
                 Existing::Refuse => {
-                    return Err(Error::input(format!("`{}` exists already", path.display()))
+                    return Err(files::exists(path)
                         .hint("--resume adds what is missing to it, --force overwrites it"));
                 }
                 Existing::Overwrite => file.set_len(0).map_err(|e| cannot("empty", path, &e))?,
@@ -196,7 +203,7 @@ impl<R: Row> Output<R> {
         })
     }
 
-    /// Writes a temporary file beside the old one and moves it into place.
+    /// Replaces the file.
     fn rewrite(&mut self) -> Result<()> {
         let text = if self.format == FileFormat::Markdown {
             R::markdown(&self.records).into_bytes()
@@ -205,25 +212,13 @@ impl<R: Row> Output<R> {
             text.push(b'\n');
             text
         };
-        // through a symbolic link to the file itself
-        let target = self.path.canonicalize().map_err(|e| cannot("write", &self.path, &e))?;
-        let folder = target.parent().unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".bilu-bench-");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666)); // less the umask
-        }
-        let replace = || -> std::io::Result<File> {
-            let mut file = builder.tempfile_in(folder)?;
+        let replaced = files::replace(&self.path, |file| {
             // nobody else can have it yet; where there are no locks it goes without
-            let _ = file.as_file().try_lock();
+            let _ = file.try_lock();
             file.write_all(&text)?;
-            file.as_file().sync_data()?;
-            Ok(file.persist(&target)?)
-        };
-        self.file = replace().map_err(|e| cannot("write", &self.path, &e))?;
+            file.sync_data()
+        });
+        self.file = replaced.map_err(|e| cannot("write", &self.path, &e))?;
         Ok(())
     }
 }

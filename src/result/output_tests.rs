@@ -184,3 +184,30 @@ fn rows_are_not_added_under_other_columns() {
     let error = Outputs::<Record>::open(&[path], Existing::Resume).unwrap_err();
     assert_eq!(error.message(), "its columns are not those that this version writes");
 }
+
+#[cfg(unix)]
+#[test]
+fn files_that_are_rewritten_keep_permissions_and_links_and_leave_pipes_alone() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.json", "a.md"] {
+        let (path, file) = (folder.path().join(name), folder.path().join(format!("{name}.file")));
+        std::fs::write(&file, "").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&file, &path).unwrap();
+        write(&path, &cases());
+        assert!(path.is_symlink());
+        let metadata = std::fs::metadata(&file).unwrap();
+        assert_eq!((metadata.permissions().mode() & 0o777, metadata.len() > 100), (0o600, true));
+
+        let pipe = folder.path().join(format!("pipe-{name}"));
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for existing in [Existing::Refuse, Existing::Overwrite] {
+            let error = Outputs::<Record>::open(std::slice::from_ref(&pipe), existing).unwrap_err();
+            let message = "is a device or a pipe, and this form is rewritten after every record";
+            assert_eq!(error.to_string(), format!("`{}` {message}", pipe.display()));
+            assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+        }
+    }
+}

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Choices;
 use super::descent::{Descent, Trial};
 use crate::error::{Error, Result};
+use crate::files::temporary_in;
 use crate::matrix::cache::Cache;
-use crate::matrix::market::temporary_in;
 
 /// Version of the file: that of the choices and of the kernels that they are for.
 const VERSION: u32 = 1;

@@ -18,8 +18,8 @@ use super::nvrtc;
 use super::sources::{HEADERS, Source, Variant};
 use crate::engine::progress::say;
 use crate::error::Result;
+use crate::files::temporary_in;
 use crate::matrix::cache::{Cache, damaged, hex, prune};
-use crate::matrix::market::temporary_in;
 
 /// First bytes of an entry, before the SHA-256 of the rest and the rest; the digit is the version of
 /// the format.

@@ -29,7 +29,6 @@ use crate::matrix::Csr;
 
 pub use header::{Field, Layout, Symmetry};
 pub use vector::Vector;
-pub(crate) use write::temporary_in;
 pub use write::{write_matrix, write_vector};
 
 use blocks::Text;

@@ -1,14 +1,14 @@
 //! Writing files: shortest decimal numbers that read back to the same bits, atomically.
 
 use std::fmt::Write as _;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::matrix::Csr;
 
 use super::header::Symmetry;
@@ -16,7 +16,8 @@ use super::header::Symmetry;
 /// Writes `matrix` to `path`, gzipped when the name ends in `.gz`.
 ///
 /// With [`Symmetry::Symmetric`] only the lower triangle is written. The file appears under its
-/// name when it is complete; an existing one is replaced.
+/// name when it is complete; an existing one is replaced with its permissions, where a symbolic link
+/// leads. A device or a pipe is written to as it is.
 ///
 /// # Errors
 /// When the matrix does not have the symmetry, or the file cannot be written.
@@ -93,45 +94,40 @@ fn lower_entries(matrix: &Csr, sign: f64, path: &Path) -> Result<usize> {
     Ok(stored)
 }
 
-/// Lets `content` write a temporary file beside `path` and then gives it that name.
+/// Lets `content` write a file that replaces `path` when it is complete.
 fn atomically(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<()> {
-    let failed = |e: &std::io::Error| {
-        Error::io("write", path, e).hint("check that the folder exists, is writable and has room")
-    };
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
     if path.is_dir() || path.file_name().is_none() {
         return Err(Error::input(format!("cannot write `{}`: it is a directory", path.display()))
             .hint("add a file name"));
     }
-    let file = temporary_in(folder).map_err(|e| failed(&e))?;
-    let written = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
-        let mut out = BufWriter::new(GzEncoder::new(file.as_file(), Compression::default()));
-        content(&mut out)
-            .and_then(|()| out.into_inner().map_err(std::io::IntoInnerError::into_error))
-            .and_then(|gz| gz.finish().map(drop))
-    } else {
-        let mut out = BufWriter::with_capacity(1 << 18, file.as_file());
-        content(&mut out).and_then(|()| out.flush())
-    };
-    written.map_err(|e| failed(&e))?;
-    file.persist(path).map_err(|e| failed(&e.error))?;
-    Ok(())
-}
-
-/// A temporary file that, once it has its name, may be read by whom the user's mask allows.
-pub(crate) fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".bilu-bench-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    let gzipped = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
+    let written = files::replace(path, |file| {
+        if gzipped {
+            let mut out = BufWriter::new(GzEncoder::new(file, Compression::default()));
+            content(&mut out)?;
+            out.into_inner().map_err(std::io::IntoInnerError::into_error)?.finish().map(drop)
+        } else {
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            content(&mut out)?;
+            out.flush()
+        }
+    });
+    written.map(drop).map_err(|e| {
+        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+        match folder.filter(|f| e.kind() == ErrorKind::NotFound && !f.exists()) {
+            Some(folder) => {
+                let folder = folder.display();
+                Error::input(format!(
+                    "cannot write `{}`: there is no folder `{folder}`",
+                    path.display()
+                ))
+                .hint("create it first")
+            }
+            None => Error::io("write", path, &e)
+                .hint("check that the folder exists, is writable and has room"),
+        }
+    })
 }
