@@ -23,6 +23,8 @@ pub(super) struct Lattice {
     at: Vec<[usize; 2]>,
     /// Steps of y' per z.
     shear: usize,
+    /// Whether no row needs one of a larger y'.
+    exact: bool,
     /// Different y and z.
     extents: [usize; 2],
     /// Rows at a place y, z on average.
@@ -87,7 +89,7 @@ impl Lattice {
         let couplings: Vec<Vec<Coupling>> =
             (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
         let near = nearest(&couplings)?;
-        let (at, shear) = places(&starts, near, &couplings);
+        let (at, shear, exact) = places(&starts, near, &couplings);
         // lines of cells, which wells are not
         let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
         let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
@@ -96,7 +98,7 @@ impl Lattice {
         places.dedup();
         let length = rows as f64 / places.len().max(1) as f64;
         let at = at.into_iter().map(|[y, z]| [y + shear * z, z]).collect();
-        Some(Self { starts, at, shear, extents, length })
+        Some(Self { starts, at, shear, exact, extents, length })
     }
 
     /// Ways of cutting the lines into at most so many tiles, across the lines of a plane and along the planes.
@@ -110,6 +112,11 @@ impl Lattice {
     /// Whether no row needs one of a larger y, as where nothing has been filled.
     pub(super) fn is_square(&self) -> bool {
         self.shear == 0
+    }
+
+    /// Whether no coupling of planes was left out of account.
+    pub(super) fn is_exact(&self) -> bool {
+        self.exact
     }
 
     /// What tiles mean for a solve.
@@ -219,8 +226,12 @@ fn nearest(couplings: &[Vec<Coupling>]) -> Option<usize> {
     (gap[1] - gap[0] > 1).then(|| 1 << gap[0])
 }
 
-/// y and z of the lines, and the shear that most couplings between planes need.
-fn places(starts: &[u32], near: usize, couplings: &[Vec<Coupling>]) -> (Vec<[usize; 2]>, usize) {
+/// y and z of the lines, the shear that most couplings between planes need, and whether it is enough for all.
+fn places(
+    starts: &[u32],
+    near: usize,
+    couplings: &[Vec<Coupling>],
+) -> (Vec<[usize; 2]>, usize, bool) {
     let mut at: Vec<[usize; 2]> = Vec::with_capacity(starts.len() - 1);
     let mut needed = [0u64; LARGEST_SHEAR + 1];
     for ((line, ends), found) in starts.windows(2).enumerate().zip(couplings) {
@@ -248,7 +259,7 @@ fn places(starts: &[u32], near: usize, couplings: &[Vec<Coupling>]) -> (Vec<[usi
         beyond -= entries;
         beyond * FEW <= total
     });
-    (at, shear.unwrap_or(0))
+    (at, shear.unwrap_or(0), beyond == 0)
 }
 
 #[cfg(test)]

@@ -129,6 +129,8 @@ pub(super) struct Costs {
 impl Costs {
     /// Microseconds that a chain of dependencies takes to another part, as they decide how many parts there are.
     const CROSSING: f64 = 1.2;
+    /// The same in steps of a part, as [`Self::solve`] has them.
+    const CROSSING_STEPS: u32 = 6;
 
     /// The same of all rows in one part.
     fn work(&self, rows: usize) -> f64 {
@@ -170,7 +172,24 @@ impl Tiles {
         let tiling = lattice.tilings(most).min_by(|a, b| rough(a).total_cmp(&rough(b)))?;
         let time = costs.solve(rows, &lattice.outline(tiling));
         let of_ranges = costs.solve(rows, &lattice.outline_of_ranges(ranges));
-        Some(Self { lattice, tiling, time, of_ranges })
+        let mut tiles = Self { lattice, tiling, time, of_ranges };
+        if !tiles.lattice.is_exact() && tiles.pay() {
+            tiles.heed_the_rest(lower, ranges);
+        }
+        Some(tiles)
+    }
+
+    /// The outline leaves couplings out of account that lead back to tiles before. Where they make the longest chain
+    /// longer than in ranges, its time means nothing: a few in every line, as fill by the rule `overwrite` has them,
+    /// cost up to nine times, those of some wells nothing.
+    fn heed_the_rest(&mut self, lower: PatternView, ranges: usize) {
+        let triangle = Triangle::new(lower, false);
+        let chain = |owners: &Owners| {
+            triangle.times(owners, Costs::CROSSING_STEPS).into_iter().max().unwrap_or(0)
+        };
+        if chain(&self.owners()) > chain(&Owners::ranges(lower, false, ranges)) {
+            self.time = f64::INFINITY;
+        }
     }
 
     /// Whether a solve is faster than in ranges.
@@ -230,17 +249,39 @@ pub(super) fn far_operands(pattern: PatternView, backward: bool, parts: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::case::{LevelRule, ReadAs};
     use crate::problem;
     use crate::symbolic::{Pattern, block_pattern, iluk};
 
     const COSTS: Costs = Costs { slice_rows: 16.0, row_bytes: 96.0 };
 
     fn lower(matrix: &str, block_size: usize, fill: usize) -> Pattern<'static> {
+        by_rule(matrix, block_size, fill, LevelRule::Min)
+    }
+
+    fn by_rule(matrix: &str, b: usize, fill: usize, rule: LevelRule) -> Pattern<'static> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
-        let a = crate::matrix::bsr::pad(&a, block_size).map_or(a, std::sync::Arc::new);
-        let pattern = block_pattern(&a, block_size);
-        iluk(&pattern, fill, crate::case::LevelRule::Min, usize::MAX).unwrap().lower
+        let a = crate::matrix::bsr::pad(&a, b).map_or(a, std::sync::Arc::new);
+        iluk(&block_pattern(&a, b), fill, rule, usize::MAX).unwrap().lower
+    }
+
+    #[test]
+    fn tiles_that_are_needed_back_and_forth_do_not_pay() {
+        let of = |matrix: &str, b: usize, fill: usize, rule, ranges| {
+            let p = by_rule(matrix, b, fill, rule);
+            let row_bytes = (8 * b * b * p.entries() / p.rows()) as f64;
+            let costs = Costs { slice_rows: 16.0, row_bytes };
+            Tiles::of(p.view(), 132, ranges, costs).expect("a grid")
+        };
+        // 1,214 steps for 875, and the outline alone has 177 us for 207
+        let back = of("poisson3d:64", 2, 3, LevelRule::Overwrite, 56);
+        assert!(!back.lattice.is_exact() && !back.pay());
+        assert_eq!(back.best_time(), back.of_ranges);
+        // wells lead back, too, but there are few
+        let wells = of("reservoir:41,k=2,wells=50", 2, 0, LevelRule::Min, 28);
+        assert!(wells.pay() && wells.best_time() < wells.of_ranges);
+        let exact = of("poisson3d:64", 1, 0, LevelRule::Min, 40);
+        assert!(exact.lattice.is_exact() && exact.pay());
     }
 
     fn chain(n: usize) -> Pattern<'static> {
