@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend;
 use crate::deflation;
 pub use crate::ordering::Ordering;
+use crate::solver;
 
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 128;
@@ -282,6 +283,14 @@ impl Case {
         let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
         let execution = if backend::on_gpu(backend) { self.execution } else { Execution::Fused };
         Self { trisolve, fgbilu_style, execution, backend: backend.to_owned(), ..self.clone() }
+    }
+
+    /// The same, as a sweep has it, with the plain side of the preconditioner where the solver has no
+    /// choice of it.
+    #[must_use]
+    pub fn for_its_solver(self) -> Self {
+        let side = if solver::has_sides(&self.solver) { self.side } else { Side::default() };
+        Self { side, ..self }
     }
 
     /// The same, as a sweep has it, where only products run: without the settings of a solve.

@@ -1,7 +1,9 @@
 //! `advise` over the binary: what it prints, and that `run` repeats it.
 
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Output, Stdio};
 
+use bilu_bench::backend;
 use bilu_bench::config::Experiment;
 use bilu_bench::result::read::read;
 
@@ -109,4 +111,67 @@ fn what_cannot_be_solved_ends_with_1_and_the_reasons() {
     let table = text(&output.stdout);
     assert!(table.contains("nothing was solved; "), "{table}");
     assert!(table.contains("iteration limit 1 reached"), "{table}");
+}
+
+#[test]
+fn backends_that_are_not_there_are_not_searched() {
+    let Err(why) = backend::available("cuda") else {
+        eprintln!("skipped: there is a GPU");
+        return;
+    };
+    let advise = |set: &str| program(&["advise", "poisson3d:4", "-q", "--set", set]);
+    for gone in ["backend=cuda", "backend=cusparse,cuda"] {
+        let output = advise(gone);
+        assert_eq!(output.status.code(), Some(i32::from(why.exit_code())));
+        assert_eq!(text(&output.stdout), "");
+        assert!(text(&output.stderr).starts_with(&format!("error: {why}\n")));
+    }
+    let set = ["precond=jacobi", "backend=cuda,cpu"].map(|word| ["--set", word]).concat();
+    let words = ["advise", "poisson3d:4", "--time-budget", "3"];
+    let output = program(&[&words[..], &set].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains(&format!("cuda left out: {why}")));
+    let trials = text(&output.stderr);
+    assert!(!trials.contains(&why.to_string()), "{trials}");
+}
+
+#[test]
+fn a_budget_that_is_over_is_named() {
+    let words = ["advise", "poisson3d:4", "-q", "--time-budget", "1e-9", "--set", "backend=cpu"];
+    let output = program(&words);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let table = text(&output.stdout);
+    assert!(table.contains("nothing was tried: the time budget of 1e-9 s was over"), "{table}");
+    assert!(table.contains("; 0 not worth a trial"), "{table}");
+    let left = table.lines().find(|l| l.starts_with("not tried for lack of time: ")).unwrap();
+    assert!(left.ends_with("; --time-budget above 1e-9 tries more"), "{left}");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_shows_the_best_so_far() {
+    let words = ["advise", "poisson3d:12", "--time-budget", "1000", "--set", "backend=cpu"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_bilu-bench"))
+        .env("NO_COLOR", "1")
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("(best ") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "no trial was solved");
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{rest}");
+    assert!(rest.ends_with("stopped\n"), "{rest}");
+    let table = text(&output.stdout);
+    assert!(table.starts_with("Advice for poisson3d:12\n"), "{table}");
+    assert!(table.contains("stopped: the best so far, by single trials"), "{table}");
 }

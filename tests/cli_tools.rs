@@ -247,6 +247,13 @@ fn the_self_test_refuses_what_it_cannot_test() {
         Err(why) => {
             let text = refused(&["--self-test", "--backend", "cuda"], 1);
             assert!(text.starts_with(&format!("error: {why}\n")), "{text}");
+            for part in ["stencils", "pencils"] {
+                let text = refused(&["--self-test", "--quick", "--only", part], 2);
+                let what =
+                    format!("`{part}` needs the backend `cuda`: `cpu-mt` marches through no boxes");
+                let hint = format!("there is no GPU to test: {why}");
+                assert_eq!(text, format!("error: --only: {what}\nhint: {hint}\n"));
+            }
         }
     }
 }

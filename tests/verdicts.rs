@@ -1,5 +1,6 @@
 //! What `run` and `advise` call solved: true residuals, right-hand sides of any size, no tolerance.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -37,7 +38,7 @@ fn scaled(folder: &Path) -> String {
     for i in 0..n {
         for j in (i - 1).max(0)..=(i + 1).min(n - 1) {
             let value = if i == j { 2.5 } else { -1.0 };
-            entries += &format!("{} {} {value}e{}\n", i + 1, j + 1, i * 12 / (n - 1));
+            writeln!(entries, "{} {} {value}e{}", i + 1, j + 1, i * 12 / (n - 1)).unwrap();
         }
     }
     let head = "%%MatrixMarket matrix coordinate real general";

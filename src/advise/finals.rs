@@ -52,10 +52,10 @@ impl Runner {
     }
 }
 
-/// Measures the best of `found` until `budget` seconds since the search began are over, at least once.
+/// Measures the best of `seen` until `budget` seconds since the search began are over, at least once.
 /// Fastest first.
-pub fn finals(found: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist> {
-    let solved = found.solved();
+pub fn finals(seen: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist> {
+    let solved = seen.solved();
     let Some(best) = solved.first().and_then(|t| t.trial.seconds()) else { return Vec::new() };
     let cheap = CHEAP * tries.elapsed() / TURNS as f64;
     let chosen = |place: usize, seconds: f64| {
@@ -73,16 +73,21 @@ pub fn finals(found: &Found, tries: &mut dyn Tries, budget: f64) -> Vec<Finalist
         return found;
     }
     // stopped, or disturbed beyond patience: what the search saw
-    let of_search = |(case, trial): (&Case, &Trial)| match trial {
-        Trial::Solved { fixed, seconds, record } => Some(Finalist {
-            case: case.clone(),
+    seen.best().into_iter().collect()
+}
+
+impl Found {
+    /// The best as the search saw it, measured once.
+    pub fn best(&self) -> Option<Finalist> {
+        let best = *self.solved().first()?;
+        let Trial::Solved { fixed, seconds, record } = &best.trial else { return None };
+        Some(Finalist {
+            case: best.case.clone(),
             seconds: Median { value: *seconds, low: *seconds, high: *seconds, count: 1 },
             fixed: *fixed,
             record: (**record).clone(),
-        }),
-        _ => None,
-    };
-    solved.first().and_then(|t| of_search((&t.case, &t.trial))).into_iter().collect()
+        })
+    }
 }
 
 /// Measures `cases` in turns, each trial up to `limit` seconds. Fastest first; those that are not

@@ -66,24 +66,33 @@ pub struct Advice {
 /// The space of a question on the backends that are here.
 ///
 /// # Errors
-/// When no combination is left.
+/// When no combination is left, and when none of the backends that the user allows can compute here.
 pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
-    let (mut backends, mut missing) = (Vec::new(), Vec::new());
-    // the vendor's library is a baseline, not advice
-    let allowed = |name: &&str| {
-        question.fixed.backend.as_ref().is_none_or(|given| given.iter().any(|one| one == name))
-    };
+    let (mut backends, mut missing, mut first) = (Vec::new(), Vec::new(), None);
+    let given = question.fixed.backend.as_ref();
+    // the vendor's library is a baseline, not advice: only where it is asked for
+    let all = || ["cuda", "cpu-mt", "cpu"].map(String::from).to_vec();
     // to ask a GPU takes a second or more: not where it is not wanted
-    for name in ["cuda", "cpu-mt", "cpu"].into_iter().filter(allowed) {
-        match backend::available(name) {
+    for name in given.cloned().unwrap_or_else(all) {
+        match backend::available(&name) {
             Ok(()) => backends.push(name),
-            Err(why) => missing.push(format!("{name} left out: {why}")),
+            Err(why) => {
+                missing.push(format!("{name} left out: {why}"));
+                first.get_or_insert(why);
+            }
         }
     }
-    if rayon::current_num_threads() < 2 {
-        backends.retain(|name| *name != "cpu-mt");
+    if let Some(why) = first.filter(|_| backends.is_empty()) {
+        return Err(why);
     }
-    let space = Space::new(question.base.clone(), structure, &backends, &question.fixed)?;
+    let mut fixed = question.fixed.clone();
+    if given.is_some() {
+        fixed.backend = Some(backends.clone());
+    } else if rayon::current_num_threads() < 2 {
+        backends.retain(|name| name != "cpu-mt");
+    }
+    let names: Vec<&str> = backends.iter().map(String::as_str).collect();
+    let space = Space::new(question.base.clone(), structure, &names, &fixed)?;
     Ok((space, missing))
 }
 
@@ -109,8 +118,12 @@ pub fn advise(
     let compiled = || gpu.as_deref().map_or(0.0, backend::compile_seconds);
     let before = compiled();
     let found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, told)?;
-    let finalists =
-        if found.interrupted { Vec::new() } else { finals(&found, &mut trials, question.budget_s) };
+    let finalists = if found.interrupted {
+        // there is no time to measure it again
+        found.best().into_iter().collect()
+    } else {
+        finals(&found, &mut trials, question.budget_s)
+    };
     let (seconds, compile_s) = (seconds_since(start), compiled() - before);
     Ok(Advice { structure, space, found, finalists, missing, seconds, compile_s })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::advise::{Advice, Finalist, Question, Tried};
 use crate::case::Case;
 use crate::config::AXES;
+use crate::config::parse::number_text;
 use crate::report::runs::{common_settings, head, varying};
 use crate::report::units::{grouped, plural, seconds, seconds_within, significant};
 use crate::report::{Head, Report, Sheet};
@@ -85,11 +86,15 @@ fn cells(f: &Finalist, best: f64) -> [String; 8] {
 fn notes(question: &Question, advice: &Advice) -> Vec<String> {
     let mut notes = Vec::new();
     notes.push(match advice.finalists.first() {
-        None => nothing(advice),
+        None => nothing(question, advice),
         Some(best) => format!("why: {}", why(&best.case, advice)),
     });
-    notes.extend(sure(&advice.finalists));
     let found = &advice.found;
+    if found.interrupted {
+        notes.push("stopped: the best so far, by single trials".into());
+    } else {
+        notes.extend(sure(&advice.finalists));
+    }
     let cut = found.tried.len() - found.solved().len();
     notes.push(format!(
         "{} tried of {}, {cut} of them given up or failed, in {}; {} not worth a trial by their \
@@ -100,21 +105,32 @@ fn notes(question: &Question, advice: &Advice) -> Vec<String> {
         grouped(found.hopeless),
     ));
     if let Some(first) = found.left.first() {
-        let about = advice.finalists.first().map_or(first, |f| &f.case);
-        notes.push(format!(
-            "not tried for lack of time: {}, the most promising with {}; --time-budget above {} \
-             tries more",
-            grouped(found.left.len()),
-            difference(first, about),
-            significant(question.budget_s, 3),
-        ));
+        let count = grouped(found.left.len());
+        let promising = match advice.finalists.first() {
+            Some(best) => format!(", the most promising with {}", difference(first, &best.case)),
+            None => String::new(),
+        };
+        notes.push(if found.interrupted {
+            format!("not tried: {count}{promising}")
+        } else {
+            let budget = number_text(question.budget_s);
+            format!(
+                "not tried for lack of time: {count}{promising}; --time-budget above {budget} tries \
+                 more"
+            )
+        });
     }
     notes.extend(advice.missing.iter().cloned());
     notes
 }
 
 /// What is said when nothing was solved: the reasons, most frequent first.
-fn nothing(advice: &Advice) -> String {
+fn nothing(question: &Question, advice: &Advice) -> String {
+    let found = &advice.found;
+    if found.tried.is_empty() && !found.interrupted {
+        let budget = number_text(question.budget_s);
+        return format!("nothing was tried: the time budget of {budget} s was over before");
+    }
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for tried in &advice.found.tried {
         let reason = match &tried.trial {

@@ -154,10 +154,15 @@ pub fn search(
         told(&search.tried[at], search.best);
         search.note_doubt(at, limit);
     }
-    let left = search.promising();
+    let left: Vec<Point> = if search.centred || search.best < f64::INFINITY {
+        search.promising().into_iter().map(|(point, _)| point).collect()
+    } else {
+        // nothing is solved: nothing is known of any other
+        points.iter().filter(|p| !search.at.contains_key(*p)).cloned().collect()
+    };
     let combinations = points.len();
     let hopeless = combinations - search.tried.len() - left.len();
-    let left = left.iter().map(|(point, _)| search.points[point].clone()).collect();
+    let left = left.iter().map(|point| search.points[point].clone()).collect();
     Ok(Found { tried: search.tried, combinations, hopeless, left, interrupted })
 }
 

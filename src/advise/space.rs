@@ -206,6 +206,7 @@ impl Space {
             "level-rule" => by_levels && case.fill > 0,
             "ordering" => triangles || name == OF_GRID,
             "restart" | "orthogonalisation" => case.solver == "gmres",
+            "side" => solver::has_sides(&case.solver),
             "factor-precision" => matches!(name, "bilu" | "ic"),
             "block-size" => name != "none",
             "trisolve" => backend::has_trisolves(&case.backend) && matches!(name, "bilu" | "ic"),

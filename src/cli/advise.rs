@@ -130,6 +130,9 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     };
     let advice = advise::advise(&question, &problem, &b, interrupts, &mut told)?;
     if advice.found.interrupted {
+        if !advice.finalists.is_empty() {
+            output::print(&args.format.render(&report::report(&question, &advice))?)?;
+        }
         say("stopped");
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
     }

@@ -85,7 +85,7 @@ axes! {
         || names(registry::SOLVERS), String::clone,
         |t, out| one(registered("solver", t, registry::SOLVERS), out);
     side: Side, "side", "SIDE",
-        "Side of the preconditioner",
+        "Side of the preconditioner; only `gmres` and `qmr` have a choice",
         choices::<Side>, choice_name, |t, out| one(choice("side", t), out);
     restart: usize, "restart", "M",
         "Basis vectors of GMRES between restarts, 1 to 506",
@@ -95,8 +95,8 @@ axes! {
         choices::<Orthogonalisation>, choice_name,
         |t, out| one(choice("orthogonalisation", t), out);
     rtol: f64, "rtol", "X",
-        "Converged when the monitored residual is at most X times its initial value; 0: never, all \
-         iterations of the limit are made",
+        "Converged when the monitored residual is at most X times its initial value; 0: all iterations of \
+         the limit are made, unless the residual becomes zero before",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
     max_iterations: usize, "max-iterations", "N",
@@ -126,14 +126,14 @@ axes! {
 
 impl Sweep {
     /// The cases in the order of [`AXES`]: the cross product, where settings without a meaning for
-    /// a backend or for the kind of run do not multiply its cases.
+    /// a backend, a solver or the kind of run do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        let depends = self.trisolve.is_some() || self.fgbilu_style.is_some();
+        let depends = self.trisolve.is_some() || self.fgbilu_style.is_some() || self.side.is_some();
         if depends || self.execution.is_some() || self.kind.is_some() {
             let mut seen = HashSet::new();
             cases.retain_mut(|case| {
-                *case = case.on(&case.backend).for_its_kind();
+                *case = case.on(&case.backend).for_its_solver().for_its_kind();
                 seen.insert(format!("{case:?}"))
             });
         }
@@ -178,6 +178,36 @@ mod tests {
                 "q:2 1 cpu-mt"
             ]
         );
+    }
+
+    #[test]
+    fn sides_multiply_only_the_cases_of_solvers_that_have_them() {
+        let mut sweep = set("side", &["left,right"]).unwrap();
+        let solvers = "gmres,bicgstab,cg,qmr,correction";
+        axis("solver").unwrap().set(&mut sweep, &[solvers.into()]).unwrap();
+        let cases = sweep.cases().unwrap();
+        let text: Vec<String> =
+            cases.iter().map(|c| format!("{} {}", c.solver, choice_name(&c.side))).collect();
+        assert_eq!(
+            text,
+            [
+                "gmres left",
+                "gmres right",
+                "bicgstab right",
+                "cg right",
+                "qmr left",
+                "qmr right",
+                "correction right"
+            ]
+        );
+        let alone = Sweep { side: Some(vec![Side::Left]), ..set("solver", &["cg"]).unwrap() };
+        assert_eq!(alone.cases().unwrap()[0].side, Side::Right);
+    }
+
+    #[test]
+    fn a_right_hand_side_of_two_names_is_one() {
+        let sweep = set("rhs", &["random,random:1,random:01,random:2"]).unwrap();
+        assert_eq!(sweep.rhs.unwrap(), ["random", "random:2"]);
     }
 
     #[test]

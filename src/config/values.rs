@@ -7,6 +7,7 @@ use crate::config::axes::one;
 use crate::config::parse::{choice, registered};
 use crate::error::{Error, Result};
 use crate::precond;
+use crate::problem;
 use crate::registry;
 
 /// The names of a registry.
@@ -51,10 +52,12 @@ pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
     let valid = match text.split_once(':') {
         Some(("random", seed)) => {
-            seed.parse::<u64>().map_err(|_| {
+            let seed = seed.parse::<u64>().map_err(|_| {
                 Error::input(format!("the seed `{seed}` of `{text}` is not a whole number"))
             })?;
-            true
+            let plain = seed == problem::RANDOM_SEED;
+            out.push(if plain { "random".into() } else { format!("random:{seed}") });
+            return Ok(());
         }
         Some(("file", path)) => {
             if !std::path::Path::new(path).is_file() {

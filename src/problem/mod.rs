@@ -29,6 +29,7 @@ use crate::matrix::Csr;
 use crate::matrix::cache::Cache;
 
 pub use file::{Folders, own_rhs_path};
+pub(crate) use rhs::RANDOM_SEED;
 pub use rhs::right_hand_side;
 pub use source::Source;
 

@@ -14,7 +14,7 @@ use super::{Problem, file};
 const KNOWN: &[&str] = &["ones", "a-ones", "random", "random:SEED", "own", "file:PATH"];
 
 /// Seed of `random`.
-const SEED: u64 = 1;
+pub(crate) const RANDOM_SEED: u64 = 1;
 
 /// The right-hand side that `spec` names (see [`crate::case::Case::rhs`]), of length n.
 ///
@@ -32,7 +32,7 @@ pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
     match (kind, argument) {
         ("ones", None) => Ok(vec![1.0; n]),
         ("a-ones", None) => a_ones(problem),
-        ("random", None) => Ok(random(n, SEED)),
+        ("random", None) => Ok(random(n, RANDOM_SEED)),
         ("random", Some(seed)) => seed.parse().map(|seed| random(n, seed)).map_err(|_| {
             Error::input(format!("right-hand side `{spec}`: `{seed}` is not a seed"))
                 .hint("a seed is an integer from 0 to 2^64 - 1")

@@ -298,19 +298,26 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
         counts.join(", "),
         significant(threshold_percent, 2)
     )];
-    let logs: Vec<f64> = pairs
+    // of the same cases on both sides: those that succeed in both
+    let both: Vec<(f64, f64)> = pairs
         .iter()
         .filter(|(old, new, _)| [old, new].iter().all(|r| r.status.succeeded()))
-        .filter_map(|(old, new, _)| quotient(new.times.solve_s, old.times.solve_s))
-        .map(f64::ln)
+        .filter(|(old, new, _)| quotient(new.times.solve_s, old.times.solve_s).is_some())
+        .filter_map(|(old, new, _)| old.times.solve_s.zip(new.times.solve_s))
         .collect();
-    if !logs.is_empty() {
-        let mean = (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let total = |pick: fn(&Pair<'_>) -> Option<f64>| pairs.iter().filter_map(pick).sum::<f64>();
+    if !both.is_empty() {
+        let logs = both.iter().map(|(old, new)| (new / old).ln());
+        let mean = (logs.sum::<f64>() / both.len() as f64).exp();
+        let (old, new) = both.iter().fold((0.0, 0.0), |(a, b), (old, new)| (a + old, b + new));
+        let of = if both.len() == pairs.len() {
+            "all solves together".to_owned()
+        } else {
+            format!("solves of the {} timed in both together", plural(both.len(), "case"))
+        };
         lines.push(format!(
-            "geometric mean of new/old: {mean:.3}; all solves together: {} -> {}",
-            seconds(total(|(old, ..)| old.times.solve_s)),
-            seconds(total(|(_, new, _)| new.times.solve_s))
+            "geometric mean of new/old: {mean:.3}; {of}: {} -> {}",
+            seconds(old),
+            seconds(new)
         ));
     }
     if let Some(Overall { ratio, interval: (low, high), verdict, cases }) =

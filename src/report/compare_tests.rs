@@ -94,3 +94,25 @@ fn all_cases_together_are_surer_than_each() {
     let result = compare(("a", &old), ("b", &broken), &all(), 5.0).unwrap();
     assert_eq!((result.regressions, result.regressions_beyond(900.0)), (1, 1));
 }
+
+#[test]
+fn times_of_the_same_cases_are_summed() {
+    let side = |factor: f64| [0, 1, 2].map(|fill| repeated(case(fill), 10, factor, 1.0));
+    let (mut old, mut new) = (side(1.0), side(2.0));
+    let line = |old: &[Record], new: &[Record]| {
+        let result = compare(("a", old), ("b", new), &all(), 5.0).unwrap();
+        let notes = &result.report.sheets[0].notes;
+        notes.iter().find(|line| line.starts_with("geometric mean")).cloned()
+    };
+    let whole = "geometric mean of new/old: 2.000; all solves together: 3.000 s -> 6.000 s";
+    assert_eq!(line(&old, &new).unwrap(), whole);
+    // what took long to fail on one side is no work of the other
+    new[1].status = Status::Stagnated;
+    new[1].times.solve_s = Some(100.0);
+    old[2].times.solve_s = None;
+    let part = "geometric mean of new/old: 2.000; solves of the 1 case timed in both together: \
+                1.000 s -> 2.000 s";
+    assert_eq!(line(&old, &new).unwrap(), part);
+    old[0].status = Status::Diverged;
+    assert_eq!(line(&old, &new), None);
+}

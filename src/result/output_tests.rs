@@ -180,7 +180,7 @@ fn outputs_that_cannot_work_are_known_at_once() {
 fn rows_are_not_added_under_other_columns() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
-    std::fs::write(&path, "matrix,fill\npoisson3d:8,1\n").unwrap();
+    std::fs::write(&path, "matrix,fill,status\npoisson3d:8,1,converged\n").unwrap();
     let error = Outputs::<Record>::open(&[path], Existing::Resume).unwrap_err();
     assert_eq!(error.message(), "its columns are not those that this version writes");
 }

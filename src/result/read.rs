@@ -40,6 +40,9 @@ impl FileFormat {
     }
 }
 
+/// The column that says how a record ended.
+const STATUS: &str = "status";
+
 /// The records of a file.
 #[derive(Clone, Debug)]
 pub struct Contents<R = Record> {
@@ -81,6 +84,10 @@ fn json<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     } else {
         serde_json::from_slice(bytes).map_err(|e| json_error(name, e.line(), &e))?
     };
+    for (i, record) in records.iter().enumerate() {
+        table::check_times::<R>(record)
+            .map_err(|e| Error::input(format!("record {}: {e}", i + 1)).in_file(name))?;
+    }
     Ok(Contents { records, valid_bytes: bytes.len() as u64, cut_off: false })
 }
 
@@ -93,6 +100,7 @@ fn json_lines<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
         }
         if !line.trim_ascii().is_empty() {
             let record = serde_json::from_slice(line).map_err(|e| json_error(name, i + 1, &e))?;
+            table::check_times::<R>(&record).map_err(|e| e.at(name, i + 1, None))?;
             contents.records.push(record);
         }
         contents.valid_bytes += line.len() as u64;
@@ -135,6 +143,12 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
             None => {
                 let names: Vec<String> = row.iter().map(str::to_owned).collect();
                 let reader = table::Reader::new(&names).map_err(|e| e.at(name, line, None))?;
+                // a default would make successes of what may have failed
+                if !names.iter().any(|name| name == STATUS) {
+                    let what = format!("there is no column `{STATUS}`");
+                    let hint = "without it nobody knows which rows were solved";
+                    return Err(Error::input(what).at(name, line, None).hint(hint));
+                }
                 header = Some((names.len(), reader));
             }
             Some((columns, _)) if !whole => {
@@ -149,4 +163,38 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
         contents.valid_bytes = reader.position().byte();
     }
     Ok(contents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::samples::record;
+
+    fn error(format: FileFormat, text: &str) -> String {
+        read_rows_from::<Record>("a", format, text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn rows_without_a_status_are_refused() {
+        let text = "matrix,solve-s\npoisson3d:5,1.0\n";
+        assert_eq!(error(FileFormat::Csv, text), "a:1: there is no column `status`");
+        let text = "matrix,status,solve-s\npoisson3d:5,stagnated,1.0\n";
+        let read = read_rows_from::<Record>("a", FileFormat::Csv, text.as_bytes()).unwrap();
+        assert!(!read.records[0].status.succeeded());
+        assert_eq!(read.records[0].times.solve_s, Some(1.0));
+    }
+
+    #[test]
+    fn negative_times_are_refused_where_they_are() {
+        let text = "status,solve-s\nconverged,1.0\nconverged,-1.0\n";
+        assert_eq!(error(FileFormat::Csv, text), "a:3: column solve-s: a time of -1");
+        let good = record(crate::case::Case::default(), 3, 1.0);
+        let mut bad = good.clone();
+        bad.times.setup_s = Some(-0.5);
+        let [good, bad] = [good, bad].map(|r| serde_json::to_string(&r).unwrap());
+        let lines = format!("{good}\n{bad}\n");
+        assert_eq!(error(FileFormat::JsonLines, &lines), "a:2: column setup-s: a time of -0.5");
+        let array = format!("[{good},\n{bad}]");
+        assert_eq!(error(FileFormat::Json, &array), "a: record 2: column setup-s: a time of -0.5");
+    }
 }

@@ -53,7 +53,7 @@ fn finite() -> impl Strategy<Value = f64> {
 }
 
 fn times() -> impl Strategy<Value = Times> {
-    let time = || prop::option::of(finite());
+    let time = || prop::option::of(finite().prop_map(f64::abs));
     let whole = any::<usize>();
     (
         (time(), time(), time(), time(), time(), time(), time()),
@@ -82,7 +82,7 @@ fn times() -> impl Strategy<Value = Times> {
 }
 
 fn traffic() -> impl Strategy<Value = Traffic> {
-    let number = || prop::option::of(finite());
+    let number = || prop::option::of(finite().prop_map(f64::abs));
     let count = || prop::option::of(any::<usize>());
     (
         (count(), number(), count(), number(), number()),

@@ -118,6 +118,17 @@ pub fn from_cells<'a, R: Row>(
     Reader::new(header)?.read(cells)
 }
 
+/// Refuses a record that was not read from cells when one of its times is negative.
+pub(super) fn check_times<R: Row>(record: &R) -> Result<()> {
+    let fields = fields(record);
+    for column in R::schema().iter().filter(|column| column.is_time()) {
+        if let Some(number) = fields[&column.name].as_f64().filter(|number| *number < 0.0) {
+            return Err(column.negative(number));
+        }
+    }
+    Ok(())
+}
+
 /// Reads rows under one header.
 #[derive(Debug)]
 pub struct Reader<R> {
@@ -173,6 +184,11 @@ impl Column {
         }
     }
 
+    /// Whether it holds seconds or milliseconds.
+    fn is_time(&self) -> bool {
+        self.kind == Kind::Number && (self.name.ends_with("-s") || self.name.starts_with("ms-"))
+    }
+
     /// Whether a cell can be empty.
     pub fn can_be_empty(&self) -> bool {
         self.optional || self.kind == Kind::Numbers
@@ -194,9 +210,16 @@ impl Column {
         })
     }
 
+    fn negative(&self, number: f64) -> Error {
+        Error::input(format!("column {}: a time of {number}", self.name))
+    }
+
     fn number(&self, text: &str) -> Result<Value> {
         let bad = |what| Error::input(format!("column {}: `{text}` is not {what}", self.name));
         let number = text.parse::<f64>().map_err(|_| bad("a number"))?;
+        if self.is_time() && number < 0.0 {
+            return Err(self.negative(number));
+        }
         Ok(serde_json::Number::from_f64(number).ok_or_else(|| bad("a finite number"))?.into())
     }
 }
@@ -308,6 +331,12 @@ mod tests {
             read("solve-s", "inf").unwrap_err(),
             "column solve-s: `inf` is not a finite number"
         );
+        assert_eq!(read("solve-s", "-1e-3").unwrap_err(), "column solve-s: a time of -0.001");
+        assert_eq!(
+            read("ms-per-iteration", "-2").unwrap_err(),
+            "column ms-per-iteration: a time of -2"
+        );
+        assert_eq!(read("solve-s", "-0").unwrap().times.solve_s, Some(0.0));
         let history = |text| read("residual-history", text);
         assert_eq!(history("2.5 1e-3").unwrap().convergence.residual_history, [2.5, 1e-3]);
         assert!(history("").unwrap().convergence.residual_history.is_empty());

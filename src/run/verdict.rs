@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn converged(rtol: f64, side: Side, true_residual: f64) -> Status {
-        let case = Case { rtol, side, ..Case::default() };
+        let case = Case { side, rtol, ..Case::default() };
         of(&case, End::Converged, rtol, true_residual).0
     }
 

@@ -50,6 +50,11 @@ pub fn needs_transposed(name: &str) -> bool {
     name == "qmr"
 }
 
+/// Whether the solver called `name` lets one choose the side of the preconditioner.
+pub fn has_sides(name: &str) -> bool {
+    matches!(name, "gmres" | "qmr")
+}
+
 /// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
 pub fn replays(name: &str) -> bool {
     matches!(name, "bicgstab" | "qmr")

@@ -171,6 +171,15 @@ fn time_that_is_over_leaves_a_list() {
 }
 
 #[test]
+fn without_time_nothing_is_called_hopeless() {
+    let space = poisson(&[]);
+    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let found = search(&space, &mut formula, 0.0, &mut |_, _| {}).unwrap();
+    assert_eq!((found.tried.len(), found.hopeless), (0, 0));
+    assert_eq!(found.left.len(), found.combinations);
+}
+
+#[test]
 fn a_start_that_fails_does_not_end_the_search() {
     let space = poisson(&[("precond", "meilu,jacobi")]);
     let mut formula = Formula { clock: 0.0, trials: 0 };

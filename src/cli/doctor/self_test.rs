@@ -63,6 +63,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         None => "cpu-mt".to_owned(),
     };
     backend::available(&name)?;
+    check_part(&name, args.only)?;
     let test = SelfTest {
         ways: ways(&name, &args.trisolve)?,
         only: args.only,
@@ -76,6 +77,24 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         Some(Err(error)) => Err(error),
         None => Err(Error::run(format!("there is no backend `{name}`"))),
     }
+}
+
+/// Refuses a part of which the backend called `name` has nothing, and says what stands in the way.
+fn check_part(name: &str, only: Option<Part>) -> Result<()> {
+    let Some(part) = only.filter(|part| matches!(part, Part::Stencils | Part::Pencils)) else {
+        return Ok(());
+    };
+    if backend::has_trisolves(name) {
+        return Ok(());
+    }
+    let part = choice_name(&part);
+    let error = Error::input(format!(
+        "`{part}` needs the backend `cuda`: `{name}` marches through no boxes"
+    ));
+    Err(match backend::available("cuda") {
+        Ok(()) => error.in_file("--only").hint("leave `--backend` out"),
+        Err(why) => error.in_file("--only").hint(format!("there is no GPU to test: {why}")),
+    })
 }
 
 /// The ways of triangular solves on the backend called `name`: those asked for, else all it has,
@@ -185,6 +204,23 @@ mod tests {
 
     fn finding(difference: f64) -> Finding {
         Finding { check: "dot, n 3".into(), difference, limit: 1e-12 }
+    }
+
+    #[test]
+    fn parts_of_a_gpu_are_refused_on_a_cpu() {
+        for part in [Part::Stencils, Part::Pencils] {
+            let error = check_part("cpu-mt", Some(part)).unwrap_err();
+            let name = choice_name(&part);
+            let text = format!(
+                "--only: `{name}` needs the backend `cuda`: `cpu-mt` marches through no boxes"
+            );
+            assert_eq!(error.to_string(), text);
+            // with a GPU the hint is another
+            assert!(error.hint_text().is_some_and(|hint| !hint.contains("--trisolve")));
+            assert_eq!(check_part("cuda", Some(part)), Ok(()));
+        }
+        assert_eq!(check_part("cpu-mt", Some(Part::Triangles)), Ok(()));
+        assert_eq!(check_part("cpu-mt", None), Ok(()));
     }
 
     #[test]

@@ -188,7 +188,7 @@ mod tests {
         let error = fits_block_routines(8, 41_809_582).unwrap_err();
         assert_eq!(
             error.message(),
-            "bsrilu02 and bsrsv2 take 2147483647 numbers, the factors have 2675813248"
+            "bsrilu02 takes 2147483647 numbers, the factors have 2675813248"
         );
     }
 
