@@ -45,6 +45,8 @@ pub(super) struct Header {
     pub(super) cols: usize,
     /// Entries that follow.
     pub(super) entries: usize,
+    /// Line of the sizes.
+    pub(super) line: usize,
 }
 
 const EXAMPLE: &str =
@@ -67,7 +69,8 @@ pub(super) fn read(text: &mut Text) -> Result<Header> {
                 let message = format!("a symmetric matrix must be square, not {rows} x {cols}");
                 return Err(text.error_at_last(Fault::new(1, message)));
             }
-            return Ok(Header { layout, field, symmetry, rows, cols, entries });
+            let line = text.lines();
+            return Ok(Header { layout, field, symmetry, rows, cols, entries, line });
         }
     }
 }
