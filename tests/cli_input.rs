@@ -109,6 +109,27 @@ fn errors_in_a_file_name_line_and_column() {
         ),
         "error: DIR/x.toml:5:7: cannot read `DIR/p.csv`: No such file or directory (os error 2)\n"
     );
+    for (value, what) in [
+        ("3", "2:10: unknown matrix `3`"),
+        ("\"nope.mtx\"", "2:10: cannot read `nope.mtx`: No such file or directory (os error 2)"),
+        ("[\"poisson3d:4\", \"poisson3d:5,poisson3d:0\"]", "2:26: "),
+    ] {
+        let said = refused_file(&format!("[[sweep]]\nmatrix = {value}\n"));
+        assert!(said.starts_with(&format!("error: DIR/x.toml:{what}")), "{said}");
+    }
+    // a flag takes the place of the file's
+    let path = write(folder.path(), "y.toml", "[[sweep]]\nmatrix = \"nope.mtx\"\n");
+    let said = first_line(&["run", &path, "--matrix", "nope.mtx"]);
+    assert_eq!(said, "error: cannot read `nope.mtx`: No such file or directory (os error 2)");
+    let path = folder.path().join("z.toml");
+    std::fs::write(&path, b"[[sweep]]\n# \xe9\n").unwrap();
+    let path = path.display().to_string();
+    for command in ["run", "obstacle"] {
+        assert_eq!(
+            refused(&[command, &path]),
+            format!("error: {path}:2: not valid UTF-8\nhint: save the file as UTF-8\n")
+        );
+    }
     let missing = folder.path().join("no.toml").display().to_string();
     assert_eq!(
         refused(&["run", &missing]),
