@@ -203,5 +203,7 @@ fn a_matrix_goes_through_a_pipe() {
     };
     run(&["generate", "poisson3d:2", "-o", &pipe.display().to_string()]).unwrap();
     assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo(), "it stays a pipe");
-    assert!(read.join().unwrap().starts_with("%%MatrixMarket matrix coordinate real general\n8 8 "));
+    assert!(
+        read.join().unwrap().starts_with("%%MatrixMarket matrix coordinate real general\n8 8 ")
+    );
 }

@@ -137,7 +137,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         None => Experiment { sweeps: vec![flags], ..Experiment::default() },
     };
     for path in &args.figure {
-        plot::Form::of(path).map_err(|e| e.in_file("--figure"))?;
+        plot::check(path).map_err(|e| e.in_file("--figure"))?;
     }
     let cases = experiment.cases()?;
     let ranks = Ranks::of(&cases)?;
