@@ -111,7 +111,7 @@ fn bad_words_name_the_flag_or_the_line() {
         (vec!["--time-limit", "-1"], "--time-limit: `-1` is outside the range: above 0"),
         (vec!["table3"], "unknown experiment `table3`"),
         (vec!["absent.toml"], "cannot read `absent.toml`: No such file or directory (os error 2)"),
-        (vec!["--convection", "1:2"], "convection `1:2` is not of the form b1:b2:b3"),
+        (vec!["--convection", "1:2"], "--convection: convection `1:2` is not of the form b1:b2:b3"),
     ] {
         let (code, _, stderr) = outcome(&arguments);
         assert_eq!(code, Some(2), "{stderr}");

@@ -30,6 +30,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     ("badnum.mtx", ":3:5: `abc` is not a number", ""),
     ("badsize.mtx", ":2:3: `two` is not a number of columns", ""),
     ("beyond32.mtx", ":2:1: 4294967296 rows: the limit is 4294967295", ""),
+    ("beyond64.mtx", ":2:3: 99999999999999999999 columns: the limit is 4294967295", ""),
     ("complex.mtx", ":1:34: complex values are not supported", "only real systems are solved here"),
     (
         "damaged.mtx.gz",
