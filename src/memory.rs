@@ -6,6 +6,7 @@
 
 #![allow(unsafe_code, reason = "advice to the system about pages")]
 
+use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -13,6 +14,8 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Pod;
 use memmap2::MmapMut;
 use rayon::prelude::*;
+
+use crate::error::{Error, Result};
 
 /// A fixed-size array of zeros to begin with, aligned to a page, in huge pages where the system
 /// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
@@ -24,20 +27,33 @@ pub struct Buffer<T> {
 }
 
 impl<T: Pod> Buffer<T> {
+    /// `len` zeros. When the system refuses the address space the program ends, as with any allocation
+    /// that fails.
+    pub fn zeros(len: usize) -> Self {
+        Self::try_zeros(len).unwrap_or_else(|_| {
+            let wanted = Layout::array::<T>(len).unwrap_or(Layout::new::<T>());
+            std::alloc::handle_alloc_error(wanted)
+        })
+    }
+
     /// `len` zeros.
     ///
-    /// # Panics
-    /// When the system refuses the address space, as an allocation would.
-    pub fn zeros(len: usize) -> Self {
-        let map = (len > 0).then(|| {
-            let map = MmapMut::map_anon(len * size_of::<T>()).expect("address space for an array");
-            #[cfg(target_os = "linux")]
-            for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
-                let _ = map.advise(wish); // older systems refuse, and then pages come as touched
-            }
-            map
-        });
-        Self { map, len, of: PhantomData }
+    /// # Errors
+    /// When the system refuses the address space.
+    pub fn try_zeros(len: usize) -> Result<Self> {
+        let refused = || {
+            let gigabytes = len as f64 * size_of::<T>() as f64 / 1e9;
+            Error::memory(format!("the system refused {gigabytes:.1} GB for an array"))
+        };
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(refused)?;
+        let map = (bytes > 0).then(|| MmapMut::map_anon(bytes)).transpose();
+        let map = map.map_err(|_| refused())?;
+        #[cfg(target_os = "linux")]
+        for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
+            // older systems refuse, and then pages come as touched
+            let _ = map.as_ref().map(|map| map.advise(wish));
+        }
+        Ok(Self { map, len, of: PhantomData })
     }
 }
 
@@ -139,6 +155,10 @@ mod tests {
         v[1_000_000] = 1.0;
         assert_eq!(v.iter().sum::<f64>(), 1.0);
         assert!(Buffer::<u32>::zeros(0).is_empty());
+        for len in [1 << 57, usize::MAX] {
+            let refused = Buffer::<f64>::try_zeros(len).err().unwrap();
+            assert_eq!(refused.kind(), crate::error::Kind::Memory, "{refused}");
+        }
         assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
     }
 

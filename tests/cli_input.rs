@@ -37,6 +37,13 @@ fn bad_values_of_flags_name_the_flag() {
         ("--block-size", "-4", "`-4` is outside 1 to 128"),
         ("--block-size", "1000000000000", "`1000000000000` is outside 1 to 128"),
         ("--fill", "3..0", "the range `3..0` is empty"),
+        ("--block-size", "1..", "the range `1..` lacks an end"),
+        (
+            "--rhs",
+            "random:99999999999999999999",
+            "the seed `99999999999999999999` of \
+            `random:99999999999999999999` is no seed",
+        ),
         ("--fill", "", "empty list ``"),
         ("--fill", "1,,2", "empty value in the list `1,,2`"),
         ("--fill", "one", "`one` is not a whole number"),
@@ -109,6 +116,27 @@ fn errors_in_a_file_name_line_and_column() {
         ),
         "error: DIR/x.toml:5:7: cannot read `DIR/p.csv`: No such file or directory (os error 2)\n"
     );
+    for (value, what) in [
+        ("3", "2:10: unknown matrix `3`"),
+        ("\"nope.mtx\"", "2:10: cannot read `nope.mtx`: No such file or directory (os error 2)"),
+        ("[\"poisson3d:4\", \"poisson3d:5,poisson3d:0\"]", "2:26: "),
+    ] {
+        let said = refused_file(&format!("[[sweep]]\nmatrix = {value}\n"));
+        assert!(said.starts_with(&format!("error: DIR/x.toml:{what}")), "{said}");
+    }
+    // a flag takes the place of the file's
+    let path = write(folder.path(), "y.toml", "[[sweep]]\nmatrix = \"nope.mtx\"\n");
+    let said = first_line(&["run", &path, "--matrix", "nope.mtx"]);
+    assert_eq!(said, "error: cannot read `nope.mtx`: No such file or directory (os error 2)");
+    let path = folder.path().join("z.toml");
+    std::fs::write(&path, b"[[sweep]]\n# \xe9\n").unwrap();
+    let path = path.display().to_string();
+    for command in ["run", "obstacle"] {
+        assert_eq!(
+            refused(&[command, &path]),
+            format!("error: {path}:2: not valid UTF-8\nhint: save the file as UTF-8\n")
+        );
+    }
     let missing = folder.path().join("no.toml").display().to_string();
     assert_eq!(
         refused(&["run", &missing]),
@@ -169,4 +197,41 @@ fn usage_errors_end_with_2() {
         "error: --scale: `-2` is no scale"
     );
     assert_eq!(first_line(&["list", "solver"]), "error: unknown section `solver`");
+}
+
+#[test]
+fn negative_values_are_values() {
+    for (arguments, flag, why) in [
+        (&["run", "--case-limit", "-3"][..], "--case-limit", "above 0 and at most 1e7 seconds"),
+        (
+            &["advise", "a", "--time-budget", "-1"],
+            "--time-budget",
+            "above 0 and at most 1e7 seconds",
+        ),
+        (&["advise", "a", "--solves", "-1"], "--solves", "-1 is not in 1.."),
+        (&["obstacle", "--repetitions", "-1"], "--repetitions", "-1 is not in 1..=1000"),
+        (&["matrix", "info", "a", "--fill", "-1"], "--fill", "write `0..3`, `2` or `none`"),
+        (&["doctor", "--self-test", "--seed", "-1"], "--seed", "invalid digit"),
+    ] {
+        let said = first_line(arguments);
+        assert!(
+            said.starts_with("error: invalid value '-")
+                && said.contains(flag)
+                && said.contains(why),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn an_instruction_set_that_nobody_knows_is_refused() {
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    command.env("NO_COLOR", "1").env("BILU_BENCH_ISA", "avx").args(["list", "settings"]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "error: BILU_BENCH_ISA: unknown instruction set `avx`\n\
+         hint: did you mean `avx2`? known: baseline, avx2, avx512\n"
+    );
 }

@@ -137,8 +137,43 @@ fn a_case_without_memory_is_a_record_and_the_next_one_runs() {
     let records = records(&path);
     assert_eq!(records.len(), 2);
     assert_eq!(records[0].status, Status::OutOfMemory, "{:?}", records[0].reason);
-    assert!(records[0].reason.is_some());
+    let reason = records[0].reason.as_deref().unwrap();
+    assert!(reason.starts_with("the matrix takes 5.6 GB, but only "), "{reason}");
     assert_eq!(records[1].status, Status::Converged);
+    // what is not known is no number
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.lines().next().unwrap().contains("\"n\":null,\"nnz\":null,"), "{text}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_is_seen_to_be_too_little_is_a_record_without_a_process_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let output = path.display().to_string();
+    let arguments = ["--matrix", "poisson3d:60,poisson3d:6", "--fill", "8", "-q", "-o", &output];
+    let mut command = limited("-v 600000", &[&["run"], &arguments[..]].concat());
+    ran(command.env("RAYON_NUM_THREADS", "2"), 1);
+    let records = records(&path);
+    assert_eq!(records.len(), 2);
+    assert_eq!((records[0].status, records[0].size.n), (Status::OutOfMemory, 216_000));
+    let reason = records[0].reason.as_deref().unwrap();
+    assert!(reason.contains(" GiB needed"), "{reason}");
+    assert_eq!(records[1].status, Status::Converged);
+
+    let obstacle = |backend: &[&str], status: &str| {
+        let path = folder.path().join("b.csv");
+        let output = path.display().to_string();
+        let arguments = ["obstacle", "-q", "--m", "512", "--max-relaxations", "2", "--force", "-o"];
+        let mut command = limited("-v 600000", &[&arguments[..], &[&output], backend].concat());
+        let output = ran(&mut command, 1);
+        let rows = std::fs::read_to_string(&path).unwrap();
+        assert!(rows.contains(&format!(",{status},")), "{rows}");
+        text(&output.stderr)
+    };
+    for backend in [&["--backend", "cpu"][..], &["--backend", "cpu-mt", "--split", "2x1"]] {
+        assert!(!obstacle(backend, "out-of-memory").contains("panicked"));
+    }
 }
 
 #[test]

@@ -286,10 +286,7 @@ fn writing_fails_without_a_trace() {
     let missing = folder.path().join("no/such/a.mtx");
     let error = market::write_matrix(&missing, &a, Symmetry::General).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot write `{}`", missing.display())));
-    assert_eq!(
-        (error.exit_code(), error.hint_text()),
-        (2, Some("check that the folder exists, is writable and has room"))
-    );
+    assert_eq!((error.exit_code(), error.hint_text()), (2, Some("create it first")));
     let error = market::write_matrix(folder.path(), &a, Symmetry::General).unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -287,9 +287,20 @@ fn bad_right_hand_sides_are_named() {
     let error = right_hand_side(&p, "own").unwrap_err();
     assert_eq!(error.to_string(), "`a` has no right-hand side of its own");
     let why =
-        format!("right-hand side not used: {}: 1 values for a matrix of 3 rows", at("a_rhs.mtx"));
+        format!("right-hand side not used: {}: 1 value for a matrix of 3 rows", at("a_rhs.mtx"));
     assert_eq!(error.hint_text(), Some(why.as_str()));
     assert_eq!(p.remarks, [why]);
+
+    // a matrix beside a matrix is no right-hand side either; one sparse column is
+    let other = folder.path().join("a_rhs.mtx");
+    std::fs::copy("tests/data/mm/sym.mtx", &other).unwrap();
+    let remarks = load(path.to_str().unwrap()).unwrap().remarks;
+    let why = "3 x 3 numbers: a right-hand side has one column";
+    assert_eq!(remarks, [format!("right-hand side not used: {}: {why}", at("a_rhs.mtx"))]);
+    let column = "%%MatrixMarket matrix coordinate real general\n3 1 1\n2 1 7\n";
+    std::fs::write(&other, column).unwrap();
+    let file = format!("file:{}", other.display());
+    assert_eq!(right_hand_side(&p, &file).unwrap(), [0.0, 7.0, 0.0]);
 
     let generated = load("poisson3d:2").unwrap();
     let own = right_hand_side(&generated, "own").unwrap_err();
@@ -314,6 +325,17 @@ fn bad_right_hand_sides_are_named() {
         (
             &format!("file:{}", at("short.mtx")),
             format!("{}: 2 values for a matrix of 3 rows", at("short.mtx")),
+            "",
+        ),
+        (
+            "file:tests/data/mm/arraycolumns.mtx",
+            "tests/data/mm/arraycolumns.mtx: 2 x 2 numbers: a right-hand side has one column"
+                .into(),
+            "",
+        ),
+        (
+            "file:tests/data/mm/sym.mtx",
+            "tests/data/mm/sym.mtx: 3 x 3 numbers: a right-hand side has one column".into(),
             "",
         ),
         (

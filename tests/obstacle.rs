@@ -111,7 +111,7 @@ fn bad_words_name_the_flag_or_the_line() {
         (vec!["--time-limit", "-1"], "--time-limit: `-1` is outside the range: above 0"),
         (vec!["table3"], "unknown experiment `table3`"),
         (vec!["absent.toml"], "cannot read `absent.toml`: No such file or directory (os error 2)"),
-        (vec!["--convection", "1:2"], "convection `1:2` is not of the form b1:b2:b3"),
+        (vec!["--convection", "1:2"], "--convection: convection `1:2` is not of the form b1:b2:b3"),
     ] {
         let (code, _, stderr) = outcome(&arguments);
         assert_eq!(code, Some(2), "{stderr}");
@@ -219,4 +219,53 @@ fn the_matrix_of_a_time_step_can_be_solved() {
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8(output.stdout).unwrap().contains("converged"));
+}
+
+#[test]
+fn a_solution_without_a_finite_residual_has_not_converged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let file = path.display().to_string();
+    let (code, _, stderr) = outcome(&["--m", "8", "--obstacle", "hill:1e308", "-q", "-o", &file]);
+    assert_eq!(code, Some(1), "{stderr}");
+    let [record] = &records(&path)[..] else { panic!("one record") };
+    assert_eq!((record.status, record.iteration.complementarity), (Status::Diverged, None));
+    assert_eq!(record.reason.as_deref(), Some("min(A u - g, u - phi) is not finite"));
+}
+
+#[test]
+fn a_table_whose_settings_all_vary_has_no_empty_line_above() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.md");
+    let (code, stdout, stderr) = outcome(&["--m", "8..9", "-q", "-o", &path.display().to_string()]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.starts_with("on "), "{stdout}");
+    let table = std::fs::read_to_string(&path).unwrap();
+    assert!(table.contains("- on ") && table.lines().all(|l| l.trim_end() != "-"), "{table}");
+}
+
+#[test]
+fn figures_and_convection_are_checked_before_anything_runs() {
+    let (code, stdout, stderr) = outcome(&["--m", "4", "--figure", "nodir/x.svg"]);
+    assert_eq!((code, stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        stderr,
+        "error: --figure: cannot write `nodir/x.svg`: there is no folder `nodir`\n\
+         hint: create it first\n"
+    );
+    let (_, _, stderr) = outcome(&["--convection", "1"]);
+    let first = "error: --convection: convection `1` is not of the form b1:b2:b3\n";
+    assert!(stderr.starts_with(first), "{stderr}");
+}
+
+#[test]
+fn records_of_run_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.csv").display().to_string();
+    let mut command = Command::cargo_bin("bilu-bench").unwrap();
+    command.args(["run", "--matrix", "poisson3d:3", "-q", "-o", &file]).assert().success();
+    let (code, _, stderr) = outcome(&["--resume", "-o", &file]);
+    assert_eq!(code, Some(2));
+    let first = format!("error: {file}:1: these are records of `run`, not of `obstacle`\n");
+    assert!(stderr.starts_with(&first), "{stderr}");
 }

@@ -158,7 +158,7 @@ fn rank() {
     let split = Split { y: 1, z: world.size() };
     let node = |extent: Extent| {
         let fault = (world.rank() == 1).then_some(fault);
-        let node = Node::new(&case, &problem, extent);
+        let node = Node::new(&case, &problem, extent).unwrap();
         Ok(Claiming { node, fault, opened: Vec::new(), messages: false })
     };
     let (ran, used) = mpi::run(&case, split, limits, node).unwrap();

@@ -32,11 +32,11 @@ pub struct AdviseArgs {
     matrix: String,
 
     /// Seconds for everything after the matrix is loaded
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = budget)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = budget, allow_negative_numbers = true)]
     time_budget: f64,
 
     /// Solves with the same factors: 1 makes a cheap setup pay, many a good one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     solves: u32,
 
     /// Values of a setting that are allowed, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
@@ -73,7 +73,7 @@ pub struct AdviseArgs {
     sweep_file: Option<PathBuf>,
 
     /// Seconds after which that sweep ends
-    #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = budget)]
+    #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = budget, allow_negative_numbers = true)]
     sweep_budget: Option<f64>,
 }
 

@@ -146,7 +146,7 @@ pub struct IsolationFlags {
     isolate: bool,
 
     /// Seconds that a case may take in all, setup included; isolates
-    #[arg(long, value_name = "SECONDS", value_parser = case_limit)]
+    #[arg(long, value_name = "SECONDS", value_parser = case_limit, allow_negative_numbers = true)]
     case_limit: Option<f64>,
 }
 

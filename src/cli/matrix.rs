@@ -56,7 +56,7 @@ struct InfoArgs {
     #[arg(long, value_enum, default_value_t)]
     read_as: ReadAs,
     /// Fill levels k of ILU(k) to work out: `0..3`, `2` or `none`
-    #[arg(long, value_name = "LEVELS", default_value = "0..3", value_parser = parse_levels)]
+    #[arg(long, value_name = "LEVELS", default_value = "0..3", value_parser = parse_levels, allow_negative_numbers = true)]
     fill: Levels,
     /// Print JSON
     #[arg(long)]

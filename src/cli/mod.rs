@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::backend::cpu::simd;
 use crate::error::Result;
 use crate::result::environment::REVISION;
 
@@ -81,7 +82,11 @@ enum Command {
 }
 
 /// Runs the subcommand.
+///
+/// # Errors
+/// Those of the subcommand; a wrong value in the environment that every one of them would leave unnoticed.
 pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
+    simd::check_environment()?;
     let done = |()| ExitCode::SUCCESS;
     match &cli.command {
         Command::Run(args) => run::run(args),

@@ -39,7 +39,7 @@ pub struct ObstacleArgs {
     sweep: Flags,
 
     /// Timed runs of a case
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Measuring")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), allow_negative_numbers = true, help_heading = "Measuring")]
     repetitions: u16,
 
     /// Seconds after which a run of a case ends
@@ -137,7 +137,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         None => Experiment { sweeps: vec![flags], ..Experiment::default() },
     };
     for path in &args.figure {
-        plot::Form::of(path).map_err(|e| e.in_file("--figure"))?;
+        plot::check(path).map_err(|e| e.in_file("--figure"))?;
     }
     let cases = experiment.cases()?;
     let ranks = Ranks::of(&cases)?;

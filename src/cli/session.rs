@@ -25,9 +25,13 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
     for case in experiment.cases()?.0 {
         if !known.contains(&case.matrix) {
-            if let Source::File(path) = Source::find(&case.matrix, &folders)? {
-                std::fs::metadata(&path).map_err(|e| Error::io("read", &path, &e))?;
-            }
+            let found = Source::find(&case.matrix, &folders).and_then(|source| match source {
+                Source::File(path) => {
+                    std::fs::metadata(&path).map(drop).map_err(|e| Error::io("read", &path, &e))
+                }
+                Source::Generated { .. } => Ok(()),
+            });
+            found.map_err(|e| experiment.at_matrix(&case.matrix, e))?;
             known.insert(case.matrix);
         }
     }

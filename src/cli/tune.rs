@@ -31,7 +31,7 @@ pub struct TuneArgs {
     bias: String,
 
     /// Seconds for all searches together
-    #[arg(long, value_name = "SECONDS", default_value_t = 120.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120.0, allow_negative_numbers = true)]
     budget: f64,
 
     /// Forget what was tried before

@@ -7,7 +7,7 @@ use crate::case::Case;
 use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 
 /// What is run and what is known about it.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct Experiment {
     pub measure: MeasureOptions,
     /// The sweeps, run one after the other.
     pub sweeps: Vec<Sweep>,
+    /// Where matrices are named, if in a file.
+    pub matrix_places: Vec<(String, Place)>,
     /// Of their cases those with these values are run.
     pub only: Sweep,
     /// Published iterations and times of solves.
@@ -39,11 +41,9 @@ pub struct Experiment {
 impl Experiment {
     /// Reads a TOML file; files that it names are looked for beside it.
     pub fn open(path: &Path) -> Result<Self> {
-        let read =
-            |path: &Path| std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e));
-        let text = read(path)?;
+        let text = file::text(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let beside = |name: &str| read(&folder.join(name));
+        let beside = |name: &str| file::text(&folder.join(name));
         file::parse(&Source { name: &path.display().to_string(), text: &text, beside: &beside })
     }
 
@@ -59,6 +59,9 @@ impl Experiment {
         for own in &mut self.sweeps {
             *own = own.overridden_by(sweep);
         }
+        if sweep.matrix.is_some() {
+            self.matrix_places.clear();
+        }
         for text in &mut self.inferred {
             let setting = text.split_whitespace().next().unwrap_or_default();
             if AXES.iter().any(|axis| axis.name == setting && axis.is_given(sweep)) {
@@ -67,6 +70,14 @@ impl Experiment {
         }
         self.measure = self.measure.overridden_by(measure);
         self
+    }
+
+    /// `error`, of a matrix, with the place in the file that names it.
+    pub fn at_matrix(&self, matrix: &str, error: Error) -> Error {
+        match self.matrix_places.iter().find(|(name, _)| name == matrix) {
+            Some((_, Place { file, line: Some(line), column })) => error.at(file, *line, *column),
+            _ => error,
+        }
     }
 
     /// Only cases with one of the values of each axis that `only` has are run.

@@ -1,6 +1,7 @@
 //! Reads an experiment from TOML. Every error names file, line and column.
 
 use std::ops::Range;
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -9,11 +10,12 @@ use crate::config::axes;
 use crate::config::figure::figure;
 use crate::config::keys;
 use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::parse::pieces;
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
 use crate::config::{Experiment, History, Phases, Published};
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 
 type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
 
@@ -39,6 +41,21 @@ impl<'a> Source<'a> {
         })?;
         Ok(document.into_inner())
     }
+}
+
+/// The text of a file.
+///
+/// # Errors
+/// When it cannot be read, or at the first line that is not UTF-8.
+pub fn text(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let valid = &e.as_bytes()[..e.utf8_error().valid_up_to()];
+        let line = memchr::memchr_iter(b'\n', valid).count() + 1;
+        Error::input("not valid UTF-8")
+            .at(path.display().to_string(), line, None)
+            .hint("save the file as UTF-8")
+    })
 }
 
 /// Parses and checks an experiment.
@@ -70,10 +87,15 @@ pub fn parse(source: &Source<'_>) -> Result<Experiment> {
 
 impl Source<'_> {
     pub(crate) fn error(&self, span: Range<usize>, error: Error) -> Error {
+        let (line, column) = self.place(span);
+        error.at(self.name, line, Some(column))
+    }
+
+    /// Line and column of the beginning.
+    fn place(&self, span: Range<usize>) -> (usize, usize) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        error.at(self.name, line, Some(column))
+        (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
     }
 
     pub(crate) fn unknown(&self, key: &Spanned<DeString<'_>>, what: &str, known: &[&str]) -> Error {
@@ -219,10 +241,25 @@ fn sweeps(
     experiment: &mut Experiment,
 ) -> Result<()> {
     for item in source.tables(value)? {
+        experiment.matrix_places.extend(matrices(source, &item)?);
         let sweep = sweep(source, item, &mut experiment.remarks)?;
         experiment.sweeps.push(sweep);
     }
     Ok(())
+}
+
+/// The matrices that a table names, with their places.
+fn matrices(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<(String, Place)>> {
+    let Some(value) = value.get_ref().get("matrix") else { return Ok(Vec::new()) };
+    let mut places = Vec::new();
+    for (word, span) in source.words(value)? {
+        let (line, column) = source.place(span);
+        let place = Place { file: source.name.to_owned(), line: Some(line), column: Some(column) };
+        // a wrong list has its error when the sweep is read
+        let names = pieces(&word).unwrap_or_default();
+        places.extend(names.into_iter().map(|name| (name, place.clone())));
+    }
+    Ok(places)
 }
 
 fn sweep(

@@ -37,6 +37,10 @@ pub fn count(text: &str, min: usize, max: usize, out: &mut Vec<usize>) -> Result
         return Ok(());
     };
     let to = to.strip_prefix('=').unwrap_or(to);
+    if from.trim().is_empty() || to.trim().is_empty() {
+        return Err(Error::input(format!("the range `{text}` lacks an end"))
+            .hint(format!("ranges include both ends: `{min}..{}`", min + 3)));
+    }
     let (from, to) = (whole(from, min, max)?, whole(to, min, max)?);
     if from > to {
         return Err(Error::input(format!("the range `{text}` is empty"))
@@ -154,7 +158,8 @@ mod tests {
             "`99999999999999999999999` is outside 1 to 5000"
         );
         assert_eq!(text("2.5"), "`2.5` is not a whole number");
-        assert_eq!(text("1.."), "`` is not a whole number");
+        assert_eq!(text("1.."), "the range `1..` lacks an end");
+        assert_eq!(text("..=3"), "the range `..=3` lacks an end");
         assert_eq!(text("two"), "`two` is not a whole number");
     }
 

@@ -53,7 +53,8 @@ pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     let valid = match text.split_once(':') {
         Some(("random", seed)) => {
             let seed = seed.parse::<u64>().map_err(|_| {
-                Error::input(format!("the seed `{seed}` of `{text}` is not a whole number"))
+                Error::input(format!("the seed `{seed}` of `{text}` is no seed"))
+                    .hint("a seed is an integer from 0 to 2^64 - 1")
             })?;
             let plain = seed == problem::RANDOM_SEED;
             out.push(if plain { "random".into() } else { format!("random:{seed}") });

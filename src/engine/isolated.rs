@@ -21,6 +21,8 @@ use crate::result::{Record, environment};
 const POLL: Duration = Duration::from_millis(2);
 /// What is kept of a child's last words.
 const LAST_WORDS: usize = 300;
+/// How the standard library begins to tell of an allocation that failed.
+const NO_MEMORY: &str = "memory allocation of";
 
 /// How a case is run in a process of its own.
 #[derive(Clone, Debug)]
@@ -127,20 +129,31 @@ fn explain(ended: &Ended, words: &Path) -> (Status, String) {
     };
     let words = std::fs::read(words).unwrap_or_default();
     let words = String::from_utf8_lossy(&words);
-    let line = words.lines().find(|l| l.starts_with("error: ") || l.contains("panicked"));
-    let line = line.or(words.lines().last()).unwrap_or_default();
-    let line: String = line.trim_start_matches("error: ").chars().take(LAST_WORDS).collect();
+    let line = last_words(&words).trim_start_matches("error: ");
+    let line: String = line.chars().take(LAST_WORDS).collect();
     let said = if line.is_empty() { line } else { format!(": {line}") };
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
         // the kernel ends who takes too much memory with 9, an allocation that fails aborts with 6
-        let memory = signal == 9 || words.contains("memory allocation");
+        let memory = signal == 9 || words.contains(NO_MEMORY);
         let kind = if memory { Status::OutOfMemory } else { Status::Failed };
         return (kind, format!("its process was ended by signal {signal}{said}"));
     }
     let code =
         status.code().map_or_else(|| "no exit code".into(), |code| format!("exit code {code}"));
     (Status::Failed, format!("its process left no record, {code}{said}"))
+}
+
+/// The line that tells most: an allocation that failed, else an error, else what a panic says, which stands
+/// on the line after its place; else the last.
+fn last_words(words: &str) -> &str {
+    let lines = || words.lines().filter(|l| !l.starts_with("note: "));
+    let found = |what: &dyn Fn(&&str) -> bool| lines().find(what);
+    found(&|l| l.starts_with(NO_MEMORY))
+        .or_else(|| found(&|l| l.starts_with("error: ")))
+        .or_else(|| lines().skip_while(|l| !l.contains("panicked at ")).nth(1))
+        .or_else(|| lines().next_back())
+        .unwrap_or_default()
 }
 
 #[cfg(all(test, unix))]
@@ -172,6 +185,18 @@ mod tests {
         assert_eq!(
             told("echo \"error: no such matrix\" >&2; exit 2", None),
             (Status::Failed, "its process left no record, exit code 2: no such matrix".into())
+        );
+        let note = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace";
+        let aborted = |words: &str| told(&format!("printf '{words}' >&2; kill -ABRT $$"), None);
+        let ended = |words| format!("its process was ended by signal 6: {words}");
+        assert_eq!(
+            aborted("memory allocation of 96 bytes failed\\nnote: run\\n"),
+            (Status::OutOfMemory, ended("memory allocation of 96 bytes failed"))
+        );
+        let panic = "\\nthread \"main\" (7) panicked at src/a.rs:3:4:\\nno such row\\n";
+        assert_eq!(
+            aborted(&format!("{panic}{}\\n", note.replace('`', ""))),
+            (Status::Failed, ended("no such row"))
         );
         assert_eq!(
             told("kill -SEGV $$", None),

@@ -7,7 +7,7 @@ pub mod progress;
 use std::sync::atomic::{self, AtomicUsize};
 
 use crate::case::{Case, Ordering, Zeros};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::measure::{now, seconds_since};
 use crate::ordering::reordered;
 use crate::problem::{self, Problem};
@@ -174,7 +174,11 @@ fn step(
     observer: &mut dyn Observer,
     going: &dyn Fn() -> bool,
 ) -> Result<Option<Record>> {
-    let system = loaded.get(case, runner, observer)?;
+    let system = match loaded.get(case, runner, observer) {
+        // the next matrix may be smaller
+        Err(why) if why.kind() == Kind::Memory => Err(NoSystem { why, n: 0, nnz: 0 }),
+        other => other?,
+    };
     observer.case(case);
     let start = environment::now();
     let mut latest = None;
@@ -193,7 +197,7 @@ fn step(
                 record
             })
         }
-        Err(Unordered { why, n, nnz }) => Some(unordered(case, &why, [n, nnz])),
+        Err(why) => Some(why.record(case)),
     };
     Ok(result.map(|mut record| {
         environment::complete(&mut record.environment, start);
@@ -201,21 +205,26 @@ fn step(
     }))
 }
 
-/// The record of a case whose system has no such order.
-fn unordered(case: &Case, why: &Error, [n, nnz]: [usize; 2]) -> Record {
-    let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
-    let reason = Some(format!("{why}{hint}"));
-    let mut record =
-        Record { case: case.clone(), status: Status::Unsupported, reason, ..Record::default() };
-    (record.size.n, record.size.nnz) = (n, nnz);
-    record
-}
-
-/// A system that has no such order.
-struct Unordered {
+/// A system that has no such order, or is not there for want of memory: then without its size.
+struct NoSystem {
     why: Error,
     n: usize,
     nnz: usize,
+}
+
+impl NoSystem {
+    fn record(&self, case: &Case) -> Record {
+        let Self { why, n, nnz } = self;
+        let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let status = match why.kind() {
+            Kind::Memory => Status::OutOfMemory,
+            Kind::Input | Kind::Run => Status::Unsupported,
+        };
+        let reason = Some(format!("{why}{hint}"));
+        let mut record = Record { case: case.clone(), status, reason, ..Record::default() };
+        (record.size.n, record.size.nnz) = (*n, *nnz);
+        record
+    }
 }
 
 /// What a case runs on.
@@ -273,7 +282,7 @@ impl Loaded<'_> {
         case: &Case,
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
-    ) -> Result<Result<System<'_>, Unordered>> {
+    ) -> Result<Result<System<'_>, NoSystem>> {
         let system = |c: &Case| (c.matrix.clone(), c.read_as, c.zeros);
         if self.problem.as_ref().is_none_or(|(of, _)| system(of) != system(case)) {
             // free the old system first: two large ones may not fit
@@ -306,7 +315,7 @@ impl Loaded<'_> {
         Ok(match system {
             Err(why) => {
                 let (n, nnz) = (problem.matrix.rows(), problem.matrix.nnz());
-                Err(Unordered { why: why.clone(), n, nnz })
+                Err(NoSystem { why: why.clone(), n, nnz })
             }
             Ok(other) => {
                 if other.rhs.0 != case.rhs {

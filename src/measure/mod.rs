@@ -38,10 +38,56 @@ pub fn cpu_name() -> &'static str {
     })
 }
 
-/// Bytes of memory that can be had without swapping; no bound where the system does not tell.
+/// Bytes of memory that can be had without swapping and within the limits of this process (`ulimit -v`);
+/// no bound where the system does not tell.
 pub fn memory_free() -> usize {
-    sysinfo::System::new().map_or(usize::MAX, |mut system| {
+    let free = sysinfo::System::new().map_or(usize::MAX, |mut system| {
         system.refresh_memory();
         system.available_memory() as usize
-    })
+    });
+    free.min(addresses_free())
+}
+
+/// Bytes that the limit of the address space leaves to this process.
+fn addresses_free() -> usize {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
+    let free = || {
+        let limit = address_limit(&read("limits")?)?;
+        Some(limit.saturating_sub(addresses_used(&read("status")?)?))
+    };
+    free().unwrap_or(usize::MAX)
+}
+
+/// The soft limit of the address space that `/proc/PID/limits` tells; none where it is unlimited.
+fn address_limit(limits: &str) -> Option<usize> {
+    limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max address space"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The size of the address space that `/proc/PID/status` tells.
+fn addresses_used(status: &str) -> Option<usize> {
+    let size = status.lines().find_map(|l| l.strip_prefix("VmSize:"))?.trim().strip_suffix("kB")?;
+    Some(1024 * size.trim().parse::<usize>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_a_process_bounds_its_memory() {
+        let limits = |soft: &str| {
+            format!(
+                "Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
+            )
+        };
+        assert_eq!(address_limit(&limits("614400000")), Some(614_400_000));
+        assert_eq!(address_limit(&limits("unlimited")), None);
+        assert_eq!(addresses_used("VmPeak:\t  9 kB\nVmSize:\t    7664 kB\n"), Some(7664 << 10));
+    }
 }

@@ -1,6 +1,7 @@
 //! The settings of a case as flags and TOML keys, and the cross product of their values.
 
 use super::case::{Case, MAX_POINTS, MAX_SWEEPS_PER_PASS};
+use super::problem::convection;
 use super::{BACKENDS, Method, Mode, Obstacle, Split, StopOn, Transport};
 use crate::config::axes::{self, axes, one};
 use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
@@ -30,7 +31,7 @@ axes! {
         Vec::new, String::clone, |t, out| one(Obstacle::parse(t).map(|_| t.to_owned()), out);
     convection: String, "convection", "B",
         "Convection b1:b2:b3, removed by the change of variables",
-        Vec::new, String::clone, |t, out| one(Ok(t.to_owned()), out);
+        Vec::new, String::clone, |t, out| one(convection(t).map(|_| t.to_owned()), out);
     eta: f64, "eta", "ETA",
         "Diffusion",
         Vec::new, |v: &f64| number_text(*v), |t, out| one(positive(t), out);

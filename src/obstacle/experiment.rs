@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::axes::{AXES, Sweep};
 use super::case::{Case, Mode};
-use crate::config::file::Source;
+use crate::config::file::{self, Source};
 use crate::config::library;
 use crate::error::{Error, Result};
 
@@ -68,12 +68,9 @@ impl Experiment {
     pub fn open(name: &str) -> Result<Self> {
         if name.contains('/') || Path::new(name).extension().is_some_and(|e| e == "toml") {
             let path = Path::new(name);
-            let read = |path: &Path| {
-                std::fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
-            };
             let folder = path.parent().unwrap_or(Path::new(""));
-            let beside = |name: &str| read(&folder.join(name));
-            return parse(&Source { name, text: &read(path)?, beside: &beside });
+            let beside = |name: &str| file::text(&folder.join(name));
+            return parse(&Source { name, text: &file::text(path)?, beside: &beside });
         }
         let known = names();
         if !known.iter().any(|k| k == name) {

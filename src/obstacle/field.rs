@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::case::Split;
 use super::problem::Problem;
+use crate::error::Result;
 use crate::memory::Buffer;
 
 /// Where a node's part lies in the grid; x is never split.
@@ -82,18 +83,24 @@ pub struct Field {
 
 impl Field {
     /// Zeros.
-    pub fn zeros(layout: Layout) -> Self {
-        Self { layout, data: Buffer::zeros(layout.len()) }
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn zeros(layout: Layout) -> Result<Self> {
+        Ok(Self { layout, data: Buffer::try_zeros(layout.len())? })
     }
 
     /// The obstacle, where it is not the same everywhere.
-    pub fn floor(problem: &Problem, extent: &Extent) -> Option<Self> {
+    ///
+    /// # Errors
+    /// As [`zeros`](Self::zeros).
+    pub fn floor(problem: &Problem, extent: &Extent) -> Result<Option<Self>> {
         if problem.flat_floor().is_some() {
-            return None;
+            return Ok(None);
         }
-        let mut field = Self::zeros(Layout::of(extent));
+        let mut field = Self::zeros(Layout::of(extent))?;
         field.each(extent, |at, v| *v = problem.floor(at));
-        Some(field)
+        Ok(Some(field))
     }
 
     /// Calls `f` with each point of the grid and its number.
@@ -136,7 +143,7 @@ mod tests {
         assert_eq!(Layout::of(&Extent::whole(8)).pitch, 16);
         assert_eq!(Extent::of_node(7, split, 3), Extent { m: 7, y: 3..7, z: 2..4 });
         let extent = Extent::whole(3);
-        let mut field = Field::zeros(Layout::of(&extent));
+        let mut field = Field::zeros(Layout::of(&extent)).unwrap();
         field.each(&extent, |[x, y, z], v| *v = (100 * z + 10 * y + x) as f64);
         assert_eq!(field.values()[..7], [0.0, 1.0, 2.0, 10.0, 11.0, 12.0, 20.0]);
         assert_eq!(field.data[field.layout.line(2, 3) + 1], 211.0);

@@ -5,6 +5,7 @@ use super::field::{Extent, Field, Layout};
 use super::problem::Problem;
 use super::solve::{Look, Relaxation, fingerprint};
 use crate::backend::cpu::obstacle::{Change, Lines, Select, fence, relax};
+use crate::error::Result;
 use crate::memory::Buffer;
 
 /// Bytes of three slices of a block of lines: they stay in a core's second-level cache while z
@@ -106,23 +107,26 @@ pub fn fields(case: &Case, problem: &Problem) -> usize {
 
 impl<'a> Node<'a> {
     /// A node with u = 0.
-    pub fn new(case: &'a Case, problem: &'a Problem, extent: Extent) -> Self {
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn new(case: &'a Case, problem: &'a Problem, extent: Extent) -> Result<Self> {
         let layout = Layout::of(&extent);
-        let next = (case.method == Method::Jacobi).then(|| Field::zeros(layout));
-        Self {
+        let next = (case.method == Method::Jacobi).then(|| Field::zeros(layout)).transpose()?;
+        Ok(Self {
             case,
             problem,
-            u: Field::zeros(layout),
+            u: Field::zeros(layout)?,
             next,
-            source: Field::zeros(layout),
-            floor: Field::floor(problem, &extent),
+            source: Field::zeros(layout)?,
+            floor: Field::floor(problem, &extent)?,
             flat: vec![problem.flat_floor().unwrap_or_default(); layout.nx],
             line: Buffer::zeros(layout.nx),
             look: false,
             squared: vec![0.0; case.norm_split.count()],
             complementarity: 0.0,
             extent,
-        }
+        })
     }
 
     /// Its part of the grid.

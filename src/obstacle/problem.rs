@@ -189,7 +189,7 @@ impl Problem {
 }
 
 /// Reads `b1:b2:b3`.
-fn convection(text: &str) -> Result<[f64; 3]> {
+pub(super) fn convection(text: &str) -> Result<[f64; 3]> {
     let numbers: Vec<f64> = text.split(':').filter_map(|word| word.trim().parse().ok()).collect();
     match <[f64; 3]>::try_from(numbers) {
         Ok(b) if text.split(':').count() == 3 && b.iter().all(|v| v.is_finite()) => Ok(b),

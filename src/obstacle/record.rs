@@ -153,6 +153,7 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
 });
 
 impl Row for Record {
+    const COMMAND: &'static str = "obstacle";
     type Case = Case;
 
     fn case(&self) -> &Case {

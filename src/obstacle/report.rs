@@ -47,7 +47,9 @@ fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>
         .filter(|a| a.name == "m" || (a.text)(&first.case) != (a.text)(&default))
         .map(|a| format!("{} {}", a.name, (a.text)(&first.case)))
         .collect();
-    sheet.preamble.push(constants.join(", "));
+    if !constants.is_empty() {
+        sheet.preamble.push(constants.join(", "));
+    }
     let mut devices: Vec<&str> = Vec::new();
     for r in records {
         if !devices.contains(&r.environment.device.as_str()) {

@@ -76,7 +76,11 @@ fn measured(
         // all relaxations that were asked for
         record.status = Status::Complete;
     }
+    if record.status == Status::Converged && record.iteration.complementarity.is_none() {
+        record.status = Status::Diverged;
+    }
     record.reason = match record.status {
+        Status::Diverged => Some("min(A u - g, u - phi) is not finite".into()),
         Status::NotConverged => {
             Some(format!("limit of {} relaxations of a node reached", case.max_relaxations))
         }
@@ -227,7 +231,7 @@ fn on_ranks(
     let world = mpi::world()?;
     let split = split(case, world.size(), "ranks")?;
     mpi::all_or_none(check_host(case, problem))?;
-    let node = |extent| Ok(node::Node::new(case, problem, extent));
+    let node = |extent| node::Node::new(case, problem, extent);
     let (ran, used) = mpi::run(case, split, limits, node)?;
     record.iteration.transport_used = used.map(str::to_owned);
     Ok(of_ranks(ran, split, world.copy_bandwidth(), record))

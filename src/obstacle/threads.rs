@@ -1,7 +1,7 @@
 //! Nodes that are threads of one process: faces go through memory.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Barrier, OnceLock};
 
 use super::case::{Case, Split};
 use super::field::{Extent, Layout};
@@ -27,6 +27,9 @@ const UNDATED: usize = 2;
 /// What the threads share.
 struct Team {
     split: Split,
+    /// Whether all threads could be started, and whether a node found no memory.
+    started: OnceLock<bool>,
+    failed: AtomicBool,
     barrier: Barrier,
     /// For each node, face and box.
     mail: Vec<[[Shared; BOXES]; 4]>,
@@ -51,6 +54,8 @@ impl Team {
         let most = case.norm_split.count() + 4;
         Self {
             split,
+            started: OnceLock::new(),
+            failed: AtomicBool::new(false),
             barrier: Barrier::new(split.count()),
             mail: mail.collect(),
             numbers: nodes.map(|_| [shared(most), shared(most)]).collect(),
@@ -199,7 +204,7 @@ pub struct Ran {
 /// Runs a case on a thread per node.
 ///
 /// # Errors
-/// When a thread cannot be started.
+/// When a thread cannot be started, or there is no memory for a node.
 pub fn run(
     case: &Case,
     problem: &Problem,
@@ -210,35 +215,49 @@ pub fn run(
     let team = Team::new(case, split);
     let cores = cores::in_order();
     let pinned = split.count() > 1 && split.count() <= cores.len();
+    // nothing where another thread stopped the run before it began
     let member = |number: usize| {
+        if !*team.started.wait() {
+            return Ok(None);
+        }
         if pinned {
             core_affinity::set_for_current(cores[number]);
         }
         // a node's memory is first touched by its thread
-        let (mut node, setup) =
+        let (node, setup) =
             timed(|| Node::new(case, problem, Extent::of_node(case.m, split, number)));
+        if node.is_err() {
+            team.failed.store(true, Ordering::SeqCst);
+        }
         let mut way =
             Member { team: &team, number, exchanges: 0, reductions: 0, rounds: 0, started: false };
         way.reduce(&mut [], &mut []);
+        let mut node = node?;
+        if team.failed.load(Ordering::SeqCst) {
+            return Ok(None);
+        }
         let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
         judge(&mut node, &mut way, &mut outcome);
         let values = keep.then(|| (node.extent().clone(), node.iterate().values()));
-        (outcome, [setup, seconds], values)
+        Ok(Some((outcome, [setup, seconds], values)))
     };
     let results = std::thread::scope(|scope| {
-        let handles = (0..split.count())
+        let threads = (0..split.count())
             .map(|number| {
                 let member = &member;
                 let name = format!("node {number}");
                 std::thread::Builder::new().name(name).spawn_scoped(scope, move || member(number))
             })
-            .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|e| Error::run(format!("cannot start a thread: {e}")))?;
-        let join = |h: std::thread::ScopedJoinHandle<'_, _>| {
-            h.join().map_err(|_| Error::run("a thread of the solver stopped"))
+            .collect::<std::io::Result<Vec<_>>>();
+        // those that wait for the others go home where one is missing
+        _ = team.started.set(threads.is_ok());
+        let threads = threads.map_err(|e| Error::run(format!("cannot start a thread: {e}")))?;
+        let join = |thread: std::thread::ScopedJoinHandle<'_, Result<_>>| {
+            thread.join().unwrap_or_else(|_| Err(Error::run("a thread of the solver stopped")))
         };
-        handles.into_iter().map(join).collect::<Result<Vec<_>>>()
+        threads.into_iter().map(join).collect::<Result<Option<Vec<_>>>>()
     })?;
+    let results = results.expect("one that stopped the others has an error");
     let seconds = [0, 1].map(|i| results.iter().map(|r| r.1[i]).fold(0.0, f64::max));
     let outcome = results[0].0.clone();
     let solution = keep.then(|| {

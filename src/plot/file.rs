@@ -29,6 +29,27 @@ impl Form {
     }
 }
 
+/// Refuses, before there is a figure, a path that has no form or cannot be written.
+///
+/// # Errors
+/// When its ending names no form, it is a folder, or there is no folder for it.
+pub fn check(path: &Path) -> Result<()> {
+    Form::of(path)?;
+    let shown = path.display();
+    if path.is_dir() {
+        return Err(Error::input(format!("`{shown}` is a folder")).hint("name a file in it"));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => Err(Error::input(format!(
+            "cannot write `{shown}`: there is no folder `{}`",
+            folder.display()
+        ))
+        .hint("create it first")),
+    }
+}
+
 /// Draws `figure` once and writes it to every path, in the form that its extension names. Files that
 /// exist are replaced: a figure can be drawn again from the records.
 pub fn write(figure: &Figure, paths: &[impl AsRef<Path>]) -> Result<()> {
@@ -55,6 +76,13 @@ mod tests {
         assert_eq!(Form::of(Path::new("b.png")), Ok(Form::Png));
         let error = Form::of(Path::new("b.pdf")).unwrap_err();
         assert_eq!(error.to_string(), "`b.pdf` is no name of a figure");
+        let error = check(Path::new("/nowhere/a.svg")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot write `/nowhere/a.svg`: there is no folder `/nowhere`"
+        );
+        assert_eq!(check(Path::new("a.svg")), Ok(()));
+        let error = check(Path::new("b.pdf")).unwrap_err();
         assert_eq!(error.hint_text(), Some("figures end in .svg or .png, their numbers in .csv"));
     }
 

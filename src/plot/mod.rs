@@ -15,7 +15,7 @@ pub(crate) mod style;
 
 pub(crate) use draw::too_wide;
 pub use draw::{inline_svg, svg};
-pub use file::{Form, write};
+pub use file::{Form, check, write};
 pub use numbers::{COLUMNS, numbers};
 pub(crate) use numbers::{Number, numbers_of};
 pub use png::png;

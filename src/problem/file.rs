@@ -7,7 +7,9 @@ use directories::ProjectDirs;
 use crate::case::ReadAs;
 use crate::error::{Error, Result};
 use crate::matrix::cache::Cache;
-use crate::matrix::market::{self, Symmetry};
+use crate::matrix::market::{self, Layout, Symmetry};
+
+use crate::report::units::plural;
 
 use super::Problem;
 
@@ -85,6 +87,10 @@ pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Proble
     let mut remarks = read.remarks;
     let own_rhs = own_rhs_path(path).and_then(|path| {
         let rhs = market::read_vector(&path, None).and_then(|v| {
+            if v.layout == Layout::Coordinate {
+                // a matrix that happens to have such a name
+                check_columns(&path, &v)?;
+            }
             check_length(&path, v.values.len(), rows)?;
             Ok(v)
         });
@@ -105,11 +111,21 @@ pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Proble
 /// Start of the remark about a right-hand side that could not be used.
 pub(super) const UNUSED: &str = "right-hand side not used: ";
 
+/// Refuses a matrix, or several right-hand sides, where one is asked for.
+pub(super) fn check_columns(path: &Path, read: &market::Vector) -> Result<()> {
+    if read.columns == 1 {
+        return Ok(());
+    }
+    let (rows, columns) = (read.values.len(), read.columns);
+    Err(Error::input(format!("{rows} x {columns} numbers: a right-hand side has one column"))
+        .in_file(path.display().to_string()))
+}
+
 /// Refuses a right-hand side that does not fit.
 pub(super) fn check_length(path: &Path, length: usize, n: usize) -> Result<()> {
     if length == n {
         return Ok(());
     }
-    Err(Error::input(format!("{length} values for a matrix of {n} rows"))
+    Err(Error::input(format!("{} for a matrix of {}", plural(length, "value"), plural(n, "row")))
         .in_file(path.display().to_string()))
 }

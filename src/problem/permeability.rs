@@ -6,6 +6,10 @@ use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::mix;
 use crate::error::{Error, Result};
 
+/// What is said about the field.
+const FIELD: &str =
+    "`field=` names a CSV file with a column `permx`, by path or in BILU_BENCH_MATRICES";
+
 /// `-div(K grad p) + c p = f` on the NX x NY x NZ cells of a file with the column `permx`, x fastest.
 ///
 /// `vertical` is the factor of the permeability in z, times the square of a cell's width over its
@@ -47,11 +51,12 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let (vertical, storage) = (of("vertical", 1e-6)?, of("storage", 0.0)?);
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
     let name = arguments.word("field");
+    if name.is_empty() {
+        return Err(Error::input("`permeability` needs `field=FILE`").hint(FIELD));
+    }
     let found = field::read(name, size, "the grid is written in the file's order, x fastest")?;
     let cells = found.ok_or_else(|| {
-        Error::input(format!("`permeability`: no permeability field `{name}`")).hint(
-            "`field=` names a CSV file with a column `permx`, by path or in BILU_BENCH_MATRICES",
-        )
+        Error::input(format!("`permeability`: no permeability field `{name}`")).hint(FIELD)
     })?;
     let kappa: Vec<f64> = cells.iter().map(|c| c.permeability).collect();
     let active = kappa.iter().filter(|&&k| k > 0.0).count();
@@ -90,5 +95,7 @@ mod tests {
         let message = load("permeability:2x2x1,field=nowhere", ReadAs::Expanded).unwrap_err();
         assert_eq!(message.to_string(), "`permeability`: no permeability field `nowhere`");
         assert_eq!(message.exit_code(), 2);
+        let message = load("permeability:3", ReadAs::Expanded).unwrap_err();
+        assert_eq!(message.to_string(), "`permeability` needs `field=FILE`");
     }
 }

@@ -22,7 +22,8 @@ pub(crate) const RANDOM_SEED: u64 = 1;
 /// in [0, 1) from `ChaCha8`, seed 1 by default; `own`, what came with the matrix; `file:PATH`.
 ///
 /// # Errors
-/// When there is no such right-hand side, it does not have n finite values, or the file is broken.
+/// When there is no such right-hand side, it does not have n finite values in one column, or the file is
+/// broken.
 pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
     let n = problem.matrix.rows();
     let (kind, argument) = match spec.split_once(':') {
@@ -43,9 +44,10 @@ pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
         }
         ("file", Some(path)) => {
             let path = Path::new(path);
-            let values = market::read_vector(path, None)?.values;
-            file::check_length(path, values.len(), n)?;
-            Ok(values)
+            let read = market::read_vector(path, None)?;
+            file::check_columns(path, &read)?;
+            file::check_length(path, read.values.len(), n)?;
+            Ok(read.values)
         }
         _ => Err(Error::unknown("right-hand side", spec, KNOWN)),
     }

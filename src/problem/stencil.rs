@@ -122,7 +122,7 @@ fn check_memory(bytes: u64) -> Result<()> {
         return Ok(());
     }
     let gb = |bytes: u64| bytes as f64 / 1e9;
-    Err(Error::input(format!(
+    Err(Error::memory(format!(
         "the matrix takes {:.1} GB, but only {:.1} GB of memory are free",
         gb(bytes),
         gb(free)

@@ -116,7 +116,9 @@ pub fn execution(case: &Case, varying: &[&Axis]) -> String {
 fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
     let first = &records[0];
     let mut settings = common_settings(&first.case, varying);
-    if records.iter().all(|r| r.size.n == first.size.n && r.size.nnz == first.size.nnz) {
+    if first.size.n > 0
+        && records.iter().all(|r| r.size.n == first.size.n && r.size.nnz == first.size.nnz)
+    {
         let size = format!("n = {}, nnz = {}", grouped(first.size.n), grouped(first.size.nnz));
         settings.insert(usize::from(!varying.iter().any(|a| a.name == "matrix")), size);
     }

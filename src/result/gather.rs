@@ -14,8 +14,8 @@ use crate::obstacle;
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::columns::{ADDED, DERIVED};
-use crate::result::read::FileFormat;
-use crate::result::table::{Reader, Row, cell};
+use crate::result::read::{FileFormat, Lines};
+use crate::result::table::{Reader, Row, cell, command};
 
 /// Largest file that is read.
 pub const LARGEST_FILE: u64 = 256 << 20;
@@ -321,10 +321,8 @@ enum Known {
 
 fn known(columns: &[&str]) -> Option<Known> {
     let has = |all: &[&str]| all.iter().all(|name| columns.contains(name));
-    if has(&["matrix", "precond", "status"]) {
-        Some(Known::Runs)
-    } else if has(&["obstacle", "relaxations"]) {
-        Some(Known::Obstacle)
+    if let Some(command) = command(columns) {
+        Some(if command == Record::COMMAND { Known::Runs } else { Known::Obstacle })
     } else if has(&["kernel", "choices", "seconds"]) {
         Some(Known::Tuning)
     } else if DERIVED.iter().any(|(_, name, _)| columns.contains(name)) {
@@ -344,10 +342,11 @@ fn csv_rows(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Option<Rows>, Strin
     let header = csv::StringRecord::from_byte_record(header).map_err(|_| "not valid UTF-8")?;
     let names: Vec<&str> = header.iter().collect();
     let kind = known(&names).ok_or(UNKNOWN)?;
-    let mut table: Vec<(u64, csv::StringRecord)> = Vec::new();
+    let mut table: Vec<(usize, csv::StringRecord)> = Vec::new();
+    let mut lines = Lines::new(bytes);
     for record in records {
         let record = record.map_err(|e| e.to_string())?;
-        let line = record.position().map_or(0, csv::Position::line);
+        let line = lines.at(record.position());
         if record.len() != header.len() {
             let why = format!("{} values under {} columns", record.len(), header.len());
             damage.add(&line.to_string(), &why);
@@ -372,7 +371,7 @@ fn csv_rows(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Option<Rows>, Strin
 
 fn cells<R: Row>(
     names: &[&str],
-    table: &[(u64, csv::StringRecord)],
+    table: &[(usize, csv::StringRecord)],
     damage: &mut Damage<'_>,
 ) -> Result<Vec<R>, String> {
     // what reports add to records is made again
@@ -392,7 +391,7 @@ fn cells<R: Row>(
 
 fn trials(
     names: &[&str],
-    table: &[(u64, csv::StringRecord)],
+    table: &[(usize, csv::StringRecord)],
     damage: &mut Damage<'_>,
 ) -> Vec<Trial> {
     let mut trials = Vec::new();

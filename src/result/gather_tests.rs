@@ -153,3 +153,15 @@ fn files_that_are_no_results_are_named() {
     let error = gather(&[PathBuf::from("/nowhere/at/all.csv")]).unwrap_err();
     assert!(error.to_string().starts_with("cannot read `/nowhere/at/all.csv`"), "{error}");
 }
+
+#[test]
+fn damaged_rows_have_the_lines_of_an_editor_whatever_ends_them() {
+    let text = csv_text(&cases(3));
+    let mut rows: Vec<String> = text.lines().map(str::to_owned).collect();
+    rows[2] = rows[2].replacen("converged", "fine", 1);
+    for ends in ["\n", "\r\n"] {
+        let text = rows.join(ends) + ends;
+        let notes = gathered(&[("a.csv", text.as_bytes())]).unwrap().notes.join("\n");
+        assert!(notes.contains("a.csv:3: unknown variant `fine`"), "{ends:?}: {notes}");
+    }
+}

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::case::Case;
 use crate::result::columns::COLUMNS;
-use crate::result::read::read;
+use crate::result::read::{read, read_rows_from};
 use crate::result::samples::{any_record, record};
 
 fn cases() -> Vec<Record> {
@@ -187,7 +187,7 @@ fn rows_are_not_added_under_other_columns() {
 
 #[cfg(unix)]
 #[test]
-fn files_that_are_rewritten_keep_permissions_and_links_and_leave_pipes_alone() {
+fn files_that_are_rewritten_keep_permissions_and_links_and_leave_devices_alone() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
     let folder = tempfile::tempdir().unwrap();
@@ -201,13 +201,73 @@ fn files_that_are_rewritten_keep_permissions_and_links_and_leave_pipes_alone() {
         let metadata = std::fs::metadata(&file).unwrap();
         assert_eq!((metadata.permissions().mode() & 0o777, metadata.len() > 100), (0o600, true));
 
-        let pipe = folder.path().join(format!("pipe-{name}"));
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let pipe = folder.path().join(format!("other-{name}"));
+        let _listener = std::os::unix::net::UnixListener::bind(&pipe).unwrap();
         for existing in [Existing::Refuse, Existing::Overwrite] {
             let error = Outputs::<Record>::open(std::slice::from_ref(&pipe), existing).unwrap_err();
             let message = "is a device or a pipe, and this form is rewritten after every record";
             assert_eq!(error.to_string(), format!("`{}` {message}", pipe.display()));
-            assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
+            assert!(std::fs::metadata(&pipe).unwrap().file_type().is_socket());
         }
     }
+}
+
+#[test]
+fn lines_are_those_of_an_editor_whatever_ends_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    write(&path, &cases());
+    let text = std::fs::read_to_string(&path).unwrap();
+    // a reason of two lines in the first row, the damage in the second
+    let mut rows: Vec<String> = text.lines().map(str::to_owned).collect();
+    rows[1] = rows[1].replacen("converged", "\"converged\"", 1);
+    rows[2] = rows[2].replacen("converged", "NaN", 1);
+    for (ends, line) in [("\n", 3), ("\r\n", 3), ("\n\n", 5), ("\r\n\r\n", 5)] {
+        let text = rows.join(ends) + ends;
+        let error =
+            read_rows_from::<Record>("a.csv", FileFormat::Csv, text.as_bytes()).unwrap_err();
+        assert_eq!(error.place().and_then(|p| p.line), Some(line), "{ends:?}: {error}");
+        let mut bytes = text.into_bytes();
+        let at = bytes.windows(3).position(|w| w == b"NaN").unwrap();
+        bytes[at] = 0xff;
+        let error = read_rows_from::<Record>("a.csv", FileFormat::Csv, &bytes).unwrap_err();
+        assert_eq!(error.to_string(), format!("a.csv:{line}: not valid UTF-8"), "{ends:?}");
+    }
+}
+
+#[test]
+fn records_of_the_other_command_are_called_so() {
+    let other = crate::obstacle::record::Record::default();
+    let header = String::from_utf8(header_line::<crate::obstacle::record::Record>()).unwrap();
+    for (name, text) in [
+        ("a.csv", header.clone()),
+        ("a.jsonl", String::from_utf8(json(&other, false)).unwrap() + "\n"),
+        ("a.json", String::from_utf8(json(&[&other], true)).unwrap()),
+    ] {
+        let format = FileFormat::of(Path::new(name)).unwrap();
+        // a header that was cut off is written anew, so it needs a row
+        let text = if name == "a.csv" { text + &header } else { text };
+        let error = read_rows_from::<Record>(name, format, text.as_bytes()).unwrap_err();
+        assert_eq!(error.message(), "these are records of `obstacle`, not of `run`", "{name}");
+        assert_eq!(error.place().and_then(|p| p.line), Some(1), "{name}");
+    }
+    let run = String::from_utf8(header_line::<Record>()).unwrap().repeat(2);
+    let error =
+        read_rows_from::<crate::obstacle::record::Record>("a.csv", FileFormat::Csv, run.as_bytes());
+    assert_eq!(error.unwrap_err().message(), "these are records of `run`, not of `obstacle`");
+}
+
+#[test]
+fn a_json_file_that_was_cut_off_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.json");
+    write(&path, &cases());
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, &text[..text.len() - 200]).unwrap();
+    let error = Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap_err();
+    assert!(error.message().starts_with("EOF while parsing "), "{error}");
+    assert_eq!(error.place().and_then(|p| p.line), Some(text[..text.len() - 200].lines().count()));
+    let hint = error.hint_text().unwrap();
+    assert!(hint.starts_with("the file was cut off") && hint.contains("--force"), "{hint}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text[..text.len() - 200]);
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::{Map, Value};
+
 use crate::error::{Error, Result};
 use crate::result::record::Record;
 use crate::result::table::{self, Row};
@@ -78,11 +80,23 @@ pub fn read_rows_from<R: Row>(name: &str, format: FileFormat, bytes: &[u8]) -> R
     }
 }
 
+/// What to do with a JSON file that ends too early: it is rewritten whole, so something else cut it.
+const CUT_OFF: &str = "the file was cut off, and only .csv and .jsonl can lose their last record: go on from \
+                       one of these, or begin anew with --force";
+
 fn json<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let records = if bytes.trim_ascii().is_empty() {
         Vec::new()
     } else {
-        serde_json::from_slice(bytes).map_err(|e| json_error(name, e.line(), &e))?
+        serde_json::from_slice(bytes).map_err(|e| {
+            let first = serde_json::from_slice::<Vec<Map<String, Value>>>(bytes);
+            let first = first.ok().and_then(|records| records.into_iter().next());
+            let error = first.and_then(|first| foreign::<R>(name, 1, &first));
+            error.unwrap_or_else(|| match json_error(name, e.line(), &e) {
+                error if e.is_eof() => error.hint(CUT_OFF),
+                error => error,
+            })
+        })?
     };
     for (i, record) in records.iter().enumerate() {
         table::check_times::<R>(record)
@@ -99,13 +113,23 @@ fn json_lines<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
             break;
         }
         if !line.trim_ascii().is_empty() {
-            let record = serde_json::from_slice(line).map_err(|e| json_error(name, i + 1, &e))?;
+            let record = serde_json::from_slice(line).map_err(|e| {
+                let object = serde_json::from_slice(line).ok();
+                let error = object.and_then(|object| foreign::<R>(name, i + 1, &object));
+                error.unwrap_or_else(|| json_error(name, i + 1, &e))
+            })?;
             table::check_times::<R>(&record).map_err(|e| e.at(name, i + 1, None))?;
             contents.records.push(record);
         }
         contents.valid_bytes += line.len() as u64;
     }
     Ok(contents)
+}
+
+/// That an object is a record of another command than `R`, if it is.
+fn foreign<R: Row>(name: &str, line: usize, object: &Map<String, Value>) -> Option<Error> {
+    let names: Vec<&str> = object.keys().map(String::as_str).collect();
+    table::other_command::<R>(&names).map(|e| e.at(name, line, None))
 }
 
 fn json_error(name: &str, line: usize, error: &serde_json::Error) -> Error {
@@ -116,19 +140,39 @@ fn json_error(name: &str, line: usize, error: &serde_json::Error) -> Error {
     Error::input(message).at(name, line, column)
 }
 
+/// Lines of a text by places that ascend.
+pub(crate) struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, line: 1 }
+    }
+
+    /// The line of the first row at or after byte `place`. A reader of CSV leaves the second byte of a line
+    /// end to the row that follows.
+    pub(crate) fn at(&mut self, place: Option<&csv::Position>) -> usize {
+        let place = place.map_or(0, |p| p.byte() as usize).min(self.text.len());
+        let ends = self.text[place..].iter().take_while(|b| matches!(b, b'\r' | b'\n')).count();
+        let to = (place + ends).max(self.at);
+        self.line += memchr::memchr_iter(b'\n', &self.text[self.at..to]).count();
+        self.at = to;
+        self.line
+    }
+}
+
 fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
     let (mut row, mut header) = (csv::StringRecord::new(), None::<(usize, table::Reader<R>)>);
     let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
+    let mut lines = Lines::new(bytes);
     loop {
-        let start = reader.position().clone();
-        let more = reader.read_record(&mut row).map_err(|e| {
-            Error::input("not valid UTF-8").at(
-                name,
-                e.position().map_or(1, |p| p.line() as usize),
-                None,
-            )
-        })?;
+        let more = reader
+            .read_record(&mut row)
+            .map_err(|e| Error::input("not valid UTF-8").at(name, lines.at(e.position()), None))?;
         if !more {
             break;
         }
@@ -138,7 +182,7 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
             contents.cut_off = true;
             break;
         }
-        let line = row.position().map_or(start.line(), csv::Position::line) as usize;
+        let line = lines.at(row.position());
         match &header {
             None => {
                 let names: Vec<String> = row.iter().map(str::to_owned).collect();

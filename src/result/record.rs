@@ -61,9 +61,12 @@ impl Status {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SystemSize {
-    /// Scalar unknowns of the matrix, without padding.
+    /// Scalar unknowns of the matrix, without padding; 0, and empty in files, where the case ended before
+    /// the matrix was there.
+    #[serde(with = "known")]
     pub n: usize,
-    /// Stored entries of the matrix, explicit zeros included.
+    /// Stored entries of the matrix, explicit zeros included; as `n`.
+    #[serde(with = "known")]
     pub nnz: usize,
     /// Identity rows added because the block size does not divide n.
     pub padding: usize,
@@ -71,6 +74,20 @@ pub struct SystemSize {
     pub block_rows: usize,
     /// Nonzero blocks of the matrix.
     pub matrix_blocks: usize,
+}
+
+/// Numbers that are 0 as long as nobody knows them, as nothing in files.
+mod known {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+    pub(super) fn serialize<S: Serializer>(number: &usize, to: S) -> Result<S::Ok, S::Error> {
+        (*number > 0).then_some(*number).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<usize, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(0))
+    }
 }
 
 /// Size and parallelism of the factors.

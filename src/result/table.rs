@@ -37,6 +37,8 @@ pub struct Column {
 
 /// A record that result files hold as a row.
 pub trait Row: Clone + Default + Serialize + DeserializeOwned {
+    /// The command that makes them.
+    const COMMAND: &'static str;
     /// What was run, which tells records apart.
     type Case: PartialEq;
     /// It.
@@ -47,7 +49,27 @@ pub trait Row: Clone + Default + Serialize + DeserializeOwned {
     fn markdown(records: &[Self]) -> String;
 }
 
+/// The command whose records have these columns, `run` or `obstacle`.
+pub fn command(columns: &[&str]) -> Option<&'static str> {
+    let has = |all: &[&str]| all.iter().all(|name| columns.contains(name));
+    if has(&["matrix", "precond", "status"]) {
+        Some(Record::COMMAND)
+    } else if has(&["obstacle", "relaxations"]) {
+        Some(crate::obstacle::record::Record::COMMAND)
+    } else {
+        None
+    }
+}
+
+/// That records with these columns are of another command than `R`, if they are.
+pub fn other_command<R: Row>(columns: &[&str]) -> Option<Error> {
+    let found = command(columns).filter(|found| *found != R::COMMAND)?;
+    let message = format!("these are records of `{found}`, not of `{}`", R::COMMAND);
+    Some(Error::input(message).hint("`report` and `plot` take both"))
+}
+
 impl Row for Record {
+    const COMMAND: &'static str = "run";
     type Case = Case;
 
     fn case(&self) -> &Case {
@@ -143,8 +165,12 @@ impl<R: Row> Reader<R> {
     /// For rows under `header`.
     ///
     /// # Errors
-    /// Names a column that is unknown.
+    /// Names a column that is unknown, or the command whose columns these are.
     pub fn new(header: &[String]) -> Result<Self> {
+        let names: Vec<&str> = header.iter().map(|name| columns::current(name)).collect();
+        if let Some(error) = other_command::<R>(&names) {
+            return Err(error);
+        }
         let find = |name: &String| {
             let name = columns::current(name);
             R::schema().iter().find(|c| c.name == name).ok_or_else(|| {
@@ -230,7 +256,7 @@ fn populated() -> Record {
         format_used: Some("csr".into()),
         tuned: Some("rows 2".into()),
         reason: Some("why".into()),
-        size: SystemSize::default(),
+        size: SystemSize { n: 1, nnz: 1, ..SystemSize::default() },
         factor: FactorSize {
             factor_blocks: Some(1),
             factor_entries: Some(1),
@@ -341,7 +367,8 @@ mod tests {
         assert_eq!(history("2.5 1e-3").unwrap().convergence.residual_history, [2.5, 1e-3]);
         assert!(history("").unwrap().convergence.residual_history.is_empty());
         assert_eq!(history("1 x").unwrap_err(), "column residual-history: `x` is not a number");
-        assert_eq!(read("n", "").unwrap_err(), "column n: `` is not a whole number");
+        assert_eq!(read("n", "").unwrap().size.n, 0);
+        assert_eq!(read("padding", "").unwrap_err(), "column padding: `` is not a whole number");
         assert_eq!(read("solve", "1").unwrap_err(), "unknown column `solve`");
         assert!(read("status", "fine").unwrap_err().starts_with("unknown variant `fine`"));
     }

@@ -30,14 +30,25 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     ("badnum.mtx", ":3:5: `abc` is not a number", ""),
     ("badsize.mtx", ":2:3: `two` is not a number of columns", ""),
     ("beyond32.mtx", ":2:1: 4294967296 rows: the limit is 4294967295", ""),
+    ("beyond64.mtx", ":2:3: 99999999999999999999 columns: the limit is 4294967295", ""),
     ("complex.mtx", ":1:34: complex values are not supported", "only real systems are solved here"),
     (
         "damaged.mtx.gz",
         ": the compressed data are damaged: corrupt gzip stream does not have a matching checksum",
         "fetch the file again",
     ),
+    (
+        "dupinf.mtx",
+        ":6: the entries at (1, 1) add up to more than float64 holds",
+        "entries of one place are summed; is one of them wrong?",
+    ),
+    (
+        "dupinfsym.mtx",
+        ":6: the entries at (1, 2) add up to more than float64 holds",
+        "entries of one place are summed; is one of them wrong?",
+    ),
     ("empty.mtx", ": the file is empty", ""),
-    ("farrows.mtx", ":4: 4000000000 rows but only 2 entries", "nearly every row would be empty"),
+    ("farrows.mtx", ":2: 4000000000 rows but only 2 entries", "nearly every row would be empty"),
     ("floatindex.mtx", ":3:3: `1.0` is not a column number", ""),
     (
         "glued.mtx",
@@ -50,11 +61,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     ("layoutname.mtx", ":1:23: unknown layout `vector`, expected coordinate, array", BANNER),
     ("longsize.mtx", ":2:7: unexpected `1` on the size line", ""),
     ("nan.mtx", ":3:5: `nan` is not finite", "the system cannot be solved with it"),
-    (
-        "nearlyempty.mtx",
-        ":3: 4000000000 rows but only 1 entries",
-        "nearly every row would be empty",
-    ),
+    ("nearlyempty.mtx", ":2: 4000000000 rows but only 1 entry", "nearly every row would be empty"),
     ("negative.mtx", ":3:3: column -1 is outside 1..=2", FROM_ONE),
     (
         "nosize.mtx",
@@ -91,7 +98,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     (
         "truncatedgz.mtx.gz",
         ": the compressed data end too early",
-        "the file is incomplete: fetch it again",
+        "the file is incomplete, or bytes were added behind it: fetch it again",
     ),
     (
         "upper.mtx",

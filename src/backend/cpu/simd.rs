@@ -8,6 +8,8 @@
 
 use std::sync::OnceLock;
 
+use crate::error::{Error, Result};
+
 /// Instruction sets with a version of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
@@ -30,17 +32,34 @@ impl Isa {
     }
 }
 
+/// Environment variable that asks for less than the processor has.
+const ISA: &str = "BILU_BENCH_ISA";
+
 /// The best instruction set of this processor. `BILU_BENCH_ISA=baseline|avx2` asks for less.
 pub fn isa() -> Isa {
-    static ISA: OnceLock<Isa> = OnceLock::new();
-    *ISA.get_or_init(|| {
+    static CHOSEN: OnceLock<Isa> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
         let best = detect();
-        match std::env::var("BILU_BENCH_ISA").as_deref() {
+        match std::env::var(ISA).as_deref() {
             Ok("baseline") => Isa::Baseline,
             Ok("avx2") if best == Isa::Avx512 => Isa::Avx2,
             _ => best,
         }
     })
+}
+
+/// Refuses a value of `BILU_BENCH_ISA` that names no instruction set.
+///
+/// # Errors
+/// Names the value and those that there are.
+pub fn check_environment() -> Result<()> {
+    let known = [Isa::Baseline, Isa::Avx2, Isa::Avx512].map(Isa::name);
+    let Some(value) = std::env::var_os(ISA) else { return Ok(()) };
+    let value = value.to_string_lossy();
+    if value.is_empty() || known.contains(&&*value) {
+        return Ok(());
+    }
+    Err(Error::unknown("instruction set", &value, &known).in_file(ISA))
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -30,7 +30,7 @@ pub(super) struct SelfTestArgs {
     trisolve: Vec<Trisolve>,
 
     /// Seed of the input [default: another one each time]
-    #[arg(long, requires = "self_test", value_name = "N")]
+    #[arg(long, requires = "self_test", value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
 
     /// Fewer and smaller sizes

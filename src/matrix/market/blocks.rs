@@ -122,6 +122,16 @@ impl Text {
         declared.min((self.size.unwrap_or(0) / SHORTEST) as usize)
     }
 
+    /// Name of the file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lines taken so far.
+    pub(super) fn lines(&self) -> usize {
+        self.lines
+    }
+
     /// The next line without its end; `None` at the end of the text.
     pub(super) fn line(&mut self) -> Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
@@ -250,7 +260,7 @@ fn read_error(name: &str, lines: usize, error: &std::io::Error) -> Error {
     match error.kind() {
         ErrorKind::UnexpectedEof => Error::input("the compressed data end too early")
             .in_file(name)
-            .hint("the file is incomplete: fetch it again"),
+            .hint("the file is incomplete, or bytes were added behind it: fetch it again"),
         ErrorKind::InvalidInput | ErrorKind::InvalidData => {
             Error::input(format!("the compressed data are damaged: {error}"))
                 .in_file(name)

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use crate::case::ReadAs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
 use super::assemble::{self, Assembled, Assembly, Counted, Ranges};
@@ -50,27 +50,63 @@ const MOST_WAITING: usize = 8 << 20;
 
 /// Reads a coordinate file; twice, where it has very many entries out of order.
 pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
+    if !path.is_file() {
+        // nor can a pipe be read again
+        return read(Text::open(path)?, read_as);
+    }
     read_twice(&|| Text::open(path), read_as, MOST_WAITING)
 }
 
 /// Reads the coordinate file that `open` opens, once or twice.
 fn read_twice(open: &dyn Fn() -> Result<Text>, read_as: ReadAs, most: usize) -> Result<Matrix> {
     let counted = match begin(open()?, read_as, most)? {
-        Read::Whole(matrix) => return Ok(matrix),
         Read::Counted(counted) => counted,
+        read => return finished(read, open, read_as),
     };
     let mut text = open()?;
     let header = header::read(&mut text)?;
     let same = (counted.rows, counted.entries) == (header.rows, header.entries);
-    if same && let Some(matrix) = again(&mut text, &header, read_as, counted.places)? {
-        return Ok(matrix);
+    if same && let Some(read) = again(&mut text, &header, read_as, counted.places)? {
+        return finished(read, open, read_as);
     }
     Err(text.error_here("the file was changed while it was read"))
+}
+
+/// The matrix, or an error at the line whose entry makes a sum too large.
+fn finished(read: Read, open: &dyn Fn() -> Result<Text>, read_as: ReadAs) -> Result<Matrix> {
+    let place = match read {
+        Read::Whole(matrix) => return Ok(matrix),
+        Read::TooLarge(place) => place,
+        Read::Counted(_) => unreachable!("read twice by now"),
+    };
+    let mut text = open()?;
+    let header = header::read(&mut text)?;
+    let (rules, mirror) = rules(&header, read_as);
+    let mut sum = 0.0;
+    while let Some(line) = text.line()? {
+        let entry = line::entry(&line, &rules).map_err(|f| text.error_at_last(f))?;
+        let Some((row, col, value)) = entry else { continue };
+        if [row, col] == place || mirror && [col, row] == place {
+            sum += value;
+            if !f64::is_finite(sum) {
+                return Err(too_large(place).at(text.name(), text.lines(), None));
+            }
+        }
+    }
+    Err(too_large(place).in_file(text.name()))
+}
+
+fn too_large([row, col]: [u32; 2]) -> Error {
+    let message =
+        format!("the entries at ({}, {}) add up to more than float64 holds", row + 1, col + 1);
+    Error::input(message).hint("entries of one place are summed; is one of them wrong?")
 }
 
 /// What one reading of a file yields.
 enum Read {
     Whole(Matrix),
+    /// Row and column, from 0, of entries whose sum is not finite.
+    TooLarge([u32; 2]),
     Counted(FirstReading),
 }
 
@@ -87,7 +123,7 @@ fn again(
     header: &Header,
     read_as: ReadAs,
     mut places: Counted,
-) -> Result<Option<Matrix>> {
+) -> Result<Option<Read>> {
     let (rules, mirror) = rules(header, read_as);
     // one range: nothing is sorted
     let ranges = Ranges::new(header.rows, 0);
@@ -103,8 +139,15 @@ fn again(
 
 /// Reads a coordinate file.
 pub(super) fn read(text: Text, read_as: ReadAs) -> Result<Matrix> {
-    match begin(text, read_as, usize::MAX)? {
+    let name = text.name().to_owned();
+    read_once(begin(text, read_as, usize::MAX)?, &name)
+}
+
+/// The matrix of a file that cannot be read again.
+fn read_once(read: Read, name: &str) -> Result<Matrix> {
+    match read {
         Read::Whole(matrix) => Ok(matrix),
+        Read::TooLarge(place) => Err(too_large(place).in_file(name)),
         Read::Counted(_) => unreachable!("nothing is too much"),
     }
 }
@@ -121,10 +164,8 @@ fn begin(mut text: Text, read_as: ReadAs, most: usize) -> Result<Read> {
 
 /// Reads what follows the header of a coordinate file.
 pub(super) fn after(text: Text, header: &Header, read_as: ReadAs) -> Result<Matrix> {
-    match once(text, header, read_as, usize::MAX)? {
-        Read::Whole(matrix) => Ok(matrix),
-        Read::Counted(_) => unreachable!("nothing is too much"),
-    }
+    let name = text.name().to_owned();
+    read_once(once(text, header, read_as, usize::MAX)?, &name)
 }
 
 /// The rules of a file's lines, and whether entries are mirrored.
@@ -152,25 +193,37 @@ fn once(mut text: Text, header: &Header, read_as: ReadAs, most: usize) -> Result
         return Err(text.error_here(format!("{entries} entries: the limit is {limit}")));
     }
     if assembly.is_nearly_empty() {
-        let message = format!("{} rows but only {entries} entries", header.rows);
-        return Err(text.error_here(message).hint("nearly every row would be empty"));
+        let message = format!("{} rows but only {}", header.rows, counted(entries));
+        return Err(Error::input(message)
+            .at(text.name(), header.line, None)
+            .hint("nearly every row would be empty"));
     }
     Ok(match assembly.finish(mirror)? {
-        Assembled::Matrix(matrix, summed) => Read::Whole(whole(matrix, header.symmetry, summed)),
+        Assembled::Matrix(matrix, summed) => whole(matrix, header.symmetry, summed),
         Assembled::Counted(places) => {
             Read::Counted(FirstReading { rows: header.rows, entries: header.entries, places })
         }
     })
 }
 
+/// `1 entry`, `2 entries`.
+fn counted(entries: usize) -> String {
+    format!("{entries} {}", if entries == 1 { "entry" } else { "entries" })
+}
+
 /// A matrix with the word about entries that were added to others.
-fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Matrix {
+fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Read {
     let mut remarks = Vec::new();
     if summed > 0 {
+        // each entry is finite
+        if let Some(at) = matrix.values().iter().position(|v| !v.is_finite()) {
+            let row = matrix.row_ptr().partition_point(|&start| start as usize <= at) - 1;
+            return Read::TooLarge([row as u32, matrix.col_ind()[at]]);
+        }
         let entries = if summed == 1 { "entry" } else { "entries" };
         remarks.push(format!("{summed} duplicate {entries} summed"));
     }
-    Matrix { matrix, symmetry, remarks }
+    Read::Whole(Matrix { matrix, symmetry, remarks })
 }
 
 /// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond

@@ -45,6 +45,8 @@ pub(super) struct Header {
     pub(super) cols: usize,
     /// Entries that follow.
     pub(super) entries: usize,
+    /// Line of the sizes.
+    pub(super) line: usize,
 }
 
 const EXAMPLE: &str =
@@ -67,7 +69,8 @@ pub(super) fn read(text: &mut Text) -> Result<Header> {
                 let message = format!("a symmetric matrix must be square, not {rows} x {cols}");
                 return Err(text.error_at_last(Fault::new(1, message)));
             }
-            return Ok(Header { layout, field, symmetry, rows, cols, entries });
+            let line = text.lines();
+            return Ok(Header { layout, field, symmetry, rows, cols, entries, line });
         }
     }
 }
@@ -150,6 +153,10 @@ fn sizes(line: &[u8], layout: Layout) -> Result<[usize; 3], Fault> {
         let parsed = std::str::from_utf8(word).ok().and_then(|w| w.parse::<u64>().ok());
         let Some(value) = parsed else {
             let shown = line::shown(word);
+            if !word.is_empty() && word.iter().all(u8::is_ascii_digit) {
+                let message = format!("{shown} {name}: the limit is {}", u32::MAX);
+                return Err(Fault::new(column, message));
+            }
             return Err(Fault::new(column, format!("`{shown}` is not a number of {name}")));
         };
         if value > u64::from(u32::MAX) {

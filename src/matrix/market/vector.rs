@@ -16,6 +16,8 @@ pub struct Vector {
     pub values: Vec<f64>,
     /// Columns of the file.
     pub columns: usize,
+    /// Array or coordinate.
+    pub layout: Layout,
     /// What a reader of the results has to know (which of several columns this is).
     pub remarks: Vec<String>,
 }
@@ -63,7 +65,7 @@ pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
     if columns > 1 {
         remarks.push(format!("column {} of {columns} taken", chosen + 1));
     }
-    Ok(Vector { values, columns, remarks })
+    Ok(Vector { values, columns, layout: header.layout, remarks })
 }
 
 fn parse(block: &[u8], field: Field, limit: usize) -> Result<Values, Fault> {

@@ -207,5 +207,5 @@ fn check_size(cells: usize, n: usize, nnz: u64) -> Result<()> {
         gb(needed),
         gb(free)
     );
-    Err(Error::input(message).hint("choose a smaller grid"))
+    Err(Error::memory(message).hint("choose a smaller grid"))
 }

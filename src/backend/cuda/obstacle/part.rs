@@ -94,7 +94,7 @@ impl Part {
     pub(super) fn new(device: Arc<Device>, case: &Case, extent: Extent) -> Result<Self> {
         let problem = Problem::new(case)?;
         let layout = Layout::of(&extent);
-        let floor = match Field::floor(&problem, &extent) {
+        let floor = match Field::floor(&problem, &extent)? {
             None => None,
             Some(floor) => Some(device.copied(&floor.data[..])?),
         };

@@ -45,7 +45,7 @@ impl Home {
     /// The numbers of a field; waits.
     pub(super) fn read(&self, stream: &CudaStream, k: usize) -> Result<Field> {
         let fault = |e| failed("cannot download", e);
-        let mut values = Field::zeros(self.layout);
+        let mut values = Field::zeros(self.layout)?;
         stream.synchronize().map_err(fault)?;
         // SAFETY: a field has as many numbers on both sides
         unsafe { result::memcpy_dtoh_sync(&mut values.data[..], self.fields()[k]) }
