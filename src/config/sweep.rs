@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
         assert_eq!(message("ordering", "rmc"), "unknown ordering `rmc`");
         assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
-        assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is not a whole number");
+        assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is no seed");
         assert_eq!(message("rhs", "file:/no/such"), "no such file `/no/such`");
         assert_eq!(set("fill", &[]).unwrap_err().to_string(), "empty list");
         assert_eq!(axis("fil").unwrap_err().hint_text().unwrap()[..20], *"did you mean `fill`?");

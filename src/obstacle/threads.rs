@@ -201,6 +201,13 @@ pub struct Ran {
     pub solution: Option<Vec<f64>>,
 }
 
+/// What every thread yields, or the error of one, whichever it is: those that it stopped yield nothing.
+fn all<T>(threads: Vec<Result<Option<T>>>) -> Result<Vec<T>> {
+    let results = threads.into_iter().collect::<Result<Vec<_>>>()?;
+    let all = results.into_iter().collect::<Option<Vec<_>>>();
+    all.ok_or_else(|| Error::run("the solver stopped before it began"))
+}
+
 /// Runs a case on a thread per node.
 ///
 /// # Errors
@@ -255,9 +262,8 @@ pub fn run(
         let join = |thread: std::thread::ScopedJoinHandle<'_, Result<_>>| {
             thread.join().unwrap_or_else(|_| Err(Error::run("a thread of the solver stopped")))
         };
-        threads.into_iter().map(join).collect::<Result<Option<Vec<_>>>>()
+        all(threads.into_iter().map(join).collect())
     })?;
-    let results = results.expect("one that stopped the others has an error");
     let seconds = [0, 1].map(|i| results.iter().map(|r| r.1[i]).fold(0.0, f64::max));
     let outcome = results[0].0.clone();
     let solution = keep.then(|| {
@@ -274,4 +280,19 @@ pub fn run(
         all
     });
     Ok(Ran { outcome, seconds, solution })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_any_thread_is_that_of_all() {
+        let stopped = || Ok(None);
+        let failed = || Err(Error::memory("no room"));
+        assert_eq!(all(vec![Ok(Some(1)), Ok(Some(2))]), Ok(vec![1, 2]));
+        for threads in [[stopped(), failed()], [failed(), stopped()], [failed(), Ok(Some(1))]] {
+            assert_eq!(all(threads.to_vec()), Err(Error::memory("no room")));
+        }
+    }
 }
