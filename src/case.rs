@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::backend;
 use crate::deflation;
 pub use crate::ordering::Ordering;
+use crate::precond;
 use crate::solver;
 
 /// Largest block size.
@@ -283,6 +284,26 @@ impl Case {
         let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
         let execution = if backend::on_gpu(backend) { self.execution } else { Execution::Fused };
         Self { trisolve, fgbilu_style, execution, backend: backend.to_owned(), ..self.clone() }
+    }
+
+    /// Whether a setting, by the name of its flag, changes anything in this case.
+    pub fn heeds(&self, setting: &str) -> bool {
+        let name = precond::name(&self.precond);
+        let by_levels = matches!(name, "bilu" | "ic" | "isai" | "sweeps");
+        let in_order = matches!(name, "mcilu" | "mcsgs" | "meilu");
+        match setting {
+            "fill" => by_levels,
+            "level-rule" => by_levels && self.fill > 0,
+            "shift" => by_levels || in_order || name == "fgbilu",
+            "ordering" => by_levels || matches!(name, "tns" | "fsai" | "fgbilu"),
+            "restart" | "orthogonalisation" => self.solver == "gmres",
+            "side" => solver::has_sides(&self.solver),
+            "factor-precision" => in_order || matches!(name, "bilu" | "ic" | "fgbilu"),
+            "block-size" => name != "none",
+            "trisolve" => backend::has_trisolves(&self.backend) && matches!(name, "bilu" | "ic"),
+            "execution" => backend::on_gpu(&self.backend) && solver::replays(&self.solver),
+            _ => true,
+        }
     }
 
     /// The same, as a sweep has it, with the plain side of the preconditioner where the solver has no

@@ -7,7 +7,6 @@ use crate::config::sweep::{Axis, axis};
 use crate::config::{AXES, Sweep};
 use crate::error::{Error, Result};
 use crate::precond;
-use crate::solver;
 
 /// Most combinations that a space may have.
 const MOST_POINTS: usize = 50_000;
@@ -129,7 +128,7 @@ impl Space {
         let mut points = vec![vec![0; self.knobs.len()]];
         for (k, knob) in self.knobs.iter().enumerate() {
             for at in 0..points.len() {
-                if knob.values.len() > 1 && Self::matters(knob.axis.name, &self.case(&points[at])) {
+                if knob.values.len() > 1 && self.case(&points[at]).heeds(knob.axis.name) {
                     for value in 1..knob.values.len() {
                         let mut point = points[at].clone();
                         point[k] = value;
@@ -168,11 +167,11 @@ impl Space {
     pub fn moved(&self, point: &[usize], knob: usize, value: usize) -> Option<Point> {
         let mut moved = point.to_vec();
         moved[knob] = value;
-        if !Self::matters(self.knobs[knob].axis.name, &self.case(&moved)) {
+        if !self.case(&moved).heeds(self.knobs[knob].axis.name) {
             return None;
         }
         for (k, other) in self.knobs.iter().enumerate() {
-            if moved[k] != 0 && !Self::matters(other.axis.name, &self.case(&moved)) {
+            if moved[k] != 0 && !self.case(&moved).heeds(other.axis.name) {
                 moved[k] = 0;
             }
         }
@@ -194,25 +193,6 @@ impl Space {
         let executed = case.execution != Execution::Persistent || in_kernel;
         let kind = case.kind == RunKind::Solve && executed;
         kind && cg && on_grid && transposed && (self.symmetric || !symmetric_only)
-    }
-
-    /// Whether a setting changes anything in a case.
-    fn matters(setting: &str, case: &Case) -> bool {
-        let name = precond::name(&case.precond);
-        let by_levels = matches!(name, "bilu" | "ic" | "isai" | "sweeps");
-        let triangles = by_levels || matches!(name, "tns" | "fsai");
-        match setting {
-            "fill" => by_levels,
-            "level-rule" => by_levels && case.fill > 0,
-            "ordering" => triangles || name == OF_GRID,
-            "restart" | "orthogonalisation" => case.solver == "gmres",
-            "side" => solver::has_sides(&case.solver),
-            "factor-precision" => matches!(name, "bilu" | "ic"),
-            "block-size" => name != "none",
-            "trisolve" => backend::has_trisolves(&case.backend) && matches!(name, "bilu" | "ic"),
-            "execution" => backend::on_gpu(&case.backend) && solver::replays(&case.solver),
-            _ => true,
-        }
     }
 }
 

@@ -129,15 +129,40 @@ impl Sweep {
     /// a backend, a solver or the kind of run do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
-        let depends = self.trisolve.is_some() || self.fgbilu_style.is_some() || self.side.is_some();
-        if depends || self.execution.is_some() || self.kind.is_some() {
-            let mut seen = HashSet::new();
-            cases.retain_mut(|case| {
-                *case = case.on(&case.backend).for_its_solver().for_its_kind();
-                seen.insert(format!("{case:?}"))
-            });
-        }
+        let mut seen = HashSet::new();
+        cases.retain_mut(|case| {
+            let plain = case.on(&case.backend).for_its_solver().for_its_kind();
+            *case = self.with_first_values(plain);
+            seen.insert(format!("{case:?}"))
+        });
         Ok(cases)
+    }
+
+    /// The same with the first values of settings that change nothing in it.
+    fn with_first_values(&self, mut case: Case) -> Case {
+        if case.kind == RunKind::Spmv {
+            return case;
+        }
+        macro_rules! first {
+            ($($field:ident, $name:literal;)*) => {
+                $(
+                    if let Some(first) = self.$field.as_ref().and_then(|v| v.first())
+                        && !case.heeds($name)
+                    {
+                        case.$field = *first;
+                    }
+                )*
+            };
+        }
+        first! {
+            fill, "fill";
+            level_rule, "level-rule";
+            shift, "shift";
+            restart, "restart";
+            orthogonalisation, "orthogonalisation";
+            factor_precision, "factor-precision";
+        }
+        case
     }
 }
 
@@ -202,6 +227,35 @@ mod tests {
         );
         let alone = Sweep { side: Some(vec![Side::Left]), ..set("solver", &["cg"]).unwrap() };
         assert_eq!(alone.cases().unwrap()[0].side, Side::Right);
+    }
+
+    #[test]
+    fn settings_multiply_only_the_cases_in_which_they_change_something() {
+        let of = |settings: &[(&str, &str)]| {
+            let mut sweep = Sweep::default();
+            for (name, words) in settings {
+                axis(name).unwrap().set(&mut sweep, &[(*words).into()]).unwrap();
+            }
+            sweep.cases().unwrap()
+        };
+        let cases = of(&[("precond", "bilu,jacobi,isai"), ("fill", "1..2"), ("shift", "0,0.1")]);
+        let text: Vec<String> =
+            cases.iter().map(|c| format!("{} {} {}", c.precond, c.fill, c.shift)).collect();
+        let of_isai = ["isai 1 0", "isai 1 0.1", "isai 2 0", "isai 2 0.1"];
+        let want = ["bilu 1 0", "bilu 1 0.1", "bilu 2 0", "bilu 2 0.1", "jacobi 1 0"];
+        assert_eq!(text, [&want[..], &of_isai].concat());
+
+        let cases =
+            of(&[("solver", "gmres,cg"), ("restart", "10,20"), ("orthogonalisation", "mgs,cgs")]);
+        let text: Vec<String> =
+            cases.iter().map(|c| format!("{} {}", c.solver, c.restart)).collect();
+        assert_eq!(text, ["gmres 10", "gmres 10", "gmres 20", "gmres 20", "cg 10"]);
+
+        // without fill there is no rule, and coloured factors are of either precision
+        let cases = of(&[("fill", "0..1"), ("level-rule", "min,overwrite")]);
+        assert_eq!(cases.len(), 3);
+        let cases = of(&[("precond", "none,mcilu"), ("factor-precision", "float64,float32")]);
+        assert_eq!(cases.len(), 3);
     }
 
     #[test]
