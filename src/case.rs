@@ -310,7 +310,7 @@ impl Case {
     /// choice of it.
     #[must_use]
     pub fn for_its_solver(self) -> Self {
-        let side = if solver::has_sides(&self.solver) { self.side } else { Side::default() };
+        let side = if self.heeds("side") { self.side } else { Side::default() };
         Self { side, ..self }
     }
 

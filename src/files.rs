@@ -44,11 +44,7 @@ pub(crate) fn replace(
         content(&mut stream)?;
         return Ok(stream);
     }
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = temporary_in(folder)?;
+    let mut file = temporary_in(folder_of(&target).unwrap_or(Path::new(".")))?;
     if let Some(before) = before {
         file.as_file().set_permissions(before.permissions())?;
     }
@@ -70,6 +66,26 @@ pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<()> {
         return Err(exists(path).hint("--force overwrites it"));
     }
     Ok(())
+}
+
+/// Refuses a path whose folder is not there.
+///
+/// # Errors
+/// Names the path and the folder.
+pub(crate) fn check_folder(path: &Path) -> Result<()> {
+    match folder_of(path).filter(|folder| !folder.is_dir()) {
+        None => Ok(()),
+        Some(folder) => {
+            let (path, folder) = (path.display(), folder.display());
+            Err(Error::input(format!("cannot write `{path}`: there is no folder `{folder}`"))
+                .hint("create it first"))
+        }
+    }
+}
+
+/// The folder that `path` names; none for a bare name.
+fn folder_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty())
 }
 
 /// That a file exists already.

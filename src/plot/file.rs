@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::files;
 use crate::plot::{Figure, numbers, png, svg};
 
 /// Form of a figure's file, told by its extension.
@@ -35,19 +36,12 @@ impl Form {
 /// When its ending names no form, it is a folder, or there is no folder for it.
 pub fn check(path: &Path) -> Result<()> {
     Form::of(path)?;
-    let shown = path.display();
     if path.is_dir() {
-        return Err(Error::input(format!("`{shown}` is a folder")).hint("name a file in it"));
+        return Err(
+            Error::input(format!("`{}` is a folder", path.display())).hint("name a file in it")
+        );
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.filter(|folder| !folder.is_dir()) {
-        None => Ok(()),
-        Some(folder) => Err(Error::input(format!(
-            "cannot write `{shown}`: there is no folder `{}`",
-            folder.display()
-        ))
-        .hint("create it first")),
-    }
+    files::check_folder(path)
 }
 
 /// Draws `figure` once and writes it to every path, in the form that its extension names. Files that

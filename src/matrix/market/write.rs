@@ -115,19 +115,11 @@ fn atomically(
             out.flush()
         }
     });
-    written.map(drop).map_err(|e| {
-        let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
-        match folder.filter(|f| e.kind() == ErrorKind::NotFound && !f.exists()) {
-            Some(folder) => {
-                let folder = folder.display();
-                Error::input(format!(
-                    "cannot write `{}`: there is no folder `{folder}`",
-                    path.display()
-                ))
-                .hint("create it first")
-            }
-            None => Error::io("write", path, &e)
-                .hint("check that the folder exists, is writable and has room"),
+    written.map(drop).or_else(|e| {
+        if e.kind() == ErrorKind::NotFound {
+            files::check_folder(path)?;
         }
+        Err(Error::io("write", path, &e)
+            .hint("check that the folder exists, is writable and has room"))
     })
 }
