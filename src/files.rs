@@ -1,7 +1,7 @@
 //! Files that appear whole under their names, or not at all.
 
 use std::fs::{File, Metadata, OpenOptions, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -28,9 +28,55 @@ pub(crate) fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
     })
 }
 
-/// Lets `content` write a temporary file and then gives it the name `path`; yields it. A file that was
-/// there is replaced where it lies behind symbolic links, and its permissions stay. What is no file (a
-/// device, a pipe) is written to and stays what it is.
+/// New contents of a file, whole beside it under a temporary name, until [`commit`](Self::commit) gives
+/// them its name.
+pub(crate) enum Replacement {
+    /// With the name that they are to have.
+    Beside(NamedTempFile, PathBuf),
+    /// What is no file (a device, a pipe) was written to at once.
+    Stream(File),
+}
+
+impl Replacement {
+    /// Lets `content` write the new contents of `path`. A file that is there is to be replaced where it lies
+    /// behind symbolic links, and to keep its permissions.
+    ///
+    /// # Errors
+    /// Those of the system and of `content`. The file is as it was then.
+    pub(crate) fn new(
+        path: &Path,
+        content: impl FnOnce(&mut File) -> std::io::Result<()>,
+    ) -> std::io::Result<Self> {
+        let (target, before) = target(path)?;
+        if before.as_ref().is_some_and(is_stream) {
+            let mut stream = OpenOptions::new().write(true).open(path)?;
+            content(&mut stream)?;
+            return Ok(Self::Stream(stream));
+        }
+        if before.as_ref().is_some_and(Metadata::is_dir) {
+            return Err(ErrorKind::IsADirectory.into());
+        }
+        let mut file = temporary_in(folder_of(&target).unwrap_or(Path::new(".")))?;
+        if let Some(before) = before {
+            file.as_file().set_permissions(before.permissions())?;
+        }
+        content(file.as_file_mut())?;
+        Ok(Self::Beside(file, target))
+    }
+
+    /// Puts them in the place of the file; yields it.
+    ///
+    /// # Errors
+    /// Those of the system. The file is as it was then.
+    pub(crate) fn commit(self) -> std::io::Result<File> {
+        match self {
+            Self::Beside(file, target) => Ok(file.persist(target)?),
+            Self::Stream(stream) => Ok(stream),
+        }
+    }
+}
+
+/// Lets `content` write a temporary file and then gives it the name `path`; yields it. See [`Replacement`].
 ///
 /// # Errors
 /// Those of the system and of `content`. A file that was there is as it was then.
@@ -38,18 +84,114 @@ pub(crate) fn replace(
     path: &Path,
     content: impl FnOnce(&mut File) -> std::io::Result<()>,
 ) -> std::io::Result<File> {
-    let (target, before) = target(path)?;
-    if before.as_ref().is_some_and(is_stream) {
-        let mut stream = OpenOptions::new().write(true).open(path)?;
-        content(&mut stream)?;
-        return Ok(stream);
+    Replacement::new(path, content)?.commit()
+}
+
+/// Writes a file as a whole; one that was there stays until all of the new one is on disk.
+///
+/// # Errors
+/// Names the file, and says that a full disk left it as it was.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let written = replace(path, |file| {
+        file.write_all(bytes)?;
+        synchronised(file)
+    });
+    written.map(drop).map_err(|e| {
+        let error = Error::io("write", path, &e);
+        match e.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                error.hint("there is no room for it; what was there before is as it was")
+            }
+            _ => error,
+        }
+    })
+}
+
+/// Waits until what was written is on disk; pipes and character devices have none.
+pub(crate) fn synchronised(file: &File) -> std::io::Result<()> {
+    match file.sync_data() {
+        Err(e) if e.kind() == ErrorKind::InvalidInput => Ok(()),
+        other => other,
     }
-    let mut file = temporary_in(folder_of(&target).unwrap_or(Path::new(".")))?;
-    if let Some(before) = before {
-        file.as_file().set_permissions(before.permissions())?;
+}
+
+/// Whether a new file could be made at `path`, without making it.
+///
+/// # Errors
+/// Those of the system.
+pub(crate) fn probe(path: &Path) -> std::io::Result<()> {
+    let (target, _) = target(path)?;
+    temporary_in(folder_of(&target).unwrap_or(Path::new("."))).map(drop)
+}
+
+/// Whether two paths lead to one file, by symbolic links, by hard links or because they are two ways to
+/// write the same. Devices and pipes are shared, and not meant.
+pub(crate) fn same(a: &Path, b: &Path) -> bool {
+    match (std::fs::metadata(a), std::fs::metadata(b)) {
+        (Ok(one), Ok(other)) => {
+            let linked = || a.canonicalize().ok() == b.canonicalize().ok();
+            !is_stream(&one) && one_inode(&one, &other).unwrap_or_else(linked)
+        }
+        (Err(_), Err(_)) => place(a).is_some_and(|place_of_a| place(b) == Some(place_of_a)),
+        _ => false,
     }
-    content(file.as_file_mut())?;
-    Ok(file.persist(target)?)
+}
+
+/// Whether `file` is what `path` leads to still.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(one), Ok(other)) => one_inode(&one, &other).unwrap_or(true),
+        _ => false,
+    }
+}
+
+/// Where a file that is not there would be made.
+fn place(path: &Path) -> Option<PathBuf> {
+    let (target, _) = target(path).ok()?;
+    let folder = folder_of(&target).unwrap_or(Path::new(".")).canonicalize().ok()?;
+    Some(folder.join(target.file_name()?))
+}
+
+/// Whether both are of one file; `None` where the system has no numbers for files.
+#[cfg(unix)]
+#[allow(clippy::unnecessary_wraps, reason = "other systems cannot tell")]
+fn one_inode(a: &Metadata, b: &Metadata) -> Option<bool> {
+    use std::os::unix::fs::MetadataExt;
+    Some((a.dev(), a.ino()) == (b.dev(), b.ino()))
+}
+
+#[cfg(not(unix))]
+fn one_inode(_: &Metadata, _: &Metadata) -> Option<bool> {
+    None
+}
+
+/// Refuses outputs of which one is an input, or two are one file.
+///
+/// # Errors
+/// Names both.
+pub(crate) fn refuse_overlap(outputs: &[impl AsRef<Path>], inputs: &[PathBuf]) -> Result<()> {
+    for (i, output) in outputs.iter().enumerate() {
+        let output = output.as_ref();
+        if let Some(input) = inputs.iter().find(|input| same(output, input)) {
+            return Err(Error::input(match output.display().to_string() {
+                name if *name == *input.display().to_string() => {
+                    format!("`{name}` is read, and cannot be written as well")
+                }
+                name => {
+                    format!("`{name}` is the same file as `{}`, which is read", input.display())
+                }
+            })
+            .hint("write to another file"));
+        }
+        let twin = outputs[..i].iter().map(AsRef::as_ref).find(|twin| same(twin, output));
+        if let Some(twin) = twin.filter(|twin| *twin != output) {
+            let (a, b) = (twin.display(), output.display());
+            return Err(
+                Error::input(format!("`{b}` is the same file as `{a}`")).hint("give it once")
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether `path` leads to something that is neither a file nor a folder.
@@ -115,12 +257,11 @@ fn target(path: &Path) -> std::io::Result<(PathBuf, Option<Metadata>)> {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::io::Write;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
     use super::*;
 
-    fn write(path: &Path, text: &str) -> std::io::Result<File> {
+    fn put(path: &Path, text: &str) -> std::io::Result<File> {
         replace(path, |file| file.write_all(text.as_bytes()))
     }
 
@@ -135,11 +276,11 @@ mod tests {
         symlink("sub/new", &to_new).unwrap();
         for mode in [0o600, 0o640, 0o666] {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            write(&link, "after").unwrap();
+            put(&link, "after").unwrap();
             assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o7777, mode);
         }
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "after");
-        write(&to_new, "new").unwrap();
+        put(&to_new, "new").unwrap();
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "new");
         assert!(link.is_symlink() && to_new.is_symlink() && !new.is_symlink());
         replace(&file, |_| Err(ErrorKind::Other.into())).unwrap_err();
@@ -153,9 +294,56 @@ mod tests {
         let socket = folder.path().join("socket");
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         // a socket cannot be opened; pipes, which can, are in the tests over the program
-        write(&socket, "text").unwrap_err();
+        put(&socket, "text").unwrap_err();
         assert!(std::fs::metadata(&socket).unwrap().file_type().is_socket());
         assert!(leads_to_stream(&socket) && !leads_to_stream(folder.path()));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn one_file_under_two_names_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("a"), "").unwrap();
+        std::fs::write(at("b"), "").unwrap();
+        std::fs::hard_link(at("a"), at("hard")).unwrap();
+        symlink("a", at("soft")).unwrap();
+        symlink("new", at("to-new")).unwrap();
+        let one = |a: &str, b: &str| same(&at(a), &at(b));
+        assert!(one("a", "a") && one("a", "hard") && one("hard", "soft") && one("new", "to-new"));
+        assert!(one("a", "./a") && one("new", "./new"));
+        assert!(!one("a", "b") && !one("a", "new") && !one("new", "newer") && !one("no/a", "a"));
+        assert!(!same(Path::new("/dev/null"), Path::new("/dev/null")), "a stream is shared");
+
+        let refused = |outputs: &[&str], inputs: &[&str]| {
+            let [outputs, inputs] = [outputs, inputs].map(|n| n.iter().map(|n| at(n)).collect());
+            let outputs: Vec<PathBuf> = outputs;
+            let error = refuse_overlap(&outputs, &inputs).err()?;
+            Some(error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+        };
+        assert_eq!(refused(&["b"], &["a", "hard"]), None);
+        assert_eq!(refused(&["b", "b"], &[]), None, "it is dropped elsewhere");
+        let found = refused(&["a"], &["a"]);
+        assert_eq!(found.as_deref(), Some("`a` is read, and cannot be written as well"));
+        let found = refused(&["b", "soft"], &["hard"]);
+        assert_eq!(found.as_deref(), Some("`soft` is the same file as `hard`, which is read"));
+        let found = refused(&["a", "b", "hard"], &[]);
+        assert_eq!(found.as_deref(), Some("`hard` is the same file as `a`"));
+    }
+
+    #[test]
+    fn a_write_that_fails_half_way_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        std::fs::write(&path, "before").unwrap();
+        let full = |file: &mut File| {
+            file.write_all(b"half of wh")?;
+            Err(ErrorKind::StorageFull.into())
+        };
+        assert_eq!(replace(&path, full).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no file is left behind");
+        super::write(&path, b"after").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
     }
 }

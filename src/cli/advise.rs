@@ -12,8 +12,8 @@ use crate::config::{Sweep, write};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
-use crate::files::refuse_existing;
-use crate::problem;
+use crate::files;
+use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
 use crate::report::units::seconds;
 
@@ -104,7 +104,10 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         if path.extension().is_none_or(|e| e != "toml") {
             return Err(Error::input(format!("`{}` does not end in .toml", path.display())));
         }
-        refuse_existing(path, args.force)?;
+        files::refuse_existing(path, args.force)?;
+        let source = Source::find(&args.matrix, &Folders::from_env())?;
+        files::refuse_overlap(&[path], &source.files())?;
+        files::check_folder(path)?;
     }
     let interrupts = interrupt::install()?;
     let problem = problem::load(&args.matrix, args.read_as)?;
@@ -146,7 +149,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let Some(best) = advice.finalists.first() else { return Ok(ExitCode::FAILURE) };
     let toml = experiment(&args.matrix, &advice, &best.case);
     match &args.output {
-        Some(path) => std::fs::write(path, toml).map_err(|e| Error::io("write", path, &e))?,
+        Some(path) => files::write(path, toml.as_bytes())?,
         None if args.format == ReportFormat::Table => output::print(&format!("\n{toml}"))?,
         None => {}
     }

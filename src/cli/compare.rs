@@ -8,6 +8,7 @@ use crate::config::parse::{number, pieces};
 use crate::config::sweep::{AXES, Axis, axis};
 use crate::engine::progress::say;
 use crate::error::Result;
+use crate::report::units::plural;
 use crate::report::{ReportFormat, compare};
 use crate::result::Record;
 use crate::result::read;
@@ -18,7 +19,8 @@ use crate::result::read;
                         `slower` and `faster` only when the whole interval of the ratio lies \
                         beyond the threshold, `same` when it lies within, else `unclear`. The line \
                         `overall` judges the geometric mean of all cases in the same way. \
-                        docs/compare.md has the formulas.")]
+                        docs/compare.md has the formulas. Cases of another matrix or right-hand side \
+                        of the same name are shown and not judged.")]
 pub struct CompareArgs {
     /// Result file of before
     old: PathBuf,
@@ -38,8 +40,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     threshold: String,
 
-    /// Exit with 1 when a case became slower by more than PERCENT, beyond the noise, or no longer
-    /// converges [default: the threshold]
+    /// Exit with 1 when a case became slower by more than PERCENT, beyond the noise, no longer
+    /// converges or is of another matrix [default: the threshold]
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     fail_on_regression: Option<String>,
 
@@ -66,7 +68,14 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         Some(percent) => comparison.regressions_beyond(percent),
         None => comparison.regressions,
     };
-    let fail = args.fail_on_regression.is_some() && regressions > 0;
+    let strict = args.fail_on_regression.is_some();
+    if strict && comparison.others > 0 {
+        let cases = plural(comparison.others, "case");
+        say(&format!(
+            "{cases} of another matrix or right-hand side: --fail-on-regression takes them for failed"
+        ));
+    }
+    let fail = strict && regressions + comparison.others > 0;
     Ok(if fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -89,8 +98,8 @@ fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
 /// The records of a result file; says when its last one is cut off.
 pub(super) fn records(path: &std::path::Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
-    if contents.cut_off {
-        say(&format!("note: {}: the last record is cut off and left out", path.display()));
+    for remark in contents.remarks() {
+        say(&format!("note: {}: {remark}", path.display()));
     }
     Ok(contents.records)
 }

@@ -158,12 +158,17 @@ fn case_limit(text: &str) -> Result<f64, String> {
 }
 
 impl IsolationFlags {
+    /// Whether cases run in processes of their own.
+    pub fn isolates(self) -> bool {
+        self.isolate || self.case_limit.is_some()
+    }
+
     /// How cases are isolated, where they are.
     ///
     /// # Errors
     /// When this program cannot be found.
     pub fn isolation(self, measure: &Measure) -> Result<Option<Isolation>> {
-        if !self.isolate && self.case_limit.is_none() {
+        if !self.isolates() {
             return Ok(None);
         }
         let program = std::env::current_exe()

@@ -13,7 +13,7 @@ use tabled::settings::{Alignment, Style, object::Columns};
 
 use crate::case::{MAX_FILL, ReadAs};
 use crate::error::{Error, Result};
-use crate::files::refuse_existing;
+use crate::files::{refuse_existing, refuse_overlap};
 use crate::matrix::cache::Cache;
 use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info};
 use crate::matrix::market::{self, Symmetry};
@@ -423,6 +423,7 @@ fn generate(args: &GenerateArgs) -> Result<String> {
         return Err(Error::input(format!("`{}` is a file, not a generator", args.spec))
             .hint("`bilu-bench matrix convert` reads files"));
     }
+    refuse_overlap(&[&args.output], &source.files())?;
     let problem = source.load(ReadAs::Expanded, &Cache::off())?;
     let rhs = args.rhs.as_ref().map(|spec| right_hand_side(&problem, spec)).transpose()?;
     market::write_matrix(&args.output, &problem.matrix, Symmetry::General)?;
@@ -456,6 +457,7 @@ fn convert(args: &ConvertArgs) -> Result<String> {
     refuse_existing(&args.output, args.force)?;
     let read_as = if args.as_stored { ReadAs::AsStored } else { ReadAs::Expanded };
     let source = Source::find(&args.input, &Folders::from_env())?;
+    refuse_overlap(&[&args.output], &source.files())?;
     let problem = source.load(read_as, &Cache::from_env())?;
     for remark in &problem.remarks {
         anstream::eprintln!("remark: {remark}");

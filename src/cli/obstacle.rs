@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
+use crate::backend;
 use crate::cli::flags::{OutputFlags, axis_flags, words};
 use crate::cli::output;
 use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::Result;
+use crate::files::refuse_overlap;
 use crate::obstacle::axes::{AXES, Sweep, axis};
 use crate::obstacle::experiment::{self, Experiment};
 use crate::obstacle::record::Record;
@@ -139,13 +141,23 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     for path in &args.figure {
         plot::check(path).map_err(|e| e.in_file("--figure"))?;
     }
+    let written: Vec<PathBuf> = args.output.output.iter().chain(&args.figure).cloned().collect();
+    // experiments of the paper are in the program
+    let read: Vec<PathBuf> =
+        args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
+    refuse_overlap(&written, &read)?;
     let cases = experiment.cases()?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
     let existing = args.output.existing();
     // one rank keeps the records; the others hear from it which are there
     let files: &[_] = if ranks.first { &args.output.output } else { &[] };
-    let opened = Outputs::<Record>::open_or_none(files, existing);
+    let opened = Outputs::<Record>::check_or_none(files, existing).and_then(|mut outputs| {
+        let earlier = outputs.records();
+        usable(cases.iter().filter(|case| !earlier.iter().any(|r| r.case == **case)))?;
+        outputs.start()?;
+        Ok(outputs)
+    });
     let mut outputs = ranks.together(opened)?;
     if ranks.first {
         for remark in &outputs.remarks {
@@ -194,6 +206,18 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether one of the cases can run here, or there is none: else no result file is touched.
+///
+/// # Errors
+/// Why no GPU can be used, where all of them need one.
+fn usable<'a>(mut pending: impl Iterator<Item = &'a Case>) -> Result<()> {
+    let Some(first) = pending.next().filter(|case| case.backend == "cuda") else { return Ok(()) };
+    if pending.all(|case| case.backend == first.backend) {
+        backend::available(&first.backend)?;
+    }
+    Ok(())
 }
 
 /// The processes that run the cases together.

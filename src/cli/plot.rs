@@ -9,11 +9,12 @@ use crate::config::library::{Entry, Library};
 use crate::config::parse::pieces;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::plot::kinds::{self, KINDS, Kind};
 use crate::plot::quantity::quantity;
 use crate::plot::{self, Form, from_records};
 use crate::report::batch::Batches;
-use crate::result::{Record, gather};
+use crate::result::{Record, contents, gather};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
@@ -29,9 +30,13 @@ pub struct PlotArgs {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Figure to write, .svg, .png or .csv; one that exists is replaced (repeatable)
+    /// Figure to write, .svg, .png or .csv (repeatable)
     #[arg(short, long, required = true, value_name = "FILE")]
     output: Vec<PathBuf>,
+
+    /// Overwrite figures that exist
+    #[arg(long)]
+    force: bool,
 
     /// Figures of this kind
     #[arg(long, value_name = "KIND", conflicts_with_all = ["experiment", "show"], help = kind_help())]
@@ -54,7 +59,9 @@ pub struct PlotArgs {
 pub fn run(args: &PlotArgs) -> Result<()> {
     for path in &args.output {
         Form::of(path).map_err(|e| e.in_file("--output"))?;
+        files::refuse_existing(path, args.force)?;
     }
+    files::refuse_overlap(&args.output, &args.files)?;
     if let Some(name) = &args.kind {
         let kind = kinds::kind(name).map_err(|e| e.in_file("--kind"))?;
         return of_kind(args, kind);
@@ -62,6 +69,9 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     let mut records = Vec::new();
     for path in &args.files {
         records.extend(compare::records(path)?);
+    }
+    for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
+        say(&format!("note: {note}"));
     }
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let experiment = match &args.experiment {
@@ -87,7 +97,8 @@ fn kind_help() -> String {
 
 /// Draws all figures of a kind.
 fn of_kind(args: &PlotArgs, kind: &Kind) -> Result<()> {
-    let gathered = gather::gather(&args.files)?;
+    let mut gathered = gather::gather(&args.files)?;
+    gathered.set_apart();
     for note in &gathered.notes {
         say(&format!("note: {note}"));
     }
@@ -97,9 +108,14 @@ fn of_kind(args: &PlotArgs, kind: &Kind) -> Result<()> {
         let error = Error::input(format!("the files have nothing for a figure `{}`", kind.name));
         return Err(error.hint(kind.summary));
     }
-    for (i, plot) in plots.iter().enumerate() {
-        let number = (plots.len() > 1).then_some(i + 1);
-        let paths: Vec<PathBuf> = args.output.iter().map(|path| numbered(path, number)).collect();
+    let numbers = (1..=plots.len()).map(|i| (plots.len() > 1).then_some(i));
+    let names = |number| args.output.iter().map(|path| numbered(path, number)).collect();
+    let paths: Vec<Vec<PathBuf>> = numbers.map(names).collect();
+    for path in paths.iter().flatten() {
+        files::refuse_existing(path, args.force)?;
+    }
+    files::refuse_overlap(&paths.concat(), &gathered.paths)?;
+    for (plot, paths) in plots.iter().zip(paths) {
         plot::write(&plot.figure, &paths)?;
         let first = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
         say(&format!("{first}: {}", plot.figure.title));

@@ -1,10 +1,11 @@
 //! `report`: one page of all results.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::config::library::Library;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::report::page::{Options, Page};
 use crate::result::gather;
 
@@ -21,7 +22,7 @@ pub struct ReportArgs {
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
 
-    /// Page to write, .html; one that exists is replaced
+    /// Page to write, .html
     #[arg(short, long, required = true, value_name = "FILE")]
     output: PathBuf,
 
@@ -37,6 +38,10 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FOLDER")]
     tables: Option<PathBuf>,
 
+    /// Overwrite the page and the tables where they exist
+    #[arg(long)]
+    force: bool,
+
     /// Folder of papers to use in place of those in the program
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
@@ -50,7 +55,11 @@ pub fn run(args: &ReportArgs) -> Result<()> {
             .in_file("--output")
             .hint("pages end in .html"));
     }
-    let gathered = gather::gather(&args.results)?;
+    files::refuse_existing(&args.output, args.force)?;
+    files::check_folder(&args.output)?;
+    let mut gathered = gather::gather(&args.results)?;
+    files::refuse_overlap(&[&args.output], &gathered.paths)?;
+    gathered.set_apart();
     for note in &gathered.notes {
         say(&format!("note: {note}"));
     }
@@ -59,14 +68,13 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let page = Page::of(&gathered, &options)?;
     if let Some(folder) = &args.tables {
         std::fs::create_dir_all(folder).map_err(|e| Error::io("make", folder, &e))?;
-        for (name, text) in page.tables()? {
-            write(&folder.join(name), &text)?;
+        let tables = page.tables()?;
+        let paths: Vec<PathBuf> = tables.iter().map(|(name, _)| folder.join(name)).collect();
+        paths.iter().try_for_each(|path| files::refuse_existing(path, args.force))?;
+        files::refuse_overlap(&paths, &gathered.paths)?;
+        for (path, (_, text)) in paths.iter().zip(&tables) {
+            files::write(path, text.as_bytes())?;
         }
     }
-    write(&args.output, &page.html())
-}
-
-/// Writes a file that replaces one of before.
-pub(super) fn write(path: &Path, text: &str) -> Result<()> {
-    std::fs::write(path, text).map_err(|e| Error::io("write", path, &e))
+    files::write(&args.output, page.html().as_bytes())
 }

@@ -11,10 +11,12 @@ use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
 use crate::engine::End;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::plot;
 use crate::report::units::aligned;
 use crate::report::{self, Report};
 use crate::result::Record;
+use crate::result::output::Existing;
 
 /// Arguments of `reproduce`.
 #[derive(Debug, clap::Args)]
@@ -66,11 +68,18 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let mut session = Session::start(&args.output, args.isolation, &flags)?;
     let experiments: Vec<&Experiment> = tables.iter().map(|table| &table.experiment).collect();
     let folder = folder(&args.output.output)?;
-    let files = match folder {
+    let names = match folder {
         Some(folder) => tables.iter().map(|table| table.files(folder)).collect(),
         None => vec![args.output.output.clone()],
     };
-    let mut outputs = session.open(&experiments, &files)?;
+    if let Some(folder) = folder.filter(|_| args.output.existing() == Existing::Refuse) {
+        let others = tables.iter().flat_map(|table| table.others(folder));
+        others
+            .collect::<Vec<_>>()
+            .iter()
+            .try_for_each(|path| files::refuse_existing(path, false))?;
+    }
+    let mut outputs = session.open(&experiments, &names)?;
     let (mut outcomes, mut report) = (Vec::new(), Report::default());
     for (i, table) in tables.iter().enumerate() {
         // the files of the table, or those of all
@@ -159,10 +168,16 @@ impl Table {
         ["csv", "json"].map(|extension| self.file(folder, extension)).to_vec()
     }
 
+    /// What is made from its records in `folder`: the table, and the figure if it is one.
+    fn others(&self, folder: &Path) -> Vec<PathBuf> {
+        let figure = ["svg", "png"].into_iter().filter(|_| self.experiment.figure.is_some());
+        std::iter::once("md").chain(figure).map(|extension| self.file(folder, extension)).collect()
+    }
+
     /// Writes what is made from its records to `folder`: the table, and the figure if it is one.
     fn write(&self, folder: &Path, report: &Report, records: &[Record]) -> Result<()> {
         let table = self.file(folder, "md");
-        std::fs::write(&table, report.markdown()).map_err(|e| Error::io("write", &table, &e))?;
+        files::write(&table, report.markdown().as_bytes())?;
         let Some(spec) = &self.experiment.figure else { return Ok(()) };
         let remark = self.not_comparable.as_ref().map(|why| format!("not the paper's size: {why}"));
         let title = self.experiment.title.as_deref();

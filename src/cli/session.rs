@@ -4,15 +4,17 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::backend;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
 use crate::config::Experiment;
+use crate::engine::preflight::{self, Broken, Earlier};
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
 use crate::error::{Error, Kind, Result};
+use crate::files::refuse_overlap;
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -38,6 +40,23 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
+/// The files that an experiment is made of: those that name it, matrices, right-hand sides, fields.
+pub fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
+    let (folders, mut known) = (Folders::from_env(), HashSet::new());
+    let mut files = experiment.files.clone();
+    for case in experiment.cases()?.0 {
+        if let Some(path) = case.rhs.strip_prefix("file:") {
+            files.push(path.into());
+        }
+        if known.insert(case.matrix.clone()) {
+            files.extend(Source::find(&case.matrix, &folders)?.files());
+        }
+    }
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
 /// One invocation that runs cases.
 pub struct Session<'a> {
     flags: &'a OutputFlags,
@@ -45,6 +64,8 @@ pub struct Session<'a> {
     interrupts: &'static AtomicUsize,
     /// Backends that cannot compute here.
     missing: Vec<Missing>,
+    /// With the system that was loaded before anything ran.
+    solvers: Solvers,
 }
 
 /// A backend that cannot compute here, and why.
@@ -61,14 +82,17 @@ impl<'a> Session<'a> {
         overrides: &Overrides,
     ) -> Result<Self> {
         remarks(&overrides.remarks);
-        Ok(Self { flags, isolation, interrupts: interrupt::install()?, missing: Vec::new() })
+        let (interrupts, solvers) = (interrupt::install()?, Solvers::default());
+        Ok(Self { flags, isolation, interrupts, missing: Vec::new(), solvers })
     }
 
     /// Opens the result files for `experiments`, each group of `files` with the same records, after a
-    /// look at what their backends need. Says which backends are left out because something is missing.
+    /// look at everything that can be wrong: backends, inputs, the records that are there, matrices and
+    /// right-hand sides. Says which backends are left out because something is missing.
     ///
     /// # Errors
-    /// When a case has to run and no backend can compute; no file is made then.
+    /// When a case has to run and no backend can compute, or anything else is wrong; then every file is as
+    /// it was.
     pub fn open(
         &mut self,
         experiments: &[&Experiment],
@@ -85,8 +109,13 @@ impl<'a> Session<'a> {
         if !resumed {
             some_usable(&backends, &missing)?;
         }
-        let open = |files: &Vec<PathBuf>| Outputs::open(files, existing);
-        let outputs = files.iter().map(open).collect::<Result<Vec<Outputs>>>()?;
+        let mut read = Vec::new();
+        for experiment in experiments {
+            read.extend(inputs(experiment)?);
+        }
+        refuse_overlap(&files.concat(), &read)?;
+        let check = |files: &Vec<PathBuf>| Outputs::check(files, existing);
+        let mut outputs = files.iter().map(check).collect::<Result<Vec<Outputs>>>()?;
         for outputs in &outputs {
             remarks(&outputs.remarks);
         }
@@ -99,11 +128,38 @@ impl<'a> Session<'a> {
         }
         remarks(&left_out(&missing));
         self.missing = missing;
+        let earlier: Vec<Earlier> = outputs.iter().filter_map(earlier).collect();
+        let broken = self.preflight(&cases, &earlier).err();
+        if let Some(Broken { matrix, error }) = broken {
+            // a file knows its own place
+            let of = experiments.iter().find(|e| e.matrix_places.iter().any(|(m, _)| *m == matrix));
+            return Err(match of.filter(|_| error.place().is_none()) {
+                Some(experiment) => experiment.at_matrix(&matrix, error),
+                None => error,
+            });
+        }
+        if self.interrupts.load(Ordering::SeqCst) == 0 {
+            outputs.iter_mut().try_for_each(Outputs::start)?;
+        }
         Ok(outputs)
     }
 
+    /// Looks at the systems of the cases that can run.
+    fn preflight(&mut self, cases: &[Case], earlier: &[Earlier]) -> Result<(), Broken> {
+        let is_missing = |case: &Case| self.missing.iter().any(|m| m.backend == case.backend);
+        let cases: Vec<Case> = cases.iter().filter(|case| !is_missing(case)).cloned().collect();
+        let mut observer = progress::observer(self.flags.quiet);
+        // a process of its own reads the matrix anew
+        let (keep, interrupts) = (!self.isolation.isolates(), self.interrupts);
+        let going = || interrupts.load(Ordering::SeqCst) == 0;
+        let observed = observer.as_mut();
+        let checked = preflight::check(&cases, earlier, keep, &mut self.solvers, observed, &going);
+        observer.end();
+        checked
+    }
+
     /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
-    pub fn run(&self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
+    pub fn run(&mut self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
         if !self.missing.is_empty() {
             let done = outputs.records();
@@ -124,7 +180,7 @@ impl<'a> Session<'a> {
             &cases,
             &measure,
             outputs,
-            &mut Solvers::default(),
+            &mut self.solvers,
             observer.as_mut(),
             self.interrupts,
         ))
@@ -153,11 +209,19 @@ impl<'a> Session<'a> {
     }
 }
 
+/// The records of a file that is continued.
+fn earlier(outputs: &Outputs) -> Option<Earlier> {
+    let file = outputs.paths().next()?.display().to_string();
+    Some(Earlier { file, records: outputs.records() }).filter(|e| !e.records.is_empty())
+}
+
 fn interrupted(outputs: &[Outputs]) -> String {
     let paths = outputs.iter().flat_map(Outputs::paths);
     let files: Vec<String> = paths.map(|p| format!("`{}`", p.display())).collect();
     if files.is_empty() {
         "stopped; with --output FILE a run can be continued".into()
+    } else if outputs.iter().all(|o| o.added() == 0 && o.records().is_empty()) {
+        format!("stopped before the first case was finished; {} as before", files.join(", "))
     } else {
         format!(
             "stopped; finished cases are in {}; the same command with --resume goes on",

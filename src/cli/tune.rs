@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::config::parse::{count, pieces};
 use crate::error::{Error, Result};
+use crate::files;
 use crate::report::ReportFormat;
 
 /// Arguments of `tune`.
@@ -39,8 +40,12 @@ pub struct TuneArgs {
     fresh: bool,
 
     /// File for everything that was tried, as JSON
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<std::path::PathBuf>,
+
+    /// Overwrite that file
+    #[arg(long, requires = "output")]
+    force: bool,
 
     /// Format of the tables
     #[arg(long, value_enum, default_value_t)]
@@ -126,6 +131,10 @@ impl Plan {
 /// Searches, and prints what was tried.
 pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
+    if let Some(path) = &args.output {
+        files::refuse_existing(path, args.force)?;
+        files::check_folder(path)?;
+    }
     #[cfg(feature = "cuda")]
     return gpu::run(args, &plan);
     #[cfg(not(feature = "cuda"))]
@@ -148,7 +157,8 @@ mod gpu {
     use crate::case::ReadAs;
     use crate::cli::output;
     use crate::engine::progress::say;
-    use crate::error::{Error, Kind, Result};
+    use crate::error::{Kind, Result};
+    use crate::files;
     use crate::matrix::bsr::pad;
     use crate::problem;
     use crate::report::units::{grouped, seconds, significant};
@@ -207,7 +217,7 @@ mod gpu {
         output::print(&args.format.render(&report)?)?;
         if let Some(path) = &args.output {
             let text = ReportFormat::Json.render(&report)?;
-            std::fs::write(path, text).map_err(|e| Error::io("write", path, &e))?;
+            files::write(path, text.as_bytes())?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -343,6 +353,7 @@ mod tests {
             budget: 1.0,
             fresh: false,
             output: None,
+            force: false,
             format: ReportFormat::Table,
         }
     }

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::{compare, output};
+use crate::engine::progress::say;
 use crate::error::Result;
 use crate::report::{ReportFormat, versus};
+use crate::result::contents;
 
 /// Arguments of `versus`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,9 @@ pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     let mut records = Vec::new();
     for path in &args.files {
         records.extend(compare::records(path)?);
+    }
+    for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
+        say(&format!("note: {note}"));
     }
     output::print(&args.format.render(&versus::report(&records)?)?)?;
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,8 @@
 //! An experiment: sweeps, how to measure them and what a paper published about them.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::case::Case;
 use crate::config::file::{self, Source};
@@ -24,6 +25,8 @@ pub struct Experiment {
     pub sweeps: Vec<Sweep>,
     /// Where matrices are named, if in a file.
     pub matrix_places: Vec<(String, Place)>,
+    /// The files that it was read from.
+    pub files: Vec<PathBuf>,
     /// Of their cases those with these values are run.
     pub only: Sweep,
     /// Published iterations and times of solves.
@@ -43,8 +46,14 @@ impl Experiment {
     pub fn open(path: &Path) -> Result<Self> {
         let text = file::text(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let beside = |name: &str| file::text(&folder.join(name));
-        file::parse(&Source { name: &path.display().to_string(), text: &text, beside: &beside })
+        let files = RefCell::new(vec![path.to_owned()]);
+        let beside = |name: &str| {
+            files.borrow_mut().push(folder.join(name));
+            file::text(&folder.join(name))
+        };
+        let name = path.display().to_string();
+        let experiment = file::parse(&Source { name: &name, text: &text, beside: &beside })?;
+        Ok(Self { files: files.into_inner(), ..experiment })
     }
 
     /// An experiment of one sweep.

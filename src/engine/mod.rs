@@ -2,6 +2,7 @@
 
 pub mod interrupt;
 pub mod isolated;
+pub mod preflight;
 pub mod progress;
 
 use std::sync::atomic::{self, AtomicUsize};
@@ -13,8 +14,8 @@ use crate::ordering::reordered;
 use crate::problem::{self, Problem};
 use crate::report::units::plural;
 use crate::result::output::Outputs;
-use crate::result::record::Status;
-use crate::result::{Record, environment};
+use crate::result::record::{Status, SystemHash};
+use crate::result::{Record, contents, environment};
 use crate::run::{self, Measure, Reuse, Stage};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
@@ -38,15 +39,22 @@ pub trait Runner {
 #[derive(Debug, Default)]
 pub struct Solvers {
     reuse: Reuse,
+    /// The system that was loaded before anything ran, with a case of it.
+    kept: Option<(Case, Problem)>,
+}
+
+/// Whether two cases are of one system: the right-hand side and the order are none of it.
+fn one_system(a: &Case, b: &Case) -> bool {
+    (&a.matrix, a.read_as, a.zeros) == (&b.matrix, b.read_as, b.zeros)
 }
 
 impl Runner for Solvers {
     fn load(&mut self, case: &Case) -> Result<Problem> {
+        if let Some((_, problem)) = self.kept.take().filter(|(of, _)| one_system(of, case)) {
+            return Ok(problem);
+        }
         let problem = problem::load(&case.matrix, case.read_as)?;
-        Ok(match case.zeros {
-            Zeros::Keep => problem,
-            Zeros::Drop => problem.without_zeros(),
-        })
+        Ok(as_solved(problem, case))
     }
 
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
@@ -62,6 +70,14 @@ impl Runner for Solvers {
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {
         run::run_case_reusing(case, problem, b, measure, progress, &mut self.reuse)
+    }
+}
+
+/// A system as the case asks for it.
+fn as_solved(problem: Problem, case: &Case) -> Problem {
+    match case.zeros {
+        Zeros::Keep => problem,
+        Zeros::Drop => problem.without_zeros(),
     }
 }
 
@@ -113,7 +129,7 @@ pub fn execute(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    let mut loaded = Loaded { cases, problem: None, rhs: None, reordered: None };
+    let mut loaded = Loaded::new(cases);
     let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
     each_pending(cases, outputs, observer, &mut |case, observer| {
         if going() { step(case, measure, &mut loaded, runner, observer, &going) } else { Ok(None) }
@@ -147,6 +163,10 @@ fn each_pending(
         }
         let kept = run(case, observer).and_then(|record| {
             if let Some(record) = &record {
+                // a matrix may have changed since the run began
+                let file = outputs.paths().next().map(|path| path.display().to_string());
+                let known = earlier.iter().chain(&records);
+                contents::refuse_others(file.as_deref().unwrap_or("this run"), known, record)?;
                 outputs.add(record)?;
                 observer.finished(record);
             }
@@ -176,14 +196,16 @@ fn step(
 ) -> Result<Option<Record>> {
     let system = match loaded.get(case, runner, observer) {
         // the next matrix may be smaller
-        Err(why) if why.kind() == Kind::Memory => Err(NoSystem { why, n: 0, nnz: 0 }),
+        Err(why) if why.kind() == Kind::Memory => {
+            Err(NoSystem { why, n: 0, nnz: 0, hash: SystemHash::default() })
+        }
         other => other?,
     };
     observer.case(case);
     let start = environment::now();
     let mut latest = None;
     let result = match system {
-        Ok(System { problem, b, ordering_s }) => {
+        Ok(System { problem, b, ordering_s, hash }) => {
             let told = |stage| {
                 // a solve reports every iteration
                 if latest.replace(stage) != Some(stage) {
@@ -194,6 +216,7 @@ fn step(
             let record = runner.run(case, problem, b, measure, &mut { told });
             record.map(|mut record| {
                 record.times.ordering_s = ordering_s;
+                record.hash = hash;
                 record
             })
         }
@@ -210,11 +233,12 @@ struct NoSystem {
     why: Error,
     n: usize,
     nnz: usize,
+    hash: SystemHash,
 }
 
 impl NoSystem {
     fn record(&self, case: &Case) -> Record {
-        let Self { why, n, nnz } = self;
+        let Self { why, n, nnz, hash } = self;
         let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
         let status = match why.kind() {
             Kind::Memory => Status::OutOfMemory,
@@ -223,6 +247,7 @@ impl NoSystem {
         let reason = Some(format!("{why}{hint}"));
         let mut record = Record { case: case.clone(), status, reason, ..Record::default() };
         (record.size.n, record.size.nnz) = (*n, *nnz);
+        record.hash = hash.clone();
         record
     }
 }
@@ -233,6 +258,7 @@ struct System<'a> {
     b: &'a [f64],
     /// Seconds that ordering it took, unless it is in natural order.
     ordering_s: Option<f64>,
+    hash: SystemHash,
 }
 
 /// The system and the right-hand side of the case before, which the next one mostly shares.
@@ -240,6 +266,8 @@ struct Loaded<'a> {
     cases: &'a [Case],
     problem: Option<(Case, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
+    /// Of both, before they are reordered.
+    hash: SystemHash,
     reordered: Option<Reordered>,
 }
 
@@ -275,7 +303,12 @@ impl Renumbered {
     }
 }
 
-impl Loaded<'_> {
+impl<'a> Loaded<'a> {
+    /// Nothing yet, of the cases that follow.
+    fn new(cases: &'a [Case]) -> Self {
+        Self { cases, problem: None, rhs: None, hash: SystemHash::default(), reordered: None }
+    }
+
     /// The system of a case; within, why it cannot be ordered as the case asks.
     fn get(
         &mut self,
@@ -283,8 +316,7 @@ impl Loaded<'_> {
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
     ) -> Result<Result<System<'_>, NoSystem>> {
-        let system = |c: &Case| (c.matrix.clone(), c.read_as, c.zeros);
-        if self.problem.as_ref().is_none_or(|(of, _)| system(of) != system(case)) {
+        if self.problem.as_ref().is_none_or(|(of, _)| !one_system(of, case)) {
             // free the old system first: two large ones may not fit
             self.problem = None;
             self.rhs = None;
@@ -295,15 +327,19 @@ impl Loaded<'_> {
                 observer.remark(&format!("{}: {remark}", case.matrix));
             }
             check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
+            self.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));
             self.problem = Some((case.clone(), problem));
         }
         let (_, problem) = self.problem.as_ref().expect("loaded above");
         if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
-            self.rhs = Some((case.rhs.clone(), runner.right_hand_side(problem, &case.rhs)?));
+            let b = runner.right_hand_side(problem, &case.rhs)?;
+            self.hash.rhs_hash = Some(contents::vector_hash(&b));
+            self.rhs = Some((case.rhs.clone(), b));
         }
+        let hash = self.hash.clone();
         let (_, b) = self.rhs.as_ref().expect("made above");
         if case.ordering.is_natural() {
-            return Ok(Ok(System { problem, b, ordering_s: None }));
+            return Ok(Ok(System { problem, b, ordering_s: None, hash }));
         }
         let of = (case.ordering, case.block_size);
         if self.reordered.as_ref().is_none_or(|known| known.of != of) {
@@ -315,14 +351,14 @@ impl Loaded<'_> {
         Ok(match system {
             Err(why) => {
                 let (n, nnz) = (problem.matrix.rows(), problem.matrix.nnz());
-                Err(NoSystem { why: why.clone(), n, nnz })
+                Err(NoSystem { why: why.clone(), n, nnz, hash })
             }
             Ok(other) => {
                 if other.rhs.0 != case.rhs {
                     other.rhs = (case.rhs.clone(), reordered(b, &other.order));
                 }
                 let Renumbered { problem, rhs, seconds, .. } = other;
-                Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds) })
+                Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds), hash })
             }
         })
     }

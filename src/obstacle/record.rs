@@ -148,6 +148,7 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
             copy_gbps: Some(1.0),
             percent_of_bandwidth: Some(1.0),
         },
+        environment: Environment { schema: Some(1), ..Environment::default() },
         ..Record::default()
     })
 });

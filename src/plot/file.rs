@@ -44,18 +44,17 @@ pub fn check(path: &Path) -> Result<()> {
     files::check_folder(path)
 }
 
-/// Draws `figure` once and writes it to every path, in the form that its extension names. Files that
-/// exist are replaced: a figure can be drawn again from the records.
+/// Draws `figure` once and writes it to every path, in the form that its extension names. A file
+/// that exists stays until the new one is whole.
 pub fn write(figure: &Figure, paths: &[impl AsRef<Path>]) -> Result<()> {
     let text = svg(figure)?;
     for path in paths {
         let path = path.as_ref();
-        let written = match Form::of(path)? {
-            Form::Svg => std::fs::write(path, &text),
-            Form::Png => std::fs::write(path, png(&text)?),
-            Form::Csv => std::fs::write(path, numbers([figure])?),
-        };
-        written.map_err(|e| Error::io("write", path, &e))?;
+        match Form::of(path)? {
+            Form::Svg => files::write(path, text.as_bytes())?,
+            Form::Png => files::write(path, &png(&text)?)?,
+            Form::Csv => files::write(path, numbers([figure])?.as_bytes())?,
+        }
     }
     Ok(())
 }

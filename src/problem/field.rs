@@ -27,7 +27,7 @@ pub(super) struct Cell {
 /// When there is no such file (`None`), it is broken, or it does not have as many cells as `size`;
 /// `hint` says how sizes are written.
 pub(super) fn read(field: &str, size: [usize; 3], hint: &str) -> Result<Option<Vec<Cell>>> {
-    let Some(path) = find(field, &Folders::from_env()) else { return Ok(None) };
+    let Some(path) = path(field) else { return Ok(None) };
     let name = path.display().to_string();
     let cells = size.iter().product();
     let open = std::fs::File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
@@ -78,6 +78,11 @@ pub(super) fn read(field: &str, size: [usize; 3], hint: &str) -> Result<Option<V
     let [x, y, z] = size;
     let message = format!("{count} cells in the file, {x}x{y}x{z} = {cells} in the grid");
     Err(Error::input(message).in_file(name).hint(hint))
+}
+
+/// The file that `field` names where systems are looked for.
+pub(super) fn path(field: &str) -> Option<PathBuf> {
+    find(field, &Folders::from_env())
 }
 
 /// The file that `field` names.

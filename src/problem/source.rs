@@ -9,8 +9,13 @@ use crate::matrix::lower_triangle;
 
 use super::Problem;
 use super::catalogue::{self, Entry};
-use super::file::{self, Folders};
+use super::field;
+use super::file::{self, Folders, own_rhs_path};
 use super::generator::{Arguments, GENERATORS, Generator};
+
+/// Cells that are made at once, and along an edge of a grid in small.
+const FEW: usize = 50_000;
+const EDGE: usize = 12;
 
 /// Where a system comes from.
 #[derive(Clone, Debug)]
@@ -52,6 +57,29 @@ impl Source {
         match catalogue::find(spec) {
             Some(entry) => Err(absent(entry)),
             None => Err(unknown(spec)),
+        }
+    }
+
+    /// The same on few cells, where it is generated on many: what is wrong with its arguments shows there.
+    /// Arguments that ask for many cells (layers, room for wells) can fail in small, and only there.
+    pub fn in_small(&self) -> Option<Self> {
+        let Self::Generated { spec, generator, arguments } = self else { return None };
+        let cells: usize = arguments.size.iter().product();
+        (cells > FEW).then(|| {
+            let mut arguments = arguments.clone();
+            arguments.size = arguments.size.map(|cells| cells.min(EDGE));
+            Self::Generated { spec: spec.clone(), generator, arguments }
+        })
+    }
+
+    /// The files that it is made of.
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            Self::File(path) => std::iter::once(path.clone()).chain(own_rhs_path(path)).collect(),
+            Self::Generated { generator, arguments, .. } => {
+                let field = generator.words.iter().find(|word| word.key == "field");
+                field.and_then(|word| field::path(arguments.word(word.key))).into_iter().collect()
+            }
         }
     }
 

@@ -25,8 +25,9 @@ use crate::config::sweep::Axis;
 use crate::error::{Error, Result};
 use crate::report::runs::{head, solve, varying};
 use crate::report::units::{plural, seconds, significant};
-use crate::report::{Head, Report, Sheet};
+use crate::report::{Head, Report, Sheet, places};
 use crate::result::Record;
+use crate::result::contents::{self, Difference};
 
 /// What changed between two records of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub enum Verdict {
     Broken,
     /// Converges in neither.
     Failed,
+    /// Another matrix or right-hand side of the same name: nothing to compare.
+    Other(Difference),
 }
 
 impl Verdict {
@@ -58,7 +61,13 @@ impl Verdict {
             Self::Fixed => "fixed",
             Self::Broken => "broken",
             Self::Failed => "failed",
+            Self::Other(difference) => difference.name(),
         }
+    }
+
+    /// Whether the two records can be compared.
+    pub fn is_judged(self) -> bool {
+        !matches!(self, Self::Other(_))
     }
 
     /// Whether it counts as a regression.
@@ -69,6 +78,9 @@ impl Verdict {
     /// Judges two records. The interval of the ratio new / old follows from the 95 % intervals of
     /// the two medians taken at their opposite ends.
     pub fn of(old: &Record, new: &Record, threshold_percent: f64) -> Self {
+        if let Some(difference) = contents::difference(old, new) {
+            return Self::Other(difference);
+        }
         let converged = |r: &Record| r.status.succeeded();
         match (converged(old), converged(new)) {
             (true, true) => {}
@@ -112,6 +124,8 @@ pub struct Comparison {
     pub report: Report,
     /// Cases that became slower or no longer converge.
     pub regressions: usize,
+    /// Cases of another matrix or right-hand side, which are not compared.
+    pub others: usize,
     /// Of all cases together; `None` without intervals.
     pub overall: Option<Overall>,
     /// Lower ends of the ratios of the cases that converge in both files; infinite where one no longer
@@ -184,15 +198,25 @@ pub fn compare(
             .hint("--by SETTINGS joins on fewer settings, such as `--by matrix,block-size,fill`"));
     }
     let regressions = pairs.iter().filter(|(.., verdict)| verdict.is_regression()).count();
-    let mut sheet = sheet(&pairs, by);
+    let all = pairs;
+    let pairs: Vec<Pair<'_>> = all.iter().copied().filter(|(.., v)| v.is_judged()).collect();
+    let others = all.len() - pairs.len();
+    let mut sheet = sheet(&all, by);
+    sheet.preamble = places::differences(&all.iter().map(|(a, b, _)| (*a, *b)).collect::<Vec<_>>());
     sheet.title = Some(format!("old: {}, new: {}", old.0, new.0));
     sheet.notes = foot(&pairs, threshold_percent);
-    for (name, count) in [(old.0, old.1.len() - pairs.len()), (new.0, new.1.len() - pairs.len())] {
+    if others > 0 {
+        sheet.notes.push(format!(
+            "{} of another matrix or right-hand side under the same name: not compared",
+            plural(others, "case")
+        ));
+    }
+    for (name, count) in [(old.0, old.1.len() - all.len()), (new.0, new.1.len() - all.len())] {
         if count > 0 {
             sheet.notes.push(format!("{} only in {name}", plural(count, "case")));
         }
     }
-    let rows = pairs.iter().map(|pair| machine_row(pair, by)).collect();
+    let rows = all.iter().map(|pair| machine_row(pair, by)).collect();
     let lowest = pairs.iter().filter_map(|(old, new, verdict)| match verdict {
         Verdict::Broken => Some(f64::INFINITY),
         Verdict::Fixed | Verdict::Failed => None,
@@ -200,6 +224,7 @@ pub fn compare(
     });
     Ok(Comparison {
         regressions,
+        others,
         overall: Overall::of(&pairs, threshold_percent),
         lowest: lowest.collect(),
         report: Report { sheets: vec![sheet], rows },
@@ -244,8 +269,12 @@ fn sheet(pairs: &[Pair<'_>], by: &[&'static Axis]) -> Sheet {
     sheet.columns.push(Head::words("verdict"));
     for (old, new, verdict) in pairs {
         let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&new.case)).collect();
-        let ratio = |pair: Option<f64>| pair.map(|r| format!("{r:.3}")).unwrap_or_default();
-        let interval = ratio_interval(old, new).map(|(low, high)| format!("{low:.3} to {high:.3}"));
+        let ratio = |pair: Option<f64>| {
+            pair.filter(|_| verdict.is_judged()).map(|r| format!("{r:.3}")).unwrap_or_default()
+        };
+        let interval = ratio_interval(old, new)
+            .filter(|_| verdict.is_judged())
+            .map(|(low, high)| format!("{low:.3} to {high:.3}"));
         row.extend([
             solve(old),
             solve(new),
@@ -292,6 +321,9 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
         .filter(|(_, count)| *count > 0)
         .map(|(v, count)| format!("{count} {}", v.name()))
         .collect();
+    if pairs.is_empty() {
+        return vec!["no case can be compared".into()];
+    }
     let mut lines = vec![format!(
         "{}: {} (threshold {} %)",
         plural(pairs.len(), "case"),
@@ -343,16 +375,18 @@ fn machine_row((old, new, verdict): &Pair<'_>, by: &[&'static Axis]) -> Map<Stri
     for axis in by {
         map.insert(axis.name.into(), (axis.text)(&new.case).into());
     }
-    let interval = ratio_interval(old, new);
+    let judged = |value: Option<f64>| value.filter(|_| verdict.is_judged());
+    let interval = ratio_interval(old, new).filter(|_| verdict.is_judged());
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("old-solve-s", old.times.solve_s.into());
     put("new-solve-s", new.times.solve_s.into());
-    put("ratio", quotient(new.times.solve_s, old.times.solve_s).into());
+    put("ratio", judged(quotient(new.times.solve_s, old.times.solve_s)).into());
     put("ratio-low", interval.map(|i| i.0).into());
     put("ratio-high", interval.map(|i| i.1).into());
-    put("setup-ratio", quotient(new.times.setup_s, old.times.setup_s).into());
+    put("setup-ratio", judged(quotient(new.times.setup_s, old.times.setup_s)).into());
     put("old-iterations", old.convergence.iterations.into());
     put("new-iterations", new.convergence.iterations.into());
+    put("differs", places::difference(old, new).into());
     put("verdict", verdict.name().into());
     map
 }

@@ -12,6 +12,7 @@ pub mod json;
 pub mod markdown;
 pub mod page;
 pub mod phases;
+pub mod places;
 pub mod products;
 pub mod published;
 pub mod roofs;

@@ -1,5 +1,8 @@
 //! What each column of a result file holds.
 
+/// Version of the columns, in the column `schema`. Records without one are of version 1; 2 added hashes.
+pub const SCHEMA_VERSION: usize = 2;
+
 /// Name and meaning of every column of the CSV file, in its order; the keys of JSON are the same.
 pub const COLUMNS: &[(&str, &str)] = &[
     ("matrix", "generator, catalogue name or file"),
@@ -35,6 +38,8 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("padding", "identity rows added because the block size does not divide n"),
     ("block-rows", "block rows, padding included"),
     ("matrix-blocks", "nonzero blocks of the matrix"),
+    ("matrix-hash", "XXH3 of n, pattern and values of the matrix as solved, before `ordering`"),
+    ("rhs-hash", "XXH3 of the values of the right-hand side, before `ordering`"),
     ("factor-blocks", "blocks of L, D and U together"),
     ("factor-entries", "scalar entries of the factors"),
     ("fill-ratio", "factor blocks over matrix blocks"),
@@ -104,6 +109,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("os", "operating system and architecture"),
     ("compiler", "compiler of the program"),
     ("revision", "program version and source revision"),
+    ("schema", "version of these columns, 2; empty in records of before"),
     ("date", "start of the run, UTC"),
 ];
 
@@ -147,6 +153,7 @@ pub const DERIVED: &[(&str, &str, &str)] = &[
     ("compare", "setup-ratio", "setup-s of the new file over that of the old one"),
     ("compare", "old-iterations", "iterations in the old file"),
     ("compare", "new-iterations", "iterations in the new file"),
+    ("compare", "differs", "processor, device, threads, system, compiler, revision: old -> new"),
     ("versus", "group", "systems that are averaged together"),
     ("versus", "apply-cuda-s", "fastest application of the preconditioner by cuda, seconds"),
     ("versus", "apply-cusparse-s", "fastest one by cuSPARSE, seconds"),

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use crate::result::columns::SCHEMA_VERSION;
 use crate::result::record::Environment;
 
 /// Compiler that built the program.
@@ -47,6 +48,7 @@ pub fn complete(environment: &mut Environment, start: String) {
     environment.os.clone_from(&OS);
     environment.compiler = format!("{COMPILER} {TARGET}");
     REVISION.clone_into(&mut environment.revision);
+    environment.schema = Some(SCHEMA_VERSION);
     environment.date = start;
     if environment.device.is_empty() {
         environment.device.clone_from(&CPU);

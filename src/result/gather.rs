@@ -14,7 +14,8 @@ use crate::obstacle;
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::columns::{ADDED, DERIVED};
-use crate::result::read::{FileFormat, Lines};
+use crate::result::contents;
+use crate::result::read::{FileFormat, Lines, without_bom};
 use crate::result::table::{Reader, Row, cell, command};
 
 /// Largest file that is read.
@@ -42,8 +43,22 @@ pub struct Gathered {
     pub sets: Vec<Set>,
     /// Where a file `environment.txt` lies, and its text.
     pub doctor: Vec<(String, String)>,
+    /// Every file that was read.
+    pub paths: Vec<PathBuf>,
     /// What was left out, and why.
     pub notes: Vec<String>,
+}
+
+impl Gathered {
+    /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`].
+    pub fn set_apart(&mut self) {
+        let runs = self.sets.iter_mut().filter_map(|set| match &mut set.rows {
+            Rows::Runs(records) => Some(records),
+            _ => None,
+        });
+        let notes = contents::set_apart(&mut runs.flatten().collect::<Vec<_>>());
+        self.notes.extend(notes);
+    }
 }
 
 /// The rows of a file. A CSV file and a JSON file of the same rows are one set.
@@ -198,6 +213,7 @@ impl Gathering {
     fn file(&mut self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
         self.files += 1;
+        self.found.paths.push(path.to_owned());
         if self.files > MOST_FILES {
             return Err(Error::input(format!("there are more than {MOST_FILES} result files"))
                 .hint("name the folders that the report is to be of"));
@@ -222,11 +238,13 @@ impl Gathering {
     fn add(&mut self, path: &Path, name: &str, bytes: &[u8]) {
         let mut damage = Damage { file: name, notes: Vec::new(), count: 0 };
         let rows = match FileFormat::of(path) {
-            Ok(FileFormat::Csv) => csv_rows(bytes, &mut damage),
+            Ok(FileFormat::Csv) => csv_rows(without_bom(bytes), &mut damage),
             Ok(FileFormat::Json) => {
-                objects(bytes).and_then(|objects| json_rows(objects, &mut damage))
+                objects(without_bom(bytes)).and_then(|objects| json_rows(objects, &mut damage))
             }
-            Ok(FileFormat::JsonLines) => json_rows(lines(bytes, &mut damage), &mut damage),
+            Ok(FileFormat::JsonLines) => {
+                json_rows(lines(without_bom(bytes), &mut damage), &mut damage)
+            }
             Ok(FileFormat::Markdown) | Err(_) => return,
         };
         let rows = rows.unwrap_or_else(|why| {
@@ -374,14 +392,16 @@ fn cells<R: Row>(
     table: &[(usize, csv::StringRecord)],
     damage: &mut Damage<'_>,
 ) -> Result<Vec<R>, String> {
-    // what reports add to records is made again
-    let kept: Vec<usize> =
-        (0..names.len()).filter(|&i| !ADDED.iter().any(|(_, name, _)| *name == names[i])).collect();
-    let header: Vec<String> = kept.iter().map(|&i| names[i].to_owned()).collect();
+    let header: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let reader = Reader::<R>::new(&header).map_err(|e| e.to_string())?;
+    // what reports add to records is made again
+    let added = |name: &&String| ADDED.iter().any(|(_, added, _)| added == name);
+    for name in reader.unknown(&header).iter().filter(|name| !added(name)) {
+        damage.notes.push(format!("{}: unknown column `{name}` is passed over", damage.file));
+    }
     let mut records = Vec::with_capacity(table.len());
     for (line, row) in table {
-        match reader.read(kept.iter().map(|&i| &row[i])) {
+        match reader.read(row.iter()) {
             Ok(record) => records.push(record),
             Err(e) => damage.add(&line.to_string(), e.message()),
         }

@@ -140,7 +140,7 @@ fn files_that_are_no_results_are_named() {
     assert!(found.notes[0].starts_with("b.json: invalid type: map"), "{}", found.notes[0]);
     assert_eq!(found.notes[1], "c.csv: its columns are of no rows that this program writes");
     assert_eq!(found.notes[2], "d.json: EOF while parsing a list at line 1 column 5");
-    assert_eq!(found.notes[3], "f.csv: unknown column `nzn`");
+    assert_eq!(found.notes[3], "f.csv: unknown column `nzn` is passed over");
 
     let error = gathered(&[("c.csv", b"x,y\n1,2\n")]).unwrap_err();
     assert_eq!((error.to_string().as_str(), error.exit_code()), ("no results were found", 2));

@@ -1,8 +1,10 @@
 //! Records of runs and the files they are kept in.
 
 pub mod columns;
+pub mod contents;
 pub mod environment;
 pub mod gather;
+mod lines;
 pub mod output;
 pub mod read;
 pub mod record;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, nearest};
 use crate::result::record::Record;
 use crate::result::table::{self, Row};
 
@@ -44,6 +44,8 @@ impl FileFormat {
 
 /// The column that says how a record ended.
 const STATUS: &str = "status";
+/// The last column, whose cells show whether they are whole.
+const DATE: &str = "date";
 
 /// The records of a file.
 #[derive(Clone, Debug)]
@@ -53,8 +55,40 @@ pub struct Contents<R = Record> {
     /// Bytes that hold them. When the file is longer, a last record was cut off while it was
     /// being written.
     pub valid_bytes: u64,
-    /// Whether a cut-off last record was left out.
+    /// Whether a last record that has no line end was left out: it was cut off, or may have been.
     pub cut_off: bool,
+    /// Whether that record has all its cells, and only its last one may have been cut.
+    pub unsure: bool,
+    /// Of a CSV file, its header as it stands there.
+    pub header: Vec<String>,
+    /// Columns that this version does not know, which are passed over.
+    pub unknown: Vec<String>,
+}
+
+impl<R> Default for Contents<R> {
+    fn default() -> Self {
+        let records = Vec::new();
+        let (header, unknown) = (Vec::new(), Vec::new());
+        Self { records, valid_bytes: 0, cut_off: false, unsure: false, header, unknown }
+    }
+}
+
+impl<R: Row> Contents<R> {
+    /// What a reader should know: a record that is left out, columns that are passed over.
+    pub fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.cut_off {
+            remarks.push("the last record is cut off and left out".to_owned());
+        }
+        let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
+        for name in &self.unknown {
+            let meant =
+                nearest(name, &known).filter(|known| !self.header.iter().any(|n| n == known));
+            let meant = meant.map(|m| format!(" (did you mean `{m}`?)")).unwrap_or_default();
+            remarks.push(format!("unknown column `{name}`{meant} is passed over"));
+        }
+        remarks
+    }
 }
 
 /// Reads the records in `path`. A last record that was cut off is left out.
@@ -70,6 +104,19 @@ pub fn read_rows<R: Row>(path: &Path) -> Result<Contents<R>> {
 
 /// As [`read_rows`] from memory; `name` stands for the file in messages.
 pub fn read_rows_from<R: Row>(name: &str, format: FileFormat, bytes: &[u8]) -> Result<Contents<R>> {
+    let text = without_bom(bytes);
+    let mark = (bytes.len() - text.len()) as u64;
+    let mut contents = rows(name, format, text)?;
+    contents.valid_bytes += mark;
+    Ok(contents)
+}
+
+/// Without the mark that some editors put before UTF-8.
+pub(super) fn without_bom(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+fn rows<R: Row>(name: &str, format: FileFormat, bytes: &[u8]) -> Result<Contents<R>> {
     match format {
         FileFormat::Csv => csv(name, bytes),
         FileFormat::JsonLines => json_lines(name, bytes),
@@ -102,13 +149,15 @@ fn json<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
         table::check_times::<R>(record)
             .map_err(|e| Error::input(format!("record {}: {e}", i + 1)).in_file(name))?;
     }
-    Ok(Contents { records, valid_bytes: bytes.len() as u64, cut_off: false })
+    Ok(Contents { records, valid_bytes: bytes.len() as u64, ..Contents::default() })
 }
 
 fn json_lines<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
-    let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
+    let mut contents = Contents::default();
     for (i, line) in bytes.split_inclusive(|&b| b == b'\n').enumerate() {
-        if !line.ends_with(b"\n") {
+        let cut = |e: serde_json::Error| line.starts_with(b"{") && e.is_eof();
+        let object = || serde_json::from_slice::<Map<String, Value>>(line);
+        if !line.ends_with(b"\n") && object().err().is_some_and(cut) {
             contents.cut_off = true;
             break;
         }
@@ -166,8 +215,8 @@ impl<'a> Lines<'a> {
 
 fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
-    let (mut row, mut header) = (csv::StringRecord::new(), None::<(usize, table::Reader<R>)>);
-    let mut contents = Contents { records: Vec::new(), valid_bytes: 0, cut_off: false };
+    let (mut row, mut header) = (csv::StringRecord::new(), None::<table::Reader<R>>);
+    let mut contents = Contents::default();
     let mut lines = Lines::new(bytes);
     loop {
         let more = reader
@@ -176,37 +225,64 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
         if !more {
             break;
         }
-        let at_end = reader.position().byte() >= bytes.len() as u64;
-        let whole = header.as_ref().is_none_or(|(columns, _)| *columns == row.len());
-        if at_end && (!whole || !bytes.ends_with(b"\n")) {
+        let end = reader.position().byte() as usize;
+        let start = row.position().map_or(0, |p| p.byte() as usize);
+        let ended = end < bytes.len() || ends(&bytes[start..]);
+        let columns = contents.header.len();
+        if !ended && (header.is_none() || row.len() < columns || cut(&contents.header, &row)) {
             contents.cut_off = true;
             break;
         }
         let line = lines.at(row.position());
         match &header {
             None => {
-                let names: Vec<String> = row.iter().map(str::to_owned).collect();
-                let reader = table::Reader::new(&names).map_err(|e| e.at(name, line, None))?;
-                // a default would make successes of what may have failed
-                if !names.iter().any(|name| name == STATUS) {
-                    let what = format!("there is no column `{STATUS}`");
-                    let hint = "without it nobody knows which rows were solved";
-                    return Err(Error::input(what).at(name, line, None).hint(hint));
-                }
-                header = Some((names.len(), reader));
+                contents.header = row.iter().map(str::to_owned).collect();
+                header = Some(reader_of(&mut contents).map_err(|e| e.at(name, line, None))?);
             }
-            Some((columns, _)) if !whole => {
+            Some(_) if row.len() != columns => {
                 let found = row.len();
                 return Err(Error::input(format!("{found} values under {columns} columns"))
                     .at(name, line, None));
             }
-            Some((_, reader)) => {
-                contents.records.push(reader.read(row.iter()).map_err(|e| e.at(name, line, None))?);
+            Some(reader) => {
+                let record = reader.read(row.iter()).map_err(|e| e.at(name, line, None))?;
+                if !ended && contents.header.last().is_none_or(|last| last != DATE) {
+                    (contents.cut_off, contents.unsure) = (true, true);
+                    break;
+                }
+                contents.records.push(record);
             }
         }
-        contents.valid_bytes = reader.position().byte();
+        // of two bytes of a line end the reader leaves the second one
+        let rest = bytes[end..].starts_with(b"\n") && bytes[..end].ends_with(b"\r");
+        contents.valid_bytes = (end + usize::from(rest)) as u64;
     }
     Ok(contents)
+}
+
+/// Whether the last row of a file, with all that follows, has its line end: none that a quoted cell holds.
+fn ends(row: &[u8]) -> bool {
+    row.ends_with(b"\n") && memchr::memchr_iter(b'"', row).count() % 2 == 0
+}
+
+/// Whether a row without a line end, with all its cells, lacks a part of the last one. Of a date that can be
+/// seen, for a whole one has a `Z` at its end.
+fn cut(header: &[String], row: &csv::StringRecord) -> bool {
+    let (last, cell) = (header.last(), row.iter().next_back().unwrap_or_default());
+    row.len() == header.len() && last.is_some_and(|l| l == DATE) && !cell.ends_with('Z')
+}
+
+/// For rows under the header of `contents`.
+fn reader_of<R: Row>(contents: &mut Contents<R>) -> Result<table::Reader<R>> {
+    let header = &contents.header;
+    let reader = table::Reader::new(header)?;
+    // a default would make successes of what may have failed
+    if !header.iter().any(|name| name == STATUS) {
+        return Err(Error::input(format!("there is no column `{STATUS}`"))
+            .hint("without it nobody knows which rows were solved"));
+    }
+    contents.unknown = reader.unknown(header);
+    Ok(reader)
 }
 
 #[cfg(test)]

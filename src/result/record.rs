@@ -90,6 +90,20 @@ mod known {
     }
 }
 
+/// What the system was made of, as it was solved: with `read-as` and `zeros` applied, before padding and
+/// before its unknowns were renumbered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SystemHash {
+    /// Of order, pattern and values of the matrix, 16 hexadecimal digits; empty where there was no matrix
+    /// and in records of before.
+    #[serde(default)]
+    pub matrix_hash: Option<String>,
+    /// Of the values of the right-hand side, likewise.
+    #[serde(default)]
+    pub rhs_hash: Option<String>,
+}
+
 /// Size and parallelism of the factors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -256,7 +270,11 @@ pub struct Environment {
     pub compiler: String,
     /// Program version and source revision.
     pub revision: String,
-    /// Start of the run, UTC, RFC 3339.
+    /// Version of the columns, [`SCHEMA_VERSION`](crate::result::columns::SCHEMA_VERSION); none in records
+    /// of before.
+    #[serde(default)]
+    pub schema: Option<usize>,
+    /// Start of the run, UTC, RFC 3339. It comes last: a line whose date is whole was not cut off.
     pub date: String,
 }
 
@@ -279,6 +297,9 @@ pub struct Record {
     /// Sizes.
     #[serde(flatten)]
     pub size: SystemSize,
+    /// Contents of the system.
+    #[serde(flatten)]
+    pub hash: SystemHash,
     /// Factor sizes.
     #[serde(flatten)]
     pub factor: FactorSize,

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use crate::case::Case;
-use crate::result::record::{Convergence, Environment, FactorSize, SystemSize, Times, Traffic};
+use crate::result::record::{
+    Convergence, Environment, FactorSize, SystemHash, SystemSize, Times, Traffic,
+};
 use crate::result::{Record, Status};
 
 /// A converged record with plausible numbers.
@@ -150,10 +152,11 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             },
             status: words.0,
             format_used: words.1.clone(),
-            tuned: words.1,
+            tuned: words.1.clone(),
             reason: words.2,
             environment: Environment { device: words.3, cpu: words.4, ..Default::default() },
             size: SystemSize { n: sizes.0, ..SystemSize::default() },
+            hash: SystemHash { matrix_hash: words.1.clone(), rhs_hash: None },
             factor: FactorSize {
                 factor_blocks: sizes.1,
                 fill_ratio: sizes.2,

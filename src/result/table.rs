@@ -14,7 +14,7 @@ use crate::case::{Case, Trisolve};
 use crate::error::{Error, Result};
 use crate::result::columns;
 use crate::result::record::{
-    Convergence, Environment, FactorSize, Record, SystemSize, Times, Traffic,
+    Convergence, Environment, FactorSize, Record, SystemHash, SystemSize, Times, Traffic,
 };
 
 /// Type of a column.
@@ -132,7 +132,7 @@ pub fn cell(value: &Value) -> String {
 }
 
 /// The record that cells under `header` hold. A column that is missing takes its default, one that
-/// is unknown is an error.
+/// is unknown is passed over.
 pub fn from_cells<'a, R: Row>(
     header: &[String],
     cells: impl Iterator<Item = &'a str>,
@@ -154,8 +154,8 @@ pub(super) fn check_times<R: Row>(record: &R) -> Result<()> {
 /// Reads rows under one header.
 #[derive(Debug)]
 pub struct Reader<R> {
-    /// The columns of the header, in its order.
-    columns: Vec<&'static Column>,
+    /// The columns of the header, in its order; none where this version knows no such column.
+    columns: Vec<Option<&'static Column>>,
     /// A record without values.
     default: Map<String, Value>,
     row: PhantomData<R>,
@@ -165,21 +165,24 @@ impl<R: Row> Reader<R> {
     /// For rows under `header`.
     ///
     /// # Errors
-    /// Names a column that is unknown, or the command whose columns these are.
+    /// Names a column that is there twice, or the command whose columns these are.
     pub fn new(header: &[String]) -> Result<Self> {
         let names: Vec<&str> = header.iter().map(|name| columns::current(name)).collect();
         if let Some(error) = other_command::<R>(&names) {
             return Err(error);
         }
-        let find = |name: &String| {
-            let name = columns::current(name);
-            R::schema().iter().find(|c| c.name == name).ok_or_else(|| {
-                let known: Vec<&str> = R::schema().iter().map(|c| c.name.as_str()).collect();
-                Error::unknown("column", name, &known)
-            })
-        };
-        let columns = header.iter().map(find).collect::<Result<_>>()?;
+        if let Some(i) = (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
+            return Err(Error::input(format!("column `{}` is there twice", names[i])));
+        }
+        let columns =
+            names.iter().map(|name| R::schema().iter().find(|c| c.name == *name)).collect();
         Ok(Self { columns, default: fields(&R::default()), row: PhantomData })
+    }
+
+    /// The columns of `header`, the one that this was made for, that are unknown.
+    pub(super) fn unknown(&self, header: &[String]) -> Vec<String> {
+        let none = self.columns.iter().zip(header).filter(|(column, _)| column.is_none());
+        none.map(|(_, name)| name.clone()).collect()
     }
 
     /// The record of a row. A column that is missing takes its default.
@@ -189,6 +192,7 @@ impl<R: Row> Reader<R> {
     pub fn read<'a>(&self, cells: impl Iterator<Item = &'a str>) -> Result<R> {
         let mut map = self.default.clone();
         for (column, text) in self.columns.iter().zip(cells) {
+            let Some(column) = column else { continue };
             let value = column.parse(text)?;
             match map.get_mut(&column.name) {
                 Some(place) => *place = value,
@@ -257,6 +261,7 @@ fn populated() -> Record {
         tuned: Some("rows 2".into()),
         reason: Some("why".into()),
         size: SystemSize { n: 1, nnz: 1, ..SystemSize::default() },
+        hash: SystemHash { matrix_hash: Some("0".into()), rhs_hash: Some("0".into()) },
         factor: FactorSize {
             factor_blocks: Some(1),
             factor_entries: Some(1),
@@ -322,7 +327,7 @@ fn populated() -> Record {
             numeric_percent_of_latency: Some(1.0),
             numeric_percent_of_roof: Some(1.0),
         },
-        environment: Environment::default(),
+        environment: Environment { schema: Some(1), ..Environment::default() },
         ..Record::default()
     }
 }
@@ -369,7 +374,10 @@ mod tests {
         assert_eq!(history("1 x").unwrap_err(), "column residual-history: `x` is not a number");
         assert_eq!(read("n", "").unwrap().size.n, 0);
         assert_eq!(read("padding", "").unwrap_err(), "column padding: `` is not a whole number");
-        assert_eq!(read("solve", "1").unwrap_err(), "unknown column `solve`");
+        assert_eq!(read("solve", "1").unwrap(), Record::default(), "an unknown column");
+        let twice = ["n", "reorder", "ordering"].map(str::to_owned);
+        let error = Reader::<Record>::new(&twice).unwrap_err();
+        assert_eq!(error.message(), "column `ordering` is there twice");
         assert!(read("status", "fine").unwrap_err().starts_with("unknown variant `fine`"));
     }
 }
