@@ -74,7 +74,7 @@ pub enum Side {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Orthogonalisation {
-    /// Classical Gram-Schmidt, repeated only after severe cancellation.
+    /// Classical Gram-Schmidt, twice from where the basis has lost half its digits of orthogonality on.
     #[default]
     Cgs,
     /// Classical Gram-Schmidt, always twice.

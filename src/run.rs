@@ -1,6 +1,7 @@
 //! Runs one case and yields its record.
 
 mod basis;
+mod crowd;
 mod measure;
 mod new_values;
 mod phases;
@@ -19,7 +20,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::backend::{self, Backend, Visitor};
-use crate::case::{Case, Execution, Format, RunKind};
+use crate::case::{Case, Execution, Format, RunKind, Side};
 use crate::deflation::{self, Adapted, Deflation, Vectors};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
@@ -30,8 +31,10 @@ use crate::result::Record;
 use crate::result::record::Status;
 use crate::solver::{self, Outcome, Settings, Solver, Stop, System, Transposed};
 use crate::symbolic::block_pattern;
+use crowd::Crowd;
 pub use measure::Measure;
 use phases::{PhaseClock, PhaseSeconds, Stretch};
+use range::Scaled;
 pub use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
@@ -92,8 +95,13 @@ pub fn run_case_reusing(
     reuse: &mut Reuse,
 ) -> Option<Record> {
     reuse.begin(&problem.matrix);
-    let padded = bsr::pad(&problem.matrix, case.block_size).map(Arc::new);
-    let a = padded.as_ref().unwrap_or(&problem.matrix);
+    let system = match case.kind {
+        RunKind::Solve => range::in_range(&problem.matrix, b),
+        // nothing is squared
+        RunKind::Spmv => range::as_given(&problem.matrix, b),
+    };
+    let padded = bsr::pad(&system.matrix, case.block_size).map(Arc::new);
+    let a = padded.as_ref().unwrap_or(&system.matrix);
     let mut record = Record { case: case.clone(), ..Record::default() };
     record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
     record.size.n = problem.matrix.rows();
@@ -102,11 +110,8 @@ pub fn run_case_reusing(
     record.size.block_rows = a.rows() / case.block_size;
     let blocks = || block_pattern(a, case.block_size).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    let (b, exponent) = range::in_range(b);
-    if exponent != 0 && case.kind == RunKind::Solve {
-        record.remark(format!("right-hand side scaled by 2^{}", -exponent));
-    }
-    let job = Job { case, problem, a, b: &b, exponent, measure, progress, reuse, record };
+    system.scaling.remarks().for_each(|remark| record.remark(remark));
+    let job = Job { case, problem, system: &system, a, measure, progress, reuse, record };
     match backend::with(&case.backend, job) {
         Some(Ok(record)) => record,
         failed => {
@@ -129,10 +134,10 @@ pub fn run_case_reusing(
 struct Job<'a> {
     case: &'a Case,
     problem: &'a Problem,
+    /// The system as it is solved.
+    system: &'a Scaled<'a>,
+    /// Its matrix, padded.
     a: &'a Arc<Csr>,
-    b: &'a [f64],
-    /// Power of two that `b` was divided by.
-    exponent: i32,
     measure: &'a Measure,
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
@@ -210,7 +215,7 @@ impl Job<'_> {
 
         self.check_vectors(k)?;
         let n = self.a.rows();
-        let mut padded = self.b.to_vec();
+        let mut padded = self.system.b.to_vec();
         padded.resize(n, 0.0);
         let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
         k.upload(&padded, &mut b);
@@ -242,7 +247,9 @@ impl Job<'_> {
             Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
             _ => build(k, &settings, n)?,
         };
+        let crowd = Crowd::before(k);
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
+        crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
         // its vectors make room for those of the measurements
         drop(method);
         self.judge(k, &x, &outcome);
@@ -378,7 +385,15 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        let norms = history.norms.into_iter().map(|norm| range::times(norm, self.exponent));
+        let scaling = self.system.scaling;
+        // M, but for the identity, is scaled with A
+        let exponent = match self.case.side {
+            Side::Left if self.case.solver == "gmres" && self.case.precond != "none" => {
+                scaling.of_solution()
+            }
+            _ => scaling.b,
+        };
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
         // files hold finite numbers alone
         self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
         let times = &mut self.record.times;
@@ -395,8 +410,8 @@ impl Job<'_> {
     fn judge<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
         let mut solution = vec![0.0; self.a.rows()];
         k.download(x, &mut solution);
-        let n = self.problem.matrix.rows();
-        let true_residual = relative_residual(&self.problem.matrix, &solution[..n], self.b);
+        let Scaled { matrix, b, .. } = self.system;
+        let true_residual = relative_residual(matrix, &solution[..matrix.rows()], b);
         let finite = |v: f64| v.is_finite().then_some(v);
         let record = &mut self.record;
         record.convergence.iterations = outcome.iterations;

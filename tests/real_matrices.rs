@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bilu_bench::case::{Case, ReadAs};
+use bilu_bench::case::{Case, Orthogonalisation, ReadAs, Side};
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::result::{Record, Status};
 use bilu_bench::run::{Measure, run_case};
@@ -54,6 +54,54 @@ fn zero_scalar_diagonals_break_scalar_ilu_and_not_block_ilu() {
     // the stored zeros give scalar elimination room inside the blocks: the same factors, PETSc's count
     let settings = Case { restart: 20, ..case(1, 0) };
     assert_eq!(run(&stored, "ones", &settings).convergence.iterations, 418);
+}
+
+#[test]
+fn one_pass_of_gram_schmidt_is_repeated_often_enough_for_long_restarts() {
+    for (name, precond, fill, rtol, restarts) in [
+        ("orsreg_1", "jacobi", 0, 1e-8, &[100, 200, 300][..]),
+        ("sherman1", "jacobi", 0, 1e-8, &[100, 300]),
+        ("bcsstk16", "bilu", 1, 1e-8, &[300]),
+    ] {
+        let Some(problem) = load(name) else { return };
+        for &restart in restarts {
+            let iterations = |orthogonalisation| {
+                let precond = precond.to_owned();
+                let case = Case {
+                    precond,
+                    restart,
+                    orthogonalisation,
+                    max_iterations: 2000,
+                    rtol,
+                    ..case(1, fill)
+                };
+                let record = run(&problem, "ones", &case);
+                assert_eq!(record.status, Status::Converged, "{case:?}: {:?}", record.reason);
+                record.convergence.iterations
+            };
+            let [cgs, cgs2] = [Orthogonalisation::Cgs, Orthogonalisation::Cgs2].map(iterations);
+            assert!(cgs.abs_diff(cgs2) <= 2, "{name} restart {restart}: {cgs} beside {cgs2}");
+        }
+    }
+}
+
+#[test]
+fn a_preconditioned_residual_that_met_its_tolerance_says_so() {
+    let Some(problem) = load("orsreg_1") else { return };
+    let case = |side| Case { side, rtol: 1e-6, ..case(5, 0) };
+    let left = run(&problem, "ones", &case(Side::Left));
+    // PETSc's count
+    assert_eq!((left.status, left.convergence.iterations), (Status::PreconditionedOnly, 20));
+    let [monitored, real] = [left.convergence.monitored_residual, left.convergence.true_residual];
+    assert!(monitored.unwrap() <= 1e-6 && real.unwrap() > 1e-4, "{:?}", left.convergence);
+    let said = format!(
+        "true residual {:.1e} where {:.1e} was monitored, preconditioned",
+        real.unwrap(),
+        monitored.unwrap()
+    );
+    assert_eq!(left.reason, Some(said));
+    let right = run(&problem, "ones", &case(Side::Right));
+    assert_eq!((right.status, right.reason), (Status::Converged, None));
 }
 
 #[test]

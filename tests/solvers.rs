@@ -140,6 +140,27 @@ fn ends_are_named() {
     assert_eq!(broken.status, Status::Breakdown);
     assert!(broken.reason.unwrap().contains("not positive definite"));
 
+    // CG and a factorisation that is indefinite, as the matrix is not (Kershaw 1978): its last pivot is -5
+    let rows = [
+        [3.0, -2.0, 0.0, 2.0],
+        [-2.0, 3.0, -2.0, 0.0],
+        [0.0, -2.0, 3.0, -2.0],
+        [2.0, 0.0, -2.0, 3.0],
+    ];
+    let entries = |row: &[f64; 4]| -> Vec<(u32, f64)> {
+        (0..4).zip(row.iter().copied()).filter(|(_, v)| *v != 0.0).collect()
+    };
+    let cols = rows.iter().flat_map(entries).map(|(j, _)| j).collect();
+    let values = rows.iter().flat_map(entries).map(|(_, v)| v).collect();
+    let kershaw = of(Csr::new(4, 4, vec![0, 3, 6, 9, 12], cols, values).unwrap());
+    let case = Case { precond: "bilu".into(), ..cg.clone() };
+    let broken = run(&kershaw, &[0.0, 0.0, 0.0, 1.0], &case);
+    assert_eq!((broken.status, broken.convergence.iterations), (Status::Breakdown, 0));
+    let reason = "(r, M^-1 r) is negative: the preconditioner is not positive definite";
+    assert_eq!(broken.reason.as_deref(), Some(reason));
+    let solved = run(&kershaw, &[0.0, 0.0, 0.0, 1.0], &cg);
+    assert_eq!((solved.status, solved.convergence.iterations), (Status::Converged, 2));
+
     // singular and inconsistent: the Krylov space is exhausted, nothing converges
     let singular = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, 0.0]).unwrap();
     let none = Case { precond: "none".into(), ..Case::default() };
@@ -171,6 +192,54 @@ fn exact_and_zero_right_hand_sides_end_at_once() {
             assert_eq!(r.convergence.iterations, iterations, "{solver} {b:?}");
             assert_eq!(r.convergence.true_residual, Some(0.0));
         }
+    }
+}
+
+#[test]
+fn what_the_deflation_vectors_solve_takes_no_iterations() {
+    let p = problem::load("poisson3d:8", ReadAs::Expanded).expect("generator");
+    // one constant vector, and A times it
+    let b = problem::right_hand_side(&p, "a-ones").expect("right-hand side");
+    let deflation = "subdomain:1".parse().expect("a choice");
+    for solver in ["cg", "gmres", "bicgstab"] {
+        let case =
+            Case { solver: solver.into(), precond: "jacobi".into(), deflation, ..Case::default() };
+        let r = run(&p, &b, &case);
+        assert_eq!(r.status, Status::Converged, "{solver}: {:?}", r.reason);
+        assert!(r.convergence.true_residual.unwrap() < 1e-14, "{solver}: {:?}", r.convergence);
+        assert_eq!(r.convergence.iterations, usize::from(solver != "cg"), "{solver}");
+    }
+    let case =
+        Case { solver: "cg".into(), deflation, rtol: 0.0, max_iterations: 9, ..Case::default() };
+    let r = run(&p, &b, &case);
+    assert_eq!((r.status, r.convergence.iterations), (Status::Complete, 0), "{:?}", r.reason);
+}
+
+#[test]
+fn gmres_keeps_its_basis_orthogonal_over_long_restarts() {
+    // rows of very different size make the norm fall by little in each of many steps
+    for (spec, precond, restart) in [
+        ("convdiff3d:12x11x10,cx=40,pz=0.5", "none", 300),
+        ("reservoir:10x9x8,k=1", "jacobi", 200),
+        ("reservoir:10x9x8,k=1", "jacobi", 300),
+    ] {
+        let p = problem::load(spec, ReadAs::Expanded).expect("generator");
+        let b = common::random_vector(p.matrix.rows(), 7);
+        let iterations = |orthogonalisation| {
+            let case = Case {
+                precond: precond.into(),
+                orthogonalisation,
+                restart,
+                rtol: 1e-10,
+                max_iterations: 3000,
+                ..Case::default()
+            };
+            let r = run(&p, &b, &case);
+            assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
+            r.convergence.iterations
+        };
+        let [cgs, cgs2] = [Orthogonalisation::Cgs, Orthogonalisation::Cgs2].map(iterations);
+        assert!(cgs.abs_diff(cgs2) <= 2, "{spec} {restart}: {cgs} beside {cgs2}");
     }
 }
 

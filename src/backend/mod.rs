@@ -175,6 +175,11 @@ pub trait Backend: Algebra {
     fn trial_seconds(&self) -> Option<f64> {
         None
     }
+    /// Seconds that the backend's threads together have been ready to run so far while others had the
+    /// processors; `None` for one thread, on a GPU, and where the system does not tell.
+    fn kept_waiting(&self) -> Option<f64> {
+        None
+    }
     /// The time at which all work so far is done.
     fn mark(&self) -> Self::Mark;
     /// Seconds between two marks; waits for the later one.

@@ -13,7 +13,7 @@ use sysinfo::System;
 use crate::cli::output;
 use crate::error::Result;
 use crate::matrix::cache::Cache;
-use crate::measure::copy_bandwidth;
+use crate::measure::{bandwidth, bandwidth_beyond_caches};
 use crate::problem::Folders;
 use crate::report::units::aligned;
 use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
@@ -146,10 +146,19 @@ fn memory() -> Findings {
         found.push(finding("available GiB", gib(system.available_memory())));
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    found.push(finding("copy GB/s, 1 thread", rounded(copy_bandwidth(1))));
-    if threads > 1 {
-        let name = format!("copy GB/s, {threads} threads");
-        found.push(finding(&name, rounded(copy_bandwidth(threads))));
+    let counts = [1, threads];
+    for &count in if threads > 1 { &counts[..] } else { &counts[..1] } {
+        let on = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
+        let measured = bandwidth_beyond_caches(count);
+        let quick = bandwidth(count);
+        found.push(finding(&format!("copy GB/s, {on}"), rounded(measured.copy_gbps)));
+        found.push(finding(&format!("read GB/s, {on}"), rounded(measured.read_gbps)));
+        found.push(finding(&format!("measured with, {on}"), measured.described()));
+        if quick.flushed {
+            let name = format!("copy GB/s in records, {on}");
+            found.push(finding(&name, rounded(quick.copy_gbps)));
+            found.push(finding(&format!("measured with in records, {on}"), quick.described()));
+        }
     }
     found
 }

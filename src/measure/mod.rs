@@ -6,7 +6,9 @@ mod stats;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-pub use bandwidth::copy_bandwidth;
+pub use bandwidth::{
+    Bandwidth, bandwidth, bandwidth_beyond_caches, copy_bandwidth, copy_bandwidth_beside,
+};
 pub use stats::{Median, median};
 
 /// The monotonic clock. All timing goes through here.

@@ -54,7 +54,9 @@ pub enum StopOn {
     /// `||U^(p+1) - U^p||_2` over each part of `norm-split`, the largest of them (the paper's).
     #[default]
     StepNorm,
-    /// `max |min(A U - G, U - Phi)|`, of the iterate before the sweep.
+    /// `max |min(A U - G, U - Phi)|` of the iterate. Jacobi sweeps find that of the values they begin with,
+    /// and the one that finds it below is not counted nor kept. With colours it is what each point has when
+    /// the sweep comes to it.
     Complementarity,
 }
 
@@ -221,6 +223,12 @@ impl Case {
             && self.method == Method::RedBlack
             && self.mode == Mode::Sync
             && self.stop == StopOn::StepNorm
+    }
+
+    /// Whether what ends a time step is found of the values that a sweep begins with, and these are still
+    /// there after it.
+    pub fn looks_before_sweep(&self) -> bool {
+        self.stop == StopOn::Complementarity && self.method == Method::Jacobi
     }
 
     /// Finds what cannot be together, before anything runs.

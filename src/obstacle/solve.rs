@@ -32,7 +32,8 @@ pub trait Relaxation {
     /// Does, or begins, a region of a Jacobi sweep; after both, [`swap`](Self::swap) makes the new values
     /// the iterate.
     fn jacobi(&mut self, region: Region);
-    /// Makes the values of a Jacobi sweep the iterate.
+    /// Makes the values of a Jacobi sweep the iterate. A second call takes it back: what is swept from
+    /// stays as it is.
     fn swap(&mut self);
     /// Does pass `colour` of a red-black sweep, in place.
     fn colour(&mut self, colour: usize);
@@ -288,6 +289,16 @@ fn converged<N: Relaxation>(
     (done, Stopped::of(largest[1]).filter(|_| !done))
 }
 
+/// Takes the last sweep back where it has shown that the values it began with meet the bound; how many
+/// sweeps that are.
+fn take_back<N: Relaxation>(case: &Case, node: &mut N) -> usize {
+    let back = case.looks_before_sweep();
+    if back {
+        node.swap();
+    }
+    usize::from(back)
+}
+
 fn synchronous<N: Relaxation>(
     case: &Case,
     node: &mut N,
@@ -305,6 +316,9 @@ fn synchronous<N: Relaxation>(
         if check {
             let stopped = limits.stopped().or(last.then_some(Stopped::Exhausted));
             let (done, stopped) = converged(case, node, exchange, stopped, outcome);
+            if done {
+                sweeps -= take_back(case, node);
+            }
             if done || stopped.is_some() {
                 return Step { sweeps, stopped };
             }
@@ -361,7 +375,8 @@ fn asynchronous<N: Relaxation>(
         if exchange.ring(below || stopped.is_some()) {
             // every node was done for itself, with values of others that may have been old: a sweep
             // with those of all tells
-            if stopped.is_none() || node.all_in_step() {
+            let swept = stopped.is_none() || node.all_in_step();
+            if swept {
                 sweep(case, node, exchange, look);
                 sweeps += 1;
             } else {
@@ -372,6 +387,9 @@ fn asynchronous<N: Relaxation>(
                 }
             }
             let (done, stopped) = converged(case, node, exchange, stopped, outcome);
+            if done && swept {
+                sweeps -= take_back(case, node);
+            }
             if done || stopped.is_some() {
                 return Step { sweeps, stopped };
             }

@@ -100,7 +100,7 @@ fn damage_before_the_end_is_an_error_with_its_line() {
     assert_eq!(
         message("a.csv", &|t| t.replacen("converged", "fine", 1)),
         "DIR/a.csv:2: unknown variant `fine`, expected one of `converged`, `measured`, `not-converged`, \
-         `stagnated`, `diverged`, `breakdown`, `time-limit`, `out-of-memory`, `complete`, `unsupported`, `failed`"
+         `stagnated`, `false-convergence`, `preconditioned-only`, `diverged`, `breakdown`, `time-limit`, `out-of-memory`, `complete`, `unsupported`, `failed`"
     );
 }
 

@@ -15,8 +15,13 @@ pub enum Status {
     Measured,
     /// The iteration limit was reached.
     NotConverged,
-    /// The residual no longer falls, or the true residual does not follow the monitored one.
+    /// The residual no longer falls.
     Stagnated,
+    /// The monitored residual met the tolerance, and the recomputed one contradicts it.
+    FalseConvergence,
+    /// The preconditioned residual met the tolerance, as was asked for, and the recomputed one, which is
+    /// below that of x = 0, is far from it.
+    PreconditionedOnly,
     /// The residual grew beyond all bounds or became NaN.
     Diverged,
     /// A singular block in the factorisation or a zero in a recurrence.
@@ -46,6 +51,8 @@ impl Status {
             Self::Measured => "measured",
             Self::NotConverged => "not-converged",
             Self::Stagnated => "stagnated",
+            Self::FalseConvergence => "false-convergence",
+            Self::PreconditionedOnly => "preconditioned-only",
             Self::Diverged => "diverged",
             Self::Breakdown => "breakdown",
             Self::TimeLimit => "time-limit",

@@ -128,6 +128,8 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
         Status::Measured,
         Status::NotConverged,
         Status::Stagnated,
+        Status::FalseConvergence,
+        Status::PreconditionedOnly,
         Status::Diverged,
         Status::Breakdown,
         Status::TimeLimit,

@@ -1,21 +1,80 @@
-//! Right-hand sides whose norm has no square in float64.
+//! Matrices and right-hand sides whose norms have no square in float64.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::matrix::Csr;
 
 /// Methods multiply up to four norms with each other, and these fall with the residual: entries between
 /// 2^-100 and 2^100 leave room for both.
 const EXPONENT: i32 = 100;
 
-/// `b` with its largest entry near 1, and the power of two that it was divided by for that; `b` itself,
-/// and 0, where it is in no danger. Methods are linear in b, and a power of two rounds nothing.
-pub(super) fn in_range(b: &[f64]) -> (Cow<'_, [f64]>, i32) {
-    let largest = b.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+/// A system with its largest entries near 1: `A x = b` as `(A / 2^p) y = b / 2^q`. A power of two rounds
+/// nothing, and relative residuals are those of what was given.
+pub(super) struct Scaled<'a> {
+    /// The matrix, without padding.
+    pub(super) matrix: Cow<'a, Arc<Csr>>,
+    /// The right-hand side.
+    pub(super) b: Cow<'a, [f64]>,
+    /// What became of them.
+    pub(super) scaling: Scaling,
+}
+
+/// Powers of two by which a system was divided; 0 where it was in no danger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Scaling {
+    /// That of the matrix.
+    pub(super) matrix: i32,
+    /// That of the right-hand side.
+    pub(super) b: i32,
+}
+
+impl Scaling {
+    /// The power of two with which the solution of the scaled system is that of what was given.
+    pub(super) fn of_solution(self) -> i32 {
+        self.b - self.matrix
+    }
+
+    /// What a record says of it.
+    pub(super) fn remarks(self) -> impl Iterator<Item = String> {
+        [("matrix", self.matrix), ("right-hand side", self.b)]
+            .into_iter()
+            .filter(|(_, exponent)| *exponent != 0)
+            .map(|(what, exponent)| format!("{what} scaled by 2^{}", -exponent))
+    }
+}
+
+/// The system `A x = b`, scaled where its entries are too large or too small.
+pub(super) fn in_range<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
+    let scaling = Scaling { matrix: exponent(matrix.values()), b: exponent(b) };
+    let scaled = || {
+        let mut scaled = Csr::clone(matrix);
+        scaled.values_mut().iter_mut().for_each(|v| *v = times(*v, -scaling.matrix));
+        Arc::new(scaled)
+    };
+    Scaled {
+        matrix: if scaling.matrix == 0 { Cow::Borrowed(matrix) } else { Cow::Owned(scaled()) },
+        b: match scaling.b {
+            0 => Cow::Borrowed(b),
+            exponent => Cow::Owned(b.iter().map(|v| times(*v, -exponent)).collect()),
+        },
+        scaling,
+    }
+}
+
+/// The system as it is.
+pub(super) fn as_given<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
+    Scaled { matrix: Cow::Borrowed(matrix), b: Cow::Borrowed(b), scaling: Scaling::default() }
+}
+
+/// The power of two by which `values` are divided so that the largest is near 1; 0 where that is not needed.
+fn exponent(values: &[f64]) -> i32 {
+    let largest = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
     let exponent = largest.log2().floor();
     if largest == 0.0 || !largest.is_finite() || exponent.abs() <= f64::from(EXPONENT) {
-        return (Cow::Borrowed(b), 0);
+        return 0;
     }
-    let exponent = exponent as i32;
-    (Cow::Owned(b.iter().map(|v| times(*v, -exponent)).collect()), exponent)
+    exponent as i32
 }
 
 /// `v` times two to the power of `exponent`, which by itself may be outside the range.
@@ -28,25 +87,57 @@ pub(super) fn times(v: f64, exponent: i32) -> f64 {
 mod tests {
     use super::*;
 
+    /// The matrix of one entry.
+    fn of(v: f64) -> Arc<Csr> {
+        Csr::new(1, 1, vec![0, 1], vec![0], vec![v]).unwrap().into()
+    }
+
     #[test]
     fn only_what_is_far_from_one_is_scaled() {
+        let one = of(1.0);
         for plain in [0.0, 1.0, -3e29, 1e-30, f64::NAN, f64::INFINITY] {
-            let (b, exponent) = in_range(std::slice::from_ref(&plain));
-            assert!(matches!(b, Cow::Borrowed(_)) && exponent == 0, "{plain}");
+            let (matrix, b) = (of(plain), [plain]);
+            let system = in_range(&matrix, &b);
+            assert!(matches!(system.matrix, Cow::Borrowed(_)), "{plain}");
+            assert!(matches!(system.b, Cow::Borrowed(_)), "{plain}");
+            assert_eq!(system.scaling, Scaling::default(), "{plain}");
+            assert_eq!(system.scaling.remarks().count(), 0);
         }
-        let (b, exponent) = in_range(&[3e-162, -1e-162, 0.0]);
+        let Scaled { matrix, b, scaling } = in_range(&one, &[3e-162, -1e-162, 0.0]);
+        assert!(matches!(matrix, Cow::Borrowed(_)) && scaling.matrix == 0);
         assert!((1.0..2.0).contains(&b[0]), "{}", b[0]);
         assert_eq!(b[0] / b[1], 3e-162 / -1e-162);
-        assert_eq!((times(b[0], exponent), b[2]), (3e-162, 0.0));
+        assert_eq!((times(b[0], scaling.b), b[2]), (3e-162, 0.0));
+    }
+
+    #[test]
+    fn a_scaled_matrix_makes_another_solution_of_the_same_residual() {
+        let system = (of(3e200), [6e-160]);
+        let Scaled { matrix, b, scaling } = in_range(&system.0, &system.1);
+        let a = matrix.values()[0];
+        assert!((0.5..2.0).contains(&a) && (0.5..2.0).contains(&b[0]), "{a} {}", b[0]);
+        assert_eq!(times(a, scaling.matrix), 3e200);
+        // 6e-160 / 3e200 is no number of float64, so its exponent is looked at
+        assert_eq!(scaling.of_solution(), scaling.b - scaling.matrix);
+        let x = b[0] / a;
+        assert_eq!(x.log2().floor() as i32 + scaling.of_solution(), -1195);
+        let remarks: Vec<String> = scaling.remarks().collect();
+        assert_eq!(remarks, ["matrix scaled by 2^-665", "right-hand side scaled by 2^529"]);
     }
 
     #[test]
     fn the_ends_of_the_range_come_back_as_they_were() {
         let least = f64::from_bits(1);
         for v in [least, f64::MIN_POSITIVE, f64::MAX, -1e155, 1e-158] {
-            let (b, exponent) = in_range(std::slice::from_ref(&v));
-            assert!((0.5..=2.0).contains(&b[0].abs()), "{v:e}: {}", b[0]);
-            assert_eq!(times(b[0], exponent), v);
+            let (one, b) = (of(v), [v]);
+            let system = in_range(&one, &b);
+            for (scaled, exponent) in [
+                (system.b[0], system.scaling.b),
+                (system.matrix.values()[0], system.scaling.matrix),
+            ] {
+                assert!((0.5..=2.0).contains(&scaled.abs()), "{v:e}: {scaled}");
+                assert_eq!(times(scaled, exponent), v);
+            }
         }
     }
 }

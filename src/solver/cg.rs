@@ -20,6 +20,11 @@ pub(crate) const CYCLE: usize = 50;
 /// residual rises first and stays there for hundreds of iterations, until the small eigenvalues are found.
 const LONG_CYCLE: usize = 1000;
 
+/// What ends the recurrence.
+const NO_RHO: &str = "(r, M^-1 r) is zero: the preconditioner is not positive definite";
+const NEGATIVE_RHO: &str = "(r, M^-1 r) is negative: the preconditioner is not positive definite";
+const NO_PQ: &str = "(p, A p) is not positive: the matrix is not positive definite";
+
 /// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
 /// too: it is that of the solution which the last step would make of the iterate.
 pub(super) struct Cg<K: Backend> {
@@ -55,11 +60,18 @@ impl<K: Backend> Solver<K> for Cg<K> {
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        let mut projections = s.deflation.map(|deflation| {
+        let mut projections = None;
+        // of what the vectors alone solve nothing is left to iterate on
+        let mut end = None;
+        if let Some(deflation) = s.deflation {
             let sizes = (scalars[3], settings.stop.rtol);
-            Projections::start(k, deflation, [r, z, q], sizes, [PQ, NORM])
+            let (new, norm) = Projections::start(k, deflation, [r, z, q], sizes, [PQ, NORM]);
+            projections = Some(new);
+            end = judge.between(norm);
+        }
+        let end = end.unwrap_or_else(|| {
+            Self::iterate(k, s, [r, z, p, q], x, (&mut judge, &mut projections))
         });
-        let end = Self::iterate(k, s, [r, z, p, q], x, (&mut judge, &mut projections));
         let Some(projections) = projections else { return judge.outcome(end) };
         projections.correct(k, s, x, [q, z], [PQ, NORM]);
         Outcome { remark: projections.remark(), ..judge.outcome(end) }
@@ -96,12 +108,11 @@ impl<K: Backend> Cg<K> {
             k.norm(r, NORM);
             k.read(RHO[0], &mut scalars);
             let (rho, pq) = (scalars[iteration % 2], scalars[2]);
-            if rho == 0.0 {
-                return End::Breakdown("(r, M^-1 r) is zero");
+            if rho <= 0.0 {
+                return End::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO });
             }
             if pq <= 0.0 {
-                let what = "(p, A p) is not positive: the matrix is not positive definite";
-                return End::Breakdown(what);
+                return End::Breakdown(NO_PQ);
             }
             if let Some(end) = judge.step(scalars[3]) {
                 return end;
@@ -111,8 +122,14 @@ impl<K: Backend> Cg<K> {
             {
                 return end;
             }
-            if let Some(projections) = projections {
-                projections.watch(k, r, scalars[3], judge.iterations);
+            if let Some(projections) = projections
+                && projections.watch(k, r, scalars[3], judge.iterations)
+            {
+                k.norm(r, NORM);
+                k.read(NORM, &mut scalars[3..]);
+                if let Some(end) = judge.between(scalars[3]) {
+                    return end;
+                }
             }
         }
         unreachable!("the iteration limit ends the loop")

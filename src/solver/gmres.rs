@@ -1,5 +1,6 @@
 //! Restarted GMRES(m) (Saad, Iterative Methods, 2nd edition, algorithms 6.9, 9.4 and 9.5).
 
+use super::orthogonality::Orthogonality;
 use super::stop::{End, Judge};
 use super::{Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, SLOTS, Slot};
@@ -13,10 +14,6 @@ const COLUMN: Slot = Slot(8);
 /// Largest restart: a column and its corrections must fit into the slots.
 pub const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
 
-/// Part of its norm that a vector must keep for one pass of classical Gram-Schmidt to be enough:
-/// what one pass loses in orthogonality is the rounding unit over this part.
-const CANCELLATION: f64 = 1e-2;
-
 /// A column of the triangular factor below this part of its norm depends on the others.
 const DEPENDENT: f64 = 16.0 * f64::EPSILON;
 
@@ -29,6 +26,7 @@ pub(super) struct Gmres<K: Backend> {
     basis: Vec<K::Vector>,
     work: K::Vector,
     small: LeastSquares,
+    orthogonality: Orthogonality,
 }
 
 impl<K: Backend> Gmres<K> {
@@ -42,6 +40,7 @@ impl<K: Backend> Gmres<K> {
             basis: (0..=m).map(|_| k.vector(n)).collect::<Result<_>>()?,
             work: k.vector(n)?,
             small: LeastSquares::new(m),
+            orthogonality: Orthogonality::default(),
         })
     }
 
@@ -94,9 +93,7 @@ impl<K: Backend> Gmres<K> {
                 k.multi_dot(v, w, COLUMN);
                 k.multi_axpy_norm(v, COLUMN, w, norm_at);
                 k.read(COLUMN, column);
-                let kept = column[j + 1];
-                let before = column.iter().map(|h| h * h).sum::<f64>().sqrt();
-                if kept < CANCELLATION * before {
+                if self.orthogonality.add(column) {
                     refine(k, v, w, column);
                 }
             }
@@ -147,6 +144,7 @@ impl<K: Backend> Solver<K> for Gmres<K> {
         loop {
             k.scale(Coef::Reciprocal(NORM), &mut self.basis[0]);
             self.small.reset(norm[0]);
+            self.orthogonality.reset();
             let mut end = None;
             for j in 0..self.settings.restart {
                 self.expand(k, s, j);

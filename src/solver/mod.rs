@@ -4,6 +4,7 @@ mod bicgstab;
 mod cg;
 mod correction;
 mod gmres;
+mod orthogonality;
 mod projections;
 mod qmr;
 pub mod stop;

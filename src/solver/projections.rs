@@ -39,14 +39,14 @@ pub(super) struct Projections<'a, K: Backend> {
 
 impl<'a, K: Backend> Projections<'a, K> {
     /// Projects the residual `r` of x = 0, whose norm is `norm`, and measures what is left by doing it
-    /// again in `work`. Norms go to `slots`, which are consecutive.
+    /// again in `work`. Norms go to `slots`, which are consecutive. Also the norm of the new residual.
     pub(super) fn start(
         k: &K,
         deflation: &'a Deflation<K>,
         [r, work, change]: [&mut K::Vector; 3],
         (norm, rtol): (f64, f64),
         slots: [Slot; 2],
-    ) -> Self {
+    ) -> (Self, f64) {
         deflation.project(k, r);
         k.copy(r, work);
         deflation.project(k, work);
@@ -59,11 +59,14 @@ impl<'a, K: Backend> Projections<'a, K> {
         let largest = norm.max(sizes[1]);
         let bound = HARMLESS * rtol.max(LEAST_RTOL) * norm;
         let mut new = Self { deflation, left: sizes[0] / largest, bound, largest, again: None };
+        let mut after = sizes[1];
         if new.too_much() {
             k.copy(work, r);
-            new.again = Some((0, sizes[1]));
+            k.norm(r, slots[1]);
+            k.read(slots[1], std::slice::from_mut(&mut after));
+            new.again = Some((0, after));
         }
-        new
+        (new, after)
     }
 
     fn too_much(&self) -> bool {
@@ -82,8 +85,8 @@ impl<'a, K: Backend> Projections<'a, K> {
         }
     }
 
-    /// Looks at the norm of the residual `r` after an iteration.
-    pub(super) fn watch(&mut self, k: &K, r: &mut K::Vector, norm: f64, iteration: usize) {
+    /// Looks at the norm of the residual `r` after an iteration; whether it was projected again.
+    pub(super) fn watch(&mut self, k: &K, r: &mut K::Vector, norm: f64, iteration: usize) -> bool {
         self.largest = self.largest.max(norm);
         let now = match &mut self.again {
             None => self.too_much(),
@@ -96,6 +99,7 @@ impl<'a, K: Backend> Projections<'a, K> {
             self.deflation.project(k, r);
             self.again = Some((self.again.map_or(iteration, |(from, _)| from), norm));
         }
+        now
     }
 
     /// `x += Z E^-1 Z' (b - A x)`. Where residuals were projected again this is done again, too, if it makes

@@ -129,6 +129,16 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Judges a residual of the norm `norm` that no iteration made: that of a projection.
+    pub fn between(&mut self, norm: f64) -> Option<End> {
+        self.residual = norm / self.scale;
+        if !self.residual.is_finite() {
+            Some(End::Diverged)
+        } else {
+            (self.residual <= self.stop.rtol).then_some(End::Converged)
+        }
+    }
+
     /// Counts an iteration that ended with the residual norm `norm`.
     pub fn step(&mut self, norm: f64) -> Option<End> {
         self.iterations += 1;

@@ -4,6 +4,7 @@ mod bdia;
 mod block;
 mod chunks;
 mod columns;
+mod crowding;
 mod fgbilu;
 mod ilu;
 mod multiversion;
@@ -15,6 +16,7 @@ mod shared;
 pub mod simd;
 pub mod sparse;
 mod spmv;
+pub mod stream;
 mod trsv;
 mod values;
 mod vector;
@@ -33,6 +35,7 @@ use crate::measure;
 use crate::memory::Buffer;
 use crate::symbolic::{FillPattern, GridPattern, Schedule, Threads};
 pub use block::invert_block;
+use crowding::Crowding;
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 pub use product::Product;
@@ -44,6 +47,7 @@ pub use sparse::{dense, diagonal, extracted};
 pub struct Cpu {
     slots: RefCell<Vec<f64>>,
     pool: Option<rayon::ThreadPool>,
+    crowding: Crowding,
 }
 
 /// A matrix stored for products.
@@ -52,7 +56,7 @@ pub type Matrix = Box<dyn Product>;
 impl Cpu {
     /// One thread.
     pub fn sequential() -> Self {
-        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: None }
+        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: None, crowding: Crowding::default() }
     }
 
     /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
@@ -64,17 +68,20 @@ impl Cpu {
         let cores = cores::in_order();
         let threads = threads.unwrap_or_else(|| cores.len().max(1));
         let pin = threads <= cores.len();
+        let crowding = Crowding::default();
+        let watched = crowding.clone();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("cpu-mt-{i}"))
             .start_handler(move |i| {
+                watched.watch_this_thread();
                 if pin {
                     core_affinity::set_for_current(cores[i]);
                 }
             })
             .build()
             .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool) })
+        Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool), crowding })
     }
 
     /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
@@ -149,6 +156,10 @@ impl Backend for Cpu {
 
     fn check(&self) -> Result<()> {
         Ok(())
+    }
+
+    fn kept_waiting(&self) -> Option<f64> {
+        self.crowding.seconds()
     }
 
     fn mark(&self) -> Instant {

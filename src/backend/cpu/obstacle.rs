@@ -1,16 +1,10 @@
 //! One line of a projected relaxation; mirrors `kernels/obstacle.cu`, bit for bit.
 
-#![allow(
-    unsafe_code,
-    reason = "instruction sets chosen at run time, threads that write disjoint parts"
-)]
-
 use super::multiversion::multiversion;
-use super::simd::{Avx2, Avx512, Baseline, Simd};
+use super::stream::{LANES, Stream};
 use crate::obstacle::Coefficients;
 
-/// Lanes of a vector: a cache line.
-const LANES: usize = 8;
+pub use super::stream::fence;
 
 /// What a line is made of: its old values with one more at each end, those of the lines around it,
 /// the right-hand side over the diagonal entry, and the lower bound.
@@ -93,63 +87,6 @@ impl<const P: usize, const C: bool, const S: bool> Kind for As<P, C, S> {
     const PARITY: usize = P;
     const COMPLEMENTARITY: bool = C;
     const STREAM: bool = S;
-}
-
-/// Stores that leave the caches alone.
-trait Stream: Simd {
-    /// Writes a cache line; `to` begins on one.
-    fn stream(self, v: &[f64; LANES], to: &mut [f64; LANES]);
-}
-
-impl Stream for Baseline {
-    #[inline(always)]
-    fn stream(self, v: &[f64; LANES], to: &mut [f64; LANES]) {
-        *to = *v;
-    }
-}
-
-impl Stream for Avx2 {
-    #[inline(always)]
-    fn stream(self, v: &[f64; LANES], to: &mut [f64; LANES]) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the type is proof of AVX; 8 numbers each, and `to` begins on a cache line.
-        unsafe {
-            use std::arch::x86_64::{_mm256_loadu_pd, _mm256_stream_pd};
-            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-            _mm256_stream_pd(to.as_mut_ptr(), _mm256_loadu_pd(v.as_ptr()));
-            _mm256_stream_pd(to.as_mut_ptr().add(4), _mm256_loadu_pd(v.as_ptr().add(4)));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            *to = *v;
-        }
-    }
-}
-
-impl Stream for Avx512 {
-    #[inline(always)]
-    fn stream(self, v: &[f64; LANES], to: &mut [f64; LANES]) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the type is proof of AVX-512; 8 numbers, and `to` begins on a cache line.
-        unsafe {
-            use std::arch::x86_64::{_mm512_loadu_pd, _mm512_stream_pd};
-            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-            _mm512_stream_pd(to.as_mut_ptr(), _mm512_loadu_pd(v.as_ptr()));
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            *to = *v;
-        }
-    }
-}
-
-/// Waits until streamed stores can be seen by others.
-pub fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE is part of the target.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
 }
 
 multiversion! { fn relax_as[K: Kind](kind: K, c: Coefficients, lines: Lines<'_>, out: &mut [f64]) -> Change = relax_body }

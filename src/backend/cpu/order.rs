@@ -6,7 +6,8 @@
 //! the sequential sweep does. Where chunks leave too little to do at the same time, levels are
 //! used. Threads wait for each other point to point, through counters of finished tasks.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Condvar, Mutex};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
 use crate::backend::SingularBlock;
@@ -39,9 +40,16 @@ struct Wait {
     tasks: u32,
 }
 
-/// Counter on a pair of cache lines of its own.
+/// How many tasks a thread has finished, on a pair of cache lines of its own, and a place to sleep for those
+/// that wait for more.
+#[derive(Default)]
 #[repr(align(128))]
-struct Finished(AtomicU32);
+struct Finished {
+    tasks: AtomicU32,
+    sleeping: AtomicU32,
+    lock: Mutex<()>,
+    more: Condvar,
+}
 
 impl Order {
     /// The cheapest order found for `threads` threads and blocks of `block_size`; `schedule` holds
@@ -192,8 +200,7 @@ impl Order {
         finish: impl Fn(S) -> R + Sync,
     ) -> Vec<R> {
         assert_eq!(self.threads.len(), rayon::current_num_threads());
-        let finished: Vec<Finished> =
-            self.threads.iter().map(|_| Finished(AtomicU32::new(0))).collect();
+        let finished: Vec<Finished> = self.threads.iter().map(|_| Finished::default()).collect();
         rayon::broadcast(|context| {
             let thread = context.index();
             let mut state = state(thread);
@@ -202,7 +209,7 @@ impl Order {
                     finished[wait.thread as usize].reached(wait.tasks);
                 }
                 work(&mut state, &self.rows[task.rows.0 as usize..task.rows.1 as usize]);
-                finished[thread].0.store(done, Ordering::Release);
+                finished[thread].finish(done);
             }
             finish(state)
         })
@@ -248,19 +255,39 @@ fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
 }
 
 impl Finished {
-    /// Waits for the counter to reach `tasks`: spins, then yields. What was written before the
-    /// counter is visible after.
+    /// Lets those go on who wait for `tasks`.
+    fn finish(&self, tasks: u32) {
+        self.tasks.store(tasks, Ordering::Release);
+        // either the sleeper sees the counter, or the sleeper is seen here
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed) > 0 {
+            drop(self.lock.lock());
+            self.more.notify_all();
+        }
+    }
+
+    /// Waits for the counter to reach `tasks`: spins for about as long as it takes to fall asleep and wake
+    /// up, then sleeps. What was written before the counter is visible after.
+    ///
+    /// A thread that yields instead gives the rest of its turn to another process on its core, milliseconds
+    /// each time, and one that only spins uses it up without doing anything; who has slept is soon put
+    /// before a process that always computes.
     fn reached(&self, tasks: u32) {
         const SPINS: u32 = 1000;
-        let mut spins = 0;
-        while self.0.load(Ordering::Acquire) < tasks {
-            if spins < SPINS {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
+        for _ in 0..SPINS {
+            if self.tasks.load(Ordering::Acquire) >= tasks {
+                return;
             }
+            std::hint::spin_loop();
         }
+        let poisoned = std::sync::PoisonError::into_inner;
+        let mut asleep = self.lock.lock().unwrap_or_else(poisoned);
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        while self.tasks.load(Ordering::Acquire) < tasks {
+            asleep = self.more.wait(asleep).unwrap_or_else(poisoned);
+        }
+        self.sleeping.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use mpi::ffi;
 
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
-use crate::measure::copy_bandwidth;
+use crate::measure::copy_bandwidth_beside;
 
 /// All ranks of the job.
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ impl World {
     /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
     pub fn copy_bandwidth(&self) -> Option<f64> {
         static SUM: OnceLock<Option<f64>> = OnceLock::new();
-        *SUM.get_or_init(|| self.together(|| copy_bandwidth(1)))
+        *SUM.get_or_init(|| self.together(|| copy_bandwidth_beside(self.of_host().size)))
     }
 
     /// The sum of what all ranks measure at the same time.

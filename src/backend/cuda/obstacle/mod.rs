@@ -227,7 +227,10 @@ impl Run<'_> {
                 None => continue,
             };
             if state.done || stop.is_some() {
-                let sweeps = if state.done { state.sweeps } else { launched };
+                let sweeps = match state.done {
+                    true => state.sweeps - usize::from(case.looks_before_sweep()),
+                    false => launched,
+                };
                 outcome.step_norm = state.norm;
                 if !in_place {
                     part.select(start + sweeps / levels);
@@ -250,11 +253,24 @@ impl Run<'_> {
                 self.sweep_together(look, number)?;
             }
             let done = self.change(outcome)? < case.epsilon;
+            if done {
+                sweeps -= self.take_back();
+            }
             let stopped = if done { None } else { self.stopped(limits, sweeps) };
             if done || stopped.is_some() {
                 return Ok(Step { sweeps: vec![sweeps; self.parts.len()], stopped });
             }
         }
+    }
+
+    /// Takes the last sweep back where it has shown that the values it began with meet the bound; how many
+    /// sweeps that are.
+    fn take_back(&mut self) -> usize {
+        let back = self.case.looks_before_sweep();
+        if back {
+            self.parts.iter_mut().for_each(Part::swap);
+        }
+        usize::from(back)
     }
 
     /// A Jacobi sweep of all parts, each after its neighbours' sweep before.
@@ -303,6 +319,10 @@ impl Run<'_> {
                 *own += 1;
             }
             let done = self.change(outcome)? < self.case.epsilon;
+            if done {
+                let back = self.take_back();
+                sweeps.iter_mut().for_each(|own| *own -= back);
+            }
             if done || stopped.is_some() {
                 return Ok(Step { sweeps, stopped: if done { None } else { stopped } });
             }
