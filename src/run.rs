@@ -91,6 +91,34 @@ pub fn run_case_reusing(
     progress: Progress,
     reuse: &mut Reuse,
 ) -> Option<Record> {
+    solve_case(case, problem, b, measure, progress, reuse).map(|solved| solved.record)
+}
+
+/// What a case yields.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// What was measured.
+    pub record: Record,
+    /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
+    /// `None` where no solve came to an end.
+    pub x: Option<Vec<f64>>,
+}
+
+impl From<Record> for Solved {
+    fn from(record: Record) -> Self {
+        Self { record, x: None }
+    }
+}
+
+/// As [`run_case_reusing`], with the solution.
+pub fn solve_case(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+    reuse: &mut Reuse,
+) -> Option<Solved> {
     reuse.begin(&problem.matrix);
     let padded = bsr::pad(&problem.matrix, case.block_size).map(Arc::new);
     let a = padded.as_ref().unwrap_or(&problem.matrix);
@@ -106,9 +134,10 @@ pub fn run_case_reusing(
     if exponent != 0 && case.kind == RunKind::Solve {
         record.remark(format!("right-hand side scaled by 2^{}", -exponent));
     }
-    let job = Job { case, problem, a, b: &b, exponent, measure, progress, reuse, record };
+    let x = None;
+    let job = Job { case, problem, a, b: &b, exponent, measure, progress, reuse, record, x };
     match backend::with(&case.backend, job) {
-        Some(Ok(record)) => record,
+        Some(Ok(solved)) => solved,
         failed => {
             let mut record = Record { case: case.clone(), ..Record::default() };
             record.status = Status::Unsupported;
@@ -121,7 +150,7 @@ pub fn run_case_reusing(
                 }
                 _ => format!("there is no backend `{}`", case.backend),
             });
-            Some(record)
+            Some(record.into())
         }
     }
 }
@@ -137,12 +166,14 @@ struct Job<'a> {
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
     record: Record,
+    /// See [`Solved::x`].
+    x: Option<Vec<f64>>,
 }
 
 impl Visitor for Job<'_> {
-    type Output = Option<Record>;
+    type Output = Option<Solved>;
 
-    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Record> {
+    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Solved> {
         self.record.environment.device = k.device();
         self.record.environment.threads = k.threads();
         let done = self.stages(k);
@@ -156,7 +187,7 @@ impl Visitor for Job<'_> {
                 self.record.reason = Some(reason);
             }
         }
-        Some(self.record)
+        Some(Solved { record: self.record, x: self.x })
     }
 }
 
@@ -407,6 +438,11 @@ impl Job<'_> {
         for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
             record.remark(remark);
         }
+        solution.truncate(n);
+        if self.exponent != 0 {
+            solution.iter_mut().for_each(|v| *v = range::times(*v, self.exponent));
+        }
+        self.x = Some(solution);
     }
 }
 

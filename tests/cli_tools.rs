@@ -258,10 +258,31 @@ fn the_self_test_refuses_what_it_cannot_test() {
     }
 }
 
+/// What a shell is offered for the last word.
+fn offered(words: &[&str]) -> Vec<String> {
+    let index = words.len();
+    let mut command = bilu();
+    command.env("BILU_BENCH_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index.to_string());
+    let output = command.env("_CLAP_IFS", "\n").args(["--", "bilu-bench"]).args(words).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn completions_know_the_flags() {
-    let script = printed(&["completions", "bash"]);
-    assert!(script.contains("--block-size") && script.contains("--level-rule"));
+fn completions_offer_flags_and_values() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("BILU_BENCH_COMPLETE"), "{script}");
+    }
+    assert_eq!(offered(&["run", "--level"]), ["--level-rule"]);
+    assert_eq!(offered(&["run", "--solver", "gmres,b"]), ["gmres,bicgstab"]);
+    assert_eq!(offered(&["obstacle", "--mode", "as"]), ["async"]);
+    assert_eq!(offered(&["matrix", "info", "blockp"]), ["blockpoisson3d:"]);
+    assert_eq!(offered(&["reproduce", "yang/table1"]), ["yang/table1"]);
+    assert_eq!(offered(&["list", "pre"]), ["preconditioners"]);
+    assert_eq!(offered(&["plot", "--kind", "front"]), ["frontier"]);
+    assert_eq!(offered(&["run", "poisson"]), ["poisson3d:"]);
 }
 
 #[test]

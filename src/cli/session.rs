@@ -9,14 +9,15 @@ use std::sync::atomic::AtomicUsize;
 use crate::backend;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
-use crate::config::Experiment;
+use crate::config::{AXES, Experiment};
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
 use crate::error::{Error, Kind, Result};
-use crate::problem::{Folders, Source};
+use crate::problem::{Folders, Source, own_rhs_path};
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::output::{Existing, Outputs};
+use crate::result::solution::Solutions;
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -102,8 +103,24 @@ impl<'a> Session<'a> {
         Ok(outputs)
     }
 
+    /// The files of the solutions of each experiment, where they are asked for.
+    ///
+    /// # Errors
+    /// Those of [`Solutions::plan`].
+    pub fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
+        let Some(pattern) = &self.flags.solution else { return Ok(Vec::new()) };
+        let cases = experiments.iter().map(|e| Ok(e.cases()?.0)).collect::<Result<Vec<_>>>()?;
+        let read = inputs(cases.iter().flatten());
+        Solutions::plan(pattern, AXES, &cases, self.flags.existing(), &read)
+    }
+
     /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
-    pub fn run(&self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
+    pub fn run(
+        &self,
+        experiment: &Experiment,
+        outputs: &mut Outputs,
+        solutions: Option<&Solutions>,
+    ) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
         if !self.missing.is_empty() {
             let done = outputs.records();
@@ -114,16 +131,29 @@ impl<'a> Session<'a> {
         if repeated > 0 {
             remarks(&[format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
         }
+        if let Some(solutions) = solutions {
+            let done = outputs.records();
+            let finished = cases.iter().filter(|case| done.iter().any(|r| r.case == **case));
+            remarks(solutions.missing(finished).as_slice());
+        }
         let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&measure)? {
             let observer = observer.as_mut();
-            return Ok(isolated::execute(&cases, &isolation, outputs, observer, self.interrupts));
+            return Ok(isolated::execute(
+                &cases,
+                &isolation,
+                outputs,
+                solutions,
+                observer,
+                self.interrupts,
+            ));
         }
         Ok(engine::execute(
             &cases,
             &measure,
             outputs,
+            solutions,
             &mut Solvers::default(),
             observer.as_mut(),
             self.interrupts,
@@ -164,6 +194,21 @@ fn interrupted(outputs: &[Outputs]) -> String {
             files.join(", ")
         )
     }
+}
+
+/// The files that cases read: matrices, and right-hand sides beside them or of their own.
+fn inputs<'a>(cases: impl Iterator<Item = &'a Case>) -> Vec<PathBuf> {
+    let (folders, mut files) = (Folders::from_env(), Vec::new());
+    for case in cases {
+        if let Ok(Source::File(path)) = Source::find(&case.matrix, &folders) {
+            files.extend(own_rhs_path(&path));
+            files.push(path);
+        }
+        files.extend(case.rhs.strip_prefix("file:").map(PathBuf::from));
+    }
+    files.sort();
+    files.dedup();
+    files
 }
 
 /// The backends of `cases`, in the order of their first appearance.

@@ -204,7 +204,7 @@ mod gpu {
         if let Some(sheet) = report.sheets.first_mut() {
             sheet.notes.extend(notes);
         }
-        output::print(&args.format.render(&report)?)?;
+        output::tables(&report, args.format)?;
         if let Some(path) = &args.output {
             let text = ReportFormat::Json.render(&report)?;
             std::fs::write(path, text).map_err(|e| Error::io("write", path, &e))?;

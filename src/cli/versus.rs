@@ -31,6 +31,6 @@ pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     for path in &args.files {
         records.extend(compare::records(path)?);
     }
-    output::print(&args.format.render(&versus::report(&records)?)?)?;
+    output::tables(&versus::report(&records)?, args.format)?;
     Ok(ExitCode::SUCCESS)
 }
