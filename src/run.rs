@@ -440,7 +440,9 @@ impl Job<'_> {
         }
         solution.truncate(n);
         if self.exponent != 0 {
-            solution.iter_mut().for_each(|v| *v = range::times(*v, self.exponent));
+            for v in &mut solution {
+                *v = range::times(*v, self.exponent);
+            }
         }
         self.x = Some(solution);
     }

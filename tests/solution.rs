@@ -57,7 +57,9 @@ fn a_solution_is_that_of_the_source_whatever_the_order_the_blocks_and_the_scale(
     let problem = load("convdiff3d:7", ReadAs::Expanded).unwrap();
     let mut b = right_hand_side(&problem, "random").unwrap();
     // the methods see it times a power of two
-    b.iter_mut().for_each(|v| *v *= 1e-170);
+    for v in &mut b {
+        *v *= 1e-170;
+    }
     market::write_vector(&at.join("b.mtx"), &b).unwrap();
     let sweep = ["run", "--matrix", "convdiff3d:7", "--rhs", "file:b.mtx", "--rtol", "1e-9", "-q"];
     let axes = ["--ordering", "natural,random:2,rcm", "--block-size", "1,5", "-o", "r.csv"];

@@ -197,7 +197,7 @@ pub struct OutputFlags {
     #[arg(short, long, value_name = "FILE", group = "files")]
     pub output: Vec<PathBuf>,
 
-    /// File for x of the last solve, .npy (NumPy) or .mtx (Matrix Market); several cases need names that
+    /// File for x of the last solve, `.npy` (`NumPy`) or `.mtx` (Matrix Market); several cases need names that
     /// differ, made of settings and the number of the case: `x-{precond}-k{fill}.npy`, `x-{case}.npy`
     #[arg(long, value_name = "FILE", group = "files")]
     pub solution: Option<PathBuf>,

@@ -8,11 +8,13 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tabled::Table;
 use tabled::builder::Builder;
-use tabled::settings::{Alignment, Style, object::Columns};
+use tabled::settings::peaker::Priority;
+use tabled::settings::{Alignment, Style, Width, object::Columns};
 
 use crate::case::{MAX_FILL, ReadAs};
-use crate::cli::complete;
+use crate::cli::{complete, output};
 use crate::error::{Error, Result};
 use crate::files::refuse_existing;
 use crate::matrix::cache::Cache;
@@ -249,7 +251,8 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
             g.summary.into(),
         ]);
     }
-    let generators = table.build().with(Style::psql()).to_string();
+    let width = output::width();
+    let generators = fitted(table.build().with(Style::psql()), width);
     let mut table = Builder::default();
     table.push_record(["matrix", "n", "nnz", "sym", "block", "here", "twin", "kind"]);
     for CatalogueRow { entry: e, file } in &known {
@@ -273,10 +276,19 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
     table.with(Style::psql());
     table.modify(Columns::new(1..3), Alignment::right());
     table.modify(Columns::one(4), Alignment::right());
+    let known = fitted(&mut table, width);
     format!(
-        "{generators}\n\n{table}\n\nhere: yes, on this machine; get, to be fetched with \
+        "{generators}\n\n{known}\n\nhere: yes, on this machine; get, to be fetched with \
          `bilu-bench matrix get`\n"
     )
+}
+
+/// A table as text, the longest cells in several lines where a terminal of `width` asks for it.
+fn fitted(table: &mut Table, width: Option<usize>) -> String {
+    if let Some(width) = width {
+        table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
+    }
+    table.to_string()
 }
 
 /// What `info --json` shows.

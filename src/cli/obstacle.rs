@@ -159,7 +159,9 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let earlier = outputs.records();
     if let Some(solutions) = &solutions {
         let finished = cases.iter().filter(|case| earlier.iter().any(|r| r.case == **case));
-        solutions.missing(finished).iter().for_each(|text| say(&format!("note: {text}")));
+        if let Some(said) = solutions.missing(finished) {
+            say(&format!("note: {said}"));
+        }
     }
     let mut records: Vec<Record> = Vec::new();
     let mut interrupted = false;
@@ -174,12 +176,11 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
             break;
         };
         if let Some(solutions) = &solutions {
-            match u {
-                Some(u) => solutions.write(case, &u)?,
-                None => {
-                    let said = solutions.none(case, record.status, record.reason.as_deref());
-                    said.iter().for_each(|text| say(&format!("note: {text}")));
-                }
+            if let Some(u) = u {
+                solutions.write(case, &u)?;
+            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
+            {
+                say(&format!("note: {said}"));
             }
         }
         if ranks.first {

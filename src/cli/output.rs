@@ -26,10 +26,8 @@ pub fn report(report: &Report, format: ReportFormat, columns: &Columns, how: &st
     let mut report = report.clone();
     if matches!(format, ReportFormat::Table | ReportFormat::Markdown) {
         match (columns, width()) {
-            (Columns::Named(names), _) => {
-                if !report.choose(names) {
-                    say("note: --columns: this table has none of them");
-                }
+            (Columns::Named(names), _) if !report.choose(names) => {
+                say("note: --columns: this table has none of them");
             }
             (Columns::Fit, Some(width)) if format == ReportFormat::Table => {
                 report = report.fitted(width, how);
@@ -46,13 +44,14 @@ pub fn tables(report: &Report, format: ReportFormat) -> Result<()> {
 }
 
 /// Characters in a line of the terminal that standard output is: COLUMNS where it is set, as in `ps`.
-fn width() -> Option<usize> {
+pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     if !out.is_terminal() {
         return None;
     }
     let set = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
-    let own = || terminal_size::terminal_size_of(&out).map(|(width, _)| usize::from(width.0));
+    // some terminals know their width and not their height
+    let own = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
     set.or_else(own).filter(|width| *width > 0)
 }
 

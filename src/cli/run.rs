@@ -107,10 +107,12 @@ impl Inputs {
 fn is_experiment(path: &Path) -> Result<bool> {
     let name = path.display();
     let lower = path.to_string_lossy().to_lowercase();
-    if lower.ends_with(".toml") {
+    let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
+    // a stream cannot be looked into: it is an experiment
+    if ends(&[".toml"]) || path.starts_with("/dev") {
         return Ok(true);
     }
-    if lower == "-" || lower.ends_with(".mtx") || lower.ends_with(".mtx.gz") {
+    if lower == "-" || ends(&[".mtx", ".mtx.gz"]) {
         return Ok(false);
     }
     match std::fs::metadata(path) {
@@ -122,7 +124,6 @@ fn is_experiment(path: &Path) -> Result<bool> {
         )),
         Ok(found) if found.is_dir() => Err(Error::input(format!("`{name}` is a folder"))
             .hint("name a matrix (`a.mtx`, `poisson3d:40`) or an experiment (`a.toml`)")),
-        // a pipe cannot be looked into: it is an experiment
         Ok(found) => Ok(!found.is_file()),
         Err(_) => match better(path) {
             Some(hint) => Err(Error::input(format!("no matrix is called `{name}`")).hint(hint)),

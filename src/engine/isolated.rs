@@ -54,9 +54,9 @@ pub fn execute(
         if let Some(record) = &record {
             if x.is_file() {
                 solutions.adopt(case, &x)?;
-            } else {
-                let said = solutions.none(case, record.status, record.reason.as_deref());
-                said.iter().for_each(|text| observer.remark(text));
+            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
+            {
+                observer.remark(&said);
             }
         }
         Ok(record)
@@ -87,7 +87,7 @@ impl Isolation {
             .args(["--quiet", "--format", "csv", "-o"])
             .arg(&result)
             .args(&self.flags)
-            .args(x.map(|x| solution::flag(x)).into_iter().flatten())
+            .args(x.map(solution::flag).into_iter().flatten())
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())

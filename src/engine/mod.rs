@@ -197,8 +197,9 @@ fn keep_solution(
 ) -> Result<()> {
     let case = &record.case;
     let Some(x) = x else {
-        let said = solutions.none(case, record.status, record.reason.as_deref());
-        said.iter().for_each(|text| observer.remark(text));
+        if let Some(said) = solutions.none(case, record.status, record.reason.as_deref()) {
+            observer.remark(&said);
+        }
         return Ok(());
     };
     solutions.write(case, x)

@@ -5,7 +5,7 @@ use tabled::grid::util::string::get_text_width;
 
 use crate::config::parse::pieces;
 use crate::error::{Error, Result};
-use crate::report::units::{grouped, seconds, significant};
+use crate::report::units::{grouped, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 
 /// Columns that a narrow terminal goes without, the least important first. All others stay: settings,
@@ -62,8 +62,8 @@ const LEAST: &[&str] = &[
     "way",
 ];
 
-/// Blanks beside each cell.
-const PADDING: usize = 2;
+/// Characters beside each cell: two blanks and the line to the next one.
+const BESIDE: usize = 3;
 
 /// Heads that are not called as the column of the record.
 const ALIASES: &[(&str, &str)] = &[("block", "block-size"), ("k", "fill")];
@@ -145,21 +145,21 @@ impl Report {
 }
 
 impl Sheet {
-    /// Characters from the left edge to the end of the longest row.
+    /// Characters of a row, with what would stand between it and a further cell.
     fn width(&self) -> usize {
         let cells = |i: usize| self.rows.iter().map(move |row| get_text_width(&row[i]));
         let columns = self.columns.iter().enumerate();
         let widest =
             |(i, head): (usize, &Head)| cells(i).max().unwrap_or(0).max(get_text_width(&head.text));
-        columns.map(|column| widest(column) + PADDING).sum()
+        columns.map(|column| widest(column) + BESIDE).sum()
     }
 
     /// Removes columns until the table fits; yields their heads in the order of the table.
     fn fit(&mut self, width: usize) -> Vec<String> {
         let before: Vec<String> = self.columns.iter().map(|c| c.text.clone()).collect();
         for least in LEAST {
-            // the blank behind the last cell is not printed
-            if self.width() <= width + 1 {
+            // the last cell has nothing behind it
+            if self.width() < width + BESIDE {
                 break;
             }
             let used: Vec<bool> = self.columns.iter().map(|head| head.text != *least).collect();
@@ -203,6 +203,7 @@ fn cell(key: &str, value: &Value) -> String {
         Value::Number(number) => match (number.as_u64(), number.as_f64()) {
             (Some(whole), _) if !key.ends_with("-s") => grouped(whole as usize),
             (_, Some(v)) if key.ends_with("-s") => seconds(v),
+            (_, Some(v)) if key.ends_with("residual") => residual(v),
             (_, Some(v)) => significant(v, 4),
             _ => number.to_string(),
         },
@@ -246,15 +247,15 @@ mod tests {
             assert!(sheet.rows.iter().all(|row| row.len() == heads.len()));
             (heads.join(" "), sheet.notes.join("; "))
         };
-        // k 1, fill 4, setup 5, solve 15, two blanks beside each but for the last blank
-        assert_eq!(table(32), ("k fill setup solve".into(), "last".into()));
+        // 1, 4, 5 and 15 characters, a blank before the first, three between
+        assert_eq!(table(35), ("k fill setup solve".into(), "last".into()));
         let how = "`--columns all` shows them; last";
         assert_eq!(
-            table(31),
+            table(34),
             ("k setup solve".into(), format!("left out for want of room: fill; {how}"))
         );
         assert_eq!(
-            table(24),
+            table(27),
             ("k solve".into(), format!("left out for want of room: fill, setup; {how}"))
         );
         // what is never left out is wider than the terminal

@@ -85,7 +85,9 @@ mod tests {
         records[0].times.solve_low_s = Some(1.6);
         assert_eq!(lines(&records), [format!("{said}; the intervals of 1 other case reach it")]);
         assert!(lines(&records[..1]).is_empty());
-        records.iter_mut().for_each(|r| r.status = Status::Breakdown);
+        for record in &mut records {
+            record.status = Status::Breakdown;
+        }
         assert!(lines(&records).is_empty());
     }
 

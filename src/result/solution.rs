@@ -178,9 +178,10 @@ enum Form {
 impl Form {
     fn of(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        if name.ends_with(".npy") {
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        if ends(&[".npy"]) {
             Ok(Self::Npy)
-        } else if name.ends_with(".mtx") || name.ends_with(".mtx.gz") {
+        } else if ends(&[".mtx", ".mtx.gz"]) {
             Ok(Self::Market)
         } else {
             let text = format!("`{}` has no ending of a solution", path.display());
@@ -269,7 +270,8 @@ fn suggestion<C, S>(pattern: &Path, axes: &'static [Axis<C, S>], cases: &[&C]) -
     let stem = name.split('{').next().unwrap_or_default();
     let stem = stem.strip_suffix(".npy").or(stem.strip_suffix(".mtx")).unwrap_or(stem);
     let stem = stem.trim_end_matches(['-', '_']);
-    let ending = if name.ends_with(".npy") { ".npy" } else { ".mtx" };
+    let ending =
+        if Form::of(pattern).is_ok_and(|form| form == Form::Npy) { ".npy" } else { ".mtx" };
     let numbered = format!("`{stem}-{{{NUMBER}}}{ending}`");
     if varying.is_empty() || varying.len() > SUGGESTED {
         return format!("number them: {numbered}");
@@ -277,7 +279,7 @@ fn suggestion<C, S>(pattern: &Path, axes: &'static [Axis<C, S>], cases: &[&C]) -
     format!("name what varies, `{stem}-{}{ending}`, or number them, {numbered}", varying.join("-"))
 }
 
-/// A vector in version 1.0 of NumPy's format: 64 or more bytes of head, then the numbers.
+/// A vector in version 1.0 of the format of `NumPy`: 64 or more bytes of head, then the numbers.
 fn npy(out: &mut dyn Write, values: &[f64]) -> std::io::Result<()> {
     const BEFORE: usize = 10;
     let head =
