@@ -6,6 +6,7 @@ use bilu_bench::cli::{self, Cli};
 use clap::Parser;
 
 fn main() -> ExitCode {
+    cli::complete::answer();
     match cli::dispatch(&Cli::parse()) {
         Ok(code) => code,
         Err(error) => {

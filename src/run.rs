@@ -94,6 +94,34 @@ pub fn run_case_reusing(
     progress: Progress,
     reuse: &mut Reuse,
 ) -> Option<Record> {
+    solve_case(case, problem, b, measure, progress, reuse).map(|solved| solved.record)
+}
+
+/// What a case yields.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// What was measured.
+    pub record: Record,
+    /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
+    /// `None` where no solve came to an end.
+    pub x: Option<Vec<f64>>,
+}
+
+impl From<Record> for Solved {
+    fn from(record: Record) -> Self {
+        Self { record, x: None }
+    }
+}
+
+/// As [`run_case_reusing`], with the solution.
+pub fn solve_case(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+    reuse: &mut Reuse,
+) -> Option<Solved> {
     reuse.begin(&problem.matrix);
     let system = match case.kind {
         RunKind::Solve => range::in_range(&problem.matrix, b),
@@ -111,9 +139,9 @@ pub fn run_case_reusing(
     let blocks = || block_pattern(a, case.block_size).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
     system.scaling.remarks().for_each(|remark| record.remark(remark));
-    let job = Job { case, problem, system: &system, a, measure, progress, reuse, record };
+    let job = Job { case, problem, system: &system, a, measure, progress, reuse, record, x: None };
     match backend::with(&case.backend, job) {
-        Some(Ok(record)) => record,
+        Some(Ok(solved)) => solved,
         failed => {
             let mut record = Record { case: case.clone(), ..Record::default() };
             record.status = Status::Unsupported;
@@ -126,7 +154,7 @@ pub fn run_case_reusing(
                 }
                 _ => format!("there is no backend `{}`", case.backend),
             });
-            Some(record)
+            Some(record.into())
         }
     }
 }
@@ -142,12 +170,14 @@ struct Job<'a> {
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
     record: Record,
+    /// See [`Solved::x`].
+    x: Option<Vec<f64>>,
 }
 
 impl Visitor for Job<'_> {
-    type Output = Option<Record>;
+    type Output = Option<Solved>;
 
-    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Record> {
+    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Solved> {
         self.record.environment.device = k.device();
         self.record.environment.threads = k.threads();
         let done = self.stages(k);
@@ -161,7 +191,7 @@ impl Visitor for Job<'_> {
                 self.record.reason = Some(reason);
             }
         }
-        Some(self.record)
+        Some(Solved { record: self.record, x: self.x })
     }
 }
 
@@ -422,6 +452,12 @@ impl Job<'_> {
         for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
             record.remark(remark);
         }
+        solution.truncate(matrix.rows());
+        let exponent = self.system.scaling.of_solution();
+        if exponent != 0 {
+            solution.iter_mut().for_each(|v| *v = range::times(*v, exponent));
+        }
+        self.x = Some(solution);
     }
 }
 

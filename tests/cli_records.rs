@@ -46,8 +46,11 @@ impl Place {
         ran(place.path(), "matrix generate poisson3d:4 -o a.mtx", 0);
         let a = std::fs::read_to_string(place.at("a.mtx")).unwrap();
         std::fs::write(place.at("broken.mtx"), &a[..a.len() / 2]).unwrap();
-        std::fs::write(place.at("short.mtx"), "%%MatrixMarket matrix array real general\n2 1\n1\n1\n")
-            .unwrap();
+        std::fs::write(
+            place.at("short.mtx"),
+            "%%MatrixMarket matrix array real general\n2 1\n1\n1\n",
+        )
+        .unwrap();
         let outputs = FORMS.map(|name| format!(" -o {name}")).concat();
         ran(place.path(), &format!("run --matrix a.mtx --max-repetitions 1 -q{outputs}"), 0);
         place
@@ -85,9 +88,17 @@ fn a_run_that_cannot_begin_leaves_every_file_as_it_was() {
         ("--matrix broken.mtx,a.mtx", "broken.mtx:", 2),
         ("--matrix a.mtx --rhs own", "`a` has no right-hand side of its own", 2),
         ("--matrix poisson3d:4,poisson3d:50 --rhs own", "`poisson3d:50` has no right-hand side", 2),
-        ("--matrix a.mtx --rhs ones,file:short.mtx", "short.mtx: 2 values for a matrix of 64 rows", 2),
+        (
+            "--matrix a.mtx --rhs ones,file:short.mtx",
+            "short.mtx: 2 values for a matrix of 64 rows",
+            2,
+        ),
         ("--matrix poisson3d:50 --rhs file:short.mtx", "short.mtx: 2 values for a matrix of", 2),
-        ("--matrix a.mtx --block-size 1,65", "block size 65 is above the 64 unknowns of `a.mtx`", 2),
+        (
+            "--matrix a.mtx --block-size 1,65",
+            "block size 65 is above the 64 unknowns of `a.mtx`",
+            2,
+        ),
         ("--matrix a.mtx,convdiff3d:80,cx=-1", "`convdiff3d`: `cx=-1` must be positive", 2),
         ("--matrix a.mtx,layered:4,layers=9", "`layers=9` is not a whole number from 1 to 4", 2),
         ("--matrix a.mtx --read-as as-stored", "a general file cannot be read as stored", 2),
@@ -131,14 +142,23 @@ fn what_is_read_is_not_written() {
     let before = place.files();
     for (words, why) in [
         ("run e.toml -o e.json --force", "`e.json` is the same file as `e.toml`, which is read"),
-        ("run --matrix a.mtx -o a.csv --force", "`a.csv` is the same file as `a.mtx`, which is read"),
+        (
+            "run --matrix a.mtx -o a.csv --force",
+            "`a.csv` is the same file as `a.mtx`, which is read",
+        ),
         ("run --matrix a.mtx -o rhs.jsonl --force", "`rhs.jsonl` is the same file as `a_rhs.mtx`"),
         (
             "run --matrix poisson3d:4 --rhs file:a.csv -o sub/../a.csv --force",
             "`sub/../a.csv` is the same file as `a.csv`, which is read",
         ),
-        ("run --matrix poisson3d:4 -o good.csv -o other.csv --force", "`other.csv` is the same file"),
-        ("run --matrix poisson3d:4 -o good.csv -o ./good.csv --force", "is the same file as `good.csv`"),
+        (
+            "run --matrix poisson3d:4 -o good.csv -o other.csv --force",
+            "`other.csv` is the same file",
+        ),
+        (
+            "run --matrix poisson3d:4 -o good.csv -o ./good.csv --force",
+            "is the same file as `good.csv`",
+        ),
         ("obstacle ./e.toml -o e.json --force", "`e.json` is the same file"),
         ("matrix convert a.mtx a.mtx --force", "`a.mtx` is read, and cannot be written as well"),
         ("report good.csv -o page.html --force", "`page.html` is the same file as `good.csv`"),
@@ -247,7 +267,10 @@ fn records_without_a_hash_are_continued_with_a_note() {
     let message = text(&ran(place.path(), run, 0).stderr);
     let note = "note: good.csv: 1 record of `a.mtx` without a hash: of the matrix only n and nnz are compared";
     assert!(message.contains(note), "{message}");
-    assert!(message.contains("note: good.csv: gets 3 columns that an earlier version"), "{message}");
+    assert!(
+        message.contains("note: good.csv: gets 3 columns that an earlier version"),
+        "{message}"
+    );
     let after = records(&path);
     assert_eq!((after.len(), &after[..1]), (2, &before[..]));
     assert!(after[0].hash.matrix_hash.is_none() && after[1].hash.matrix_hash.is_some());
@@ -255,7 +278,10 @@ fn records_without_a_hash_are_continued_with_a_note() {
     std::fs::write(&path, &old).unwrap();
     ran(place.path(), "matrix generate poisson3d:5 -o a.mtx --force", 0);
     let message = error(place.path(), run);
-    assert!(message.contains("n = 64, nnz = 352 in the file, n = 125, nnz = 725, hash "), "{message}");
+    assert!(
+        message.contains("n = 64, nnz = 352 in the file, n = 125, nnz = 725, hash "),
+        "{message}"
+    );
     assert_eq!(std::fs::read(&path).unwrap(), old);
 }
 

@@ -258,10 +258,95 @@ fn the_self_test_refuses_what_it_cannot_test() {
     }
 }
 
+/// What a shell is offered for the last word.
+fn offered(words: &[&str]) -> Vec<String> {
+    let index = words.len();
+    let mut command = bilu();
+    command.env("BILU_BENCH_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index.to_string());
+    let output = command.env("_CLAP_IFS", "\n").args(["--", "bilu-bench"]).args(words).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn completions_know_the_flags() {
-    let script = printed(&["completions", "bash"]);
-    assert!(script.contains("--block-size") && script.contains("--level-rule"));
+fn completions_offer_flags_and_values() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = printed(&["completions", shell]);
+        assert!(script.contains("BILU_BENCH_COMPLETE"), "{script}");
+    }
+    assert_eq!(offered(&["run", "--level"]), ["--level-rule"]);
+    assert_eq!(offered(&["run", "--solver", "gmres,b"]), ["gmres,bicgstab"]);
+    assert_eq!(offered(&["obstacle", "--mode", "as"]), ["async"]);
+    assert_eq!(offered(&["matrix", "info", "blockp"]), ["blockpoisson3d:"]);
+    assert_eq!(offered(&["reproduce", "yang/table1"]), ["yang/table1"]);
+    assert_eq!(offered(&["list", "pre"]), ["preconditioners"]);
+    assert_eq!(offered(&["plot", "--kind", "front"]), ["frontier"]);
+    assert_eq!(offered(&["run", "poisson"]), ["poisson3d:"]);
+}
+
+/// What a terminal of `columns` shows of a command; `None` without `script`.
+fn on_terminal(columns: usize, arguments: &str) -> Option<String> {
+    let program = bilu().get_program().to_owned();
+    let command = format!("stty cols {columns}; exec '{}' {arguments}", program.display());
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env("NO_COLOR", "1").env_remove("COLUMNS");
+    let output = script.stdin(Stdio::null()).output().ok()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    Some(String::from_utf8(output.stdout).unwrap().replace('\r', ""))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn tables_fit_the_terminal_and_say_what_they_leave_out() {
+    let run = "run poisson3d:6 --fill 0..1 --block-size 1,2 --max-repetitions 1 -q";
+    let Some(narrow) = on_terminal(80, run) else {
+        eprintln!("skipped: there is no `script` here");
+        return;
+    };
+    let rows = |text: &str| -> Vec<String> {
+        text.lines().filter(|l| l.contains(" | ") || l.contains("-+-")).map(str::to_owned).collect()
+    };
+    let heads = |text: &str| -> Vec<String> {
+        rows(text)[0].split('|').map(|head| head.trim().to_owned()).collect()
+    };
+    assert!(rows(&narrow).iter().all(|row| row.chars().count() <= 80), "{narrow}");
+    assert_eq!(rows(&narrow).len(), 6);
+    let kept = heads(&narrow);
+    for head in ["block", "k", "solve", "total", "iterations", "status"] {
+        assert!(kept.contains(&head.to_owned()), "{narrow}");
+    }
+    let left = narrow.lines().find_map(|l| l.strip_prefix("left out for want of room: ")).unwrap();
+    let left = left.strip_suffix("; `--columns all` shows them").unwrap();
+    let last = narrow.lines().last().unwrap();
+    assert!(last.starts_with("fastest: block ") && last.contains(", k "), "{last}");
+    let all = heads(&on_terminal(80, &format!("{run} --columns all")).unwrap());
+    let gone: Vec<&str> = left.split(", ").collect();
+    let expected: Vec<_> = all.iter().filter(|h| !gone.contains(&h.as_str())).cloned().collect();
+    assert_eq!((kept.len() + gone.len(), kept), (all.len(), expected));
+    // nothing is left out where there is room, or no terminal
+    assert_eq!(heads(&on_terminal(250, run).unwrap()), all);
+    let words: Vec<&str> = run.split_whitespace().collect();
+    assert_eq!(heads(&printed(&words)), all);
+    let list = on_terminal(100, "matrix list").unwrap();
+    assert!(list.lines().all(|line| line.chars().count() <= 100), "{list}");
+}
+
+#[test]
+fn columns_are_chosen_by_head_or_name() {
+    let run = ["run", "poisson3d:6", "--fill", "0..1", "--max-repetitions", "1", "-q", "--columns"];
+    let table = printed(&[&run[..], &["k,iterations,block,true-residual,backend"]].concat());
+    let lines: Vec<&str> = table.lines().skip_while(|line| !line.contains('|')).collect();
+    assert_eq!(lines[0], " k | iterations | block | true-residual | backend");
+    assert!(lines[2].starts_with(" 0 |          8 |     1 | ") && lines[2].ends_with(" | cpu"));
+    let refused = bilu().args(run).arg("k,aply-s").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8(refused.stderr).unwrap(),
+        "error: --columns: unknown column `aply-s`\n\
+         hint: did you mean `apply-s`? heads of the table and `bilu-bench list columns` are known, \
+         and `all`\n"
+    );
 }
 
 #[test]
@@ -400,4 +485,26 @@ fn compare_says_why_it_cannot() {
     );
     assert_eq!(error(&[&a, &a, "--threshold", "x"]), "error: --threshold: `x` is not a number\n");
     assert!(error(&[&a, "no.csv"]).starts_with("error: cannot read `no.csv`: "));
+}
+
+#[test]
+fn the_installed_program_is_small() {
+    const MOST: u64 = 25_000_000;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = root.join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let release: toml::Table = text.parse().unwrap();
+    let release = release["profile"]["release"].as_table().unwrap();
+    assert_eq!(release["strip"].as_str(), Some("symbols"));
+    assert!(!release.contains_key("debug"));
+    // the one that was built last, unless that was with other settings
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("release/bilu-bench");
+    let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified());
+    match (age(&built), age(&manifest)) {
+        (Ok(of_program), Ok(of_settings)) if of_program > of_settings => {
+            let bytes = std::fs::metadata(&built).unwrap().len();
+            assert!(bytes <= MOST, "{}: {bytes} bytes", built.display());
+        }
+        _ => eprintln!("skipped: no release build with these settings"),
+    }
 }

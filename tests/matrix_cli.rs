@@ -71,7 +71,13 @@ entries per row    4 to 6, 4.83 on average
 bandwidth          12 below, 12 above
 pattern symmetry   100.0 %
 numeric symmetry   100.0 %, largest difference 0.00e0 of the largest entry
+values             1.000e0 to 6.000e0 in magnitude, zeros aside
+row scaling        1.000e0, the largest norm (magnitude) over the smallest
+column scaling     1.000e0, the largest norm (magnitude) over the smallest
+zero rows          0
+zero columns       0
 diagonal           0 missing, 0 zero
+weakest diagonal   row 6, 1.200e0 of the sum of the others
 dominant rows      100.0 %, 100.0 % strictly
 natural block size 1 (116 blocks, 100.0 % full)
 grid               4 x 3 x 2, nearest neighbours
@@ -86,6 +92,26 @@ right-hand side    none
 }
 
 #[test]
+fn info_names_rows_that_are_zero_or_weak() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mtx");
+    let head = "%%MatrixMarket matrix coordinate real general\n4 4 6\n";
+    let entries = "1 1 1e-3\n1 2 2e3\n2 2 4.0\n2 1 -1.0\n3 4 0.0\n4 4 1.0\n";
+    std::fs::write(&path, format!("{head}{entries}")).unwrap();
+    let text = run(&["info", path.to_str().unwrap(), "--fill", "none"]).unwrap();
+    let expected = "\
+values             1.000e-3 to 2.000e3 in magnitude, zeros aside
+row scaling        2.000e3, the largest norm (magnitude) over the smallest
+column scaling     2.000e3, the largest norm (magnitude) over the smallest
+zero rows          1, the first is 3
+zero columns       1, the first is 3
+diagonal           1 missing, 0 zero
+weakest diagonal   row 1, 5.000e-7 of the sum of the others
+";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn info_as_json_holds_the_same() {
     let info = json(&["info", "fem-p1:6x4", "--read-as", "as-stored", "--fill", "none", "--json"]);
     assert_eq!((&info["n"], &info["nnz"]), (&24.into(), &77.into()));
@@ -93,6 +119,16 @@ fn info_as_json_holds_the_same() {
     assert_eq!((&info["symmetry"]["pattern"], &info["grid"]), (&0.0.into(), &().into()));
     assert_eq!((&info["factors"], &info["has-own-rhs"]), (&serde_json::json!([]), &false.into()));
     let info = json(&["info", "poisson3d:3", "--fill", "2", "--json"]);
+    let scaling = serde_json::json!({
+        "smallest": 1.0,
+        "largest": 6.0,
+        "rows": 1.0,
+        "columns": 1.0,
+        "zero-rows": { "count": 0, "first": null },
+        "zero-columns": { "count": 0, "first": null },
+        "weakest-diagonal": { "row": 14, "ratio": 1.0 },
+    });
+    assert_eq!(info["scaling"], scaling);
     assert_eq!(info["factors"].as_array().unwrap().len(), 1);
     assert_eq!(info["factors"][0]["k"], 2);
     assert!(info["factors"][0]["outcome"]["factor-blocks"].as_u64().unwrap() > 135);

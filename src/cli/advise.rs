@@ -7,7 +7,7 @@ use crate::advise::check::{Sweeping, against_all};
 use crate::advise::{self, Advice, Question, Tried, report};
 use crate::case::{Case, ReadAs};
 use crate::cli::flags::settings;
-use crate::cli::output;
+use crate::cli::{complete, output};
 use crate::config::{Sweep, write};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
@@ -28,7 +28,7 @@ use crate::report::units::seconds;
 )]
 pub struct AdviseArgs {
     /// Matrix: a generator (`poisson3d:60`), a catalogue name or a Matrix Market file
-    #[arg(value_name = "MATRIX")]
+    #[arg(value_name = "MATRIX", add = complete::matrix())]
     matrix: String,
 
     /// Seconds for everything after the matrix is loaded
@@ -41,7 +41,7 @@ pub struct AdviseArgs {
 
     /// Values of a setting that are allowed, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
     /// (repeatable; `bilu-bench list settings` names them)
-    #[arg(long, value_name = "SETTING=VALUES")]
+    #[arg(long, value_name = "SETTING=VALUES", add = complete::assignment())]
     set: Vec<String>,
 
     /// How a symmetric file is read
@@ -134,7 +134,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let advice = advise::advise(&question, &problem, &b, interrupts, &mut told)?;
     if advice.found.interrupted {
         if !advice.finalists.is_empty() {
-            output::print(&args.format.render(&report::report(&question, &advice))?)?;
+            output::tables(&report::report(&question, &advice), args.format)?;
         }
         say("stopped");
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
@@ -145,7 +145,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         output::print(&format!("{check}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::print(&args.format.render(&report::report(&question, &advice))?)?;
+    output::tables(&report::report(&question, &advice), args.format)?;
     let Some(best) = advice.finalists.first() else { return Ok(ExitCode::FAILURE) };
     let toml = experiment(&args.matrix, &advice, &best.case);
     match &args.output {

@@ -63,7 +63,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     let (old, new) = (records(&args.old)?, records(&args.new)?);
     let names = (args.old.display().to_string(), args.new.display().to_string());
     let comparison = compare::compare((&names.0, &old), (&names.1, &new), &by, threshold)?;
-    output::print(&args.format.render(&comparison.report)?)?;
+    output::tables(&comparison.report, args.format)?;
     let regressions = match limit {
         Some(percent) => comparison.regressions_beyond(percent),
         None => comparison.regressions,

@@ -1,21 +1,26 @@
-//! `completions`: scripts for shells.
+//! `completions`: scripts for shells, which ask this program for what may follow.
 
-use clap::CommandFactory;
-use clap_complete::Shell;
+use clap_complete::env::Shells;
 
-use crate::cli::{Cli, output};
+use crate::cli::{complete, output};
 use crate::error::{Error, Result};
 
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
     /// Shell to complete for
-    shell: Shell,
+    #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    shell: String,
 }
 
 /// Prints the script.
 pub fn run(args: &CompletionsArgs) -> Result<()> {
+    const NAME: &str = "bilu-bench";
+    let shells = Shells::builtins();
+    let shell = shells.completer(&args.shell).expect("clap knows the shells");
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "bilu-bench", &mut script);
+    shell
+        .write_registration(complete::VARIABLE, NAME, NAME, NAME, &mut script)
+        .map_err(|e| Error::run(e.to_string()))?;
     output::print(&String::from_utf8(script).map_err(|e| Error::run(e.to_string()))?)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
+use crate::cli::complete;
 use crate::config::axes::Axis;
 use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
@@ -12,7 +13,9 @@ use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
 use crate::engine::isolated::Isolation;
 use crate::error::{Error, Result};
+use crate::registry::Names;
 use crate::report::ReportFormat;
+use crate::report::columns::Columns;
 use crate::result::output::Existing;
 use crate::run::Measure;
 
@@ -114,14 +117,16 @@ pub(super) fn axis_flags<C: Default, S>(command: Command, axes: &'static [Axis<C
             names => format!(": {}", names.join(", ")),
         };
         let help = format!("{}{choices} [default: {}]", axis.help, (axis.text)(&default));
-        command = command.arg(flag(axis.name, axis.metavar).help(help).action(ArgAction::Append));
+        let flag = flag(axis.name, axis.metavar).help(help).action(ArgAction::Append);
+        command = command.arg(flag.add(complete::values(axis)));
     }
     command.next_help_heading(None::<&str>)
 }
 
 impl Args for SweepFlags {
     fn augment_args(command: Command) -> Command {
-        let only = flag("only", "SETTING=VALUES").action(ArgAction::Append).help(
+        let only = flag("only", "SETTING=VALUES").add(complete::assignment());
+        let only = only.action(ArgAction::Append).help(
             "Of all cases run those with these values, such as `backend=cuda` or `fill=0..1` (repeatable)",
         );
         let mut command = axis_flags(command, AXES).arg(only).next_help_heading("Measuring");
@@ -190,30 +195,55 @@ impl IsolationFlags {
 /// Result files and the report at the end.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
+#[command(group(clap::ArgGroup::new("files").multiple(true)))]
 pub struct OutputFlags {
     /// Result file, .csv, .jsonl, .json or .md; every finished case is in it at once (repeatable). Of
     /// `reproduce` also a folder: records, tables and figures, named as the paper's
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", group = "files")]
     pub output: Vec<PathBuf>,
+
+    /// File for x of the last solve, `.npy` (`NumPy`) or `.mtx` (Matrix Market); several cases need names that
+    /// differ, made of settings and the number of the case: `x-{precond}-k{fill}.npy`, `x-{case}.npy`
+    #[arg(long, value_name = "FILE", group = "files")]
+    pub solution: Option<PathBuf>,
 
     /// Keep the records in the result files and run only the cases that are missing
     #[arg(long, requires = "output", conflicts_with = "force")]
     resume: bool,
 
-    /// Overwrite result files that exist
-    #[arg(long, requires = "output")]
+    /// Overwrite files that exist
+    #[arg(long, requires = "files")]
     force: bool,
 
     /// Form of the report on standard output
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     pub format: ReportFormat,
 
+    /// Columns of the table, by their heads or as `list columns` calls them; `all` whatever the terminal's
+    /// width [default: those for which there is room]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = complete::list_of(complete::columns))]
+    pub columns: Option<String>,
+
     /// No progress on standard error
     #[arg(short, long)]
     pub quiet: bool,
 }
 
+/// How the columns that do not fit are seen.
+pub const ALL: &str = "`--columns all` shows them";
+
 impl OutputFlags {
+    /// Which columns the table has, where `heads` and those of the records `columns` are known.
+    ///
+    /// # Errors
+    /// At the first that is not.
+    pub fn columns(&self, heads: &[&str], columns: Names) -> Result<Columns> {
+        let Some(text) = &self.columns else { return Ok(Columns::Fit) };
+        let records = columns.iter().map(|(name, _)| *name);
+        let known: Vec<&str> = heads.iter().copied().chain(records).collect();
+        Columns::parse(text, &known).map_err(|e| e.in_file("--columns"))
+    }
+
     /// What to do with result files that exist.
     pub fn existing(&self) -> Existing {
         match (self.resume, self.force) {

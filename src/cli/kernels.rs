@@ -52,7 +52,7 @@ pub fn run(args: &KernelsArgs) -> Result<ExitCode> {
     report.sheets[0].preamble =
         vec![format!("{}, NVRTC {}.{}", nvrtc::arch_name(arch), version.0, version.1)];
     let format = if args.json { ReportFormat::Json } else { ReportFormat::Table };
-    output::print(&format.render(&report)?)?;
+    output::tables(&report, format)?;
     let errors: Vec<&Error> = programs.iter().filter_map(|p| p.kernels.as_ref().err()).collect();
     for error in &errors {
         output::error(error);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::cli::output;
+use crate::cli::{complete, output};
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ use crate::result::columns::COLUMNS;
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// Only this section
-    #[arg(value_name = "SECTION")]
+    #[arg(value_name = "SECTION", add = complete::one_of(names))]
     section: Option<String>,
 
     /// As JSON
@@ -43,6 +43,11 @@ pub fn run(args: &ListArgs) -> Result<()> {
         sections.retain(|s| s.name == name);
     }
     output::print(&if args.json { as_json(&sections) } else { as_text(&sections) })
+}
+
+/// The names of the sections.
+fn names() -> Vec<String> {
+    sections().unwrap_or_default().iter().map(|section| section.name.to_owned()).collect()
 }
 
 fn sections() -> Result<Vec<Section>> {

@@ -8,14 +8,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use tabled::Table;
 use tabled::builder::Builder;
-use tabled::settings::{Alignment, Style, object::Columns};
+use tabled::settings::peaker::Priority;
+use tabled::settings::{Alignment, Style, Width, object::Columns};
 
 use crate::case::{MAX_FILL, ReadAs};
+use crate::cli::{complete, output};
 use crate::error::{Error, Result};
 use crate::files::{refuse_existing, refuse_overlap};
 use crate::matrix::cache::Cache;
-use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info};
+use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::matrix::market::{self, Symmetry};
 use crate::problem::generator::{GENERATORS, Generator};
 use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
@@ -51,6 +54,7 @@ struct ListArgs {
 #[derive(Args, Clone, Debug)]
 struct InfoArgs {
     /// Generator with its size (`poisson3d:60`), name in the catalogue, or file
+    #[arg(add = complete::matrix())]
     spec: String,
     /// How a symmetric file is read
     #[arg(long, value_enum, default_value_t)]
@@ -66,6 +70,7 @@ struct InfoArgs {
 #[derive(Args, Clone, Debug)]
 struct GetArgs {
     /// Name in the catalogue
+    #[arg(add = complete::one_of(complete::known_matrices))]
     name: String,
     /// Server that is laid out like the SuiteSparse collection
     #[arg(long, value_name = "URL", env = download::SUITESPARSE, default_value = download::BASE_URL)]
@@ -78,6 +83,7 @@ struct GetArgs {
 #[derive(Args, Clone, Debug)]
 struct GenerateArgs {
     /// Generator with its size, such as `poisson3d:60` or `fem-p1:parabolic_fem`
+    #[arg(add = complete::matrix())]
     spec: String,
     /// File to write, `.mtx` or `.mtx.gz`
     #[arg(short, long, value_name = "FILE")]
@@ -93,6 +99,7 @@ struct GenerateArgs {
 #[derive(Args, Clone, Debug)]
 struct ConvertArgs {
     /// Matrix to read: a file, a name in the catalogue or a generator
+    #[arg(add = complete::matrix())]
     input: String,
     /// File to write, `.mtx` or `.mtx.gz`
     output: PathBuf,
@@ -244,7 +251,8 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
             g.summary.into(),
         ]);
     }
-    let generators = table.build().with(Style::psql()).to_string();
+    let width = output::width();
+    let generators = fitted(table.build().with(Style::psql()), width);
     let mut table = Builder::default();
     table.push_record(["matrix", "n", "nnz", "sym", "block", "here", "twin", "kind"]);
     for CatalogueRow { entry: e, file } in &known {
@@ -268,10 +276,19 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
     table.with(Style::psql());
     table.modify(Columns::new(1..3), Alignment::right());
     table.modify(Columns::one(4), Alignment::right());
+    let known = fitted(&mut table, width);
     format!(
-        "{generators}\n\n{table}\n\nhere: yes, on this machine; get, to be fetched with \
+        "{generators}\n\n{known}\n\nhere: yes, on this machine; get, to be fetched with \
          `bilu-bench matrix get`\n"
     )
+}
+
+/// A table as text, the longest cells in several lines where a terminal of `width` asks for it.
+fn fitted(table: &mut Table, width: Option<usize>) -> String {
+    if let Some(width) = width {
+        table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
+    }
+    table.to_string()
 }
 
 /// What `info --json` shows.
@@ -331,7 +348,14 @@ fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
             s.difference
         ),
     );
+    for (name, value) in values(&info.scaling) {
+        line(name, value);
+    }
     line("diagonal", format!("{} missing, {} zero", d.missing, d.zero));
+    if let Some(weakest) = info.scaling.weakest_diagonal {
+        let Weakest { row, ratio } = weakest;
+        line("weakest diagonal", format!("row {row}, {ratio:.3e} of the sum of the others"));
+    }
     line(
         "dominant rows",
         format!(
@@ -353,6 +377,25 @@ fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
         _ = writeln!(text, "\n{}", factor_table(factors));
     }
     text
+}
+
+/// The lines of `info` about magnitudes.
+fn values(scaling: &Scaling) -> Vec<(&'static str, String)> {
+    let Scaling { smallest, largest, rows, columns, zero_rows, zero_columns, .. } = scaling;
+    let range = match smallest {
+        Some(smallest) => format!("{smallest:.3e} to {largest:.3e} in magnitude, zeros aside"),
+        None => "all zero".into(),
+    };
+    let mut lines = vec![("values", range)];
+    for (name, ratio) in [("row scaling", rows), ("column scaling", columns)] {
+        let text = |r: &f64| format!("{r:.3e}, the largest norm (magnitude) over the smallest");
+        lines.extend(ratio.as_ref().map(|ratio| (name, text(ratio))));
+    }
+    for (name, zeros) in [("zero rows", zero_rows), ("zero columns", zero_columns)] {
+        let first = zeros.first.map(|first| format!(", the first is {first}")).unwrap_or_default();
+        lines.push((name, format!("{}{first}", zeros.count)));
+    }
+    lines
 }
 
 fn describe_grid(info: &Info) -> String {

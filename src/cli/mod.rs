@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod compare;
+pub mod complete;
 pub mod completions;
 pub mod docs;
 pub mod doctor;

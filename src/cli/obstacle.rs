@@ -7,20 +7,21 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::backend;
-use crate::cli::flags::{OutputFlags, axis_flags, words};
-use crate::cli::output;
+use crate::cli::flags::{self, OutputFlags, axis_flags, words};
+use crate::cli::{complete, output};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::refuse_overlap;
 use crate::obstacle::axes::{AXES, Sweep, axis};
 use crate::obstacle::experiment::{self, Experiment};
 use crate::obstacle::record::Record;
-use crate::obstacle::run::{Measure, run as run_case};
+use crate::obstacle::run::{Measure, Solved, run as run_case};
 use crate::obstacle::{self, Case, figure, report};
 use crate::plot;
 use crate::report::units::{grouped, plural, seconds};
 use crate::result::output::Outputs;
+use crate::result::solution::Solutions;
 
 /// Arguments of `obstacle`.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,7 @@ use crate::result::output::Outputs;
                         `cargo build --release --features mpi`.")]
 pub struct ObstacleArgs {
     /// Experiment to run: a name that `--list` shows or a TOML file; flags replace its settings
-    #[arg(value_name = "NAME|FILE.toml")]
+    #[arg(value_name = "NAME|FILE.toml", add = complete::one_of(experiment::names))]
     experiment: Option<String>,
 
     /// List the experiments of the paper and stop
@@ -128,15 +129,16 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         output::print(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let flags = args.sweep.resolve()?;
+    let sweep = args.sweep.resolve()?;
     let limit = crate::config::parse::number(&args.time_limit, "above 0", |v| v > 0.0 && v < 1e9);
     let measure = Measure {
         repetitions: args.repetitions.into(),
         time_limit_s: limit.map_err(|e| e.in_file("--time-limit"))?,
+        keep: args.output.solution.is_some(),
     };
     let experiment = match &args.experiment {
-        Some(name) => Experiment::open(name)?.overridden_by(&flags),
-        None => Experiment { sweeps: vec![flags], ..Experiment::default() },
+        Some(name) => Experiment::open(name)?.overridden_by(&sweep),
+        None => Experiment { sweeps: vec![sweep], ..Experiment::default() },
     };
     for path in &args.figure {
         plot::check(path).map_err(|e| e.in_file("--figure"))?;
@@ -146,10 +148,12 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let read: Vec<PathBuf> =
         args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
     refuse_overlap(&written, &read)?;
+    let columns = args.output.columns(&report::heads(), obstacle::record::COLUMNS)?;
     let cases = experiment.cases()?;
+    let existing = args.output.existing();
+    let solutions = solutions(args, &cases)?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
-    let existing = args.output.existing();
     // one rank keeps the records; the others hear from it which are there
     let files: &[_] = if ranks.first { &args.output.output } else { &[] };
     let opened = Outputs::<Record>::check_or_none(files, existing).and_then(|mut outputs| {
@@ -165,6 +169,12 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         }
     }
     let earlier = outputs.records();
+    if let Some(solutions) = &solutions {
+        let finished = cases.iter().filter(|case| earlier.iter().any(|r| r.case == **case));
+        if let Some(said) = solutions.missing(finished) {
+            say(&format!("note: {said}"));
+        }
+    }
     let mut records: Vec<Record> = Vec::new();
     let mut interrupted = false;
     for (number, case) in cases.iter().enumerate() {
@@ -173,10 +183,18 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
             records.extend(known.cloned());
             continue;
         }
-        let Some(record) = run_case(case, measure, interrupts)? else {
+        let Some(Solved { record, u }) = run_case(case, measure, interrupts)? else {
             interrupted = true;
             break;
         };
+        if let Some(solutions) = &solutions {
+            if let Some(u) = u {
+                solutions.write(case, &u)?;
+            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
+            {
+                say(&format!("note: {said}"));
+            }
+        }
         if ranks.first {
             outputs.add(&record)?;
             if !args.output.quiet {
@@ -190,7 +208,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     }
     if !records.is_empty() {
         let report = report::report(Some(&experiment), &records, None);
-        output::print(&args.output.format.render(&report)?)?;
+        output::report(&report, args.output.format, &columns, flags::ALL)?;
         if !args.figure.is_empty() {
             let figure = figure::scaling(&records, experiment.title.as_deref());
             plot::write(&figure, &args.figure)?;
@@ -218,6 +236,18 @@ fn usable<'a>(mut pending: impl Iterator<Item = &'a Case>) -> Result<()> {
         backend::available(&first.backend)?;
     }
     Ok(())
+}
+
+/// The files of the solutions, where they are asked for.
+fn solutions(args: &ObstacleArgs, cases: &[Case]) -> Result<Option<Solutions>> {
+    let Some(pattern) = &args.output.solution else { return Ok(None) };
+    if let Some(case) = cases.iter().find(|case| obstacle::over_ranks(&case.backend)) {
+        let text = format!("the ranks of `{}` keep no solution", case.backend);
+        return Err(Error::input(text).in_file("--solution").hint("`cpu`, `cpu-mt` and `cuda` do"));
+    }
+    let all = [cases.to_vec()];
+    let mut plans = Solutions::plan(pattern, AXES, &all, args.output.existing(), &[])?;
+    Ok(plans.pop())
 }
 
 /// The processes that run the cases together.

@@ -1,11 +1,14 @@
 //! Standard output and error of the program.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 
+use crate::engine::progress::say;
 use crate::error::{Error, Result};
+use crate::report::columns::Columns;
+use crate::report::{Report, ReportFormat};
 
 /// Writes to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<()> {
@@ -15,6 +18,41 @@ pub fn print(text: &str) -> Result<()> {
         Err(e) => Err(Error::io("write to", Path::new("standard output"), &e)),
         Ok(()) => Ok(()),
     }
+}
+
+/// Prints a report in a format. A table has the `columns` that are asked for; on a terminal it has those
+/// for which there is room, and says `how` the others are seen.
+pub fn report(report: &Report, format: ReportFormat, columns: &Columns, how: &str) -> Result<()> {
+    let mut report = report.clone();
+    if matches!(format, ReportFormat::Table | ReportFormat::Markdown) {
+        match (columns, width()) {
+            (Columns::Named(names), _) if !report.choose(names) => {
+                say("note: --columns: this table has none of them");
+            }
+            (Columns::Fit, Some(width)) if format == ReportFormat::Table => {
+                report = report.fitted(width, how);
+            }
+            _ => {}
+        }
+    }
+    print(&format.render(&report)?)
+}
+
+/// The same for a command that has no flag for its columns.
+pub fn tables(report: &Report, format: ReportFormat) -> Result<()> {
+    self::report(report, format, &Columns::Fit, "`| less -S` shows them")
+}
+
+/// Characters in a line of the terminal that standard output is: COLUMNS where it is set, as in `ps`.
+pub(super) fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    if !out.is_terminal() {
+        return None;
+    }
+    let set = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
+    // some terminals know their width and not their height
+    let own = || rustix::termios::tcgetwinsize(&out).ok().map(|size| usize::from(size.ws_col));
+    set.or_else(own).filter(|width| *width > 0)
 }
 
 /// Prints an error and its hint to standard error.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::case::Case;
-use crate::cli::compare;
+use crate::cli::{compare, complete};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::parse::pieces;
@@ -39,11 +39,11 @@ pub struct PlotArgs {
     force: bool,
 
     /// Figures of this kind
-    #[arg(long, value_name = "KIND", conflicts_with_all = ["experiment", "show"], help = kind_help())]
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["experiment", "show"], help = kind_help(), add = complete::one_of(kinds))]
     kind: Option<String>,
 
     /// Figure of this experiment, such as `luo/figure9`, where the cases do not tell
-    #[arg(long, value_name = "PAPER/FIGURE")]
+    #[arg(long, value_name = "PAPER/FIGURE", add = complete::one_of(complete::papers))]
     experiment: Option<String>,
 
     /// Quantities to show in place of the figure's own, such as `product-percent-of-copy`
@@ -53,6 +53,11 @@ pub struct PlotArgs {
     /// Folder of papers to use in place of those in the program
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
+}
+
+/// The names of the kinds.
+fn kinds() -> Vec<String> {
+    KINDS.iter().map(|kind| kind.name.to_owned()).collect()
 }
 
 /// Draws the figure.

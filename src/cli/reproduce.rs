@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides, SweepFlags};
-use crate::cli::output;
+use crate::cli::flags::{self, IsolationFlags, OutputFlags, Overrides, SweepFlags};
 use crate::cli::session::{Session, check};
+use crate::cli::{complete, output};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
@@ -16,6 +16,7 @@ use crate::plot;
 use crate::report::units::aligned;
 use crate::report::{self, Report};
 use crate::result::Record;
+use crate::result::columns::COLUMNS;
 use crate::result::output::Existing;
 
 /// Arguments of `reproduce`.
@@ -25,7 +26,7 @@ use crate::result::output::Existing;
                         shows the textbook rule beside the published one.")]
 pub struct ReproduceArgs {
     /// `yang` for all tables of a paper, `yang/table1` for one
-    #[arg(value_name = "PAPER[/TABLE]")]
+    #[arg(value_name = "PAPER[/TABLE]", add = complete::one_of(complete::papers))]
     name: Option<String>,
 
     /// Smaller grid: a factor below 1, or the longest grid edge (no verdict then)
@@ -56,16 +57,18 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&listing(&library)?)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let flags = args.sweep.resolve()?;
+    let overrides = args.sweep.resolve()?;
     let scale = args.scale.as_deref().map(Scale::parse).transpose();
     let scale = scale.map_err(|e| e.in_file("--scale"))?;
+    let heads = [report::runs::heads(), report::published::HEADS.to_vec()].concat();
+    let columns = args.output.columns(&heads, COLUMNS)?;
     // every table is read and checked before the first one runs
     let tables: Vec<Table> = library
         .find(name)?
         .iter()
-        .map(|entry| Table::prepare(&library, entry, scale, &flags))
+        .map(|entry| Table::prepare(&library, entry, scale, &overrides))
         .collect::<Result<_>>()?;
-    let mut session = Session::start(&args.output, args.isolation, &flags)?;
+    let mut session = Session::start(&args.output, args.isolation, &overrides)?;
     let experiments: Vec<&Experiment> = tables.iter().map(|table| &table.experiment).collect();
     let folder = folder(&args.output.output)?;
     let names = match folder {
@@ -79,12 +82,13 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
             .iter()
             .try_for_each(|path| files::refuse_existing(path, false))?;
     }
+    let solutions = session.solutions(&experiments)?;
     let mut outputs = session.open(&experiments, &names)?;
     let (mut outcomes, mut report) = (Vec::new(), Report::default());
     for (i, table) in tables.iter().enumerate() {
         // the files of the table, or those of all
         let own = i.min(outputs.len() - 1);
-        let outcome = session.run(&table.experiment, &mut outputs[own])?;
+        let outcome = session.run(&table.experiment, &mut outputs[own], solutions.get(i))?;
         if !outcome.records.is_empty() {
             let own = table.report(&outcome.records);
             if let Some(folder) = folder {
@@ -99,7 +103,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         }
     }
     if outcomes.iter().any(|o| !o.records.is_empty()) {
-        output::print(&args.output.format.render(&report)?)?;
+        output::report(&report, args.output.format, &columns, flags::ALL)?;
     }
     session.end(&outcomes, &outputs)
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::backend;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
-use crate::config::Experiment;
+use crate::config::{AXES, Experiment};
 use crate::engine::preflight::{self, Broken, Earlier};
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
@@ -19,6 +19,7 @@ use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::output::{Existing, Outputs};
+use crate::result::solution::Solutions;
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -158,8 +159,27 @@ impl<'a> Session<'a> {
         checked
     }
 
+    /// The files of the solutions of each experiment, where they are asked for.
+    ///
+    /// # Errors
+    /// Those of [`Solutions::plan`].
+    pub fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
+        let Some(pattern) = &self.flags.solution else { return Ok(Vec::new()) };
+        let cases = experiments.iter().map(|e| Ok(e.cases()?.0)).collect::<Result<Vec<_>>>()?;
+        let mut read = Vec::new();
+        for experiment in experiments {
+            read.extend(inputs(experiment)?);
+        }
+        Solutions::plan(pattern, AXES, &cases, self.flags.existing(), &read)
+    }
+
     /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
-    pub fn run(&mut self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
+    pub fn run(
+        &mut self,
+        experiment: &Experiment,
+        outputs: &mut Outputs,
+        solutions: Option<&Solutions>,
+    ) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
         if !self.missing.is_empty() {
             let done = outputs.records();
@@ -170,16 +190,29 @@ impl<'a> Session<'a> {
         if repeated > 0 {
             remarks(&[format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
         }
+        if let Some(solutions) = solutions {
+            let done = outputs.records();
+            let finished = cases.iter().filter(|case| done.iter().any(|r| r.case == **case));
+            remarks(solutions.missing(finished).as_slice());
+        }
         let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&measure)? {
             let observer = observer.as_mut();
-            return Ok(isolated::execute(&cases, &isolation, outputs, observer, self.interrupts));
+            return Ok(isolated::execute(
+                &cases,
+                &isolation,
+                outputs,
+                solutions,
+                observer,
+                self.interrupts,
+            ));
         }
         Ok(engine::execute(
             &cases,
             &measure,
             outputs,
+            solutions,
             &mut self.solvers,
             observer.as_mut(),
             self.interrupts,

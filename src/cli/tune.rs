@@ -214,7 +214,7 @@ mod gpu {
         if let Some(sheet) = report.sheets.first_mut() {
             sheet.notes.extend(notes);
         }
-        output::print(&args.format.render(&report)?)?;
+        output::tables(&report, args.format)?;
         if let Some(path) = &args.output {
             let text = ReportFormat::Json.render(&report)?;
             files::write(path, text.as_bytes())?;

@@ -36,6 +36,6 @@ pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
         say(&format!("note: {note}"));
     }
-    output::print(&args.format.render(&versus::report(&records)?)?)?;
+    output::tables(&versus::report(&records)?, args.format)?;
     Ok(ExitCode::SUCCESS)
 }

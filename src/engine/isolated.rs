@@ -15,6 +15,7 @@ use crate::measure::{now, seconds_since};
 use crate::result::output::Outputs;
 use crate::result::read::read;
 use crate::result::record::Status;
+use crate::result::solution::{self, Solutions};
 use crate::result::{Record, environment};
 
 /// How often a child is looked at.
@@ -40,23 +41,40 @@ pub fn execute(
     cases: &[Case],
     isolation: &Isolation,
     outputs: &mut Outputs,
+    solutions: Option<&Solutions>,
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
     each_pending(cases, outputs, observer, &mut |case, observer| {
         observer.case(case);
-        isolation.run(case, interrupts)
+        let Some(solutions) = solutions else { return isolation.run(case, None, interrupts) };
+        let folder = tempfile::tempdir().map_err(|e| cannot(&e))?;
+        let x = folder.path().join(solutions.passed_on_as(case));
+        let record = isolation.run(case, Some(&x), interrupts)?;
+        if let Some(record) = &record {
+            if x.is_file() {
+                solutions.adopt(case, &x)?;
+            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
+            {
+                observer.remark(&said);
+            }
+        }
+        Ok(record)
     })
 }
 
 impl Isolation {
-    /// The record of a case; `None` when the user stopped it.
-    fn run(&self, case: &Case, interrupts: &AtomicUsize) -> Result<Option<Record>> {
+    /// The record of a case, whose solution goes to the file `x`; `None` when the user stopped it.
+    fn run(
+        &self,
+        case: &Case,
+        x: Option<&Path>,
+        interrupts: &AtomicUsize,
+    ) -> Result<Option<Record>> {
         if interrupts.load(Ordering::SeqCst) > 0 {
             return Ok(None);
         }
         let start = environment::now();
-        let cannot = |e: &std::io::Error| Error::run(format!("cannot start a process: {e}"));
         let folder = tempfile::tempdir().map_err(|e| cannot(&e))?;
         let [experiment, result, words] =
             ["case.toml", "case.jsonl", "words"].map(|name| folder.path().join(name));
@@ -69,6 +87,7 @@ impl Isolation {
             .args(["--quiet", "--format", "csv", "-o"])
             .arg(&result)
             .args(&self.flags)
+            .args(x.map(solution::flag).into_iter().flatten())
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -108,6 +127,10 @@ impl Isolation {
             std::thread::sleep(POLL);
         }
     }
+}
+
+fn cannot(error: &std::io::Error) -> Error {
+    Error::run(format!("cannot start a process: {error}"))
 }
 
 /// How a child ended.
@@ -169,7 +192,7 @@ mod tests {
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let isolation = Isolation { program, flags: Vec::new(), limit_s };
-        isolation.run(&Case::default(), &AtomicUsize::new(0)).unwrap()
+        isolation.run(&Case::default(), None, &AtomicUsize::new(0)).unwrap()
     }
 
     #[test]
@@ -211,7 +234,7 @@ mod tests {
     #[test]
     fn a_request_to_stop_leaves_no_record() {
         let isolation = Isolation { program: "/bin/true".into(), flags: Vec::new(), limit_s: None };
-        let stopped = isolation.run(&Case::default(), &AtomicUsize::new(1)).unwrap();
+        let stopped = isolation.run(&Case::default(), None, &AtomicUsize::new(1)).unwrap();
         assert!(stopped.is_none());
     }
 }

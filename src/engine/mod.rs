@@ -10,11 +10,12 @@ use std::sync::atomic::{self, AtomicUsize};
 use crate::case::{Case, Ordering, Zeros};
 use crate::error::{Error, Kind, Result};
 use crate::measure::{now, seconds_since};
-use crate::ordering::reordered;
+use crate::ordering::{reordered, restored};
 use crate::problem::{self, Problem};
 use crate::report::units::plural;
 use crate::result::output::Outputs;
 use crate::result::record::{Status, SystemHash};
+use crate::result::solution::Solutions;
 use crate::result::{Record, contents, environment};
 use crate::run::{self, Measure, Reuse, Stage};
 
@@ -33,6 +34,11 @@ pub trait Runner {
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record>;
+    /// Hands over x of the case that was run last, its unknowns being in their new order; `None` where it
+    /// had none.
+    fn solution(&mut self) -> Option<Vec<f64>> {
+        None
+    }
 }
 
 /// The solvers of this crate.
@@ -41,6 +47,7 @@ pub struct Solvers {
     reuse: Reuse,
     /// The system that was loaded before anything ran, with a case of it.
     kept: Option<(Case, Problem)>,
+    x: Option<Vec<f64>>,
 }
 
 /// Whether two cases are of one system: the right-hand side and the order are none of it.
@@ -69,7 +76,14 @@ impl Runner for Solvers {
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {
-        run::run_case_reusing(case, problem, b, measure, progress, &mut self.reuse)
+        self.x = None;
+        let solved = run::solve_case(case, problem, b, measure, progress, &mut self.reuse)?;
+        self.x = solved.x;
+        Some(solved.record)
+    }
+
+    fn solution(&mut self) -> Option<Vec<f64>> {
+        self.x.take()
     }
 }
 
@@ -120,11 +134,12 @@ pub struct Outcome {
 }
 
 /// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
-/// stop: it is looked at whenever a stage starts.
+/// stop: it is looked at whenever a stage starts. A solution is in its file before its case is recorded.
 pub fn execute(
     cases: &[Case],
     measure: &Measure,
     outputs: &mut Outputs,
+    solutions: Option<&Solutions>,
     runner: &mut dyn Runner,
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
@@ -132,7 +147,15 @@ pub fn execute(
     let mut loaded = Loaded::new(cases);
     let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
     each_pending(cases, outputs, observer, &mut |case, observer| {
-        if going() { step(case, measure, &mut loaded, runner, observer, &going) } else { Ok(None) }
+        if !going() {
+            return Ok(None);
+        }
+        let record = step(case, measure, &mut loaded, runner, observer, &going)?;
+        if let Some((solutions, record)) = solutions.zip(record.as_ref()) {
+            let x = runner.solution().map(|x| loaded.of_source(case, x));
+            keep_solution(solutions, record, x.as_deref(), observer)?;
+        }
+        Ok(record)
     })
 }
 
@@ -183,6 +206,23 @@ fn each_pending(
     }
     observer.end();
     Outcome { records, end }
+}
+
+/// Writes the solution of a case, or says why there is none.
+fn keep_solution(
+    solutions: &Solutions,
+    record: &Record,
+    x: Option<&[f64]>,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let case = &record.case;
+    let Some(x) = x else {
+        if let Some(said) = solutions.none(case, record.status, record.reason.as_deref()) {
+            observer.remark(&said);
+        }
+        return Ok(());
+    };
+    solutions.write(case, x)
 }
 
 /// The record of a case; `None` when the user stopped it.
@@ -307,6 +347,15 @@ impl<'a> Loaded<'a> {
     /// Nothing yet, of the cases that follow.
     fn new(cases: &'a [Case]) -> Self {
         Self { cases, problem: None, rhs: None, hash: SystemHash::default(), reordered: None }
+    }
+
+    /// A solution of the case that ran last, in the order of the source.
+    fn of_source(&self, case: &Case, x: Vec<f64>) -> Vec<f64> {
+        let system = self.reordered.as_ref().map(|known| &known.system);
+        match system {
+            Some(Ok(system)) if !case.ordering.is_natural() => restored(&x, &system.order),
+            _ => x,
+        }
     }
 
     /// The system of a case; within, why it cannot be ordered as the case asks.

@@ -108,7 +108,15 @@ impl Setting {
     fn execute(&mut self, cases: &[Case], existing: Existing) -> Outcome {
         let mut outputs = Outputs::open(&[self.path()], existing).unwrap();
         let measure = Measure::default();
-        execute(cases, &measure, &mut outputs, &mut self.runner, &mut self.log, self.interrupts)
+        execute(
+            cases,
+            &measure,
+            &mut outputs,
+            None,
+            &mut self.runner,
+            &mut self.log,
+            self.interrupts,
+        )
     }
 }
 

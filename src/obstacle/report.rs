@@ -30,6 +30,26 @@ fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
     value.map_or_else(|| NOTHING.to_owned(), show)
 }
 
+/// Heads of what was measured, in the order of the table.
+const MEASURED: [&str; 11] = [
+    "nodes",
+    "sweeps",
+    "relaxations",
+    "step norm",
+    "min(AU-G, U-Phi)",
+    "contact",
+    "solve",
+    "a sweep",
+    "GB/s",
+    "of copy",
+    "status",
+];
+
+/// All heads of the table that has a row for each record.
+pub fn heads() -> Vec<&'static str> {
+    AXES.iter().map(|axis| axis.name).chain(MEASURED).collect()
+}
+
 /// Settings that change from row to row have a column; the others are named once.
 fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>) -> Sheet {
     let varies =
@@ -58,21 +78,8 @@ fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>
     }
     sheet.preamble.push(format!("on {}", devices.join("; ")));
     sheet.columns.extend(moving.iter().map(|a| head(a.name, !(a.choices)().is_empty())));
-    for (text, words) in [
-        ("nodes", false),
-        ("sweeps", false),
-        ("relaxations", false),
-        ("step norm", false),
-        ("min(AU-G, U-Phi)", false),
-        ("contact", false),
-        ("solve", false),
-        ("a sweep", false),
-        ("GB/s", false),
-        ("of copy", false),
-        ("status", true),
-    ] {
-        sheet.columns.push(head(text, words));
-    }
+    sheet.columns.extend(MEASURED.map(|text| head(text, text == "status")));
+    sheet.records = (0..records.len()).collect();
     for r in records {
         let (i, c) = (&r.iteration, &r.cost);
         let mut row: Vec<String> = moving.iter().map(|a| (a.text)(&r.case)).collect();

@@ -20,17 +20,30 @@ pub struct Measure {
     pub repetitions: usize,
     /// Seconds after which a run ends.
     pub time_limit_s: f64,
+    /// Whether the solution of the last run is kept; nodes that are ranks keep none.
+    pub keep: bool,
+}
+
+/// What a case yields.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// What was measured.
+    pub record: Record,
+    /// u at the end of the last run, x fastest, then y, without the boundary, where it was asked for and a
+    /// run came to an end.
+    pub u: Option<Vec<f64>>,
 }
 
 /// Runs a case; `None` when the user stopped it. What cannot run here is a record.
 ///
 /// # Errors
 /// When ranks no longer agree: a run over MPI cannot go on.
-pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Option<Record>> {
+pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Option<Solved>> {
     let start = environment::now();
-    let mut record = Record { case: case.clone(), ..Record::default() };
-    record.iteration.points = case.m.pow(3);
-    let done = measured(case, measure, interrupts, &mut record);
+    let mut solved = Solved { record: Record { case: case.clone(), ..Record::default() }, u: None };
+    solved.record.iteration.points = case.m.pow(3);
+    let done = measured(case, measure, interrupts, &mut solved);
+    let record = &mut solved.record;
     if let Err(e) = done {
         record.status = match e.kind() {
             Kind::Memory => Status::OutOfMemory,
@@ -42,7 +55,7 @@ pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Op
         return Ok(None);
     }
     environment::complete(&mut record.environment, start);
-    Ok(Some(record))
+    Ok(Some(solved))
 }
 
 /// Fills the record; `false` when the user stopped it.
@@ -50,19 +63,23 @@ fn measured(
     case: &Case,
     measure: Measure,
     interrupts: &AtomicUsize,
-    record: &mut Record,
+    solved: &mut Solved,
 ) -> Result<bool> {
+    let Solved { record, u } = solved;
     let problem = Problem::new(case)?;
     let mut samples = Vec::new();
     while samples.len() < measure.repetitions.max(1) {
         let deadline = now() + Duration::from_secs_f64(measure.time_limit_s);
         let limits = Limits { interrupts, deadline: Some(deadline) };
-        let outcome = match case.backend.as_str() {
-            "cuda" => on_gpus(case, &problem, limits, record)?,
-            MPI => on_ranks(case, &problem, limits, record)?,
-            MPI_CUDA => on_ranks_with_gpus(case, &problem, limits, record)?,
-            _ => on_threads(case, &problem, limits, record)?,
+        // one solution at a time
+        *u = None;
+        let (outcome, last) = match case.backend.as_str() {
+            "cuda" => on_gpus(case, &problem, limits, measure.keep, record)?,
+            MPI => (on_ranks(case, &problem, limits, record)?, None),
+            MPI_CUDA => (on_ranks_with_gpus(case, &problem, limits, record)?, None),
+            _ => on_threads(case, &problem, limits, measure.keep, record)?,
         };
+        *u = last;
         let Some(status) = outcome.status else { return Ok(false) };
         samples.extend(record.cost.solve_s);
         record.status = status;
@@ -162,18 +179,23 @@ pub(crate) fn check_memory(needed: usize, free: usize, place: &str) -> Result<()
     Err(Error::memory(format!("{needed:.1} GB needed on {place}, {free:.1} GB free")))
 }
 
-/// The same when all nodes are on this host.
-fn check_host(case: &Case, problem: &Problem) -> Result<()> {
-    check_memory(node::fields(case, problem) * problem.bytes(), memory_free(), "this host")
+/// The same when all nodes are on this host; a solution is kept in parts and as a whole.
+fn check_host(case: &Case, problem: &Problem, keep: bool) -> Result<()> {
+    let fields = node::fields(case, problem) + if keep { 2 } else { 0 };
+    check_memory(fields * problem.bytes(), memory_free(), "this host")
 }
+
+/// How a run ended, and its solution.
+type Ended = (Outcome, Option<Vec<f64>>);
 
 fn on_threads(
     case: &Case,
     problem: &Problem,
     limits: Limits<'_>,
+    keep: bool,
     record: &mut Record,
-) -> Result<Outcome> {
-    check_host(case, problem)?;
+) -> Result<Ended> {
+    check_host(case, problem, keep)?;
     let cores = if case.backend == "cpu" {
         1
     } else {
@@ -184,13 +206,13 @@ fn on_threads(
         Some(own) => own,
         None => split(case, cores, "threads")?,
     };
-    let Ran { outcome, seconds, .. } = threads::run(case, problem, split, limits, false)?;
+    let Ran { outcome, seconds, solution } = threads::run(case, problem, split, limits, keep)?;
     record.iteration.nodes = split.count();
     record.iteration.split_used = Some(split);
     record.environment.threads = split.count();
     [record.cost.setup_s, record.cost.solve_s] = seconds.map(Some);
     record.cost.copy_gbps = Some(copy_bandwidth(split.count().min(cores)));
-    Ok(outcome)
+    Ok((outcome, solution))
 }
 
 #[cfg(feature = "cuda")]
@@ -198,12 +220,13 @@ fn on_gpus(
     case: &Case,
     problem: &Problem,
     limits: Limits<'_>,
+    keep: bool,
     record: &mut Record,
-) -> Result<Outcome> {
+) -> Result<Ended> {
     use crate::backend::cuda::obstacle;
     let count = case.split.map_or(1, Split::count);
     obstacle::check_memory(case, problem)?;
-    let (ran, used) = obstacle::run(case, limits, false)?;
+    let (ran, used) = obstacle::run(case, limits, keep)?;
     record.iteration.nodes = count;
     record.iteration.split_used = Some(case.split.unwrap_or(Split::WHOLE));
     record.iteration.transport_used = (count > 1).then(|| "direct".to_owned());
@@ -212,11 +235,11 @@ fn on_gpus(
     [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
     record.cost.compile_s = Some(used.compile_s + record.cost.compile_s.unwrap_or(0.0));
     record.cost.copy_gbps = used.copy_gbps.map(|gbps| gbps * count as f64);
-    Ok(ran.outcome)
+    Ok((ran.outcome, ran.solution))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn on_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: &mut Record) -> Result<Outcome> {
+fn on_gpus(_: &Case, _: &Problem, _: Limits<'_>, _: bool, _: &mut Record) -> Result<Ended> {
     Err(Error::run("this program was built without the feature `cuda`"))
 }
 
@@ -230,7 +253,7 @@ fn on_ranks(
     use super::mpi;
     let world = mpi::world()?;
     let split = split(case, world.size(), "ranks")?;
-    mpi::all_or_none(check_host(case, problem))?;
+    mpi::all_or_none(check_host(case, problem, false))?;
     let node = |extent| node::Node::new(case, problem, extent);
     let (ran, used) = mpi::run(case, split, limits, node)?;
     record.iteration.transport_used = used.map(str::to_owned);

@@ -56,7 +56,7 @@ pub(super) fn is_path(spec: &str) -> bool {
 }
 
 /// File name without `.mtx` or `.mtx.gz`.
-pub(super) fn stem(path: &Path) -> String {
+pub(crate) fn stem(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = ENDINGS.iter().rev().find_map(|e| name.strip_suffix(e));
     stem.unwrap_or(&name).to_owned()

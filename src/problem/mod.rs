@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::matrix::Csr;
 use crate::matrix::cache::Cache;
 
+pub(crate) use file::stem;
 pub use file::{Folders, own_rhs_path};
 pub(crate) use rhs::RANDOM_SEED;
 pub use rhs::right_hand_side;

@@ -3,8 +3,10 @@
 //! A [`Report`] holds both; each output format is one small file with an [`Export`].
 
 pub mod batch;
+pub mod columns;
 pub mod compare;
 pub mod csv;
+mod fastest;
 mod frontier;
 mod heading;
 pub mod history;
@@ -57,11 +59,12 @@ pub fn of_experiment(
     } else if let Some(paper) = &experiment.phases {
         phases::report(name, experiment, paper, records, not_comparable)
     } else {
-        let mut report = runs::report(records, experiment.title.as_deref());
+        let mut report = runs::tables(records, experiment.title.as_deref());
         if let Some(sheet) = report.sheets.last_mut() {
             let inferred = experiment.inferred.iter().map(|text| format!("inferred: {text}"));
             sheet.notes.extend(experiment.notes.iter().cloned().chain(inferred));
         }
+        runs::conclude(&mut report, records);
         report
     }
 }
@@ -136,6 +139,9 @@ pub struct Sheet {
     pub rows: Vec<Vec<String>>,
     /// Lines below the table.
     pub notes: Vec<String>,
+    /// For each row the record that it shows, as its place in [`Report::rows`]; empty where rows show
+    /// something else.
+    pub records: Vec<usize>,
 }
 
 /// Head of a column.
@@ -165,6 +171,11 @@ impl Sheet {
         let used: Vec<bool> = (0..self.columns.len())
             .map(|i| self.rows.iter().any(|row| !row[i].is_empty()))
             .collect();
+        self.keep(&used);
+    }
+
+    /// Removes the columns that are not `used`.
+    fn keep(&mut self, used: &[bool]) {
         let keep = |i: &mut usize| {
             *i += 1;
             used[*i - 1]

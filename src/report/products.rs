@@ -7,6 +7,10 @@ use crate::report::units::{grouped, percent, plural, seconds, significant};
 use crate::report::{Head, Sheet};
 use crate::result::Record;
 
+/// Heads of what was measured, in the order of the table; those of the last one are words.
+pub(super) const MEASURED: [&str; 10] =
+    ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s", "% copy", "tuned"];
+
 /// A row per record of a product, and below how Bdia compares; `None` when there is none.
 pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
     let first = records.first()?;
@@ -36,9 +40,8 @@ pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
     sheet.preamble = vec![common.join(", ")];
     sheet.preamble.extend(devices(records));
     sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    let measured =
-        ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s", "% copy"];
-    sheet.columns.extend(measured.map(Head::number));
+    let numbers = &MEASURED[..MEASURED.len() - 1];
+    sheet.columns.extend(numbers.iter().map(|head| Head::number(*head)));
     sheet.columns.push(Head::words("tuned"));
     sheet.columns.push(Head::words("status"));
     let mut notes = Vec::new();

@@ -18,6 +18,10 @@ use crate::result::table::fields;
 use crate::result::{Record, Status};
 use speed::{Reached, converged, solved, speed_summary, time_cells, time_heads};
 
+/// Heads that every table beside published numbers has between its settings and the times measured here.
+pub const HEADS: [&str; 6] =
+    ["iterations paper", "iterations here", "verdict", "slow paper", "fast paper", "speedup paper"];
+
 /// What the table says about one measured iteration count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
@@ -252,13 +256,7 @@ fn sheet(
     sheet.preamble = preamble(experiment, published, sides, cases[0], &shown, records);
 
     sheet.columns.extend(shown.iter().map(|axis| head(axis)));
-    for text in ["iterations paper", "iterations here"] {
-        sheet.columns.push(Head::number(text));
-    }
-    sheet.columns.push(Head::number("verdict"));
-    for text in ["slow paper", "fast paper", "speedup paper"] {
-        sheet.columns.push(Head::number(text));
-    }
+    sheet.columns.extend(HEADS.map(Head::number));
     sheet.columns.extend(time_heads(sides).into_iter().map(Head::number));
     sheet.columns.push(Head::words("status"));
 

@@ -7,24 +7,69 @@ use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
 use crate::report::batch::key;
 use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
-use crate::report::{Head, Report, Sheet, frontier, products, roofs, shares};
+use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
 use crate::result::table::fields;
 use crate::result::{Record, Status};
 
-/// The table of `records`, a second one of the triangular solves of a GPU, and one of products that
-/// were measured alone.
+/// Heads of what was measured, in the order of the table.
+const MEASURED: [&str; 14] = [
+    "ordering time",
+    "levels L/U",
+    "rows/level",
+    "factor blocks",
+    "fill",
+    "vectors",
+    "symbolic",
+    "numeric",
+    "setup",
+    "solve",
+    "total",
+    "iterations",
+    "ms/iter",
+    "residual",
+];
+
+/// Heads of speedups.
+const SPEEDUPS: [&str; 2] = ["setup speedup", "solve speedup"];
+
+/// All heads of the tables that have a row for each record.
+pub fn heads() -> Vec<&'static str> {
+    let settings = AXES.iter().map(|axis| head_name(axis));
+    settings.chain(MEASURED).chain(SPEEDUPS).chain(products::MEASURED).chain(["status"]).collect()
+}
+
+/// The table of `records`, a second one of the triangular solves of a GPU, one of products that were
+/// measured alone, and which case is the fastest.
 pub fn report(records: &[Record], title: Option<&str>) -> Report {
-    let (alone, solves): (Vec<Record>, Vec<Record>) =
-        records.iter().cloned().partition(|r| r.case.kind == RunKind::Spmv);
+    let mut report = tables(records, title);
+    conclude(&mut report, records);
+    report
+}
+
+/// [`report`] without its end.
+pub(super) fn tables(records: &[Record], title: Option<&str>) -> Report {
+    let of_kind = |alone: bool| -> (Vec<usize>, Vec<Record>) {
+        let own = |(_, r): &(usize, &Record)| (r.case.kind == RunKind::Spmv) == alone;
+        records.iter().enumerate().filter(own).map(|(i, r)| (i, r.clone())).unzip()
+    };
+    let ((of_alone, alone), (of_solves, solves)) = (of_kind(true), of_kind(false));
     let mut sheets = Vec::new();
     if alone.is_empty() || !solves.is_empty() {
-        sheets.push(sheet(&solves, title));
+        sheets.push(Sheet { records: of_solves, ..sheet(&solves, title) });
     }
     sheets.extend(frontier::sheets(&solves));
     sheets.extend(roofs::sheet(records));
     sheets.extend(shares::sheet(records));
-    sheets.extend(products::sheet(&alone, title));
+    let of_products = products::sheet(&alone, title);
+    sheets.extend(of_products.map(|sheet| Sheet { records: of_alone, ..sheet }));
     Report { sheets, rows: records.iter().map(fields).collect() }
+}
+
+/// Says below the last table which case is the fastest.
+pub(super) fn conclude(report: &mut Report, records: &[Record]) {
+    if let Some(sheet) = report.sheets.last_mut() {
+        sheet.notes.extend(fastest::lines(records));
+    }
 }
 
 fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
@@ -43,24 +88,8 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
     if sizes_vary {
         sheet.columns.push(Head::number("n"));
     }
-    let measured = [
-        "ordering time",
-        "levels L/U",
-        "rows/level",
-        "factor blocks",
-        "fill",
-        "vectors",
-        "symbolic",
-        "numeric",
-        "setup",
-        "solve",
-        "total",
-        "iterations",
-        "ms/iter",
-        "residual",
-    ];
-    sheet.columns.extend(measured.map(Head::number));
-    sheet.columns.extend(["setup speedup", "solve speedup"].map(Head::number));
+    sheet.columns.extend(MEASURED.map(Head::number));
+    sheet.columns.extend(SPEEDUPS.map(Head::number));
     sheet.columns.push(Head::words("status"));
 
     let ordered = varying.iter().any(|axis| axis.name == "ordering");
@@ -97,10 +126,18 @@ pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
 /// Column head of an axis, as short as its meaning allows.
 pub fn head(axis: &Axis) -> Head {
     match axis.name {
-        "block-size" => Head::number("block"),
-        "fill" => Head::number("k"),
-        "shift" | "restart" | "rtol" | "max-iterations" => Head::number(axis.name),
-        name => Head::words(name),
+        "block-size" | "fill" | "shift" | "restart" | "rtol" | "max-iterations" => {
+            Head::number(head_name(axis))
+        }
+        _ => Head::words(head_name(axis)),
+    }
+}
+
+fn head_name(axis: &Axis) -> &'static str {
+    match axis.name {
+        "block-size" => "block",
+        "fill" => "k",
+        name => name,
     }
 }
 

@@ -336,7 +336,8 @@ fn what_cannot_be_continued_is_refused_and_left_alone() {
     let mut newer = dated()[0].clone();
     newer.environment.schema = Some(99);
     let error = refused("a.jsonl", &(serde_json::to_string(&newer).unwrap() + "\n"));
-    let why = format!("its records have the columns of a newer version (99, here {SCHEMA_VERSION})");
+    let why =
+        format!("its records have the columns of a newer version (99, here {SCHEMA_VERSION})");
     assert_eq!(error.message(), why);
 
     // a table that is of other records

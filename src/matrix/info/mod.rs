@@ -4,6 +4,7 @@
 mod block;
 mod fill;
 mod grid;
+mod scaling;
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -13,6 +14,7 @@ use super::Csr;
 pub use block::{BlockSize, MAX_BLOCK, natural_block};
 pub use fill::{FILL_LIMIT, Fill, FillOutcome, factor_sizes};
 pub use grid::{Grid, detect_grid};
+pub use scaling::{Scaling, Weakest, Zeros, scaling};
 
 /// Everything that is found out about a square matrix without factoring it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,6 +36,8 @@ pub struct Info {
     pub symmetry: SymmetryInfo,
     /// Its diagonal.
     pub diagonal: Diagonal,
+    /// Magnitudes of its values.
+    pub scaling: Scaling,
     /// Its natural block size.
     pub block: BlockSize,
     /// The grid its block pattern shows.
@@ -99,6 +103,7 @@ pub fn inspect(a: &Csr) -> Info {
         upper_bandwidth: rows().map(last_above).max().unwrap_or(0),
         symmetry: symmetry(a),
         diagonal: diagonal(a),
+        scaling: scaling(a),
         grid: detect_grid(a, block.size),
         block,
     }

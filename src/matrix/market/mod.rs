@@ -29,6 +29,7 @@ use crate::matrix::Csr;
 
 pub use header::{Field, Layout, Symmetry};
 pub use vector::Vector;
+pub(crate) use write::atomically;
 pub use write::{write_matrix, write_vector};
 
 use blocks::Text;
@@ -43,6 +44,17 @@ pub struct Matrix {
     pub symmetry: Symmetry,
     /// What a reader of the results has to know (duplicates summed).
     pub remarks: Vec<String>,
+}
+
+/// Whether a file begins as one of Matrix Market, or of gzip, does.
+pub(crate) fn looks_like(path: &Path) -> bool {
+    const START: &[u8] = b"%%MatrixMarket";
+    let mut start = Vec::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(32).read_to_end(&mut start));
+    let text = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
+    let banner = text.len() >= START.len() && text[..START.len()].eq_ignore_ascii_case(START);
+    read.is_ok() && (banner || start.starts_with(&[0x1f, 0x8b]))
 }
 
 /// Reads a coordinate file; gzip is recognised by its content.

@@ -94,8 +94,12 @@ fn lower_entries(matrix: &Csr, sign: f64, path: &Path) -> Result<usize> {
     Ok(stored)
 }
 
-/// Lets `content` write a file that replaces `path` when it is complete.
-fn atomically(
+/// Lets `content` write a file that replaces `path` when it is complete; gzipped when the name ends in
+/// `.gz`.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn atomically(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<()> {

@@ -1,0 +1,304 @@
+//! Which columns of a table are shown: those that fit a terminal, all, or those that were asked for.
+
+use serde_json::{Map, Value};
+use tabled::grid::util::string::get_text_width;
+
+use crate::config::parse::pieces;
+use crate::error::{Error, Result};
+use crate::report::units::{grouped, residual, seconds, significant};
+use crate::report::{Head, Report, Sheet};
+
+/// Columns that a narrow terminal goes without, the least important first. All others stay: settings,
+/// iterations, solve, total, verdict, status.
+const LEAST: &[&str] = &[
+    // of runs and preconditioners
+    "most of setup",
+    "rows/level",
+    "% of copy",
+    "application",
+    "factor blocks",
+    "levels L/U",
+    "vectors",
+    "setup/solve",
+    "ms/iter",
+    "fill",
+    "symbolic",
+    "numeric",
+    "ordering time",
+    "break-even",
+    "setup speedup",
+    "residual",
+    "frontier",
+    "setup",
+    // of products, of what an iteration and triangular solves are made of
+    "tuned",
+    "bytes/entry",
+    "% levels",
+    "% bytes",
+    "µs/level",
+    "steps/iteration",
+    "convert",
+    "MB",
+    "nnz",
+    "GFLOP/s",
+    "% update",
+    "% inner product",
+    "% preconditioner",
+    "% product",
+    // of obstacle problems
+    "contact",
+    "step norm",
+    "of copy",
+    "GB/s",
+    "a sweep",
+    "min(AU-G, U-Phi)",
+    // of advice and comparisons
+    "levels",
+    "of the best",
+    "setup new/old",
+    "slow paper",
+    "fast paper",
+    "% of roof",
+    "way",
+];
+
+/// Characters beside each cell: two blanks and the line to the next one.
+const BESIDE: usize = 3;
+
+/// Heads that are not called as the column of the record.
+const ALIASES: &[(&str, &str)] = &[("block", "block-size"), ("k", "fill")];
+
+/// Which columns are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Columns {
+    /// Those for which there is room.
+    #[default]
+    Fit,
+    /// All.
+    All,
+    /// These.
+    Named(Vec<String>),
+}
+
+impl Columns {
+    /// What `text` asks for: `all`, or a list of `known` names.
+    ///
+    /// # Errors
+    /// At a name that is not known.
+    pub fn parse(text: &str, known: &[&str]) -> Result<Self> {
+        if text == "all" {
+            return Ok(Self::All);
+        }
+        let names = pieces(text)?;
+        match names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(Self::Named(names)),
+            Some(name) => {
+                let hint = match crate::error::nearest(name, known) {
+                    Some(best) => format!("did you mean `{best}`? "),
+                    None => String::new(),
+                };
+                Err(Error::input(format!("unknown column `{name}`")).hint(format!(
+                    "{hint}heads of the table and `bilu-bench list columns` are known, and `all`"
+                )))
+            }
+        }
+    }
+}
+
+impl Report {
+    /// The report without the columns for which a terminal of `width` characters has no room; every table
+    /// says which they are, and `how` they are seen.
+    #[must_use]
+    pub fn fitted(mut self, width: usize, how: &str) -> Self {
+        for sheet in &mut self.sheets {
+            let gone = sheet.fit(width);
+            if !gone.is_empty() {
+                sheet
+                    .notes
+                    .insert(0, format!("left out for want of room: {}; {how}", gone.join(", ")));
+            }
+        }
+        self
+    }
+
+    /// The report with the columns `names` alone: heads of tables, or columns of the records. Tables without
+    /// a row for each record are left out where there is one with; `false` where no table has any of them,
+    /// and everything is as it was.
+    pub fn choose(&mut self, names: &[String]) -> bool {
+        let of_records = self.sheets.iter().any(|sheet| !sheet.records.is_empty());
+        let mut chosen = Vec::new();
+        for sheet in &self.sheets {
+            if of_records && !sheet.records.is_empty() {
+                chosen.push(sheet.with(names, &self.rows));
+            } else if !of_records {
+                let own = |name: &&String| sheet.columns.iter().any(|c| c.text == **name);
+                let own: Vec<String> = names.iter().filter(own).cloned().collect();
+                chosen.extend((!own.is_empty()).then(|| sheet.with(&own, &self.rows)));
+            }
+        }
+        let any = !chosen.is_empty();
+        if any {
+            self.sheets = chosen;
+        }
+        any
+    }
+}
+
+impl Sheet {
+    /// Characters of a row, with what would stand between it and a further cell.
+    fn width(&self) -> usize {
+        let cells = |i: usize| self.rows.iter().map(move |row| get_text_width(&row[i]));
+        let columns = self.columns.iter().enumerate();
+        let widest =
+            |(i, head): (usize, &Head)| cells(i).max().unwrap_or(0).max(get_text_width(&head.text));
+        columns.map(|column| widest(column) + BESIDE).sum()
+    }
+
+    /// Removes columns until the table fits; yields their heads in the order of the table.
+    fn fit(&mut self, width: usize) -> Vec<String> {
+        let before: Vec<String> = self.columns.iter().map(|c| c.text.clone()).collect();
+        for least in LEAST {
+            // the last cell has nothing behind it
+            if self.width() < width + BESIDE {
+                break;
+            }
+            let used: Vec<bool> = self.columns.iter().map(|head| head.text != *least).collect();
+            self.keep(&used);
+        }
+        let stays = |head: &String| self.columns.iter().any(|c| c.text == *head);
+        let mut gone: Vec<String> = before.into_iter().filter(|head| !stays(head)).collect();
+        gone.dedup();
+        gone
+    }
+
+    /// The same table with these columns; the cells of those that it lacks come from `rows`.
+    fn with(&self, names: &[String], rows: &[Map<String, Value>]) -> Self {
+        let mut sheet = Self { columns: Vec::new(), rows: Vec::new(), ..self.clone() };
+        sheet.rows.resize(self.rows.len(), Vec::new());
+        for name in names {
+            let own = self.columns.iter().position(|c| c.text == *name);
+            let alias = ALIASES.iter().find(|(head, _)| head == name).map(|(_, key)| *key);
+            let key = alias.unwrap_or(name);
+            let mut words = false;
+            for (i, row) in sheet.rows.iter_mut().enumerate() {
+                let value = self.records.get(i).and_then(|&record| rows.get(record)?.get(key));
+                words |= matches!(value, Some(Value::String(_)));
+                row.push(match own {
+                    Some(at) => self.rows[i][at].clone(),
+                    None => value.map(|value| cell(key, value)).unwrap_or_default(),
+                });
+            }
+            let head = own.map(|at| self.columns[at].clone());
+            sheet.columns.push(head.unwrap_or_else(|| Head { text: name.clone(), words }));
+        }
+        sheet
+    }
+}
+
+/// A value of a record as tables show it.
+fn cell(key: &str, value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) => match (number.as_u64(), number.as_f64()) {
+            (Some(whole), _) if !key.ends_with("-s") => grouped(whole as usize),
+            (_, Some(v)) if key.ends_with("-s") => seconds(v),
+            (_, Some(v)) if key.ends_with("residual") => residual(v),
+            (_, Some(v)) => significant(v, 4),
+            _ => number.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn report() -> Report {
+        let heads = ["k", "fill", "setup", "solve"].map(Head::number);
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        let record = |fill: usize, apply: f64| {
+            let row = json!({ "fill": fill, "block-size": 4, "apply-s": apply, "backend": "cpu" });
+            row.as_object().unwrap().clone()
+        };
+        let sheet = Sheet {
+            columns: heads.to_vec(),
+            rows: vec![
+                row(["0", "1.00", "2 ms", "24.18 ± 0.46 ms"]),
+                row(["1", "1.83", "3 ms", "x"]),
+            ],
+            notes: vec!["last".into()],
+            // the first record is of another table
+            records: vec![1, 2],
+            ..Sheet::default()
+        };
+        let other = Sheet { columns: vec![Head::words("frontier")], ..Sheet::default() };
+        let rows = vec![record(9, 9.0), record(0, 0.002), record(1, 0.25)];
+        Report { sheets: vec![sheet, other], rows }
+    }
+
+    #[test]
+    fn the_least_important_columns_go_first() {
+        let table = |width| {
+            let sheet = report().fitted(width, "`--columns all` shows them").sheets.remove(0);
+            let heads: Vec<String> = sheet.columns.iter().map(|c| c.text.clone()).collect();
+            assert!(sheet.rows.iter().all(|row| row.len() == heads.len()));
+            (heads.join(" "), sheet.notes.join("; "))
+        };
+        // 1, 4, 5 and 15 characters, a blank before the first, three between
+        assert_eq!(table(35), ("k fill setup solve".into(), "last".into()));
+        let how = "`--columns all` shows them; last";
+        assert_eq!(
+            table(34),
+            ("k setup solve".into(), format!("left out for want of room: fill; {how}"))
+        );
+        assert_eq!(
+            table(27),
+            ("k solve".into(), format!("left out for want of room: fill, setup; {how}"))
+        );
+        // what is never left out is wider than the terminal
+        assert_eq!(table(5).0, "k solve");
+    }
+
+    #[test]
+    fn chosen_columns_come_from_the_table_or_the_records() {
+        let mut chosen = report();
+        let names = ["solve", "block", "apply-s", "backend", "k", "fill"].map(str::to_owned);
+        assert!(chosen.choose(&names));
+        assert_eq!(chosen.sheets.len(), 1);
+        let sheet = &chosen.sheets[0];
+        let heads: Vec<&str> = sheet.columns.iter().map(|c| c.text.as_str()).collect();
+        assert_eq!(heads, names);
+        assert_eq!(sheet.rows[0], ["24.18 ± 0.46 ms", "4", "2.000 ms", "cpu", "0", "1.00"]);
+        assert_eq!(sheet.rows[1], ["x", "4", "250.0 ms", "cpu", "1", "1.83"]);
+        assert!(sheet.columns[3].words && !sheet.columns[2].words);
+        // tables that have no row for each record have heads alone
+        let mut plain = report();
+        plain.sheets.iter_mut().for_each(|sheet| sheet.records.clear());
+        let before = plain.clone();
+        assert!(!plain.choose(&["apply-s".into()]));
+        assert_eq!(plain, before);
+        assert!(plain.choose(&["setup".into(), "apply-s".into()]));
+        assert_eq!(plain.sheets.len(), 1);
+        assert_eq!(plain.sheets[0].rows, [["2 ms"], ["3 ms"]]);
+    }
+
+    #[test]
+    fn unknown_columns_are_refused() {
+        let known = ["solve", "apply-s"];
+        assert_eq!(Columns::parse("all", &known), Ok(Columns::All));
+        let named = Columns::Named(vec!["solve".into(), "apply-s".into()]);
+        assert_eq!(Columns::parse("solve,apply-s", &known), Ok(named));
+        let error = Columns::parse("solve,aply-s", &known).unwrap_err();
+        assert_eq!(error.to_string(), "unknown column `aply-s`");
+        assert_eq!(
+            error.hint_text(),
+            Some(
+                "did you mean `apply-s`? heads of the table and `bilu-bench list columns` are \
+                 known, and `all`"
+            )
+        );
+    }
+}

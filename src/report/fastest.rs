@@ -1,0 +1,111 @@
+//! Which case of a system takes the least time in all.
+
+use crate::case::Case;
+use crate::config::sweep::Axis;
+use crate::report::runs::{head, varying};
+use crate::report::units::{plural, seconds};
+use crate::result::Record;
+
+/// Settings that make another system, or ask for another solution.
+const SYSTEM: &[&str] = &["matrix", "read-as", "zeros", "rhs", "rtol", "kind"];
+
+/// A line for each system of which several cases were run and one converged.
+pub(super) fn lines(records: &[Record]) -> Vec<String> {
+    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
+    let (of_system, settings): (Vec<_>, Vec<_>) =
+        varying(&cases).into_iter().partition(|axis| SYSTEM.contains(&axis.name));
+    let mut systems: Vec<(String, Vec<&Record>)> = Vec::new();
+    for record in records {
+        let name = named(&of_system, &record.case);
+        match systems.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, group)) => group.push(record),
+            None => systems.push((name, vec![record])),
+        }
+    }
+    systems.iter().filter_map(|(name, group)| line(name, group, &settings)).collect()
+}
+
+/// The values of settings with their heads: `matrix poisson3d:40, k 1`.
+fn named(axes: &[&Axis], case: &Case) -> String {
+    let one = |axis: &&Axis| format!("{} {}", head(axis).text, (axis.text)(case));
+    axes.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn line(system: &str, group: &[&Record], settings: &[&Axis]) -> Option<String> {
+    if group.len() < 2 {
+        return None;
+    }
+    let converged = || group.iter().filter(|r| r.status.succeeded() && r.times.total_s.is_some());
+    let (best, total) = converged()
+        .map(|r| (*r, r.times.total_s.unwrap_or(f64::INFINITY)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let highest = bounds(best)?.1;
+    let near = |r: &&&Record| {
+        !std::ptr::eq(**r, best) && bounds(r).is_some_and(|(lowest, _)| lowest <= highest)
+    };
+    let equal = match converged().filter(near).count() {
+        0 => String::new(),
+        others => format!("; the intervals of {} reach it", plural(others, "other case")),
+    };
+    let of = if system.is_empty() { String::new() } else { format!(" of {system}") };
+    let (what, total) = (named(settings, &best.case), seconds(total));
+    Some(format!("fastest{of}: {what}, {total} for setup and solve{equal}"))
+}
+
+/// The total time at both ends of the interval of the solve.
+fn bounds(record: &Record) -> Option<(f64, f64)> {
+    let times = &record.times;
+    let (total, solve) = (times.total_s?, times.solve_s?);
+    let at = |end: Option<f64>| total - solve + end.unwrap_or(solve);
+    Some((at(times.solve_low_s), at(times.solve_high_s)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::Status;
+    use crate::result::samples::record;
+
+    fn of(matrix: &str, fill: usize, solve: f64, within: f64) -> Record {
+        let case = Case { matrix: matrix.into(), fill, ..Case::default() };
+        let mut record = record(case, 9, solve);
+        record.times.setup_s = Some(0.5);
+        record.times.total_s = Some(0.5 + solve);
+        record.times.solve_low_s = Some(solve - within);
+        record.times.solve_high_s = Some(solve + within);
+        record
+    }
+
+    #[test]
+    fn the_fastest_case_is_named_by_what_varies() {
+        let mut records = vec![of("p", 0, 2.0, 0.1), of("p", 1, 1.5, 0.1), of("p", 2, 0.1, 0.0)];
+        records[2].status = Status::Stagnated;
+        let said = "fastest: k 1, 2.000 s for setup and solve";
+        assert_eq!(lines(&records), [said]);
+        records[0].times.solve_low_s = Some(1.6);
+        assert_eq!(lines(&records), [format!("{said}; the intervals of 1 other case reach it")]);
+        assert!(lines(&records[..1]).is_empty());
+        for record in &mut records {
+            record.status = Status::Breakdown;
+        }
+        assert!(lines(&records).is_empty());
+    }
+
+    #[test]
+    fn every_system_has_its_own() {
+        let records = [
+            of("p", 0, 2.0, 0.0),
+            of("q", 0, 0.25, 0.0),
+            of("p", 1, 1.5, 0.0),
+            of("q", 1, 0.5, 0.0),
+            of("r", 0, 0.5, 0.0),
+        ];
+        assert_eq!(
+            lines(&records),
+            [
+                "fastest of matrix p: k 1, 2.000 s for setup and solve",
+                "fastest of matrix q: k 0, 750.0 ms for setup and solve"
+            ]
+        );
+    }
+}
