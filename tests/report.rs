@@ -76,7 +76,7 @@ fn a_folder_becomes_a_page_with_its_numbers() {
         .collect();
     assert_eq!(rows[0], ["panel", "", "cuda"]);
     assert_eq!(rows[1], ["solve", "k 0", "4.000"]);
-    assert_eq!(rows[5], ["setup and solve", "k 0", "3.586"]);
+    assert_eq!(rows[5], ["time to solution", "k 0", "3.586"]);
     // bars as high as these numbers: four on the left, four on the right
     let svg = figure.descendants().find(|n| n.tag_name().name() == "svg").unwrap();
     let bars: Vec<f64> = svg

@@ -13,7 +13,7 @@ use crate::plot::kinds::{self, KINDS, Kind};
 use crate::plot::quantity::quantity;
 use crate::plot::{self, Form, from_records};
 use crate::report::batch::Batches;
-use crate::result::{Record, gather};
+use crate::result::{Record, gather, rounds};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     }
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(compare::records(path)?);
+        records.extend(rounds::aggregated(&compare::records(path)?));
     }
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let experiment = match &args.experiment {

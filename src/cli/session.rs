@@ -17,6 +17,7 @@ use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::output::{Existing, Outputs};
+use crate::run::Measure;
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -93,8 +94,13 @@ impl<'a> Session<'a> {
         if resumed {
             // what is finished needs no backend any more
             let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
-            let pending = |case: &Case| !done.iter().any(|r| r.case == *case);
-            missing.retain(|m| cases.iter().any(|c| c.backend == m.backend && pending(c)));
+            let mut pending = Vec::new();
+            for experiment in experiments {
+                let measure = experiment.measure.resolve()?;
+                let cases = experiment.cases()?.0;
+                pending.extend(cases.into_iter().filter(|c| !finished(c, &measure, &done)));
+            }
+            missing.retain(|m| pending.iter().any(|c| c.backend == m.backend));
             some_usable(&backends, &missing)?;
         }
         remarks(&left_out(&missing));
@@ -105,20 +111,27 @@ impl<'a> Session<'a> {
     /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
     pub fn run(&self, experiment: &Experiment, outputs: &mut Outputs) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
+        let measure = Measure { round: self.isolation.round, ..experiment.measure.resolve()? };
         if !self.missing.is_empty() {
             let done = outputs.records();
             let is_missing = |name: &str| self.missing.iter().any(|m| m.backend == name);
-            cases.retain(|c| !is_missing(&c.backend) || done.iter().any(|r| r.case == *c));
+            cases.retain(|c| !is_missing(&c.backend) || finished(c, &measure, &done));
         }
         remarks(&experiment.remarks);
         if repeated > 0 {
             remarks(&[format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
         }
-        let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
-        if let Some(isolation) = self.isolation.isolation(&measure)? {
+        if let Some(isolation) = self.isolation.isolation(&experiment.measure)? {
             let observer = observer.as_mut();
-            return Ok(isolated::execute(&cases, &isolation, outputs, observer, self.interrupts));
+            return Ok(isolated::execute(
+                &cases,
+                &measure,
+                &isolation,
+                outputs,
+                observer,
+                self.interrupts,
+            ));
         }
         Ok(engine::execute(
             &cases,
@@ -151,6 +164,12 @@ impl<'a> Session<'a> {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether `done` holds all rounds of a case.
+fn finished(case: &Case, measure: &Measure, done: &[Record]) -> bool {
+    let of = |round| done.iter().any(|r| r.case == *case && r.round == round);
+    measure.round_numbers().into_iter().all(of)
 }
 
 fn interrupted(outputs: &[Outputs]) -> String {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::cli::{compare, output};
 use crate::error::Result;
 use crate::report::{ReportFormat, versus};
+use crate::result::rounds;
 
 /// Arguments of `versus`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ pub struct VersusArgs {
 pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(compare::records(path)?);
+        records.extend(rounds::aggregated(&compare::records(path)?));
     }
     output::print(&args.format.render(&versus::report(&records)?)?)?;
     Ok(ExitCode::SUCCESS)

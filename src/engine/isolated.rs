@@ -1,6 +1,5 @@
 //! Cases each in a process of its own: what crashes, hangs or takes all memory costs one record.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -16,6 +15,7 @@ use crate::result::output::Outputs;
 use crate::result::read::read;
 use crate::result::record::Status;
 use crate::result::{Record, environment};
+use crate::run::Measure;
 
 /// How often a child is looked at.
 const POLL: Duration = Duration::from_millis(2);
@@ -30,7 +30,7 @@ pub struct Isolation {
     /// This program.
     pub program: PathBuf,
     /// Measuring options for it, as flags.
-    pub flags: Vec<OsString>,
+    pub flags: Vec<String>,
     /// Seconds that a case may take, from reading the matrix to the record.
     pub limit_s: Option<f64>,
 }
@@ -38,20 +38,26 @@ pub struct Isolation {
 /// Runs every case that `outputs` does not hold yet, as [`super::execute`] does, in children.
 pub fn execute(
     cases: &[Case],
+    measure: &Measure,
     isolation: &Isolation,
     outputs: &mut Outputs,
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    each_pending(cases, outputs, observer, &mut |case, observer| {
+    each_pending(cases, measure, outputs, observer, &mut |case, round, observer| {
         observer.case(case);
-        isolation.run(case, interrupts)
+        isolation.run(case, round, interrupts)
     })
 }
 
 impl Isolation {
     /// The record of a case; `None` when the user stopped it.
-    fn run(&self, case: &Case, interrupts: &AtomicUsize) -> Result<Option<Record>> {
+    fn run(
+        &self,
+        case: &Case,
+        round: Option<usize>,
+        interrupts: &AtomicUsize,
+    ) -> Result<Option<Record>> {
         if interrupts.load(Ordering::SeqCst) > 0 {
             return Ok(None);
         }
@@ -69,6 +75,7 @@ impl Isolation {
             .args(["--quiet", "--format", "csv", "-o"])
             .arg(&result)
             .args(&self.flags)
+            .args(round.map(|round| format!("--round={round}")))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -146,7 +153,7 @@ fn explain(ended: &Ended, words: &Path) -> (Status, String) {
 
 /// The line that tells most: an allocation that failed, else an error, else what a panic says, which stands
 /// on the line after its place; else the last.
-fn last_words(words: &str) -> &str {
+pub(crate) fn last_words(words: &str) -> &str {
     let lines = || words.lines().filter(|l| !l.starts_with("note: "));
     let found = |what: &dyn Fn(&&str) -> bool| lines().find(what);
     found(&|l| l.starts_with(NO_MEMORY))
@@ -169,7 +176,7 @@ mod tests {
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let isolation = Isolation { program, flags: Vec::new(), limit_s };
-        isolation.run(&Case::default(), &AtomicUsize::new(0)).unwrap()
+        isolation.run(&Case::default(), None, &AtomicUsize::new(0)).unwrap()
     }
 
     #[test]
@@ -211,7 +218,7 @@ mod tests {
     #[test]
     fn a_request_to_stop_leaves_no_record() {
         let isolation = Isolation { program: "/bin/true".into(), flags: Vec::new(), limit_s: None };
-        let stopped = isolation.run(&Case::default(), &AtomicUsize::new(1)).unwrap();
+        let stopped = isolation.run(&Case::default(), None, &AtomicUsize::new(1)).unwrap();
         assert!(stopped.is_none());
     }
 }

@@ -4,6 +4,7 @@ pub mod interrupt;
 pub mod isolated;
 pub mod progress;
 
+use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicUsize};
 
 use crate::case::{Case, Ordering, Zeros};
@@ -14,7 +15,7 @@ use crate::problem::{self, Problem};
 use crate::report::units::plural;
 use crate::result::output::Outputs;
 use crate::result::record::Status;
-use crate::result::{Record, environment};
+use crate::result::{Record, environment, rounds};
 use crate::run::{self, Measure, Reuse, Stage};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
@@ -97,7 +98,8 @@ pub enum End {
 /// What a run yields.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Finished records in the order of the cases, those of an earlier run included.
+    /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
+    /// case.
     pub records: Vec<Record>,
     /// How it ended.
     pub end: End,
@@ -113,39 +115,51 @@ pub fn execute(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    let mut loaded = Loaded { cases, problem: None, rhs: None, reordered: None };
-    let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
-    each_pending(cases, outputs, observer, &mut |case, observer| {
-        if going() { step(case, measure, &mut loaded, runner, observer, &going) } else { Ok(None) }
+    let mut loaded = Loaded::new(cases);
+    let (of_round, going) = (measure.of_round(), || interrupts.load(atomic::Ordering::SeqCst) == 0);
+    each_pending(cases, measure, outputs, observer, &mut |case, _, observer| {
+        if going() {
+            step(case, &of_round, &mut loaded, runner, observer, &going)
+        } else {
+            Ok(None)
+        }
     })
 }
 
-/// Makes the record of a case; `None` when the user stopped it.
-type RunCase<'a> = dyn FnMut(&Case, &mut dyn Observer) -> Result<Option<Record>> + 'a;
+/// Makes the record of a case in a round; `None` when the user stopped it.
+type RunCase<'a> =
+    dyn FnMut(&Case, Option<usize>, &mut dyn Observer) -> Result<Option<Record>> + 'a;
 
-/// Keeps what `run` makes of every case that `outputs` does not hold yet, until it makes nothing because
-/// the user stopped it.
+/// Keeps what `run` makes of every case and round that `outputs` does not hold yet, until it makes nothing
+/// because the user stopped it.
 fn each_pending(
     cases: &[Case],
+    measure: &Measure,
     outputs: &mut Outputs,
     observer: &mut dyn Observer,
     run: &mut RunCase<'_>,
 ) -> Outcome {
     let earlier = outputs.records();
-    let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
-    let done: Vec<&Record> = cases.iter().filter_map(find).collect();
+    let rounds = measure.round_numbers();
+    if let Err(error) = same_rounds(cases, &earlier, &rounds) {
+        return Outcome { records: Vec::new(), end: End::Failed(error) };
+    }
+    let find = |case: &Case, round| earlier.iter().find(|r| r.case == *case && r.round == round);
+    let turns = || rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round)));
+    let done: Vec<&Record> = turns().filter_map(|(case, round)| find(case, round)).collect();
     if let Some(text) = other_revision(&done) {
         observer.remark(&text);
     }
-    let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
-    observer.begin(cases.len(), &pending);
-    let (mut records, mut end) = (Vec::with_capacity(cases.len()), End::Complete);
-    for case in cases {
-        if let Some(record) = find(case) {
+    let pending = turns().filter(|(case, round)| find(case, *round).is_none());
+    observer.begin(turns().count(), &pending.map(|(case, _)| case).collect::<Vec<_>>());
+    let (mut records, mut end) = (Vec::with_capacity(turns().count()), End::Complete);
+    for (case, round) in turns() {
+        if let Some(record) = find(case, round) {
             records.push(record.clone());
             continue;
         }
-        let kept = run(case, observer).and_then(|record| {
+        let kept = run(case, round, observer).and_then(|record| {
+            let record = record.map(|record| Record { round, ..record });
             if let Some(record) = &record {
                 outputs.add(record)?;
                 observer.finished(record);
@@ -162,7 +176,26 @@ fn each_pending(
         }
     }
     observer.end();
-    Outcome { records, end }
+    Outcome { records: rounds::aggregated(&records), end }
+}
+
+/// Refuses to add rounds to cases that were measured without, or the other way round: no reader could tell
+/// how often what was measured.
+fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> Result<()> {
+    let with = rounds.iter().any(Option::is_some);
+    let other = |r: &&Record| r.round.is_some() != with && cases.contains(&r.case);
+    if !earlier.iter().any(|r| other(&r)) {
+        return Ok(());
+    }
+    Err(if with {
+        Error::input(
+            "the result file has records of these cases that were measured without --rounds",
+        )
+        .hint("go on without --rounds, or write to another file")
+    } else {
+        Error::input("the result file has records of these cases by rounds")
+            .hint("give --rounds as before, or write to another file")
+    })
 }
 
 /// The record of a case; `None` when the user stopped it.
@@ -194,6 +227,7 @@ fn step(
             let record = runner.run(case, problem, b, measure, &mut { told });
             record.map(|mut record| {
                 record.times.ordering_s = ordering_s;
+                record.times.total_s = record.times.to_solution(1);
                 record
             })
         }
@@ -241,6 +275,8 @@ struct Loaded<'a> {
     problem: Option<(Case, Problem)>,
     rhs: Option<(String, Vec<f64>)>,
     reordered: Option<Reordered>,
+    /// Matrices whose remarks were told.
+    told: HashSet<String>,
 }
 
 /// The same with the unknowns in another order.
@@ -275,7 +311,11 @@ impl Renumbered {
     }
 }
 
-impl Loaded<'_> {
+impl<'a> Loaded<'a> {
+    fn new(cases: &'a [Case]) -> Self {
+        Self { cases, problem: None, rhs: None, reordered: None, told: HashSet::new() }
+    }
+
     /// The system of a case; within, why it cannot be ordered as the case asks.
     fn get(
         &mut self,
@@ -291,8 +331,11 @@ impl Loaded<'_> {
             self.reordered = None;
             observer.loading(&case.matrix);
             let problem = runner.load(case)?;
-            for remark in &problem.remarks {
-                observer.remark(&format!("{}: {remark}", case.matrix));
+            // with several rounds it is loaded again
+            if self.told.insert(case.matrix.clone()) {
+                for remark in &problem.remarks {
+                    observer.remark(&format!("{}: {remark}", case.matrix));
+                }
             }
             check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
             self.problem = Some((case.clone(), problem));

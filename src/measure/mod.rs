@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 pub use bandwidth::copy_bandwidth;
-pub use stats::{Median, median};
+pub use stats::{Median, Spread, median, shift};
 
 /// The monotonic clock. All timing goes through here.
 pub fn now() -> Instant {

@@ -6,6 +6,7 @@ pub mod gather;
 pub mod output;
 pub mod read;
 pub mod record;
+pub mod rounds;
 pub mod table;
 
 pub use record::{Record, Status};

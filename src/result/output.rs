@@ -109,7 +109,7 @@ impl<R: Row> Outputs<R> {
 }
 
 fn contains<R: Row>(records: &[R], record: &R) -> bool {
-    records.iter().any(|r| r.case() == record.case())
+    records.iter().any(|r| r.case() == record.case() && r.round() == record.round())
 }
 
 impl<R: Row> Output<R> {

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use crate::case::Case;
-use crate::result::record::{Convergence, Environment, FactorSize, SystemSize, Times, Traffic};
+use crate::result::record::{
+    Convergence, Environment, FactorSize, SolveInterval, SystemSize, Times, Traffic,
+};
 use crate::result::{Record, Status};
 
 /// A converged record with plausible numbers.
@@ -73,6 +75,7 @@ fn times() -> impl Strategy<Value = Times> {
             solve_s: e,
             solve_low_s: f,
             solve_high_s: g,
+            solve_interval: g.map(|_| SolveInterval::Range),
             repetitions,
             total_s: h,
             ms_per_iteration: i,
@@ -151,6 +154,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             status: words.0,
             format_used: words.1.clone(),
             tuned: words.1,
+            round: sizes.1,
             reason: words.2,
             environment: Environment { device: words.3, cpu: words.4, ..Default::default() },
             size: SystemSize { n: sizes.0, ..SystemSize::default() },

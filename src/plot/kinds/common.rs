@@ -99,11 +99,9 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
     (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }
 
-/// Interval of the median solve; `None` where it was timed once.
+/// 95 % interval of the median solve; `None` where the solves were too few for one.
 pub(super) fn solve_interval(record: &Record) -> Option<(f64, f64)> {
-    let times = &record.times;
-    let (low, high) = (times.solve_low_s?, times.solve_high_s?);
-    (times.repetitions > 1 && low > 0.0 && high >= low).then_some((low, high))
+    record.times.solve()?.interval()
 }
 
 /// How often medians were taken of, in words: `medians of 3 to 10 solves`.
@@ -112,11 +110,17 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
     let ends = counts.fold(None, |ends: Option<(usize, usize)>, n| {
         Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))))
     });
-    match ends {
-        None | Some((0, 0)) => "single measurements".into(),
-        Some((1, 1)) => "one timed solve each".into(),
+    let text = match ends {
+        None | Some((0, 0)) => return "single measurements".into(),
+        Some((1, 1)) => return "one timed solve each".into(),
         Some((least, most)) if least == most => format!("medians of {least} timed solves"),
         Some((least, most)) => format!("medians of {least} to {most} timed solves"),
+    };
+    // a point without whiskers is not an exact one
+    match ends {
+        Some((_, most)) if most < 6 => format!("{text}, too few for whiskers"),
+        Some((least, _)) if least < 6 => format!("{text}, whiskers from six on"),
+        _ => text,
     }
 }
 
