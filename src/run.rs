@@ -395,9 +395,11 @@ impl Job<'_> {
         if first > self.measure.time_budget_s || self.measure.once {
             samples.push(first);
         }
-        while self.measure.another_solve(&samples) {
+        let mut spent: f64 = samples.iter().sum();
+        while self.measure.another_solve(&samples, spent) {
             let (again, seconds) = once(Stage::Solve(samples.len() + 1), self.progress)?;
             outcome = again;
+            spent += seconds;
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");

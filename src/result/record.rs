@@ -390,3 +390,60 @@ impl Record {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::median;
+
+    #[test]
+    fn the_time_to_solution_is_everything_from_the_matrix_in_memory_on() {
+        let mut times = Times { setup_s: Some(2.0), solve_s: Some(1.0), ..Times::default() };
+        assert_eq!((times.to_solution(1), times.to_solution(3)), (Some(3.0), Some(5.0)));
+        times.matrix_s = Some(0.5);
+        times.ordering_s = Some(0.25);
+        assert_eq!((times.before_solves(), times.to_solution(4)), (Some(2.75), Some(6.75)));
+        // the order and the symbolic phase are those of the pattern
+        assert_eq!(times.to_solution_of_known_pattern(), None);
+        times.numeric_s = Some(0.125);
+        assert_eq!(times.to_solution_of_known_pattern(), Some(1.625));
+        times.solve_s = None;
+        assert_eq!(times.to_solution(1), None);
+    }
+
+    #[test]
+    fn a_solve_comes_back_as_it_was_set() {
+        for (count, of_rounds, interval) in [
+            (1, false, None),
+            (3, false, Some(SolveInterval::Range)),
+            (5, true, Some(SolveInterval::RangeOfRounds)),
+            (6, false, Some(SolveInterval::Confidence)),
+            (9, true, Some(SolveInterval::ConfidenceOfRounds)),
+        ] {
+            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
+            let solve = median(&samples).unwrap();
+            let mut times = Times::default();
+            times.set_solve(&solve, of_rounds);
+            assert_eq!((times.solve(), times.solve_interval), (Some(solve), interval));
+            assert_eq!(times.repetitions, count as usize);
+        }
+    }
+
+    #[test]
+    fn files_of_former_versions_held_ranges_below_six_repetitions() {
+        let spread = |repetitions| {
+            let times = Times {
+                solve_s: Some(2.0),
+                solve_low_s: Some(1.0),
+                solve_high_s: Some(3.0),
+                repetitions,
+                ..Times::default()
+            };
+            times.solve().unwrap().spread
+        };
+        let (low, high) = (1.0, 3.0);
+        assert_eq!(spread(1), Spread::None);
+        assert_eq!(spread(5), Spread::Range { low, high });
+        assert_eq!(spread(6), Spread::Interval { low, high });
+    }
+}

@@ -81,16 +81,17 @@ impl Measure {
         }
     }
 
-    /// Whether to solve again after solves of these seconds.
-    pub(super) fn another_solve(&self, samples: &[f64]) -> bool {
+    /// Whether to solve again after solves of these seconds, `spent` together.
+    pub(super) fn another_solve(&self, samples: &[f64], spent: f64) -> bool {
         let count = samples.len();
-        let spent: f64 = samples.iter().sum();
         if self.once || count < self.min_repetitions.max(1) {
             return count < self.min_repetitions.max(1);
         }
+        // sorting after each of many would take longer than the solves
         let precise = || {
-            crate::measure::median(samples)
-                .is_some_and(|m| m.count > 2 && m.relative_error() < PRECISE)
+            count.is_multiple_of(1 + count / 64)
+                && crate::measure::median(samples)
+                    .is_some_and(|m| m.count > 2 && m.relative_error() < PRECISE)
         };
         self.another(count, spent)
             || (self.within(count, spent) && count < self.enough && !precise())
@@ -114,7 +115,7 @@ mod tests {
     /// Solves of `seconds` that are made, each longer than the one before by the share `drift`.
     fn solves(measure: &Measure, seconds: f64, drift: f64) -> usize {
         let mut samples = Vec::new();
-        while measure.another_solve(&samples) {
+        while measure.another_solve(&samples, samples.iter().sum()) {
             samples.push(seconds * (1.0 + drift * samples.len() as f64));
         }
         samples.len()
