@@ -119,8 +119,8 @@ fn six_solves_are_made_and_say_so() {
     for r in records(&path) {
         let solves = r.times.solve().unwrap();
         assert!(solves.count >= 6 && solves.interval().is_some(), "{solves:?}");
-        // or a thousand shorter ones
-        assert!(solves.count == 1000 || solves.count as f64 * solves.ends().1 >= 0.1, "{solves:?}");
+        // shorter ones more often: a hundredth of a millisecond at most a thousand times
+        assert!(solves.value > 1e-2 || solves.count > 6, "{solves:?}");
     }
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text.matches(",95%,").count(), 2, "{text}");

@@ -63,8 +63,8 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     threshold: String,
 
-    /// Percent by which two runs of one program may differ because the machine drifts: widens every interval
-    /// but those of turns
+    /// Percent by which two runs of one program may differ because the machine drifts: `slower`
+    /// and `faster` must be beyond it too, but for turns
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     drift: String,
 

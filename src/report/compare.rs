@@ -2,12 +2,12 @@
 //!
 //! Of a case in both files the ratio r of the new solve time over the old one has a 95 % interval [l, h]
 //! (see [`ratio`]): from the medians of rounds where both files have enough of them, else from the
-//! interval of either median within its run, taken at opposite ends. It is widened on both sides by what
-//! the machine may drift between two runs, which neither file shows. With a threshold q in percent a case
-//! is `slower` when the whole interval lies above 1 + q/100, `faster` when it lies below 1/(1 + q/100),
-//! `same` when it lies between, else `unclear`. Over all cases with an interval the mean of the n
+//! interval of either median within its run, taken at opposite ends. What the machine may drift between two
+//! runs, d in percent, neither file shows. With a threshold q in percent a case is `slower` when the whole
+//! interval lies above (1 + q/100)(1 + d/100), `faster` when it lies below the inverse, `same` when it lies
+//! between 1/(1 + q/100) and 1 + q/100, else `unclear`. Over all cases with an interval the mean of the n
 //! logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if they err independently;
-//! drift moves all of them together, and widens it as much as theirs. Intervals are not widened for the
+//! drift moves all of them together, and is allowed for as in each. Intervals are not widened for the
 //! number of cases.
 
 pub mod ratio;
@@ -75,15 +75,13 @@ impl Verdict {
     }
 
     /// Judges two records by their status, and by the interval of their ratio.
-    fn of(
-        old: &Record,
-        new: &Record,
-        interval: Option<(f64, f64)>,
-        threshold_percent: f64,
-    ) -> Self {
+    fn of(old: &Record, new: &Record, ratio: Option<Ratio>, threshold_percent: f64) -> Self {
         match (old.status.succeeded(), new.status.succeeded()) {
             (true, true) => {
-                interval.map_or(Self::Unclear, |i| Self::of_interval(i, threshold_percent))
+                let interval = ratio.and_then(|r| Some((r.interval?, r.allowance)));
+                interval.map_or(Self::Unclear, |(interval, allowance)| {
+                    Self::of_interval(interval, threshold_percent, allowance)
+                })
             }
             (false, true) => Self::Fixed,
             (true, false) => Self::Broken,
@@ -91,12 +89,16 @@ impl Verdict {
         }
     }
 
-    /// Judges the interval of a ratio.
-    pub(crate) fn of_interval((low, high): (f64, f64), threshold_percent: f64) -> Self {
+    /// Judges the interval of a ratio that drift may have changed by the factor `allowance`.
+    pub(crate) fn of_interval(
+        (low, high): (f64, f64),
+        threshold_percent: f64,
+        allowance: f64,
+    ) -> Self {
         let limit = 1.0 + threshold_percent / 100.0;
-        if low > limit {
+        if low > limit * allowance {
             Self::Slower
-        } else if high < 1.0 / limit {
+        } else if high < 1.0 / (limit * allowance) {
             Self::Faster
         } else if low >= 1.0 / limit && high <= limit {
             Self::Same
@@ -118,8 +120,7 @@ impl Pair {
     fn of(old: &[&Record], new: &[&Record], rule: &Rule) -> Self {
         let ratio = Ratio::of(old, new, rule.drift_percent, rule.paired);
         let (old, new) = (rounds::aggregate(old), rounds::aggregate(new));
-        let interval = ratio.and_then(|r| r.interval());
-        let verdict = Verdict::of(&old, &new, interval, rule.threshold_percent);
+        let verdict = Verdict::of(&old, &new, ratio, rule.threshold_percent);
         Self { old, new, ratio, verdict }
     }
 
@@ -128,7 +129,7 @@ impl Pair {
     }
 
     fn interval(&self) -> Option<(f64, f64)> {
-        self.ratio.and_then(|r| r.interval())
+        self.ratio.and_then(|r| r.interval)
     }
 }
 
@@ -141,8 +142,8 @@ pub struct Comparison {
     pub regressions: usize,
     /// Of all cases together; `None` without intervals.
     pub overall: Option<Overall>,
-    /// Lower ends of the ratios of the cases that converge in both files; infinite where one no longer
-    /// does.
+    /// Lower ends of the ratios of the cases that converge in both files, drift taken off; infinite where
+    /// one no longer does.
     lowest: Vec<f64>,
 }
 
@@ -178,9 +179,9 @@ impl Overall {
         let count = ratios.len() as f64;
         let mean = ratios.iter().map(|(r, _)| r.value.ln()).sum::<f64>() / count;
         let half = ratios.iter().map(|(_, half)| half * half).sum::<f64>().sqrt() / count;
-        let drift = ratios.iter().map(|(r, _)| r.allowance().ln()).fold(0.0, f64::max);
-        let interval = ((mean - half - drift).exp(), (mean + half + drift).exp());
-        let verdict = Verdict::of_interval(interval, threshold_percent);
+        let allowance = ratios.iter().map(|(r, _)| r.allowance).fold(1.0, f64::max);
+        let interval = ((mean - half).exp(), (mean + half).exp());
+        let verdict = Verdict::of_interval(interval, threshold_percent, allowance);
         Some(Self { ratio: mean.exp(), interval, verdict, cases: ratios.len() })
     }
 }
@@ -220,7 +221,7 @@ pub fn compare(
     let lowest = pairs.iter().filter_map(|pair| match pair.verdict {
         Verdict::Broken => Some(f64::INFINITY),
         Verdict::Fixed | Verdict::Failed => None,
-        _ => pair.interval().map(|(low, _)| low),
+        _ => pair.ratio.and_then(|r| Some(r.interval?.0 / r.allowance)),
     });
     Ok(Comparison {
         regressions,
@@ -376,7 +377,7 @@ fn together(pairs: &[Pair]) -> Option<String> {
 fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     let widened = match rule.drift_percent {
         0.0 => String::new(),
-        percent => format!("; widened by {} % for it", significant(percent, 2)),
+        percent => format!("; `slower` and `faster` allow {} % for it", significant(percent, 2)),
     };
     let line = |basis| match basis {
         Basis::Pairs => {

@@ -164,7 +164,7 @@ pub const DERIVED: &[(&str, &str, &str)] = &[
         "ratio",
         "new-solve-s over old-solve-s; of rounds the median of all quotients, of pairs that of theirs",
     ),
-    ("compare", "ratio-low", "lower end of the 95 % interval of the ratio, widened by --drift"),
+    ("compare", "ratio-low", "lower end of the 95 % interval of the ratio"),
     ("compare", "ratio-high", "upper end of it"),
     ("compare", "setup-ratio", "setup-s of the new file over that of the old one"),
     ("compare", "old-iterations", "iterations in the old file"),

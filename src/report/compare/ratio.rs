@@ -19,24 +19,24 @@ pub enum Basis {
 pub struct Ratio {
     /// The ratio.
     pub value: f64,
-    /// Its 95 % interval without what drifts between runs; `None` where there are too few samples.
-    pub within: Option<(f64, f64)>,
+    /// Its 95 % interval, without what drifts between runs; `None` where there are too few samples.
+    pub interval: Option<(f64, f64)>,
     /// What it is made from.
     pub basis: Basis,
-    /// Factor by which drift between the runs may change the ratio.
-    allowance: f64,
+    /// Factor by which drift between the runs may have changed the ratio: 1 of what was measured in turns.
+    pub allowance: f64,
 }
 
 impl Ratio {
     /// Of the rows of a case, one for each round, on both sides; those of the same round were measured one
-    /// after the other where they are `paired`. Intervals of rows that are not are widened on both sides by
-    /// `drift_percent`. `None` where a side has no time.
+    /// after the other where they are `paired`. Drift between the two runs may change the ratio of rows
+    /// that are not by `drift_percent`. `None` where a side has no time.
     pub fn of(old: &[&Record], new: &[&Record], drift_percent: f64, paired: bool) -> Option<Self> {
         let allowance = 1.0 + drift_percent / 100.0;
         let found = |m: &Median, basis| {
-            let within = m.interval().map(|(low, high)| (low.exp(), high.exp()));
+            let interval = m.interval().map(|(low, high)| (low.exp(), high.exp()));
             let allowance = if basis == Basis::Pairs { 1.0 } else { allowance };
-            Some(Self { value: m.value.exp(), within, basis, allowance })
+            Some(Self { value: m.value.exp(), interval, basis, allowance })
         };
         if paired && let Some(m) = median(&pairs(old, new)) {
             return found(&m, Basis::Pairs);
@@ -54,24 +54,14 @@ impl Ratio {
         let (old, new) = (solve(old)?, solve(new)?);
         let value = new.value / old.value;
         let ends = old.interval().zip(new.interval());
-        let within = ends.map(|(old, new)| (new.0 / old.1, new.1 / old.0));
+        let interval = ends.map(|(old, new)| (new.0 / old.1, new.1 / old.0));
         let usable = value.is_finite() && value > 0.0;
-        usable.then_some(Self { value, within, basis: Basis::Samples, allowance })
+        usable.then_some(Self { value, interval, basis: Basis::Samples, allowance })
     }
 
-    /// Its 95 % interval, widened by what may drift between runs.
-    pub fn interval(&self) -> Option<(f64, f64)> {
-        self.within.map(|(low, high)| (low / self.allowance, high * self.allowance))
-    }
-
-    /// Half the width of the logarithm's interval, without drift.
+    /// Half the width of the logarithm's interval.
     pub fn log_half_width(&self) -> Option<f64> {
-        self.within.map(|(low, high)| (high / low).ln() / 2.0)
-    }
-
-    /// Factor by which drift between the runs may change the ratio.
-    pub fn allowance(&self) -> f64 {
-        self.allowance
+        self.interval.map(|(low, high)| (high / low).ln() / 2.0)
     }
 }
 
@@ -121,13 +111,12 @@ mod tests {
         let side = |seconds| [repeated(Case::default(), 10, seconds, 10.0)];
         let ratio = of(&side(2.0), &side(1.0), 5.0, false);
         assert_eq!((ratio.value, ratio.basis), (0.5, Basis::Samples));
-        let within = (0.9 / 2.2, 1.1 / 1.8);
-        assert!(close(ratio.within.unwrap(), within));
-        assert!(close(ratio.interval().unwrap(), (within.0 / 1.05, within.1 * 1.05)));
+        assert!(close(ratio.interval.unwrap(), (0.9 / 2.2, 1.1 / 1.8)));
+        assert_eq!(ratio.allowance, 1.05);
         // a range is no interval
         let mut few = side(1.0);
         few[0].times.repetitions = 5;
-        assert_eq!(of(&side(2.0), &few, 5.0, false).interval(), None);
+        assert_eq!(of(&side(2.0), &few, 5.0, false).interval, None);
     }
 
     #[test]
@@ -137,19 +126,20 @@ mod tests {
         let ratio = of(&old, &new, 0.0, false);
         // four of each: the least and the largest of 16 ratios
         assert!((ratio.value - 3.0).abs() < 1e-12 && ratio.basis == Basis::Rounds);
-        assert!(close(ratio.interval().unwrap(), (3.0 / 8.0, 24.0)));
+        assert!(close(ratio.interval.unwrap(), (3.0 / 8.0, 24.0)));
         // three of each are too few
-        assert_eq!(of(&old[..3], &new[..3], 0.0, false).interval(), None);
+        assert_eq!(of(&old[..3], &new[..3], 0.0, false).interval, None);
     }
 
     #[test]
     fn pairs_need_no_allowance_and_do_not_see_what_meets_both() {
         let drift = [1.0, 2.0, 4.0, 3.0, 9.0, 5.0];
         let ratio = of(&rows(&drift), &rows(&drift.map(|s| 1.25 * s)), 5.0, true);
-        assert!((ratio.value - 1.25).abs() < 1e-12 && ratio.basis == Basis::Pairs);
-        assert!(close(ratio.interval().unwrap(), (1.25, 1.25)));
+        assert!((ratio.value - 1.25).abs() < 1e-12);
+        assert_eq!((ratio.basis, ratio.allowance), (Basis::Pairs, 1.0));
+        assert!(close(ratio.interval.unwrap(), (1.25, 1.25)));
         let five = of(&rows(&drift[..5]), &rows(&drift[..5]), 5.0, true);
-        assert_eq!((five.value, five.interval()), (1.0, None));
+        assert_eq!((five.value, five.interval), (1.0, None));
     }
 
     /// Six runs of five rounds; in each the machine is faster or slower by up to `drift`, in each round
@@ -174,7 +164,7 @@ mod tests {
                 let slower: Vec<f64> =
                     new.iter().map(|r| factor * r.times.solve_s.unwrap()).collect();
                 let ratio = of(old, &rows(&slower), 5.0, false);
-                found.push(Verdict::of_interval(ratio.interval().unwrap(), 5.0));
+                found.push(Verdict::of_interval(ratio.interval.unwrap(), 5.0, ratio.allowance));
             }
         }
         found
