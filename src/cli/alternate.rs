@@ -8,6 +8,7 @@ use crate::engine::isolated::last_words;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
 use crate::result::output::{Existing, Outputs};
+use crate::result::read::FileFormat;
 use crate::result::{Record, rounds};
 
 /// The records of both commands in all rounds, those of a round with its number. Each command is `run ...`,
@@ -62,7 +63,7 @@ fn words(command: &str) -> Result<Vec<String>> {
     if let Some(word) = words.iter().find(writes) {
         return bad(&format!("has `{word}`: records are kept with --keep FOLDER"));
     }
-    if first.ends_with(".csv") || first.ends_with(".jsonl") || first.ends_with(".json") {
+    if FileFormat::of(Path::new(first)).is_ok() {
         return bad("is a file: leave --run away to compare files");
     }
     Ok(words)
