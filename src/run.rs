@@ -45,6 +45,8 @@ use watch::{History, Watch};
 /// A stage of a case, for progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// Conversion of the matrix to the format of the product.
+    Storage,
     /// Fill pattern.
     Symbolic,
     /// Schedules, storage and factorisation.
@@ -61,12 +63,6 @@ pub enum Stage {
 
 /// Told each stage as it starts, and again at every iteration of a solve; `false` abandons the case.
 pub type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
-
-/// Width of the confidence interval, relative to the median, at which repetition ends.
-const PRECISE: f64 = 0.02;
-
-/// Setups shorter than this are repeated, in seconds.
-const SHORT_SETUP: f64 = 0.1;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
 /// `case.ordering`) with right-hand side `b`.
@@ -159,6 +155,9 @@ pub fn solve_case(
     }
 }
 
+/// The matrix as the product takes it, and its transpose in both forms where a method needs it.
+type Stored<K> = (<K as Backend>::Matrix, Option<(Arc<Csr>, <K as Backend>::Matrix)>);
+
 struct Job<'a> {
     case: &'a Case,
     problem: &'a Problem,
@@ -231,14 +230,8 @@ impl Job<'_> {
         });
 
         self.check_matrix(k)?;
-        let stretch = Stretch::start(k);
-        let mut matrix = k.matrix(self.a, case.block_size, case.format)?;
-        let other = with_transposed.then(|| Arc::new(self.a.transposed()));
-        let other_matrix =
-            other.as_ref().map(|a| k.matrix(a, case.block_size, case.format)).transpose()?;
-        self.record.times.matrix_s = Some(stretch.seconds(k));
-        self.record.format_used = Some(format_name(k.format(&matrix)).into());
-        self.record.tuned = k.tuned(&matrix);
+        let (mut matrix, other) = self.store(k, with_transposed)?;
+        let (other, other_matrix) = other.unzip();
         let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
         self.record.factor = m.size(k, self.record.size.matrix_blocks);
         let deflation = self.deflate(k)?;
@@ -293,7 +286,35 @@ impl Job<'_> {
         self.measure_new_values(k, &mut matrix, &mut *m)
     }
 
-    /// Symbolic, analysis and numeric phases, repeated when short.
+    /// Converts the matrix, and its transpose where that is asked for, to the format of the product;
+    /// repeated.
+    fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
+        let Case { block_size, format, .. } = *self.case;
+        let (start, mut samples) = (now(), Vec::new());
+        loop {
+            if !(self.progress)(Stage::Storage) {
+                return Err(Stopped::Cancelled);
+            }
+            let stretch = Stretch::start(k);
+            let matrix = k.matrix(self.a, block_size, format)?;
+            let other = with_transposed.then(|| {
+                let a = Arc::new(self.a.transposed());
+                k.matrix(&a, block_size, format).map(|matrix| (a, matrix))
+            });
+            let other = other.transpose()?;
+            samples.push(stretch.seconds(k));
+            k.check()?;
+            if self.measure.another(samples.len(), seconds_since(start)) {
+                continue;
+            }
+            self.record.times.matrix_s = median(&samples).map(|m| m.value);
+            self.record.format_used = Some(format_name(k.format(&matrix)).into());
+            self.record.tuned = k.tuned(&matrix);
+            return Ok((matrix, other));
+        }
+    }
+
+    /// Symbolic, analysis and numeric phases, repeated.
     fn set_up<K: Backend + 'static>(
         &mut self,
         k: &K,
@@ -318,7 +339,7 @@ impl Job<'_> {
                 let times = &mut self.record.times;
                 times.numeric_kernel_s = median(&kernel).map(|m| m.value).or(times.numeric_s);
             }
-            if self.measure.once || runs.len() == 3 || seconds_since(start) > SHORT_SETUP {
+            if !self.measure.another(runs.len(), seconds_since(start)) {
                 return Ok(ready);
             }
         }
@@ -330,13 +351,23 @@ impl Job<'_> {
         if choice == deflation::Choice::None {
             return Ok(None);
         }
-        let stretch = Stretch::start(k);
         let grid = self.problem.grid.filter(|_| self.record.size.padding == 0);
         let a = self.a;
-        let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
-        let deflation = Deflation::new(k, self.a, &vectors)?;
-        let seconds = stretch.seconds(k);
-        k.check()?;
+        let (start, mut samples) = (now(), Vec::new());
+        let (vectors, deflation) = loop {
+            if !(self.progress)(Stage::Numeric) {
+                return Err(Stopped::Cancelled);
+            }
+            let stretch = Stretch::start(k);
+            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
+            let deflation = Deflation::new(k, self.a, &vectors)?;
+            samples.push(stretch.seconds(k));
+            k.check()?;
+            if !self.measure.another(samples.len(), seconds_since(start)) {
+                break (vectors, deflation);
+            }
+        };
+        let seconds = median(&samples).map_or(0.0, |m| m.value);
         self.record.times.deflation_s = Some(seconds);
         self.record.times.setup_s = self.record.times.setup_s.map(|s| s + seconds);
         self.record.factor.deflation_vectors = Some(deflation.count());
@@ -397,18 +428,12 @@ impl Job<'_> {
             if watch.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
         };
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
-        let Measure { min_repetitions, max_repetitions, time_budget_s, .. } = *self.measure;
         let mut samples = Vec::new();
-        if first > time_budget_s || self.measure.once {
+        if first > self.measure.time_budget_s || self.measure.once {
             samples.push(first);
         }
         let mut spent: f64 = samples.iter().sum();
-        while samples.len() < min_repetitions.max(1)
-            || (!self.measure.once
-                && samples.len() < max_repetitions
-                && spent < time_budget_s
-                && !median(&samples).is_some_and(|m| m.count > 2 && m.relative_error() < PRECISE))
-        {
+        while self.measure.another_solve(&samples, spent) {
             let (again, seconds) = once(Stage::Solve(samples.len() + 1), self.progress)?;
             outcome = again;
             spent += seconds;
@@ -427,10 +452,8 @@ impl Job<'_> {
         // files hold finite numbers alone
         self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
         let times = &mut self.record.times;
-        times.solve_s = Some(m.value);
-        (times.solve_low_s, times.solve_high_s) = (Some(m.low), Some(m.high));
-        times.repetitions = m.count;
-        times.total_s = times.setup_s.map(|s| s + m.value);
+        times.set_solve(&m, false);
+        times.total_s = times.to_solution(1);
         times.ms_per_iteration =
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
         Ok(outcome)

@@ -301,7 +301,9 @@ fn records_hold_sizes_phases_and_traffic() {
     let t = &r.times;
     let phases = t.symbolic_s.unwrap() + t.analysis_s.unwrap() + t.numeric_s.unwrap();
     assert!((t.setup_s.unwrap() - phases).abs() < 1e-12);
-    assert_eq!(t.total_s, Some(t.setup_s.unwrap() + t.solve_s.unwrap()));
+    let (matrix, setup, solve) = (t.matrix_s.unwrap(), t.setup_s.unwrap(), t.solve_s.unwrap());
+    assert!(matrix > 0.0);
+    assert_eq!(t.total_s, Some(matrix + setup + solve));
     let traffic = &r.traffic;
     // factors, their indices and row pointers once; four passes over a vector
     let indices = 4 * (blocks - 495) + 2 * 4 * 496;

@@ -101,8 +101,8 @@ pub fn against_all(
         "best-s": best_s.value,
         "advised-s": advised_s.value,
         "ratio": advised_s.value / best_s.value,
-        "ratio-low": advised_s.low / best_s.high,
-        "ratio-high": advised_s.high / best_s.low,
+        "ratio-low": advised_s.ends().0 / best_s.ends().1,
+        "ratio-high": advised_s.ends().1 / best_s.ends().0,
         "best": describe(&best),
         "advised": describe(&advised),
     }))

@@ -83,7 +83,7 @@ impl Found {
         let Trial::Solved { fixed, seconds, record } = &best.trial else { return None };
         Some(Finalist {
             case: best.case.clone(),
-            seconds: Median { value: *seconds, low: *seconds, high: *seconds, count: 1 },
+            seconds: Median::single(*seconds),
             fixed: *fixed,
             record: (**record).clone(),
         })
@@ -119,7 +119,7 @@ pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64
         let by_value = |a: &&Median, b: &&Median| a.value.total_cmp(&b.value);
         let Some(first) = medians.iter().flatten().min_by(by_value).copied() else { break };
         for (racing, median) in racing.iter_mut().zip(&medians) {
-            *racing &= median.is_some_and(|m| m.low <= first.high);
+            *racing &= median.is_some_and(|m| m.ends().0 <= first.ends().1);
         }
         if racing.iter().filter(|r| **r).count() < 2 && first.relative_error() < PRECISE {
             break;

@@ -7,7 +7,7 @@ use crate::case::Case;
 use crate::config::AXES;
 use crate::config::parse::number_text;
 use crate::report::runs::{common_settings, head, varying};
-use crate::report::units::{grouped, plural, seconds, seconds_within, significant};
+use crate::report::units::{grouped, median_seconds, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 use crate::result::table::fields;
 
@@ -68,12 +68,11 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
 
 fn cells(f: &Finalist, best: f64) -> [String; 8] {
     let (times, factor) = (&f.record.times, &f.record.factor);
-    let half = (f.seconds.high - f.seconds.value).max(f.seconds.value - f.seconds.low);
     let memory = f.record.traffic.memory_bytes.map(|b| significant(b as f64 / 1e6, 3));
     [
         seconds(f.fixed),
         times.solve_s.map(seconds).unwrap_or_default(),
-        seconds_within(f.seconds.value, half),
+        median_seconds(&f.seconds),
         format!("{:.2}", f.seconds.value / best),
         grouped(f.record.convergence.iterations),
         factor.fill_ratio.map(|r| format!("{r:.2}")).unwrap_or_default(),
@@ -203,7 +202,7 @@ fn sure(finalists: &[Finalist]) -> Vec<String> {
         return vec![format!("sure: nothing else came within 30 %; ± {spread:.1} % by {times}")];
     };
     let gap = 100.0 * (second.seconds.value / best.seconds.value - 1.0);
-    let apart = second.seconds.low > best.seconds.high;
+    let apart = second.seconds.ends().0 > best.seconds.ends().1;
     let verdict = if best.seconds.count < 3 {
         "not measured often enough to tell them apart"
     } else if apart {

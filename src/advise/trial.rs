@@ -224,8 +224,10 @@ impl Trials<'_> {
             return Some(Trial::CutOff { fixed: solving.unwrap_or_else(clock) });
         };
         record.times.ordering_s = ordering_s;
+        record.times.total_s = record.times.to_solution(1);
         let times = &record.times;
-        let (Some(setup), Some(solve)) = (times.setup_s, times.solve_s) else {
+        let ends = times.before_solves().zip(times.to_solution(self.solves));
+        let Some((fixed, seconds)) = ends else {
             return Some(Trial::Failed { reason: failure(&record) });
         };
         if !record.status.succeeded() {
@@ -234,12 +236,11 @@ impl Trials<'_> {
         if let Some(reason) = inaccurate(&record) {
             return Some(Trial::Failed { reason });
         }
-        let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
         if let Some(wall) = solving {
             let most = self.overheads.entry(name.clone()).or_default();
             *most = most.max(wall - fixed);
         }
-        Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
+        Some(Trial::Solved { fixed, seconds, record: Box::new(record) })
     }
 }
 

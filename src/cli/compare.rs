@@ -1,31 +1,56 @@
-//! `compare`: two result files side by side.
+//! `compare`: two result files side by side, or two commands measured in turns.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::cli::output;
+use crate::cli::{alternate, output};
 use crate::config::parse::{number, pieces};
 use crate::config::sweep::{AXES, Axis, axis};
 use crate::engine::progress::say;
 use crate::error::Result;
+use crate::report::ReportFormat;
+use crate::report::compare::{self, Rule};
 use crate::report::units::plural;
-use crate::report::{ReportFormat, compare};
 use crate::result::Record;
 use crate::result::read;
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "The verdict comes from the 95 % confidence intervals of both medians: \
-                        `slower` and `faster` only when the whole interval of the ratio lies \
-                        beyond the threshold, `same` when it lies within, else `unclear`. The line \
-                        `overall` judges the geometric mean of all cases in the same way. \
-                        docs/compare.md has the formulas. Cases of another matrix or right-hand side \
-                        of the same name are shown and not judged.")]
+#[command(
+    after_help = "The verdict comes from the 95 % confidence interval of the ratio, from the \
+                        rounds of both files where they were measured with `--rounds`: `slower` and \
+                        `faster` only when the whole interval lies beyond the threshold, `same` when \
+                        it lies within, else `unclear`. The line `overall` judges the geometric mean \
+                        of all cases in the same way. docs/compare.md has the formulas. Cases of another \
+                        matrix or right-hand side of the same name are shown and not judged.\n\n\
+                        With --run, OLD and NEW are commands: `run ...` of this program, or another \
+                        program, such as the build of another revision, with its arguments:\n  \
+                        bilu-bench compare --run 'old/bilu-bench run a.toml' 'run a.toml' \
+                        --fail-on-regression=10"
+)]
 pub struct CompareArgs {
-    /// Result file of before
+    /// Result file of before; with --run a command
+    #[arg(allow_hyphen_values = true)]
     old: PathBuf,
-    /// Result file of after
+    /// Result file of after; with --run a command
+    #[arg(allow_hyphen_values = true)]
     new: PathBuf,
+
+    /// Take OLD and NEW as commands and measure them in turns, so that drift of the machine meets both
+    #[arg(long)]
+    run: bool,
+
+    /// Turns of both commands; six are the fewest with an interval [default: 6]
+    #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: Option<u16>,
+
+    /// Folder for the records, old.csv and new.csv; made if it is not there
+    #[arg(long, value_name = "FOLDER", requires = "run")]
+    keep: Option<PathBuf>,
+
+    /// The same rounds of both files were measured in turns, as by --run --keep
+    #[arg(long, conflicts_with = "run")]
+    paired: bool,
 
     /// Settings that make two records the same case, such as matrix,block-size,fill
     /// [default: all]
@@ -40,6 +65,11 @@ pub struct CompareArgs {
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     threshold: String,
 
+    /// Percent by which two runs of one program may differ because the machine drifts: `slower`
+    /// and `faster` must be beyond it too, but for turns
+    #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
+    drift: String,
+
     /// Exit with 1 when a case became slower by more than PERCENT, beyond the noise, no longer
     /// converges or is of another matrix [default: the threshold]
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -52,17 +82,30 @@ pub struct CompareArgs {
 
 /// Prints the comparison.
 pub fn run(args: &CompareArgs) -> Result<ExitCode> {
-    let threshold = number(&args.threshold, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))
-        .map_err(|e| e.in_file("--threshold"))?;
+    let percent = |text: &str, flag: &str| {
+        number(text, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))
+            .map_err(|e| e.in_file(flag))
+    };
+    let rule = Rule {
+        threshold_percent: percent(&args.threshold, "--threshold")?,
+        drift_percent: percent(&args.drift, "--drift")?,
+        paired: args.run || args.paired,
+    };
     let limit = args.fail_on_regression.as_deref().filter(|text| !text.is_empty());
-    let limit = limit
-        .map(|text| number(text, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v)))
-        .transpose()
-        .map_err(|e| e.in_file("--fail-on-regression"))?;
-    let by = join_axes(args)?;
-    let (old, new) = (records(&args.old)?, records(&args.new)?);
-    let names = (args.old.display().to_string(), args.new.display().to_string());
-    let comparison = compare::compare((&names.0, &old), (&names.1, &new), &by, threshold)?;
+    let limit = limit.map(|text| percent(text, "--fail-on-regression")).transpose()?;
+    let mut by = join_axes(args)?;
+    let names = [&args.old, &args.new].map(|path| path.display().to_string());
+    let [old, new] = if args.run {
+        let rounds = args.rounds.map_or(ROUNDS, usize::from);
+        let sides = alternate::measure(&names, rounds, args.keep.as_deref())?;
+        if args.by.is_none() && args.ignore.is_none() {
+            by.retain(|axis| alike(axis, &sides));
+        }
+        sides
+    } else {
+        [records(&args.old)?, records(&args.new)?]
+    };
+    let comparison = compare::compare((&names[0], &old), (&names[1], &new), &by, &rule)?;
     output::tables(&comparison.report, args.format)?;
     let regressions = match limit {
         Some(percent) => comparison.regressions_beyond(percent),
@@ -77,6 +120,18 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     }
     let fail = strict && regressions + comparison.others > 0;
     Ok(if fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Turns of two commands unless the user says otherwise: the fewest with an interval.
+const ROUNDS: usize = 6;
+
+/// Whether both sides have the same values of a setting: what two commands were given to differ in joins no
+/// cases.
+fn alike(axis: &Axis, sides: &[Vec<Record>; 2]) -> bool {
+    let [old, new] = sides.each_ref().map(|records| {
+        records.iter().map(|r| (axis.text)(&r.case)).collect::<std::collections::BTreeSet<_>>()
+    });
+    old == new
 }
 
 fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {

@@ -1,6 +1,5 @@
 //! Flags that `run` and `reproduce` share: the axes of a sweep, measuring, result files.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -17,7 +16,6 @@ use crate::registry::Names;
 use crate::report::ReportFormat;
 use crate::report::columns::Columns;
 use crate::result::output::Existing;
-use crate::run::Measure;
 
 /// The flags of the axes and of measuring, made from the same lists that the TOML keys are.
 #[derive(Clone, Debug, Default)]
@@ -153,6 +151,10 @@ pub struct IsolationFlags {
     /// Seconds that a case may take in all, setup included; isolates
     #[arg(long, value_name = "SECONDS", value_parser = case_limit, allow_negative_numbers = true)]
     case_limit: Option<f64>,
+
+    /// The only round to run, for a case in a process of its own
+    #[arg(long, hide = true)]
+    pub round: Option<usize>,
 }
 
 fn case_limit(text: &str) -> Result<f64, String> {
@@ -172,23 +174,13 @@ impl IsolationFlags {
     ///
     /// # Errors
     /// When this program cannot be found.
-    pub fn isolation(self, measure: &Measure) -> Result<Option<Isolation>> {
+    pub fn isolation(self, measure: &MeasureOptions) -> Result<Option<Isolation>> {
         if !self.isolates() {
             return Ok(None);
         }
         let program = std::env::current_exe()
             .map_err(|e| Error::run(format!("cannot find this program: {e}")))?;
-        let mut flags: Vec<OsString> = Vec::new();
-        let mut flag = |name: &str, value: String| flags.extend([name.into(), value.into()]);
-        flag("--min-repetitions", measure.min_repetitions.to_string());
-        flag("--max-repetitions", measure.max_repetitions.to_string());
-        flag("--time-budget", measure.time_budget_s.to_string());
-        flag("--repeat-values", measure.repeat_values.to_string());
-        flag("--history", measure.history.to_string());
-        if let Some(limit) = measure.time_limit_s {
-            flag("--time-limit", limit.to_string());
-        }
-        Ok(Some(Isolation { program, flags, limit_s: self.case_limit }))
+        Ok(Some(Isolation { program, flags: measure.flags(), limit_s: self.case_limit }))
     }
 }
 

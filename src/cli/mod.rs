@@ -1,6 +1,7 @@
 //! The subcommands, one file each.
 
 pub mod advise;
+mod alternate;
 pub mod compare;
 pub mod complete;
 pub mod completions;
@@ -59,7 +60,7 @@ enum Command {
     Matrix(matrix::MatrixArgs),
     /// List solvers, preconditioners, backends, formats, generators and experiments
     List(list::ListArgs),
-    /// Compare two result files, with a verdict that knows the noise
+    /// Compare two result files, or two commands in turns, with a verdict that knows the noise
     Compare(compare::CompareArgs),
     /// Set our GPU kernels against cuSPARSE in result files, system by system
     Versus(versus::VersusArgs),

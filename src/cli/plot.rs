@@ -14,7 +14,7 @@ use crate::plot::kinds::{self, KINDS, Kind};
 use crate::plot::quantity::quantity;
 use crate::plot::{self, Form, from_records};
 use crate::report::batch::Batches;
-use crate::result::{Record, contents, gather};
+use crate::result::{Record, contents, gather, rounds};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
@@ -73,7 +73,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     }
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(compare::records(path)?);
+        records.extend(rounds::aggregated(&compare::records(path)?));
     }
     for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
         say(&format!("note: {note}"));

@@ -20,6 +20,7 @@ use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::output::{Existing, Outputs};
 use crate::result::solution::Solutions;
+use crate::run::Measure;
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -123,8 +124,13 @@ impl<'a> Session<'a> {
         if resumed {
             // what is finished needs no backend any more
             let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
-            let pending = |case: &Case| !done.iter().any(|r| r.case == *case);
-            missing.retain(|m| cases.iter().any(|c| c.backend == m.backend && pending(c)));
+            let mut pending = Vec::new();
+            for experiment in experiments {
+                let measure = experiment.measure.resolve()?;
+                let cases = experiment.cases()?.0;
+                pending.extend(cases.into_iter().filter(|c| !finished(c, &measure, &done)));
+            }
+            missing.retain(|m| pending.iter().any(|c| c.backend == m.backend));
             some_usable(&backends, &missing)?;
         }
         remarks(&left_out(&missing));
@@ -181,10 +187,11 @@ impl<'a> Session<'a> {
         solutions: Option<&Solutions>,
     ) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
+        let measure = Measure { round: self.isolation.round, ..experiment.measure.resolve()? };
         if !self.missing.is_empty() {
             let done = outputs.records();
             let is_missing = |name: &str| self.missing.iter().any(|m| m.backend == name);
-            cases.retain(|c| !is_missing(&c.backend) || done.iter().any(|r| r.case == *c));
+            cases.retain(|c| !is_missing(&c.backend) || finished(c, &measure, &done));
         }
         remarks(&experiment.remarks);
         if repeated > 0 {
@@ -192,15 +199,15 @@ impl<'a> Session<'a> {
         }
         if let Some(solutions) = solutions {
             let done = outputs.records();
-            let finished = cases.iter().filter(|case| done.iter().any(|r| r.case == **case));
+            let finished = cases.iter().filter(|case| finished(case, &measure, &done));
             remarks(solutions.missing(finished).as_slice());
         }
-        let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
-        if let Some(isolation) = self.isolation.isolation(&measure)? {
+        if let Some(isolation) = self.isolation.isolation(&experiment.measure)? {
             let observer = observer.as_mut();
             return Ok(isolated::execute(
                 &cases,
+                &measure,
                 &isolation,
                 outputs,
                 solutions,
@@ -246,6 +253,12 @@ impl<'a> Session<'a> {
 fn earlier(outputs: &Outputs) -> Option<Earlier> {
     let file = outputs.paths().next()?.display().to_string();
     Some(Earlier { file, records: outputs.records() }).filter(|e| !e.records.is_empty())
+}
+
+/// Whether `done` holds all rounds of a case.
+fn finished(case: &Case, measure: &Measure, done: &[Record]) -> bool {
+    let of = |round| done.iter().any(|r| r.case == *case && r.round == round);
+    measure.round_numbers().into_iter().all(of)
 }
 
 fn interrupted(outputs: &[Outputs]) -> String {

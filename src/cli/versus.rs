@@ -7,7 +7,7 @@ use crate::cli::{compare, output};
 use crate::engine::progress::say;
 use crate::error::Result;
 use crate::report::{ReportFormat, versus};
-use crate::result::contents;
+use crate::result::{contents, rounds};
 
 /// Arguments of `versus`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct VersusArgs {
 pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(compare::records(path)?);
+        records.extend(rounds::aggregated(&compare::records(path)?));
     }
     for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
         say(&format!("note: {note}"));

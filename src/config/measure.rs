@@ -31,10 +31,14 @@ pub struct MeasureOptions {
     time_limit_s: Option<f64>,
     repeat_values: Option<usize>,
     history: Option<usize>,
+    rounds: Option<usize>,
 }
 
 /// Most repetitions of one solve.
 const MAX_REPETITIONS: usize = 100_000;
+
+/// Most rounds over all cases.
+const MAX_ROUNDS: usize = 1000;
 
 /// Most iterations whose residuals are kept.
 const MAX_HISTORY: usize = 10_000;
@@ -44,19 +48,21 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "min-repetitions",
         metavar: "N",
-        help: "Fewest timed solves per case [default: 1]",
+        help: "Fewest timed solves per case, also beyond the time budget [default: 6 and 100 ms of solves, as far as \
+               the budget goes]",
         set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.min_repetitions = Some(v)),
     },
     Setting {
         name: "max-repetitions",
         metavar: "N",
-        help: "Most timed solves per case [default: 10]",
+        help: "Most timed solves per case, and most samples of setup, product and the rest [default: 10 solves, or \
+               as many as 100 ms take, up to 1000]",
         set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.max_repetitions = Some(v)),
     },
     Setting {
         name: "time-budget",
         metavar: "SECONDS",
-        help: "No further repetition after this many seconds of timed solves [default: 5]",
+        help: "No further repetition after this many seconds of timed solves, or of setups [default: 5]",
         set: |o, t| seconds(t).map(|v| o.time_budget_s = Some(v)),
     },
     Setting {
@@ -77,6 +83,13 @@ pub const SETTINGS: &[Setting] = &[
         help: "Residuals kept per case: the initial one and those of the first N iterations [default: 0, none]",
         set: |o, t| whole(t, 0, MAX_HISTORY).map(|v| o.history = Some(v)),
     },
+    Setting {
+        name: "rounds",
+        metavar: "N",
+        help: "Rounds in each of which every case is measured once, with its share of the samples, so that \
+               slow drift of the machine meets all cases alike; a row for each case and round [default: 1]",
+        set: |o, t| whole(t, 1, MAX_ROUNDS).map(|v| o.rounds = Some(v)),
+    },
 ];
 
 fn seconds(text: &str) -> Result<f64> {
@@ -94,31 +107,53 @@ impl MeasureOptions {
             time_limit_s: other.time_limit_s.or(self.time_limit_s),
             repeat_values: other.repeat_values.or(self.repeat_values),
             history: other.history.or(self.history),
+            rounds: other.rounds.or(self.rounds),
         }
+    }
+
+    /// The flags that give these options.
+    pub fn flags(&self) -> Vec<String> {
+        let whole = |v: Option<usize>| v.map(|v| v.to_string());
+        let seconds = |v: Option<f64>| v.map(|v| v.to_string());
+        let values = [
+            ("min-repetitions", whole(self.min_repetitions)),
+            ("max-repetitions", whole(self.max_repetitions)),
+            ("time-budget", seconds(self.time_budget_s)),
+            ("time-limit", seconds(self.time_limit_s)),
+            ("repeat-values", whole(self.repeat_values)),
+            ("history", whole(self.history)),
+            ("rounds", whole(self.rounds)),
+        ];
+        let given = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.map(|(name, value)| format!("--{name}={value}")).collect()
     }
 
     /// Fills in the defaults. A limit that was not given yields to the one that was.
     pub fn resolve(&self) -> Result<Measure> {
         let default = Measure::default();
-        let (min, max) = match (self.min_repetitions, self.max_repetitions) {
-            (Some(min), Some(max)) if min > max => {
-                return Err(Error::input(format!(
-                    "min-repetitions {min} is more than max-repetitions {max}"
-                )));
-            }
-            (Some(min), Some(max)) => (min, max),
-            (Some(min), None) => (min, default.max_repetitions.max(min)),
-            (None, Some(max)) => (default.min_repetitions.min(max), max),
-            (None, None) => (default.min_repetitions, default.max_repetitions),
-        };
+        if let (Some(min), Some(max)) = (self.min_repetitions, self.max_repetitions)
+            && min > max
+        {
+            return Err(Error::input(format!(
+                "min-repetitions {min} is more than max-repetitions {max}"
+            )));
+        }
+        let min = self.min_repetitions.unwrap_or(default.min_repetitions);
+        let max = self.max_repetitions.unwrap_or(default.max_repetitions.max(min));
         Ok(Measure {
             min_repetitions: min,
+            // whoever asks for fewer solves wants no more of the rest
+            samples: default.samples.min(self.min_repetitions.unwrap_or(default.samples)).min(max),
+            min_time_s: default.min_time_s,
+            enough: self.max_repetitions.unwrap_or(default.enough.max(min)),
             max_repetitions: max,
+            rounds: self.rounds.unwrap_or(default.rounds),
             time_budget_s: self.time_budget_s.unwrap_or(default.time_budget_s),
             time_limit_s: self.time_limit_s.or(default.time_limit_s),
             repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
             history: self.history.unwrap_or(default.history),
             once: default.once,
+            round: None,
         })
     }
 }
@@ -139,12 +174,46 @@ mod tests {
     #[test]
     fn the_limit_that_is_not_given_yields() {
         let m = given(&[("min-repetitions", "20")]).unwrap();
-        assert_eq!((m.min_repetitions, m.max_repetitions), (20, 20));
+        assert_eq!((m.min_repetitions, m.samples, m.enough, m.max_repetitions), (20, 6, 20, 1000));
+        let m = given(&[("min-repetitions", "2000")]).unwrap();
+        assert_eq!((m.min_repetitions, m.enough, m.max_repetitions), (2000, 2000, 2000));
+        let m = given(&[("min-repetitions", "1")]).unwrap();
+        assert_eq!((m.min_repetitions, m.samples, m.enough), (1, 1, 10));
         let m = given(&[("max-repetitions", "3"), ("time-limit", "0.5")]).unwrap();
-        assert_eq!((m.min_repetitions, m.max_repetitions, m.time_limit_s), (1, 3, Some(0.5)));
+        assert_eq!((m.samples, m.enough, m.max_repetitions), (3, 3, 3));
+        assert_eq!((m.min_repetitions, m.time_limit_s, m.rounds), (1, Some(0.5), 1));
+        assert_eq!(given(&[]).unwrap(), Measure::default());
+        assert_eq!(given(&[("rounds", "5")]).unwrap().rounds, 5);
         assert_eq!(m.repeat_values, 0);
         assert_eq!(given(&[("repeat-values", "4")]).unwrap().repeat_values, 4);
         assert_eq!((m.history, given(&[("history", "20")]).unwrap().history), (0, 20));
+    }
+
+    #[test]
+    fn flags_give_the_options_back() {
+        let words = [
+            ("min-repetitions", "2"),
+            ("max-repetitions", "3"),
+            ("time-budget", "0.25"),
+            ("time-limit", "1e3"),
+            ("repeat-values", "4"),
+            ("history", "5"),
+            ("rounds", "6"),
+        ];
+        // every setting is among them
+        assert_eq!(words.map(|w| w.0)[..], SETTINGS.iter().map(|s| s.name).collect::<Vec<_>>());
+        let mut options = MeasureOptions::default();
+        assert_eq!(options.flags(), Vec::<String>::new());
+        let mut again = options.clone();
+        for (setting, (_, text)) in SETTINGS.iter().zip(words) {
+            setting.set(&mut options, text).unwrap();
+        }
+        for flag in options.flags() {
+            let (name, text) = flag.trim_start_matches("--").split_once('=').unwrap();
+            let setting = SETTINGS.iter().find(|s| s.name == name).unwrap();
+            setting.set(&mut again, text).unwrap();
+        }
+        assert_eq!(again, options);
     }
 
     #[test]
@@ -155,6 +224,7 @@ mod tests {
             "min-repetitions 5 is more than max-repetitions 2"
         );
         assert_eq!(message(&[("min-repetitions", "0")]), "`0` is outside 1 to 100000");
+        assert_eq!(message(&[("rounds", "0")]), "`0` is outside 1 to 1000");
         assert_eq!(
             message(&[("time-budget", "-1")]),
             "`-1` is outside the range: above 0 and at most 1e7 seconds"

@@ -1,6 +1,5 @@
 //! Cases each in a process of its own: what crashes, hangs or takes all memory costs one record.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,6 +16,7 @@ use crate::result::read::read;
 use crate::result::record::Status;
 use crate::result::solution::{self, Solutions};
 use crate::result::{Record, environment};
+use crate::run::Measure;
 
 /// How often a child is looked at.
 const POLL: Duration = Duration::from_millis(2);
@@ -31,7 +31,7 @@ pub struct Isolation {
     /// This program.
     pub program: PathBuf,
     /// Measuring options for it, as flags.
-    pub flags: Vec<OsString>,
+    pub flags: Vec<String>,
     /// Seconds that a case may take, from reading the matrix to the record.
     pub limit_s: Option<f64>,
 }
@@ -39,18 +39,21 @@ pub struct Isolation {
 /// Runs every case that `outputs` does not hold yet, as [`super::execute`] does, in children.
 pub fn execute(
     cases: &[Case],
+    measure: &Measure,
     isolation: &Isolation,
     outputs: &mut Outputs,
     solutions: Option<&Solutions>,
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    each_pending(cases, outputs, observer, &mut |case, observer| {
+    each_pending(cases, measure, outputs, observer, &mut |case, round, observer| {
         observer.case(case);
-        let Some(solutions) = solutions else { return isolation.run(case, None, interrupts) };
+        let Some(solutions) = solutions else {
+            return isolation.run(case, round, None, interrupts);
+        };
         let folder = tempfile::tempdir().map_err(|e| cannot(&e))?;
         let x = folder.path().join(solutions.passed_on_as(case));
-        let record = isolation.run(case, Some(&x), interrupts)?;
+        let record = isolation.run(case, round, Some(&x), interrupts)?;
         if let Some(record) = &record {
             if x.is_file() {
                 solutions.adopt(case, &x)?;
@@ -68,6 +71,7 @@ impl Isolation {
     fn run(
         &self,
         case: &Case,
+        round: Option<usize>,
         x: Option<&Path>,
         interrupts: &AtomicUsize,
     ) -> Result<Option<Record>> {
@@ -88,6 +92,7 @@ impl Isolation {
             .arg(&result)
             .args(&self.flags)
             .args(x.map(solution::flag).into_iter().flatten())
+            .args(round.map(|round| format!("--round={round}")))
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -169,7 +174,7 @@ fn explain(ended: &Ended, words: &Path) -> (Status, String) {
 
 /// The line that tells most: an allocation that failed, else an error, else what a panic says, which stands
 /// on the line after its place; else the last.
-fn last_words(words: &str) -> &str {
+pub(crate) fn last_words(words: &str) -> &str {
     let lines = || words.lines().filter(|l| !l.starts_with("note: "));
     let found = |what: &dyn Fn(&&str) -> bool| lines().find(what);
     found(&|l| l.starts_with(NO_MEMORY))
@@ -192,7 +197,7 @@ mod tests {
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let isolation = Isolation { program, flags: Vec::new(), limit_s };
-        isolation.run(&Case::default(), None, &AtomicUsize::new(0)).unwrap()
+        isolation.run(&Case::default(), None, None, &AtomicUsize::new(0)).unwrap()
     }
 
     #[test]
@@ -234,7 +239,7 @@ mod tests {
     #[test]
     fn a_request_to_stop_leaves_no_record() {
         let isolation = Isolation { program: "/bin/true".into(), flags: Vec::new(), limit_s: None };
-        let stopped = isolation.run(&Case::default(), None, &AtomicUsize::new(1)).unwrap();
+        let stopped = isolation.run(&Case::default(), None, None, &AtomicUsize::new(1)).unwrap();
         assert!(stopped.is_none());
     }
 }

@@ -5,6 +5,7 @@ pub mod isolated;
 pub mod preflight;
 pub mod progress;
 
+use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicUsize};
 
 use crate::case::{Case, Ordering, Zeros};
@@ -16,7 +17,7 @@ use crate::report::units::plural;
 use crate::result::output::Outputs;
 use crate::result::record::{Status, SystemHash};
 use crate::result::solution::Solutions;
-use crate::result::{Record, contents, environment};
+use crate::result::{Record, contents, environment, rounds};
 use crate::run::{self, Measure, Reuse, Stage};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
@@ -127,7 +128,8 @@ pub enum End {
 /// What a run yields.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Finished records in the order of the cases, those of an earlier run included.
+    /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
+    /// case.
     pub records: Vec<Record>,
     /// How it ended.
     pub end: End,
@@ -145,12 +147,13 @@ pub fn execute(
     interrupts: &AtomicUsize,
 ) -> Outcome {
     let mut loaded = Loaded::new(cases);
+    let of_round = measure.of_round();
     let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
-    each_pending(cases, outputs, observer, &mut |case, observer| {
+    each_pending(cases, measure, outputs, observer, &mut |case, _, observer| {
         if !going() {
             return Ok(None);
         }
-        let record = step(case, measure, &mut loaded, runner, observer, &going)?;
+        let record = step(case, &of_round, &mut loaded, runner, observer, &going)?;
         if let Some((solutions, record)) = solutions.zip(record.as_ref()) {
             let x = runner.solution().map(|x| loaded.of_source(case, x));
             keep_solution(solutions, record, x.as_deref(), observer)?;
@@ -159,32 +162,40 @@ pub fn execute(
     })
 }
 
-/// Makes the record of a case; `None` when the user stopped it.
-type RunCase<'a> = dyn FnMut(&Case, &mut dyn Observer) -> Result<Option<Record>> + 'a;
+/// Makes the record of a case in a round; `None` when the user stopped it.
+type RunCase<'a> =
+    dyn FnMut(&Case, Option<usize>, &mut dyn Observer) -> Result<Option<Record>> + 'a;
 
-/// Keeps what `run` makes of every case that `outputs` does not hold yet, until it makes nothing because
-/// the user stopped it.
+/// Keeps what `run` makes of every case and round that `outputs` does not hold yet, until it makes nothing
+/// because the user stopped it.
 fn each_pending(
     cases: &[Case],
+    measure: &Measure,
     outputs: &mut Outputs,
     observer: &mut dyn Observer,
     run: &mut RunCase<'_>,
 ) -> Outcome {
     let earlier = outputs.records();
-    let find = |case: &Case| earlier.iter().find(|r| r.case == *case);
-    let done: Vec<&Record> = cases.iter().filter_map(find).collect();
+    let rounds = measure.round_numbers();
+    if let Err(error) = same_rounds(cases, &earlier, &rounds) {
+        return Outcome { records: Vec::new(), end: End::Failed(error) };
+    }
+    let find = |case: &Case, round| earlier.iter().find(|r| r.case == *case && r.round == round);
+    let turns = || rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round)));
+    let done: Vec<&Record> = turns().filter_map(|(case, round)| find(case, round)).collect();
     if let Some(text) = other_revision(&done) {
         observer.remark(&text);
     }
-    let pending: Vec<&Case> = cases.iter().filter(|case| find(case).is_none()).collect();
-    observer.begin(cases.len(), &pending);
-    let (mut records, mut end) = (Vec::with_capacity(cases.len()), End::Complete);
-    for case in cases {
-        if let Some(record) = find(case) {
+    let pending = turns().filter(|(case, round)| find(case, *round).is_none());
+    observer.begin(turns().count(), &pending.map(|(case, _)| case).collect::<Vec<_>>());
+    let (mut records, mut end) = (Vec::with_capacity(turns().count()), End::Complete);
+    for (case, round) in turns() {
+        if let Some(record) = find(case, round) {
             records.push(record.clone());
             continue;
         }
-        let kept = run(case, observer).and_then(|record| {
+        let kept = run(case, round, observer).and_then(|record| {
+            let record = record.map(|record| Record { round, ..record });
             if let Some(record) = &record {
                 // a matrix may have changed since the run began
                 let file = outputs.paths().next().map(|path| path.display().to_string());
@@ -205,7 +216,26 @@ fn each_pending(
         }
     }
     observer.end();
-    Outcome { records, end }
+    Outcome { records: rounds::aggregated(&records), end }
+}
+
+/// Refuses to add rounds to cases that were measured without, or the other way round: no reader could tell
+/// how often what was measured.
+fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> Result<()> {
+    let with = rounds.iter().any(Option::is_some);
+    let other = |r: &&Record| r.round.is_some() != with && cases.contains(&r.case);
+    if !earlier.iter().any(|r| other(&r)) {
+        return Ok(());
+    }
+    Err(if with {
+        Error::input(
+            "the result file has records of these cases that were measured without --rounds",
+        )
+        .hint("go on without --rounds, or write to another file")
+    } else {
+        Error::input("the result file has records of these cases by rounds")
+            .hint("give --rounds as before, or write to another file")
+    })
 }
 
 /// Writes the solution of a case, or says why there is none.
@@ -257,6 +287,7 @@ fn step(
             record.map(|mut record| {
                 record.times.ordering_s = ordering_s;
                 record.hash = hash;
+                record.times.total_s = record.times.to_solution(1);
                 record
             })
         }
@@ -309,6 +340,8 @@ struct Loaded<'a> {
     /// Of both, before they are reordered.
     hash: SystemHash,
     reordered: Option<Reordered>,
+    /// Matrices whose remarks were told.
+    told: HashSet<String>,
 }
 
 /// The same with the unknowns in another order.
@@ -346,7 +379,14 @@ impl Renumbered {
 impl<'a> Loaded<'a> {
     /// Nothing yet, of the cases that follow.
     fn new(cases: &'a [Case]) -> Self {
-        Self { cases, problem: None, rhs: None, hash: SystemHash::default(), reordered: None }
+        Self {
+            cases,
+            problem: None,
+            rhs: None,
+            hash: SystemHash::default(),
+            reordered: None,
+            told: HashSet::new(),
+        }
     }
 
     /// A solution of the case that ran last, in the order of the source.
@@ -372,8 +412,11 @@ impl<'a> Loaded<'a> {
             self.reordered = None;
             observer.loading(&case.matrix);
             let problem = runner.load(case)?;
-            for remark in &problem.remarks {
-                observer.remark(&format!("{}: {remark}", case.matrix));
+            // with several rounds it is loaded again
+            if self.told.insert(case.matrix.clone()) {
+                for remark in &problem.remarks {
+                    observer.remark(&format!("{}: {remark}", case.matrix));
+                }
             }
             check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
             self.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));

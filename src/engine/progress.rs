@@ -166,6 +166,7 @@ fn cost(case: &Case) -> f64 {
 
 fn stage_name(stage: Stage) -> String {
     match stage {
+        Stage::Storage => "storing the matrix".into(),
         Stage::Symbolic => "symbolic phase".into(),
         Stage::Numeric => "numeric factorisation".into(),
         Stage::WarmUp => "warm-up solve".into(),
@@ -217,5 +218,6 @@ fn summary(record: &Record) -> String {
         },
     };
     let time = record.times.solve_s.map(|s| format!(", {}", units::seconds(s))).unwrap_or_default();
-    format!("{}: {end}{time}", name(&record.case))
+    let round = record.round.map(|round| format!(", round {round}")).unwrap_or_default();
+    format!("{}{round}: {end}{time}", name(&record.case))
 }

@@ -12,6 +12,8 @@ struct Fake {
     loads: Vec<String>,
     rhs: Vec<String>,
     runs: Vec<usize>,
+    /// Samples asked for in each.
+    samples: Vec<usize>,
     /// Raises the interrupt counter during the case with this fill level.
     interrupt_at: Option<(usize, &'static AtomicUsize)>,
 }
@@ -38,10 +40,11 @@ impl Runner for Fake {
         case: &Case,
         _: &Problem,
         _: &[f64],
-        _: &Measure,
+        measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {
         self.runs.push(case.fill);
+        self.samples.push(measure.samples);
         if let Some((fill, counter)) = self.interrupt_at
             && fill == case.fill
         {
@@ -88,6 +91,7 @@ struct Setting {
     folder: tempfile::TempDir,
     runner: Fake,
     log: Log,
+    measure: Measure,
     interrupts: &'static AtomicUsize,
 }
 
@@ -97,6 +101,7 @@ impl Setting {
             folder: tempfile::tempdir().unwrap(),
             runner: Fake::default(),
             log: Log::default(),
+            measure: Measure::default(),
             interrupts: Box::leak(Box::new(AtomicUsize::new(0))),
         }
     }
@@ -107,10 +112,9 @@ impl Setting {
 
     fn execute(&mut self, cases: &[Case], existing: Existing) -> Outcome {
         let mut outputs = Outputs::open(&[self.path()], existing).unwrap();
-        let measure = Measure::default();
         execute(
             cases,
-            &measure,
+            &self.measure,
             &mut outputs,
             None,
             &mut self.runner,
@@ -190,4 +194,76 @@ fn records_of_another_revision_are_kept_with_a_warning() {
         s.log.0[0],
         format!("remark 1 of the earlier records are of 0.0.9 (abc), this is {this}")
     );
+}
+
+/// Fill level and round of each record in the file.
+fn turns(path: &std::path::Path) -> Vec<(usize, Option<usize>)> {
+    read(path).unwrap().records.iter().map(|r| (r.case.fill, r.round)).collect()
+}
+
+#[test]
+fn every_case_runs_once_in_each_round_and_is_one_record() {
+    let mut s = Setting::new();
+    s.measure.rounds = 3;
+    let outcome = s.execute(&cases(&["p"], 2), Existing::Refuse);
+    assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[0, 1, 0, 1, 0, 1][..]));
+    let all: Vec<_> = (1..=3).flat_map(|round| [(0, Some(round)), (1, Some(round))]).collect();
+    assert_eq!(turns(&s.path()), all);
+    // one matrix is not loaded again
+    assert_eq!(s.runner.loads, ["p"]);
+    assert_eq!(s.log.0[0], "begin 6 of 6");
+    let ends: Vec<_> = outcome.records.iter().map(|r| (r.case.fill, r.times.repetitions)).collect();
+    assert_eq!(ends, [(0, 3), (1, 3)]);
+    // each round has its share of the samples
+    assert!(s.runner.samples.iter().all(|samples| *samples == 2));
+}
+
+#[test]
+fn matrices_take_turns_in_rounds_and_are_remarked_once() {
+    let mut s = Setting::new();
+    s.measure.rounds = 2;
+    s.execute(&cases(&["p", "q"], 1), Existing::Refuse);
+    assert_eq!(s.runner.loads, ["p", "q", "p", "q"]);
+    let remarks: Vec<_> = s.log.0.iter().filter(|line| line.starts_with("remark")).collect();
+    assert_eq!(remarks, ["remark p: a twin", "remark q: a twin"]);
+}
+
+#[test]
+fn rounds_go_on_where_they_stopped_and_can_be_added_to() {
+    let mut s = Setting::new();
+    s.measure.rounds = 2;
+    s.runner.interrupt_at = Some((1, s.interrupts));
+    let outcome = s.execute(&cases(&["p"], 2), Existing::Refuse);
+    assert_eq!((outcome.end, turns(&s.path())), (End::Interrupted, vec![(0, Some(1))]));
+    s.runner = Fake::default();
+    s.interrupts.store(0, atomic::Ordering::SeqCst);
+    s.execute(&cases(&["p"], 2), Existing::Resume);
+    assert_eq!(s.runner.runs, [1, 0, 1]);
+    s.measure.rounds = 3;
+    s.execute(&cases(&["p"], 2), Existing::Resume);
+    assert_eq!(s.runner.runs, [1, 0, 1, 0, 1]);
+    let wanted: Vec<_> = (1..=3).flat_map(|round| [(0, Some(round)), (1, Some(round))]).collect();
+    assert_eq!(turns(&s.path()), wanted);
+}
+
+#[test]
+fn rounds_are_not_added_to_cases_without_and_the_other_way_round() {
+    let mut s = Setting::new();
+    s.execute(&cases(&["p"], 1), Existing::Refuse);
+    let before = std::fs::read(s.path()).unwrap();
+    s.measure.rounds = 2;
+    let error = Error::input(
+        "the result file has records of these cases that were measured without --rounds",
+    )
+    .hint("go on without --rounds, or write to another file");
+    assert_eq!(s.execute(&cases(&["p"], 1), Existing::Resume).end, End::Failed(error));
+    assert_eq!(std::fs::read(s.path()).unwrap(), before);
+    s.execute(&cases(&["p"], 1), Existing::Overwrite);
+    s.measure.rounds = 1;
+    let error = Error::input("the result file has records of these cases by rounds")
+        .hint("give --rounds as before, or write to another file");
+    assert_eq!(s.execute(&cases(&["p"], 2), Existing::Resume).end, End::Failed(error));
+    // other cases may be there
+    s.measure.rounds = 2;
+    assert_eq!(s.execute(&cases(&["q"], 1), Existing::Resume).end, End::Complete);
 }

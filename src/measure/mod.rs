@@ -9,7 +9,7 @@ use std::time::Instant;
 pub use bandwidth::{
     Bandwidth, bandwidth, bandwidth_beyond_caches, copy_bandwidth, copy_bandwidth_beside,
 };
-pub use stats::{Median, median};
+pub use stats::{Median, Spread, median, shift};
 
 /// The monotonic clock. All timing goes through here.
 pub fn now() -> Instant {

@@ -1,20 +1,16 @@
 //! Two result files side by side.
 //!
-//! Every record has the median t of its solves and the 95 % confidence interval [l, h] of that median
-//! (see [`crate::measure`]). Of a case in both files the ratio and its interval are
-//!
-//! ```text
-//! r = t_new / t_old,   [l_new / h_old, h_new / l_old]
-//! ```
-//!
-//! which holds when both medians lie in their intervals: with at least 90 % (Bonferroni), with 99.4 %
-//! where errors are independent, normal in the logarithm and alike. With a threshold q in percent a case
-//! is `slower` when the whole interval lies above 1 + q/100, `faster` when it lies below 1/(1 + q/100),
-//! `same` when it lies between, else `unclear`. Over all cases with an interval the mean of the n
-//! logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if they err independently; a
-//! machine that drifts between the files moves all of them together. Intervals are not widened for the
-//! number of cases: of many that did not change some few will be called otherwise when q is 0, next to
-//! none when q is above the usual scatter.
+//! Of a case in both files the ratio r of the new solve time over the old one has a 95 % interval [l, h]
+//! (see [`ratio`]): from the medians of rounds where both files have enough of them, else from the
+//! interval of either median within its run, taken at opposite ends. What the machine may drift between two
+//! runs, d in percent, neither file shows. With a threshold q in percent a case is `slower` when the whole
+//! interval lies above (1 + q/100)(1 + d/100), `faster` when it lies below the inverse, `same` when it lies
+//! between 1/(1 + q/100) and 1 + q/100, else `unclear`. Over all cases with an interval the mean of the n
+//! logarithms of r has the half width `sqrt(sum of squares of theirs) / n`, if they err independently;
+//! drift moves all of them together, and is allowed for as in each. Intervals are not widened for the
+//! number of cases.
+
+pub mod ratio;
 
 use std::collections::HashMap;
 
@@ -23,11 +19,23 @@ use serde_json::{Map, Value};
 use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::error::{Error, Result};
-use crate::report::runs::{head, solve, varying};
+use crate::report::runs::{head, marks, solve, varying};
 use crate::report::units::{plural, seconds, significant};
 use crate::report::{Head, Report, Sheet, places};
-use crate::result::Record;
 use crate::result::contents::{self, Difference};
+use crate::result::{Record, rounds};
+use ratio::{Basis, Ratio};
+
+/// How records are judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Changes up to this many percent are none.
+    pub threshold_percent: f64,
+    /// Percent by which two runs of one program may differ as a whole.
+    pub drift_percent: f64,
+    /// Whether the same rounds of both sides were measured one after the other.
+    pub paired: bool,
+}
 
 /// What changed between two records of one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,29 +83,31 @@ impl Verdict {
         matches!(self, Self::Slower | Self::Broken)
     }
 
-    /// Judges two records. The interval of the ratio new / old follows from the 95 % intervals of
-    /// the two medians taken at their opposite ends.
-    pub fn of(old: &Record, new: &Record, threshold_percent: f64) -> Self {
-        if let Some(difference) = contents::difference(old, new) {
-            return Self::Other(difference);
+    /// Judges two records by their status, and by the interval of their ratio.
+    fn of(old: &Record, new: &Record, ratio: Option<Ratio>, threshold_percent: f64) -> Self {
+        match (old.status.succeeded(), new.status.succeeded()) {
+            (true, true) => {
+                let interval = ratio.and_then(|r| Some((r.interval?, r.allowance)));
+                interval.map_or(Self::Unclear, |(interval, allowance)| {
+                    Self::of_interval(interval, threshold_percent, allowance)
+                })
+            }
+            (false, true) => Self::Fixed,
+            (true, false) => Self::Broken,
+            (false, false) => Self::Failed,
         }
-        let converged = |r: &Record| r.status.succeeded();
-        match (converged(old), converged(new)) {
-            (true, true) => {}
-            (false, true) => return Self::Fixed,
-            (true, false) => return Self::Broken,
-            (false, false) => return Self::Failed,
-        }
-        let interval = ratio_interval(old, new);
-        interval.map_or(Self::Unclear, |interval| Self::of_interval(interval, threshold_percent))
     }
 
-    /// Judges the interval of a ratio.
-    fn of_interval((low, high): (f64, f64), threshold_percent: f64) -> Self {
+    /// Judges the interval of a ratio that drift may have changed by the factor `allowance`.
+    pub(crate) fn of_interval(
+        (low, high): (f64, f64),
+        threshold_percent: f64,
+        allowance: f64,
+    ) -> Self {
         let limit = 1.0 + threshold_percent / 100.0;
-        if low > limit {
+        if low > limit * allowance {
             Self::Slower
-        } else if high < 1.0 / limit {
+        } else if high < 1.0 / (limit * allowance) {
             Self::Faster
         } else if low >= 1.0 / limit && high <= limit {
             Self::Same
@@ -107,14 +117,37 @@ impl Verdict {
     }
 }
 
-/// Interval of new / old solve time; `None` without an interval on either side.
-pub fn ratio_interval(old: &Record, new: &Record) -> Option<(f64, f64)> {
-    let interval = |r: &Record| {
-        let (low, high) = (r.times.solve_low_s?, r.times.solve_high_s?);
-        (r.times.repetitions > 1 && low > 0.0 && high >= low).then_some((low, high))
-    };
-    let ((old_low, old_high), (new_low, new_high)) = (interval(old)?, interval(new)?);
-    Some((new_low / old_high, new_high / old_low))
+/// A case in both files.
+struct Pair {
+    old: Record,
+    new: Record,
+    ratio: Option<Ratio>,
+    verdict: Verdict,
+}
+
+impl Pair {
+    fn of(old: &[&Record], new: &[&Record], rule: &Rule) -> Self {
+        let ratio = Ratio::of(old, new, rule.drift_percent, rule.paired);
+        let (old, new) = (rounds::aggregate(old), rounds::aggregate(new));
+        if let Some(difference) = contents::difference(&old, &new) {
+            return Self { old, new, ratio: None, verdict: Verdict::Other(difference) };
+        }
+        let verdict = Verdict::of(&old, &new, ratio, rule.threshold_percent);
+        Self { old, new, ratio, verdict }
+    }
+
+    fn both_succeed(&self) -> bool {
+        self.old.status.succeeded() && self.new.status.succeeded()
+    }
+
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.ratio.and_then(|r| r.interval)
+    }
+
+    fn setup_ratio(&self) -> Option<f64> {
+        let times = [&self.new, &self.old].map(|r| r.times.setup_s);
+        quotient(times[0], times[1]).filter(|_| self.verdict.is_judged())
+    }
 }
 
 /// Two files compared.
@@ -128,8 +161,8 @@ pub struct Comparison {
     pub others: usize,
     /// Of all cases together; `None` without intervals.
     pub overall: Option<Overall>,
-    /// Lower ends of the ratios of the cases that converge in both files; infinite where one no longer
-    /// does.
+    /// Lower ends of the ratios of the cases that converge in both files, drift taken off; infinite where
+    /// one no longer does.
     lowest: Vec<f64>,
 }
 
@@ -154,96 +187,92 @@ pub struct Overall {
 }
 
 impl Overall {
-    fn of(pairs: &[Pair<'_>], threshold_percent: f64) -> Option<Self> {
-        let logs: Vec<(f64, f64)> = pairs
-            .iter()
-            .filter(|(old, new, _)| [old, new].iter().all(|r| r.status.succeeded()))
-            .filter_map(|(old, new, _)| {
-                let ratio = quotient(new.times.solve_s, old.times.solve_s)?;
-                let (low, high) = ratio_interval(old, new)?;
-                Some((ratio.ln(), (high / low).ln() / 2.0))
-            })
+    fn of(pairs: &[Pair], threshold_percent: f64) -> Option<Self> {
+        let used = pairs.iter().filter(|pair| pair.both_succeed());
+        let ratios: Vec<(Ratio, f64)> = used
+            .filter_map(|pair| pair.ratio.and_then(|r| Some((r, r.log_half_width()?))))
             .collect();
-        let count = logs.len() as f64;
-        if logs.is_empty() {
+        if ratios.is_empty() {
             return None;
         }
-        let mean = logs.iter().map(|(log, _)| log).sum::<f64>() / count;
-        let half = logs.iter().map(|(_, half)| half * half).sum::<f64>().sqrt() / count;
+        let count = ratios.len() as f64;
+        let mean = ratios.iter().map(|(r, _)| r.value.ln()).sum::<f64>() / count;
+        let half = ratios.iter().map(|(_, half)| half * half).sum::<f64>().sqrt() / count;
+        let allowance = ratios.iter().map(|(r, _)| r.allowance).fold(1.0, f64::max);
         let interval = ((mean - half).exp(), (mean + half).exp());
-        let verdict = Verdict::of_interval(interval, threshold_percent);
-        Some(Self { ratio: mean.exp(), interval, verdict, cases: logs.len() })
+        let verdict = Verdict::of_interval(interval, threshold_percent, allowance);
+        Some(Self { ratio: mean.exp(), interval, verdict, cases: ratios.len() })
     }
 }
 
-/// Joins `old` and `new` on the settings `by` and judges each pair.
+/// Joins the rows `old` and `new`, those of rounds included, on the settings `by` and judges each pair.
+///
+/// # Errors
+/// When the files have no case in common, or one of them two records of a case.
 pub fn compare(
     old: (&str, &[Record]),
     new: (&str, &[Record]),
     by: &[&'static Axis],
-    threshold_percent: f64,
+    rule: &Rule,
 ) -> Result<Comparison> {
     let key = |case: &Case| -> Vec<String> { by.iter().map(|axis| (axis.text)(case)).collect() };
-    let known = unique(old.0, old.1, &key)?;
-    unique(new.0, new.1, &key)?;
-    let mut pairs = Vec::new();
-    for record in new.1 {
-        if let Some(before) = known.get(&key(&record.case)) {
-            let before: &Record = before;
-            pairs.push((before, record, Verdict::of(before, record, threshold_percent)));
-        }
-    }
-    if pairs.is_empty() {
+    let (before, after) = (rounds::cases(old.1), rounds::cases(new.1));
+    let known = unique(old.0, &before, &key)?;
+    unique(new.0, &after, &key)?;
+    let pair = |rows: &Vec<&Record>| {
+        known.get(&key(&rows[0].case)).map(|before| Pair::of(before, rows, rule))
+    };
+    let all: Vec<Pair> = after.iter().filter_map(pair).collect();
+    if all.is_empty() {
         return Err(Error::input(format!("`{}` and `{}` have no case in common", old.0, new.0))
             .hint("--by SETTINGS joins on fewer settings, such as `--by matrix,block-size,fill`"));
     }
-    let regressions = pairs.iter().filter(|(.., verdict)| verdict.is_regression()).count();
-    let all = pairs;
-    let pairs: Vec<Pair<'_>> = all.iter().copied().filter(|(.., v)| v.is_judged()).collect();
-    let others = all.len() - pairs.len();
+    let regressions = all.iter().filter(|pair| pair.verdict.is_regression()).count();
     let mut sheet = sheet(&all, by);
-    sheet.preamble = places::differences(&all.iter().map(|(a, b, _)| (*a, *b)).collect::<Vec<_>>());
+    sheet.preamble = places::differences(&all.iter().map(|p| (&p.old, &p.new)).collect::<Vec<_>>());
     sheet.title = Some(format!("old: {}, new: {}", old.0, new.0));
-    sheet.notes = foot(&pairs, threshold_percent);
-    if others > 0 {
+    let rows = all.iter().map(|pair| machine_row(pair, by)).collect();
+    let count = all.len();
+    let (pairs, others): (Vec<Pair>, Vec<Pair>) =
+        all.into_iter().partition(|pair| pair.verdict.is_judged());
+    sheet.notes = foot(&pairs, rule);
+    if !others.is_empty() {
         sheet.notes.push(format!(
             "{} of another matrix or right-hand side under the same name: not compared",
-            plural(others, "case")
+            plural(others.len(), "case")
         ));
     }
-    for (name, count) in [(old.0, old.1.len() - all.len()), (new.0, new.1.len() - all.len())] {
+    for (name, count) in [(old.0, before.len() - count), (new.0, after.len() - count)] {
         if count > 0 {
             sheet.notes.push(format!("{} only in {name}", plural(count, "case")));
         }
     }
-    let rows = all.iter().map(|pair| machine_row(pair, by)).collect();
-    let lowest = pairs.iter().filter_map(|(old, new, verdict)| match verdict {
+    let lowest = pairs.iter().filter_map(|pair| match pair.verdict {
         Verdict::Broken => Some(f64::INFINITY),
         Verdict::Fixed | Verdict::Failed => None,
-        _ => ratio_interval(old, new).map(|(low, _)| low),
+        _ => pair.ratio.and_then(|r| Some(r.interval?.0 / r.allowance)),
     });
     Ok(Comparison {
         regressions,
-        others,
-        overall: Overall::of(&pairs, threshold_percent),
+        others: others.len(),
+        overall: Overall::of(&pairs, rule.threshold_percent),
         lowest: lowest.collect(),
         report: Report { sheets: vec![sheet], rows },
     })
 }
 
-type Pair<'a> = (&'a Record, &'a Record, Verdict);
-
-/// The records of a file by the settings they are joined on, which must tell them apart.
+/// The rows of a file's cases by the settings they are joined on, which must tell them apart.
 fn unique<'a>(
     name: &str,
-    records: &'a [Record],
+    cases: &'a [Vec<&'a Record>],
     key: &dyn Fn(&Case) -> Vec<String>,
-) -> Result<HashMap<Vec<String>, &'a Record>> {
-    let mut known = HashMap::new();
-    for record in records {
-        let Some(twin) = known.insert(key(&record.case), record) else { continue };
+) -> Result<HashMap<Vec<String>, &'a [&'a Record]>> {
+    let mut known: HashMap<Vec<String>, &[&Record]> = HashMap::new();
+    for rows in cases {
+        let case = &rows[0].case;
+        let Some(twin) = known.insert(key(case), rows) else { continue };
         let differ: Vec<&str> =
-            varying(&[&twin.case, &record.case]).iter().map(|axis| axis.name).collect();
+            varying(&[&twin[0].case, case]).iter().map(|axis| axis.name).collect();
         let error = Error::input(format!("`{name}` has two records of one case"));
         return Err(if differ.is_empty() {
             error.hint("keep one of them")
@@ -254,8 +283,8 @@ fn unique<'a>(
     Ok(known)
 }
 
-fn sheet(pairs: &[Pair<'_>], by: &[&'static Axis]) -> Sheet {
-    let cases: Vec<&Case> = pairs.iter().map(|(_, new, _)| &new.case).collect();
+fn sheet(pairs: &[Pair], by: &[&'static Axis]) -> Sheet {
+    let cases: Vec<&Case> = pairs.iter().map(|pair| &pair.new.case).collect();
     let mut shown: Vec<&Axis> =
         varying(&cases).into_iter().filter(|axis| by.contains(axis)).collect();
     if shown.is_empty() {
@@ -267,22 +296,19 @@ fn sheet(pairs: &[Pair<'_>], by: &[&'static Axis]) -> Sheet {
         ["old solve", "new solve", "new/old", "95 % interval", "setup new/old", "iterations"];
     sheet.columns.extend(numbers.map(Head::number));
     sheet.columns.push(Head::words("verdict"));
-    for (old, new, verdict) in pairs {
+    for pair in pairs {
+        let Pair { old, new, .. } = pair;
         let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&new.case)).collect();
-        let ratio = |pair: Option<f64>| {
-            pair.filter(|_| verdict.is_judged()).map(|r| format!("{r:.3}")).unwrap_or_default()
-        };
-        let interval = ratio_interval(old, new)
-            .filter(|_| verdict.is_judged())
-            .map(|(low, high)| format!("{low:.3} to {high:.3}"));
+        let ratio = |value: Option<f64>| value.map(|r| format!("{r:.3}")).unwrap_or_default();
+        let interval = pair.interval().map(|(low, high)| format!("{low:.3} to {high:.3}"));
         row.extend([
             solve(old),
             solve(new),
-            ratio(quotient(new.times.solve_s, old.times.solve_s)),
+            ratio(pair.ratio.map(|r| r.value)),
             interval.unwrap_or_default(),
-            ratio(quotient(new.times.setup_s, old.times.setup_s)),
+            ratio(pair.setup_ratio()),
             iterations(old, new),
-            verdict.name().to_owned(),
+            pair.verdict.name().to_owned(),
         ]);
         sheet.rows.push(row);
     }
@@ -304,8 +330,8 @@ fn quotient(new: Option<f64>, old: Option<f64>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
-/// Counts per verdict, the geometric mean of the ratios, the threshold.
-fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
+/// Counts per verdict, the geometric mean of the ratios, what intervals are made from.
+fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     let all = [
         Verdict::Faster,
         Verdict::Slower,
@@ -317,7 +343,7 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
     ];
     let counts: Vec<String> = all
         .iter()
-        .map(|v| (v, pairs.iter().filter(|(.., own)| own == v).count()))
+        .map(|v| (v, pairs.iter().filter(|pair| pair.verdict == *v).count()))
         .filter(|(_, count)| *count > 0)
         .map(|(v, count)| format!("{count} {}", v.name()))
         .collect();
@@ -328,32 +354,11 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
         "{}: {} (threshold {} %)",
         plural(pairs.len(), "case"),
         counts.join(", "),
-        significant(threshold_percent, 2)
+        significant(rule.threshold_percent, 2)
     )];
-    // of the same cases on both sides: those that succeed in both
-    let both: Vec<(f64, f64)> = pairs
-        .iter()
-        .filter(|(old, new, _)| [old, new].iter().all(|r| r.status.succeeded()))
-        .filter(|(old, new, _)| quotient(new.times.solve_s, old.times.solve_s).is_some())
-        .filter_map(|(old, new, _)| old.times.solve_s.zip(new.times.solve_s))
-        .collect();
-    if !both.is_empty() {
-        let logs = both.iter().map(|(old, new)| (new / old).ln());
-        let mean = (logs.sum::<f64>() / both.len() as f64).exp();
-        let (old, new) = both.iter().fold((0.0, 0.0), |(a, b), (old, new)| (a + old, b + new));
-        let of = if both.len() == pairs.len() {
-            "all solves together".to_owned()
-        } else {
-            format!("solves of the {} timed in both together", plural(both.len(), "case"))
-        };
-        lines.push(format!(
-            "geometric mean of new/old: {mean:.3}; {of}: {} -> {}",
-            seconds(old),
-            seconds(new)
-        ));
-    }
+    lines.extend(together(pairs));
     if let Some(Overall { ratio, interval: (low, high), verdict, cases }) =
-        Overall::of(pairs, threshold_percent)
+        Overall::of(pairs, rule.threshold_percent)
     {
         lines.push(format!(
             "overall: {}, {ratio:.3} ({low:.3} to {high:.3}) over {} with an interval",
@@ -361,29 +366,86 @@ fn foot(pairs: &[Pair<'_>], threshold_percent: f64) -> Vec<String> {
             plural(cases, "case")
         ));
     }
-    if pairs
-        .iter()
-        .any(|(old, new, v)| *v == Verdict::Unclear && ratio_interval(old, new).is_none())
-    {
-        lines.push("unclear without an interval: measure both with --min-repetitions 5".into());
+    lines.extend(basis(pairs, rule));
+    if pairs.iter().any(|pair| pair.verdict == Verdict::Unclear && pair.interval().is_none()) {
+        lines.push(if rule.paired {
+            "unclear without an interval: six pairs of rounds are the fewest that have one".into()
+        } else {
+            "unclear without an interval: measure both with --rounds 5, or six solves in each"
+                .into()
+        });
     }
+    lines.extend(marks(pairs.iter().flat_map(|pair| [&pair.old, &pair.new])));
     lines
 }
 
-fn machine_row((old, new, verdict): &Pair<'_>, by: &[&'static Axis]) -> Map<String, Value> {
+/// The geometric mean of the ratios and the sums of the times, of the same cases on both sides: those that
+/// succeed in both.
+fn together(pairs: &[Pair]) -> Option<String> {
+    let both: Vec<(f64, f64, f64)> = pairs
+        .iter()
+        .filter(|pair| pair.both_succeed())
+        .filter_map(|pair| {
+            Some((pair.ratio?.value, pair.old.times.solve_s?, pair.new.times.solve_s?))
+        })
+        .collect();
+    if both.is_empty() {
+        return None;
+    }
+    let mean = (both.iter().map(|(r, ..)| r.ln()).sum::<f64>() / both.len() as f64).exp();
+    let (old, new) = both.iter().fold((0.0, 0.0), |(a, b), (_, old, new)| (a + old, b + new));
+    let of = if both.len() == pairs.len() {
+        "all solves together".to_owned()
+    } else {
+        format!("solves of the {} timed in both together", plural(both.len(), "case"))
+    };
+    Some(format!(
+        "geometric mean of new/old: {mean:.3}; {of}: {} -> {}",
+        seconds(old),
+        seconds(new)
+    ))
+}
+
+/// What the intervals are made from, a line for each way that is there.
+fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
+    let widened = match rule.drift_percent {
+        0.0 => String::new(),
+        percent => format!("; `slower` and `faster` allow {} % for it", significant(percent, 2)),
+    };
+    let line = |basis| match basis {
+        Basis::Pairs => {
+            "intervals of the median ratio of rounds that were measured in turns".to_owned()
+        }
+        Basis::Rounds => {
+            format!(
+                "intervals from the variation between rounds; drift between runs is in none{widened}"
+            )
+        }
+        Basis::Samples => format!(
+            "within one run only: drift between runs is not in these intervals{widened}; --rounds 5 \
+             shows more of it"
+        ),
+    };
+    let with = pairs.iter().filter(|pair| pair.interval().is_some());
+    let found: Vec<Basis> = with.filter_map(|pair| pair.ratio.map(|r| r.basis)).collect();
+    let all = [Basis::Pairs, Basis::Rounds, Basis::Samples];
+    all.into_iter().filter(|basis| found.contains(basis)).map(line).collect()
+}
+
+fn machine_row(pair: &Pair, by: &[&'static Axis]) -> Map<String, Value> {
     let mut map = Map::new();
+    let Pair { old, new, ratio, verdict } = pair;
     for axis in by {
         map.insert(axis.name.into(), (axis.text)(&new.case).into());
     }
-    let judged = |value: Option<f64>| value.filter(|_| verdict.is_judged());
-    let interval = ratio_interval(old, new).filter(|_| verdict.is_judged());
+    let interval = pair.interval();
     let mut put = |name: &str, value: Value| map.insert(name.into(), value);
     put("old-solve-s", old.times.solve_s.into());
     put("new-solve-s", new.times.solve_s.into());
-    put("ratio", judged(quotient(new.times.solve_s, old.times.solve_s)).into());
+    put("ratio", ratio.map(|r| r.value).into());
     put("ratio-low", interval.map(|i| i.0).into());
     put("ratio-high", interval.map(|i| i.1).into());
-    put("setup-ratio", judged(quotient(new.times.setup_s, old.times.setup_s)).into());
+    put("setup-ratio", pair.setup_ratio().into());
     put("old-iterations", old.convergence.iterations.into());
     put("new-iterations", new.convergence.iterations.into());
     put("differs", places::difference(old, new).into());

@@ -12,10 +12,17 @@ fn all() -> Vec<&'static Axis> {
     AXES.iter().collect()
 }
 
+/// A threshold of 5 % and no drift.
+const RULE: Rule = Rule { threshold_percent: 5.0, drift_percent: 0.0, paired: false };
+
+fn judged(old: &Record, new: &Record, rule: &Rule) -> Verdict {
+    Pair::of(&[old], &[new], rule).verdict
+}
+
 #[test]
 fn the_verdict_needs_the_whole_interval() {
     let old = repeated(case(0), 10, 1.0, 1.0);
-    let of = |solve_s, percent| Verdict::of(&old, &repeated(case(0), 10, solve_s, percent), 5.0);
+    let of = |solve_s, percent| judged(&old, &repeated(case(0), 10, solve_s, percent), &RULE);
     assert_eq!(of(1.2, 1.0), Verdict::Slower);
     assert_eq!(of(0.8, 1.0), Verdict::Faster);
     assert_eq!(of(1.0, 1.0), Verdict::Same);
@@ -23,23 +30,20 @@ fn the_verdict_needs_the_whole_interval() {
     assert_eq!(of(1.2, 20.0), Verdict::Unclear);
     // 6 % more, of which the noise may be 2 %
     assert_eq!(of(1.06, 1.0), Verdict::Unclear);
-    assert_eq!(Verdict::of(&old, &record(case(0), 10, 9.0), 5.0), Verdict::Unclear);
-}
-
-#[test]
-fn the_interval_takes_opposite_ends() {
-    let (old, new) = (repeated(case(0), 10, 2.0, 10.0), repeated(case(0), 10, 1.0, 10.0));
-    let (low, high) = ratio_interval(&old, &new).unwrap();
-    assert!((low - 0.9 / 2.2).abs() < 1e-15 && (high - 1.1 / 1.8).abs() < 1e-15);
+    assert_eq!(judged(&old, &record(case(0), 10, 9.0), &RULE), Verdict::Unclear);
+    // the machine may have drifted by as much
+    let drift = Rule { drift_percent: 15.0, ..RULE };
+    assert_eq!(judged(&old, &repeated(case(0), 10, 1.2, 1.0), &drift), Verdict::Unclear);
+    assert_eq!(judged(&old, &old, &drift), Verdict::Same);
 }
 
 #[test]
 fn convergence_comes_before_time() {
     let good = repeated(case(0), 10, 1.0, 1.0);
     let bad = Record { status: Status::Diverged, ..good.clone() };
-    assert_eq!(Verdict::of(&good, &bad, 5.0), Verdict::Broken);
-    assert_eq!(Verdict::of(&bad, &good, 5.0), Verdict::Fixed);
-    assert_eq!(Verdict::of(&bad, &bad, 5.0), Verdict::Failed);
+    assert_eq!(judged(&good, &bad, &RULE), Verdict::Broken);
+    assert_eq!(judged(&bad, &good, &RULE), Verdict::Fixed);
+    assert_eq!(judged(&bad, &bad, &RULE), Verdict::Failed);
 }
 
 #[test]
@@ -48,7 +52,7 @@ fn a_comparison_has_rows_counts_and_a_mean() {
         [repeated(case(0), 10, 1.0, 1.0), repeated(case(1), 8, 1.0, 1.0), record(case(2), 5, 1.0)];
     let new =
         [repeated(case(0), 10, 2.0, 1.0), repeated(case(1), 9, 0.5, 1.0), record(case(3), 5, 1.0)];
-    let result = compare(("old.csv", &old), ("new.csv", &new), &all(), 5.0).unwrap();
+    let result = compare(("old.csv", &old), ("new.csv", &new), &all(), &RULE).unwrap();
     assert_eq!(result.regressions, 1);
     // 1.96 at least
     assert_eq!((result.regressions_beyond(95.0), result.regressions_beyond(97.0)), (1, 0));
@@ -62,13 +66,13 @@ fn settings_may_differ_when_they_are_not_joined_on() {
     let old = [repeated(case(0), 10, 1.0, 1.0)];
     let other = Case { backend: "cpu-mt".into(), ..case(0) };
     let new = [repeated(other, 10, 0.5, 1.0)];
-    let error = compare(("a", &old), ("b", &new), &all(), 5.0).unwrap_err();
+    let error = compare(("a", &old), ("b", &new), &all(), &RULE).unwrap_err();
     assert_eq!(error.to_string(), "`a` and `b` have no case in common");
     let by: Vec<&Axis> = AXES.iter().filter(|a| a.name != "backend").collect();
-    let result = compare(("a", &old), ("b", &new), &by, 5.0).unwrap();
+    let result = compare(("a", &old), ("b", &new), &by, &RULE).unwrap();
     assert_eq!(result.report.rows[0]["verdict"], "faster");
     let both = [old[0].clone(), new[0].clone()];
-    let error = compare(("a", &both), ("b", &new), &by, 5.0).unwrap_err();
+    let error = compare(("a", &both), ("b", &new), &by, &RULE).unwrap_err();
     assert_eq!(error.to_string(), "`a` has two records of one case");
     assert_eq!(error.hint_text(), Some("they differ in backend: add that to --by"));
 }
@@ -79,7 +83,7 @@ fn all_cases_together_are_surer_than_each() {
         (0..16).map(|i| repeated(case(i), 10, factor * (1.0 + i as f64), 4.0)).collect()
     };
     let (old, new) = (side(1.0), side(1.1));
-    let result = compare(("a", &old), ("b", &new), &all(), 5.0).unwrap();
+    let result = compare(("a", &old), ("b", &new), &all(), &RULE).unwrap();
     assert!(result.report.rows.iter().all(|row| row["verdict"] == "unclear"));
     let overall = result.overall.unwrap();
     assert_eq!((overall.verdict, overall.cases), (Verdict::Slower, 16));
@@ -88,10 +92,15 @@ fn all_cases_together_are_surer_than_each() {
     assert!((overall.ratio - 1.1).abs() < 1e-12);
     assert!((overall.interval.0 - 1.1 * (-half).exp()).abs() < 1e-12);
     assert!((overall.interval.1 - 1.1 * half.exp()).abs() < 1e-12);
+    // drift is common to all and does not average out
+    let drift = Rule { drift_percent: 5.0, ..RULE };
+    let overall = compare(("a", &old), ("b", &new), &all(), &drift).unwrap().overall.unwrap();
+    assert_eq!(overall.verdict, Verdict::Unclear);
+    assert!((overall.interval.0 - 1.1 * (-half).exp()).abs() < 1e-12);
     // one that no longer converges is a regression at any percentage
     let mut broken = new;
     broken[3].status = Status::Diverged;
-    let result = compare(("a", &old), ("b", &broken), &all(), 5.0).unwrap();
+    let result = compare(("a", &old), ("b", &broken), &all(), &RULE).unwrap();
     assert_eq!((result.regressions, result.regressions_beyond(900.0)), (1, 1));
 }
 
@@ -100,7 +109,7 @@ fn times_of_the_same_cases_are_summed() {
     let side = |factor: f64| [0, 1, 2].map(|fill| repeated(case(fill), 10, factor, 1.0));
     let (mut old, mut new) = (side(1.0), side(2.0));
     let line = |old: &[Record], new: &[Record]| {
-        let result = compare(("a", old), ("b", new), &all(), 5.0).unwrap();
+        let result = compare(("a", old), ("b", new), &all(), &RULE).unwrap();
         let notes = &result.report.sheets[0].notes;
         notes.iter().find(|line| line.starts_with("geometric mean")).cloned()
     };
@@ -115,4 +124,43 @@ fn times_of_the_same_cases_are_summed() {
     assert_eq!(line(&old, &new).unwrap(), part);
     old[0].status = Status::Diverged;
     assert_eq!(line(&old, &new), None);
+}
+
+#[test]
+fn rounds_of_a_case_are_one_row_and_say_what_intervals_are_made_from() {
+    let side = |factor: f64, rounds: usize| -> Vec<Record> {
+        let row = |i: usize| {
+            let seconds = factor * (1.0 + 0.01 * i as f64);
+            Record { round: Some(i + 1), ..record(case(0), 10, seconds) }
+        };
+        (0..rounds).map(row).collect()
+    };
+    let notes = |old: &[Record], new: &[Record], rule: &Rule| {
+        let result = compare(("a", old), ("b", new), &all(), rule).unwrap();
+        assert_eq!(result.report.rows.len(), 1);
+        (result.report.rows[0]["verdict"].clone(), result.report.sheets[0].notes.clone())
+    };
+    let drift = Rule { drift_percent: 5.0, ..RULE };
+    let (verdict, lines) = notes(&side(1.0, 5), &side(1.2, 5), &drift);
+    assert_eq!(verdict, "slower");
+    let line = "intervals from the variation between rounds; drift between runs is in none; `slower` \
+                and `faster` allow 5.0 % for it";
+    assert!(lines.contains(&line.to_owned()), "{lines:?}");
+    let (verdict, lines) = notes(&side(1.0, 3), &side(1.2, 3), &drift);
+    assert_eq!(verdict, "unclear");
+    let line = "unclear without an interval: measure both with --rounds 5, or six solves in each";
+    assert!(lines.contains(&line.to_owned()), "{lines:?}");
+    let paired = Rule { paired: true, ..drift };
+    let (verdict, lines) = notes(&side(1.0, 6), &side(1.06, 6), &paired);
+    assert_eq!(verdict, "slower");
+    let line = "intervals of the median ratio of rounds that were measured in turns";
+    assert!(lines.contains(&line.to_owned()), "{lines:?}");
+    let samples = [repeated(case(0), 10, 1.0, 1.0)];
+    let (verdict, lines) = notes(&samples, &side(1.0, 5), &drift);
+    assert_eq!(verdict, "unclear");
+    assert!(!lines.iter().any(|line| line.starts_with("intervals from")), "{lines:?}");
+    let (_, lines) = notes(&samples, &samples, &drift);
+    let line = "within one run only: drift between runs is not in these intervals; `slower` and \
+                `faster` allow 5.0 % for it; --rounds 5 shows more of it";
+    assert!(lines.contains(&line.to_owned()), "{lines:?}");
 }

@@ -59,9 +59,9 @@ fn name(case: &Case) -> String {
     name
 }
 
-/// Setup and one solve.
+/// Time to solution.
 fn total(record: &Record) -> f64 {
-    record.times.setup_s.unwrap_or(0.0) + record.times.solve_s.unwrap_or(f64::INFINITY)
+    record.times.to_solution(1).unwrap_or(f64::INFINITY)
 }
 
 fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use crate::backend;
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
+use crate::measure::Spread;
 use crate::report::batch::key;
-use crate::report::units::{grouped, plural, residual, seconds, seconds_within, significant};
+use crate::report::units::{grouped, median_seconds, plural, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
+use crate::result::record::SolveInterval;
 use crate::result::table::fields;
 use crate::result::{Record, Status};
 
@@ -106,6 +108,7 @@ fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
     }
     sheet.drop_empty_columns();
     sheet.notes = Sheet::marked(&notes).collect();
+    sheet.notes.extend(marks(records));
     if let Some(speedup) = backends {
         sheet
             .notes
@@ -266,23 +269,44 @@ fn measurements(record: &Record, ordered: bool) -> [String; 14] {
         time(times.numeric_s),
         time(times.setup_s),
         solve(record),
-        time(times.total_s),
+        time(times.to_solution(1)),
         if ran { grouped(convergence.iterations) } else { String::new() },
         times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),
         convergence.true_residual.map(residual).unwrap_or_default(),
     ]
 }
 
-/// The median solve, with the half width of its confidence interval when it was repeated.
+/// The median solve, with its interval or range when it was repeated.
 pub fn solve(record: &Record) -> String {
-    let times = &record.times;
-    match (times.solve_s, times.solve_low_s, times.solve_high_s) {
-        (Some(median), Some(low), Some(high)) if times.repetitions > 1 => {
-            seconds_within(median, (high - median).max(median - low))
+    record.times.solve().as_ref().map(median_seconds).unwrap_or_default()
+}
+
+/// What the marks beside the solves of `records` mean, one line for each that is there.
+pub fn marks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for times in records.into_iter().map(|r| &r.times) {
+        let rounds = times.solve_interval.is_some_and(SolveInterval::of_rounds);
+        let line = match (times.solve().map(|m| m.spread), rounds) {
+            (None | Some(Spread::None), _) => continue,
+            (Some(Spread::Interval { .. }), false) => {
+                "±, [low, high]: 95 % confidence interval of the median solve"
+            }
+            (Some(Spread::Interval { .. }), true) => {
+                "±, [low, high]: 95 % confidence interval of the median of rounds"
+            }
+            (Some(Spread::Range { .. }), false) => {
+                "(n: low–high): range of n solves, too few for a 95 % interval, which takes six"
+            }
+            (Some(Spread::Range { .. }), true) => {
+                "(n: low–high): range of the medians of n rounds, too few for a 95 % interval, which \
+                 takes six"
+            }
+        };
+        if !lines.iter().any(|known| known == line) {
+            lines.push(line.to_owned());
         }
-        (Some(median), ..) => seconds(median),
-        (None, ..) => String::new(),
     }
+    lines
 }
 
 /// The status; everything but convergence stands out and has its reason below the table.

@@ -79,3 +79,26 @@ fn the_base_has_no_way_of_triangular_solves() {
     let cells: Vec<_> = sheet.rows.iter().map(|r| (r[0].as_str(), r[column].as_str())).collect();
     assert_eq!(cells, [("auto", ""), ("levels", "4.00"), ("syncfree", "8.00")]);
 }
+
+#[test]
+fn solves_are_shown_with_what_their_spread_is() {
+    use crate::measure::median;
+    let of = |samples: &[f64], of_rounds| {
+        let mut r = record(Case::default(), 61, 1.0);
+        r.times.set_solve(&median(samples).unwrap(), of_rounds);
+        r
+    };
+    let six = of(&[1.0, 1.1, 1.2, 1.2, 1.3, 1.5], false);
+    let three = of(&[1.0, 1.2, 1.5], false);
+    let rounds = of(&[1.0, 1.2, 1.2, 1.3, 1.5], true);
+    assert_eq!(solve(&six), "1.200 [1.000, 1.500] s");
+    assert_eq!(solve(&three), "1.200 (3: 1.000–1.500) s");
+    assert_eq!(solve(&rounds), "1.200 (5: 1.000–1.500) s");
+    assert_eq!(solve(&of(&[1.2], false)), "1.200 s");
+    let interval = "±, [low, high]: 95 % confidence interval of the median solve";
+    let range = "(n: low–high): range of n solves, too few for a 95 % interval, which takes six";
+    let of_rounds = "(n: low–high): range of the medians of n rounds, too few for a 95 % interval, which \
+                     takes six";
+    assert_eq!(marks(&[six.clone(), three, six, rounds]), [interval, range, of_rounds]);
+    assert_eq!(marks(&[of(&[1.2], false)]), [""; 0]);
+}

@@ -1,17 +1,35 @@
 //! Numbers for people: times, counts and percentages with the digits that mean something.
 
+use crate::measure::{Median, Spread};
+
 /// A time with its unit and 4 significant digits: `1.234 s`, `12.34 ms`, `456.7 µs`.
 pub fn seconds(value: f64) -> String {
     let (factor, unit) = unit_of(value);
     format!("{} {unit}", significant(value * factor, 4))
 }
 
-/// A time with the half width of its confidence interval: `1.234 ± 0.012 s`.
-pub fn seconds_within(value: f64, half_width: f64) -> String {
-    let (factor, unit) = unit_of(value);
-    let value = significant(value * factor, 4);
+/// A median time with its spread: `1.234 ± 0.012 s` for a 95 % interval whose halves are equal in these
+/// digits, `1.234 [1.230, 1.251] s` for one that is lopsided, `1.234 (3: 1.230–1.251) s` for the range of
+/// three samples, which are too few for an interval, and `1.234 s` for one.
+pub fn median_seconds(median: &Median) -> String {
+    let (factor, unit) = unit_of(median.value);
+    let value = significant(median.value * factor, 4);
     let decimals = value.split_once('.').map_or(0, |(_, d)| d.len());
-    format!("{value} ± {:.decimals$} {unit}", half_width * factor)
+    let text = |seconds: f64| format!("{:.decimals$}", seconds * factor);
+    match median.spread {
+        Spread::None => format!("{value} {unit}"),
+        Spread::Range { low, high } => {
+            format!("{value} ({}: {}–{}) {unit}", median.count, text(low), text(high))
+        }
+        Spread::Interval { low, high } => {
+            let (below, above) = (text(median.value - low), text(high - median.value));
+            if below == above {
+                format!("{value} ± {above} {unit}")
+            } else {
+                format!("{value} [{}, {}] {unit}", text(low), text(high))
+            }
+        }
+    }
 }
 
 fn unit_of(value: f64) -> (f64, &'static str) {
@@ -86,8 +104,18 @@ mod tests {
         assert_eq!(seconds(0.012_345), "12.35 ms");
         assert_eq!(seconds(45.6e-6), "45.60 µs");
         assert_eq!(seconds(2e-9), "2.000 ns");
-        assert_eq!(seconds_within(1.234_5, 0.012_3), "1.234 ± 0.012 s");
-        assert_eq!(seconds_within(0.012_345, 0.000_5), "12.35 ± 0.50 ms");
+    }
+
+    #[test]
+    fn medians_show_what_their_spread_is() {
+        let text = |value, spread, count| median_seconds(&Median { value, spread, count });
+        let interval = |low, high| Spread::Interval { low, high };
+        assert_eq!(text(1.234, interval(1.222, 1.246), 9), "1.234 ± 0.012 s");
+        assert_eq!(text(0.0125, interval(0.012, 0.013), 6), "12.50 ± 0.50 ms");
+        assert_eq!(text(0.0242, interval(0.0239, 0.0249), 8), "24.20 [23.90, 24.90] ms");
+        let range = Spread::Range { low: 0.0239, high: 0.0245 };
+        assert_eq!(text(0.0242, range, 3), "24.20 (3: 23.90–24.50) ms");
+        assert_eq!(text(2e-5, Spread::None, 1), "20.00 µs");
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("backend", "where it ran"),
     ("format-used", "storage format of the product"),
     ("tuned", "what `tune` chose for the product's kernel; empty where it runs as usual"),
+    ("round", "round that the row is of, from 1; empty without `--rounds`"),
     ("status", "how the run ended"),
     ("reason", "why it did not converge, or a remark"),
     ("n", "scalar unknowns, without padding"),
@@ -52,7 +53,10 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("ordering-s", "finding the order and renumbering the system, in no phase, seconds"),
     ("compile-s", "run-time compilation and loading of a GPU's kernels, in no phase, seconds"),
     ("trial-s", "trying ways of triangular solves against each other, in no phase, seconds"),
-    ("matrix-s", "conversion of the matrix for products and its transfer to a GPU, seconds"),
+    (
+        "matrix-s",
+        "conversion of the matrix for products and its transfer to a GPU, seconds (median)",
+    ),
     ("symbolic-s", "symbolic phase, seconds; one time for the cases that share its result"),
     ("analysis-s", "level schedule, storage and upload, seconds"),
     ("numeric-s", "numeric phase: values to the device, factorisation, factors to solves, seconds"),
@@ -60,10 +64,24 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("deflation-s", "deflation vectors, A Z, coarse matrix and its inverse, seconds"),
     ("setup-s", "symbolic-s, analysis-s, numeric-s and deflation-s together, without matrix-s"),
     ("solve-s", "median solve, seconds"),
-    ("solve-low-s", "lower end of the 95 % confidence interval of the median solve, seconds"),
+    ("solve-low-s", "lower end of what solve-interval says, seconds"),
     ("solve-high-s", "upper end of it, seconds"),
-    ("repetitions", "timed solves, or samples of the product where it runs alone"),
-    ("total-s", "setup-s and solve-s together, without matrix-s"),
+    (
+        "solve-interval",
+        "95%: confidence interval of the median solve; range: least and largest of fewer than six \
+         solves, too few for one; 95%-of-rounds, range-of-rounds: of the medians of rounds; empty: one \
+         solve, and in files of former versions",
+    ),
+    (
+        "repetitions",
+        "timed solves, or samples of the product where it runs alone; rounds where solve-interval is of \
+         rounds",
+    ),
+    (
+        "total-s",
+        "time to solution: ordering-s, matrix-s, setup-s and solve-s together; in files of former \
+         versions setup-s and solve-s alone",
+    ),
     ("ms-per-iteration", "median solve over iterations, milliseconds"),
     (
         "renumeric-s",
@@ -147,8 +165,12 @@ pub const ADDED: &[(&str, &str, &str)] = &[
 pub const DERIVED: &[(&str, &str, &str)] = &[
     ("compare", "old-solve-s", "median solve of the old file, seconds"),
     ("compare", "new-solve-s", "median solve of the new file, seconds"),
-    ("compare", "ratio", "new-solve-s over old-solve-s"),
-    ("compare", "ratio-low", "lower end of the interval of the ratio"),
+    (
+        "compare",
+        "ratio",
+        "new-solve-s over old-solve-s; of rounds the median of all quotients, of pairs that of theirs",
+    ),
+    ("compare", "ratio-low", "lower end of the 95 % interval of the ratio"),
     ("compare", "ratio-high", "upper end of it"),
     ("compare", "setup-ratio", "setup-s of the new file over that of the old one"),
     ("compare", "old-iterations", "iterations in the old file"),
@@ -161,7 +183,11 @@ pub const DERIVED: &[(&str, &str, &str)] = &[
     ("versus", "numeric-kernel-cuda-s", "fastest factorisation on the device by cuda, seconds"),
     ("versus", "numeric-kernel-cusparse-s", "fastest one by cuSPARSE, seconds"),
     ("versus", "numeric-kernel-ratio", "the second over the first"),
-    ("versus", "numeric-and-solve-cuda-s", "fastest numeric phase and solve by cuda, seconds"),
+    (
+        "versus",
+        "numeric-and-solve-cuda-s",
+        "fastest conversion, numeric phase and solve by cuda, matrix-s included, seconds",
+    ),
     ("versus", "numeric-and-solve-cusparse-s", "fastest by cuSPARSE, seconds"),
     ("versus", "numeric-and-solve-ratio", "the second over the first"),
     ("versus", "apply-auto-ratio", "apply-cusparse-s over the time of the way that auto chose"),

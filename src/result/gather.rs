@@ -14,9 +14,9 @@ use crate::obstacle;
 use crate::report::units::plural;
 use crate::result::Record;
 use crate::result::columns::{ADDED, DERIVED};
-use crate::result::contents;
 use crate::result::read::{FileFormat, Lines, without_bom};
 use crate::result::table::{Reader, Row, cell, command};
+use crate::result::{contents, rounds};
 
 /// Largest file that is read.
 pub const LARGEST_FILE: u64 = 256 << 20;
@@ -153,14 +153,18 @@ pub fn gather(paths: &[PathBuf]) -> Result<Gathered> {
             gathering.file(path)?;
         }
     }
-    let Gathering { found, left, .. } = gathering;
+    let Gathering { mut found, left, .. } = gathering;
+    for set in &mut found.sets {
+        if let Rows::Runs(rows) = &mut set.rows {
+            *rows = rounds::aggregated(rows);
+        }
+    }
     if found.sets.is_empty() {
         let why = found.notes.first().map(|note| format!("left out: {note}"));
         let hint =
             why.unwrap_or_else(|| "give .csv, .jsonl or .json files, or their folder".into());
         return Err(Error::input("no results were found").hint(hint));
     }
-    let mut found = found;
     if left > 0 {
         found
             .notes

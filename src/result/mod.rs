@@ -8,6 +8,7 @@ mod lines;
 pub mod output;
 pub mod read;
 pub mod record;
+pub mod rounds;
 pub mod solution;
 pub mod table;
 

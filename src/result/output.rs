@@ -185,7 +185,7 @@ impl<R: Row> Outputs<R> {
 
 /// Whether a file holds a record already: one of the same case.
 fn contains<R: Row>(records: &[R], record: &R) -> bool {
-    records.iter().any(|r| r.case() == record.case())
+    records.iter().any(|r| r.case() == record.case() && r.round() == record.round())
 }
 
 impl<R: Row> Output<R> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Trisolve};
+use crate::measure::{Median, Spread};
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -149,8 +150,8 @@ pub struct Times {
     /// Trying ways of triangular solves against each other, in no phase, over all setups of the case;
     /// empty where there is no choice.
     pub trial_s: Option<f64>,
-    /// Conversion of the matrix to the format of the product and its transfer to the backend. Not
-    /// part of the setup.
+    /// Conversion of the matrix to the format of the product and its transfer to the backend (median).
+    /// Not part of the setup.
     pub matrix_s: Option<f64>,
     /// Symbolic phase: fill pattern from the pattern of A.
     pub symbolic_s: Option<f64>,
@@ -168,13 +169,17 @@ pub struct Times {
     pub setup_s: Option<f64>,
     /// Median solve time over the repetitions.
     pub solve_s: Option<f64>,
-    /// Lower end of the 95 % confidence interval of the median.
+    /// Lower end of what [`solve_interval`](Self::solve_interval) says.
     pub solve_low_s: Option<f64>,
     /// Upper end of it.
     pub solve_high_s: Option<f64>,
-    /// Repetitions of the solve that were timed; samples of the product where it runs alone.
+    /// What the two ends are; empty for a single solve.
+    #[serde(default)]
+    pub solve_interval: Option<SolveInterval>,
+    /// Repetitions of the solve that were timed, samples of the product where it runs alone; the rounds
+    /// where the interval is of rounds.
     pub repetitions: usize,
-    /// Setup plus median solve.
+    /// Time to solution, [`to_solution`](Self::to_solution) with one solve.
     pub total_s: Option<f64>,
     /// Median solve time over iterations, in milliseconds.
     pub ms_per_iteration: Option<f64>,
@@ -182,6 +187,83 @@ pub struct Times {
     pub renumeric_s: Option<f64>,
     /// Median time in which the stored matrix takes over new values of the same pattern.
     pub rematrix_s: Option<f64>,
+}
+
+/// What the two ends beside a median solve are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SolveInterval {
+    /// The 95 % confidence interval of the median.
+    #[serde(rename = "95%")]
+    Confidence,
+    /// Least and largest of samples too few for an interval.
+    #[serde(rename = "range")]
+    Range,
+    /// As [`Confidence`](Self::Confidence), of the medians of rounds.
+    #[serde(rename = "95%-of-rounds")]
+    ConfidenceOfRounds,
+    /// As [`Range`](Self::Range), of the medians of rounds.
+    #[serde(rename = "range-of-rounds")]
+    RangeOfRounds,
+}
+
+impl SolveInterval {
+    /// Whether samples are the medians of rounds.
+    pub fn of_rounds(self) -> bool {
+        matches!(self, Self::ConfidenceOfRounds | Self::RangeOfRounds)
+    }
+}
+
+/// Repetitions from which on files that do not say so hold a 95 % interval.
+const ENOUGH: usize = 6;
+
+impl Times {
+    /// Seconds from the matrix in memory to the last of `solves` solutions: ordering, conversion of the
+    /// matrix, setup and solves. What is not known beside setup and solve counts as nothing.
+    pub fn to_solution(&self, solves: usize) -> Option<f64> {
+        Some(self.before_solves()? + solves as f64 * self.solve_s?)
+    }
+
+    /// The part of [`to_solution`](Self::to_solution) before the first solve, in seconds.
+    pub fn before_solves(&self) -> Option<f64> {
+        Some(self.ordering_s.unwrap_or(0.0) + self.matrix_s.unwrap_or(0.0) + self.setup_s?)
+    }
+
+    /// The same for a new matrix of a known pattern and one solve: conversion, numeric phase and solve.
+    pub fn to_solution_of_known_pattern(&self) -> Option<f64> {
+        Some(self.matrix_s.unwrap_or(0.0) + self.numeric_s? + self.solve_s?)
+    }
+
+    /// The median solve with its interval or range. Files of former versions do not say which, and hold
+    /// the range for fewer than six repetitions.
+    pub fn solve(&self) -> Option<Median> {
+        let value = self.solve_s?;
+        let ends = self.solve_low_s.zip(self.solve_high_s).filter(|(l, h)| *l > 0.0 && h >= l);
+        let spread = match (ends, self.solve_interval) {
+            (None, _) => Spread::None,
+            (Some(_), None) if self.repetitions < 2 => Spread::None,
+            (Some((low, high)), Some(SolveInterval::Range | SolveInterval::RangeOfRounds)) => {
+                Spread::Range { low, high }
+            }
+            (Some((low, high)), None) if self.repetitions < ENOUGH => Spread::Range { low, high },
+            (Some((low, high)), _) => Spread::Interval { low, high },
+        };
+        Some(Median { value, spread, count: self.repetitions })
+    }
+
+    /// Sets the median solve and its interval or range, of the medians of rounds where `of_rounds`.
+    pub fn set_solve(&mut self, solve: &Median, of_rounds: bool) {
+        let (low, high) = solve.ends();
+        self.solve_s = Some(solve.value);
+        (self.solve_low_s, self.solve_high_s) = (Some(low), Some(high));
+        self.solve_interval = match (solve.spread, of_rounds) {
+            (Spread::None, _) => None,
+            (Spread::Range { .. }, false) => Some(SolveInterval::Range),
+            (Spread::Range { .. }, true) => Some(SolveInterval::RangeOfRounds),
+            (Spread::Interval { .. }, false) => Some(SolveInterval::Confidence),
+            (Spread::Interval { .. }, true) => Some(SolveInterval::ConfidenceOfRounds),
+        };
+        self.repetitions = solve.count;
+    }
 }
 
 /// Convergence.
@@ -297,6 +379,9 @@ pub struct Record {
     /// What tuning chose for the product's kernel; empty where the usual choices are in use.
     #[serde(default)]
     pub tuned: Option<String>,
+    /// The round it was measured in, from 1; empty without rounds.
+    #[serde(default)]
+    pub round: Option<usize>,
     /// How it ended.
     pub status: Status,
     /// Why, when it did not converge; remarks otherwise.
@@ -331,5 +416,62 @@ impl Record {
             Some(before) => format!("{before}; {remark}"),
             None => remark,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::median;
+
+    #[test]
+    fn the_time_to_solution_is_everything_from_the_matrix_in_memory_on() {
+        let mut times = Times { setup_s: Some(2.0), solve_s: Some(1.0), ..Times::default() };
+        assert_eq!((times.to_solution(1), times.to_solution(3)), (Some(3.0), Some(5.0)));
+        times.matrix_s = Some(0.5);
+        times.ordering_s = Some(0.25);
+        assert_eq!((times.before_solves(), times.to_solution(4)), (Some(2.75), Some(6.75)));
+        // the order and the symbolic phase are those of the pattern
+        assert_eq!(times.to_solution_of_known_pattern(), None);
+        times.numeric_s = Some(0.125);
+        assert_eq!(times.to_solution_of_known_pattern(), Some(1.625));
+        times.solve_s = None;
+        assert_eq!(times.to_solution(1), None);
+    }
+
+    #[test]
+    fn a_solve_comes_back_as_it_was_set() {
+        for (count, of_rounds, interval) in [
+            (1, false, None),
+            (3, false, Some(SolveInterval::Range)),
+            (5, true, Some(SolveInterval::RangeOfRounds)),
+            (6, false, Some(SolveInterval::Confidence)),
+            (9, true, Some(SolveInterval::ConfidenceOfRounds)),
+        ] {
+            let samples: Vec<f64> = (1..=count).map(f64::from).collect();
+            let solve = median(&samples).unwrap();
+            let mut times = Times::default();
+            times.set_solve(&solve, of_rounds);
+            assert_eq!((times.solve(), times.solve_interval), (Some(solve), interval));
+            assert_eq!(times.repetitions, count as usize);
+        }
+    }
+
+    #[test]
+    fn files_of_former_versions_held_ranges_below_six_repetitions() {
+        let spread = |repetitions| {
+            let times = Times {
+                solve_s: Some(2.0),
+                solve_low_s: Some(1.0),
+                solve_high_s: Some(3.0),
+                repetitions,
+                ..Times::default()
+            };
+            times.solve().unwrap().spread
+        };
+        let (low, high) = (1.0, 3.0);
+        assert_eq!(spread(1), Spread::None);
+        assert_eq!(spread(5), Spread::Range { low, high });
+        assert_eq!(spread(6), Spread::Interval { low, high });
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::case::Case;
 use crate::result::record::{
-    Convergence, Environment, FactorSize, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, FactorSize, SolveInterval, SystemHash, SystemSize, Times, Traffic,
 };
 use crate::result::{Record, Status};
 
@@ -75,6 +75,7 @@ fn times() -> impl Strategy<Value = Times> {
             solve_s: e,
             solve_low_s: f,
             solve_high_s: g,
+            solve_interval: g.map(|_| SolveInterval::Range),
             repetitions,
             total_s: h,
             ms_per_iteration: i,
@@ -155,6 +156,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             status: words.0,
             format_used: words.1.clone(),
             tuned: words.1.clone(),
+            round: sizes.1,
             reason: words.2,
             environment: Environment { device: words.3, cpu: words.4, ..Default::default() },
             size: SystemSize { n: sizes.0, ..SystemSize::default() },

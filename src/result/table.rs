@@ -12,10 +12,11 @@ use serde_json::{Map, Value};
 
 use crate::case::{Case, Trisolve};
 use crate::error::{Error, Result};
-use crate::result::columns;
 use crate::result::record::{
-    Convergence, Environment, FactorSize, Record, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, FactorSize, Record, SolveInterval, SystemHash, SystemSize, Times,
+    Traffic,
 };
+use crate::result::{columns, rounds};
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,10 @@ pub trait Row: Clone + Default + Serialize + DeserializeOwned {
     type Case: PartialEq;
     /// It.
     fn case(&self) -> &Self::Case;
+    /// The round in which, which tells the records of a case apart.
+    fn round(&self) -> Option<usize> {
+        None
+    }
     /// All columns in order.
     fn schema() -> &'static [Column];
     /// A table to read.
@@ -76,12 +81,16 @@ impl Row for Record {
         &self.case
     }
 
+    fn round(&self) -> Option<usize> {
+        self.round
+    }
+
     fn schema() -> &'static [Column] {
         &SCHEMA
     }
 
     fn markdown(records: &[Self]) -> String {
-        crate::report::runs::report(records, None).markdown()
+        crate::report::runs::report(&rounds::aggregated(records), None).markdown()
     }
 }
 
@@ -214,6 +223,11 @@ impl Column {
         }
     }
 
+    /// Whether it holds a measured or computed number: no count and no text.
+    pub(super) fn is_number(&self) -> bool {
+        self.kind == Kind::Number
+    }
+
     /// Whether it holds seconds or milliseconds.
     fn is_time(&self) -> bool {
         self.kind == Kind::Number && (self.name.ends_with("-s") || self.name.starts_with("ms-"))
@@ -259,6 +273,7 @@ fn populated() -> Record {
     Record {
         format_used: Some("csr".into()),
         tuned: Some("rows 2".into()),
+        round: Some(1),
         reason: Some("why".into()),
         size: SystemSize { n: 1, nnz: 1, ..SystemSize::default() },
         hash: SystemHash { matrix_hash: Some("0".into()), rhs_hash: Some("0".into()) },
@@ -287,6 +302,7 @@ fn populated() -> Record {
             solve_s: Some(1.0),
             solve_low_s: Some(1.0),
             solve_high_s: Some(1.0),
+            solve_interval: Some(SolveInterval::Confidence),
             repetitions: 1,
             total_s: Some(1.0),
             ms_per_iteration: Some(1.0),

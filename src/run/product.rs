@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::phases::Stretch;
 use super::traffic::sample;
-use super::{Job, Stage, Stopped, format_name};
+use super::{Job, Stage, Stopped};
 use crate::backend::Backend;
 use crate::precond::Failure;
 use crate::result::record::{Status, Traffic};
@@ -15,17 +14,9 @@ const AGREE: f64 = 1e-12;
 impl Job<'_> {
     /// Stores the matrix, compares one product with the plain loop over CSR and times it.
     pub(super) fn product<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
-        let case = self.case;
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
         self.check_matrix(k)?;
-        if !(self.progress)(Stage::Numeric) {
-            return Err(Stopped::Cancelled);
-        }
-        let stretch = Stretch::start(k);
-        let matrix = k.matrix(self.a, case.block_size, case.format)?;
-        self.record.times.matrix_s = Some(stretch.seconds(k));
-        self.record.format_used = Some(format_name(k.format(&matrix)).into());
-        self.record.tuned = k.tuned(&matrix);
+        let (matrix, _) = self.store(k, false)?;
         let n = self.a.rows();
         let (needed, free) = (16 * n, k.memory_free());
         if needed > free {
@@ -44,7 +35,7 @@ impl Job<'_> {
             return Err(Stopped::Cancelled);
         }
         let bytes = k.matrix_bytes(&matrix);
-        let time = sample(k, || k.spmv(&matrix, &x, &mut y));
+        let time = sample(k, self.measure, || k.spmv(&matrix, &x, &mut y));
         k.check()?;
         let gbps = bytes.moved as f64 / time.value / 1e9;
         self.record.times.repetitions = time.count;

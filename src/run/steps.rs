@@ -22,9 +22,9 @@ impl Job<'_> {
         if !apart || solver::steps(&self.case.solver).is_none() {
             return;
         }
-        t.dot_s = Some(sample(k, || k.dot(system.b, x, Slot(0))).value);
+        t.dot_s = Some(sample(k, self.measure, || k.dot(system.b, x, Slot(0))).value);
         // remains of the size of b
         let half = Coef::Host(0.5);
-        t.axpy_s = Some(sample(k, || k.axpby(half, system.b, half, x)).value);
+        t.axpy_s = Some(sample(k, self.measure, || k.axpby(half, system.b, half, x)).value);
     }
 }

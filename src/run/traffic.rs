@@ -2,7 +2,7 @@
 
 use super::roof::Roof;
 use super::stopped::Stopped;
-use super::{Job, Stage, basis};
+use super::{Job, Measure, Stage, basis};
 use crate::backend::{Backend, Slot};
 use crate::measure::{Median, median, now, seconds_since};
 use crate::result::record::Traffic;
@@ -32,7 +32,7 @@ impl Job<'_> {
         }
         let Roof { copy_gbps, handover } = roof;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
-        let spmv = sample(k, || k.spmv(system.a, system.b, x));
+        let spmv = sample(k, self.measure, || k.spmv(system.a, system.b, x));
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
         let mut t = Traffic {
             memory_bytes: Some(held(k, system)),
@@ -46,7 +46,7 @@ impl Job<'_> {
             ..Traffic::default()
         };
         if apply.moved > 0 {
-            let time = sample(k, || system.m.apply(k, system.b, x));
+            let time = sample(k, self.measure, || system.m.apply(k, system.b, x));
             let achieved = gbps(apply.moved, &time);
             t.apply_s = Some(time.value);
             t.apply_bytes = Some(apply.moved);
@@ -75,7 +75,7 @@ impl Job<'_> {
         if self.case.solver == "correction" {
             let m = system.m;
             let mut r = k.vector(self.a.rows())?;
-            let time = sample(k, || m.residual(k, system.a, x, system.b, &mut r));
+            let time = sample(k, self.measure, || m.residual(k, system.a, x, system.b, &mut r));
             t.residual_s = Some(time.value);
         }
         if self.case.solver == "gmres" {
@@ -99,7 +99,7 @@ impl Job<'_> {
         }
         let basis = basis::filled(k, (n, m), w)?;
         let (coef, norm) = (Slot(0), Slot(m as u16));
-        let time = sample(k, || {
+        let time = sample(k, self.measure, || {
             k.multi_dot(&basis, w, coef);
             k.multi_axpy_norm(&basis, coef, w, norm);
         });
@@ -109,10 +109,9 @@ impl Job<'_> {
     }
 }
 
-/// Median time of `f`: at least 3 samples, at most 30, about 0.2 s. Short calls are sampled several
-/// at a time, back to back, as a solver makes them.
-pub(super) fn sample<K: Backend>(k: &K, mut f: impl FnMut()) -> Median {
-    let start = now();
+/// Median time of `f`, of as many samples as `measure` asks for. Short calls are sampled several at a
+/// time, back to back, as a solver makes them.
+pub(super) fn sample<K: Backend>(k: &K, measure: &Measure, mut f: impl FnMut()) -> Median {
     let mut once = |calls: usize| {
         let run = k.mark();
         (0..calls).for_each(|_| f());
@@ -120,9 +119,9 @@ pub(super) fn sample<K: Backend>(k: &K, mut f: impl FnMut()) -> Median {
     };
     once(1);
     let calls = (SHORT_CALLS / once(1)).clamp(1.0, 20.0) as usize;
-    let mut samples = Vec::new();
-    while samples.len() < 3 || (samples.len() < 30 && seconds_since(start) < 0.2) {
+    let (start, mut samples) = (now(), Vec::new());
+    while measure.another(samples.len(), seconds_since(start)) {
         samples.push(once(calls));
     }
-    median(&samples).expect("three samples")
+    median(&samples).expect("one sample at least")
 }

@@ -5,6 +5,7 @@ use crate::config::sweep::{AXES, Axis as Setting};
 use crate::plot::{Axis, Figure, Marks, Panel, Points, Series, Spacing, too_wide};
 use crate::report::runs::varying;
 use crate::result::Record;
+use crate::result::record::SolveInterval;
 
 /// Most characters of a name in a figure.
 pub(super) const LONGEST_NAME: usize = 44;
@@ -99,24 +100,33 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
     (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }
 
-/// Interval of the median solve; `None` where it was timed once.
+/// 95 % interval of the median solve; `None` where the solves were too few for one.
 pub(super) fn solve_interval(record: &Record) -> Option<(f64, f64)> {
-    let times = &record.times;
-    let (low, high) = (times.solve_low_s?, times.solve_high_s?);
-    (times.repetitions > 1 && low > 0.0 && high >= low).then_some((low, high))
+    record.times.solve()?.interval()
 }
 
 /// How often medians were taken of, in words: `medians of 3 to 10 solves`.
 pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
-    let counts = records.into_iter().map(|r| r.times.repetitions);
-    let ends = counts.fold(None, |ends: Option<(usize, usize)>, n| {
-        Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))))
-    });
+    let mut samples = "timed solves";
+    let mut ends: Option<(usize, usize)> = None;
+    for times in records.into_iter().map(|r| &r.times) {
+        let n = times.repetitions;
+        ends = Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))));
+        if times.solve_interval.is_some_and(SolveInterval::of_rounds) {
+            samples = "rounds";
+        }
+    }
+    let text = match ends {
+        None | Some((0, 0)) => return "single measurements".into(),
+        Some((1, 1)) => return "one timed solve each".into(),
+        Some((least, most)) if least == most => format!("medians of {least} {samples}"),
+        Some((least, most)) => format!("medians of {least} to {most} {samples}"),
+    };
+    // a point without whiskers is not an exact one
     match ends {
-        None | Some((0, 0)) => "single measurements".into(),
-        Some((1, 1)) => "one timed solve each".into(),
-        Some((least, most)) if least == most => format!("medians of {least} timed solves"),
-        Some((least, most)) => format!("medians of {least} to {most} timed solves"),
+        Some((_, most)) if most < 6 => format!("{text}, too few for whiskers"),
+        Some((least, _)) if least < 6 => format!("{text}, whiskers from six on"),
+        _ => text,
     }
 }
 
@@ -169,6 +179,30 @@ mod tests {
         ]);
         assert_eq!(name(&case, &settings), "b 4, k 1, restart 30");
         assert_eq!(name(&case, &without(&settings, &["fill"])), "b 4, restart 30");
+    }
+
+    #[test]
+    fn captions_say_where_whiskers_are_none() {
+        use crate::measure::median;
+        let of = |count: usize, of_rounds| {
+            let mut r = crate::result::samples::record(Case::default(), 1, 1.0);
+            let samples: Vec<f64> = (1..=count).map(|i| i as f64).collect();
+            r.times.set_solve(&median(&samples).unwrap(), of_rounds);
+            r
+        };
+        let text = |records: &[Record]| repetitions(records);
+        assert_eq!(text(&[of(1, false)]), "one timed solve each");
+        assert_eq!(
+            text(&[of(3, false), of(5, false)]),
+            "medians of 3 to 5 timed solves, too few for whiskers"
+        );
+        assert_eq!(
+            text(&[of(3, false), of(8, false)]),
+            "medians of 3 to 8 timed solves, whiskers from six on"
+        );
+        assert_eq!(text(&[of(7, true)]), "medians of 7 rounds");
+        assert_eq!(solve_interval(&of(5, false)), None);
+        assert_eq!(solve_interval(&of(6, false)), Some((1.0, 6.0)));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use crate::result::Record;
 pub(super) const KIND: Kind = Kind {
     name: "phases",
     title: "Where the time goes",
-    summary: "Shares of the phases in one setup and one solve: conversion and transfer of the matrix, \
-              the pattern of the factors (symbolic), level schedules and storage (analysis), their \
+    summary: "Shares of the phases in the time to solution: the order of the unknowns, conversion and \
+              transfer of the matrix, the pattern of the factors (symbolic), level schedules and storage (analysis), their \
               values (numeric), deflation, and the solve; the time behind the name is that of all of \
               them. Compilation of kernels and trials of ways are in no phase.",
     draw: |batches| batches.runs.iter().filter_map(plot).collect(),
@@ -22,10 +22,11 @@ pub(super) const KIND: Kind = Kind {
 const MOST: usize = 28;
 
 /// The phases with their seconds.
-fn phases(r: &Record) -> [(&'static str, f64); 6] {
+fn phases(r: &Record) -> [(&'static str, f64); 7] {
     let t = &r.times;
     let of = |s: Option<f64>| s.filter(|s| s.is_finite() && *s > 0.0).unwrap_or(0.0);
     [
+        ("ordering", of(t.ordering_s)),
         ("matrix", of(t.matrix_s)),
         ("symbolic", of(t.symbolic_s)),
         ("analysis", of(t.analysis_s)),
@@ -57,7 +58,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let mut pieces = names.map(|_| Vec::new());
     let mut categories = Vec::new();
     for (i, (name, group)) in groups.iter().enumerate() {
-        let mut shares = [0.0; 6];
+        let mut shares = [0.0; 7];
         let mut totals = Vec::new();
         for record in group {
             let own = phases(record);

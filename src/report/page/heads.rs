@@ -47,7 +47,7 @@ pub const HEADS: &[(&str, &str)] = &[
     ("setup", "time of all phases before the solve"),
     ("setup (way)", "the same on that backend, or on several"),
     ("solve", "median time of a solve"),
-    ("total", "setup and one solve"),
+    ("total", "time to solution: ordering, conversion of the matrix, setup and one solve"),
     ("application", "time of one application of the preconditioner"),
     ("factor", "time of the factorisation on the device"),
     ("way", "way of the triangular solves"),

@@ -318,8 +318,9 @@ fn tuning(content: &Content<'_>) -> Option<Section> {
 /// All runs, file by file.
 fn tables(content: &Content<'_>) -> Option<Section> {
     let how = html! {
-        p.how { "Every run, with the settings in which those of a file differ; times are medians, ± half \
-                 of the 95 % confidence interval. The files hold more columns, which "
+        p.how { "Every run, with the settings in which those of a file differ; times are medians with \
+                 their 95 % confidence interval, or with number and range of the samples where these are \
+                 fewer than six. The files hold more columns, which "
             code { "docs/csv.md" } " describes." }
     };
     let mut parts = Vec::new();
@@ -372,15 +373,18 @@ fn methods(_: &Content<'_>) -> Section {
     let terms = [
         (
             "solve",
-            "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions until \
-                   the 95 % confidence interval of the median is within 2 %, or a limit is reached",
+            "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions for \
+                   100 ms and at least six times, or as far as limits allow",
         ),
         (
             "setup",
             "pattern of the factors (symbolic), level schedules and storage (analysis), values \
                    (numeric), and the vectors of deflation",
         ),
-        ("total", "setup and one solve; conversion of the matrix and compilation are apart"),
+        (
+            "total",
+            "time to solution: ordering, conversion of the matrix, setup and one solve; compilation is apart",
+        ),
         ("iterations", "applications of the preconditioned operator; full steps of BiCGStab"),
         ("residual", "|b - A x| / |b|, computed again in float64 after the solve"),
         (
@@ -393,7 +397,11 @@ fn methods(_: &Content<'_>) -> Section {
             "cuda, cusparse",
             "one NVIDIA GPU with this program's kernels, with the vendor's routines",
         ),
-        ("whiskers, ±", "95 % confidence interval of the median, where a solve was repeated"),
+        (
+            "whiskers, ±, [low, high]",
+            "95 % confidence interval of the median, of six samples or more",
+        ),
+        ("(n: low–high)", "least and largest of n samples, too few for an interval"),
     ];
     let body = html! {
         dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }

@@ -1,0 +1,193 @@
+//! The ratio of two measurements of a case and its 95 % interval.
+
+use crate::measure::{Median, median, shift};
+use crate::result::{Record, rounds};
+
+/// What an interval of a ratio is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The interval of each median, within its run.
+    Samples,
+    /// The medians of the rounds of both sides.
+    Rounds,
+    /// The ratios of rounds that were measured one after the other.
+    Pairs,
+}
+
+/// New over old solve time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// The ratio.
+    pub value: f64,
+    /// Its 95 % interval, without what drifts between runs; `None` where there are too few samples.
+    pub interval: Option<(f64, f64)>,
+    /// What it is made from.
+    pub basis: Basis,
+    /// Factor by which drift between the runs may have changed the ratio: 1 of what was measured in turns.
+    pub allowance: f64,
+}
+
+impl Ratio {
+    /// Of the rows of a case, one for each round, on both sides; those of the same round were measured one
+    /// after the other where they are `paired`. Drift between the two runs may change the ratio of rows
+    /// that are not by `drift_percent`. `None` where a side has no time.
+    pub fn of(old: &[&Record], new: &[&Record], drift_percent: f64, paired: bool) -> Option<Self> {
+        let allowance = 1.0 + drift_percent / 100.0;
+        let found = |m: &Median, basis| {
+            let interval = m.interval().map(|(low, high)| (low.exp(), high.exp()));
+            let allowance = if basis == Basis::Pairs { 1.0 } else { allowance };
+            Some(Self { value: m.value.exp(), interval, basis, allowance })
+        };
+        if paired && let Some(m) = median(&pairs(old, new)) {
+            return found(&m, Basis::Pairs);
+        }
+        let logs =
+            |rows: &[&Record]| rows.iter().filter_map(|r| log_solve(r)).collect::<Vec<f64>>();
+        let by_rounds = |rows: &[&Record]| rows.iter().all(|r| r.round.is_some());
+        if by_rounds(old)
+            && by_rounds(new)
+            && let Some(m) = shift(&logs(old), &logs(new))
+        {
+            return found(&m, Basis::Rounds);
+        }
+        let solve = |rows: &[&Record]| rounds::aggregate(rows).times.solve();
+        let (old, new) = (solve(old)?, solve(new)?);
+        let value = new.value / old.value;
+        let ends = old.interval().zip(new.interval());
+        let interval = ends.map(|(old, new)| (new.0 / old.1, new.1 / old.0));
+        let usable = value.is_finite() && value > 0.0;
+        usable.then_some(Self { value, interval, basis: Basis::Samples, allowance })
+    }
+
+    /// Half the width of the logarithm's interval.
+    pub fn log_half_width(&self) -> Option<f64> {
+        self.interval.map(|(low, high)| (high / low).ln() / 2.0)
+    }
+}
+
+fn log_solve(record: &Record) -> Option<f64> {
+    record.times.solve_s.filter(|s| *s > 0.0).map(f64::ln)
+}
+
+/// Logarithms of new over old in the rounds that both sides have.
+fn pairs(old: &[&Record], new: &[&Record]) -> Vec<f64> {
+    let twin = |new: &&&Record| {
+        let old = old.iter().find(|old| old.round.is_some() && old.round == new.round)?;
+        Some(log_solve(new)? - log_solve(old)?)
+    };
+    new.iter().filter_map(|new| twin(&new)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::case::Case;
+    use crate::report::compare::Verdict;
+    use crate::result::samples::{record, repeated};
+
+    fn rows(seconds: &[f64]) -> Vec<Record> {
+        let row = |(i, seconds): (usize, &f64)| {
+            let mut row = record(Case::default(), 10, *seconds);
+            row.round = Some(i + 1);
+            row
+        };
+        seconds.iter().enumerate().map(row).collect()
+    }
+
+    fn of(old: &[Record], new: &[Record], drift: f64, paired: bool) -> Ratio {
+        let [old, new] = [old, new].map(|rows| rows.iter().collect::<Vec<&Record>>());
+        Ratio::of(&old, &new, drift, paired).unwrap()
+    }
+
+    fn close(a: (f64, f64), b: (f64, f64)) -> bool {
+        (a.0 / b.0 - 1.0).abs() < 1e-12 && (a.1 / b.1 - 1.0).abs() < 1e-12
+    }
+
+    #[test]
+    fn without_rounds_the_interval_takes_opposite_ends() {
+        let side = |seconds| [repeated(Case::default(), 10, seconds, 10.0)];
+        let ratio = of(&side(2.0), &side(1.0), 5.0, false);
+        assert_eq!((ratio.value, ratio.basis), (0.5, Basis::Samples));
+        assert!(close(ratio.interval.unwrap(), (0.9 / 2.2, 1.1 / 1.8)));
+        assert_eq!(ratio.allowance, 1.05);
+        // a range is no interval
+        let mut few = side(1.0);
+        few[0].times.repetitions = 5;
+        assert_eq!(of(&side(2.0), &few, 5.0, false).interval, None);
+    }
+
+    #[test]
+    fn rounds_are_compared_by_their_shift() {
+        let old = rows(&[1.0, 2.0, 4.0, 8.0]);
+        let new = rows(&[3.0, 6.0, 12.0, 24.0]);
+        let ratio = of(&old, &new, 0.0, false);
+        // four of each: the least and the largest of 16 ratios
+        assert!((ratio.value - 3.0).abs() < 1e-12 && ratio.basis == Basis::Rounds);
+        assert!(close(ratio.interval.unwrap(), (3.0 / 8.0, 24.0)));
+        // three of each are too few
+        assert_eq!(of(&old[..3], &new[..3], 0.0, false).interval, None);
+    }
+
+    #[test]
+    fn pairs_need_no_allowance_and_do_not_see_what_meets_both() {
+        let drift = [1.0, 2.0, 4.0, 3.0, 9.0, 5.0];
+        let ratio = of(&rows(&drift), &rows(&drift.map(|s| 1.25 * s)), 5.0, true);
+        assert!((ratio.value - 1.25).abs() < 1e-12);
+        assert_eq!((ratio.basis, ratio.allowance), (Basis::Pairs, 1.0));
+        assert!(close(ratio.interval.unwrap(), (1.25, 1.25)));
+        let five = of(&rows(&drift[..5]), &rows(&drift[..5]), 5.0, true);
+        assert_eq!((five.value, five.interval), (1.0, None));
+    }
+
+    /// Six runs of five rounds; in each the machine is faster or slower by up to `drift`, in each round
+    /// slower by up to `noise`, and in a share `hit` of the rounds by half.
+    fn runs(rng: &mut ChaCha8Rng, drift: f64, noise: f64, hit: f64) -> Vec<Vec<Record>> {
+        let run = |rng: &mut ChaCha8Rng| {
+            let of_run = 1.0 + rng.random_range(-drift..drift);
+            let round = |rng: &mut ChaCha8Rng| {
+                let hit = if rng.random_bool(hit) { 1.5 } else { 1.0 };
+                of_run * hit * (1.0 + rng.random_range(0.0..noise))
+            };
+            let seconds: Vec<f64> = (0..5).map(|_| round(rng)).collect();
+            rows(&seconds)
+        };
+        (0..6).map(|_| run(rng)).collect()
+    }
+
+    fn verdicts(runs: &[Vec<Record>], factor: f64) -> Vec<Verdict> {
+        let mut found = Vec::new();
+        for (i, old) in runs.iter().enumerate() {
+            for new in &runs[i + 1..] {
+                let slower: Vec<f64> =
+                    new.iter().map(|r| factor * r.times.solve_s.unwrap()).collect();
+                let ratio = of(old, &rows(&slower), 5.0, false);
+                found.push(Verdict::of_interval(ratio.interval.unwrap(), 5.0, ratio.allowance));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn unchanged_code_is_not_called_otherwise_and_a_fifth_is_found() {
+        let changed = |v: &&Verdict| matches!(v, Verdict::Slower | Verdict::Faster);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let (mut wrong, mut missed, mut disturbed, mut all) = (0, 0, 0, 0);
+        for _ in 0..200 {
+            let quiet = runs(&mut rng, 0.02, 0.03, 0.005);
+            let found = verdicts(&quiet, 1.0);
+            wrong += found.iter().filter(changed).count();
+            all += found.len();
+            missed += verdicts(&quiet, 1.2).iter().filter(|v| **v != Verdict::Slower).count();
+            let busy = runs(&mut rng, 0.05, 0.5, 0.2);
+            disturbed += verdicts(&busy, 1.0).iter().filter(changed).count();
+        }
+        assert_eq!((all, wrong), (3000, 0));
+        // a round of the old run that was disturbed hides it
+        assert!(missed < all / 20, "{missed} of {all}");
+        // 4 of 180 would be 66
+        assert!(disturbed < 40, "{disturbed} of {all}");
+    }
+}
