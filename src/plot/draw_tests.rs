@@ -175,7 +175,7 @@ fn long_legends_and_titles_are_wrapped() {
     let document = roxmltree::Document::parse(&svg).unwrap();
     let width: i32 = document.root_element().attribute("width").unwrap().parse().unwrap();
     for (text, x, _) in texts.iter().filter(|(text, ..)| text.starts_with("a rather")) {
-        assert!(*x as i32 / GRID + super::width(text, size::TEXT) < width, "{text}");
+        assert!(*x as i32 / GRID + super::layout::width(text, size::TEXT) < width, "{text}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::config::sweep::{AXES, Axis as Setting};
-use crate::plot::{Axis, Figure, Marks, Panel, Points, Series, Spacing, too_wide};
+use crate::plot::{Axis, Figure, Marks, Names, Panel, Points, Series, Spacing, too_wide};
 use crate::report::runs::varying;
 use crate::result::Record;
 
@@ -39,11 +39,14 @@ pub(super) fn differing<'a>(
     if cases.is_empty() { Vec::new() } else { varying(&cases) }
 }
 
-/// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself.
-pub(super) fn name(case: &Case, settings: &[&Setting]) -> String {
+/// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself,
+/// a file for the end of its path in `names`; what changes nothing in the case is left out.
+pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String {
     let word = |setting: &&Setting| {
         let text = (setting.text)(case);
         match setting.name {
+            "matrix" | "rhs" => Some(names.get(&text).to_owned()),
+            "fill" | "level-rule" | "shift" | "restart" if !case.heeds(setting.name) => None,
             "block-size" => Some(format!("b {text}")),
             "fill" => Some(format!("k {text}")),
             "deflation" if text == "none" => None,
@@ -117,15 +120,6 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
         Some((1, 1)) => "one timed solve each".into(),
         Some((least, most)) if least == most => format!("medians of {least} timed solves"),
         Some((least, most)) => format!("medians of {least} to {most} timed solves"),
-    }
-}
-
-/// A remark about what has no room: `12 of 40 systems are shown`.
-pub(super) fn shown(count: usize, all: usize, what: &str) -> String {
-    if count < all {
-        format!(" The first {count} of {all} {what} are shown.")
-    } else {
-        String::new()
     }
 }
 

@@ -151,7 +151,7 @@ fn histories_are_norms_by_iteration() {
     r.convergence.residual_history = vec![8.0, 4.0, 0.5];
     let plots = plots("history", vec![r]);
     let series = &plots[0].figure.panels[0].series[0];
-    assert_eq!(pairs(series), [(0.0, 8.0), (1.0, 4.0), (2.0, 0.5)]);
+    assert_eq!(pairs(series), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
 }
 
 #[test]
