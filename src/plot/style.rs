@@ -285,3 +285,34 @@ fn register() {
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_series_of_a_figure_look_different() {
+        let looks: Vec<Look> = (0..140)
+            .map(|i| Look::of(i, Origin::Measured))
+            .chain((0..45).map(|i| Look::of(i, Origin::Published)))
+            .chain((0..4).map(|i| Look::of(i, Origin::Limit)))
+            .collect();
+        for (i, a) in looks.iter().enumerate() {
+            for b in &looks[..i] {
+                assert!((a.colour, a.dash, a.marker) != (b.colour, b.dash, b.marker), "{a:?}");
+            }
+        }
+        // bars have stripes, points of a scatter neither these nor dashes
+        for (i, a) in looks[..28].iter().enumerate() {
+            for b in &looks[..i] {
+                assert!((a.colour, a.stripes) != (b.colour, b.stripes), "{a:?}");
+                assert!((a.colour, a.marker) != (b.colour, b.marker), "{a:?}");
+            }
+        }
+        for family in FAMILIES {
+            let names: Vec<&str> = family.iter().map(|(name, ..)| *name).collect();
+            let own = Look::of_names(&names);
+            assert!((1..own.len()).all(|i| own[..i].iter().all(|a| a.colour != own[i].colour)));
+        }
+    }
+}

@@ -161,8 +161,11 @@ mod tests {
             crate::result::samples::record(case.clone(), 1, 1.0),
             crate::result::samples::record(Case::default(), 1, 1.0),
         ]);
-        assert_eq!(name(&case, &settings), "b 4, k 1, restart 30");
-        assert_eq!(name(&case, &without(&settings, &["fill"])), "b 4, restart 30");
+        assert_eq!(name(&case, &settings, &Names::default()), "b 4, k 1, restart 30");
+        assert_eq!(
+            name(&case, &without(&settings, &["fill"]), &Names::default()),
+            "b 4, restart 30"
+        );
     }
 
     #[test]
