@@ -18,7 +18,7 @@ use crate::plot::scale::{Scale, Spacing};
 use crate::plot::style::{FAINT_INK, FINE_RULE, GRID, INK, PAPER, RULE, size, text, units};
 use crate::plot::{Figure, Marks, Panel, Points, Series};
 pub(crate) use layout::too_wide;
-use layout::{Entry, Layout, width};
+use layout::{Entry, Layout};
 use shapes::swatch;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -46,7 +46,8 @@ pub fn svg(figure: &Figure) -> Result<String> {
 /// The panels and the legend as an element of a page, whose style sheet gives the colours: title and
 /// source stand in the page.
 pub fn inline_svg(figure: &Figure) -> Result<String> {
-    let bare = Figure { title: String::new(), source: Vec::new(), ..figure.clone() };
+    let bare =
+        Figure { title: String::new(), source: Vec::new(), left_out: Vec::new(), ..figure.clone() };
     let text = svg(&bare)?;
     let title = format!("<title>{}</title>", escaped(&figure.title));
     Ok(inline::inline(&text.replacen("<title></title>", &title, 1)))
@@ -76,7 +77,8 @@ fn draw(figure: &Figure, layout: &Layout, root: &Area<'_>) -> Drawn {
         let scales = scales(panel, figure.marks, of_row.unwrap_or_default());
         let (x, y, width, height) = layout.place(i);
         let area = root.clone().shrink((GRID * x, GRID * y), (GRID * width, GRID * height));
-        draw_panel(panel, figure.marks, &scales, &looks, &area, root)?;
+        let body = draw_head(panel, &scales.1, &layout.heads[i], &area)?;
+        draw_panel(panel, figure.marks, &scales, &looks, &body, root)?;
     }
     for (i, line) in layout.source.iter().enumerate() {
         let y = layout.below_panels() + 8 + size::SOURCE_LINE * i as i32;
@@ -87,27 +89,39 @@ fn draw(figure: &Figure, layout: &Layout, root: &Area<'_>) -> Drawn {
     Ok(())
 }
 
+/// Writes the title of a panel above the middle of its axes; the area below it is left.
+fn draw_head<'a>(
+    panel: &Panel,
+    y: &Scale,
+    (lines, room): &(Vec<String>, i32),
+    area: &Area<'a>,
+) -> Result<Area<'a>, Box<dyn std::error::Error>> {
+    let title = text(size::PANEL_TITLE, FontStyle::Bold, INK);
+    let title = title.pos(Pos::new(HPos::Center, VPos::Bottom));
+    let (head, body) = area.split_vertically(GRID * room);
+    let (left, right) = (GRID * layout::left(panel, y), GRID * size::PANEL_RIGHT);
+    let middle = i32::midpoint(left, head.dim_in_pixel().0 as i32 - right);
+    for (i, line) in lines.iter().rev().enumerate() {
+        let bottom = GRID * (room - 7 - size::PANEL_TITLE_LINE * i as i32);
+        head.draw_text(line, &title, (middle, bottom))?;
+    }
+    Ok(body)
+}
+
 fn draw_panel(
     panel: &Panel,
     marks: Marks,
     (x, y): &(Scale, Scale),
     looks: &[Entry],
-    area: &Area<'_>,
+    body: &Area<'_>,
     root: &Area<'_>,
 ) -> Drawn {
-    let labels = y.labels().map(|label| width(&label, size::TEXT)).max().unwrap_or(0);
     let label = text(size::TEXT, FontStyle::Normal, INK);
-    let title = text(size::PANEL_TITLE, FontStyle::Bold, INK);
-    let (head, body) = area.split_vertically(units(size::PANEL_HEAD));
-    let left = GRID * (labels + if panel.y.label.is_empty() { 14 } else { 32 });
-    let (width, height) = head.dim_in_pixel();
-    let middle = (left + (width as i32 - left - units(18.0)) / 2, height as i32 - units(7.0));
-    head.draw_text(&panel.title, &title.pos(Pos::new(HPos::Center, VPos::Bottom)), middle)?;
-    let mut chart = ChartBuilder::on(&body)
-        .margin_right(units(18.0))
+    let mut chart = ChartBuilder::on(body)
+        .margin_right(GRID * size::PANEL_RIGHT)
         .margin_bottom(units(10.0))
         .x_label_area_size(units(36.0))
-        .y_label_area_size(left)
+        .y_label_area_size(GRID * layout::left(panel, y))
         .build_cartesian_2d(x.clone(), y.clone())?;
     let mut mesh = chart.configure_mesh();
     mesh.x_labels(size::MOST_LABELS)

@@ -175,8 +175,32 @@ fn long_legends_and_titles_are_wrapped() {
     let document = roxmltree::Document::parse(&svg).unwrap();
     let width: i32 = document.root_element().attribute("width").unwrap().parse().unwrap();
     for (text, x, _) in texts.iter().filter(|(text, ..)| text.starts_with("a rather")) {
-        assert!(*x as i32 / GRID + super::width(text, size::TEXT) < width, "{text}");
+        assert!(*x as i32 / GRID + super::layout::width(text, size::TEXT) < width, "{text}");
     }
+}
+
+#[test]
+fn titles_of_panels_stay_above_their_own_axes() {
+    let mut figure = lines();
+    let path = "/a/very/long/path/to/the/folder/of/matrices/with/a/very_long_name_of_a_matrix.mtx";
+    let panel = |title: String| Panel { title, ..figure.panels[0].clone() };
+    figure.panels = vec![
+        panel(format!("{path}: gmres on cpu-mt")),
+        panel("iterations of everything that was tried on this system ".repeat(6)),
+        panel("short".into()),
+    ];
+    let layout = Layout::of(&figure);
+    for (i, (lines, room)) in layout.heads.iter().enumerate() {
+        assert_eq!(lines.len(), [2, 2, 1][i]);
+        assert_eq!(*room, size::PANEL_HEAD + size::PANEL_TITLE_LINE);
+        let (_, _, width, _) = layout.place(i);
+        for line in lines {
+            let font = text(size::PANEL_TITLE, FontStyle::Bold, INK).font;
+            let wide = font.box_size(line).unwrap().0 as i32 / GRID;
+            assert!(wide < width - 20, "{line}: {wide} of {width}");
+        }
+    }
+    assert!(layout.heads[0].0[0].contains('…') && layout.heads[1].0[1].contains('…'));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod draw;
 mod file;
 pub mod from_records;
 pub mod kinds;
+mod names;
 mod numbers;
 mod png;
 pub mod quantity;
@@ -16,6 +17,7 @@ pub(crate) mod style;
 pub(crate) use draw::too_wide;
 pub use draw::{inline_svg, svg};
 pub use file::{Form, check, write};
+pub(crate) use names::Names;
 pub use numbers::{COLUMNS, numbers};
 pub(crate) use numbers::{Number, numbers_of};
 pub use png::png;
@@ -34,6 +36,17 @@ pub struct Figure {
     pub columns: usize,
     /// Lines below: machines, revision, citation.
     pub source: Vec<String>,
+    /// Series that were asked for and have no room.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A series that is not drawn because there are too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Title of its panel, which may be left out too.
+    pub panel: String,
+    /// Its name.
+    pub series: String,
 }
 
 /// How the points of a series are drawn.
@@ -138,7 +151,36 @@ pub enum Origin {
     Limit,
 }
 
+/// Series that are left out which a figure names; its CSV names all.
+const NAMED: usize = 12;
+
 impl Figure {
+    /// What is left out, in a sentence; `None` where everything is drawn.
+    pub fn left_out_line(&self) -> Option<String> {
+        let mut names: Vec<String> = Vec::new();
+        for LeftOut { panel, series } in &self.left_out {
+            // a panel that is not there is named once
+            let drawn = self.panels.iter().any(|p| p.title == *panel);
+            let name = if panel.is_empty() || drawn && self.panels.len() == 1 {
+                series.clone()
+            } else if drawn {
+                format!("{series} of {panel}")
+            } else {
+                format!("all of {panel}")
+            };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let mut line = format!("not drawn: {}", names.join("; "));
+        if more > 0 {
+            line.push_str(&format!("; and {more} more, which the CSV of this figure names"));
+        }
+        (!self.left_out.is_empty()).then_some(line)
+    }
+
     /// Names of all series with their origin, each once, measured ones first.
     fn names(&self) -> Vec<(&str, Origin)> {
         let mut names: Vec<(&str, Origin)> = Vec::new();

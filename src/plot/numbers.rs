@@ -1,14 +1,18 @@
 //! The numbers of a figure as rows, for programs that draw it in their own way.
 
 use crate::error::{Error, Result};
-use crate::plot::{Figure, Origin, Points, Series};
+use crate::plot::{Figure, LeftOut, Origin, Points, Series};
 
 /// Columns of the rows with their meaning.
 pub const COLUMNS: &[(&str, &str)] = &[
     ("figure", "title of the figure"),
     ("panel", "title of the panel; empty for the only one"),
     ("series", "name in the legend"),
-    ("origin", "measured, published, or limit: what the machine allows"),
+    (
+        "origin",
+        "measured, published, limit: what the machine allows or the tolerance asks for, or left out: a \
+         series that is not drawn because there are too many, without numbers",
+    ),
     ("category", "name on the axis of categories, where there is one"),
     ("label", "what is written beside the point"),
     ("x", "place on the axis that x-label names, or number of the category; empty: all of it"),
@@ -98,6 +102,11 @@ pub fn numbers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Result<Stri
                 number.axes.0,
                 number.axes.1,
             ];
+            writer.write_record(row).map_err(|e| broken(&e))?;
+        }
+        for LeftOut { panel, series } in &figure.left_out {
+            let mut row = [""; COLUMNS.len()];
+            [row[0], row[1], row[2], row[3]] = [&figure.title, panel, series, "left out"];
             writer.write_record(row).map_err(|e| broken(&e))?;
         }
     }

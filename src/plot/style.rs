@@ -24,8 +24,11 @@ pub(super) mod size {
     pub(crate) const THIN_ROW: i32 = 10;
     /// Widest panel of bars beside each other.
     pub(crate) const WIDEST: i32 = 1000;
-    /// Line above a panel for its title.
-    pub(crate) const PANEL_HEAD: f64 = 26.0;
+    /// Room above a panel for its title, and for each further line of it.
+    pub(crate) const PANEL_HEAD: i32 = 26;
+    pub(crate) const PANEL_TITLE_LINE: i32 = 16;
+    /// Room to the right of a panel's axes.
+    pub(crate) const PANEL_RIGHT: i32 = 18;
     /// Most labels of an axis.
     pub(crate) const MOST_LABELS: usize = 80;
     /// Around everything.
@@ -180,24 +183,50 @@ impl Marker {
     }
 }
 
-/// How a series looks.
+/// Lengths of dashes and of the gaps behind them, in pixels; none of a solid line.
+pub(super) type Dash = &'static [f64];
+
+/// Those of series whose colours are used up; plain dashes are for what was published.
+const DASHES: [Dash; 4] =
+    [&[], &[10.0, 3.0, 2.0, 3.0], &[2.0, 3.0], &[10.0, 3.0, 2.0, 3.0, 2.0, 3.0]];
+
+/// Those of what was published.
+const PUBLISHED_DASHES: [Dash; 3] = [&[7.0, 4.0], &[3.0, 2.0], &[12.0, 4.0, 4.0, 4.0]];
+
+/// Those of what a machine allows.
+const LIMIT_DASHES: [Dash; 4] = [&[], &[6.0, 3.0], &[2.0, 2.0], &[6.0, 2.0, 2.0, 2.0]];
+
+/// Distances of the stripes of bars whose colours are used up, in pixels.
+const STRIPES: [f64; 4] = [0.0, 5.0, 3.0, 9.0];
+
+/// How a series looks. Lines are told apart by colour, dash and marker, bars by colour and stripes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) colour: RGBColor,
     pub(super) marker: Marker,
+    pub(super) dash: Dash,
+    /// Stripes across a bar, in pixels from one to the next; none where it is 0.
+    pub(super) stripes: f64,
     pub(super) origin: Origin,
 }
 
 impl Look {
-    /// The look of the series number `index` of its origin.
+    /// The look of the series number `index` of its origin: another one for each of 140 measured, 45
+    /// published and 4 limits; bars and points of a scatter have fewer, 28 and 35.
     pub(super) fn of(index: usize, origin: Origin) -> Self {
-        let inks = match origin {
-            Origin::Measured => &INKS[COLOURS],
-            Origin::Published => &INKS[GREYS],
-            Origin::Limit => &INKS[2..3],
+        let (inks, dashes): (_, &[Dash]) = match origin {
+            Origin::Measured => (&INKS[COLOURS], &DASHES),
+            Origin::Published => (&INKS[GREYS], &PUBLISHED_DASHES),
+            Origin::Limit => (&INKS[2..3], &LIMIT_DASHES),
         };
-        let colour = inks[index % inks.len()].colour();
-        Self { colour, marker: Marker::ALL[index % Marker::ALL.len()], origin }
+        let turn = index / inks.len();
+        Self {
+            colour: inks[index % inks.len()].colour(),
+            marker: Marker::ALL[index % Marker::ALL.len()],
+            dash: dashes[turn % dashes.len()],
+            stripes: STRIPES[turn % STRIPES.len()],
+            origin,
+        }
     }
 
     /// The looks of measured series of these names: those of a family where each is another member.
@@ -214,7 +243,7 @@ impl Look {
             if (1..places.len()).all(|i| !places[..i].contains(&places[i])) {
                 let look = |i: usize| {
                     let (_, ink, marker) = family[i];
-                    Self { colour: INKS[ink].colour(), marker, origin }
+                    Self { colour: INKS[ink].colour(), marker, ..Self::of(0, origin) }
                 };
                 return places.into_iter().map(look).collect();
             }
@@ -255,4 +284,35 @@ fn register() {
             let _ = register_font("sans-serif", style, bytes);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_series_of_a_figure_look_different() {
+        let looks: Vec<Look> = (0..140)
+            .map(|i| Look::of(i, Origin::Measured))
+            .chain((0..45).map(|i| Look::of(i, Origin::Published)))
+            .chain((0..4).map(|i| Look::of(i, Origin::Limit)))
+            .collect();
+        for (i, a) in looks.iter().enumerate() {
+            for b in &looks[..i] {
+                assert!((a.colour, a.dash, a.marker) != (b.colour, b.dash, b.marker), "{a:?}");
+            }
+        }
+        // bars have stripes, points of a scatter neither these nor dashes
+        for (i, a) in looks[..28].iter().enumerate() {
+            for b in &looks[..i] {
+                assert!((a.colour, a.stripes) != (b.colour, b.stripes), "{a:?}");
+                assert!((a.colour, a.marker) != (b.colour, b.marker), "{a:?}");
+            }
+        }
+        for family in FAMILIES {
+            let names: Vec<&str> = family.iter().map(|(name, ..)| *name).collect();
+            let own = Look::of_names(&names);
+            assert!((1..own.len()).all(|i| own[..i].iter().all(|a| a.colour != own[i].colour)));
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! Multicolour ILU(p,q) by the power(q)-pattern method (Lukarski 2012): rows are ordered by the colours
-//! of `|A|^q`, whose entries within a colour are then diagonal, and ILU(p) keeps to that pattern. A
+//! of `(|A| + |A'|)^q`, whose entries within a colour are then diagonal, and ILU(p) keeps to that pattern. A
 //! colour is a level of the triangular solves.
 
 use super::options::{COLOURING, Parameter, Range};
@@ -30,7 +30,7 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         key: "pattern",
         default: "levels",
         range: Range::Words(&["levels", "power"]),
-        summary: "levels: fill of ILU(p) within |A|^q; power: all of |A|^q",
+        summary: "levels: fill of ILU(p) within (|A| + |A'|)^q; power: all of it",
     },
     COLOURING,
 ];

@@ -1,4 +1,5 @@
-//! Sparse approximate inverse (Grote and Huckle 1997, without adaption): M minimises `|A M - I|_F` among
+//! Sparse approximate inverse on a fixed pattern (Benson and Frederickson 1982; Chow 2000, "A priori
+//! sparsity patterns for parallel sparse approximate inverse preconditioners"): M minimises `|A M - I|_F` among
 //! the matrices with the pattern of A, a least-squares problem for each of its columns.
 
 use super::approximate::Chain;

@@ -1,5 +1,5 @@
-//! Quasi-minimal residuals without look-ahead (Freund and Nachtigal 1991, in the form of Barrett et
-//! al. 1994, Templates, section 2.3.9, with coupled two-term recurrences).
+//! Quasi-minimal residuals without look-ahead with coupled two-term recurrences (Freund and Nachtigal
+//! 1994, SIAM J. Sci. Comput. 15, in the form of Barrett et al. 1994, Templates, section 2.3.9).
 
 use super::cg::CYCLE;
 use super::stop::{End, Judge};

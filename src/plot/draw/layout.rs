@@ -2,6 +2,7 @@
 
 use plotters::prelude::*;
 
+use crate::plot::scale::Scale;
 use crate::plot::style::{GRID, INK, Look, size, text};
 use crate::plot::{Figure, Marks, Origin, Panel};
 
@@ -17,6 +18,8 @@ pub(super) struct Layout {
     rows: Vec<i32>,
     /// Lines of the title.
     pub(super) title: Vec<String>,
+    /// Lines of each panel's title, and the room for those of its row.
+    pub(super) heads: Vec<(Vec<String>, i32)>,
     /// Entries of the legend with their left edge and line.
     pub(super) legend: Vec<(Entry, i32, i32)>,
     /// Lines of the source.
@@ -43,11 +46,12 @@ impl Layout {
         };
         let panel = if columns > 2 { size::NARROW_PANEL } else { (wide, size::PANEL.1) };
         let inner = (columns as i32 * panel.0).max(size::PANEL.0 * 3 / 2);
-        // one series needs no name
-        let entries = if entries.len() > 1 { entries } else { Vec::new() };
         let (mut legend, mut left, mut line) = (Vec::new(), 0, 0);
-        for entry in entries {
-            let width = size::SWATCH + 6 + width(&entry.name, size::TEXT) + 18;
+        // a series may have no name where there is one
+        for mut entry in entries.into_iter().filter(|entry| !entry.name.is_empty()) {
+            let around = size::SWATCH + 6 + 18;
+            entry.name = fitted(&entry.name, size::TEXT, FontStyle::Normal, inner - around);
+            let width = around + width(&entry.name, size::TEXT);
             if left > 0 && left + width > inner {
                 (left, line) = (0, line + 1);
             }
@@ -55,16 +59,24 @@ impl Layout {
             left += width;
         }
         let lines = if legend.is_empty() { 0 } else { line + 1 };
-        let title = wrapped(&figure.title, size::TITLE, inner);
+        let title = wrapped(&figure.title, size::TITLE, FontStyle::Bold, inner);
+        let heads = heads(figure, columns, inner / columns as i32);
         let mut top = size::MARGIN + 22 * title.len() as i32 + 6 + lines * size::LEGEND_LINE + 6;
         let mut rows = vec![top];
         let bars = points as i32;
-        for row in figure.panels.chunks(columns) {
-            top += row.iter().map(|p| height(figure.marks, p, bars, panel.1)).max().unwrap_or(0);
+        for (i, row) in figure.panels.chunks(columns).enumerate() {
+            let extra = heads[i * columns].1 - size::PANEL_HEAD;
+            let tallest = row.iter().map(|p| height(figure.marks, p, bars, panel.1)).max();
+            top += tallest.unwrap_or(0) + extra;
             rows.push(top);
         }
-        let source: Vec<String> =
-            figure.source.iter().flat_map(|line| wrapped(line, size::SOURCE, inner)).collect();
+        let source: Vec<String> = figure
+            .source
+            .iter()
+            .cloned()
+            .chain(figure.left_out_line())
+            .flat_map(|line| wrapped(&line, size::SOURCE, FontStyle::Normal, inner))
+            .collect();
         let below = 8 + size::SOURCE_LINE * source.len() as i32 + size::MARGIN;
         Self {
             width: inner + 2 * size::MARGIN,
@@ -73,6 +85,7 @@ impl Layout {
             panel: inner / columns as i32,
             rows,
             title,
+            heads,
             legend,
             source,
         }
@@ -120,7 +133,7 @@ fn height(marks: Marks, panel: &Panel, series: i32, usual: i32) -> i32 {
         Marks::Rows => (size::THIN_ROW * series + 6).max(size::ROW),
         Marks::Lines | Marks::Bars | Marks::Scatter | Marks::Steps => return usual,
     };
-    size::PANEL_HEAD as i32 + 46 + category * panel.y.categories.len() as i32
+    size::PANEL_HEAD + 46 + category * panel.y.categories.len() as i32
 }
 
 /// Whether bars beside each other need more width than a page has.
@@ -150,22 +163,84 @@ pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     names.iter().enumerate().map(entry).collect()
 }
 
-/// Width of a text in pixels.
-pub(super) fn width(words: &str, pixels: f64) -> i32 {
-    let font = text(pixels, FontStyle::Normal, INK).font;
-    font.box_size(words).map_or(0, |(width, _)| width as i32 / GRID)
+/// Most lines of a panel's title.
+const TITLE_LINES: usize = 2;
+
+/// The lines of each panel's title, above its axes, and the room for the most of its row.
+fn heads(figure: &Figure, columns: usize, panel: i32) -> Vec<(Vec<String>, i32)> {
+    let mut heads = Vec::new();
+    for row in figure.panels.chunks(columns) {
+        let lines = row.iter().map(|own| {
+            let (_, y) = super::scales(own, figure.marks, row);
+            // as far over the right end of the axes as over the left one, short of the next panel
+            let limit = panel - left(own, &y) - size::PANEL_RIGHT + 2 * (size::PANEL_RIGHT - 4);
+            title_lines(&own.title, limit)
+        });
+        let lines: Vec<Vec<String>> = lines.collect();
+        let most = lines.iter().map(Vec::len).max().unwrap_or(0).max(1) as i32;
+        let room = size::PANEL_HEAD + (most - 1) * size::PANEL_TITLE_LINE;
+        heads.extend(lines.into_iter().map(|own| (own, room)));
+    }
+    heads
 }
 
-/// `line` in as many lines as fit `limit` pixels.
-fn wrapped(line: &str, pixels: f64, limit: i32) -> Vec<String> {
+/// A panel's title in lines of `limit` pixels; what is left for the last one is cut in its middle.
+fn title_lines(title: &str, limit: i32) -> Vec<String> {
+    let (pixels, bold) = (size::PANEL_TITLE, FontStyle::Bold);
+    let mut lines = wrapped(title, pixels, bold, limit);
+    if lines.len() > TITLE_LINES {
+        let rest = lines.split_off(TITLE_LINES - 1).join(" ");
+        lines.push(fitted(&rest, pixels, bold, limit));
+    }
+    lines
+}
+
+/// Pixels to the left of a panel's axes: labels of the ticks and of the axis.
+pub(super) fn left(panel: &Panel, y: &Scale) -> i32 {
+    let labels = y.labels().map(|label| width(&label, size::TEXT)).max().unwrap_or(0);
+    labels + if panel.y.label.is_empty() { 14 } else { 32 }
+}
+
+/// Width of a text in pixels.
+pub(super) fn width(words: &str, pixels: f64) -> i32 {
+    width_in(words, pixels, FontStyle::Normal)
+}
+
+fn width_in(words: &str, pixels: f64, weight: FontStyle) -> i32 {
+    let font = text(pixels, weight, INK).font;
+    font.box_size(words).map_or(0, |(width, _)| (width as i32 + GRID - 1) / GRID)
+}
+
+/// `words`, cut in their middle where they are wider than `limit` pixels.
+fn fitted(words: &str, pixels: f64, weight: FontStyle, limit: i32) -> String {
+    let fits = |text: &str| width_in(text, pixels, weight) <= limit;
+    if fits(words) {
+        return words.to_owned();
+    }
+    let all: Vec<char> = words.chars().collect();
+    let cut = |kept: usize| {
+        let (front, back) = (kept.div_ceil(2), kept / 2);
+        all[..front].iter().chain(&['…']).chain(&all[all.len() - back..]).collect::<String>()
+    };
+    // the most characters that fit
+    let (mut low, mut high) = (0, all.len());
+    while low + 1 < high {
+        let middle = usize::midpoint(low, high);
+        if fits(&cut(middle)) { low = middle } else { high = middle }
+    }
+    cut(low)
+}
+
+/// `line` in as many lines as fit `limit` pixels; a word that is wider is cut in its middle.
+fn wrapped(line: &str, pixels: f64, weight: FontStyle, limit: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
         match lines.last_mut() {
-            Some(last) if width(&format!("{last} {word}"), 1.04 * pixels) <= limit => {
+            Some(last) if width_in(&format!("{last} {word}"), pixels, weight) <= limit => {
                 last.push(' ');
                 last.push_str(word);
             }
-            _ => lines.push(word.to_owned()),
+            _ => lines.push(fitted(word, pixels, weight, limit)),
         }
     }
     lines

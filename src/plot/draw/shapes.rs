@@ -1,16 +1,12 @@
 //! Lines, markers and bars of a series.
 
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::layout::Entry;
 use super::{Area, Drawn};
-use crate::plot::style::{GRID, INK, Look, PAPER, size, text, units};
+use crate::plot::style::{Dash, GRID, INK, Look, PAPER, size, text, units};
 use crate::plot::{Marks, Origin};
-
-/// Length of a dash and of the gap behind it, in pixels.
-const DASH: (f64, f64) = (7.0, 4.0);
 
 /// A sample of the series and its name.
 pub(super) fn swatch(root: &Area<'_>, marks: Marks, entry: &Entry, (x, y): (i32, i32)) -> Drawn {
@@ -49,6 +45,28 @@ pub(super) fn bar(root: &Area<'_>, corners: [(i32, i32); 2], look: Look) -> Draw
         root.draw(&PathElement::new(outline, look.colour.stroke_width(units(1.5) as u32)))?;
     } else {
         root.draw(&Rectangle::new(corners, look.colour.filled()))?;
+        stripes(root, corners, units(look.stripes))?;
+    }
+    Ok(())
+}
+
+/// Stripes of paper across a filled bar, `step` units from one to the next.
+fn stripes(root: &Area<'_>, corners: [(i32, i32); 2], step: i32) -> Drawn {
+    let [(x0, y0), (x1, y1)] = corners;
+    let (left, right, top, bottom) = (x0.min(x1), x0.max(x1), y0.min(y1), y0.max(y1));
+    if step == 0 {
+        return Ok(());
+    }
+    let style = PAPER.stroke_width(GRID as u32);
+    // across the bar: down a horizontal one
+    if right - left > bottom - top {
+        for x in (left + step..right).step_by(step as usize) {
+            root.draw(&PathElement::new(vec![(x, top), (x, bottom)], style))?;
+        }
+    } else {
+        for y in (top + step..bottom).step_by(step as usize) {
+            root.draw(&PathElement::new(vec![(left, y), (right, y)], style))?;
+        }
     }
     Ok(())
 }
@@ -73,15 +91,50 @@ pub(super) fn whisker(
 
 /// A line through points of the drawing.
 pub(super) fn path(root: &Area<'_>, points: &[(i32, i32)], look: Look) -> Drawn {
-    let points = points.to_vec();
-    match look.origin {
-        Origin::Measured | Origin::Limit => root.draw(&PathElement::new(points, look.line()))?,
-        Origin::Published => {
-            let (dash, gap) = (units(DASH.0), units(DASH.1));
-            root.draw(&DashedPathElement::new(points, dash, gap, look.line()))?;
-        }
+    if look.dash.is_empty() {
+        root.draw(&PathElement::new(points.to_vec(), look.line()))?;
+        return Ok(());
+    }
+    for dash in dashes(points, look.dash) {
+        root.draw(&PathElement::new(dash, look.line()))?;
     }
     Ok(())
+}
+
+/// The pieces of a line through `points` that a dash of some lengths and gaps in pixels draws, with the
+/// corners inside them.
+fn dashes(points: &[(i32, i32)], dash: Dash) -> Vec<Vec<(i32, i32)>> {
+    let (mut pieces, mut piece) = (Vec::new(), Vec::new());
+    let (mut at, mut left) = (0, GRID as f64 * dash[0]);
+    let rounded = |(x, y): (f64, f64)| (x.round() as i32, y.round() as i32);
+    for ends in points.windows(2) {
+        let [from, to] = [ends[0], ends[1]].map(|(x, y)| (f64::from(x), f64::from(y)));
+        let length = (to.0 - from.0).hypot(to.1 - from.1);
+        let point = |along: f64| {
+            let part = along / length;
+            rounded((from.0 + part * (to.0 - from.0), from.1 + part * (to.1 - from.1)))
+        };
+        let mut along = 0.0;
+        while along < length {
+            let step = left.min(length - along);
+            // dashes and gaps in turn
+            if at % 2 == 0 {
+                if piece.is_empty() {
+                    piece.push(point(along));
+                }
+                piece.push(point(along + step));
+            }
+            along += step;
+            left -= step;
+            if left <= 0.0 {
+                at = (at + 1) % dash.len();
+                left = GRID as f64 * dash[at];
+                pieces.extend((!piece.is_empty()).then(|| std::mem::take(&mut piece)));
+            }
+        }
+    }
+    pieces.extend((piece.len() > 1).then_some(piece));
+    pieces
 }
 
 /// The marker of a series at a point of the drawing.

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::config::sweep::{AXES, Axis as Setting};
-use crate::plot::{Axis, Figure, Marks, Panel, Points, Series, Spacing, too_wide};
+use crate::plot::{Axis, Figure, Marks, Names, Panel, Points, Series, Spacing, too_wide};
 use crate::report::runs::varying;
 use crate::result::Record;
 use crate::result::record::SolveInterval;
@@ -40,11 +40,14 @@ pub(super) fn differing<'a>(
     if cases.is_empty() { Vec::new() } else { varying(&cases) }
 }
 
-/// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself.
-pub(super) fn name(case: &Case, settings: &[&Setting]) -> String {
+/// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself,
+/// a file for the end of its path in `names`; what changes nothing in the case is left out.
+pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String {
     let word = |setting: &&Setting| {
         let text = (setting.text)(case);
         match setting.name {
+            "matrix" | "rhs" => Some(names.get(&text).to_owned()),
+            "fill" | "level-rule" | "shift" | "restart" if !case.heeds(setting.name) => None,
             "block-size" => Some(format!("b {text}")),
             "fill" => Some(format!("k {text}")),
             "deflation" if text == "none" => None,
@@ -130,15 +133,6 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
     }
 }
 
-/// A remark about what has no room: `12 of 40 systems are shown`.
-pub(super) fn shown(count: usize, all: usize, what: &str) -> String {
-    if count < all {
-        format!(" The first {count} of {all} {what} are shown.")
-    } else {
-        String::new()
-    }
-}
-
 /// The same figure with its bars below each other, where they have no room beside each other.
 pub(super) fn fitted(figure: Figure) -> Figure {
     if figure.marks != Marks::Bars || !too_wide(&figure) {
@@ -177,8 +171,11 @@ mod tests {
             crate::result::samples::record(case.clone(), 1, 1.0),
             crate::result::samples::record(Case::default(), 1, 1.0),
         ]);
-        assert_eq!(name(&case, &settings), "b 4, k 1, restart 30");
-        assert_eq!(name(&case, &without(&settings, &["fill"])), "b 4, restart 30");
+        assert_eq!(name(&case, &settings, &Names::default()), "b 4, k 1, restart 30");
+        assert_eq!(
+            name(&case, &without(&settings, &["fill"]), &Names::default()),
+            "b 4, restart 30"
+        );
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Iterations against what each of them costs.
 
-use super::common::{axis, differing, grouped, name, repetitions, series, short, shown, without};
+use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
 use super::{Kind, Plot};
 use crate::plot::scale::{round_down, round_up};
-use crate::plot::{Figure, Marks, Origin, Panel, Series, Spacing};
+use crate::plot::{Figure, LeftOut, Marks, Names, Origin, Panel, Series, Spacing};
 use crate::report::batch::Batch;
 use crate::report::units::{plural, seconds};
 use crate::result::Record;
@@ -40,25 +40,30 @@ fn plot(batch: &Batch) -> Option<Plot> {
     if groups.is_empty() {
         return None;
     }
-    let all = groups.len();
-    groups.truncate(SYSTEMS);
-    let panels = groups.iter().map(|((matrix, (solver, ..), backend), group)| {
-        panel(&format!("{}: {solver} on {backend}", short(matrix)), group)
+    let names = Names::of(&batch.records);
+    let titled = groups.into_iter().map(|((matrix, (solver, ..), backend), group)| {
+        (format!("{}: {solver} on {backend}", short(names.get(&matrix))), group)
     });
+    let mut groups: Vec<(String, Vec<&Record>)> = titled.collect();
+    let rest = groups.split_off(SYSTEMS.min(groups.len()));
+    let left_out = rest
+        .into_iter()
+        .map(|(panel, group)| LeftOut { panel, series: plural(group.len(), "solve") });
+    let panels = groups.iter().map(|(title, group)| panel(title.clone(), group, &names));
     let figure = Figure {
         title: format!("Iterations against their cost: {}", batch.title()),
         marks: Marks::Scatter,
         panels: panels.collect(),
         columns: 2,
         source: vec![batch.devices()],
+        left_out: left_out.collect(),
     };
     let caption = format!(
-        "{} of {}; {}; {}. Labels without room are left out; the table of all runs has them.{}",
+        "{} of {}; {}; {}. A number at a marker stands for the name below the panels.",
         plural(groups.iter().map(|(_, g)| g.len()).sum(), "solve"),
         batch.name,
         repetitions(groups.iter().flat_map(|(_, g)| g.iter().copied())),
         batch.devices(),
-        shown(groups.len(), all, "systems"),
     );
     Some(Plot { figure, caption })
 }
@@ -70,10 +75,10 @@ fn point(record: &Record) -> Option<(f64, f64)> {
     (record.status.succeeded() && iterations > 0.0 && ms > 0.0).then_some((iterations, ms))
 }
 
-fn panel(title: &str, group: &[&Record]) -> Panel {
+fn panel(title: String, group: &[&Record], names: &Names) -> Panel {
     let differ = without(&differing(group.iter().copied()), &["matrix"]);
-    let points: Vec<((f64, f64), String)> =
-        group.iter().filter_map(|r| Some((point(r)?, short(&name(&r.case, &differ))))).collect();
+    let labelled = |r: &&Record| Some((point(r)?, short(&name(&r.case, &differ, names))));
+    let points: Vec<((f64, f64), String)> = group.iter().filter_map(labelled).collect();
     let beaten = |(i, ms): (f64, f64)| {
         points.iter().any(|((j, other), _)| *j <= i && *other <= ms && (*j < i || *other < ms))
     };
@@ -89,7 +94,7 @@ fn panel(title: &str, group: &[&Record]) -> Panel {
     all.retain(|s| !s.labels.is_empty());
     all.extend(equal_times(&points.iter().map(|(p, _)| *p).collect::<Vec<_>>()));
     Panel {
-        title: title.to_owned(),
+        title,
         x: axis("iterations", Spacing::Log),
         y: axis("time of an iteration (ms)", Spacing::Log),
         series: all,

@@ -1,9 +1,9 @@
 //! Where the time of a run goes.
 
-use super::common::{differing, grouped, name, series, short, shown, without};
+use super::common::{differing, grouped, name, series, short, without};
 use super::{Kind, Plot};
 use crate::case::RunKind;
-use crate::plot::{Axis, Figure, Marks, Panel};
+use crate::plot::{Axis, Figure, LeftOut, Marks, Names, Panel};
 use crate::report::batch::Batch;
 use crate::report::units::{plural, seconds};
 use crate::result::Record;
@@ -42,17 +42,19 @@ fn plot(batch: &Batch) -> Option<Plot> {
     };
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
     let differ = differing(records.iter().copied());
-    let mut groups = grouped(records.iter().copied(), |r| name(&r.case, &differ));
+    let called = Names::of(&batch.records);
+    let mut groups = grouped(records.iter().copied(), |r| name(&r.case, &differ, &called));
     let mut mean = String::new();
     if groups.len() > MOST {
         let settings = without(&differ, &["matrix"]);
-        groups = grouped(records.iter().copied(), |r| name(&r.case, &settings));
+        groups = grouped(records.iter().copied(), |r| name(&r.case, &settings, &called));
         mean = " Each bar is the mean share over the systems of these settings, the time their \
                 median."
             .into();
     }
-    let all = groups.len();
-    groups.truncate(MOST);
+    let rest = groups.split_off(MOST.min(groups.len()));
+    let left_out =
+        rest.into_iter().map(|(name, _)| LeftOut { panel: String::new(), series: short(&name) });
     let first = records.first()?;
     let names = phases(first).map(|(name, _)| name);
     let mut pieces = names.map(|_| Vec::new());
@@ -90,13 +92,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
         series: own.map(|(name, pairs)| series(name, pairs)).collect(),
         ..Panel::default()
     };
-    let caption = format!(
-        "{} of {}, {}.{mean}{}",
-        plural(records.len(), "run"),
-        batch.name,
-        batch.devices(),
-        shown(groups.len(), all, "settings"),
-    );
+    let caption =
+        format!("{} of {}, {}.{mean}", plural(records.len(), "run"), batch.name, batch.devices(),);
     let title = format!("Time by phase: {}", batch.title());
     let source = vec![batch.devices()];
     Some(Plot {
@@ -105,6 +102,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
             marks: Marks::Stacked,
             panels: vec![panel],
             source,
+            left_out: left_out.collect(),
             ..Figure::default()
         },
         caption,

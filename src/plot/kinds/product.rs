@@ -3,7 +3,7 @@
 use super::common::{axis, differing, grouped, name, series, short, without};
 use super::{Kind, Plot};
 use crate::case::RunKind;
-use crate::plot::{Figure, Marks, Origin, Panel, Points, Series, Spacing};
+use crate::plot::{Figure, LeftOut, Marks, Names, Origin, Panel, Points, Series, Spacing};
 use crate::report::batch::Batch;
 use crate::report::units::plural;
 use crate::result::Record;
@@ -18,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// Most series of a panel.
-const SERIES: usize = 12;
+const SERIES: usize = 28;
 
 fn plot(batch: &Batch) -> Option<Plot> {
     let has = |r: &&Record| {
@@ -26,13 +26,18 @@ fn plot(batch: &Batch) -> Option<Plot> {
     };
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
     let differ = without(&differing(records.iter().copied()), &["matrix", "backend", "block-size"]);
-    let mut panels = Vec::new();
+    let names = Names::of(&batch.records);
+    let (mut panels, mut left_out) = (Vec::new(), Vec::new());
     for (backend, of_backend) in grouped(records.iter().copied(), |r| r.case.backend.clone()) {
-        let ways = grouped(of_backend, |r| name(&r.case, &differ));
+        let ways = grouped(of_backend, |r| name(&r.case, &differ, &names));
         let (mut rates, mut shares) = (Vec::new(), Vec::new());
-        for (way, mut own) in ways.into_iter().take(SERIES) {
+        for (i, (way, mut own)) in ways.into_iter().enumerate() {
             own.sort_by_key(|r| r.size.nnz);
             let way = if way.is_empty() { backend.clone() } else { way };
+            if i >= SERIES {
+                left_out.push(LeftOut { panel: backend.clone(), series: short(&way) });
+                continue;
+            }
             let nnz = |r: &Record| r.size.nnz as f64;
             let of = |value: fn(&Record) -> Option<f64>| {
                 own.iter().filter_map(|r| Some((nnz(r), value(r)?))).collect::<Vec<_>>()
@@ -68,7 +73,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let title = format!("Products: {}", batch.title());
     let source = vec![batch.devices()];
     Some(Plot {
-        figure: Figure { title, marks: Marks::Scatter, panels, columns: 2, source },
+        figure: Figure { title, marks: Marks::Scatter, panels, columns: 2, source, left_out },
         caption,
     })
 }

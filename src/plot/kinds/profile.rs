@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::common::{axis, differing, grouped, key_without, name, series, short};
 use super::{Kind, Plot};
 use crate::case::RunKind;
-use crate::plot::{Figure, Marks, Panel, Spacing};
+use crate::plot::{Figure, LeftOut, Marks, Names, Panel, Spacing};
 use crate::report::batch::Batches;
 use crate::report::units::plural;
 use crate::result::Record;
@@ -24,7 +24,7 @@ pub(super) const KIND: Kind = Kind {
 const ENOUGH: usize = 3;
 
 /// Most curves.
-const CURVES: usize = 8;
+const CURVES: usize = 12;
 
 /// Ways, those that were tried on most systems, among which the curves are chosen.
 const CANDIDATES: usize = 64;
@@ -75,7 +75,8 @@ fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems 
     for (_, group) in groups {
         let mut times: HashMap<usize, f64> = HashMap::new();
         for record in group {
-            let name = name(&record.case, &shown);
+            // no matrix among them
+            let name = name(&record.case, &shown, &Names::default());
             let at = *places.entry(name.clone()).or_insert_with(|| {
                 ways.push(name);
                 ways.len() - 1
@@ -147,11 +148,13 @@ fn plot(
         series: curves.collect(),
         ..Panel::default()
     };
-    let left = ways.len() - chosen.len();
-    let left = if left > 0 {
-        format!(" {left} that were tried on other systems are left out.")
-    } else {
-        String::new()
+    let left_out = (0..ways.len())
+        .filter(|way| !chosen.contains(way))
+        .map(|way| LeftOut { panel: String::new(), series: short(&ways[way]) });
+    let left_out: Vec<LeftOut> = left_out.collect();
+    let left = match left_out.len() {
+        0 => String::new(),
+        left => format!(" {left} that were tried on other or fewer systems are left out."),
     };
     let caption = format!(
         "{} {what} on {cpu} and its GPUs; {} (matrix with all other settings) on which each was tried.{left}",
@@ -163,6 +166,7 @@ fn plot(
         marks: Marks::Steps,
         panels: vec![panel],
         source: vec![caption.clone()],
+        left_out,
         ..Figure::default()
     };
     Some(Plot { figure, caption })

@@ -1,8 +1,8 @@
 //! How near operations are to what the machine allows.
 
-use super::common::{axis, fitted, grouped, series, short, shown};
+use super::common::{axis, fitted, grouped, series, short};
 use super::{Kind, Plot};
-use crate::plot::{Axis, Figure, Marks, Origin, Panel, Points, Series, Spacing};
+use crate::plot::{Axis, Figure, LeftOut, Marks, Origin, Panel, Points, Series, Spacing};
 use crate::report::batch::{Batch, Batches};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -44,7 +44,7 @@ fn draw(batches: &Batches) -> Vec<Plot> {
 }
 
 fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
-    let (mut panels, mut count, mut cut) = (Vec::new(), 0, String::new());
+    let (mut panels, mut count, mut left_out) = (Vec::new(), 0, Vec::new());
     for (what, percent) in OPERATIONS {
         // of each file and backend, sorted
         let mut values: Vec<(&str, String, Vec<f64>)> = Vec::new();
@@ -64,8 +64,9 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
         if files.is_empty() {
             continue;
         }
-        cut = shown(files.len().min(FILES), files.len(), "files");
-        files.truncate(FILES);
+        let rest = files.split_off(FILES.min(files.len()));
+        let panel = || what.to_owned();
+        left_out.extend(rest.iter().map(|file| LeftOut { panel: panel(), series: short(file) }));
         let mut all = Vec::new();
         for (backend, own) in grouped(&values, |(_, backend, _)| backend.clone()) {
             let (mut pairs, mut spread) = (Vec::new(), Vec::new());
@@ -95,12 +96,13 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
         return None;
     }
     let caption = format!(
-        "{} in {} of {cpu} and its GPUs.{cut}",
+        "{} in {} of {cpu} and its GPUs.",
         plural(count, "measurement"),
         plural(batches.len(), "file"),
     );
     let title = format!("Percent of the roof: {cpu}");
     let source = vec![caption.clone()];
-    let figure = Figure { title, marks: Marks::Bars, panels, source, ..Figure::default() };
+    let figure =
+        Figure { title, marks: Marks::Bars, panels, source, left_out, ..Figure::default() };
     Some(Plot { figure: fitted(figure), caption })
 }

@@ -6,7 +6,7 @@ use super::common::{
 };
 use super::{Kind, Plot};
 use crate::case::RunKind;
-use crate::plot::{Figure, Marks, Panel, Series, Spacing};
+use crate::plot::{Figure, LeftOut, Marks, Names, Panel, Series, Spacing};
 use crate::report::batch::Batch;
 use crate::report::units::plural;
 use crate::result::Record;
@@ -25,7 +25,7 @@ pub(super) const KIND: Kind = Kind {
 const ENOUGH: usize = 3;
 
 /// Most lines.
-const LINES: usize = 10;
+const LINES: usize = 24;
 
 /// What a generated matrix is called without its grid.
 fn family(matrix: &str) -> Option<String> {
@@ -53,20 +53,23 @@ fn plot(batch: &Batch) -> Option<Plot> {
     if lines.is_empty() {
         return None;
     }
-    let all = lines.len();
-    lines.truncate(LINES);
+    let rest = lines.split_off(LINES.min(lines.len()));
     let used = || lines.iter().flat_map(|(_, own)| own.iter().map(|(_, r)| *r));
-    let differ = without(&differing(used()), &["matrix"]);
-    let families = grouped(&lines, |((family, _), _)| family.clone()).len();
+    let all = lines.iter().chain(&rest);
+    let asked = all.clone().flat_map(|(_, own)| own.iter().map(|(_, r)| *r));
+    let differ = without(&differing(asked), &["matrix"]);
+    let families = grouped(all, |((family, _), _)| family.clone()).len();
+    let names = Names::of(&batch.records);
+    let called = |family: &str, r: &Record| {
+        let settings = name(&r.case, &differ, &names);
+        let name = if settings.is_empty() { &r.case.backend } else { &settings };
+        if families > 1 { format!("{name}, {family}") } else { name.clone() }
+    };
     let (mut times, mut each) = (Vec::new(), Vec::new());
     for ((family, _), own) in &lines {
         let mut own: Vec<&Record> = own.iter().map(|(_, r)| *r).collect();
         own.sort_by_key(|r| r.size.n);
-        let settings = name(&own[0].case, &differ);
-        let mut name = if settings.is_empty() { own[0].case.backend.clone() } else { settings };
-        if families > 1 {
-            name = format!("{name}, {family}");
-        }
+        let name = called(family, own[0]);
         let n = |r: &Record| r.size.n as f64;
         let pairs = own.iter().filter_map(|r| Some((n(r), 1e3 * time(r)?))).collect();
         let spread = own.iter().map(|r| {
@@ -87,17 +90,28 @@ fn plot(batch: &Batch) -> Option<Plot> {
         panel("time per unknown and iteration (ns)", each),
     ];
     let caption = format!(
-        "{} of {}, {}; {}.{}",
+        "{} of {}, {}; {}.",
         plural(lines.len(), "line"),
         batch.name,
         repetitions(used()),
         batch.devices(),
-        super::common::shown(lines.len(), all, "settings"),
     );
+    let left_out = rest.iter().map(|((family, _), own)| LeftOut {
+        panel: String::new(),
+        series: short(&called(family, own[0].1)),
+    });
+    let left_out = left_out.collect();
     let title = format!("Scaling with the size: {}", batch.title());
     let source = vec![batch.devices()];
     Some(Plot {
-        figure: Figure { title, marks: Marks::Lines, panels, source, ..Figure::default() },
+        figure: Figure {
+            title,
+            marks: Marks::Lines,
+            panels,
+            source,
+            left_out,
+            ..Figure::default()
+        },
         caption,
     })
 }

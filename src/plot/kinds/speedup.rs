@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use super::common::{
-    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, shown,
-    solve_interval, spacing, without,
+    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, solve_interval,
+    spacing, without,
 };
 use super::{Kind, Plot};
 use crate::config::published::PublishedRow;
 use crate::config::sweep::Axis as Setting;
-use crate::plot::{Axis, Figure, Marks, Origin, Panel, Points, Series};
+use crate::plot::{Axis, Figure, LeftOut, Marks, Names, Origin, Panel, Points, Series};
 use crate::report::batch::{Batch, key};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -94,10 +94,12 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let differ = differing(ratios.iter().map(|r| r.record));
     let ways = ["backend", "trisolve", "execution", "fgbilu-style"];
     let settings = without(&differ, &[&["matrix"], &ways[..]].concat());
+    let names = Names::of(&batch.records);
     for ratio in &mut ratios {
-        let name = name(&ratio.record.case, &settings);
+        let case = &ratio.record.case;
+        let name = name(case, &settings, &names);
         ratio.category =
-            if name.is_empty() { short(&ratio.record.case.matrix) } else { short(&name) };
+            short(if name.is_empty() { names.get(&case.matrix) } else { name.as_str() });
     }
     let ways: Vec<&Setting> = differ.into_iter().filter(|s| ways.contains(&s.name)).collect();
     Some(figure(batch, base, &ratios, &ways))
@@ -119,10 +121,11 @@ fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
 }
 
 fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) -> Plot {
+    let called = Names::of(&batch.records);
     let matrices = grouped(ratios, |r| r.record.case.matrix.clone());
     let several = matrices.len() > PANELS;
     let mut panels = Vec::new();
-    let mut omitted = String::new();
+    let mut left_out: Vec<LeftOut> = Vec::new();
     let groups: Vec<(String, Vec<&Ratio<'_>>)> = if several {
         let title = format!("geometric mean over {} matrices", matrices.len());
         vec![(title, ratios.iter().collect())]
@@ -132,11 +135,14 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
     for (matrix, own) in &groups {
         let names = grouped(own.iter(), |r| r.category.clone());
         let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-        omitted = shown(names.len().min(MOST), names.len(), "settings");
-        names.truncate(MOST);
+        let rest = names.split_off(MOST.min(names.len()));
+        let panel = if several { String::new() } else { short(called.get(matrix)) };
+        left_out.extend(rest.into_iter().map(|series| LeftOut { panel: panel.clone(), series }));
         for (what, value) in QUANTITIES {
             let mut series = Vec::new();
-            for (way, of_way) in grouped(own.iter().copied(), |r| name(&r.record.case, ways)) {
+            for (way, of_way) in
+                grouped(own.iter().copied(), |r| name(&r.record.case, ways, &called))
+            {
                 let way = if way.is_empty() { of_way[0].record.case.backend.clone() } else { way };
                 series.push(bars(&way, &names, &of_way, value, what == "solve"));
             }
@@ -161,7 +167,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
             let title = if groups.len() == 1 && !several {
                 what.to_owned()
             } else {
-                format!("{}, {what}", short(matrix))
+                format!("{}, {what}", short(called.get(matrix)))
             };
             let x = Axis { categories: names.clone(), ..axis("", y.spacing) };
             panels.push(Panel { title, x, y, series });
@@ -169,7 +175,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
     }
     let what = format!("Speedup over {base}: {}", batch.title());
     let caption = format!(
-        "{} in {} over {base}, {}; {}.{omitted}",
+        "{} in {} over {base}, {}; {}.",
         plural(ratios.len(), "case"),
         batch.name,
         repetitions(batch.records.iter()),
@@ -180,6 +186,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
         marks: Marks::Bars,
         panels,
         source: vec![batch.devices()],
+        left_out,
         ..Figure::default()
     };
     Plot { figure: fitted(figure), caption }

@@ -151,7 +151,30 @@ fn histories_are_norms_by_iteration() {
     r.convergence.residual_history = vec![8.0, 4.0, 0.5];
     let plots = plots("history", vec![r]);
     let series = &plots[0].figure.panels[0].series[0];
-    assert_eq!(pairs(series), [(0.0, 8.0), (1.0, 4.0), (2.0, 0.5)]);
+    assert_eq!(pairs(series), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
+    let tolerance = &plots[0].figure.panels[0].series[1];
+    assert_eq!((tolerance.name.as_str(), tolerance.origin), ("tolerance 1e-6", Origin::Limit));
+    assert_eq!(tolerance.points, Points::Level(1e-6));
+}
+
+#[test]
+fn histories_of_all_runs_are_drawn_or_named() {
+    let run = |matrix: &str, restart| {
+        let case = Case { matrix: matrix.into(), restart, ..on("cpu", 0) };
+        let mut r = record(case, 3, 1.0);
+        r.convergence.residual_history = vec![8.0, 4.0];
+        r
+    };
+    let mut records: Vec<Record> = (1..=50).map(|i| run("/long/way/a.mtx.gz", i)).collect();
+    records.push(run("/another/way/b.mtx", 1));
+    let figure = &plots("history", records)[0].figure;
+    let titles: Vec<&str> = figure.panels.iter().map(|p| p.title.as_str()).collect();
+    assert_eq!(titles, ["a", "b"]);
+    assert_eq!(figure.panels[0].series.len(), 48 + 1);
+    let line = "not drawn: restart 49 of a; restart 50 of a";
+    assert_eq!(figure.left_out_line().as_deref(), Some(line));
+    let csv = crate::plot::numbers([figure]).unwrap();
+    assert!(csv.contains("Convergence: f,a,restart 50,left out,,,,,,,,\n"), "{csv}");
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
 use super::{Kind, Plot};
 use crate::backend;
-use crate::plot::{Figure, Marks, Origin, Panel, Series, Spacing};
+use crate::case::Case;
+use crate::plot::{Figure, LeftOut, Marks, Names, Origin, Panel, Series, Spacing};
 use crate::report::batch::{Batches, key};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -17,7 +18,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// Most lines of a figure.
-const LINES: usize = 10;
+const LINES: usize = 24;
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let records = batches.runs.iter().flat_map(|batch| &batch.records);
@@ -53,7 +54,17 @@ fn time(record: &Record) -> Option<f64> {
 
 fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
     let used = || lines.iter().take(LINES).flat_map(|(_, own)| own.iter().copied());
-    let differ = without(&differing(used()), &["backend"]);
+    let asked = || lines.iter().flat_map(|(_, own)| own.iter().copied());
+    let differ = without(&differing(asked()), &["backend"]);
+    let names = Names::of(asked());
+    let called = |case: &Case| {
+        let label = name(case, &differ, &names);
+        short(if label.is_empty() { names.get(&case.matrix) } else { label.as_str() })
+    };
+    let left_out = lines
+        .iter()
+        .skip(LINES)
+        .map(|(_, own)| LeftOut { panel: String::new(), series: called(&own[0].case) });
     let (mut all, mut most) = (Vec::new(), 1.0_f64);
     for (_, own) in lines.iter().take(LINES) {
         let Some(first) = time(own[0]) else { continue };
@@ -63,9 +74,7 @@ fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
             .filter_map(|r| Some((r.environment.threads as f64, base * first / time(r)?)))
             .collect();
         most = pairs.iter().fold(most, |m, (threads, _)| m.max(*threads));
-        let label = name(&own[0].case, &differ);
-        let label = if label.is_empty() { own[0].case.matrix.clone() } else { label };
-        all.push(series(short(&label), pairs));
+        all.push(series(called(&own[0].case), pairs));
     }
     let ideal = vec![(1.0, 1.0), (most, most)];
     all.push(Series { origin: Origin::Limit, ..series("in proportion", ideal) });
@@ -75,12 +84,8 @@ fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
         series: all,
         ..Panel::default()
     };
-    let caption = format!(
-        "{} on {cpu}, {}.{}",
-        plural(lines.len().min(LINES), "case"),
-        repetitions(used()),
-        super::common::shown(lines.len().min(LINES), lines.len(), "cases"),
-    );
+    let caption =
+        format!("{} on {cpu}, {}.", plural(lines.len().min(LINES), "case"), repetitions(used()),);
     let title = format!("Scaling with the threads: {cpu}");
     let source = vec![caption.clone()];
     Plot {
@@ -89,6 +94,7 @@ fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
             marks: Marks::Lines,
             panels: vec![panel],
             source,
+            left_out: left_out.collect(),
             ..Figure::default()
         },
         caption,

@@ -43,7 +43,10 @@ pub(super) fn figure(id: &str, number: usize, figure: &Figure, caption: &str) ->
         figure id=(id) {
             h3 { (figure.title) }
             div.drawing tabindex="0" role="region" aria-label={ "Figure " (number) } { (PreEscaped(svg)) }
-            figcaption { b { "Figure " (number) ". " } (caption) }
+            figcaption {
+                b { "Figure " (number) ". " } (caption)
+                @if let Some(line) = figure.left_out_line() { " (" (line) ")" }
+            }
             @if let Some(sheet) = &sheet {
                 details { summary { "Numbers of figure " (number) } (table(sheet, sheet.rows.len())) }
             }
