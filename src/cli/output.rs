@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// Writes to standard output. A reader that went away (`| head`) is no error.
 pub fn print(text: &str) -> Result<()> {
@@ -21,6 +21,11 @@ pub fn print(text: &str) -> Result<()> {
 pub fn error(error: &Error) {
     let bold = |color: AnsiColor| Style::new().bold().fg_color(Some(color.into()));
     let mut err = anstream::stderr().lock();
+    if error.kind() == Kind::Stopped {
+        // nothing is wrong
+        let _ = writeln!(err, "{error}");
+        return;
+    }
     let style = bold(AnsiColor::Red);
     let _ = writeln!(err, "{style}error:{style:#} {error}");
     if let Some(hint) = error.hint_text() {

@@ -2,7 +2,7 @@
 //! the exit code.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicUsize;
 
@@ -13,6 +13,7 @@ use crate::config::Experiment;
 use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
 use crate::error::{Error, Kind, Result};
+use crate::input::is_stdin;
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -26,6 +27,7 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     for case in experiment.cases()?.0 {
         if !known.contains(&case.matrix) {
             let found = Source::find(&case.matrix, &folders).and_then(|source| match source {
+                Source::File(path) if is_stdin(&path) => Ok(()),
                 Source::File(path) => {
                     std::fs::metadata(&path).map(drop).map_err(|e| Error::io("read", &path, &e))
                 }
@@ -117,6 +119,7 @@ impl<'a> Session<'a> {
         let measure = experiment.measure.resolve()?;
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&measure)? {
+            refuse_stdin(&cases)?;
             let observer = observer.as_mut();
             return Ok(isolated::execute(&cases, &isolation, outputs, observer, self.interrupts));
         }
@@ -151,6 +154,15 @@ impl<'a> Session<'a> {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Refuses standard input as the matrix of cases whose processes read it anew.
+fn refuse_stdin(cases: &[Case]) -> Result<()> {
+    if cases.iter().all(|case| !is_stdin(Path::new(&case.matrix))) {
+        return Ok(());
+    }
+    Err(Error::input("cases with a process of their own cannot read standard input")
+        .hint("write it to a file and name that, or go without --isolate and --case-limit"))
 }
 
 fn interrupted(outputs: &[Outputs]) -> String {

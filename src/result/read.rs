@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::input;
 use crate::result::record::Record;
 use crate::result::table::{self, Row};
 
@@ -45,6 +46,9 @@ impl FileFormat {
 /// The column that says how a record ended.
 const STATUS: &str = "status";
 
+/// Bytes of a result file at most.
+const LARGEST: u64 = 2 << 30;
+
 /// The records of a file.
 #[derive(Clone, Debug)]
 pub struct Contents<R = Record> {
@@ -64,8 +68,9 @@ pub fn read(path: &Path) -> Result<Contents> {
 
 /// As [`read`] for records of another kind.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Contents<R>> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
-    read_rows_from(&path.display().to_string(), FileFormat::of(path)?, &bytes)
+    let format = FileFormat::of(path)?;
+    let bytes = input::whole(path, "a result file", LARGEST)?;
+    read_rows_from(&path.display().to_string(), format, &bytes)
 }
 
 /// As [`read_rows`] from memory; `name` stands for the file in messages.
