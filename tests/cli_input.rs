@@ -141,7 +141,10 @@ fn errors_in_a_file_name_line_and_column() {
     );
     for (value, what) in [
         ("3", "2:10: unknown matrix `3`"),
-        ("\"nope.mtx\"", "2:10: cannot read `DIR/nope.mtx`: No such file or directory (os error 2)"),
+        (
+            "\"nope.mtx\"",
+            "2:10: cannot read `DIR/nope.mtx`: No such file or directory (os error 2)",
+        ),
         ("[\"poisson3d:4\", \"poisson3d:5,poisson3d:0\"]", "2:26: "),
     ] {
         let said = refused_file(&format!("[[sweep]]\nmatrix = {value}\n"));

@@ -76,7 +76,8 @@ fn tens_of_millions_of_duplicates_take_the_memory_of_the_matrix() {
         assert_eq!(text(&output.stderr), "remark: 63999998 duplicate entries summed\n");
         let written = std::fs::read_to_string(&out).unwrap();
         let [a, b] = sums.map(|s| f64::from(s) * 1e6);
-        let matrix = bilu_bench::matrix::market::read_matrix(&out, Default::default()).unwrap().matrix;
+        let matrix =
+            bilu_bench::matrix::market::read_matrix(&out, Default::default()).unwrap().matrix;
         assert_eq!((matrix.get(0, 0), matrix.get(1, 1)), (Some(a), Some(b)), "{written}");
     }
 }
@@ -202,12 +203,17 @@ fn a_byte_order_mark_is_no_fault() {
     std::fs::write(&gz, gzipped(&content)).unwrap();
     for path in [plain, gz] {
         let output = ran(&mut program(&["matrix", "info", &name(&path), "--fill", "none"]), 0);
-        assert!(text(&output.stdout).contains("entries            2, "), "{}", text(&output.stdout));
+        assert!(
+            text(&output.stdout).contains("entries            2, "),
+            "{}",
+            text(&output.stdout)
+        );
     }
     let wide = folder.path().join("c.mtx");
     std::fs::write(&wide, b"\xff\xfe%\0%\0").unwrap();
     let said = text(&ran(&mut program(&["matrix", "info", &name(&wide)]), 2).stderr);
-    let message = format!("error: {}: is text in UTF-16\nhint: save it as ASCII or UTF-8\n", name(&wide));
+    let message =
+        format!("error: {}: is text in UTF-16\nhint: save it as ASCII or UTF-8\n", name(&wide));
     assert_eq!(said, message);
 }
 
@@ -232,7 +238,8 @@ fn standard_input_is_a_matrix_for_all_cases() {
     let out = folder.path().join("a.csv");
     // two readings of it in turn, each of several cases
     let words = ["run", "--matrix", "-,poisson3d:4", "--zeros", "keep,drop", "--fill", "0..1"];
-    let arguments = [&words[..], &["-q", "--force", "-o", &name(&out)]].concat();
+    let file = name(&out);
+    let arguments = [&words[..], &["-q", "--force", "-o", &file]].concat();
     for content in [content.clone(), gzipped(&text(&content))] {
         let output = fed(&arguments, &content);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
@@ -242,7 +249,10 @@ fn standard_input_is_a_matrix_for_all_cases() {
         assert!(records.iter().all(|r| r.status == Status::Converged));
     }
     let output = fed(&["matrix", "info", "-", "--fill", "none"], &content);
-    assert!(text(&output.stdout).starts_with("matrix             standard input\nrows               216\n"));
+    assert!(
+        text(&output.stdout)
+            .starts_with("matrix             standard input\nrows               216\n")
+    );
     // from a file, which need not be copied
     let mut command = program(&["matrix", "info", "-", "--fill", "none"]);
     ran(command.stdin(File::open(&path).unwrap()), 0);
@@ -286,9 +296,12 @@ fn reading(folder: &Path, arguments: &[&str], first: &[u8]) -> (PathBuf, File, C
 fn ctrl_c_stops_the_reading_of_a_file() {
     // more than a pipe holds: it has been read from when all is written
     let lines = format!("{HEAD}9 9 100000000\n{}", "1 1 1\n".repeat(100_000));
-    for arguments in
-        [&["run", "--matrix"][..], &["matrix", "info"], &["advise"], &["matrix", "convert", "--force"]]
-    {
+    for arguments in [
+        &["run", "--matrix"][..],
+        &["matrix", "info"],
+        &["advise"],
+        &["matrix", "convert", "--force"],
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out.mtx");
         let convert = arguments.contains(&"convert");
@@ -383,7 +396,8 @@ fn paths_in_an_experiment_count_from_its_folder() {
     ran(&mut program(&["matrix", "generate", "poisson3d:4", "-o", &name(&a)]), 0);
     let ones = format!("%%MatrixMarket matrix array real general\n64 1\n{}", "1\n".repeat(64));
     std::fs::write(&b, ones).unwrap();
-    let toml = "[[sweep]]\nmatrix = [\"a.mtx\", \"poisson3d:4\"]\nrhs = [\"file:b.mtx\", \"ones\"]\n";
+    let toml =
+        "[[sweep]]\nmatrix = [\"a.mtx\", \"poisson3d:4\"]\nrhs = [\"file:b.mtx\", \"ones\"]\n";
     std::fs::write(sub.join("x.toml"), toml).unwrap();
     for (here, experiment, matrix, extra) in [
         (folder.path(), "sub/x.toml", "sub/a.mtx", &[][..]),

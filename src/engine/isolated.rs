@@ -184,12 +184,12 @@ fn explain(ended: &Ended, words: &Path, out_of_memory: bool) -> (Status, String)
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
         if signal == SIGKILL {
-            return match out_of_memory {
-                true => (
-                    Status::OutOfMemory,
-                    format!("its process was ended by the kernel for want of memory{said}"),
-                ),
-                false => (Status::Failed, format!("its process was killed by SIGKILL{said}")),
+            return if out_of_memory {
+                let reason =
+                    format!("its process was ended by the kernel for want of memory{said}");
+                (Status::OutOfMemory, reason)
+            } else {
+                (Status::Failed, format!("its process was killed by SIGKILL{said}"))
             };
         }
         // an allocation that fails aborts

@@ -87,10 +87,8 @@ impl Text {
                 .in_file(path.display().to_string())
                 .hint("name the `.mtx` or `.mtx.gz` file in it"));
         }
-        let name = match input::is_stdin(path) {
-            true => input::STDIN_NAME.to_owned(),
-            false => path.display().to_string(),
-        };
+        let stdin = input::is_stdin(path);
+        let name = if stdin { input::STDIN_NAME.to_owned() } else { path.display().to_string() };
         let stream = Stream::open(path)?;
         let size = stream.size();
         Self::with_size(&name, Box::new(stream), size)

@@ -438,6 +438,37 @@ mod tests {
     }
 
     #[test]
+    fn duplicates_that_are_added_up_on_the_way_give_the_same_sums() {
+        use std::fmt::Write as _;
+        const LINES: u64 = 400_000;
+        for (symmetry, in_order) in
+            [("general", true), ("general", false), ("symmetric", true), ("symmetric", false)]
+        {
+            let mut text =
+                format!("%%MatrixMarket matrix coordinate real {symmetry}\n900 900 {LINES}\n");
+            for e in 0..LINES {
+                let i = if in_order { e * 900 / LINES } else { e * 7919 % 900 };
+                let j = e * 104_729 % (i + 1) % 5;
+                // sums that depend on the order of the terms
+                _ = writeln!(text, "{} {} {}", i + 1, j + 1, 0.1 + e as f64 * 1e-7);
+            }
+            // several blocks
+            assert!(text.len() > 6 << 20);
+            let open = || {
+                let reader = std::io::Cursor::new(text.clone().into_bytes());
+                Text::new("a.mtx", Box::new(reader))
+            };
+            let once = read(open().unwrap(), ReadAs::Expanded).unwrap();
+            let condensed = read_twice(&open, ReadAs::Expanded, [usize::MAX, 1000]).unwrap();
+            assert!(once.matrix.nnz() < 10_000 && once.remarks.len() == 1, "{:?}", once.remarks);
+            assert!(condensed == once, "{symmetry} {in_order}: {:?}", condensed.remarks);
+            // counted at the first decrease, unless something has been added up by then
+            let both = read_twice(&open, ReadAs::Expanded, [1000, 1000]).unwrap();
+            assert!(both == once, "{symmetry} {in_order}: {:?}", both.remarks);
+        }
+    }
+
+    #[test]
     fn a_file_that_changes_between_two_readings_is_refused() {
         let text = |last: &str| {
             format!(
