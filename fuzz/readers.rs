@@ -31,7 +31,8 @@ pub(crate) fn experiment(data: &[u8]) {
     let (text, beside) = (&data[..at], data.get(at + 1..).unwrap_or_default());
     let Ok(text) = std::str::from_utf8(text) else { return };
     let beside = |_: &str| Ok(String::from_utf8_lossy(beside).into_owned());
-    let Ok(experiment) = parse(&Source { name: "fuzz.toml", text, beside: &beside }) else {
+    let Ok(experiment) = parse(&Source { name: "fuzz.toml", text, folder: None, beside: &beside })
+    else {
         return;
     };
     let _ = experiment.measure.resolve();

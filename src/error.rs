@@ -15,6 +15,8 @@ pub enum Kind {
     Run,
     /// There is not enough memory on the host or on a device: exit code 1.
     Memory,
+    /// The user asked to stop: exit code 130.
+    Stopped,
 }
 
 /// A position in a file; line and column count from 1.
@@ -66,6 +68,11 @@ impl Error {
     /// Not enough memory: what was asked for and what is free.
     pub fn memory(message: impl Into<String>) -> Self {
         Self { kind: Kind::Memory, message: message.into(), place: None, hint: None }
+    }
+
+    /// The user asked to stop; `message` says what was stopped.
+    pub fn stopped(message: impl Into<String>) -> Self {
+        Self { kind: Kind::Stopped, message: message.into(), place: None, hint: None }
     }
 
     /// An input error from the operating system, naming the file.
@@ -124,11 +131,12 @@ impl Error {
         self.kind
     }
 
-    /// Process exit code: 2 for input, 1 for a failed run.
+    /// Process exit code: 2 for input, 1 for a failed run, 130 when the user stopped it.
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::Input => 2,
             Kind::Run | Kind::Memory => 1,
+            Kind::Stopped => crate::interrupt::EXIT_CODE,
         }
     }
 
@@ -137,11 +145,13 @@ impl Error {
     }
 }
 
-/// The known name most like `name`, when one is near enough to be worth suggesting.
+/// The known name most like `name`, in any case of letters, when one is near enough to be worth
+/// suggesting.
 pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_lowercase();
     let (best, score) = known
         .iter()
-        .map(|k| (*k, strsim::jaro_winkler(name, k)))
+        .map(|k| (*k, strsim::jaro_winkler(&name, &k.to_lowercase())))
         .max_by(|a, b| a.1.total_cmp(&b.1))?;
     (score > 0.75).then_some(best)
 }
@@ -161,6 +171,7 @@ mod tests {
     #[test]
     fn suggests_only_near_names() {
         assert_eq!(nearest("gmers", &["gmres", "cg"]), Some("gmres"));
+        assert_eq!(nearest("GMRES", &["gmres", "cg"]), Some("gmres"));
         assert_eq!(nearest("zzz", &["gmres", "cg"]), None);
     }
 }

@@ -13,6 +13,8 @@ pub mod deflation;
 pub mod engine;
 pub mod error;
 pub(crate) mod files;
+pub(crate) mod input;
+pub mod interrupt;
 pub mod matrix;
 pub mod measure;
 pub mod memory;

@@ -81,6 +81,14 @@ pub fn with_capacity<T>(n: usize) -> Vec<T> {
     v
 }
 
+/// As [`with_capacity`]; `None` when the system refuses the address space.
+pub fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
+    let mut v = Vec::new();
+    v.try_reserve_exact(n).ok()?;
+    advise(&v);
+    Some(v)
+}
+
 /// `n` zeros whose pages are taken when they are first written, by the thread that does; huge ones where the
 /// system grants them.
 pub fn zeroed<T: Pod>(n: usize) -> Vec<T> {
@@ -160,6 +168,8 @@ mod tests {
             assert_eq!(refused.kind(), crate::error::Kind::Memory, "{refused}");
         }
         assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
+        assert!(try_with_capacity::<u32>(1 << 22).unwrap().capacity() >= 1 << 22);
+        assert!(try_with_capacity::<u32>(1 << 60).is_none());
     }
 
     #[test]

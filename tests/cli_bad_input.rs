@@ -119,6 +119,11 @@ fn sizes_of_generators_are_checked_before_memory_is_taken() {
             "",
         ),
         ("convdiff3d:4,px=nan", "`convdiff3d`: `px=nan` is not a finite number", ""),
+        (
+            "blockpoisson3d:4,b=0.00000000000000000000000000000000000000000000001",
+            "`blockpoisson3d`: `b=1e-47` is not a whole number from 1 to 128",
+            "",
+        ),
     ] {
         assert_eq!(refused(&["--matrix", spec]), error(message, hint));
     }

@@ -54,6 +54,11 @@ fn bad_values_of_flags_name_the_flag() {
         ("--max-iterations", "0", "`0` is outside 1 to 1000000000"),
         ("--shift", "nan", "`nan` is outside the range: 0 to 1e6"),
         ("--solver", "gmers", "unknown solver `gmers`"),
+        (
+            "--rtol",
+            "1.5000000000000000000000000000000000000000000000",
+            "`1.5` is outside the range: at least 0 and below 1",
+        ),
         ("--precond", "ilu", "unknown preconditioner `ilu`"),
         ("--backend", "tpu", "unknown backend `tpu`"),
         ("--side", "middle", "unknown side `middle`"),
@@ -76,6 +81,24 @@ fn bad_values_of_flags_name_the_flag() {
         "error: --solver: unknown solver `gmers`\n\
          hint: did you mean `gmres`? known: gmres, bicgstab, cg, qmr, correction\n"
     );
+    // capitals are taken for a slip in every list of names
+    for (flag, value, name) in [
+        ("--solver", "GMRES", "gmres"),
+        ("--precond", "BILU", "bilu"),
+        ("--backend", "CPU", "cpu"),
+        ("--ordering", "RCM", "rcm"),
+        ("--matrix-format", "CSR", "csr"),
+        ("--level-rule", "Overwrite", "overwrite"),
+        ("--orthogonalisation", "MGS", "mgs"),
+        ("--rhs", "ONES", "ones"),
+        ("--deflation", "None", "none"),
+    ] {
+        let said = refused(&["run", flag, value]);
+        let hint = format!("hint: did you mean `{name}`?");
+        assert!(said.lines().nth(1).is_some_and(|l| l.starts_with(&hint)), "{said}");
+    }
+    let said = refused(&["run", "--matrix", "Poisson3D:8"]);
+    assert!(said.contains("did you mean `poisson3d`?"), "{said}");
     assert_eq!(
         first_line(&["run", "--min-repetitions", "3", "--max-repetitions", "2"]),
         "error: min-repetitions 3 is more than max-repetitions 2"
@@ -118,7 +141,10 @@ fn errors_in_a_file_name_line_and_column() {
     );
     for (value, what) in [
         ("3", "2:10: unknown matrix `3`"),
-        ("\"nope.mtx\"", "2:10: cannot read `nope.mtx`: No such file or directory (os error 2)"),
+        (
+            "\"nope.mtx\"",
+            "2:10: cannot read `DIR/nope.mtx`: No such file or directory (os error 2)",
+        ),
         ("[\"poisson3d:4\", \"poisson3d:5,poisson3d:0\"]", "2:26: "),
     ] {
         let said = refused_file(&format!("[[sweep]]\nmatrix = {value}\n"));

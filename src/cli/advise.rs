@@ -1,6 +1,6 @@
 //! `advise`: which settings solve a system fastest here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::advise::check::{Sweeping, against_all};
@@ -13,6 +13,7 @@ use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
 use crate::files;
+use crate::input::silence;
 use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
 use crate::report::units::seconds;
@@ -110,6 +111,9 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         files::check_folder(path)?;
     }
     let interrupts = interrupt::install()?;
+    if args.quiet {
+        silence();
+    }
     let problem = problem::load(&args.matrix, args.read_as)?;
     for remark in &problem.remarks {
         say(&format!("note: {}: {remark}", args.matrix));
@@ -147,7 +151,10 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     }
     output::tables(&report::report(&question, &advice), args.format)?;
     let Some(best) = advice.finalists.first() else { return Ok(ExitCode::FAILURE) };
-    let toml = experiment(&args.matrix, &advice, &best.case);
+    let folder = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+    let case = write::named_in(folder, &best.case)
+        .map_err(|e| Error::run(format!("the working directory is not known: {e}")))?;
+    let toml = experiment(&args.matrix, &advice, &case);
     match &args.output {
         Some(path) => files::write(path, toml.as_bytes())?,
         None if args.format == ReportFormat::Table => output::print(&format!("\n{toml}"))?,

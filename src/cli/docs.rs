@@ -172,7 +172,8 @@ fn toml() -> String {
         "## `[[sweep]]`",
         "Each key takes one value or a list of them; the cases are all combinations, the first key of \
          this table being the outermost loop. Whole numbers may be inclusive ranges, `\"0..3\"`. Flags \
-         of the same names replace them.",
+         of the same names replace them. Relative paths of matrices and of right-hand sides count from the \
+         folder of the file.",
         ["key", "meaning", "default"],
         axes,
     ));

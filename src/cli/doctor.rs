@@ -8,12 +8,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
-use sysinfo::System;
 
 use crate::cli::output;
 use crate::error::Result;
 use crate::matrix::cache::Cache;
-use crate::measure::{bandwidth, bandwidth_beyond_caches};
+use crate::measure::{bandwidth, bandwidth_beyond_caches, system_memory};
 use crate::problem::Folders;
 use crate::report::units::aligned;
 use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
@@ -66,7 +65,7 @@ fn program() -> Findings {
 fn processor() -> Findings {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut found = vec![finding("cpu", CPU.as_str())];
-    found.extend(System::physical_core_count().map(|cores| finding("cores", cores)));
+    found.extend(sysinfo::System::physical_core_count().map(|cores| finding("cores", cores)));
     found.push(finding("threads available", threads));
     found.extend(x86::findings());
     let pinnable = core_affinity::get_core_ids().map_or(0, |ids| ids.len());
@@ -140,10 +139,12 @@ mod x86 {
 
 fn memory() -> Findings {
     let mut found = Vec::new();
-    if let Ok(mut system) = System::new() {
-        system.refresh_memory();
-        found.push(finding("total GiB", gib(system.total_memory())));
-        found.push(finding("available GiB", gib(system.available_memory())));
+    match system_memory() {
+        Some((total, free)) => {
+            found.push(finding("total GiB", gib(total)));
+            found.push(finding("available GiB", gib(free)));
+        }
+        None => found.push(finding("available GiB", "unknown: the system does not tell")),
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let counts = [1, threads];
@@ -168,7 +169,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 /// Binary gigabytes with one decimal.
-fn gib(bytes: u64) -> f64 {
+fn gib(bytes: usize) -> f64 {
     rounded(bytes as f64 / f64::from(1 << 30))
 }
 
@@ -292,7 +293,7 @@ mod gpu {
                 result::device::total_mem(device)?,
             )
         };
-        Ok(format!("{name}, compute capability {major}.{minor}, {} GiB", gib(bytes as u64)))
+        Ok(format!("{name}, compute capability {major}.{minor}, {} GiB", gib(bytes)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
-use crate::engine::isolated::Isolation;
+use crate::engine::isolated::{Isolation, kill_counters};
 use crate::error::{Error, Result};
 use crate::registry::Names;
 use crate::report::ReportFormat;
@@ -180,7 +180,8 @@ impl IsolationFlags {
         }
         let program = std::env::current_exe()
             .map_err(|e| Error::run(format!("cannot find this program: {e}")))?;
-        Ok(Some(Isolation { program, flags: measure.flags(), limit_s: self.case_limit }))
+        let flags = measure.flags();
+        Ok(Some(Isolation { program, flags, limit_s: self.case_limit, counters: kill_counters() }))
     }
 }
 
@@ -306,6 +307,7 @@ mod tests {
             let source = Source {
                 name: "x.toml",
                 text: &toml,
+                folder: None,
                 beside: &|_| unreachable!("no file is named"),
             };
             let from_file = parse(&source).unwrap();
@@ -322,7 +324,7 @@ mod tests {
         let overrides = flags(&given.map(str::to_owned));
         let text = "[measure]\nmin-repetitions = 3\ntime-limit = 2.5\n[[sweep]]\n";
         let beside = |_: &str| unreachable!("no file is named");
-        let file = parse(&Source { name: "x.toml", text, beside: &beside }).unwrap();
+        let file = parse(&Source { name: "x.toml", text, folder: None, beside: &beside }).unwrap();
         assert_eq!(overrides.measure, file.measure);
         assert_eq!(overrides.remarks, ["--fill: 1 given more than once, kept once"]);
     }

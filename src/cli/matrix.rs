@@ -17,6 +17,7 @@ use crate::case::{MAX_FILL, ReadAs};
 use crate::cli::{complete, output};
 use crate::error::{Error, Result};
 use crate::files::{refuse_existing, refuse_overlap};
+use crate::interrupt;
 use crate::matrix::cache::Cache;
 use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::matrix::market::{self, Symmetry};
@@ -139,6 +140,7 @@ fn parse_levels(text: &str) -> Result<Levels, String> {
 /// Those of the matrix or of a file that cannot be written. A reader that closes the pipe early is
 /// no error.
 pub fn run(args: &MatrixArgs) -> Result<()> {
+    interrupt::install_for_reading()?;
     run_to(args, &mut anstream::stdout())
 }
 

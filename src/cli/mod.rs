@@ -20,6 +20,7 @@ pub mod report;
 pub mod reproduce;
 pub mod run;
 pub mod session;
+pub mod threads;
 pub mod tune;
 pub mod versus;
 
@@ -89,6 +90,7 @@ enum Command {
 /// Those of the subcommand; a wrong value in the environment that every one of them would leave unnoticed.
 pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     simd::check_environment()?;
+    threads::start()?;
     let done = |()| ExitCode::SUCCESS;
     match &cli.command {
         Command::Run(args) => run::run(args),

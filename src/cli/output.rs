@@ -6,7 +6,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 
 use crate::engine::progress::say;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::report::columns::Columns;
 use crate::report::{Report, ReportFormat};
 
@@ -59,6 +59,11 @@ pub(super) fn width() -> Option<usize> {
 pub fn error(error: &Error) {
     let bold = |color: AnsiColor| Style::new().bold().fg_color(Some(color.into()));
     let mut err = anstream::stderr().lock();
+    if error.kind() == Kind::Stopped {
+        // nothing is wrong
+        let _ = writeln!(err, "{error}");
+        return;
+    }
     let style = bold(AnsiColor::Red);
     let _ = writeln!(err, "{style}error:{style:#} {error}");
     if let Some(hint) = error.hint_text() {

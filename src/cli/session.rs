@@ -2,7 +2,7 @@
 //! the exit code.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,6 +15,7 @@ use crate::engine::progress::{self, say};
 use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
 use crate::error::{Error, Kind, Result};
 use crate::files::refuse_overlap;
+use crate::input::is_stdin;
 use crate::problem::{Folders, Source};
 use crate::report::units::plural;
 use crate::result::Record;
@@ -30,6 +31,7 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     for case in experiment.cases()?.0 {
         if !known.contains(&case.matrix) {
             let found = Source::find(&case.matrix, &folders).and_then(|source| match source {
+                Source::File(path) if is_stdin(&path) => Ok(()),
                 Source::File(path) => {
                     std::fs::metadata(&path).map(drop).map_err(|e| Error::io("read", &path, &e))
                 }
@@ -204,6 +206,7 @@ impl<'a> Session<'a> {
         }
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&experiment.measure)? {
+            refuse_stdin(&cases)?;
             let observer = observer.as_mut();
             return Ok(isolated::execute(
                 &cases,
@@ -259,6 +262,15 @@ fn earlier(outputs: &Outputs) -> Option<Earlier> {
 fn finished(case: &Case, measure: &Measure, done: &[Record]) -> bool {
     let of = |round| done.iter().any(|r| r.case == *case && r.round == round);
     measure.round_numbers().into_iter().all(of)
+}
+
+/// Refuses standard input as the matrix of cases whose processes read it anew.
+fn refuse_stdin(cases: &[Case]) -> Result<()> {
+    if cases.iter().all(|case| !is_stdin(Path::new(&case.matrix))) {
+        return Ok(());
+    }
+    Err(Error::input("cases with a process of their own cannot read standard input")
+        .hint("write it to a file and name that, or go without --isolate and --case-limit"))
 }
 
 fn interrupted(outputs: &[Outputs]) -> String {

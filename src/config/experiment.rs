@@ -10,6 +10,9 @@ use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::error::{Error, Place, Result};
 
+/// What to know about paths in a file.
+const FROM_THE_FOLDER: &str = "relative paths in a TOML file count from its folder";
+
 /// What is run and what is known about it.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
@@ -42,7 +45,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Reads a TOML file; files that it names are looked for beside it.
+    /// Reads a TOML file; files that it names, also matrices and right-hand sides, are looked for beside it.
     pub fn open(path: &Path) -> Result<Self> {
         let text = file::text(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -52,7 +55,12 @@ impl Experiment {
             file::text(&folder.join(name))
         };
         let name = path.display().to_string();
-        let experiment = file::parse(&Source { name: &name, text: &text, beside: &beside })?;
+        let experiment = file::parse(&Source {
+            name: &name,
+            text: &text,
+            folder: Some(folder),
+            beside: &beside,
+        })?;
         Ok(Self { files: files.into_inner(), ..experiment })
     }
 
@@ -84,7 +92,12 @@ impl Experiment {
     /// `error`, of a matrix, with the place in the file that names it.
     pub fn at_matrix(&self, matrix: &str, error: Error) -> Error {
         match self.matrix_places.iter().find(|(name, _)| name == matrix) {
-            Some((_, Place { file, line: Some(line), column })) => error.at(file, *line, *column),
+            Some((_, Place { file, line: Some(line), column })) => {
+                let error = error.at(file, *line, *column);
+                // named by a path, which is no unknown name
+                let hinted = error.hint_text().is_some() || !matrix.contains('/');
+                if hinted { error } else { error.hint(FROM_THE_FOLDER) }
+            }
             _ => error,
         }
     }

@@ -163,7 +163,7 @@ mod tests {
             "columns.csv" => Ok("x,y\n1,2\n".to_owned()),
             _ => Err(Error::input(format!("no such file `{name}`"))),
         };
-        parse(&Source { name: "x.toml", text, beside: &beside })
+        parse(&Source { name: "x.toml", text, folder: None, beside: &beside })
     }
 
     #[test]

@@ -16,6 +16,8 @@ use crate::config::published::{Device, PublishedSpec};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
 use crate::config::{Experiment, History, Phases, Published};
 use crate::error::{Error, Place, Result};
+use crate::input::{self, Compression};
+use crate::problem;
 
 type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
 
@@ -25,6 +27,8 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// Its text.
     pub text: &'a str,
+    /// From where paths of matrices and right-hand sides count; none for those that the program carries.
+    pub folder: Option<&'a Path>,
     /// Reads a file named relative to it.
     pub beside: &'a dyn Fn(&str) -> Result<String>,
 }
@@ -43,12 +47,19 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The text of a file.
+/// Bytes of an experiment, or of a file that it names, at most.
+const LARGEST: u64 = 16 << 20;
+
+/// The text of a file, of a pipe or of standard input (`-`).
 ///
 /// # Errors
-/// When it cannot be read, or at the first line that is not UTF-8.
+/// When it cannot be read, is a folder or a device, has more than 16 MiB, or at the first line that is not
+/// UTF-8.
 pub fn text(path: &Path) -> Result<String> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
+    let bytes = input::whole(path, "an experiment", LARGEST)?;
+    if let Some(other) = Compression::of(&bytes) {
+        return Err(other.refused(&path.display().to_string()));
+    }
     String::from_utf8(bytes).map_err(|e| {
         let valid = &e.as_bytes()[..e.utf8_error().valid_up_to()];
         let line = memchr::memchr_iter(b'\n', valid).count() + 1;
@@ -132,7 +143,8 @@ impl Source<'_> {
                 let known: Vec<&str> = axes.iter().map(|a| a.name).collect();
                 return Err(self.unknown(&key, "setting", &known));
             };
-            let words = self.words(&value)?;
+            let mut words = self.words(&value)?;
+            words.iter_mut().for_each(|(word, _)| *word = self.located(axis.name, word));
             for (word, span) in &words {
                 // alone first, so that the error points at the one bad item of a list
                 axis.set(&mut S::default(), std::slice::from_ref(word))
@@ -144,6 +156,19 @@ impl Source<'_> {
             remarks.extend(repeated_remark(&format!("{}: {}", self.name, axis.name), &repeated));
         }
         Ok(sweep)
+    }
+
+    /// The values of a setting as they are written in `word`, paths among them from where the program runs.
+    fn located(&self, setting: &str, word: &str) -> String {
+        let folder = self.folder.filter(|folder| !folder.as_os_str().is_empty());
+        // a wrong list has its error when the setting is read
+        let (Some(folder), Ok(values)) = (folder, pieces(word)) else { return word.to_owned() };
+        let located = |value: String| match setting {
+            "matrix" => problem::located(&value, folder),
+            "rhs" => problem::located_rhs(&value, folder),
+            _ => value,
+        };
+        values.into_iter().map(located).collect::<Vec<_>>().join(",")
     }
 
     fn wrong_type(&self, value: &Spanned<DeValue<'_>>, expected: &str) -> Error {
@@ -256,7 +281,7 @@ fn matrices(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<(St
         let (line, column) = source.place(span);
         let place = Place { file: source.name.to_owned(), line: Some(line), column: Some(column) };
         // a wrong list has its error when the sweep is read
-        let names = pieces(&word).unwrap_or_default();
+        let names = pieces(&source.located("matrix", &word)).unwrap_or_default();
         places.extend(names.into_iter().map(|name| (name, place.clone())));
     }
     Ok(places)

@@ -6,7 +6,7 @@ fn read(text: &str) -> Result<Experiment> {
         "h.csv" => Ok("l,a\n0,1e3\n".to_owned()),
         _ => Err(Error::input(format!("no such file `{name}`"))),
     };
-    parse(&Source { name: "x.toml", text, beside: &beside })
+    parse(&Source { name: "x.toml", text, folder: None, beside: &beside })
 }
 
 fn message(text: &str) -> (String, String) {

@@ -79,6 +79,7 @@ impl Library {
                 file::parse(&Source {
                     name: &format!("configs/{path}"),
                     text: &text,
+                    folder: None,
                     beside: &beside,
                 })
             }

@@ -56,12 +56,12 @@ pub fn count(text: &str, min: usize, max: usize, out: &mut Vec<usize>) -> Result
 /// A whole number in `min..=max`; underscores may group the digits.
 pub fn whole(text: &str, min: usize, max: usize) -> Result<usize> {
     let digits = text.trim().replace('_', "");
-    let outside = || Error::input(format!("`{}` is outside {min} to {max}", text.trim()));
+    let outside = || Error::input(format!("`{}` is outside {min} to {max}", shown(text)));
     match digits.parse::<usize>() {
         Ok(value) if (min..=max).contains(&value) => Ok(value),
         Ok(_) => Err(outside()),
         Err(_) if is_integer(&digits) => Err(outside()),
-        Err(_) => Err(Error::input(format!("`{}` is not a whole number", text.trim())).hint(
+        Err(_) => Err(Error::input(format!("`{}` is not a whole number", shown(text))).hint(
             format!("a number from {min} to {max}, or a range such as `{min}..{}`", min + 3),
         )),
     }
@@ -78,7 +78,7 @@ pub fn number(text: &str, range: &str, accept: impl Fn(f64) -> bool) -> Result<f
         .trim()
         .replace('_', "")
         .parse()
-        .map_err(|_| Error::input(format!("`{}` is not a number", text.trim())))?;
+        .map_err(|_| Error::input(format!("`{}` is not a number", shown(text))))?;
     // 1e-400 is not the 0 that float64 makes of it, which may have a meaning of its own
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     if value == 0.0 && mantissa.contains(|digit| ('1'..='9').contains(&digit)) {
@@ -88,7 +88,25 @@ pub fn number(text: &str, range: &str, accept: impl Fn(f64) -> bool) -> Result<f
         // -0.0 and 0.0 are one setting
         Ok(value + 0.0)
     } else {
-        Err(Error::input(format!("`{}` is outside the range: {range}", text.trim())))
+        Err(Error::input(format!("`{}` is outside the range: {range}", shown(text))))
+    }
+}
+
+/// A number as it is shown: one of more digits than any float64 needs in its short form, other long words
+/// by their beginning.
+pub fn shown(text: &str) -> String {
+    /// Those of `-2.2250738585072014e-308`.
+    const NEEDED: usize = 24;
+    const LONGEST: usize = 60;
+    let text = text.trim();
+    match text.replace('_', "").parse::<f64>() {
+        _ if text.len() <= NEEDED => text.to_owned(),
+        Ok(value) if value.is_finite() && text.contains(['.', 'e', 'E']) => number_text(value),
+        _ if text.chars().count() > LONGEST => {
+            let start: String = text.chars().take(LONGEST).collect();
+            format!("{start}..")
+        }
+        _ => text.to_owned(),
     }
 }
 
@@ -161,6 +179,21 @@ mod tests {
         assert_eq!(text("1.."), "the range `1..` lacks an end");
         assert_eq!(text("..=3"), "the range `..=3` lacks an end");
         assert_eq!(text("two"), "`two` is not a whole number");
+    }
+
+    #[test]
+    fn numbers_of_many_digits_are_shown_in_short() {
+        for (text, short) in [
+            ("0.25", "0.25"),
+            ("-2.2250738585072014e-308", "-2.2250738585072014e-308"),
+            ("0.1000000000000000055511151231257827021181583404541015625", "0.1"),
+            ("0.00000000000000000000000000000000000000000000001", "1e-47"),
+            ("100000000000000000000000000000000000000000000000.5", "1e47"),
+            ("99999999999999999999999999", "99999999999999999999999999"),
+        ] {
+            assert_eq!(shown(text), short);
+        }
+        assert_eq!(shown(&"x".repeat(70)), format!("{}..", "x".repeat(60)));
     }
 
     #[test]

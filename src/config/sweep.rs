@@ -8,7 +8,7 @@ use crate::case::{
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
-use crate::config::values::{format, names, precond_names, rhs, trisolve};
+use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
 use crate::deflation;
 use crate::error::{Error, Result};
 use crate::registry;
@@ -43,8 +43,8 @@ pub fn axis(name: &str) -> Result<&'static Axis> {
 axes! {
     Case, most MAX_CASES;
     matrix: String, "matrix", "SPEC",
-        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`) or Matrix Market file",
-        Vec::new, String::clone, |t, out| one(Ok(t.to_owned()), out);
+        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), Matrix Market file, or `-`: standard input",
+        Vec::new, String::clone, |t, out| one(Ok(matrix(t)), out);
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
         choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use crate::case::{Format, Trisolve};
 use crate::config::axes::one;
-use crate::config::parse::{choice, registered};
+use crate::config::parse::{choice, registered, shown};
 use crate::error::{Error, Result};
 use crate::precond;
 use crate::problem;
@@ -13,6 +13,15 @@ use crate::registry;
 /// The names of a registry.
 pub(super) fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// Matrices: in the arguments of a generator numbers of many digits are written in short.
+pub(super) fn matrix(text: &str) -> String {
+    let argument = |word: &str| match word.split_once('=') {
+        Some((key, value)) if value.parse::<f64>().is_ok() => format!("{key}={}", shown(value)),
+        _ => word.to_owned(),
+    };
+    text.split(',').map(argument).collect::<Vec<_>>().join(",")
 }
 
 /// Preconditioners; `all` is one of each kind.

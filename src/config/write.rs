@@ -1,9 +1,11 @@
 //! Cases as a TOML experiment that `run` and `reproduce` read back.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use crate::case::Case;
 use crate::config::AXES;
+use crate::problem;
 
 /// An experiment of these cases in their order, each a sweep of the settings that differ from the
 /// default's.
@@ -28,6 +30,21 @@ pub fn toml(title: &str, notes: &[String], cases: &[Case]) -> String {
         }
     }
     text
+}
+
+/// The same case as a file in `folder` has to name it, where relative paths count from that folder.
+///
+/// # Errors
+/// When the working directory is not known.
+pub fn named_in(folder: &Path, case: &Case) -> std::io::Result<Case> {
+    let mut case = case.clone();
+    if folder.as_os_str().is_empty() {
+        return Ok(case);
+    }
+    let here = std::path::absolute(".")?;
+    case.matrix = problem::located(&case.matrix, &here);
+    case.rhs = problem::located_rhs(&case.rhs, &here);
+    Ok(case)
 }
 
 /// Whole numbers bare, everything else as a string.
@@ -73,7 +90,8 @@ mod tests {
         ];
         let text = toml("of \"both\"", &["a note".into()], &cases);
         let beside = |_: &str| unreachable!("nothing is beside it");
-        let read = parse(&Source { name: "x.toml", text: &text, beside: &beside }).unwrap();
+        let read =
+            parse(&Source { name: "x.toml", text: &text, folder: None, beside: &beside }).unwrap();
         assert_eq!((read.title.as_deref(), read.notes.len()), (Some("of \"both\""), 1));
         assert_eq!(read.cases().unwrap(), (cases.to_vec(), 0));
     }

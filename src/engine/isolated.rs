@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::case::Case;
+use crate::config::parse::shown;
 use crate::config::write;
 use crate::engine::{Observer, Outcome, each_pending};
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ use crate::run::Measure;
 const POLL: Duration = Duration::from_millis(2);
 /// What is kept of a child's last words.
 const LAST_WORDS: usize = 300;
+/// The signal of the kernel's out-of-memory killer.
+const SIGKILL: i32 = 9;
 /// How the standard library begins to tell of an allocation that failed.
 const NO_MEMORY: &str = "memory allocation of";
 
@@ -34,6 +37,36 @@ pub struct Isolation {
     pub flags: Vec<String>,
     /// Seconds that a case may take, from reading the matrix to the record.
     pub limit_s: Option<f64>,
+    /// Files in which the kernel counts the processes that it ended for want of memory.
+    pub counters: Vec<PathBuf>,
+}
+
+/// Where the kernel counts the processes that it ended for want of memory.
+pub fn kill_counters() -> Vec<PathBuf> {
+    let mut files = vec![PathBuf::from("/proc/vmstat")];
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    files.extend(groups.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, group) = rest.split_once(':')?;
+        let group = group.trim_start_matches('/');
+        match controllers {
+            "" => Some(Path::new("/sys/fs/cgroup").join(group).join("memory.events")),
+            "memory" => {
+                Some(Path::new("/sys/fs/cgroup/memory").join(group).join("memory.oom_control"))
+            }
+            _ => None,
+        }
+    }));
+    files
+}
+
+/// The count in one of these files: lines `oom_kill N`, or `oom_group_kill N` for a group as a whole.
+fn kills_in(text: &str) -> u64 {
+    let count = |line: &str| {
+        let (name, count) = line.split_once(' ')?;
+        ["oom_kill", "oom_group_kill"].contains(&name).then(|| count.trim().parse::<u64>().ok())?
+    };
+    text.lines().filter_map(count).sum::<u64>()
 }
 
 /// Runs every case that `outputs` does not hold yet, as [`super::execute`] does, in children.
@@ -79,15 +112,19 @@ impl Isolation {
             return Ok(None);
         }
         let start = environment::now();
+        let kills = self.kills();
         let folder = tempfile::tempdir().map_err(|e| cannot(&e))?;
         let [experiment, result, words] =
             ["case.toml", "case.jsonl", "words"].map(|name| folder.path().join(name));
-        let text = write::toml("A case", &[], std::slice::from_ref(case));
+        // paths in an experiment would count from its folder
+        let Case { matrix, rhs, .. } = Case::default();
+        let text = write::toml("A case", &[], &[Case { matrix, rhs, ..case.clone() }]);
         std::fs::write(&experiment, text).map_err(|e| cannot(&e))?;
         let said = File::create(&words).map_err(|e| cannot(&e))?;
         let mut child = Command::new(&self.program)
             .arg("run")
             .arg(&experiment)
+            .args(["--matrix", &case.matrix, "--rhs", &case.rhs])
             .args(["--quiet", "--format", "csv", "-o"])
             .arg(&result)
             .args(&self.flags)
@@ -105,12 +142,20 @@ impl Isolation {
         }
         let made = read(&result).ok().and_then(|c| c.records.into_iter().find(|r| r.case == *case));
         Ok(Some(made.unwrap_or_else(|| {
-            let (status, reason) = explain(&ended, &words);
+            let out_of_memory = self.kills() > kills;
+            let (status, reason) = explain(&ended, &words, out_of_memory);
             let mut record = Record { case: case.clone(), status, ..Record::default() };
             record.reason = Some(reason);
             environment::complete(&mut record.environment, start);
             record
         })))
+    }
+
+    /// How often the kernel has ended a process for want of memory, as far as it tells: in the group of
+    /// this process, whose limit may be below the machine's memory, and on the machine.
+    fn kills(&self) -> u64 {
+        let read = |path: &PathBuf| std::fs::read_to_string(path).ok();
+        self.counters.iter().filter_map(read).map(|text| kills_in(&text)).sum()
     }
 
     /// Waits for a child, and ends it when its time is over or the user stops the run.
@@ -146,11 +191,15 @@ enum Ended {
     Stopped,
 }
 
-/// Status and reason of a case whose child left no record.
-fn explain(ended: &Ended, words: &Path) -> (Status, String) {
+/// Status and reason of a case whose child left no record; `out_of_memory` says that the kernel ended a
+/// process for want of memory meanwhile.
+fn explain(ended: &Ended, words: &Path, out_of_memory: bool) -> (Status, String) {
     let status = match ended {
         Ended::Late(limit) => {
-            return (Status::TimeLimit, format!("time limit of a case, {limit} s, reached"));
+            return (
+                Status::TimeLimit,
+                format!("time limit of a case, {} s, reached", shown(&limit.to_string())),
+            );
         }
         Ended::Exited(status) => status,
         Ended::Stopped => unreachable!("a stopped case has no record"),
@@ -162,8 +211,17 @@ fn explain(ended: &Ended, words: &Path) -> (Status, String) {
     let said = if line.is_empty() { line } else { format!(": {line}") };
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
-        // the kernel ends who takes too much memory with 9, an allocation that fails aborts with 6
-        let memory = signal == 9 || words.contains(NO_MEMORY);
+        if signal == SIGKILL {
+            return if out_of_memory {
+                let reason =
+                    format!("its process was ended by the kernel for want of memory{said}");
+                (Status::OutOfMemory, reason)
+            } else {
+                (Status::Failed, format!("its process was killed by SIGKILL{said}"))
+            };
+        }
+        // an allocation that fails aborts
+        let memory = words.contains(NO_MEMORY);
         let kind = if memory { Status::OutOfMemory } else { Status::Failed };
         return (kind, format!("its process was ended by signal {signal}{said}"));
     }
@@ -193,10 +251,13 @@ mod tests {
     /// A child that runs this shell script in place of the program.
     fn record(script: &str, limit_s: Option<f64>) -> Option<Record> {
         let folder = tempfile::tempdir().unwrap();
+        let counter = folder.path().join("events");
+        std::fs::write(&counter, "oom 7\noom_kill 3\n").unwrap();
+        let script = script.replace("EVENTS", &counter.display().to_string());
         let program = folder.path().join("child.sh");
         std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let isolation = Isolation { program, flags: Vec::new(), limit_s };
+        let isolation = Isolation { program, flags: Vec::new(), limit_s, counters: vec![counter] };
         isolation.run(&Case::default(), None, None, &AtomicUsize::new(0)).unwrap()
     }
 
@@ -208,7 +269,11 @@ mod tests {
         };
         assert_eq!(
             told("kill -9 $$", None),
-            (Status::OutOfMemory, "its process was ended by signal 9".into())
+            (Status::Failed, "its process was killed by SIGKILL".into())
+        );
+        assert_eq!(
+            told("echo oom_kill 4 > EVENTS; kill -9 $$", None),
+            (Status::OutOfMemory, "its process was ended by the kernel for want of memory".into())
         );
         assert_eq!(
             told("echo \"error: no such matrix\" >&2; exit 2", None),
@@ -237,8 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn kills_are_counted_in_the_files_of_the_kernel() {
+        let of_a_group = "low 0\nhigh 0\nmax 12\noom 2\noom_kill 2\noom_group_kill 1\n";
+        assert_eq!(kills_in(of_a_group), 3);
+        assert_eq!(kills_in("oom_kill_disable 0\nunder_oom 0\noom_kill 5\n"), 5);
+        assert_eq!(kills_in("nr_free_pages 7\noom_kill 1\n"), 1);
+        assert_eq!(kills_in(""), 0);
+    }
+
+    #[test]
     fn a_request_to_stop_leaves_no_record() {
-        let isolation = Isolation { program: "/bin/true".into(), flags: Vec::new(), limit_s: None };
+        let isolation = Isolation {
+            program: "/bin/true".into(),
+            flags: Vec::new(),
+            limit_s: None,
+            counters: Vec::new(),
+        };
         let stopped = isolation.run(&Case::default(), None, None, &AtomicUsize::new(1)).unwrap();
         assert!(stopped.is_none());
     }

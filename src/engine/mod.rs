@@ -1,12 +1,13 @@
 //! Runs the cases of an experiment in order and keeps every finished record at once.
 
-pub mod interrupt;
 pub mod isolated;
 pub mod preflight;
 pub mod progress;
 
 use std::collections::HashSet;
 use std::sync::atomic::{self, AtomicUsize};
+
+pub use crate::interrupt;
 
 use crate::case::{Case, Ordering, Zeros};
 use crate::error::{Error, Kind, Result};
@@ -209,6 +210,10 @@ fn each_pending(
         match kept {
             Ok(Some(record)) => records.push(record),
             Ok(None) => end = End::Interrupted,
+            Err(error) if error.kind() == Kind::Stopped => {
+                observer.remark(&error.to_string());
+                end = End::Interrupted;
+            }
             Err(error) => end = End::Failed(error),
         }
         if end != End::Complete {
@@ -313,7 +318,7 @@ impl NoSystem {
         let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
         let status = match why.kind() {
             Kind::Memory => Status::OutOfMemory,
-            Kind::Input | Kind::Run => Status::Unsupported,
+            Kind::Input | Kind::Run | Kind::Stopped => Status::Unsupported,
         };
         let reason = Some(format!("{why}{hint}"));
         let mut record = Record { case: case.clone(), status, reason, ..Record::default() };

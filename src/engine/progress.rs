@@ -8,12 +8,16 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use crate::case::{Case, Execution, FactorPrecision, FgbiluStyle, RunKind, Trisolve};
 use crate::config::parse::choice_name;
 use crate::engine::Observer;
+use crate::input::{bars, silence};
 use crate::report::units;
 use crate::result::{Record, Status};
 use crate::run::Stage;
 
 /// The observer that fits where standard error goes.
 pub fn observer(quiet: bool) -> Box<dyn Observer> {
+    if quiet {
+        silence();
+    }
     match (quiet, std::io::stderr().is_terminal()) {
         (true, _) => Box::new(Quiet),
         (false, true) => Box::new(Bars::default()),
@@ -83,7 +87,8 @@ struct Bars {
 
 impl Default for Bars {
     fn default() -> Self {
-        let group = MultiProgress::new();
+        // those of files that are read stand below
+        let group = bars().clone();
         let style = |template| {
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
         };

@@ -22,6 +22,8 @@ use super::market::{self, Matrix, Symmetry};
 use crate::case::ReadAs;
 use crate::error::Result;
 use crate::files::temporary_in;
+use crate::input::check_stopped;
+use crate::measure::check_memory;
 
 /// Environment variable with the folder of the cache, or `off`.
 pub const CACHE: &str = "BILU_BENCH_CACHE";
@@ -113,6 +115,8 @@ pub(crate) fn sha256(reader: &mut impl Read) -> io::Result<String> {
     let mut hasher = Sha256::new();
     let mut block = vec![0; 1 << 18];
     loop {
+        // who reads the file next says so
+        check_stopped()?;
         match reader.read(&mut block)? {
             0 => break,
             count => hasher.update(&block[..count]),
@@ -157,6 +161,7 @@ fn load(entry: &Path) -> io::Result<Matrix> {
     if expected != Some(length) || rows > u64::from(u32::MAX) || cols > u64::from(u32::MAX) {
         return Err(damaged("its length is wrong"));
     }
+    check_memory(length as usize).map_err(|e| io::Error::other(e.to_string()))?;
     let mut text = vec![0; remarks as usize];
     reader.read_exact(&mut text)?;
     let row_ptr = read_array(&mut reader, rows as usize + 1, u32::from_le_bytes)?;

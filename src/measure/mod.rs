@@ -6,6 +6,8 @@ mod stats;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::error::{Error, Result};
+
 pub use bandwidth::{
     Bandwidth, bandwidth, bandwidth_beyond_caches, copy_bandwidth, copy_bandwidth_beside,
 };
@@ -43,11 +45,36 @@ pub fn cpu_name() -> &'static str {
 /// Bytes of memory that can be had without swapping and within the limits of this process (`ulimit -v`);
 /// no bound where the system does not tell.
 pub fn memory_free() -> usize {
-    let free = sysinfo::System::new().map_or(usize::MAX, |mut system| {
-        system.refresh_memory();
-        system.available_memory() as usize
-    });
-    free.min(addresses_free())
+    system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free())
+}
+
+/// Bytes of memory of this machine, and those that can be had without swapping; none where the system does
+/// not tell, as in a sandbox without `/proc`.
+pub fn system_memory() -> Option<(usize, usize)> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    told(system.total_memory() as usize, system.available_memory() as usize)
+}
+
+/// A machine without memory is one that does not tell.
+fn told(total: usize, free: usize) -> Option<(usize, usize)> {
+    (total > 0).then_some((total, free))
+}
+
+/// Refuses a matrix of `bytes` bytes that the free memory cannot hold.
+///
+/// # Errors
+/// Says how many bytes it takes and how many are free.
+pub fn check_memory(bytes: usize) -> Result<()> {
+    let free = memory_free();
+    if bytes <= free {
+        return Ok(());
+    }
+    let gb = |bytes: usize| bytes as f64 / 1e9;
+    let (needed, free) = (gb(bytes), gb(free));
+    Err(Error::memory(format!(
+        "the matrix takes {needed:.1} GB, but only {free:.1} GB of memory are free"
+    )))
 }
 
 /// Bytes that the limit of the address space leaves to this process.
@@ -80,6 +107,22 @@ fn addresses_used(status: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn memory_that_nobody_tells_is_unknown() {
+        assert_eq!(told(0, 0), None);
+        assert_eq!(told(8 << 30, 0), Some((8 << 30, 0)));
+        assert_eq!(told(8 << 30, 1 << 30), Some((8 << 30, 1 << 30)));
+    }
+
+    #[test]
+    fn a_matrix_that_does_not_fit_is_refused() {
+        assert_eq!(check_memory(1 << 10), Ok(()));
+        let error = check_memory(usize::MAX / 2).unwrap_err();
+        assert_eq!(error.kind(), crate::error::Kind::Memory);
+        let message = error.message();
+        assert!(message.starts_with("the matrix takes 9223372036.9 GB, but only "), "{message}");
+    }
 
     #[test]
     fn the_limit_of_a_process_bounds_its_memory() {

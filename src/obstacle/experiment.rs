@@ -70,7 +70,12 @@ impl Experiment {
             let path = Path::new(name);
             let folder = path.parent().unwrap_or(Path::new(""));
             let beside = |name: &str| file::text(&folder.join(name));
-            return parse(&Source { name, text: &file::text(path)?, beside: &beside });
+            return parse(&Source {
+                name,
+                text: &file::text(path)?,
+                folder: None,
+                beside: &beside,
+            });
         }
         let known = names();
         if !known.iter().any(|k| k == name) {
@@ -80,7 +85,7 @@ impl Experiment {
         let text = library::embedded(&format!("{PAPER}/{name}.toml"))?;
         let beside = |name: &str| library::embedded(&format!("{PAPER}/{name}"));
         let path = format!("configs/{PAPER}/{name}.toml");
-        parse(&Source { name: &path, text: &text, beside: &beside })
+        parse(&Source { name: &path, text: &text, folder: None, beside: &beside })
     }
 
     /// Settings given on the command line replace those of every sweep.

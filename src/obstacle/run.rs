@@ -47,7 +47,7 @@ pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Op
     if let Err(e) = done {
         record.status = match e.kind() {
             Kind::Memory => Status::OutOfMemory,
-            Kind::Input => return Err(e),
+            Kind::Input | Kind::Stopped => return Err(e),
             Kind::Run => Status::Unsupported,
         };
         record.reason = Some(e.to_string());

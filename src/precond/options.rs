@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::config::parse::whole;
+use crate::config::parse::{shown, whole};
 use crate::error::{Error, Result};
 use crate::symbolic::Colouring;
 
@@ -123,7 +123,10 @@ impl Range {
     /// `value` as it is always written.
     fn canonical(self, name: &str, key: &str, value: &str) -> Result<String> {
         let outside = |range: String| {
-            Error::input(format!("`{name}`: `{key}={value}` is outside the range: {range}"))
+            Error::input(format!(
+                "`{name}`: `{key}={}` is outside the range: {range}",
+                shown(value)
+            ))
         };
         match self {
             Self::Whole(min, max) => whole(value, min, max)
@@ -132,7 +135,7 @@ impl Range {
             Self::Number(min, max) => {
                 let number = value.parse::<f64>().ok().filter(|v| *v > min && *v < max);
                 number
-                    .map(|v| v.to_string())
+                    .map(|v| shown(&v.to_string()))
                     .ok_or_else(|| outside(format!("above {min} and below {max}")))
             }
             Self::Words(words) if words.contains(&value) => Ok(value.to_owned()),

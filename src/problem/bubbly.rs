@@ -3,6 +3,7 @@
 use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::{mix, uniform};
+use crate::config::parse::shown;
 use crate::error::{Error, Result};
 
 /// `-div(1/rho grad p) = f` on NX x NY x NZ cells, x fastest: rho is 1 in the liquid and `1 / contrast`
@@ -87,7 +88,10 @@ fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
     if (min..=max).contains(&value) {
         return Ok(value);
     }
-    Err(Error::input(format!("`bubbly`: `{key}={value}` is outside {min} to {max}")))
+    Err(Error::input(format!(
+        "`bubbly`: `{key}={}` is outside {min} to {max}",
+        shown(&value.to_string())
+    )))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One implicit step of an incompressible turbulent channel flow: a block system of a flow solver.
 
+use crate::config::parse::shown;
 use crate::error::{Error, Result};
 
 use super::convdiff3d::SEVEN_POINT;
@@ -144,7 +145,10 @@ fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
     if (min..=max).contains(&value) {
         return Ok(value);
     }
-    Err(Error::input(format!("`channel3d`: `{key}={value}` is outside {min} to {max}")))
+    Err(Error::input(format!(
+        "`channel3d`: `{key}={}` is outside {min} to {max}",
+        shown(&value.to_string())
+    )))
 }
 
 /// Unknowns of the systems whose stack has `n`, even and at least 4.

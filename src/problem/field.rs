@@ -4,9 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::file::Folders;
 use crate::error::{Error, Result};
+use crate::input::{self, Lines, Stream};
 
 /// Endings of the files.
 const ENDINGS: [&str; 2] = [".csv", ".csv.gz"];
+
+/// Bytes of a line at most.
+const LONGEST: usize = 1 << 20;
 
 /// One cell of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,7 +34,7 @@ pub(super) fn read(field: &str, size: [usize; 3], hint: &str) -> Result<Option<V
     let Some(path) = path(field) else { return Ok(None) };
     let name = path.display().to_string();
     let cells = size.iter().product();
-    let open = std::fs::File::open(&path).map_err(|e| Error::io("read", &path, &e))?;
+    let open = Stream::open(&path)?;
     let text: Box<dyn std::io::Read> = if path.extension().is_some_and(|e| e == "gz") {
         Box::new(flate2::read::MultiGzDecoder::new(open))
     } else {
@@ -39,10 +43,14 @@ pub(super) fn read(field: &str, size: [usize; 3], hint: &str) -> Result<Option<V
     let mut reader = csv::ReaderBuilder::new()
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
-        .from_reader(std::io::BufReader::new(text));
+        .from_reader(Lines::new(text, LONGEST));
     let broken = |e: csv::Error| {
         let line = e.position().map_or(1, |p| p.line() as usize);
-        Error::input(e.to_string()).at(name.clone(), line, None)
+        let stopped = match e.kind() {
+            csv::ErrorKind::Io(e) => input::stopped(&name, e),
+            _ => None,
+        };
+        stopped.unwrap_or_else(|| Error::input(e.to_string()).at(name.clone(), line, None))
     };
     let header = reader.headers().map_err(broken)?.clone();
     let column = |what: &str| header.iter().position(|c| c == what);

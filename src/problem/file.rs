@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use directories::ProjectDirs;
 
 use crate::case::ReadAs;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
+use crate::input::{Compression, STDIN_NAME, is_stdin};
 use crate::matrix::cache::Cache;
 use crate::matrix::market::{self, Layout, Symmetry};
 
 use crate::report::units::plural;
 
 use super::Problem;
+use super::generator::Generator;
 
 /// Environment variable with the folders that are searched for matrices by name, separated as in
 /// `PATH`.
@@ -45,18 +47,64 @@ impl Folders {
         let files = folders.flat_map(|f| ENDINGS.map(|e| f.join(format!("{name}{e}"))));
         files.into_iter().find(|f| f.is_file())
     }
+
+    /// The file of the matrix called `name` that is packed in a way that is not read.
+    pub(super) fn find_packed(&self, name: &str) -> Option<PathBuf> {
+        let folders = self.search.iter().chain(&self.data);
+        let of = |f: &PathBuf| {
+            let file = |e| f.join(format!("{name}.mtx{e}"));
+            Compression::endings().map(file).find(|path| path.is_file())
+        };
+        folders.filter_map(of).next()
+    }
 }
 
 /// Whether `spec` is meant as a path.
 pub(super) fn is_path(spec: &str) -> bool {
+    looks_like_path(spec) || Path::new(spec).is_file()
+}
+
+/// Whether `spec` can only be a path, or standard input, whether there is such a file or not.
+fn looks_like_path(spec: &str) -> bool {
+    let packed = || Compression::endings().any(|e| spec.ends_with(&format!(".mtx{e}")));
     spec.contains('/')
         || spec.contains(std::path::MAIN_SEPARATOR)
         || ENDINGS.iter().any(|e| spec.ends_with(e))
-        || Path::new(spec).is_file()
+        || packed()
+        || is_stdin(Path::new(spec))
+}
+
+/// The spec of a matrix that is named in a file of `folder`: a relative path counts from there.
+pub(crate) fn located(spec: &str, folder: &Path) -> String {
+    let in_folder = |path: &str| folder.join(path).display().to_string();
+    let name = spec.split(':').next().unwrap_or_default();
+    if Generator::find(name).is_some() {
+        // of the arguments only a field may be a file
+        let argument = |word: &str| match word.split_once('=') {
+            Some(("field", path)) if folder.join(path).is_file() => {
+                format!("field={}", in_folder(path))
+            }
+            _ => word.to_owned(),
+        };
+        return spec.split(',').map(argument).collect::<Vec<_>>().join(",");
+    }
+    let is_path = looks_like_path(spec) || folder.join(spec).is_file();
+    if is_path && !is_stdin(Path::new(spec)) { in_folder(spec) } else { spec.to_owned() }
+}
+
+/// As [`located`] for a right-hand side.
+pub(crate) fn located_rhs(spec: &str, folder: &Path) -> String {
+    match spec.strip_prefix("file:") {
+        Some(path) => format!("file:{}", folder.join(path).display()),
+        None => spec.to_owned(),
+    }
 }
 
 /// File name without `.mtx` or `.mtx.gz`.
 pub(crate) fn stem(path: &Path) -> String {
+    if is_stdin(path) {
+        return STDIN_NAME.to_owned();
+    }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = ENDINGS.iter().rev().find_map(|e| name.strip_suffix(e));
     stem.unwrap_or(&name).to_owned()
@@ -64,6 +112,9 @@ pub(crate) fn stem(path: &Path) -> String {
 
 /// The right-hand side beside a matrix: `<stem>_rhs.mtx[.gz]` or `<stem>_b.mtx[.gz]`.
 pub fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
+    if is_stdin(matrix) {
+        return None;
+    }
     let stem = stem(matrix);
     let names = ["rhs", "b"].into_iter().flat_map(|s| ENDINGS.map(|e| format!("{stem}_{s}{e}")));
     names.into_iter().map(|n| matrix.with_file_name(n)).find(|p| p.is_file())
@@ -71,7 +122,7 @@ pub fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
 
 /// Reads a square matrix and the right-hand side beside it.
 pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Problem> {
-    let file = path.display().to_string();
+    let file = if is_stdin(path) { STDIN_NAME.to_owned() } else { path.display().to_string() };
     let read = cache.read_matrix(path, read_as)?;
     let (rows, cols) = (read.matrix.rows(), read.matrix.cols());
     if rows != cols {
@@ -85,27 +136,37 @@ pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Proble
             .hint("only symmetric files store a triangle; read it expanded"));
     }
     let mut remarks = read.remarks;
-    let own_rhs = own_rhs_path(path).and_then(|path| {
-        let rhs = market::read_vector(&path, None).and_then(|v| {
-            if v.layout == Layout::Coordinate {
-                // a matrix that happens to have such a name
-                check_columns(&path, &v)?;
-            }
-            check_length(&path, v.values.len(), rows)?;
-            Ok(v)
-        });
-        match rhs {
-            Ok(rhs) => {
-                remarks.extend(rhs.remarks.into_iter().map(|r| format!("right-hand side: {r}")));
-                Some(rhs.values)
-            }
-            Err(error) => {
-                remarks.push(format!("{UNUSED}{error}"));
-                None
-            }
-        }
-    });
+    let own_rhs = match own_rhs_path(path) {
+        Some(path) => own_rhs(&path, rows, &mut remarks)?,
+        None => None,
+    };
     Ok(Problem { name: stem(path), matrix: read.matrix.into(), grid: None, own_rhs, remarks })
+}
+
+/// The right-hand side of `rows` values in the file beside a matrix. One that cannot be used is a remark.
+///
+/// # Errors
+/// When the user stops it, or there is no memory for it.
+fn own_rhs(path: &Path, rows: usize, remarks: &mut Vec<String>) -> Result<Option<Vec<f64>>> {
+    let rhs = market::read_vector(path, None).and_then(|v| {
+        if v.layout == Layout::Coordinate {
+            // a matrix that happens to have such a name
+            check_columns(path, &v)?;
+        }
+        check_length(path, v.values.len(), rows)?;
+        Ok(v)
+    });
+    match rhs {
+        Ok(rhs) => {
+            remarks.extend(rhs.remarks.into_iter().map(|r| format!("right-hand side: {r}")));
+            Ok(Some(rhs.values))
+        }
+        Err(error) if matches!(error.kind(), Kind::Stopped | Kind::Memory) => Err(error),
+        Err(error) => {
+            remarks.push(format!("{UNUSED}{error}"));
+            Ok(None)
+        }
+    }
 }
 
 /// Start of the remark about a right-hand side that could not be used.

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use crate::config::parse::shown;
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
 
@@ -179,8 +180,9 @@ impl Generator {
             return Ok(value as u64);
         }
         Err(Error::input(format!(
-            "`{}`: `{key}={value}` is not a whole number from {min} to {max}",
-            self.name
+            "`{}`: `{key}={}` is not a whole number from {min} to {max}",
+            self.name,
+            shown(&value.to_string())
         )))
     }
 
@@ -215,7 +217,11 @@ impl Generator {
             }
             if let Some(slot) = slot {
                 slot.1 = text.parse().ok().filter(|v: &f64| v.is_finite()).ok_or_else(|| {
-                    Error::input(format!("`{}`: `{key}={text}` is not a finite number", self.name))
+                    Error::input(format!(
+                        "`{}`: `{key}={}` is not a finite number",
+                        self.name,
+                        shown(text)
+                    ))
                 })?;
             }
         }

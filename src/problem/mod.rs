@@ -30,6 +30,7 @@ use crate::matrix::cache::Cache;
 
 pub(crate) use file::stem;
 pub use file::{Folders, own_rhs_path};
+pub(crate) use file::{located, located_rhs};
 pub(crate) use rhs::RANDOM_SEED;
 pub use rhs::right_hand_side;
 pub use source::Source;
@@ -65,7 +66,7 @@ impl Problem {
 /// Loads or generates the system that `spec` names.
 ///
 /// `spec` is a generator with its size (`poisson3d:60`, `poisson3d:60x50x40`), a catalogue name
-/// (`parabolic_fem`) or a path (`a.mtx`, `a.mtx.gz`). With [`ReadAs::AsStored`] the matrix is the
+/// (`parabolic_fem`), a path (`a.mtx`, `a.mtx.gz`) or `-` for standard input. With [`ReadAs::AsStored`] the matrix is the
 /// lower triangle of a symmetric one.
 ///
 /// # Errors

@@ -4,6 +4,7 @@ use super::diffusion::{Boundary, Diffusion};
 use super::field;
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::mix;
+use crate::config::parse::shown;
 use crate::error::{Error, Result};
 
 /// What is said about the field.
@@ -45,7 +46,9 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let of = |key: &str, min: f64| {
         let value = arguments.get(key);
-        let outside = || format!("`permeability`: `{key}={value}` is outside {min} to 1e6");
+        let outside = || {
+            format!("`permeability`: `{key}={}` is outside {min} to 1e6", shown(&value.to_string()))
+        };
         (min..=1e6).contains(&value).then_some(value).ok_or_else(|| Error::input(outside()))
     };
     let (vertical, storage) = (of("vertical", 1e-6)?, of("storage", 0.0)?);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::case::ReadAs;
 use crate::error::{Error, Result};
+use crate::input::Compression;
 use crate::matrix::cache::Cache;
 use crate::matrix::lower_triangle;
 
@@ -29,7 +30,7 @@ pub enum Source {
         /// Its arguments.
         arguments: Arguments,
     },
-    /// A Matrix Market file.
+    /// A Matrix Market file, or `-` for standard input.
     File(PathBuf),
 }
 
@@ -53,6 +54,11 @@ impl Source {
         }
         if let Some(path) = folders.find(spec) {
             return Ok(Self::File(path));
+        }
+        if let Some(packed) = folders.find_packed(spec)
+            && let Some(how) = Compression::of_name(&packed)
+        {
+            return Err(how.refused(&packed.display().to_string()));
         }
         match catalogue::find(spec) {
             Some(entry) => Err(absent(entry)),

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
-use crate::measure::memory_free;
+use crate::measure::check_memory;
 
 /// Grid lines are written in pieces of about this many entries.
 const PIECE: usize = 1 << 16;
@@ -54,7 +54,8 @@ pub(super) fn block_matrix(
             .hint("choose a smaller grid"));
     }
     let n = nx * lines * b;
-    check_memory(4 * n as u64 + 12 * nnz)?;
+    let bytes = 4 * n as u64 + 12 * nnz;
+    check_memory(bytes as usize).map_err(|e| e.hint("choose a smaller grid"))?;
 
     let nnz = nnz as usize;
     let mut row_ptr = vec![0_u32; n + 1];
@@ -113,21 +114,6 @@ pub(super) fn block_matrix(
 /// Whether `at + offset` is one of `0..size`.
 fn inside(at: usize, offset: i64, size: usize) -> bool {
     at.checked_add_signed(offset as isize).is_some_and(|at| at < size)
-}
-
-/// Refuses what the memory at hand cannot hold.
-fn check_memory(bytes: u64) -> Result<()> {
-    let free = memory_free() as u64;
-    if bytes <= free {
-        return Ok(());
-    }
-    let gb = |bytes: u64| bytes as f64 / 1e9;
-    Err(Error::memory(format!(
-        "the matrix takes {:.1} GB, but only {:.1} GB of memory are free",
-        gb(bytes),
-        gb(free)
-    ))
-    .hint("choose a smaller grid"))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, nearest};
+use crate::input;
 use crate::result::record::Record;
 use crate::result::table::{self, Row};
 
@@ -46,6 +47,9 @@ impl FileFormat {
 const STATUS: &str = "status";
 /// The last column, whose cells show whether they are whole.
 const DATE: &str = "date";
+
+/// Bytes of a result file at most.
+const LARGEST: u64 = 2 << 30;
 
 /// The records of a file.
 #[derive(Clone, Debug)]
@@ -98,8 +102,9 @@ pub fn read(path: &Path) -> Result<Contents> {
 
 /// As [`read`] for records of another kind.
 pub fn read_rows<R: Row>(path: &Path) -> Result<Contents<R>> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io("read", path, &e))?;
-    read_rows_from(&path.display().to_string(), FileFormat::of(path)?, &bytes)
+    let format = FileFormat::of(path)?;
+    let bytes = input::whole(path, "a result file", LARGEST)?;
+    read_rows_from(&path.display().to_string(), format, &bytes)
 }
 
 /// As [`read_rows`] from memory; `name` stands for the file in messages.

@@ -19,6 +19,7 @@ impl Stopped {
 impl From<crate::Error> for Stopped {
     fn from(e: crate::Error) -> Self {
         let status = match e.kind() {
+            Kind::Stopped => return Self::Cancelled,
             Kind::Memory => Status::OutOfMemory,
             Kind::Run => Status::Failed,
             Kind::Input => Status::Unsupported,

@@ -53,7 +53,8 @@ impl Backend for Cuda {
     }
 
     fn memory_free(&self) -> usize {
-        self.device.memory().map_or(0, |memory| memory.free)
+        // what cannot be read is unknown, not zero
+        self.device.memory().map_or(usize::MAX, |memory| memory.free)
     }
 
     fn copy_bandwidth(&self) -> f64 {

@@ -9,21 +9,32 @@
 //! Entries that wait to be sorted take 16 bytes each beside the 12 of the matrix. Where there are many
 //! and the file can be read again, they are dropped and counted by row instead; the second time every
 //! entry goes to its place at once.
+//!
+//! Entries of one place are added up on the way where there are many, so that a file of duplicates takes
+//! no more memory than the matrix that it stands for. What does not fit in memory is an error.
+
+mod sort;
 
 use rayon::prelude::*;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::matrix::Csr;
+use crate::measure::{check_memory, memory_free};
 use crate::memory;
 
 use super::entries::Entry;
+use sort::{finish_in_order, merge, sort_rows, sum_duplicates, zeros};
 
 /// Entries a range should hold on average: 16 bytes each, about one second-level cache.
 const RANGE: usize = 1 << 15;
 /// Most ranges, which bounds the counters of the first pass.
 const RANGES: usize = 1 << 10;
-/// Rows up to this length are sorted by insertion.
-const SHORT: usize = 24;
+/// Most entries: their indices have 32 bits.
+const LARGEST: usize = u32::MAX as usize;
+/// Bytes of an entry in the arrays of a matrix.
+pub(super) const OF_AN_ENTRY: usize = 12;
+/// Entries for which there has to be room whenever room is looked for.
+const STEP: usize = 1 << 20;
 /// Rows below which empty ones are not worth a question (64 MiB of row pointers).
 const FEW_ROWS: usize = 1 << 24;
 
@@ -94,19 +105,36 @@ impl Part {
     }
 }
 
+/// What is known of a matrix before its entries come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan {
+    /// Rows and columns.
+    pub(super) size: [usize; 2],
+    pub(super) ranges: Ranges,
+    /// Entries in order to make room for.
+    pub(super) capacity: usize,
+    /// Whether entries above the diagonal are added that are not in the file.
+    pub(super) mirrored: bool,
+    /// Entries out of order that are kept where the file can be read again.
+    pub(super) most: Option<usize>,
+    /// Entries in memory after which duplicates are looked for.
+    pub(super) many: usize,
+}
+
 /// A matrix in the making.
 pub(super) struct Assembly {
-    rows: usize,
-    cols: usize,
-    ranges: Ranges,
-    entries: usize,
+    plan: Plan,
     in_order: InOrder,
     /// Everything since the rows first decreased.
     parts: Vec<Part>,
-    /// Entries out of order that are kept at most.
-    most: usize,
-    /// Entries of each row, where there were more.
-    counts: Option<Vec<u32>>,
+    /// Entries in `parts`.
+    waiting: usize,
+    /// How many entries may be in memory before something has to be done about it.
+    limit: usize,
+    /// Entries of the file that were added to earlier ones.
+    summed: usize,
+    /// Entries of each row and of all, where there were too many out of order.
+    counts: Option<(Vec<u32>, usize)>,
 }
 
 /// What a file gave.
@@ -120,6 +148,7 @@ pub(super) enum Assembled {
 /// A matrix in the making of which the rows are known.
 pub(super) struct Counted {
     cols: usize,
+    mirrored: bool,
     row_ptr: Vec<u32>,
     /// Where the next entry of each row goes.
     next: Vec<u32>,
@@ -134,16 +163,29 @@ struct InOrder {
     row_ptr: Vec<u32>,
     col_ind: Vec<u32>,
     values: Vec<f64>,
+    /// Rows that are sorted and without duplicates.
+    settled: usize,
 }
 
 impl InOrder {
+    fn new(capacity: usize) -> Result<Self> {
+        let (col_ind, values) = arrays(capacity)?;
+        Ok(Self { col_ind, values, ..Self::default() })
+    }
+
     /// Appends `part` if it continues the order; hands it back if not.
-    fn append(&mut self, part: Part) -> Option<Part> {
-        let (first, last) = (part.entries.first()?.row as usize, part.entries.last()?.row as usize);
+    fn append(&mut self, part: Part) -> Result<Option<Part>> {
+        let (Some(first), Some(last)) = (part.entries.first(), part.entries.last()) else {
+            return Ok(None);
+        };
+        let (first, last) = (first.row as usize, last.row as usize);
         let backed = last / 16 <= self.col_ind.len() + FEW_ROWS;
         if !part.starts.is_empty() || first + 1 < self.row_ptr.len() || !backed {
-            return Some(part);
+            return Ok(Some(part));
         }
+        let more = part.entries.len();
+        let room = self.col_ind.try_reserve(more).and_then(|()| self.values.try_reserve(more));
+        room.map_err(|_| refused(self.col_ind.len() + more))?;
         for e in &part.entries {
             while self.row_ptr.len() <= e.row as usize {
                 self.row_ptr.push(self.col_ind.len() as u32);
@@ -151,7 +193,22 @@ impl InOrder {
             self.col_ind.push(e.col);
             self.values.push(e.value);
         }
-        None
+        Ok(None)
+    }
+
+    /// Sorts the rows that came since the last time and adds up their duplicates; tells `at` of these.
+    fn settle(&mut self, at: impl FnMut(u32, u32)) {
+        let Self { row_ptr, col_ind, values, settled } = self;
+        let Some(last) = row_ptr.len().checked_sub(1) else { return };
+        row_ptr.push(col_ind.len() as u32);
+        let new = &mut row_ptr[*settled..];
+        let start = new[0] as usize;
+        if sort_rows(new, &mut col_ind[start..], &mut values[start..]) {
+            sum_duplicates(*settled, new, col_ind, values, at);
+        }
+        row_ptr.pop();
+        // to this one more entries may come
+        *settled = last;
     }
 
     /// Adds the entries of each row to `counts`.
@@ -176,76 +233,182 @@ impl InOrder {
 }
 
 impl Assembly {
-    /// An empty matrix with room for `capacity` entries in order.
-    /// Beyond `most` entries out of order the file is only counted.
-    pub(super) fn new(
-        [rows, cols]: [usize; 2],
-        ranges: Ranges,
-        capacity: usize,
-        most: usize,
-    ) -> Self {
-        let in_order = InOrder {
-            row_ptr: Vec::new(),
-            col_ind: memory::with_capacity(capacity),
-            values: memory::with_capacity(capacity),
-        };
-        Self { rows, cols, ranges, entries: 0, in_order, parts: Vec::new(), most, counts: None }
+    /// An empty matrix.
+    ///
+    /// # Errors
+    /// When there is no memory for the entries of `plan`.
+    pub(super) fn new(plan: Plan) -> Result<Self> {
+        Ok(Self {
+            plan,
+            in_order: InOrder::new(plan.capacity)?,
+            parts: Vec::new(),
+            waiting: 0,
+            limit: plan.many,
+            summed: 0,
+            counts: None,
+        })
     }
 
-    /// Entries so far, duplicates included.
+    /// Entries so far, without those that were added to earlier ones already.
     pub(super) fn entries(&self) -> usize {
-        self.entries
+        let counted = self.counts.as_ref().map_or(0, |(_, all)| *all);
+        self.in_order.col_ind.len() + self.waiting + counted
     }
 
     /// Whether row pointers would take far more memory than the entries.
     pub(super) fn is_nearly_empty(&self) -> bool {
-        self.rows > FEW_ROWS && self.rows / 16 > self.entries
+        is_nearly_empty(self.plan.size[0], self.entries())
     }
 
     /// Adds the next lines of the file.
-    pub(super) fn add(&mut self, part: Part) {
-        self.entries += part.entries.len();
-        if let Some(counts) = &mut self.counts {
-            return count_rows(counts, &part);
+    ///
+    /// # Errors
+    /// When there is no memory for them, or indices of 32 bits do not reach them.
+    pub(super) fn add(&mut self, part: Part) -> Result<()> {
+        let more = part.entries.len();
+        if self.counts.is_none() && self.entries() + more > self.limit.min(LARGEST) {
+            self.condense()?;
         }
-        let rest = if self.parts.is_empty() { self.in_order.append(part) } else { Some(part) };
-        let Some(part) = rest else { return };
+        let entries = self.entries() + more;
+        if entries > LARGEST {
+            return Err(Error::input(format!("{entries} entries: the limit is {LARGEST}")));
+        }
+        if let Some((counts, all)) = &mut self.counts {
+            count_rows(counts, &part);
+            *all += more;
+            return Ok(());
+        }
+        let rest = if self.parts.is_empty() { self.in_order.append(part)? } else { Some(part) };
+        let Some(part) = rest else { return Ok(()) };
         let before = std::mem::take(&mut self.in_order);
-        if self.entries > self.most && !self.is_nearly_empty() {
-            let mut counts = vec![0; self.rows];
-            before.count_rows(&mut counts);
-            self.parts.iter().for_each(|part| count_rows(&mut counts, part));
-            count_rows(&mut counts, &part);
-            (self.parts, self.counts) = (Vec::new(), Some(counts));
-            return;
+        // what has been added up cannot be counted
+        let counts = self.plan.most.is_some_and(|most| entries > most) && self.summed == 0;
+        if counts && !is_nearly_empty(self.plan.size[0], entries) {
+            return self.count(&before, &part);
         }
         if !before.row_ptr.is_empty() {
-            self.parts.push(before.into_part());
+            self.wait(before.into_part());
         }
+        self.wait(part);
+        Ok(())
+    }
+
+    fn wait(&mut self, part: Part) {
+        self.waiting += part.entries.len();
         self.parts.push(part);
     }
 
-    /// The matrix, unless there were too many entries out of order; `mirrored` says that those above
-    /// the diagonal are not in the file.
-    pub(super) fn finish(self, mirrored: bool) -> Result<Assembled> {
-        let (rows, cols) = (self.rows, self.cols);
-        if let Some(counts) = self.counts {
-            return Ok(Assembled::Counted(Counted::new(cols, &counts, self.entries)));
+    /// Adds up what duplicates there are, and sets the limit at which to do so again.
+    ///
+    /// # Errors
+    /// When there is no memory for more entries.
+    fn condense(&mut self) -> Result<()> {
+        let (mirrored, summed) = (self.plan.mirrored, &mut self.summed);
+        let count = |row, col| *summed += usize::from(!mirrored || col <= row);
+        if self.parts.is_empty() {
+            self.in_order.settle(count);
+        } else if mostly_repeated(&mut self.parts, self.plan.ranges) {
+            let parts = std::mem::take(&mut self.parts);
+            let rows = self.plan.size[0];
+            let merged = merge(rows, self.waiting, parts, self.plan.ranges)?;
+            let ((mut row_ptr, mut col_ind, mut values), _) = merged;
+            sum_duplicates(0, &mut row_ptr, &mut col_ind, &mut values, count);
+            row_ptr.pop();
+            col_ind.shrink_to_fit();
+            values.shrink_to_fit();
+            self.waiting = col_ind.len();
+            let one = InOrder { row_ptr, col_ind, values, settled: 0 };
+            self.parts.push(one.into_part());
+        }
+        let entries = self.entries();
+        // those out of order have to be sorted in the end
+        let (each, at_end) = if self.parts.is_empty() {
+            (OF_AN_ENTRY, 0)
+        } else {
+            (size_of::<Entry>() + OF_AN_ENTRY, OF_AN_ENTRY * entries)
+        };
+        let in_arrays = self.in_order.col_ind.capacity() - self.in_order.col_ind.len();
+        let room = in_arrays.max(memory_free().saturating_sub(at_end) / each);
+        if room < STEP {
+            let needed = at_end + each * (entries + STEP);
+            return Err(no_memory(needed, memory_free()));
+        }
+        self.limit = self.plan.many.max(2 * entries).min(entries.saturating_add(room));
+        Ok(())
+    }
+
+    /// From now on only the entries of each row are counted.
+    fn count(&mut self, before: &InOrder, part: &Part) -> Result<()> {
+        check_memory(4 * self.plan.size[0])?;
+        let mut counts = vec![0; self.plan.size[0]];
+        before.count_rows(&mut counts);
+        let parts = std::mem::take(&mut self.parts);
+        parts.iter().for_each(|part| count_rows(&mut counts, part));
+        count_rows(&mut counts, part);
+        let all = self.waiting + before.col_ind.len() + part.entries.len();
+        (self.waiting, self.counts) = (0, Some((counts, all)));
+        Ok(())
+    }
+
+    /// The matrix, unless there were too many entries out of order.
+    pub(super) fn finish(mut self) -> Result<Assembled> {
+        let Plan { size: [rows, cols], mirrored, ranges, .. } = self.plan;
+        if let Some((counts, all)) = self.counts {
+            return Counted::new(cols, &counts, all, mirrored).map(Assembled::Counted);
         }
         let ((mut row_ptr, mut col_ind, mut values), repeated) = if self.parts.is_empty() {
             finish_in_order(rows, self.in_order)
         } else {
-            merge(rows, self.entries, self.parts, self.ranges)
+            merge(rows, self.waiting, self.parts, ranges)?
         };
-        let mut summed = 0;
         if repeated {
-            sum_duplicates(&mut row_ptr, &mut col_ind, &mut values, |row, col| {
-                summed += usize::from(!mirrored || col <= row);
+            sum_duplicates(0, &mut row_ptr, &mut col_ind, &mut values, |row, col| {
+                self.summed += usize::from(!mirrored || col <= row);
             });
         }
         let matrix = Csr::new(rows, cols, row_ptr, col_ind, values)?;
-        Ok(Assembled::Matrix(matrix, summed))
+        Ok(Assembled::Matrix(matrix, self.summed))
     }
+}
+
+/// Whether row pointers would take far more memory than the entries.
+fn is_nearly_empty(rows: usize, entries: usize) -> bool {
+    rows > FEW_ROWS && rows / 16 > entries
+}
+
+/// Whether half of the entries of the fullest range or more share a place with another one.
+fn mostly_repeated(parts: &mut [Part], ranges: Ranges) -> bool {
+    parts.par_iter_mut().for_each(|p| p.locate(ranges));
+    let size = |r: usize| parts.iter().map(|p| p.range(r).len()).sum::<usize>();
+    let Some(fullest) = (0..ranges.count).max_by_key(|&r| size(r)) else { return false };
+    let entries = parts.iter().flat_map(|p| p.range(fullest));
+    let mut places: Vec<u64> = entries.map(|e| u64::from(e.row) << 32 | u64::from(e.col)).collect();
+    let all = places.len();
+    places.par_sort_unstable();
+    places.dedup();
+    2 * places.len() <= all
+}
+
+/// That there is no memory for the entries.
+fn no_memory(needed: usize, free: usize) -> Error {
+    let gb = |bytes: usize| bytes as f64 / 1e9;
+    let (needed, free) = (gb(needed), gb(free));
+    Error::memory(format!(
+        "the entries take {needed:.1} GB and more, but only {free:.1} GB of memory are free"
+    ))
+}
+
+/// Empty arrays with room for so many entries.
+fn arrays(capacity: usize) -> Result<(Vec<u32>, Vec<f64>)> {
+    let (col_ind, values) =
+        (memory::try_with_capacity(capacity), memory::try_with_capacity(capacity));
+    col_ind.zip(values).ok_or_else(|| refused(capacity))
+}
+
+/// That the system gives no memory for so many entries.
+fn refused(entries: usize) -> Error {
+    let gb = (OF_AN_ENTRY * entries) as f64 / 1e9;
+    Error::memory(format!("the system refused {gb:.1} GB for the entries"))
 }
 
 fn count_rows(counts: &mut [u32], part: &Part) {
@@ -255,7 +418,8 @@ fn count_rows(counts: &mut [u32], part: &Part) {
 }
 
 impl Counted {
-    fn new(cols: usize, counts: &[u32], entries: usize) -> Self {
+    fn new(cols: usize, counts: &[u32], entries: usize, mirrored: bool) -> Result<Self> {
+        check_memory(OF_AN_ENTRY * entries + 8 * counts.len())?;
         let mut row_ptr = Vec::with_capacity(counts.len() + 1);
         row_ptr.push(0);
         let mut end = 0;
@@ -264,7 +428,8 @@ impl Counted {
             end
         }));
         let next = row_ptr[..counts.len()].to_vec();
-        Self { cols, row_ptr, next, col_ind: zeros(entries), values: zeros(entries) }
+        let (col_ind, values) = zeros(entries)?;
+        Ok(Self { cols, mirrored, row_ptr, next, col_ind, values })
     }
 
     /// Puts the next lines of the file in their places; `false` when they are not those that were
@@ -284,192 +449,21 @@ impl Counted {
 
     /// The matrix and how many entries were added to earlier ones, as [`Assembly::finish`]; nothing
     /// when entries that were counted have not come.
-    pub(super) fn finish(self, mirrored: bool) -> Result<Option<(Csr, usize)>> {
-        let Self { cols, row_ptr, next, col_ind, values } = self;
+    pub(super) fn finish(self) -> Result<Option<(Csr, usize)>> {
+        let Self { cols, mirrored, row_ptr, next, col_ind, values } = self;
         if next[..] != row_ptr[1..] {
             return Ok(None);
         }
         drop(next);
         let rows = row_ptr.len() - 1;
-        let in_order = InOrder { row_ptr, col_ind, values };
+        let in_order = InOrder { row_ptr, col_ind, values, settled: 0 };
         let ((mut row_ptr, mut col_ind, mut values), repeated) = finish_in_order(rows, in_order);
         let mut summed = 0;
         if repeated {
-            sum_duplicates(&mut row_ptr, &mut col_ind, &mut values, |row, col| {
+            sum_duplicates(0, &mut row_ptr, &mut col_ind, &mut values, |row, col| {
                 summed += usize::from(!mirrored || col <= row);
             });
         }
         Ok(Some((Csr::new(rows, cols, row_ptr, col_ind, values)?, summed)))
     }
-}
-
-type Arrays = (Vec<u32>, Vec<u32>, Vec<f64>);
-
-/// Sorts the rows by column; yields whether entries share a place.
-fn finish_in_order(rows: usize, matrix: InOrder) -> (Arrays, bool) {
-    let InOrder { mut row_ptr, mut col_ind, mut values } = matrix;
-    row_ptr.resize(rows + 1, col_ind.len() as u32);
-    col_ind.shrink_to_fit();
-    values.shrink_to_fit();
-    let (mut cols, mut vals) = (&mut col_ind[..], &mut values[..]);
-    let mut pieces = Vec::new();
-    for starts in row_ptr.chunks(RANGE) {
-        // the end of the last row of a piece is the start of the next
-        let next = pieces.len() * RANGE + starts.len();
-        let size = row_ptr[next.min(rows)] - starts[0];
-        let (cols_here, vals_here);
-        (cols_here, cols) = cols.split_at_mut(size as usize);
-        (vals_here, vals) = vals.split_at_mut(size as usize);
-        pieces.push((&row_ptr[next - starts.len()..=next.min(rows)], cols_here, vals_here));
-    }
-    let sort = |(ptr, cols, vals): (&[u32], &mut [u32], &mut [f64])| -> bool {
-        let row = |w: &[u32]| (w[0] - ptr[0]) as usize..(w[1] - ptr[0]) as usize;
-        ptr.windows(2).fold(false, |any, w| any | sort_row(&mut cols[row(w)], &mut vals[row(w)]))
-    };
-    let repeated = pieces.into_par_iter().map(sort).reduce(|| false, |a, b| a | b);
-    ((row_ptr, col_ind, values), repeated)
-}
-
-/// Zeros on huge pages where the system grants them.
-fn zeros<T: Clone + Default>(count: usize) -> Vec<T> {
-    let mut zeros = memory::with_capacity(count);
-    zeros.resize(count, T::default());
-    zeros
-}
-
-/// Brings the parts together; yields whether entries share a place.
-fn merge(rows: usize, entries: usize, mut parts: Vec<Part>, ranges: Ranges) -> (Arrays, bool) {
-    parts.par_iter_mut().for_each(|p| p.locate(ranges));
-    let mut row_ptr = vec![0_u32; rows + 1];
-    let mut col_ind = zeros(entries);
-    let mut values = zeros(entries);
-    let outputs = split(&parts, ranges, &mut row_ptr[1..], &mut col_ind, &mut values);
-    let fill = |mut out: Output| out.fill(&parts);
-    let repeated = outputs.into_par_iter().map(fill).reduce(|| false, |a, b| a | b);
-    ((row_ptr, col_ind, values), repeated)
-}
-
-/// Where the rows of one range go.
-struct Output<'a> {
-    range: usize,
-    first_row: u32,
-    /// Entries of the ranges before.
-    base: u32,
-    /// Ends of the rows.
-    ends: &'a mut [u32],
-    cols: &'a mut [u32],
-    values: &'a mut [f64],
-}
-
-/// Cuts the arrays of the matrix at the limits of the ranges.
-fn split<'a>(
-    parts: &[Part],
-    ranges: Ranges,
-    mut ends: &'a mut [u32],
-    mut cols: &'a mut [u32],
-    mut values: &'a mut [f64],
-) -> Vec<Output<'a>> {
-    let mut outputs = Vec::with_capacity(ranges.count);
-    let mut base = 0;
-    for range in 0..ranges.count {
-        let size: usize = parts.iter().map(|p| p.range(range).len()).sum();
-        let rows = ends.len().min(1 << ranges.shift);
-        let (ends_here, cols_here, values_here);
-        (ends_here, ends) = ends.split_at_mut(rows);
-        (cols_here, cols) = cols.split_at_mut(size);
-        (values_here, values) = values.split_at_mut(size);
-        outputs.push(Output {
-            range,
-            first_row: (range << ranges.shift) as u32,
-            base,
-            ends: ends_here,
-            cols: cols_here,
-            values: values_here,
-        });
-        base += size as u32;
-    }
-    outputs
-}
-
-impl Output<'_> {
-    /// Sorts the entries of this range by row and column; yields whether some share a
-    /// place.
-    fn fill(&mut self, parts: &[Part]) -> bool {
-        let entries = || parts.iter().flat_map(|p| p.range(self.range));
-        for e in entries() {
-            self.ends[(e.row - self.first_row) as usize] += 1;
-        }
-        let mut start = 0;
-        for end in self.ends.iter_mut() {
-            (*end, start) = (start, start + *end);
-        }
-        for e in entries() {
-            let to = &mut self.ends[(e.row - self.first_row) as usize];
-            self.cols[*to as usize] = e.col;
-            self.values[*to as usize] = e.value;
-            *to += 1;
-        }
-        let (mut start, mut repeated) = (0, false);
-        for end in self.ends.iter_mut() {
-            let row = start..*end as usize;
-            start = row.end;
-            *end += self.base;
-            repeated |= sort_row(&mut self.cols[row.clone()], &mut self.values[row]);
-        }
-        repeated
-    }
-}
-
-/// Sorts one row by column, entries of the same column in their order; yields whether there are
-/// some.
-fn sort_row(cols: &mut [u32], values: &mut [f64]) -> bool {
-    if cols.is_sorted_by(|a, b| a < b) {
-        return false;
-    }
-    if cols.len() <= SHORT {
-        for i in 1..cols.len() {
-            let (col, value) = (cols[i], values[i]);
-            let mut to = i;
-            while to > 0 && cols[to - 1] > col {
-                cols[to] = cols[to - 1];
-                values[to] = values[to - 1];
-                to -= 1;
-            }
-            (cols[to], values[to]) = (col, value);
-        }
-    } else if !cols.is_sorted() {
-        let mut row: Vec<(u32, f64)> = cols.iter().copied().zip(values.iter().copied()).collect();
-        row.sort_by_key(|e| e.0);
-        for ((col, value), e) in cols.iter_mut().zip(values).zip(row) {
-            (*col, *value) = e;
-        }
-    }
-    cols.windows(2).any(|c| c[0] == c[1])
-}
-
-/// Adds neighbouring entries of the same place, in their order; tells `at` the row and column of
-/// each that was added to another.
-fn sum_duplicates(
-    row_ptr: &mut [u32],
-    cols: &mut Vec<u32>,
-    values: &mut Vec<f64>,
-    mut at: impl FnMut(u32, u32),
-) {
-    let (mut kept, mut start) = (0, 0);
-    for (row, end) in row_ptr[1..].iter_mut().enumerate() {
-        let row_start = kept;
-        for k in start..*end as usize {
-            if kept > row_start && cols[kept - 1] == cols[k] {
-                values[kept - 1] += values[k];
-                at(row as u32, cols[k]);
-            } else {
-                (cols[kept], values[kept]) = (cols[k], values[k]);
-                kept += 1;
-            }
-        }
-        start = *end as usize;
-        *end = kept as u32;
-    }
-    cols.truncate(kept);
-    values.truncate(kept);
 }

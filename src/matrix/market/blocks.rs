@@ -1,13 +1,16 @@
 //! The text of a file as a stream of blocks cut at line ends, parsed in parallel.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::input::{self, Compression, GZIP, Stream};
+
+/// What some editors put before a text in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Bytes a block is filled to, so that it stays in the second-level cache; a longer line is
 /// refused.
@@ -57,8 +60,10 @@ pub(super) trait Part: Send {
 pub(super) struct Text {
     name: String,
     reader: BufReader<Box<dyn Read + Send>>,
-    /// Bytes of the file, when they are the text.
+    /// Bytes of the file, where they are known.
     size: Option<u64>,
+    /// Whether they are gzipped.
+    is_gz: bool,
     /// Lines taken so far.
     lines: usize,
     /// Bytes read beyond the last block.
@@ -75,17 +80,18 @@ enum Failure {
 }
 
 impl Text {
-    /// Opens `path`.
+    /// Opens `path`; `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
         if path.is_dir() {
             return Err(Error::input("is a directory, not a Matrix Market file")
-                .in_file(name)
+                .in_file(path.display().to_string())
                 .hint("name the `.mtx` or `.mtx.gz` file in it"));
         }
-        let file = File::open(path).map_err(|e| Error::io("open", path, &e))?;
-        let size = file.metadata().ok().map(|m| m.len());
-        Self::with_size(&name, Box::new(file), size)
+        let stdin = input::is_stdin(path);
+        let name = if stdin { input::STDIN_NAME.to_owned() } else { path.display().to_string() };
+        let stream = Stream::open(path)?;
+        let size = stream.size();
+        Self::with_size(&name, Box::new(stream), size)
     }
 
     /// Takes `reader`, whose content may be gzipped.
@@ -95,19 +101,30 @@ impl Text {
 
     /// As [`Text::new`] for a reader that holds `size` bytes.
     fn with_size(name: &str, reader: Box<dyn Read + Send>, size: Option<u64>) -> Result<Self> {
-        let mut raw = BufReader::with_capacity(64 << 10, reader);
-        let start = raw.fill_buf().map_err(|e| read_error(name, 0, &e))?;
-        let is_gz = start.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn Read + Send> = match start {
-            [] => return Err(Error::input("the file is empty").in_file(name)),
-            _ if is_gz => Box::new(MultiGzDecoder::new(raw)),
-            _ => Box::new(raw),
-        };
-        let reader = BufReader::with_capacity(64 << 10, reader);
+        let (start, raw) = begin(name, reader)?;
+        if start.is_empty() {
+            return Err(Error::input("the file is empty").in_file(name));
+        }
+        let is_gz = start.starts_with(GZIP);
+        let (start, text) =
+            if is_gz { begin(name, Box::new(MultiGzDecoder::new(raw)))? } else { (start, raw) };
+        if let Some(other) = Compression::of(&start) {
+            return Err(other.refused(name));
+        }
+        if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+            return Err(Error::input("is text in UTF-16")
+                .in_file(name)
+                .hint("save it as ASCII or UTF-8"));
+        }
+        let mut reader = BufReader::with_capacity(64 << 10, text);
+        if start.starts_with(MARK) {
+            reader.read_exact(&mut [0; MARK.len()]).map_err(|e| read_error(name, 0, &e))?;
+        }
         Ok(Self {
             name: name.into(),
             reader,
-            size: size.filter(|_| !is_gz),
+            size,
+            is_gz,
             lines: 0,
             carry: Vec::new(),
             done: false,
@@ -115,11 +132,26 @@ impl Text {
         })
     }
 
-    /// The part of `declared` entries that the file is large enough to hold; 0 where its size is
-    /// not known.
+    /// The part of `declared` entries that memory is taken for before they come: what the file is large
+    /// enough to hold; 0 where its size is not known.
     pub(super) fn backed(&self, declared: usize) -> usize {
+        if self.is_gz || self.size.is_none() { 0 } else { self.at_most(declared) }
+    }
+
+    /// The part of `declared` entries that can be in the file at most.
+    pub(super) fn at_most(&self, declared: usize) -> usize {
+        /// Bytes of a line.
         const SHORTEST: u64 = 4;
-        declared.min((self.size.unwrap_or(0) / SHORTEST) as usize)
+        /// What a byte of DEFLATE can stand for.
+        const EXPANSION: u64 = 1032;
+        let Some(size) = self.size else { return declared };
+        let text = if self.is_gz { size.saturating_mul(EXPANSION) } else { size };
+        declared.min((text / SHORTEST) as usize)
+    }
+
+    /// An error when the user asked to stop.
+    pub(super) fn check_stopped(&self) -> Result<()> {
+        input::check_stopped().map_err(|e| read_error(&self.name, self.lines, &e))
     }
 
     /// Name of the file.
@@ -185,12 +217,12 @@ impl Text {
     ///
     /// Blocks are read while the ones before are parsed. When a block faults or holds more
     /// entries than `declared` leaves, it is parsed again with the exact limit, so that the
-    /// first fault in the text is the one reported.
+    /// first fault in the text is the one reported. An error of `take` ends it.
     pub(super) fn parse<P: Part>(
         &mut self,
         declared: usize,
         parse: impl Fn(&[u8], usize) -> Result<P, Fault> + Sync,
-        mut take: impl FnMut(P),
+        mut take: impl FnMut(P) -> Result<()>,
     ) -> Result<()> {
         let mut stored = 0;
         let mut batch = self.batch();
@@ -204,7 +236,7 @@ impl Text {
                 };
                 stored += part.stored();
                 self.lines += part.lines();
-                take(part);
+                take(part).map_err(|e| e.in_file(&self.name))?;
             }
             batch = next;
         }
@@ -237,6 +269,8 @@ impl Text {
 
     /// The next block: whole lines, each ended by a line feed.
     fn block(&mut self) -> Result<Vec<u8>, Failure> {
+        // a gzipped file may give gigabytes between two reads
+        input::check_stopped().map_err(Failure::Io)?;
         let mut block = Vec::with_capacity(BLOCK + 1);
         block.append(&mut self.carry);
         let want = BLOCK - block.len();
@@ -256,7 +290,18 @@ impl Text {
     }
 }
 
+/// The first bytes of `reader`, and a reader that begins with them again.
+fn begin(name: &str, mut reader: Box<dyn Read + Send>) -> Result<(Vec<u8>, Box<dyn Read + Send>)> {
+    let mut start = Vec::new();
+    let read = reader.by_ref().take(input::START as u64).read_to_end(&mut start);
+    read.map_err(|e| read_error(name, 0, &e))?;
+    Ok((start.clone(), Box::new(Cursor::new(start).chain(reader))))
+}
+
 fn read_error(name: &str, lines: usize, error: &std::io::Error) -> Error {
+    if let Some(stopped) = input::stopped(name, error) {
+        return stopped;
+    }
     match error.kind() {
         ErrorKind::UnexpectedEof => Error::input("the compressed data end too early")
             .in_file(name)

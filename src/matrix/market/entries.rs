@@ -7,9 +7,11 @@ use std::path::Path;
 
 use crate::case::ReadAs;
 use crate::error::{Error, Result};
+use crate::input::is_stdin;
 use crate::matrix::Csr;
+use crate::measure::check_memory;
 
-use super::assemble::{self, Assembled, Assembly, Counted, Ranges};
+use super::assemble::{self, Assembled, Assembly, Counted, OF_AN_ENTRY, Plan, Ranges};
 use super::blocks::{Fault, Part, Text};
 use super::header::{self, Field, Header, Layout, Symmetry};
 use super::line::{self, Rules};
@@ -48,18 +50,26 @@ type Triple = (u32, u32, f64);
 /// Entries out of order that wait in memory at most, where a file can be read twice: 128 MiB.
 const MOST_WAITING: usize = 8 << 20;
 
+/// Entries in memory after which duplicates are looked for: 96 MiB in the arrays of a matrix.
+const MANY: usize = 8 << 20;
+
 /// Reads a coordinate file; twice, where it has very many entries out of order.
 pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
-    if !path.is_file() {
+    if !path.is_file() && !is_stdin(path) {
         // nor can a pipe be read again
         return read(Text::open(path)?, read_as);
     }
-    read_twice(&|| Text::open(path), read_as, MOST_WAITING)
+    read_twice(&|| Text::open(path), read_as, [MOST_WAITING, MANY])
 }
 
-/// Reads the coordinate file that `open` opens, once or twice.
-fn read_twice(open: &dyn Fn() -> Result<Text>, read_as: ReadAs, most: usize) -> Result<Matrix> {
-    let counted = match begin(open()?, read_as, most)? {
+/// Reads the coordinate file that `open` opens, once or twice: beyond `most` entries out of order it is only
+/// counted the first time, and beyond `many` duplicates are added up on the way.
+fn read_twice(
+    open: &dyn Fn() -> Result<Text>,
+    read_as: ReadAs,
+    [most, many]: [usize; 2],
+) -> Result<Matrix> {
+    let counted = match begin(open()?, read_as, Some(most), many)? {
         Read::Counted(counted) => counted,
         read => return finished(read, open, read_as),
     };
@@ -124,23 +134,26 @@ fn again(
     read_as: ReadAs,
     mut places: Counted,
 ) -> Result<Option<Read>> {
-    let (rules, mirror) = rules(header, read_as);
+    let (rules, mirrored) = rules(header, read_as);
     // one range: nothing is sorted
     let ranges = Ranges::new(header.rows, 0);
-    let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
+    let parse = |block: &[u8], limit| parse(block, &rules, mirrored, ranges, limit);
     let mut same = true;
-    text.parse(header.entries, parse, |chunk: Chunk| same = same && places.add(&chunk.part))?;
+    text.parse(header.entries, parse, |chunk: Chunk| {
+        same = same && places.add(&chunk.part);
+        Ok(())
+    })?;
     if !same {
         return Ok(None);
     }
-    let found = places.finish(mirror)?;
+    let found = places.finish()?;
     Ok(found.map(|(matrix, summed)| whole(matrix, header.symmetry, summed)))
 }
 
 /// Reads a coordinate file.
 pub(super) fn read(text: Text, read_as: ReadAs) -> Result<Matrix> {
     let name = text.name().to_owned();
-    read_once(begin(text, read_as, usize::MAX)?, &name)
+    read_once(begin(text, read_as, None, MANY)?, &name)
 }
 
 /// The matrix of a file that cannot be read again.
@@ -152,20 +165,20 @@ fn read_once(read: Read, name: &str) -> Result<Matrix> {
     }
 }
 
-fn begin(mut text: Text, read_as: ReadAs, most: usize) -> Result<Read> {
+fn begin(mut text: Text, read_as: ReadAs, most: Option<usize>, many: usize) -> Result<Read> {
     let header = header::read(&mut text)?;
     if header.layout == Layout::Array {
         return Err(text
             .error_here("an array file holds a vector, not a sparse matrix")
             .hint("name it as a right-hand side: `file:PATH`"));
     }
-    once(text, &header, read_as, most)
+    once(text, &header, read_as, most, many)
 }
 
 /// Reads what follows the header of a coordinate file.
 pub(super) fn after(text: Text, header: &Header, read_as: ReadAs) -> Result<Matrix> {
     let name = text.name().to_owned();
-    read_once(once(text, header, read_as, usize::MAX)?, &name)
+    read_once(once(text, header, read_as, None, MANY)?, &name)
 }
 
 /// The rules of a file's lines, and whether entries are mirrored.
@@ -179,30 +192,49 @@ fn rules(header: &Header, read_as: ReadAs) -> (Rules, bool) {
     (rules, read_as == ReadAs::Expanded && header.symmetry != Symmetry::General)
 }
 
-/// Reads the lines; beyond `most` entries out of order they are only counted.
-fn once(mut text: Text, header: &Header, read_as: ReadAs, most: usize) -> Result<Read> {
-    let (rules, mirror) = rules(header, read_as);
-    let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirror)));
+/// Reads the lines, as [`read_twice`] does the first time; without `most` all entries are kept.
+fn once(
+    mut text: Text,
+    header: &Header,
+    read_as: ReadAs,
+    most: Option<usize>,
+    many: usize,
+) -> Result<Read> {
+    let (rules, mirrored) = rules(header, read_as);
     let size = [header.rows, header.cols];
-    let mut assembly = Assembly::new(size, ranges, text.backed(header.entries), most);
-    let parse = |block: &[u8], limit| parse(block, &rules, mirror, ranges, limit);
+    check_declared(&text, header, mirrored).map_err(|e| e.at(text.name(), header.line, None))?;
+    let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirrored)));
+    let capacity = text.backed(header.entries);
+    let plan = Plan { size, ranges, capacity, mirrored, most, many };
+    let mut assembly = Assembly::new(plan).map_err(|e| e.in_file(text.name()))?;
+    let parse = |block: &[u8], limit| parse(block, &rules, mirrored, ranges, limit);
     text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
     let entries = assembly.entries();
-    if entries > u32::MAX as usize {
-        let limit = u32::MAX;
-        return Err(text.error_here(format!("{entries} entries: the limit is {limit}")));
-    }
     if assembly.is_nearly_empty() {
         let message = format!("{} rows but only {}", header.rows, counted(entries));
         return Err(Error::input(message)
             .at(text.name(), header.line, None)
             .hint("nearly every row would be empty"));
     }
-    Ok(match assembly.finish(mirror)? {
+    check_memory(4 * header.rows).map_err(|e| e.in_file(text.name()))?;
+    // what follows is not stopped by Ctrl-C
+    text.check_stopped()?;
+    Ok(match assembly.finish().map_err(|e| e.in_file(text.name()))? {
         Assembled::Matrix(matrix, summed) => whole(matrix, header.symmetry, summed),
         Assembled::Counted(places) => {
             Read::Counted(FirstReading { rows: header.rows, entries: header.entries, places })
         }
+    })
+}
+
+/// Refuses a matrix whose entries cannot be in memory all at once: as many as the header says, the file can
+/// hold and there are places for.
+fn check_declared(text: &Text, header: &Header, mirrored: bool) -> Result<()> {
+    let places = header.rows.saturating_mul(header.cols);
+    let entries = (text.at_most(header.entries) * (1 + usize::from(mirrored))).min(places);
+    check_memory(OF_AN_ENTRY.saturating_mul(entries)).map_err(|e| {
+        let declared = header.entries;
+        e.hint(format!("the size line declares {declared} entries; is that right?"))
     })
 }
 
@@ -399,9 +431,40 @@ mod tests {
                 Text::new("a.mtx", Box::new(reader))
             };
             let once = read(open().unwrap(), read_as).unwrap();
-            let twice = read_twice(&open, read_as, 1000).unwrap();
+            let twice = read_twice(&open, read_as, [1000, MANY]).unwrap();
             assert_eq!(once.remarks.len(), 1, "duplicates");
             assert_eq!(twice, once, "{symmetry}");
+        }
+    }
+
+    #[test]
+    fn duplicates_that_are_added_up_on_the_way_give_the_same_sums() {
+        use std::fmt::Write as _;
+        const LINES: u64 = 400_000;
+        for (symmetry, in_order) in
+            [("general", true), ("general", false), ("symmetric", true), ("symmetric", false)]
+        {
+            let mut text =
+                format!("%%MatrixMarket matrix coordinate real {symmetry}\n900 900 {LINES}\n");
+            for e in 0..LINES {
+                let i = if in_order { e * 900 / LINES } else { e * 7919 % 900 };
+                let j = e * 104_729 % (i + 1) % 5;
+                // sums that depend on the order of the terms
+                _ = writeln!(text, "{} {} {}", i + 1, j + 1, 0.1 + e as f64 * 1e-7);
+            }
+            // several blocks
+            assert!(text.len() > 6 << 20);
+            let open = || {
+                let reader = std::io::Cursor::new(text.clone().into_bytes());
+                Text::new("a.mtx", Box::new(reader))
+            };
+            let once = read(open().unwrap(), ReadAs::Expanded).unwrap();
+            let condensed = read_twice(&open, ReadAs::Expanded, [usize::MAX, 1000]).unwrap();
+            assert!(once.matrix.nnz() < 10_000 && once.remarks.len() == 1, "{:?}", once.remarks);
+            assert!(condensed == once, "{symmetry} {in_order}: {:?}", condensed.remarks);
+            // counted at the first decrease, unless something has been added up by then
+            let both = read_twice(&open, ReadAs::Expanded, [1000, 1000]).unwrap();
+            assert!(both == once, "{symmetry} {in_order}: {:?}", both.remarks);
         }
     }
 
@@ -418,7 +481,7 @@ mod tests {
             let text = text(if turn.get() == 1 { "1" } else { "2" });
             Text::new("a.mtx", Box::new(std::io::Cursor::new(text.into_bytes())))
         };
-        let error = read_twice(&open, ReadAs::Expanded, 1).unwrap_err();
+        let error = read_twice(&open, ReadAs::Expanded, [1, MANY]).unwrap_err();
         assert_eq!(error.message(), "the file was changed while it was read");
     }
 

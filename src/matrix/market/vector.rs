@@ -2,6 +2,7 @@
 
 use crate::case::ReadAs;
 use crate::error::Result;
+use crate::measure::check_memory;
 
 use super::blocks::{Fault, Part, Text};
 use super::entries;
@@ -50,10 +51,18 @@ pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
     let mut remarks = Vec::new();
     let values = match header.layout {
         Layout::Array => {
-            let mut values = Vec::new();
+            check_memory(8 * text.at_most(rows))
+                .map_err(|e| e.at(text.name(), header.line, None))?;
+            let (mut values, mut before) = (Vec::new(), 0);
+            let column = chosen * rows..(chosen + 1) * rows;
             let parse = |block: &[u8], limit| parse(block, header.field, limit);
-            text.parse(header.entries, parse, |part: Values| values.extend(part.values))?;
-            values.drain(chosen * rows..).take(rows).collect()
+            text.parse(header.entries, parse, |part: Values| {
+                let of = |place: usize| place.clamp(before, before + part.values.len()) - before;
+                values.extend_from_slice(&part.values[of(column.start)..of(column.end)]);
+                before += part.values.len();
+                Ok(())
+            })?;
+            values
         }
         Layout::Coordinate => {
             let matrix = entries::after(text, &header, ReadAs::Expanded)?;

@@ -6,7 +6,7 @@ use super::flow::MOST;
 use super::system::{CellRows, System, WellParts};
 use crate::error::{Error, Result};
 use crate::matrix::Csr;
-use crate::measure::memory_free;
+use crate::measure::check_memory;
 
 /// Cells that a task writes.
 const CELLS_PER_TASK: usize = 1024;
@@ -197,15 +197,5 @@ fn check_size(cells: usize, n: usize, nnz: u64) -> Result<()> {
             .hint("choose a smaller grid"));
     }
     let needed = OF_A_CELL * cells as u64 + 12 * n as u64 + 12 * nnz;
-    let free = memory_free() as u64;
-    if needed <= free {
-        return Ok(());
-    }
-    let gb = |bytes: u64| bytes as f64 / 1e9;
-    let message = format!(
-        "the matrix takes {:.1} GB, but only {:.1} GB of memory are free",
-        gb(needed),
-        gb(free)
-    );
-    Err(Error::memory(message).hint("choose a smaller grid"))
+    check_memory(needed as usize).map_err(|e| e.hint("choose a smaller grid"))
 }

@@ -10,6 +10,7 @@ mod system;
 mod wells;
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
+use crate::config::parse::shown;
 use crate::error::{Error, Result};
 use assemble::{Arrangement, assemble, check_box};
 use flow::Flow;
@@ -135,7 +136,10 @@ fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
     if (min..=max).contains(&value) {
         return Ok(value);
     }
-    Err(Error::input(format!("`reservoir`: `{key}={value}` is outside {min} to {max}")))
+    Err(Error::input(format!(
+        "`reservoir`: `{key}={}` is outside {min} to {max}",
+        shown(&value.to_string())
+    )))
 }
 
 /// Whether the word `key` is the second of two.
