@@ -19,6 +19,7 @@ use crate::backend;
 use crate::case::Case;
 use crate::config::Sweep;
 use crate::error::Result;
+use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::measure::{now, seconds_since};
 use crate::problem::Problem;
 
@@ -110,7 +111,8 @@ pub fn advise(
 ) -> Result<Advice> {
     let start = now();
     let mut trials = Trials::new(problem, b, question.solves, interrupts);
-    let structure = Structure::of(problem);
+    let tolerance = question.fixed.symmetry_tolerance.as_ref().and_then(|given| given.first());
+    let structure = Structure::of(problem, tolerance.copied().unwrap_or(SYMMETRY_TOLERANCE));
     let (space, missing) = space(question, &structure)?;
     // cuda and cusparse share the GPU and its kernels
     let backends = space.knobs().iter().filter(|knob| knob.axis.name == "backend");

@@ -99,7 +99,9 @@ pub fn head(axis: &Axis) -> Head {
     match axis.name {
         "block-size" => Head::number("block"),
         "fill" => Head::number("k"),
-        "shift" | "restart" | "rtol" | "max-iterations" => Head::number(axis.name),
+        "shift" | "restart" | "rtol" | "max-iterations" | "symmetry-tolerance" => {
+            Head::number(axis.name)
+        }
         name => Head::words(name),
     }
 }
@@ -168,6 +170,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         "fgbilu-style",
         "execution",
         "max-iterations",
+        "symmetry-tolerance",
     ];
     for name in names {
         let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
@@ -277,7 +280,7 @@ impl<'a> Speedup<'a> {
         let base = if cpu { "cpu".to_owned() } else { first.clone() };
         let mut twins = HashMap::new();
         for record in records.iter().filter(|r| r.case.backend == base) {
-            twins.entry(key(&record.case)).or_insert(record);
+            twins.entry(key(&record.case.on(&base))).or_insert(record);
         }
         Some(Self { twins, base })
     }

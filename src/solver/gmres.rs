@@ -1,10 +1,21 @@
 //! Restarted GMRES(m) (Saad, Iterative Methods, 2nd edition, algorithms 6.9, 9.4 and 9.5).
 
 use super::stop::{End, Judge};
-use super::{Monitor, Outcome, Settings, Solver, System};
+use super::{Method, Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, SLOTS, Slot};
-use crate::case::{Orthogonalisation, Side};
+use crate::case::{Orthogonalisation, Setting, Side};
 use crate::error::{Error, Result};
+
+pub(super) const METHOD: Method = Method {
+    name: "gmres",
+    summary: "restarted GMRES(m), left or right preconditioned",
+    uses: &[Setting::Side, Setting::Restart, Setting::Orthogonalisation],
+    symmetric: false,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |restart| restart + 4,
+};
 
 /// Scalars on the backend: norms first, then a column of the Hessenberg matrix and corrections.
 const NORM: Slot = Slot(0);
