@@ -11,7 +11,7 @@ use crate::run::{Measure, run_case};
 /// and a mesh of triangles.
 const SYSTEMS: &[(&str, usize)] = &[
     ("convdiff3d:6x5x4,px=0.3", 1),
-    ("layered:4x5x6", 1),
+    ("layered:4x5x6,layers=3", 1),
     ("blockpoisson3d:4x3x4,b=2", 2),
     ("fem-p1:9x8", 1),
 ];

@@ -276,6 +276,16 @@ pub fn canonical(spec: &str) -> Result<String> {
     Ok(if text.is_empty() { method.name.to_owned() } else { format!("{}:{text}", method.name) })
 }
 
+/// `spec` with all its parameters, those that have their defaults too; what is not known stays as it is.
+pub fn stated(spec: &str) -> String {
+    match read(spec) {
+        Ok((method, options)) if !method.parameters.is_empty() => {
+            format!("{}:{}", method.name, options.all())
+        }
+        _ => spec.to_owned(),
+    }
+}
+
 /// Every preconditioner with its parameters.
 pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
     METHODS.iter().map(|method| (method.name, method.parameters))
