@@ -9,6 +9,7 @@ use crate::engine::Renumbered;
 use crate::error::Result;
 use crate::measure::{memory_free, now, seconds_since};
 use crate::problem::Problem;
+use crate::result::record::Times;
 use crate::result::{Record, Status};
 use crate::run::{Measure, Reuse, Stage, contradicts, run_case_reusing};
 
@@ -234,13 +235,18 @@ impl Trials<'_> {
         if let Some(reason) = inaccurate(&record) {
             return Some(Trial::Failed { reason });
         }
-        let fixed = ordering + times.matrix_s.unwrap_or(0.0) + setup;
+        let fixed = until_solve(times, setup);
         if let Some(wall) = solving {
             let most = self.overheads.entry(name.clone()).or_default();
             *most = most.max(wall - fixed);
         }
         Some(Trial::Solved { fixed, seconds: fixed + solves * solve, record: Box::new(record) })
     }
+}
+
+/// Seconds from the matrix in memory until it is solved for the first time: order, storage, setup.
+fn until_solve(times: &Times, setup: f64) -> f64 {
+    times.ordering_s.unwrap_or(0.0) + times.matrix_s.unwrap_or(0.0) + setup
 }
 
 /// Why a solution does not count beside others: what monitors a preconditioned residual may end long
