@@ -1,12 +1,13 @@
 //! One cell of a sweep: everything that decides a run.
 
+mod setting;
+
 use serde::{Deserialize, Serialize};
 
-use crate::backend;
 use crate::deflation;
+use crate::matrix::SYMMETRY_TOLERANCE;
 pub use crate::ordering::Ordering;
-use crate::precond;
-use crate::solver;
+pub use setting::Setting;
 
 /// Largest block size.
 pub const MAX_BLOCK_SIZE: usize = 128;
@@ -254,6 +255,10 @@ pub struct Case {
     pub rtol: f64,
     /// Iteration limit.
     pub max_iterations: usize,
+    /// Largest difference of mirrored entries, relative as in [`crate::matrix::Asymmetry`], that methods for
+    /// symmetric matrices take for rounding.
+    #[serde(default = "symmetry_tolerance")]
+    pub symmetry_tolerance: f64,
     /// Storage format of the product.
     pub format: Format,
     /// Numbers in which the factors are stored for the triangular solves.
@@ -274,44 +279,24 @@ pub struct Case {
 
 impl Case {
     /// The same on another backend, as a sweep has it: without the way of triangular solves, the
-    /// style of FGBILU and the execution where the backend or the preconditioner has no choice of
-    /// them.
+    /// style of FGBILU, the execution and the side of the preconditioner where the backend and the
+    /// methods have no choice of them.
     #[must_use]
     pub fn on(&self, backend: &str) -> Self {
-        let fgbilu = self.precond == "fgbilu";
-        let choice = backend::has_trisolves(backend);
-        let trisolve = if choice && !fgbilu { self.trisolve } else { Trisolve::Auto };
-        let fgbilu_style = if choice && fgbilu { self.fgbilu_style } else { FgbiluStyle::Auto };
-        let execution = if backend::on_gpu(backend) { self.execution } else { Execution::Fused };
-        Self { trisolve, fgbilu_style, execution, backend: backend.to_owned(), ..self.clone() }
-    }
-
-    /// Whether a setting, by the name of its flag, changes anything in this case.
-    pub fn heeds(&self, setting: &str) -> bool {
-        let name = precond::name(&self.precond);
-        let by_levels = matches!(name, "bilu" | "ic" | "isai" | "sweeps");
-        let in_order = matches!(name, "mcilu" | "mcsgs" | "meilu");
-        match setting {
-            "fill" => by_levels,
-            "level-rule" => by_levels && self.fill > 0,
-            "shift" => by_levels || in_order || name == "fgbilu",
-            "ordering" => by_levels || matches!(name, "tns" | "fsai" | "fgbilu"),
-            "restart" | "orthogonalisation" => self.solver == "gmres",
-            "side" => solver::has_sides(&self.solver),
-            "factor-precision" => in_order || matches!(name, "bilu" | "ic" | "fgbilu"),
-            "block-size" => name != "none",
-            "trisolve" => backend::has_trisolves(&self.backend) && matches!(name, "bilu" | "ic"),
-            "execution" => backend::on_gpu(&self.backend) && solver::replays(&self.solver),
-            _ => true,
+        let mut on = Self { backend: backend.to_owned(), ..self.clone() };
+        if !on.uses(Setting::Trisolve) {
+            on.trisolve = Trisolve::Auto;
         }
-    }
-
-    /// The same, as a sweep has it, with the plain side of the preconditioner where the solver has no
-    /// choice of it.
-    #[must_use]
-    pub fn for_its_solver(self) -> Self {
-        let side = if self.heeds("side") { self.side } else { Side::default() };
-        Self { side, ..self }
+        if !on.uses(Setting::FgbiluStyle) {
+            on.fgbilu_style = FgbiluStyle::Auto;
+        }
+        if !on.uses(Setting::Execution) {
+            on.execution = Execution::Fused;
+        }
+        if !on.uses(Setting::Side) {
+            on.side = Side::default();
+        }
+        on
     }
 
     /// The same, as a sweep has it, where only products run: without the settings of a solve.
@@ -335,6 +320,11 @@ impl Case {
     }
 }
 
+/// Of records that do not tell.
+fn symmetry_tolerance() -> f64 {
+    SYMMETRY_TOLERANCE
+}
+
 impl Default for Case {
     fn default() -> Self {
         Self {
@@ -356,6 +346,7 @@ impl Default for Case {
             orthogonalisation: Orthogonalisation::default(),
             rtol: 1e-6,
             max_iterations: 2000,
+            symmetry_tolerance: SYMMETRY_TOLERANCE,
             format: Format::default(),
             factor_precision: FactorPrecision::default(),
             trisolve: Trisolve::default(),

@@ -25,7 +25,7 @@ use crate::deflation::{self, Adapted, Deflation, Vectors};
 use crate::error::Kind;
 use crate::matrix::{Csr, bsr};
 use crate::measure::{median, memory_free, now, seconds_since};
-use crate::precond::{self, Failure, Preconditioner, Setup};
+use crate::precond::{self, Failure, Preconditioner, Setup, Takes};
 use crate::problem::Problem;
 use crate::result::Record;
 use crate::result::record::Status;
@@ -208,16 +208,17 @@ impl Job<'_> {
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         let with_transposed = solver::needs_transposed(&case.solver);
-        if with_transposed && !precond::transposes(&case.precond) {
+        if with_transposed && !precond::transposable(&case.precond) {
             let reason = format!(
                 "`{}` needs the transposed preconditioner, and `{}` has none",
                 case.solver, case.precond
             );
             return Err(Stopped::ended(Status::Unsupported, reason));
         }
-        if let Some(reason) = unsuited(case, self.a) {
+        if let Some(reason) = unsuited(case) {
             return Err(Stopped::ended(Status::Unsupported, reason));
         }
+        self.check_symmetry(k)?;
         if case.execution == Execution::Graph && !solver::replays(&case.solver) {
             let reason = format!("there is no replay of `{}`", case.solver);
             return Err(Stopped::ended(Status::Unsupported, reason));
@@ -379,6 +380,24 @@ impl Job<'_> {
         Ok(Some(deflation))
     }
 
+    /// Refuses a matrix that is not symmetric where the methods need one that is; what is taken for rounding is
+    /// told, and stays in the matrix.
+    fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
+        let Case { solver, precond, symmetry_tolerance, .. } = self.case;
+        let of_solver = solver::needs_symmetric(solver);
+        if !of_solver && precond::takes(precond) != Some(Takes::Symmetric) {
+            return Ok(());
+        }
+        let a = self.a;
+        let Some(found) = k.on_host(|_| a.asymmetry()) else { return Ok(()) };
+        if found.relative > *symmetry_tolerance {
+            let method = if of_solver { solver } else { precond };
+            return Err(Stopped::ended(Status::Unsupported, format!("`{method}`: {found}")));
+        }
+        self.record.remark(found.accepted("the matrix is used as it is"));
+        Ok(())
+    }
+
     /// A record instead of a killed process when another format does not fit: it is made on the host,
     /// and unlike the blocks that [`Format::Auto`] takes it may be far larger than the matrix.
     fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
@@ -399,7 +418,7 @@ impl Job<'_> {
 
     /// A record instead of a killed process when the Krylov vectors do not fit.
     fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
-        let vectors = if self.case.solver == "gmres" { self.case.restart + 4 } else { 10 };
+        let vectors = solver::vectors(&self.case.solver, self.case.restart);
         let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
         if needed > free {
             return Err(Failure::OutOfMemory { needed, free }.into());
@@ -484,8 +503,8 @@ impl Job<'_> {
     }
 }
 
-/// Why the case's methods do not suit its matrix or each other, if they do not.
-fn unsuited(case: &Case, a: &Csr) -> Option<String> {
+/// Why the case's methods do not suit each other, if they do not.
+fn unsuited(case: &Case) -> Option<String> {
     if case.deflation != deflation::Choice::None {
         if case.backend == "cusparse" {
             return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
@@ -496,16 +515,10 @@ fn unsuited(case: &Case, a: &Csr) -> Option<String> {
             );
         }
     }
-    if case.solver != "cg" {
-        return None;
-    }
-    if !precond::symmetric(&case.precond) {
-        return Some(format!(
-            "`cg` needs a symmetric preconditioner, and `{}` is none",
-            case.precond
-        ));
-    }
-    a.asymmetry().map(|found| format!("`cg`: {found}"))
+    let Case { solver, precond, .. } = case;
+    let symmetric = !solver::needs_symmetric(solver) || precond::symmetric(precond);
+    (!symmetric)
+        .then(|| format!("`{solver}` needs a symmetric preconditioner, and `{precond}` is none"))
 }
 
 /// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.

@@ -172,7 +172,7 @@ fn errors_name_what_is_wrong() {
     let convert = message(&["convert", "convdiff3d:3,px=0.5", "/tmp/a.mtx", "--symmetric"]);
     assert_eq!(
         convert,
-        "cannot write `/tmp/a.mtx` as symmetric: entries (1, 2) and (2, 1) do not match"
+        "the matrix is not symmetric: (1, 2) is -0.5, (2, 1) is -1.5, 1.7e-1 apart, and the tolerance is 1e-12"
     );
     for (fill, what) in
         [("3..1", "write `0..3`, `2` or `none`"), ("0..999", "fill level 999 is above 120")]

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use bilu_bench::case::{Case, Orthogonalisation, ReadAs, Side};
+use bilu_bench::precond;
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::result::{Record, Status};
 use bilu_bench::run::{Measure, run_case};
@@ -125,4 +126,26 @@ fn every_method_solves_the_spe9_system() {
             assert_eq!(record.status, Status::Converged, "{solver} {backend}");
         }
     }
+}
+
+#[test]
+fn a_matrix_that_is_symmetric_but_for_rounding_is_taken_by_conjugate_gradients() {
+    let Some(beam) = load("hypre_beam_hex459_b3") else { return };
+    let found = beam.matrix.asymmetry().expect("its entries differ in their last bits");
+    assert!(found.relative < 1e-14, "{found}");
+    let remark = found.accepted("the matrix is used as it is");
+    for spec in precond::ALL {
+        let case = Case { solver: "cg".into(), precond: (*spec).into(), ..case(3, 0) };
+        let record = run(&beam, "ones", &case);
+        let reason = record.reason.unwrap_or_default();
+        println!("{spec}: {:?} {} {reason}", record.status, record.convergence.iterations);
+        assert!(reason.starts_with(&remark), "{spec}: {reason}");
+        assert_eq!(record.status, Status::Converged, "{spec}: {reason}");
+    }
+    let strict = Case { solver: "cg".into(), symmetry_tolerance: 0.0, ..case(3, 0) };
+    let record = run(&beam, "ones", &strict);
+    assert_eq!(
+        (record.status, record.reason),
+        (Status::Unsupported, Some(format!("`cg`: {found}")))
+    );
 }

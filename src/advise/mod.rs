@@ -5,6 +5,7 @@
 //! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
 
 pub mod check;
+mod decision;
 mod effects;
 mod finals;
 pub mod report;
@@ -13,15 +14,17 @@ mod space;
 mod structure;
 mod trial;
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 
 use crate::backend;
 use crate::case::Case;
 use crate::config::Sweep;
 use crate::error::Result;
+use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::measure::{now, seconds_since};
 use crate::problem::Problem;
 
+pub use decision::equals;
 pub use finals::{Finalist, finals, measured};
 pub use search::{Found, Tried, search};
 pub use space::{Knob, Point, Space};
@@ -96,8 +99,16 @@ pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<S
     Ok((space, missing))
 }
 
-/// Answers a question about `problem` with right-hand side `b`; `told` hears of every trial with the
-/// best seconds so far.
+/// What [`advise`] tells while it is at work.
+#[derive(Debug)]
+pub enum Told<'a> {
+    /// A trial of the search, and the least seconds so far.
+    Tried(&'a Tried, f64),
+    /// So many finalists are measured in rounds from now on.
+    Finals(usize),
+}
+
+/// Answers a question about `problem` with right-hand side `b`; `told` hears how it goes on.
 ///
 /// # Errors
 /// When no combination of settings is left to try.
@@ -106,23 +117,28 @@ pub fn advise(
     problem: &Problem,
     b: &[f64],
     interrupts: &AtomicUsize,
-    told: &mut dyn FnMut(&Tried, f64),
+    told: &mut dyn FnMut(Told),
 ) -> Result<Advice> {
     let start = now();
     let mut trials = Trials::new(problem, b, question.solves, interrupts);
-    let structure = Structure::of(problem);
+    let tolerance = question.fixed.symmetry_tolerance.as_ref().and_then(|given| given.first());
+    let structure = Structure::of(problem, tolerance.copied().unwrap_or(SYMMETRY_TOLERANCE));
     let (space, missing) = space(question, &structure)?;
     // cuda and cusparse share the GPU and its kernels
     let backends = space.knobs().iter().filter(|knob| knob.axis.name == "backend");
     let gpu = backends.flat_map(|knob| &knob.values).find(|name| backend::on_gpu(name)).cloned();
     let compiled = || gpu.as_deref().map_or(0.0, backend::compile_seconds);
     let before = compiled();
-    let found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, told)?;
+    let mut tried = |tried: &Tried, best: f64| told(Told::Tried(tried, best));
+    let mut found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, &mut tried)?;
     let finalists = if found.interrupted {
         // there is no time to measure it again
         found.best().into_iter().collect()
     } else {
-        finals(&found, &mut trials, question.budget_s)
+        let mut count = |count| told(Told::Finals(count));
+        let finalists = finals(&found, &mut trials, question.budget_s, &mut count);
+        found.interrupted = interrupts.load(Atomic::SeqCst) > 0;
+        finalists
     };
     let (seconds, compile_s) = (seconds_since(start), compiled() - before);
     Ok(Advice { structure, space, found, finalists, missing, seconds, compile_s })

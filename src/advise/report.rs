@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use crate::advise::{Advice, Finalist, Question, Tried};
-use crate::case::Case;
+use crate::advise::decision::{ROUNDS, equals, ratio};
+use crate::advise::finals::changed_nothing;
+use crate::advise::{Advice, Finalist, Question, Trial, Tried};
+use crate::case::{Case, Setting};
 use crate::config::AXES;
 use crate::config::parse::number_text;
 use crate::report::runs::{common_settings, head, varying};
@@ -13,18 +15,33 @@ use crate::result::table::fields;
 
 /// Values of a setting that are named in a reason at most.
 const MOST_NAMED: usize = 4;
-/// A change that costs less than this factor is none.
-const SAME: f64 = 1.03;
+/// A single trial shows a difference from this factor on; the search repeats short ones only until two agree.
+const BEYOND_NOISE: f64 = 1.25;
 
-/// Settings that are named when they are not the default.
-const NAMED: &[&str] = &["level-rule", "factor-precision", "trisolve", "execution"];
+/// Settings that are named where they are used and not the default.
+const NAMED: &[&str] =
+    &["shift", "level-rule", "orthogonalisation", "factor-precision", "trisolve", "execution"];
 
-/// The searched settings in a few words.
+/// The searched settings that are used, in a few words.
 pub fn describe(case: &Case) -> String {
-    let Case { precond, fill, block_size, ordering, solver, backend, .. } = case;
-    let mut words = format!("{precond} k={fill} b={block_size} {ordering} {solver} {backend}");
+    let Case { precond, fill, block_size, ordering, solver, restart, backend, .. } = case;
+    let mut words = precond.clone();
+    for (setting, word) in [
+        (Setting::Fill, format!(" k={fill}")),
+        (Setting::BlockSize, format!(" b={block_size}")),
+        (Setting::Ordering, format!(" {ordering}")),
+    ] {
+        if case.uses(setting) {
+            words.push_str(&word);
+        }
+    }
+    _ = write!(words, " {solver}");
+    if case.uses(Setting::Restart) {
+        _ = write!(words, "({restart})");
+    }
+    _ = write!(words, " {backend}");
     let default = Case::default();
-    for axis in AXES.iter().filter(|axis| NAMED.contains(&axis.name)) {
+    for axis in AXES.iter().filter(|a| NAMED.contains(&a.name) && case.uses_named(a.name)) {
         let word = (axis.text)(case);
         if word != (axis.text)(&default) {
             _ = write!(words, " {}={word}", axis.name);
@@ -57,7 +74,7 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
     let best = finalists.first().map_or(1.0, |f| f.seconds.value);
     for f in finalists {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&f.case)).collect();
-        row.extend(cells(f, best));
+        row.extend(cells(f, best, question.solves));
         sheet.rows.push(row);
     }
     sheet.drop_empty_columns();
@@ -66,12 +83,13 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
     Report { sheets: vec![sheet], rows }
 }
 
-fn cells(f: &Finalist, best: f64) -> [String; 8] {
-    let (times, factor) = (&f.record.times, &f.record.factor);
+/// Setup and solve are the parts of the round that is the median: with all solves they add up to the total.
+fn cells(f: &Finalist, best: f64, solves: usize) -> [String; 8] {
+    let factor = &f.record.factor;
     let memory = f.record.traffic.memory_bytes.map(|b| significant(b as f64 / 1e6, 3));
     [
         seconds(f.fixed),
-        times.solve_s.map(seconds).unwrap_or_default(),
+        seconds((f.seconds.value - f.fixed) / solves as f64),
         median_seconds(&f.seconds),
         format!("{:.2}", f.seconds.value / best),
         grouped(f.record.convergence.iterations),
@@ -90,14 +108,19 @@ fn notes(question: &Question, advice: &Advice) -> Vec<String> {
     });
     let found = &advice.found;
     if found.interrupted {
-        notes.push("stopped: the best so far, by single trials".into());
+        let rounds = advice.finalists.first().map_or(0, |best| best.seconds.count);
+        notes.push(match rounds {
+            0 | 1 => "stopped: the best so far, by single trials".into(),
+            _ => format!("stopped: the best so far, after {rounds} rounds"),
+        });
     } else {
         notes.extend(sure(&advice.finalists));
     }
-    let cut = found.tried.len() - found.solved().len();
+    let failed = found.tried.iter().filter(|t| matches!(t.trial, Trial::Failed { .. })).count();
+    let cut = found.tried.len() - found.solved().len() - failed;
     notes.push(format!(
-        "{} tried of {}, {cut} of them given up or failed, in {}; {} not worth a trial by their \
-         neighbours",
+        "{} tried of {}, {cut} of them took longer and {failed} failed, in {}; {} not worth a trial by \
+         their neighbours",
         grouped(found.tried.len()),
         plural(found.combinations, "combination"),
         seconds(advice.seconds),
@@ -133,8 +156,8 @@ fn nothing(question: &Question, advice: &Advice) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for tried in &advice.found.tried {
         let reason = match &tried.trial {
-            super::Trial::Failed { reason } => reason.clone(),
-            _ => "given up".into(),
+            Trial::Failed { reason } => reason.clone(),
+            _ => "took longer than its limit".into(),
         };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
@@ -149,25 +172,24 @@ fn nothing(question: &Question, advice: &Advice) -> String {
     text
 }
 
-/// For each setting that was varied alone from `case`: what the other values take.
+/// For each setting that was varied alone from `case` and changed something: what the other values do.
 fn why(case: &Case, advice: &Advice) -> String {
     let tried = &advice.found.tried;
-    let of = |case: &Case| tried.iter().find(|t| t.case == *case);
-    let Some(own) = of(case).and_then(|t| t.trial.seconds()) else { return String::new() };
+    let Some(own) = tried.iter().find(|t| t.case == *case) else { return String::new() };
     let mut words = Vec::new();
-    for knob in advice.space.knobs() {
-        let mut others: Vec<(f64, String)> = Vec::new();
-        for t in tried.iter().filter(|t| differs_only(&t.case, case, knob.axis.name)) {
-            others.push((ratio(t, own), (knob.axis.text)(&t.case)));
-        }
+    for knob in advice.space.knobs().iter().filter(|knob| case.uses_named(knob.axis.name)) {
+        let varied = tried.iter().filter(|t| differs_only(&t.case, case, knob.axis.name));
+        let mut others: Vec<(f64, String)> = varied
+            .filter(|t| !changed_nothing(own, t))
+            .map(|t| {
+                let (order, what) = effect(own, t, &advice.finalists);
+                (order, format!("{} {what}", (knob.axis.text)(&t.case)))
+            })
+            .collect();
         others.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let text = |(ratio, value): &(f64, String)| match *ratio {
-            f64::INFINITY => format!("{value} fails or takes longer"),
-            ratio if ratio < SAME => format!("{value} the same"),
-            ratio => format!("{value} {ratio:.1}x"),
-        };
-        let named: Vec<String> = others.iter().take(MOST_NAMED).map(text).collect();
-        if !named.is_empty() {
+        if !others.is_empty() {
+            let named: Vec<&str> =
+                others.iter().take(MOST_NAMED).map(|(_, text)| text.as_str()).collect();
             let chosen = (knob.axis.text)(case);
             words.push(format!("{} {chosen} ({})", knob.axis.name, named.join(", ")));
         }
@@ -175,8 +197,25 @@ fn why(case: &Case, advice: &Advice) -> String {
     words.join("; ")
 }
 
-fn ratio(tried: &Tried, own: f64) -> f64 {
-    tried.trial.seconds().map_or(f64::INFINITY, |s| s / own)
+/// What another trial takes over the best's `own`, for sorting and in words: by rounds where both were measured
+/// so, else by the single trials, marked `~`.
+fn effect(own: &Tried, other: &Tried, finalists: &[Finalist]) -> (f64, String) {
+    let of = |case: &Case| finalists.iter().find(|f| f.case == *case);
+    if let (Some(own), Some(other)) = (of(&own.case), of(&other.case)) {
+        return match ratio(&other.seconds, &own.seconds) {
+            Some(ratio) => (ratio, format!("{ratio:.2}x")),
+            None => (1.0, "cannot be told apart".into()),
+        };
+    }
+    match (&other.trial, own.trial.seconds()) {
+        (Trial::Failed { .. }, _) => (f64::INFINITY, "fails".into()),
+        (Trial::Solved { seconds, .. }, Some(own)) => {
+            let ratio = seconds / own;
+            let shown = ratio > BEYOND_NOISE || ratio < 1.0 / BEYOND_NOISE;
+            (ratio, if shown { format!("~{ratio:.1}x") } else { "about the same".into() })
+        }
+        _ => (f64::MAX, "takes longer".into()),
+    }
 }
 
 fn differs_only(a: &Case, b: &Case, setting: &str) -> bool {
@@ -193,22 +232,31 @@ fn difference(case: &Case, other: &Case) -> String {
     words.join(", ")
 }
 
-/// How far the best is from the second, beside the noise.
+/// Whether the best is told from the others by rounds.
 fn sure(finalists: &[Finalist]) -> Vec<String> {
     let Some(best) = finalists.first() else { return Vec::new() };
-    let spread = 100.0 * best.seconds.relative_error();
-    let times = plural(best.seconds.count, "measurement");
-    let Some(second) = finalists.get(1) else {
-        return vec![format!("sure: nothing else came within 30 %; ± {spread:.1} % by {times}")];
-    };
-    let gap = 100.0 * (second.seconds.value / best.seconds.value - 1.0);
-    let apart = second.seconds.ends().0 > best.seconds.ends().1;
-    let verdict = if best.seconds.count < 3 {
-        "not measured often enough to tell them apart"
-    } else if apart {
-        "their intervals do not overlap"
-    } else {
-        "their intervals overlap: either may be the best"
-    };
-    vec![format!("sure: the second is {gap:.1} % slower, {verdict}; ± {spread:.1} % by {times}")]
+    let name = describe(&best.case);
+    let rounds = plural(best.seconds.count, "round");
+    if finalists.len() == 1 {
+        return vec![format!("alone: nothing else was solved that {name} could be compared with")];
+    }
+    let equal: Vec<String> = equals(finalists)[1..].iter().map(|f| describe(&f.case)).collect();
+    if !equal.is_empty() {
+        let why = if best.seconds.count < ROUNDS {
+            format!("after {rounds}, and an interval takes {ROUNDS}")
+        } else {
+            format!("after {rounds}: their intervals are not apart")
+        };
+        return vec![format!("cannot tell {name} from {} here, {why}", equal.join(" or "))];
+    }
+    let second = &finalists[1];
+    let ((best_low, best_high), (low, high)) = (best.seconds.ends(), second.seconds.ends());
+    let gap = |over: f64, of: f64| 100.0 * (over / of - 1.0);
+    vec![format!(
+        "sure: {name}; the second takes {:.0} % more ({:.0} to {:.0} %), their intervals are apart after \
+         {rounds}",
+        gap(second.seconds.value, best.seconds.value),
+        gap(low, best_high),
+        gap(high, best_low),
+    )]
 }

@@ -6,7 +6,8 @@ use crate::case::{Case, Execution, RunKind, Trisolve};
 use crate::config::sweep::{Axis, axis};
 use crate::config::{AXES, Sweep};
 use crate::error::{Error, Result};
-use crate::precond;
+use crate::precond::{self, Takes};
+use crate::solver;
 
 /// Most combinations that a space may have.
 const MOST_POINTS: usize = 50_000;
@@ -128,7 +129,7 @@ impl Space {
         let mut points = vec![vec![0; self.knobs.len()]];
         for (k, knob) in self.knobs.iter().enumerate() {
             for at in 0..points.len() {
-                if knob.values.len() > 1 && self.case(&points[at]).heeds(knob.axis.name) {
+                if knob.values.len() > 1 && self.case(&points[at]).uses_named(knob.axis.name) {
                     for value in 1..knob.values.len() {
                         let mut point = points[at].clone();
                         point[k] = value;
@@ -167,11 +168,11 @@ impl Space {
     pub fn moved(&self, point: &[usize], knob: usize, value: usize) -> Option<Point> {
         let mut moved = point.to_vec();
         moved[knob] = value;
-        if !self.case(&moved).heeds(self.knobs[knob].axis.name) {
+        if !self.case(&moved).uses_named(self.knobs[knob].axis.name) {
             return None;
         }
         for (k, other) in self.knobs.iter().enumerate() {
-            if moved[k] != 0 && !self.case(&moved).heeds(other.axis.name) {
+            if moved[k] != 0 && !self.case(&moved).uses_named(other.axis.name) {
                 moved[k] = 0;
             }
         }
@@ -180,19 +181,29 @@ impl Space {
 
     /// Whether the methods of a case suit each other and the matrix.
     fn possible(&self, case: &Case) -> bool {
-        let name = precond::name(&case.precond);
-        let symmetric_only = SYMMETRIC.iter().any(|p| precond::name(p) == name);
-        let cg = case.solver != "cg" || (self.symmetric && precond::symmetric(&case.precond));
         let in_order = case.ordering.is_natural() || case.ordering.name() == "shortest-axis-last";
-        let on_grid = name != OF_GRID || (self.grid && in_order);
-        let transposed = case.solver != "qmr" || precond::transposes(&case.precond);
-        let in_kernel = match name {
-            "bilu" => matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned),
-            _ => matches!(name, "jacobi" | "none"),
+        let taken = match precond::takes(&case.precond) {
+            Some(Takes::Grid) => self.grid && in_order,
+            Some(Takes::Symmetric) => self.symmetric,
+            Some(Takes::Any) | None => true,
         };
-        let executed = case.execution != Execution::Persistent || in_kernel;
-        let kind = case.kind == RunKind::Solve && executed;
-        kind && cg && on_grid && transposed && (self.symmetric || !symmetric_only)
+        let symmetric = self.symmetric && precond::symmetric(&case.precond);
+        let transposed = precond::transposable(&case.precond);
+        let replays = solver::replays(&case.solver);
+        let in_kernel = match precond::name(&case.precond) {
+            "bilu" => matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned),
+            name => matches!(name, "jacobi" | "none"),
+        };
+        let executed = match case.execution {
+            Execution::Fused | Execution::Calls => true,
+            Execution::Graph => replays,
+            Execution::Persistent => replays && in_kernel,
+        };
+        case.kind == RunKind::Solve
+            && taken
+            && executed
+            && (symmetric || !solver::needs_symmetric(&case.solver))
+            && (transposed || !solver::needs_transposed(&case.solver))
     }
 }
 
@@ -200,11 +211,12 @@ impl Space {
 pub(super) mod tests {
     use super::*;
     use crate::case::ReadAs;
+    use crate::matrix::SYMMETRY_TOLERANCE;
     use crate::problem::load;
 
     /// The settings for the system `spec` on one thread where those of `fixed` have but these values.
     pub(in crate::advise) fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
-        let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap());
+        let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
         let mut sweep = Sweep::default();
         for (name, words) in fixed {
             axis(name).unwrap().set(&mut sweep, &[(*words).to_owned()]).unwrap();
@@ -226,8 +238,8 @@ pub(super) mod tests {
         );
         let cases: Vec<Case> = space.points().unwrap().iter().map(|p| space.case(p)).collect();
         let jacobi = cases.iter().filter(|c| c.precond == "jacobi").count();
-        // bicgstab, gmres with two restarts
-        assert_eq!(jacobi, 3);
+        // bicgstab, gmres with two restarts; two precisions of the diagonal
+        assert_eq!(jacobi, 3 * 2);
         // k = 0, k = 1 by two rules; two precisions
         assert_eq!(cases.len() - jacobi, 3 * 3 * 2);
         assert!(cases.iter().all(|c| c.solver != "cg" && c.matrix == "convdiff3d:6,px=0.3"));

@@ -33,8 +33,8 @@ const ORDERINGS: &[(&str, Option<&str>)] = &[
 ];
 
 impl Structure {
-    /// Looks at a system.
-    pub fn of(problem: &Problem) -> Self {
+    /// Looks at a system; what differs less than the tolerance is symmetric ([`crate::matrix::Csr::asymmetry_beyond`]).
+    pub fn of(problem: &Problem, symmetry_tolerance: f64) -> Self {
         let a = &*problem.matrix;
         let info = info::inspect(a);
         let diagonal: Vec<f64> =
@@ -43,7 +43,7 @@ impl Structure {
         for v in diagonal.iter().map(|v| v.abs()) {
             (low, high) = (low.min(v), high.max(v));
         }
-        let symmetric = a.asymmetry().is_none();
+        let symmetric = a.asymmetry_beyond(symmetry_tolerance).is_none();
         let one_sign = diagonal.iter().all(|&v| v > 0.0) || diagonal.iter().all(|&v| v < 0.0);
         let orderings = orderings(problem, info.block.size);
         let contrast = if low > 0.0 { high / low } else { f64::INFINITY };
@@ -122,10 +122,11 @@ fn orderings(problem: &Problem, b: usize) -> Vec<Ordering> {
 mod tests {
     use super::*;
     use crate::case::ReadAs;
+    use crate::matrix::SYMMETRY_TOLERANCE;
     use crate::problem::load;
 
     fn of(spec: &str) -> Structure {
-        Structure::of(&load(spec, ReadAs::Expanded).unwrap())
+        Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE)
     }
 
     #[test]

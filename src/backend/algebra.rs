@@ -60,11 +60,12 @@ pub trait Algebra {
     /// # Errors
     /// When it cannot be copied.
     fn to_host(&self, a: &Self::Sparse) -> Result<Csr>;
-    /// The first entry that differs from the one across the diagonal ([`Csr::asymmetry`]).
+    /// The entry that differs most from the one across the diagonal, by more than `tolerance`
+    /// ([`Csr::asymmetry_beyond`]).
     ///
     /// # Errors
     /// When the backend fails.
-    fn asymmetry(&self, a: &Self::Sparse) -> Result<Option<Asymmetry>>;
+    fn asymmetry(&self, a: &Self::Sparse, tolerance: f64) -> Result<Option<Asymmetry>>;
     /// The largest sum of the magnitudes of a row.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::advise::check::{Sweeping, against_all};
-use crate::advise::{self, Advice, Question, Tried, report};
+use crate::advise::{self, Advice, Question, Told, Tried, report};
 use crate::case::{Case, ReadAs};
 use crate::cli::flags::settings;
 use crate::cli::{complete, output};
@@ -16,7 +16,7 @@ use crate::files;
 use crate::input::silence;
 use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
-use crate::report::units::seconds;
+use crate::report::units::{plural, seconds};
 
 /// Arguments of `advise`.
 #[derive(Debug, clap::Args)]
@@ -130,10 +130,10 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let base = Case { matrix: args.matrix.clone(), rhs, read_as: args.read_as, ..Case::default() };
     let solves = args.solves as usize;
     let question = Question { base, fixed, solves, budget_s: args.time_budget };
-    let mut told = |tried: &Tried, best: f64| {
-        if !args.quiet {
-            say(&progress(tried, best));
-        }
+    let mut told = |told: Told| match told {
+        _ if args.quiet => {}
+        Told::Tried(tried, best) => say(&progress(tried, best)),
+        Told::Finals(count) => say(&format!("{} measured in rounds", plural(count, "finalist"))),
     };
     let advice = advise::advise(&question, &problem, &b, interrupts, &mut told)?;
     if advice.found.interrupted {
@@ -166,7 +166,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
 /// The experiment that repeats the best.
 fn experiment(matrix: &str, advice: &Advice, case: &Case) -> String {
     let note = advice.structure.describe();
-    write::toml(&format!("Advice for {matrix}"), &[note], std::slice::from_ref(case))
+    write::stated(&format!("Advice for {matrix}"), &[note], case)
 }
 
 /// A line about a trial.
@@ -175,8 +175,8 @@ fn progress(tried: &Tried, best: f64) -> String {
         advise::Trial::Solved { seconds: s, record, .. } => {
             format!("{}, {} iterations", seconds(*s), record.convergence.iterations)
         }
-        advise::Trial::CutOff { .. } => "slower".into(),
-        advise::Trial::Failed { reason } => reason.clone(),
+        advise::Trial::CutOff { .. } => "takes longer".into(),
+        advise::Trial::Failed { reason } => format!("fails: {reason}"),
     };
     let best = if best.is_finite() { format!(" (best {})", seconds(best)) } else { String::new() };
     format!("{}: {how}{best}", report::describe(&tried.case))

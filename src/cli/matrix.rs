@@ -21,8 +21,10 @@ use crate::interrupt;
 use crate::matrix::cache::Cache;
 use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::matrix::market::{self, Symmetry};
+use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
 use crate::problem::generator::{GENERATORS, Generator};
 use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
+use crate::symbolic::Threads;
 
 /// Arguments of `bilu-bench matrix`.
 #[derive(Args, Clone, Debug)]
@@ -97,6 +99,13 @@ struct GenerateArgs {
     force: bool,
 }
 
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(tolerance) if (0.0..1.0).contains(&tolerance) => Ok(tolerance),
+        _ => Err("at least 0 and below 1".into()),
+    }
+}
+
 #[derive(Args, Clone, Debug)]
 struct ConvertArgs {
     /// Matrix to read: a file, a name in the catalogue or a generator
@@ -107,9 +116,14 @@ struct ConvertArgs {
     /// Read only the stored triangle of a symmetric matrix
     #[arg(long, conflicts_with = "symmetric")]
     as_stored: bool,
-    /// Write only the lower triangle; the matrix must be symmetric
+    /// Write only the lower triangle; the matrix must be symmetric but for rounding, and is averaged with its
+    /// transpose where it is not to the last bit
     #[arg(long)]
     symmetric: bool,
+    /// Difference of mirrored entries that `--symmetric` takes for rounding, relative to the larger of both
+    /// or to the largest of their rows
+    #[arg(long, value_name = "X", default_value_t = SYMMETRY_TOLERANCE, value_parser = parse_tolerance, requires = "symmetric", allow_negative_numbers = true)]
+    symmetry_tolerance: f64,
     /// Overwrite a file that is there
     #[arg(long)]
     force: bool,
@@ -497,6 +511,23 @@ fn check_ending(output: &std::path::Path) -> Result<()> {
         .hint("let it end in .mtx or .mtx.gz"))
 }
 
+/// The average of `a` and its transpose, where they differ by rounding alone; `None` where they do not
+/// differ.
+fn symmetric(a: &Csr, tolerance: f64) -> Result<Option<Csr>> {
+    if a.rows() != a.cols() {
+        let (rows, cols) = (a.rows(), a.cols());
+        return Err(Error::input(format!("a symmetric matrix is square, not {rows} x {cols}")));
+    }
+    let Some(found) = a.asymmetry() else { return Ok(None) };
+    if found.relative > tolerance {
+        return Err(Error::input(format!("{found}, and the tolerance is {tolerance:e}")).hint(
+            "write it as a general matrix, or average it with a larger --symmetry-tolerance",
+        ));
+    }
+    anstream::eprintln!("remark: {}", found.accepted("each entry is the mean of both"));
+    a.averaged(Threads::Pool).map(Some)
+}
+
 fn convert(args: &ConvertArgs) -> Result<String> {
     check_ending(&args.output)?;
     refuse_existing(&args.output, args.force)?;
@@ -507,7 +538,11 @@ fn convert(args: &ConvertArgs) -> Result<String> {
     for remark in &problem.remarks {
         anstream::eprintln!("remark: {remark}");
     }
-    let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
-    market::write_matrix(&args.output, &problem.matrix, symmetry)?;
+    let (symmetry, averaged) = if args.symmetric {
+        (Symmetry::Symmetric, symmetric(&problem.matrix, args.symmetry_tolerance)?)
+    } else {
+        (Symmetry::General, None)
+    };
+    market::write_matrix(&args.output, averaged.as_ref().unwrap_or(&problem.matrix), symmetry)?;
     Ok(format!("{}\n", args.output.display()))
 }

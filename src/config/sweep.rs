@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Ordering, Orthogonalisation, ReadAs, RunKind, Side, Trisolve, Zeros,
+    Ordering, Orthogonalisation, ReadAs, RunKind, Setting, Side, Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
@@ -102,6 +102,11 @@ axes! {
     max_iterations: usize, "max-iterations", "N",
         "Iteration limit, 1 to 1000000000",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
+    symmetry_tolerance: f64, "symmetry-tolerance", "X",
+        "Difference of mirrored entries that `cg`, `ic` and `fsai` take for rounding, relative to the larger \
+         of both or to the largest of their rows",
+        Vec::new, |v: &f64| number_text(*v),
+        |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
         || names(registry::FORMATS), choice_name, format;
@@ -131,7 +136,7 @@ impl Sweep {
         let mut cases = self.product()?;
         let mut seen = HashSet::new();
         cases.retain_mut(|case| {
-            let plain = case.on(&case.backend).for_its_solver().for_its_kind();
+            let plain = case.on(&case.backend).for_its_kind();
             *case = self.with_first_values(plain);
             seen.insert(format!("{case:?}"))
         });
@@ -144,10 +149,10 @@ impl Sweep {
             return case;
         }
         macro_rules! first {
-            ($($field:ident, $name:literal;)*) => {
+            ($($field:ident, $setting:ident;)*) => {
                 $(
                     if let Some(first) = self.$field.as_ref().and_then(|v| v.first())
-                        && !case.heeds($name)
+                        && !case.uses(Setting::$setting)
                     {
                         case.$field = *first;
                     }
@@ -155,12 +160,13 @@ impl Sweep {
             };
         }
         first! {
-            fill, "fill";
-            level_rule, "level-rule";
-            shift, "shift";
-            restart, "restart";
-            orthogonalisation, "orthogonalisation";
-            factor_precision, "factor-precision";
+            fill, Fill;
+            level_rule, LevelRule;
+            shift, Shift;
+            restart, Restart;
+            orthogonalisation, Orthogonalisation;
+            symmetry_tolerance, SymmetryTolerance;
+            factor_precision, FactorPrecision;
         }
         case
     }
@@ -238,11 +244,20 @@ mod tests {
             }
             sweep.cases().unwrap()
         };
-        let cases = of(&[("precond", "bilu,jacobi,isai"), ("fill", "1..2"), ("shift", "0,0.1")]);
+        let cases =
+            of(&[("precond", "bilu,jacobi,tns,isai"), ("fill", "1..2"), ("shift", "0,0.1")]);
         let text: Vec<String> =
             cases.iter().map(|c| format!("{} {} {}", c.precond, c.fill, c.shift)).collect();
         let of_isai = ["isai 1 0", "isai 1 0.1", "isai 2 0", "isai 2 0.1"];
-        let want = ["bilu 1 0", "bilu 1 0.1", "bilu 2 0", "bilu 2 0.1", "jacobi 1 0"];
+        let want = [
+            "bilu 1 0",
+            "bilu 1 0.1",
+            "bilu 2 0",
+            "bilu 2 0.1",
+            "jacobi 1 0",
+            "jacobi 1 0.1",
+            "tns 1 0",
+        ];
         assert_eq!(text, [&want[..], &of_isai].concat());
 
         let cases =
@@ -251,11 +266,16 @@ mod tests {
             cases.iter().map(|c| format!("{} {}", c.solver, c.restart)).collect();
         assert_eq!(text, ["gmres 10", "gmres 10", "gmres 20", "gmres 20", "cg 10"]);
 
-        // without fill there is no rule, and coloured factors are of either precision
+        // on this system one stagnates and the other does not
+        let cases = of(&[("matrix", "reservoir:8"), ("precond", "jacobi"), ("shift", "0,0.1")]);
+        assert_eq!(cases.iter().map(|c| c.shift).collect::<Vec<_>>(), [0.0, 0.1]);
+
+        // without fill there is no rule, and coloured factors and diagonals are of either precision
         let cases = of(&[("fill", "0..1"), ("level-rule", "min,overwrite")]);
         assert_eq!(cases.len(), 3);
-        let cases = of(&[("precond", "none,mcilu"), ("factor-precision", "float64,float32")]);
-        assert_eq!(cases.len(), 3);
+        let cases =
+            of(&[("precond", "none,mcilu,jacobi"), ("factor-precision", "float64,float32")]);
+        assert_eq!(cases.len(), 5);
     }
 
     #[test]

@@ -5,19 +5,28 @@ use std::path::Path;
 
 use crate::case::Case;
 use crate::config::AXES;
+use crate::precond;
 use crate::problem;
+
+/// An experiment of one case that means the same whatever the defaults become: every setting that the case
+/// uses, with every parameter of its preconditioner, and no other.
+pub fn stated(title: &str, notes: &[String], case: &Case) -> String {
+    let mut text = head(title, notes);
+    text.push_str("\n[[sweep]]\n");
+    for axis in AXES.iter().filter(|axis| case.uses_named(axis.name)) {
+        let word = match axis.name {
+            "precond" => precond::stated(&case.precond),
+            _ => (axis.text)(case),
+        };
+        _ = writeln!(text, "{} = {}", axis.name, value(&word));
+    }
+    text
+}
 
 /// An experiment of these cases in their order, each a sweep of the settings that differ from the
 /// default's.
 pub fn toml(title: &str, notes: &[String], cases: &[Case]) -> String {
-    let mut text = format!("title = {}\n", quoted(title));
-    if !notes.is_empty() {
-        text.push_str("notes = [\n");
-        for note in notes {
-            _ = writeln!(text, "    {},", quoted(note));
-        }
-        text.push_str("]\n");
-    }
+    let mut text = head(title, notes);
     let default = Case::default();
     for case in cases {
         text.push_str("\n[[sweep]]\n");
@@ -45,6 +54,19 @@ pub fn named_in(folder: &Path, case: &Case) -> std::io::Result<Case> {
     case.matrix = problem::located(&case.matrix, &here);
     case.rhs = problem::located_rhs(&case.rhs, &here);
     Ok(case)
+}
+
+/// Title and notes.
+fn head(title: &str, notes: &[String]) -> String {
+    let mut text = format!("title = {}\n", quoted(title));
+    if !notes.is_empty() {
+        text.push_str("notes = [\n");
+        for note in notes {
+            _ = writeln!(text, "    {},", quoted(note));
+        }
+        text.push_str("]\n");
+    }
+    text
 }
 
 /// Whole numbers bare, everything else as a string.
@@ -94,5 +116,39 @@ mod tests {
             parse(&Source { name: "x.toml", text: &text, folder: None, beside: &beside }).unwrap();
         assert_eq!((read.title.as_deref(), read.notes.len()), (Some("of \"both\""), 1));
         assert_eq!(read.cases().unwrap(), (cases.to_vec(), 0));
+    }
+
+    #[test]
+    fn what_is_stated_is_what_is_used() {
+        let case =
+            Case { precond: "mcsgs".into(), solver: "cg".into(), fill: 3, ..Case::default() };
+        let text = stated("Advice", &["a note".into()], &case);
+        let settings: Vec<&str> = text.lines().skip_while(|l| *l != "[[sweep]]").skip(1).collect();
+        assert_eq!(
+            settings,
+            [
+                "matrix = \"poisson3d:60\"",
+                "read-as = \"expanded\"",
+                "zeros = \"keep\"",
+                "ordering = \"natural\"",
+                "rhs = \"ones\"",
+                "block-size = 1",
+                "kind = \"solve\"",
+                "precond = \"mcsgs:omega=1,colouring=lattice\"",
+                "shift = \"0\"",
+                "deflation = \"none\"",
+                "solver = \"cg\"",
+                "rtol = \"0.000001\"",
+                "max-iterations = 2000",
+                "symmetry-tolerance = \"0.000000000001\"",
+                "matrix-format = \"auto\"",
+                "factor-precision = \"float64\"",
+                "backend = \"cpu\"",
+            ]
+        );
+        let beside = |_: &str| unreachable!("nothing is beside it");
+        let read =
+            parse(&Source { name: "x.toml", text: &text, folder: None, beside: &beside }).unwrap();
+        assert_eq!(read.cases().unwrap(), (vec![Case { fill: 0, ..case }], 0));
     }
 }

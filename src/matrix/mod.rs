@@ -25,5 +25,5 @@ pub use hyb::Hyb;
 pub use rows::{Rows, Sums, inverse, inverse_on};
 pub use sell::Sell;
 pub use storage::Storage;
-pub use symmetry::Asymmetry;
+pub use symmetry::{Asymmetry, SYMMETRY_TOLERANCE};
 pub use triangle::lower_triangle;

@@ -1,13 +1,15 @@
-//! Whether a matrix is symmetric.
+//! Whether a matrix is symmetric, and by how much it is not.
 
 use std::fmt;
 
 use rayon::prelude::*;
 
-use super::Csr;
+use super::{Csr, Sums};
+use crate::error::Result;
+use crate::symbolic::Threads;
 
-/// Difference of mirrored entries, relative to the larger, that is taken for rounding.
-const ROUNDING: f64 = 1e-10;
+/// Largest [`Asymmetry::relative`] that is taken for rounding unless a case says otherwise.
+pub const SYMMETRY_TOLERANCE: f64 = 1e-12;
 
 /// An entry that is not that of its mirror place.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,8 +20,20 @@ pub struct Asymmetry {
     pub column: usize,
     /// The entry.
     pub value: f64,
-    /// The one across the diagonal.
+    /// The one across the diagonal, 0 where none is stored.
     pub mirrored: f64,
+    /// Their difference over the largest entry of row `row` or that of row `column`, whichever is smaller,
+    /// or over the larger of both entries where that is more: terms that cancel leave the rounding of what
+    /// they were. Infinite where a value is no number.
+    pub relative: f64,
+}
+
+impl Asymmetry {
+    /// Says that it was found and taken for rounding: `what` was done with the matrix.
+    pub fn accepted(&self, what: &str) -> String {
+        let (i, j) = (self.row + 1, self.column + 1);
+        format!("asymmetry of {:.1e} at ({i}, {j}) taken for rounding, {what}", self.relative)
+    }
 }
 
 impl fmt::Display for Asymmetry {
@@ -27,26 +41,68 @@ impl fmt::Display for Asymmetry {
         let (i, j) = (self.row + 1, self.column + 1);
         write!(
             f,
-            "the matrix is not symmetric: ({i}, {j}) is {}, ({j}, {i}) is {}",
-            self.value, self.mirrored
+            "the matrix is not symmetric: ({i}, {j}) is {}, ({j}, {i}) is {}, {:.1e} apart",
+            self.value, self.mirrored, self.relative
         )
     }
 }
 
 impl Csr {
-    /// The first entry that differs from the one across the diagonal by more than rounding; entries
-    /// that are not stored count as zero.
+    /// The entry that differs most from the one across the diagonal, the first of several; `None` where
+    /// none differs at all. Entries that are not stored count as zero.
     pub fn asymmetry(&self) -> Option<Asymmetry> {
-        (0..self.rows()).into_par_iter().with_min_len(1024).find_map_first(|row| {
+        let rows = || (0..self.rows()).into_par_iter().with_min_len(1024);
+        let largest =
+            |row: usize| self.row(row).1.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+        let largest: Vec<f64> = rows().map(largest).collect();
+        let of_row = |row: usize| {
             let (columns, values) = self.row(row);
-            columns.iter().zip(values).find_map(|(&column, &value)| {
+            let of = |(&column, &value): (&u32, &f64)| {
                 let column = column as usize;
                 let mirrored = self.get(column, row).unwrap_or(0.0);
-                let differs = (value - mirrored).abs() > ROUNDING * value.abs().max(mirrored.abs());
-                (differs || value.is_nan()).then_some(Asymmetry { row, column, value, mirrored })
-            })
-        })
+                if value == mirrored {
+                    return None;
+                }
+                let beside = largest[row].min(largest[column]);
+                let relative =
+                    (value - mirrored).abs() / value.abs().max(mirrored.abs()).max(beside);
+                let relative = if relative.is_nan() { f64::INFINITY } else { relative };
+                Some(Asymmetry { row, column, value, mirrored, relative })
+            };
+            columns.iter().zip(values).filter_map(of).reduce(worse)
+        };
+        rows().filter_map(of_row).reduce_with(worse)
     }
+
+    /// The same where it is larger than `tolerance`, relative as in [`Asymmetry::relative`].
+    pub fn asymmetry_beyond(&self, tolerance: f64) -> Option<Asymmetry> {
+        self.asymmetry().filter(|found| found.relative > tolerance)
+    }
+
+    /// `(A + A') / 2`, symmetric to the last bit.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn averaged(&self, threads: Threads) -> Result<Self> {
+        let (n, mirrored) = (self.rows(), self.transposed());
+        Self::by_rows(
+            threads,
+            [n, n],
+            || Sums::new(n),
+            |sums, i, to| {
+                sums.add_row(self.row(i), 0.5);
+                sums.add_row(mirrored.row(i), 0.5);
+                sums.finish(to);
+                Ok(())
+            },
+        )
+    }
+}
+
+/// The one that is further off, else the one that comes first in the matrix.
+fn worse(a: Asymmetry, b: Asymmetry) -> Asymmetry {
+    let first = (a.row, a.column) < (b.row, b.column);
+    if a.relative > b.relative || (a.relative == b.relative && first) { a } else { b }
 }
 
 #[cfg(test)]
@@ -55,14 +111,59 @@ mod tests {
     use crate::case::ReadAs;
     use crate::problem::load;
 
+    /// `[100 v 0; w 1 x; 0 y 1]`, with places of zeros left out.
+    fn small(v: f64, w: f64, x: f64, y: f64) -> Csr {
+        let rows =
+            [vec![(0, 100.0), (1, v)], vec![(0, w), (1, 1.0), (2, x)], vec![(1, y), (2, 1.0)]];
+        let mut row_ptr = vec![0];
+        let (mut columns, mut values) = (Vec::new(), Vec::new());
+        for row in rows {
+            for (j, value) in row.into_iter().filter(|(_, value)| *value != 0.0) {
+                columns.push(j);
+                values.push(value);
+            }
+            row_ptr.push(columns.len() as u32);
+        }
+        Csr::new(3, 3, row_ptr, columns, values).unwrap()
+    }
+
     #[test]
-    fn the_first_entry_without_its_mirror_is_found() {
+    fn the_largest_asymmetry_is_found_and_named() {
         assert_eq!(load("poisson3d:9x8x7", ReadAs::Expanded).unwrap().matrix.asymmetry(), None);
         let a = load("convdiff3d:4x3x2,px=0.25", ReadAs::Expanded).unwrap().matrix;
-        let found = a.asymmetry().unwrap().to_string();
-        assert_eq!(found, "the matrix is not symmetric: (1, 2) is -0.75, (2, 1) is -1.25");
-        // stored on one side alone
-        let a = Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0, 0.5, 1.0]).unwrap();
-        assert_eq!(a.asymmetry().map(|e| (e.row, e.column, e.mirrored)), Some((0, 1, 0.0)));
+        let found = a.asymmetry().unwrap();
+        assert_eq!(found.relative, 0.5 / 6.0);
+        assert_eq!(
+            found.to_string(),
+            "the matrix is not symmetric: (1, 2) is -0.75, (2, 1) is -1.25, 8.3e-2 apart"
+        );
+        // of two the larger
+        let found = small(0.5, 0.25, 3.0, 1.0).asymmetry().unwrap();
+        assert_eq!((found.row, found.column, found.relative), (1, 2, 2.0 / 3.0));
+    }
+
+    #[test]
+    fn differences_are_relative_to_the_pair_or_the_smaller_of_two_rows() {
+        let relative = |a: Csr| a.asymmetry().map_or(0.0, |found| found.relative);
+        // the rows' largest are 100 and 1: what is left of cancelled ones counts beside 1
+        assert_eq!(relative(small(1e-14, 0.0, 0.0, 0.0)), 1e-14);
+        assert_eq!(relative(small(0.25, 0.5, 0.0, 0.0)), 0.25);
+        // the pair is larger than what else its rows hold
+        assert_eq!(relative(small(0.0, 0.0, 8.0, 4.0)), 0.5);
+        assert_eq!(relative(small(f64::NAN, 1.0, 0.0, 0.0)), f64::INFINITY);
+        let a = small(1e-14, 0.0, 0.0, 0.0);
+        assert_eq!(a.asymmetry_beyond(1e-14), None);
+        assert!(a.asymmetry_beyond(9e-15).is_some());
+        assert_eq!(
+            a.asymmetry().unwrap().accepted("used as it is"),
+            "asymmetry of 1.0e-14 at (1, 2) taken for rounding, used as it is"
+        );
+    }
+
+    #[test]
+    fn averages_are_symmetric_to_the_last_bit() {
+        let a = small(0.1, 0.3, 0.0, 1e-300).averaged(Threads::One).unwrap();
+        assert_eq!((a.asymmetry(), a.get(0, 1), a.get(1, 2)), (None, Some(0.2), Some(5e-301)));
+        assert_eq!((a.nnz(), a.get(0, 0)), (7, Some(100.0)));
     }
 }

@@ -9,7 +9,7 @@ use super::{Bench, Finding, LIMIT, patterns};
 use crate::backend::Backend;
 use crate::backend::algebra::{Part, Triangles};
 use crate::error::Result;
-use crate::matrix::Csr;
+use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
 use crate::precond::Failure;
 use crate::symbolic::{Rest, Threads, block_pattern, multi_elimination, symmetrised};
 
@@ -55,7 +55,7 @@ fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
     made.push(("scaled lower part", tried(lower)));
     let symmetric = k.mean(&s, &turned)?;
     let asymmetry = |m| -> Result<Vec<f64>> {
-        let found = k.asymmetry(m)?;
+        let found = k.asymmetry(m, SYMMETRY_TOLERANCE)?;
         Ok(found.map_or_else(Vec::new, |at| vec![at.row as f64, at.column as f64, at.value]))
     };
     made.push(("asymmetry", asymmetry(&s)));

@@ -9,7 +9,7 @@ use crate::case::{Case, FactorPrecision, ReadAs, Trisolve};
 use crate::deflation::{Deflation, Vectors};
 use crate::error::Result;
 use crate::matrix::Csr;
-use crate::precond::{self, Setup};
+use crate::precond::{self, Setup, Takes};
 use crate::problem;
 use crate::symbolic::{FillPattern, Threads};
 
@@ -46,7 +46,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                         ..Case::default()
                     };
                     // a definite matrix or none
-                    if ["fsai", "ic"].contains(&precond::name(text)) && a.asymmetry().is_some() {
+                    if precond::takes(text) == Some(Takes::Symmetric) && a.asymmetry().is_some() {
                         continue;
                     }
                     // the pivots of its factors cannot be looked at

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Failure, Form, Phase, Preconditioner, Ready, Setup};
+use super::{Failure, Form, Method, Phase, Preconditioner, Ready, Setup, Takes};
 use crate::backend::{Backend, Breakdown, Bytes};
-use crate::case::Trisolve;
+use crate::case::{Setting, Trisolve};
 use crate::matrix::Csr;
 use crate::measure::memory_free;
 use crate::result::record::FactorSize;
@@ -65,15 +65,33 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
     }
 }
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("pattern of the factors")),
-    analysis: Some(host("schedules and layout of the solves")),
-    numeric: Some(device("values of the factors")),
+pub(super) const METHOD: Method = Method {
+    name: "bilu",
+    summary: "block ILU(k) by level of fill",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(host("schedules and layout of the solves")),
+        numeric: Some(device("values of the factors")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let pattern = pattern(&mut s)?;
-    Ok(Box::new(Factors::<K>(factorise(s, &pattern)?)))
+    let way = s.case.trisolve;
+    Ok(Box::new(Factors::<K>(factorise(s, &pattern, way)?)))
 }
 
 /// The symbolic phase: the pattern of ILU(k) of the case.
@@ -98,10 +116,11 @@ pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, 
     Ok(found)
 }
 
-/// Analysis and numeric factorisation on a pattern.
+/// Analysis and numeric factorisation on a pattern, solved in the given way.
 pub(super) fn factorise<K: Backend>(
     s: Setup<K>,
     pattern: &Arc<FillPattern>,
+    way: Trisolve,
 ) -> Result<K::BlockIlu, Failure> {
     let Setup { k, a, case, phases } = s;
     let b = case.block_size;
@@ -110,7 +129,7 @@ pub(super) fn factorise<K: Backend>(
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, b, case.trisolve, case.factor_precision)?;
+    let mut ilu = k.ilu_analyse(pattern, b, way, case.factor_precision)?;
     phases.begin(Phase::Numeric);
     k.ilu_factor(&mut ilu, a, case.shift).map_err(Failure::Breakdown)?;
     Ok(ilu)

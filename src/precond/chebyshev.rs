@@ -5,12 +5,13 @@ use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
-use super::{Phase, Preconditioner, Ready, Setup};
+use super::{Method, Phase, Preconditioner, Ready, Setup, Takes};
 use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes, Coef};
+use crate::case::Setting;
 use crate::result::record::FactorSize;
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "degree",
         default: "4",
@@ -72,10 +73,19 @@ impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
     }
 }
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: None,
-    analysis: Some(STORED),
-    numeric: Some(rows("A divided by its diagonal, and its largest sum of a row")),
+pub(super) const METHOD: Method = Method {
+    name: "chebyshev",
+    summary: "Chebyshev polynomial of D^-1 A",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: false,
+    work: Phased {
+        symbolic: None,
+        analysis: Some(STORED),
+        numeric: Some(rows("A divided by its diagonal, and its largest sum of a row")),
+    },
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

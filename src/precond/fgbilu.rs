@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use super::{Failure, Method, Phase, Preconditioner, Ready, Setup, Takes};
 use crate::backend::{Backend, Breakdown, Bytes, GridFactors};
-use crate::case::{FactorPrecision, LevelRule};
+use crate::case::{FactorPrecision, LevelRule, Setting};
 use crate::error::Error;
 use crate::matrix::Csr;
 use crate::measure::memory_free;
@@ -63,10 +63,25 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
     }
 }
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("the grid and its hyperplanes")),
-    analysis: Some(host("order and storage of the factors")),
-    numeric: Some(device("values of the factors")),
+pub(super) const METHOD: Method = Method {
+    name: "fgbilu",
+    summary: "block ILU(0) of a seven-point grid in wavefront order, without pivoting",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::FgbiluStyle,
+    ],
+    takes: Takes::Grid,
+    symmetric: |_| true,
+    transposable: false,
+    work: Phased {
+        symbolic: Some(host("the grid and its hyperplanes")),
+        analysis: Some(host("order and storage of the factors")),
+        numeric: Some(device("values of the factors")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

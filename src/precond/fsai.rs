@@ -5,20 +5,30 @@
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
 use super::work::{Phased, STORED, rows};
-use super::{Phase, Ready, Setup};
+use super::{Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
+use crate::case::Setting;
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     key: "power",
     default: "1",
     range: Range::Whole(1, 8),
     summary: "q of the pattern |A|^q",
 }];
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
-    analysis: Some(STORED),
-    numeric: Some(rows("a small dense system for each row")),
+pub(super) const METHOD: Method = Method {
+    name: "fsai",
+    summary: "factorised sparse approximate inverse G' G of definite matrices",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize, Setting::Ordering, Setting::SymmetryTolerance],
+    takes: Takes::Symmetric,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
+        analysis: Some(STORED),
+        numeric: Some(rows("a small dense system for each row")),
+    },
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
@@ -27,7 +37,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let k = s.k;
     s.phases.begin(Phase::Symbolic);
     let a = k.sparse(s.a, s.case.block_size)?;
-    if let Some(found) = k.asymmetry(&a)? {
+    if let Some(found) = k.asymmetry(&a, s.case.symmetry_tolerance)? {
         return Err(found.into());
     }
     let pattern = k.lower_power(&a, q)?;

@@ -5,25 +5,45 @@ use rayon::prelude::*;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, device, host};
-use super::{Failure, Phase, Ready, Setup};
+use super::{Failure, Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
 use crate::backend::cpu::dense;
+use crate::case::Setting;
 use crate::symbolic::Threads;
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("symmetry of A and pattern of the factors")),
-    analysis: Some(host("schedules and layout of the solves")),
-    numeric: Some(device("values of the factors and signs of their pivots")),
+pub(super) const METHOD: Method = Method {
+    name: "ic",
+    summary: "incomplete Cholesky by level of fill, kept as L D L'; symmetric matrices",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+        Setting::SymmetryTolerance,
+    ],
+    takes: Takes::Symmetric,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("symmetry of A and pattern of the factors")),
+        analysis: Some(host("schedules and layout of the solves")),
+        numeric: Some(device("values of the factors and signs of their pivots")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let (k, b) = (s.k, s.case.block_size);
-    if let Some(found) = k.asymmetry(&k.sparse(s.a, b)?)? {
+    if let Some(found) = k.asymmetry(&k.sparse(s.a, b)?, s.case.symmetry_tolerance)? {
         return Err(found.into());
     }
     let pattern = bilu::pattern(&mut s)?;
-    let ilu = bilu::factorise(s, &pattern)?;
+    let way = s.case.trisolve;
+    let ilu = bilu::factorise(s, &pattern, way)?;
     let inverse = k.ilu_inverse_diagonal(&ilu)?;
     k.on_host(|threads| definite(threads, &inverse, b))?;
     Ok(Box::new(Factors::<K>(ilu)))

@@ -3,14 +3,30 @@
 
 use super::approximate::Chain;
 use super::work::{Phased, STORED, host, rows};
-use super::{Phase, Ready, Setup, bilu};
+use super::{Method, Phase, Ready, Setup, Takes, bilu};
 use crate::backend::Backend;
 use crate::backend::algebra::Triangles;
+use crate::case::Setting;
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("pattern of the factors")),
-    analysis: Some(STORED),
-    numeric: Some(rows("factors, and a small system for each of their rows")),
+pub(super) const METHOD: Method = Method {
+    name: "isai",
+    summary: "block ILU(k) with incomplete sparse approximate inverses of its triangles",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(STORED),
+        numeric: Some(rows("factors, and a small system for each of their rows")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

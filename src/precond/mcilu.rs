@@ -5,15 +5,15 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room};
 use super::work::{Phased, host, rows};
-use super::{Failure, Phase, Ready, Setup};
+use super::{Failure, Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
-use crate::case::LevelRule;
+use crate::case::{LevelRule, Setting};
 use crate::symbolic::{
     Colouring, FillPattern, Pattern, Schedule, TooLarge, block_pattern_on, coloured,
     colours_of_power, iluk_on, power, reordered, reordered_triangles, symmetrised, triangles,
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "p",
         default: "0",
@@ -35,10 +35,25 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("colours, order and fill")),
-    analysis: Some(host("factors laid out colour by colour")),
-    numeric: Some(rows("A put in order, then factored")),
+pub(super) const METHOD: Method = Method {
+    name: "mcilu",
+    summary: "multicolour block ILU(p,q) by the power(q)-pattern method",
+    parameters: PARAMETERS,
+    uses: &[
+        Setting::BlockSize,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("colours, order and fill")),
+        analysis: Some(host("factors laid out colour by colour")),
+        numeric: Some(rows("A put in order, then factored")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -4,14 +4,15 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan};
 use super::work::{Phased, host, rows};
-use super::{Phase, Ready, Setup};
+use super::{Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
+use crate::case::Setting;
 use crate::symbolic::{
     Colouring, Schedule, block_pattern_on, coloured, colours_of_power, reordered_triangles,
     symmetrised,
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "omega",
         default: "1",
@@ -21,10 +22,25 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("colours and order")),
-    analysis: Some(host("factors laid out colour by colour")),
-    numeric: Some(rows("A put in order, D + L times D^-1 times D + U, factored")),
+pub(super) const METHOD: Method = Method {
+    name: "mcsgs",
+    summary: "multicolour symmetric Gauss-Seidel, SSOR with omega",
+    parameters: PARAMETERS,
+    uses: &[
+        Setting::BlockSize,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("colours and order")),
+        analysis: Some(host("factors laid out colour by colour")),
+        numeric: Some(rows("A put in order, D + L times D^-1 times D + U, factored")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -5,14 +5,15 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan, room};
 use super::work::{Phased, host, rows};
-use super::{Failure, Phase, Ready, Setup};
+use super::{Failure, Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
+use crate::case::Setting;
 use crate::symbolic::{
     Colouring, Eliminated, Rest, block_pattern_on, eliminated as eliminated_cells,
     multi_elimination, symmetrised,
 };
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "levels",
         default: "1",
@@ -28,10 +29,25 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("independent sets, what is left of them, its colours")),
-    analysis: Some(host("factors laid out colour by colour")),
-    numeric: Some(rows("A put in order, then factored")),
+pub(super) const METHOD: Method = Method {
+    name: "meilu",
+    summary: "multi-elimination ILU with maximal independent sets",
+    parameters: PARAMETERS,
+    uses: &[
+        Setting::BlockSize,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("independent sets, what is left of them, its colours")),
+        analysis: Some(host("factors laid out colour by colour")),
+        numeric: Some(rows("A put in order, then factored")),
+    },
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -24,7 +24,7 @@ mod work;
 use std::sync::Arc;
 
 use crate::backend::{Backend, Breakdown, Bytes, SingularBlock};
-use crate::case::Case;
+use crate::case::{Case, Setting};
 use crate::error::{Error, Result};
 use crate::matrix::{Asymmetry, Csr};
 use crate::result::record::FactorSize;
@@ -196,32 +196,54 @@ impl Phases for () {
 /// Result of a setup.
 pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
 
-/// A preconditioner that a case may name.
-struct Entry {
+/// What a preconditioner is: what it is called, what it can do and which settings it uses.
+struct Method {
     name: &'static str,
+    /// A line about it.
+    summary: &'static str,
     parameters: &'static [Parameter],
+    /// Settings that change something; the case has others that do not.
+    uses: &'static [Setting],
+    takes: Takes,
+    /// Whether it is a symmetric operator where A is.
+    symmetric: fn(&Options) -> bool,
+    /// Whether, set up on A', it is the transpose of the one set up on A: not the least squares of the
+    /// columns of A, nor a polynomial whose interval comes from its rows.
+    transposable: bool,
     work: Phased,
 }
 
-macro_rules! registry {
-    ($($name:literal, $module:ident, $parameters:expr, $summary:literal;)*) => {
-        /// Preconditioners by name, with a line about each.
-        pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
+/// Matrices that a preconditioner takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Any.
+    Any,
+    /// Symmetric ones.
+    Symmetric,
+    /// Those of seven points on a box.
+    Grid,
+}
 
-        const ENTRIES: &[Entry] = &[$(Entry {
-            name: $name,
-            parameters: $parameters,
-            work: $module::WORK,
-        }),*];
+macro_rules! registry {
+    ($($module:ident)*) => {
+        const METHODS: &[Method] = &[$($module::METHOD),*];
+
+        /// Preconditioners by name, with a line about each.
+        pub const NAMES: &[(&str, &str)] = &[$(($module::METHOD.name, $module::METHOD.summary)),*];
 
         /// The setup of the preconditioner that `spec` names.
         pub fn lookup<K: Backend + 'static>(spec: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
-            match name(spec) {
-                $($name => Some($module::setup::<K>),)*
-                _ => None,
-            }
+            let name = name(spec);
+            $(if name == $module::METHOD.name {
+                return Some($module::setup::<K>);
+            })*
+            None
         }
     };
+}
+
+registry! {
+    none jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
 }
 
 /// The name in `name:key=value,key=value`.
@@ -230,18 +252,18 @@ pub fn name(spec: &str) -> &str {
 }
 
 /// What `spec` names.
-fn entry(spec: &str) -> Option<&'static Entry> {
-    ENTRIES.iter().find(|entry| entry.name == name(spec))
+fn method(spec: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name(spec))
 }
 
 /// What `spec` names, and its parameters.
-fn read(spec: &str) -> Result<(&'static Entry, Options)> {
+fn read(spec: &str) -> Result<(&'static Method, Options)> {
     let text = spec.split_once(':').map_or("", |(_, text)| text);
-    let entry = entry(spec).ok_or_else(|| {
+    let method = method(spec).ok_or_else(|| {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         Error::unknown("preconditioner", name(spec), &names)
     })?;
-    Ok((entry, Options::parse(entry.name, entry.parameters, text)?))
+    Ok((method, Options::parse(method.name, method.parameters, text)?))
 }
 
 /// `spec` as it is always written: parameters in their order, without those that have their defaults.
@@ -249,14 +271,24 @@ fn read(spec: &str) -> Result<(&'static Entry, Options)> {
 /// # Errors
 /// Names the preconditioner or the parameter that there is not, or that is out of range.
 pub fn canonical(spec: &str) -> Result<String> {
-    let (entry, options) = read(spec)?;
-    let text = options.text(entry.parameters);
-    Ok(if text.is_empty() { entry.name.to_owned() } else { format!("{}:{text}", entry.name) })
+    let (method, options) = read(spec)?;
+    let text = options.text(method.parameters);
+    Ok(if text.is_empty() { method.name.to_owned() } else { format!("{}:{text}", method.name) })
+}
+
+/// `spec` with all its parameters, those that have their defaults too; what is not known stays as it is.
+pub fn stated(spec: &str) -> String {
+    match read(spec) {
+        Ok((method, options)) if !method.parameters.is_empty() => {
+            format!("{}:{}", method.name, options.all())
+        }
+        _ => spec.to_owned(),
+    }
 }
 
 /// Every preconditioner with its parameters.
 pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
-    ENTRIES.iter().map(|entry| (entry.name, entry.parameters))
+    METHODS.iter().map(|method| (method.name, method.parameters))
 }
 
 /// What `all` stands for: one of each kind that takes any matrix, and for the kinds of which the paper
@@ -281,32 +313,25 @@ pub const ALL: &[&str] = &[
     "sweeps",
 ];
 
-/// Whether the preconditioner that `spec` names is a symmetric operator where A is.
+/// Whether the preconditioner that `spec` names is a symmetric operator where A is; an unknown one is none.
 pub fn symmetric(spec: &str) -> bool {
-    name(spec) != "spai" || read(spec).is_ok_and(|(_, options)| options.word("symmetric") == "yes")
+    read(spec).is_ok_and(|(method, options)| (method.symmetric)(&options))
 }
 
-/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A:
-/// not the least squares of the columns of A, nor a polynomial whose interval comes from its rows.
-pub fn transposes(spec: &str) -> bool {
-    !matches!(name(spec), "spai" | "chebyshev" | "fgbilu")
+/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A; an
+/// unknown one is not.
+pub fn transposable(spec: &str) -> bool {
+    method(spec).is_some_and(|method| method.transposable)
 }
 
-registry! {
-    "none", none, &[], "no preconditioner";
-    "jacobi", jacobi, &[], "block Jacobi: inverse of the diagonal blocks";
-    "bilu", bilu, &[], "block ILU(k) by level of fill";
-    "fgbilu", fgbilu, &[], "block ILU(0) of a seven-point grid in wavefront order, without pivoting";
-    "ic", ic, &[], "incomplete Cholesky by level of fill, kept as L D L'; symmetric matrices";
-    "mcilu", mcilu, mcilu::PARAMETERS, "multicolour block ILU(p,q) by the power(q)-pattern method";
-    "mcsgs", mcsgs, mcsgs::PARAMETERS, "multicolour symmetric Gauss-Seidel, SSOR with omega";
-    "meilu", meilu, meilu::PARAMETERS, "multi-elimination ILU with maximal independent sets";
-    "spai", spai, spai::PARAMETERS, "sparse approximate inverse: least |A M - I| on the pattern of A";
-    "fsai", fsai, fsai::PARAMETERS, "factorised sparse approximate inverse G' G of definite matrices";
-    "tns", tns, tns::PARAMETERS, "truncated Neumann series of the triangles of A";
-    "chebyshev", chebyshev, chebyshev::PARAMETERS, "Chebyshev polynomial of D^-1 A";
-    "isai", isai, &[], "block ILU(k) with incomplete sparse approximate inverses of its triangles";
-    "sweeps", sweeps, sweeps::PARAMETERS, "block ILU(k) with triangles solved by Jacobi sweeps";
+/// Matrices that the preconditioner called `spec` takes; those that an unknown one takes are not known.
+pub fn takes(spec: &str) -> Option<Takes> {
+    method(spec).map(|method| method.takes)
+}
+
+/// Whether the preconditioner that `spec` names says that it uses a setting; `None` where it is unknown.
+pub fn uses(spec: &str, setting: Setting) -> Option<bool> {
+    method(spec).map(|method| method.uses.contains(&setting))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! No preconditioner: `M = I`.
 
 use super::work::Phased;
-use super::{Form, Preconditioner, Ready, Setup};
+use super::{Form, Method, Preconditioner, Ready, Setup, Takes};
 use crate::backend::Backend;
 
 struct Identity;
@@ -16,7 +16,16 @@ impl<K: Backend> Preconditioner<K> for Identity {
     }
 }
 
-pub(super) const WORK: Phased = Phased { symbolic: None, analysis: None, numeric: None };
+pub(super) const METHOD: Method = Method {
+    name: "none",
+    summary: "no preconditioner",
+    parameters: &[],
+    uses: &[],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased { symbolic: None, analysis: None, numeric: None },
+};
 
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend>(_: Setup<K>) -> Ready<K> {

@@ -80,6 +80,15 @@ impl Options {
         changed.map(|((key, value), _)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
     }
 
+    /// All parameters, as they would be written.
+    pub(super) fn all(&self) -> String {
+        self.values
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect::<Vec<_>>()
+            .join(",")
+    }
+
     fn get(&self, key: &str) -> &str {
         &self.values.iter().find(|v| v.0 == key).expect("a parameter of the preconditioner").1
     }

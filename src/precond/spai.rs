@@ -5,20 +5,30 @@
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
 use super::work::{Phased, STORED, rows};
-use super::{Phase, Ready, Setup};
+use super::{Method, Phase, Ready, Setup, Takes};
 use crate::backend::Backend;
+use crate::case::Setting;
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     key: "symmetric",
     default: "no",
     range: Range::Words(&["no", "yes"]),
     summary: "yes: (M + M') / 2, which conjugate gradients need",
 }];
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: None,
-    analysis: Some(STORED),
-    numeric: Some(rows("a small dense system for each row")),
+pub(super) const METHOD: Method = Method {
+    name: "spai",
+    summary: "sparse approximate inverse: least |A M - I| on the pattern of A",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize],
+    takes: Takes::Any,
+    symmetric: |options| options.word("symmetric") == "yes",
+    transposable: false,
+    work: Phased {
+        symbolic: None,
+        analysis: Some(STORED),
+        numeric: Some(rows("a small dense system for each row")),
+    },
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -6,11 +6,12 @@ use super::approximate::{Operator, size};
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, host, rows};
-use super::{Phase, Preconditioner, Ready, Setup, bilu};
+use super::{Method, Phase, Preconditioner, Ready, Setup, Takes, bilu};
 use crate::backend::{Backend, Bytes};
+use crate::case::Setting;
 use crate::result::record::FactorSize;
 
-pub(super) const PARAMETERS: &[Parameter] = &[Parameter {
+const PARAMETERS: &[Parameter] = &[Parameter {
     key: "sweeps",
     default: "3",
     range: Range::Whole(1, 1000),
@@ -71,10 +72,25 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
     }
 }
 
-pub(super) const WORK: Phased = Phased {
-    symbolic: Some(host("pattern of the factors")),
-    analysis: Some(STORED),
-    numeric: Some(rows("factors as matrices")),
+pub(super) const METHOD: Method = Method {
+    name: "sweeps",
+    summary: "block ILU(k) with triangles solved by Jacobi sweeps",
+    parameters: PARAMETERS,
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(STORED),
+        numeric: Some(rows("factors as matrices")),
+    },
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

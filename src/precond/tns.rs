@@ -7,12 +7,13 @@ use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
-use super::{Failure, Phase, Preconditioner, Ready, Setup};
+use super::{Failure, Method, Phase, Preconditioner, Ready, Setup, Takes};
 use crate::backend::algebra::Part;
 use crate::backend::{Backend, Bytes};
+use crate::case::Setting;
 use crate::result::record::FactorSize;
 
-pub(super) const PARAMETERS: &[Parameter] = &[
+const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "order",
         default: "2",
@@ -76,8 +77,20 @@ fn series<K: Backend>(
     }
 }
 
-pub(super) const WORK: Phased =
-    Phased { symbolic: None, analysis: Some(STORED), numeric: Some(rows("products of triangles")) };
+pub(super) const METHOD: Method = Method {
+    name: "tns",
+    summary: "truncated Neumann series of the triangles of A",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize, Setting::Ordering],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: None,
+        analysis: Some(STORED),
+        numeric: Some(rows("products of triangles")),
+    },
+};
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

@@ -1,6 +1,6 @@
 //! What the phases of setups do, and where.
 
-use super::{Phase, entry};
+use super::{Phase, method};
 use crate::backend::{on_gpu, sets_up_rows};
 
 /// What a phase of a setup does.
@@ -47,7 +47,7 @@ pub(super) const STORED: Work = rows("matrices stored for products");
 
 /// What the setup of the preconditioner that `spec` names does in a phase; `None` where it has no such phase.
 pub fn work(spec: &str, phase: Phase) -> Option<Work> {
-    let all = &entry(spec)?.work;
+    let all = &method(spec)?.work;
     match phase {
         Phase::Symbolic => all.symbolic,
         Phase::Analysis => all.analysis,

@@ -176,7 +176,7 @@ impl Sides {
 /// The record of `case` on `backend`.
 fn find<'a>(records: &'a [Record], case: &Case, backend: &str) -> Option<&'a Record> {
     let case = case.on(backend);
-    records.iter().find(|r| r.case == case)
+    records.iter().find(|r| r.case.backend == backend && r.case.on(backend) == case)
 }
 
 /// One record for each line: what differs only in the backend shares a line. Where a backend has
@@ -185,7 +185,8 @@ fn line_records(records: &[Record]) -> Vec<&Record> {
     let mut firsts: Vec<&Record> = Vec::new();
     for record in records {
         let case = &record.case;
-        let twin = |other: &Record| other.case.on(&case.backend) == *case;
+        let of_line = case.on(&case.backend);
+        let twin = |other: &Record| other.case.on(&case.backend) == of_line;
         let covered = match case.trisolve {
             // by any line, and any case of a GPU that is to come
             Trisolve::Auto => {

@@ -129,9 +129,8 @@ pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
 /// Column head of an axis, as short as its meaning allows.
 pub fn head(axis: &Axis) -> Head {
     match axis.name {
-        "block-size" | "fill" | "shift" | "restart" | "rtol" | "max-iterations" => {
-            Head::number(head_name(axis))
-        }
+        "block-size" | "fill" | "shift" | "restart" | "rtol" | "max-iterations"
+        | "symmetry-tolerance" => Head::number(head_name(axis)),
         _ => Head::words(head_name(axis)),
     }
 }
@@ -208,6 +207,7 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         "fgbilu-style",
         "execution",
         "max-iterations",
+        "symmetry-tolerance",
     ];
     for name in names {
         let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
@@ -338,7 +338,7 @@ impl<'a> Speedup<'a> {
         let base = if cpu { "cpu".to_owned() } else { first.clone() };
         let mut twins = HashMap::new();
         for record in records.iter().filter(|r| r.case.backend == base) {
-            twins.entry(key(&record.case)).or_insert(record);
+            twins.entry(key(&record.case.on(&base))).or_insert(record);
         }
         Some(Self { twins, base })
     }

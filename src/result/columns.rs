@@ -23,6 +23,7 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("orthogonalisation", "orthogonalisation of GMRES"),
     ("rtol", "tolerance on the monitored residual, relative to its initial value"),
     ("max-iterations", "iteration limit"),
+    ("symmetry-tolerance", "relative difference of mirrored entries that was taken for rounding"),
     ("format", "storage format asked for"),
     ("factor-precision", "numbers in which the factors were stored: float64 or float32"),
     ("trisolve", "way of the triangular solves asked for"),

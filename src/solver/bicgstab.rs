@@ -2,9 +2,20 @@
 
 use super::cg::CYCLE;
 use super::stop::Judge;
-use super::{Monitor, Outcome, Settings, Solver, System};
+use super::{Method, Monitor, Outcome, Settings, Solver, Steps, System};
 use crate::backend::{AT_ONCE, Backend, Coef, Slot};
 use crate::error::Result;
+
+pub(super) const METHOD: Method = Method {
+    name: "bicgstab",
+    summary: "BiCGStab, right preconditioned",
+    uses: &[],
+    symmetric: false,
+    transposed: false,
+    replays: true,
+    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6 }),
+    vectors: |_| 10,
+};
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];
 /// `(r0, v)`.

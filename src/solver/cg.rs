@@ -4,9 +4,22 @@
 
 use super::projections::Projections;
 use super::stop::{End, Judge};
-use super::{Monitor, Outcome, Settings, Solver, System};
+use super::{Method, Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, Slot};
+use crate::case::Setting;
 use crate::error::Result;
+
+pub(super) const METHOD: Method = Method {
+    name: "cg",
+    summary: "preconditioned conjugate gradients, deflated or not, for symmetric positive definite \
+              systems",
+    uses: &[Setting::SymmetryTolerance],
+    symmetric: true,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |_| 10,
+};
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];
 /// `(p, A p)` and `|r|`, side by side: one read an iteration.

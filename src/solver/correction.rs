@@ -2,9 +2,20 @@
 
 use super::cg::CYCLE;
 use super::stop::Judge;
-use super::{Monitor, Outcome, Settings, Solver, System};
+use super::{Method, Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, Slot};
 use crate::error::Result;
+
+pub(super) const METHOD: Method = Method {
+    name: "correction",
+    summary: "iterative correction x += M^-1 (b - A x), any preconditioner",
+    uses: &[],
+    symmetric: false,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |_| 10,
+};
 
 const NORM: Slot = Slot(0);
 

@@ -2,10 +2,21 @@
 
 use super::orthogonality::Orthogonality;
 use super::stop::{End, Judge};
-use super::{Monitor, Outcome, Settings, Solver, System};
+use super::{Method, Monitor, Outcome, Settings, Solver, System};
 use crate::backend::{Backend, Coef, SLOTS, Slot};
-use crate::case::{Orthogonalisation, Side};
+use crate::case::{Orthogonalisation, Setting, Side};
 use crate::error::{Error, Result};
+
+pub(super) const METHOD: Method = Method {
+    name: "gmres",
+    summary: "restarted GMRES(m), left or right preconditioned",
+    uses: &[Setting::Side, Setting::Restart, Setting::Orthogonalisation],
+    symmetric: false,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |restart| restart + 4,
+};
 
 /// Scalars on the backend: norms first, then a column of the Hessenberg matrix and corrections.
 const NORM: Slot = Slot(0);

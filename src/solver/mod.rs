@@ -10,7 +10,7 @@ mod qmr;
 pub mod stop;
 
 use crate::backend::Backend;
-use crate::case::{Orthogonalisation, Side};
+use crate::case::{Orthogonalisation, Setting, Side};
 use crate::deflation::Deflation;
 use crate::error::Result;
 use crate::precond::Preconditioner;
@@ -46,19 +46,53 @@ pub struct Transposed<'a, K: Backend> {
     pub m: &'a dyn Preconditioner<K>,
 }
 
-/// Whether the solver called `name` needs [`System::transposed`].
-pub fn needs_transposed(name: &str) -> bool {
-    name == "qmr"
+/// What a solver is: what it is called, what it needs and which settings it uses.
+struct Method {
+    name: &'static str,
+    /// A line about it.
+    summary: &'static str,
+    /// Settings that change something; the case has others that do not.
+    uses: &'static [Setting],
+    /// Whether matrix and preconditioner must be symmetric.
+    symmetric: bool,
+    /// Whether it needs [`System::transposed`].
+    transposed: bool,
+    /// Whether its iterations are replayed (see [`Backend::replay`]).
+    replays: bool,
+    /// Steps of an iteration, where it is always the same.
+    steps: Option<Steps>,
+    /// Most vectors that it and its system hold, by the setting `restart`.
+    vectors: fn(usize) -> usize,
 }
 
-/// Whether the solver called `name` lets one choose the side of the preconditioner.
-pub fn has_sides(name: &str) -> bool {
-    matches!(name, "gmres" | "qmr")
+/// The solver called `name`.
+fn method(name: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name)
+}
+
+/// Whether the solver called `name` says that it uses a setting; `None` where it is unknown.
+pub fn uses(name: &str, setting: Setting) -> Option<bool> {
+    method(name).map(|method| method.uses.contains(&setting))
+}
+
+/// Whether the solver called `name` needs a symmetric matrix and a symmetric preconditioner.
+pub fn needs_symmetric(name: &str) -> bool {
+    method(name).is_some_and(|method| method.symmetric)
+}
+
+/// Whether the solver called `name` needs [`System::transposed`].
+pub fn needs_transposed(name: &str) -> bool {
+    method(name).is_some_and(|method| method.transposed)
 }
 
 /// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
 pub fn replays(name: &str) -> bool {
-    matches!(name, "bicgstab" | "qmr")
+    method(name).is_some_and(|method| method.replays)
+}
+
+/// Most vectors that the solver called `name` and its system hold.
+pub fn vectors(name: &str, restart: usize) -> usize {
+    method(name).map_or(0, |method| (method.vectors)(restart))
 }
 
 /// Steps of an iteration.
@@ -76,14 +110,7 @@ pub struct Steps {
 
 /// Steps of an iteration of the solver called `name`, where it is always the same.
 pub fn steps(name: &str) -> Option<Steps> {
-    let new = |products, applications, dots, updates| {
-        Some(Steps { products, applications, dots, updates })
-    };
-    match name {
-        "bicgstab" => new(2, 2, 5, 6),
-        "qmr" => new(2, 2, 5, 10),
-        _ => None,
-    }
+    method(name)?.steps
 }
 
 /// What decides how a method runs.
@@ -130,24 +157,22 @@ pub trait Solver<K: Backend> {
 type Build<K> = fn(&K, &Settings, usize) -> Result<Box<dyn Solver<K>>>;
 
 macro_rules! registry {
-    ($($name:literal, $module:ident :: $type:ident, $summary:literal;)*) => {
+    ($($module:ident :: $type:ident)*) => {
+        const METHODS: &[Method] = &[$($module::METHOD),*];
+
         /// Solvers by name, with a line about each.
-        pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
+        pub const NAMES: &[(&str, &str)] = &[$(($module::METHOD.name, $module::METHOD.summary)),*];
 
         /// The constructor of the solver called `name`.
         pub fn lookup<K: Backend + 'static>(name: &str) -> Option<Build<K>> {
-            match name {
-                $($name => Some(|k, s, n| Ok(Box::new($module::$type::new(k, s, n)?))),)*
-                _ => None,
-            }
+            $(if name == $module::METHOD.name {
+                return Some(|k, s, n| Ok(Box::new($module::$type::new(k, s, n)?)));
+            })*
+            None
         }
     };
 }
 
 registry! {
-    "gmres", gmres::Gmres, "restarted GMRES(m), left or right preconditioned";
-    "bicgstab", bicgstab::BiCgStab, "BiCGStab, right preconditioned";
-    "cg", cg::Cg, "preconditioned conjugate gradients, deflated or not, for symmetric positive definite systems";
-    "qmr", qmr::Qmr, "quasi-minimal residuals, left or right preconditioned; uses A' and M' too";
-    "correction", correction::Correction, "iterative correction x += M^-1 (b - A x), any preconditioner";
+    gmres::Gmres bicgstab::BiCgStab cg::Cg qmr::Qmr correction::Correction
 }

@@ -3,10 +3,21 @@
 
 use super::cg::CYCLE;
 use super::stop::{End, Judge};
-use super::{Monitor, Outcome, Settings, Solver, System, Transposed};
+use super::{Method, Monitor, Outcome, Settings, Solver, Steps, System, Transposed};
 use crate::backend::{AT_ONCE, Backend, Coef, Slot, Step};
-use crate::case::Side;
+use crate::case::{Setting, Side};
 use crate::error::Result;
+
+pub(super) const METHOD: Method = Method {
+    name: "qmr",
+    summary: "quasi-minimal residuals, left or right preconditioned; uses A' and M' too",
+    uses: &[Setting::Side],
+    symmetric: false,
+    transposed: true,
+    replays: true,
+    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 10 }),
+    vectors: |_| 10,
+};
 
 /// Scalars that go from iteration to iteration: lengths of the Lanczos vectors, `(z, y)` of the length
 /// one, the rotation, and what directions and updates keep of themselves.

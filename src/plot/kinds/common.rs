@@ -47,7 +47,7 @@ pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String 
         let text = (setting.text)(case);
         match setting.name {
             "matrix" | "rhs" => Some(names.get(&text).to_owned()),
-            "fill" | "level-rule" | "shift" | "restart" if !case.heeds(setting.name) => None,
+            "fill" | "level-rule" | "shift" | "restart" if !case.uses_named(setting.name) => None,
             "block-size" => Some(format!("b {text}")),
             "fill" => Some(format!("k {text}")),
             "deflation" if text == "none" => None,

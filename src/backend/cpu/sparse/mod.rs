@@ -224,8 +224,8 @@ impl Algebra for Cpu {
         Ok(Csr::clone(&a.matrix))
     }
 
-    fn asymmetry(&self, a: &Sparse) -> Result<Option<Asymmetry>> {
-        Ok(self.on_host(|_| a.matrix.asymmetry()))
+    fn asymmetry(&self, a: &Sparse, tolerance: f64) -> Result<Option<Asymmetry>> {
+        Ok(self.on_host(|_| a.matrix.asymmetry_beyond(tolerance)))
     }
 
     fn largest_row_sum(&self, a: &Sparse) -> Result<f64> {

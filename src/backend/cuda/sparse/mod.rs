@@ -147,14 +147,14 @@ impl Algebra for Cuda {
         Ok(Csr::clone(&self.host(a)?.matrix))
     }
 
-    fn asymmetry(&self, a: &Sparse) -> Result<Option<Asymmetry>> {
+    fn asymmetry(&self, a: &Sparse, tolerance: f64) -> Result<Option<Asymmetry>> {
         if let Some(rows) = a.device()
-            && rows.regular(&self.device)?[1]
+            && rows.regular(&self.device, tolerance)?[1]
         {
             return Ok(None);
         }
         let there = self.host(a)?;
-        Ok(self.on_host(|_| there.matrix.asymmetry()))
+        Ok(self.on_host(|_| there.matrix.asymmetry_beyond(tolerance)))
     }
 
     fn largest_row_sum(&self, a: &Sparse) -> Result<f64> {

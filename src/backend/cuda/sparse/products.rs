@@ -15,9 +15,6 @@ use crate::error::Result;
 /// Compressed of a transpose up to this length are put in order by one thread.
 pub(super) const LONGEST_SORTED: usize = 256;
 
-/// Difference of mirrored entries that counts as rounding; mirrors [`crate::matrix::Asymmetry`].
-const ROUNDING: f64 = 1e-10;
-
 /// A part as `sparse.cu` numbers it.
 fn number(part: Part) -> u32 {
     match part {
@@ -31,10 +28,11 @@ fn number(part: Part) -> u32 {
 const LOWER_WITH_DIAGONAL: u32 = 3;
 
 impl Compressed {
-    /// Whether all diagonals are stored, and whether the matrix is symmetric but for rounding.
-    pub(super) fn regular(&self, d: &Device) -> Result<[bool; 2]> {
+    /// Whether all diagonals are stored, and whether mirrored entries differ by no more than `rounding`
+    /// relative to the larger.
+    pub(super) fn regular(&self, d: &Device, rounding: f64) -> Result<[bool; 2]> {
         let found = d.zeros::<u32>(1)?;
-        run!(d, kernel(d, "irregular")?, self.by_rows(); self.argument(), ROUNDING, found);
+        run!(d, kernel(d, "irregular")?, self.by_rows(); self.argument(), rounding, found);
         let bits = d.host(&found)?[0];
         Ok([bits & 1 == 0, bits & 2 == 0])
     }
@@ -147,7 +145,7 @@ impl Compressed {
 
     /// The lower triangle of the pattern of `|A|^q`; only of matrices with all diagonals.
     pub(super) fn lower_power(&self, d: &Device, q: usize) -> Result<Option<Self>> {
-        if !self.regular(d)?[0] {
+        if !self.regular(d, 0.0)?[0] {
             return Ok(None);
         }
         if q == 1 {
