@@ -1,13 +1,13 @@
 //! `compare`: two result files side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::output;
 use crate::config::parse::{number, pieces};
 use crate::config::sweep::{AXES, Axis, axis};
 use crate::engine::progress::say;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::{ReportFormat, compare};
 use crate::result::Record;
 use crate::result::read;
@@ -59,6 +59,9 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         .map_err(|e| e.in_file("--fail-on-regression"))?;
     let by = join_axes(args)?;
     let (old, new) = (records(&args.old)?, records(&args.new)?);
+    for (path, records) in [(&args.old, &old), (&args.new, &new)] {
+        timed(path, records)?;
+    }
     let names = (args.old.display().to_string(), args.new.display().to_string());
     let comparison = compare::compare((&names.0, &old), (&names.1, &new), &by, threshold)?;
     output::print(&args.format.render(&comparison.report)?)?;
@@ -86,8 +89,20 @@ fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
     }
 }
 
+/// Refuses records that were solved and have no time: there is nothing to compare.
+fn timed(path: &Path, records: &[Record]) -> Result<()> {
+    let mut solved = records.iter().filter(|r| r.status.succeeded()).peekable();
+    if solved.peek().is_some() && solved.all(|r| r.times.solve_s.is_none()) {
+        let what = "no record has a value in the column `solve-s`: there is nothing to compare";
+        return Err(Error::input(what)
+            .in_file(&path.display().to_string())
+            .hint("`bilu-bench run -o FILE` writes the column; was it removed?"));
+    }
+    Ok(())
+}
+
 /// The records of a result file; says when its last one is cut off.
-pub(super) fn records(path: &std::path::Path) -> Result<Vec<Record>> {
+pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
     if contents.cut_off {
         say(&format!("note: {}: the last record is cut off and left out", path.display()));

@@ -92,7 +92,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     if outcomes.iter().any(|o| !o.records.is_empty()) {
         output::print(&args.output.format.render(&report)?)?;
     }
-    session.end(&outcomes, &outputs)
+    session.end(&experiments, &outcomes, &outputs)
 }
 
 /// The folder that `--output` names in place of files, made when it is not there.

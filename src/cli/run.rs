@@ -44,9 +44,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let outcome = session.run(&experiment, &mut outputs[0])?;
     if outcome.records.is_empty() {
         // stopped before the first record: nothing to show
-        return session.end(&[outcome], &outputs);
+        return session.end(&[&experiment], &[outcome], &outputs);
     }
     let report = report::of_experiment("run", &experiment, &outcome.records, None);
     output::print(&args.output.format.render(&report)?)?;
-    session.end(&[outcome], &outputs)
+    session.end(&[&experiment], &[outcome], &outputs)
 }
