@@ -353,3 +353,21 @@ fn tables_2_and_3_run_on_small_grids() {
         assert!(list.iter().all(|row| row["status"] == "converged"), "{table}");
     }
 }
+
+#[test]
+fn what_does_not_apply_of_all_is_no_failure() {
+    let run = |solver: &str, precond: &str, code: i32| {
+        let matrix = ["--matrix", "convdiff3d:5,px=0.3", "--quiet"];
+        let choice = ["--solver", solver, "--precond", precond];
+        text(&ran(bilu().args(matrix).args(choice), code).stderr)
+    };
+    // the matrix is not symmetric: `ic` and two of `fsai` do not apply
+    let note = "note: 3 cases of `all` left out: not applicable\n";
+    assert_eq!(run("gmres", "all", 0), note);
+    // a name of its own is asked for
+    assert!(run("gmres", "all,ic", 1).ends_with("1 of 17 cases did not converge\n"));
+    assert_eq!(run("gmres", "ic", 1), "1 of 1 case did not converge\n");
+    // so is a solver
+    assert_eq!(run("cg", "all", 1), "17 of 17 cases did not converge\n");
+    assert_eq!(run("gmres,cg", "all", 1), format!("{note}17 of 34 cases did not converge\n"));
+}

@@ -485,6 +485,16 @@ fn compare_says_why_it_cannot() {
     );
     assert_eq!(error(&[&a, &a, "--threshold", "x"]), "error: --threshold: `x` is not a number\n");
     assert!(error(&[&a, "no.csv"]).starts_with("error: cannot read `no.csv`: "));
+    let mut untimed = record(0, 1.0, 0.01);
+    untimed.times.solve_s = None;
+    let c = file(folder.path(), "c.csv", &[untimed]);
+    assert_eq!(
+        error(&[&a, &c]),
+        format!(
+            "error: {c}: no record has a value in the column `solve-s`: there is nothing to compare\n\
+             hint: `bilu-bench run -o FILE` writes the column; was it removed?\n"
+        )
+    );
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! `compare`: two result files side by side, or two commands measured in turns.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::cli::{alternate, output};
 use crate::config::parse::{number, pieces};
 use crate::config::sweep::{AXES, Axis, axis};
 use crate::engine::progress::say;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::ReportFormat;
 use crate::report::compare::{self, Rule};
 use crate::report::units::plural;
@@ -105,6 +105,9 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     } else {
         [records(&args.old)?, records(&args.new)?]
     };
+    for (path, records) in [(&args.old, &old), (&args.new, &new)] {
+        timed(path, records)?;
+    }
     let comparison = compare::compare((&names[0], &old), (&names[1], &new), &by, &rule)?;
     output::tables(&comparison.report, args.format)?;
     let regressions = match limit {
@@ -150,8 +153,20 @@ fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
     }
 }
 
+/// Refuses records that were solved and have no time: there is nothing to compare.
+fn timed(path: &Path, records: &[Record]) -> Result<()> {
+    let mut solved = records.iter().filter(|r| r.status.succeeded()).peekable();
+    if solved.peek().is_some() && solved.all(|r| r.times.solve_s.is_none()) {
+        let what = "no record has a value in the column `solve-s`: there is nothing to compare";
+        return Err(Error::input(what)
+            .in_file(&path.display().to_string())
+            .hint("`bilu-bench run -o FILE` writes the column; was it removed?"));
+    }
+    Ok(())
+}
+
 /// The records of a result file; says when its last one is cut off.
-pub(super) fn records(path: &std::path::Path) -> Result<Vec<Record>> {
+pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
     for remark in contents.remarks() {
         say(&format!("note: {}: {remark}", path.display()));

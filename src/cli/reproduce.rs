@@ -105,7 +105,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     if outcomes.iter().any(|o| !o.records.is_empty()) {
         output::report(&report, args.output.format, &columns, flags::ALL)?;
     }
-    session.end(&outcomes, &outputs)
+    session.end(&experiments, &outcomes, &outputs)
 }
 
 /// The folder that `--output` names in place of files, made when it is not there.

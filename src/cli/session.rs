@@ -229,8 +229,13 @@ impl<'a> Session<'a> {
         ))
     }
 
-    /// Exit code of the whole; says how to go on after Ctrl-C and how many runs failed.
-    pub fn end(&self, outcomes: &[Outcome], outputs: &[Outputs]) -> Result<ExitCode> {
+    /// Exit code of the whole, with the experiments of `outcomes`; says how to go on after Ctrl-C and how many runs failed.
+    pub fn end(
+        &self,
+        experiments: &[&Experiment],
+        outcomes: &[Outcome],
+        outputs: &[Outputs],
+    ) -> Result<ExitCode> {
         for outcome in outcomes {
             match &outcome.end {
                 End::Failed(error) => return Err(error.clone()),
@@ -243,7 +248,12 @@ impl<'a> Session<'a> {
         }
         let records = outcomes.iter().flat_map(|o| &o.records);
         let total = records.clone().count();
-        let failed = records.filter(|r| !r.status.succeeded()).count();
+        let pairs = experiments.iter().zip(outcomes);
+        let aside: usize = pairs.map(|(e, o)| e.not_applicable(&o.records).len()).sum();
+        let failed = records.filter(|r| !r.status.succeeded()).count() - aside;
+        if aside > 0 {
+            say(&format!("note: {} of `all` left out: not applicable", plural(aside, "case")));
+        }
         if failed > 0 {
             say(&format!("{failed} of {} did not converge", plural(total, "case")));
             return Ok(ExitCode::FAILURE);

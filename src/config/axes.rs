@@ -71,6 +71,8 @@ macro_rules! axes {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Sweep {
             $(#[doc = $help] pub $field: Option<Vec<$type>>,)*
+            /// Values that only the word `all` names, as text with the name of their axis.
+            pub of_all: Vec<(&'static str, String)>,
         }
 
         /// Every axis, outermost loop first.
@@ -85,6 +87,9 @@ macro_rules! axes {
                 set: |sweep, words| {
                     let (values, repeated) = $crate::config::axes::values(words, $parse)?;
                     sweep.$field = Some(values);
+                    let of_all = $crate::config::axes::of_all::<$type>(words, $parse)?;
+                    sweep.of_all.retain(|(name, _)| *name != $name);
+                    sweep.of_all.extend(of_all.iter().map(|v| ($name, ($text)(v))));
                     Ok(repeated.iter().map($text).collect())
                 },
             }),*];
@@ -93,7 +98,11 @@ macro_rules! axes {
             /// The axes given in `other` replace those of `self`.
             #[must_use]
             pub fn overridden_by(&self, other: &Self) -> Self {
-                Self { $($field: other.$field.clone().or_else(|| self.$field.clone()),)* }
+                let mut of_all = other.of_all.clone();
+                $(if other.$field.is_none() {
+                    of_all.extend(self.of_all.iter().filter(|(name, _)| *name == $name).cloned());
+                })*
+                Self { $($field: other.$field.clone().or_else(|| self.$field.clone()),)* of_all }
             }
 
             /// Whether `case` has one of the values of each axis that is given.
@@ -156,6 +165,21 @@ pub(crate) fn values<T: PartialEq>(
         }
     }
     Ok((kept, repeated))
+}
+
+/// The values that the piece `all` stands for and no other piece does.
+pub(crate) fn of_all<T: PartialEq>(
+    words: &[String],
+    parse: impl Fn(&str, &mut Vec<T>) -> Result<()>,
+) -> Result<Vec<T>> {
+    let (mut all, mut named) = (Vec::new(), Vec::new());
+    for word in words {
+        for piece in pieces(word)? {
+            parse(&piece, if piece == "all" { &mut all } else { &mut named })?;
+        }
+    }
+    all.retain(|value| !named.contains(value));
+    Ok(all)
 }
 
 /// The value of a piece that stands for one.

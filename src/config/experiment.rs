@@ -9,6 +9,7 @@ use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::error::{Error, Place, Result};
+use crate::result::{Record, Status};
 
 /// What to know about paths in a file.
 const FROM_THE_FOLDER: &str = "relative paths in a TOML file count from its folder";
@@ -106,6 +107,26 @@ impl Experiment {
     #[must_use]
     pub fn restricted_to(self, only: &Sweep) -> Self {
         Self { only: only.clone(), ..self }
+    }
+
+    /// Those of `records` whose case cannot run, although another one that differs only in values of the
+    /// word `all` can: `--precond all` asks for what applies. A value with a name of its own is asked
+    /// for in any case.
+    pub fn not_applicable<'a>(&self, records: &'a [Record]) -> Vec<&'a Record> {
+        // settings that one preconditioner heeds and another does not make no other case
+        const ESSENTIAL: [&str; 6] = ["matrix", "rhs", "block-size", "kind", "solver", "backend"];
+        let cannot = |r: &&Record| r.status == Status::Unsupported;
+        let alike = |a: &Record, b: &Record| {
+            let mut axes = AXES.iter().filter(|axis| ESSENTIAL.contains(&axis.name));
+            axes.all(|axis| (axis.text)(&a.case) == (axis.text)(&b.case))
+        };
+        let by_all = |r: &Record| {
+            let text = |name: &str| AXES.iter().find(|a| a.name == name).map(|a| (a.text)(&r.case));
+            let mut values = self.sweeps.iter().flat_map(|sweep| &sweep.of_all);
+            values.any(|(name, value)| text(name).as_ref() == Some(value))
+        };
+        let runs = |r: &Record| records.iter().any(|other| !cannot(&other) && alike(r, other));
+        records.iter().filter(cannot).filter(|r| by_all(r) && runs(r)).collect()
     }
 
     /// All cases in order, each once; second, how many were dropped as repetitions.

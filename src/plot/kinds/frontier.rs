@@ -59,7 +59,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
         left_out: left_out.collect(),
     };
     let caption = format!(
-        "{} of {}; {}; {}. A number at a marker stands for the name below the panels.",
+        "{} of {}; {}; {}.",
         plural(groups.iter().map(|(_, g)| g.len()).sum(), "solve"),
         batch.name,
         repetitions(groups.iter().flat_map(|(_, g)| g.iter().copied())),
