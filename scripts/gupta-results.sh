@@ -22,6 +22,6 @@ read -r -a flags <<<"${BILU_BENCH_FLAGS:-}"
 experiments gupta "$(chosen_experiments "bubbly32 layered frontier bubbly128-1 bubbly128-9")"
 if [ -s "$out/frontier.csv" ]; then
     "$bilu" plot "$out/frontier.csv" --experiment gupta/frontier --output "$out/frontier.svg" \
-        --output "$out/frontier.png" || failed=1
+        --output "$out/frontier.png" --force || failed=1
 fi
 finish_results

@@ -24,7 +24,12 @@ pub(crate) fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
     builder.tempfile_in(folder).map_err(|e| {
         let cause = e.get_ref().and_then(|e| e.source()?.downcast_ref::<std::io::Error>());
         let code = cause.and_then(std::io::Error::raw_os_error);
-        code.map_or(e, std::io::Error::from_raw_os_error)
+        let text = e.to_string();
+        match (code, text.split_once(" at path ")) {
+            (Some(code), _) => std::io::Error::from_raw_os_error(code),
+            (None, Some((what, _))) => std::io::Error::new(e.kind(), what),
+            (None, None) => e,
+        }
     })
 }
 

@@ -89,8 +89,12 @@ fn a_folder_becomes_a_page_with_its_numbers() {
     assert!((bars[5] / bars[1] - (1.04 / 0.29) / 4.0).abs() < 0.01, "{bars:?}");
 
     // once more, over the old one, from a file
-    let again = run(folder, &["report", "results/runs.csv", "-o", "r.html"]);
-    assert_eq!((again.0, again.2.as_str()), (Some(0), ""));
+    let again = ["report", "results/runs.csv", "-o", "r.html"];
+    let (code, _, said) = run(folder, &again);
+    let why = "error: `r.html` exists already\nhint: --force overwrites it\n";
+    assert_eq!((code, said.as_str()), (Some(2), why));
+    let (code, _, said) = run(folder, &[&again[..], &["--force"]].concat());
+    assert_eq!((code, said.as_str()), (Some(0), ""));
 }
 
 #[test]

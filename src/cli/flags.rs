@@ -204,7 +204,7 @@ pub struct OutputFlags {
     #[arg(long, requires = "output", conflicts_with = "force")]
     resume: bool,
 
-    /// Overwrite files that exist
+    /// Overwrite files that exist; result files stay until the first new record is complete
     #[arg(long, requires = "files")]
     force: bool,
 

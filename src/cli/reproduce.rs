@@ -75,12 +75,13 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         Some(folder) => tables.iter().map(|table| table.files(folder)).collect(),
         None => vec![args.output.output.clone()],
     };
-    if let Some(folder) = folder.filter(|_| args.output.existing() == Existing::Refuse) {
-        let others = tables.iter().flat_map(|table| table.others(folder));
-        others
-            .collect::<Vec<_>>()
-            .iter()
-            .try_for_each(|path| files::refuse_existing(path, false))?;
+    let records = names.concat().iter().any(|path| path.exists());
+    if let Some(folder) = folder.filter(|_| args.output.existing() == Existing::Refuse && !records)
+    {
+        for table in &tables {
+            let others = table.others(folder);
+            others.iter().try_for_each(|path| files::refuse_existing(path, false))?;
+        }
     }
     let solutions = session.solutions(&experiments)?;
     let mut outputs = session.open(&experiments, &names)?;

@@ -264,7 +264,9 @@ impl<R: Row> Output<R> {
                     remarks.push(format!(
                         "{name}: gets {count} that an earlier version did not write"
                     ));
-                    Next::Replace(self.layout.extended(without_bom(kept), &contents.records))
+                    let text = self.layout.extended(without_bom(kept), &contents.records);
+                    self.layout.grown();
+                    Next::Replace(text)
                 };
                 let kept = |column| {
                     format!("{name}: unknown column `{column}` is kept, and empty in new records")
@@ -368,7 +370,6 @@ impl<R: Row> Output<R> {
             let replaced = replacement.commit();
             self.file = Some(replaced.map_err(|e| cannot("write", &self.path, &e))?);
             if !self.is_rewritten() {
-                self.layout.grown();
                 self.next = Next::Append(0, Vec::new());
             }
         } else {

@@ -4,7 +4,7 @@
 //! As the caches, the file never causes an error where it is only read: what is damaged is not used.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Choices;
 use super::descent::{Descent, Trial};
 use crate::error::{Error, Result};
-use crate::files::temporary_in;
+use crate::files;
 use crate::matrix::cache::Cache;
 
 /// Version of the file: that of the choices and of the kernels that they are for.
@@ -102,16 +102,11 @@ impl Store {
             Error::input("the cache is off, and nowhere to keep what tuning finds")
                 .in_file(crate::matrix::cache::CACHE)
         })?;
-        let write = || -> io::Result<()> {
-            let folder = path.parent().unwrap_or(Path::new("."));
-            std::fs::create_dir_all(folder)?;
-            let mut file = temporary_in(folder)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.persist(&path).map_err(|e| e.error)?;
-            Ok(())
-        };
-        write().map_err(|e| Error::io("write", &path, &e))?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        std::fs::create_dir_all(folder).map_err(|e| Error::io("write", &path, &e))?;
+        let mut text = serde_json::to_vec_pretty(self).expect("writing to memory");
+        text.push(b'\n');
+        files::write(&path, &text)?;
         Ok(path)
     }
 
