@@ -238,7 +238,9 @@ fn sure(finalists: &[Finalist]) -> Vec<String> {
     let name = describe(&best.case);
     let rounds = plural(best.seconds.count, "round");
     if finalists.len() == 1 {
-        return vec![format!("alone: nothing else was solved that {name} could be compared with")];
+        return vec![format!(
+            "alone: {name}; in single trials everything else failed or took too long"
+        )];
     }
     let equal: Vec<String> = equals(finalists)[1..].iter().map(|f| describe(&f.case)).collect();
     if !equal.is_empty() {
