@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use bilu_bench::case::ReadAs;
 use bilu_bench::result::Status;
 use bilu_bench::result::read::read;
 use flate2::Compression;
@@ -77,7 +78,7 @@ fn tens_of_millions_of_duplicates_take_the_memory_of_the_matrix() {
         let written = std::fs::read_to_string(&out).unwrap();
         let [a, b] = sums.map(|s| f64::from(s) * 1e6);
         let matrix =
-            bilu_bench::matrix::market::read_matrix(&out, Default::default()).unwrap().matrix;
+            bilu_bench::matrix::market::read_matrix(&out, ReadAs::Expanded).unwrap().matrix;
         assert_eq!((matrix.get(0, 0), matrix.get(1, 1)), (Some(a), Some(b)), "{written}");
     }
 }

@@ -144,7 +144,9 @@ impl Source<'_> {
                 return Err(self.unknown(&key, "setting", &known));
             };
             let mut words = self.words(&value)?;
-            words.iter_mut().for_each(|(word, _)| *word = self.located(axis.name, word));
+            for (word, _) in &mut words {
+                *word = self.located(axis.name, word);
+            }
             for (word, span) in &words {
                 // alone first, so that the error points at the one bad item of a list
                 axis.set(&mut S::default(), std::slice::from_ref(word))

@@ -90,7 +90,7 @@ pub(crate) fn check_stopped() -> io::Result<()> {
 
 /// That reading `name` was stopped, where `error` comes from a request to stop.
 pub(crate) fn stopped(name: &str, error: &io::Error) -> Option<Error> {
-    let stopped = error.get_ref().is_some_and(|e| e.is::<Stopped>());
+    let stopped = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Stopped>);
     stopped.then(|| Error::stopped(format!("stopped while reading `{name}`")))
 }
 

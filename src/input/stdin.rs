@@ -28,17 +28,13 @@ static KEPT: Mutex<Option<(File, u64)>> = Mutex::new(None);
 /// When it is a terminal, or cannot be copied.
 pub(super) fn open() -> Result<Stream> {
     let mut kept = KEPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (file, start) = match &*kept {
-        Some((file, start)) => (file, *start),
-        None => {
-            let (file, start) = keep()?;
-            let (file, start) = kept.insert((file, start));
-            (&*file, *start)
-        }
-    };
+    if kept.is_none() {
+        *kept = Some(keep()?);
+    }
+    let (file, start) = kept.as_ref().expect("kept above");
     let cannot = |e: io::Error| Error::io("read", Path::new(NAME), &e);
     let mut file = file.try_clone().map_err(cannot)?;
-    file.seek(SeekFrom::Start(start)).map_err(cannot)?;
+    file.seek(SeekFrom::Start(*start)).map_err(cannot)?;
     Ok(Stream::of(file, NAME))
 }
 

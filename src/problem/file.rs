@@ -50,12 +50,12 @@ impl Folders {
 
     /// The file of the matrix called `name` that is packed in a way that is not read.
     pub(super) fn find_packed(&self, name: &str) -> Option<PathBuf> {
-        let folders = self.search.iter().chain(&self.data);
+        let mut folders = self.search.iter().chain(&self.data);
         let of = |f: &PathBuf| {
             let file = |e| f.join(format!("{name}.mtx{e}"));
             Compression::endings().map(file).find(|path| path.is_file())
         };
-        folders.filter_map(of).next()
+        folders.find_map(of)
     }
 }
 

@@ -343,7 +343,9 @@ impl Assembly {
         let mut counts = vec![0; self.plan.size[0]];
         before.count_rows(&mut counts);
         let parts = std::mem::take(&mut self.parts);
-        parts.iter().for_each(|part| count_rows(&mut counts, part));
+        for part in &parts {
+            count_rows(&mut counts, part);
+        }
         count_rows(&mut counts, part);
         let all = self.waiting + before.col_ind.len() + part.entries.len();
         (self.waiting, self.counts) = (0, Some((counts, all)));
