@@ -47,7 +47,9 @@ fn both_levels_are_recorded_with_their_times() {
             assert!(r.convergence.iterations < plain.convergence.iterations, "{precond}");
             assert!(r.convergence.true_residual.unwrap() < 1e-5, "{precond}");
             assert_eq!(plain.factor.deflation_vectors, None);
-            assert!(r.factor.deflation_vectors.unwrap() > 8 && r.reason.is_none());
+            assert!(r.factor.deflation_vectors.unwrap() > 8);
+            // a busy machine has a remark of its own
+            assert!(r.reason.is_none_or(|said| said.starts_with("other processes")), "{precond}");
             let t = &r.times;
             let phases = [t.symbolic_s, t.analysis_s, t.numeric_s, t.deflation_s];
             let sum: f64 = phases.into_iter().flatten().sum();
