@@ -497,7 +497,9 @@ impl Job<'_> {
         solution.truncate(matrix.rows());
         let exponent = self.system.scaling.of_solution();
         if exponent != 0 {
-            solution.iter_mut().for_each(|v| *v = range::times(*v, exponent));
+            for v in &mut solution {
+                *v = range::times(*v, exponent);
+            }
         }
         self.x = Some(solution);
     }

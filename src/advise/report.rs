@@ -211,7 +211,7 @@ fn effect(own: &Tried, other: &Tried, finalists: &[Finalist]) -> (f64, String) {
         (Trial::Failed { .. }, _) => (f64::INFINITY, "fails".into()),
         (Trial::Solved { seconds, .. }, Some(own)) => {
             let ratio = seconds / own;
-            let shown = ratio > BEYOND_NOISE || ratio < 1.0 / BEYOND_NOISE;
+            let shown = !(1.0 / BEYOND_NOISE..=BEYOND_NOISE).contains(&ratio);
             (ratio, if shown { format!("~{ratio:.1}x") } else { "about the same".into() })
         }
         _ => (f64::MAX, "takes longer".into()),

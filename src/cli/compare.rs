@@ -159,7 +159,7 @@ fn timed(path: &Path, records: &[Record]) -> Result<()> {
     if solved.peek().is_some() && solved.all(|r| r.times.solve_s.is_none()) {
         let what = "no record has a value in the column `solve-s`: there is nothing to compare";
         return Err(Error::input(what)
-            .in_file(&path.display().to_string())
+            .in_file(path.display().to_string())
             .hint("`bilu-bench run -o FILE` writes the column; was it removed?"));
     }
     Ok(())

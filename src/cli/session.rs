@@ -143,8 +143,8 @@ impl<'a> Session<'a> {
             // a file knows its own place
             let of = experiments.iter().find(|e| e.matrix_places.iter().any(|(m, _)| *m == matrix));
             return Err(match of.filter(|_| error.place().is_none()) {
-                Some(experiment) => experiment.at_matrix(&matrix, error),
-                None => error,
+                Some(experiment) => experiment.at_matrix(&matrix, *error),
+                None => *error,
             });
         }
         if self.interrupts.load(Ordering::SeqCst) == 0 {

@@ -24,7 +24,7 @@ pub struct Broken {
     /// Its name in the cases.
     pub matrix: String,
     /// What is wrong with it or its right-hand side.
-    pub error: Error,
+    pub error: Box<Error>,
 }
 
 /// Loads every system of `cases` that is in a file, one after the other, and checks what is asked of it.
@@ -60,7 +60,7 @@ pub fn check(
         let of = System { case: system, cases, earlier };
         let keep = keep && first.is_some_and(|first| one_system(system, first));
         let checked = of.check(keep, solvers, observer);
-        let broken = |error| Broken { matrix: system.matrix.clone(), error };
+        let broken = |error| Broken { matrix: system.matrix.clone(), error: Box::new(error) };
         solvers.kept = checked.map_err(broken)?.map(|problem| (system.clone(), problem));
     }
     Ok(())
@@ -108,7 +108,7 @@ impl System<'_> {
         }
         for spec in self.right_hand_sides() {
             let b = problem::right_hand_side(&problem, spec)?;
-            record.case.rhs = spec.to_owned();
+            spec.clone_into(&mut record.case.rhs);
             record.hash.rhs_hash = Some(contents::vector_hash(&b));
             for Earlier { file, records } in self.earlier {
                 contents::refuse_others(file, records.iter(), &record)?;

@@ -48,7 +48,7 @@ impl Bandwidth {
 }
 
 /// An array has this many times the bytes of the last-level caches, so that a pass finds nothing of the one
-/// before (McCalpin's rule for STREAM).
+/// before (`McCalpin`'s rule for STREAM).
 const CACHES: usize = 4;
 
 /// Bytes of an array where caches are small or unknown.
@@ -188,7 +188,7 @@ fn measure(threads: usize, processes: usize, most: usize) -> Bandwidth {
         let bytes = 16.0 * x.len() as f64;
         let method = turn % methods;
         prepare(x, y);
-        let (_, seconds) = timed(|| match METHODS[method] {
+        let ((), seconds) = timed(|| match METHODS[method] {
             "plain" => crew.each(x, y, |x, y| y.copy_from_slice(x)),
             _ => crew.each(x, y, |x, y| {
                 stream::copy(x, y);
@@ -202,7 +202,7 @@ fn measure(threads: usize, processes: usize, most: usize) -> Bandwidth {
         let (x, y) = &mut pieces[turn % count];
         let bytes = 8.0 * x.len() as f64;
         prepare(x, y);
-        let (_, seconds) = timed(|| {
+        let ((), seconds) = timed(|| {
             crew.each(x, y, |x, _| {
                 std::hint::black_box(stream::sum(x));
             });

@@ -14,6 +14,8 @@ pub mod quantity;
 mod scale;
 pub(crate) mod style;
 
+use std::fmt::Write as _;
+
 pub(crate) use draw::too_wide;
 pub use draw::{inline_svg, svg};
 pub use file::{Form, check, write};
@@ -176,7 +178,7 @@ impl Figure {
         names.truncate(NAMED);
         let mut line = format!("not drawn: {}", names.join("; "));
         if more > 0 {
-            line.push_str(&format!("; and {more} more, which the CSV of this figure names"));
+            _ = write!(line, "; and {more} more, which the CSV of this figure names");
         }
         (!self.left_out.is_empty()).then_some(line)
     }

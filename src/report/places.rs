@@ -2,8 +2,11 @@
 
 use crate::result::Record;
 
-/// What is compared, and what a record has of it; empty where it is not known.
-const PLACES: [(&str, fn(&Record) -> String); 6] = [
+/// A field of the environment as text; empty where it is not known.
+type Field = fn(&Record) -> String;
+
+/// What is compared.
+const PLACES: [(&str, Field); 6] = [
     ("processor", |r| r.environment.cpu.clone()),
     ("device", |r| r.environment.device.clone()),
     ("threads", |r| match r.environment.threads {

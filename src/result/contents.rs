@@ -42,7 +42,9 @@ fn array<V, const N: usize>(hasher: &mut XxHash3_64, values: &[V], bytes: impl F
     let mut block = Vec::with_capacity(STEP);
     for values in values.chunks(STEP / N) {
         block.clear();
-        values.iter().for_each(|v| block.extend_from_slice(&bytes(v)));
+        for v in values {
+            block.extend_from_slice(&bytes(v));
+        }
         hasher.write(&block);
     }
 }

@@ -444,10 +444,10 @@ fn lines_are_those_of_an_editor_whatever_ends_them() {
 
 #[test]
 fn records_of_the_other_command_are_called_so() {
-    let other = crate::obstacle::record::Record::default();
     fn header_line<R: Row>() -> String {
         String::from_utf8(Layout::<R>::default().start(FileFormat::Csv)).unwrap()
     }
+    let other = crate::obstacle::record::Record::default();
     let json = |value: &dyn Fn() -> serde_json::Result<String>| value().unwrap();
     let header = header_line::<crate::obstacle::record::Record>();
     for (name, text) in [

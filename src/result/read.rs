@@ -267,7 +267,7 @@ fn csv<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
 
 /// Whether the last row of a file, with all that follows, has its line end: none that a quoted cell holds.
 fn ends(row: &[u8]) -> bool {
-    row.ends_with(b"\n") && memchr::memchr_iter(b'"', row).count() % 2 == 0
+    row.ends_with(b"\n") && memchr::memchr_iter(b'"', row).count().is_multiple_of(2)
 }
 
 /// Whether a row without a line end, with all its cells, lacks a part of the last one. Of a date that can be

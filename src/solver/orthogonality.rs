@@ -105,7 +105,9 @@ mod tests {
             let kept = dot(&w, &w).sqrt();
             column.push(kept);
             let lost = orthogonality.add(&column);
-            w.iter_mut().for_each(|w| *w /= kept);
+            for w in &mut w {
+                *w /= kept;
+            }
             let real = basis.iter().map(|v| dot(v, &w).powi(2)).sum::<f64>().sqrt();
             if lost {
                 // found when it begins to matter: neither early nor late

@@ -132,10 +132,10 @@ impl<'a> Judge<'a> {
     /// Judges a residual of the norm `norm` that no iteration made: that of a projection.
     pub fn between(&mut self, norm: f64) -> Option<End> {
         self.residual = norm / self.scale;
-        if !self.residual.is_finite() {
-            Some(End::Diverged)
-        } else {
+        if self.residual.is_finite() {
             (self.residual <= self.stop.rtol).then_some(End::Converged)
+        } else {
+            Some(End::Diverged)
         }
     }
 

@@ -84,7 +84,7 @@ fn room(
     let rings = (1..=RINGS).flat_map(|ring| (0..24).map(move |turn| (ring, turn)));
     let far = rings.map(|(ring, turn)| {
         let (sin, cos) = (std::f64::consts::TAU * f64::from(turn) / 24.0).sin_cos();
-        let away = f64::from(gap) + units(RING * ring as f64) as f64;
+        let away = f64::from(gap) + f64::from(units(RING * ring as f64));
         let middle = (x + (away * cos) as i32, y + (away * sin) as i32);
         // the side of the box that faces the point lies on the ring
         let left = middle.0 - wide / 2 + (cos * f64::from(wide / 2)) as i32;

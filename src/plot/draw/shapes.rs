@@ -105,7 +105,7 @@ pub(super) fn path(root: &Area<'_>, points: &[(i32, i32)], look: Look) -> Drawn 
 /// corners inside them.
 fn dashes(points: &[(i32, i32)], dash: Dash) -> Vec<Vec<(i32, i32)>> {
     let (mut pieces, mut piece) = (Vec::new(), Vec::new());
-    let (mut at, mut left) = (0, GRID as f64 * dash[0]);
+    let (mut at, mut left) = (0, f64::from(GRID) * dash[0]);
     let rounded = |(x, y): (f64, f64)| (x.round() as i32, y.round() as i32);
     for ends in points.windows(2) {
         let [from, to] = [ends[0], ends[1]].map(|(x, y)| (f64::from(x), f64::from(y)));
@@ -128,7 +128,7 @@ fn dashes(points: &[(i32, i32)], dash: Dash) -> Vec<Vec<(i32, i32)>> {
             left -= step;
             if left <= 0.0 {
                 at = (at + 1) % dash.len();
-                left = GRID as f64 * dash[at];
+                left = f64::from(GRID) * dash[at];
                 pieces.extend((!piece.is_empty()).then(|| std::mem::take(&mut piece)));
             }
         }

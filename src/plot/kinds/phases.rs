@@ -93,7 +93,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
         ..Panel::default()
     };
     let caption =
-        format!("{} of {}, {}.{mean}", plural(records.len(), "run"), batch.name, batch.devices(),);
+        format!("{} of {}, {}.{mean}", plural(records.len(), "run"), batch.name, batch.devices());
     let title = format!("Time by phase: {}", batch.title());
     let source = vec![batch.devices()];
     Some(Plot {

@@ -85,7 +85,7 @@ fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
         ..Panel::default()
     };
     let caption =
-        format!("{} on {cpu}, {}.", plural(lines.len().min(LINES), "case"), repetitions(used()),);
+        format!("{} on {cpu}, {}.", plural(lines.len().min(LINES), "case"), repetitions(used()));
     let title = format!("Scaling with the threads: {cpu}");
     let source = vec![caption.clone()];
     Plot {

@@ -227,9 +227,10 @@ impl Run<'_> {
                 None => continue,
             };
             if state.done || stop.is_some() {
-                let sweeps = match state.done {
-                    true => state.sweeps - usize::from(case.looks_before_sweep()),
-                    false => launched,
+                let sweeps = if state.done {
+                    state.sweeps - usize::from(case.looks_before_sweep())
+                } else {
+                    launched
                 };
                 outcome.step_norm = state.norm;
                 if !in_place {
@@ -321,7 +322,9 @@ impl Run<'_> {
             let done = self.change(outcome)? < self.case.epsilon;
             if done {
                 let back = self.take_back();
-                sweeps.iter_mut().for_each(|own| *own -= back);
+                for own in &mut sweeps {
+                    *own -= back;
+                }
             }
             if done || stopped.is_some() {
                 return Ok(Step { sweeps, stopped: if done { None } else { stopped } });
