@@ -66,7 +66,7 @@ impl Median {
 
 /// Median of the samples; `None` without samples.
 ///
-/// Of n sorted samples those of the ranks r and n + 1 - r (see [`rank`]) enclose the true median with a
+/// Of n sorted samples those of the ranks r and n + 1 - r (see `rank`) enclose the true median with a
 /// probability of at least 95 %. Below six samples no ranks do, and the spread is the range.
 pub fn median(samples: &[f64]) -> Option<Median> {
     let mut sorted = samples.to_vec();
