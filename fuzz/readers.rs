@@ -7,11 +7,11 @@ use std::io::Cursor;
 use bilu_bench::case::ReadAs;
 use bilu_bench::config::file::{Source, parse};
 use bilu_bench::matrix::market::{read_matrix_from, read_vector_from};
-use bilu_bench::precond;
+use bilu_bench::methods::precond;
 use bilu_bench::problem;
+use bilu_bench::record::Record;
+use bilu_bench::record::read::{FileFormat, read_rows_from};
 use bilu_bench::report;
-use bilu_bench::result::Record;
-use bilu_bench::result::read::{FileFormat, read_rows_from};
 
 /// A Matrix Market file, as a matrix in both readings and as a vector.
 pub(crate) fn market(data: &[u8]) {

@@ -3,9 +3,9 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Output, Stdio};
 
-use bilu_bench::backend;
+use bilu_bench::compute;
 use bilu_bench::config::Experiment;
-use bilu_bench::result::read::read;
+use bilu_bench::record::read::read;
 
 fn program(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
@@ -71,24 +71,21 @@ fn three_runs_name_the_same_winner_or_say_that_they_are_equal() {
     assert!(shared, "{runs:?}");
 }
 
+/// What the program leaves when Ctrl-C comes after the line with `sign`, and what it says after it.
 #[cfg(unix)]
-#[test]
-fn ctrl_c_in_the_rounds_ends_with_130_too() {
-    let set = ["precond=jacobi", "solver=cg,bicgstab", "block-size=1", "factor-precision=float64"];
-    let set = [&set.map(|word| ["--set", word]).concat()[..], &["--set", "backend=cpu"]].concat();
+fn stopped_at(sign: &str, arguments: &[&str]) -> (Output, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_bilu-bench"))
         .env("NO_COLOR", "1")
-        .args(["advise", "poisson3d:45", "--time-budget", "1000"])
-        .args(set)
+        .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
-    while !line.contains("2 finalists measured in rounds") {
+    while !line.contains(sign) {
         line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "there were no finals");
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "there was no line with `{sign}`");
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
@@ -96,6 +93,16 @@ fn ctrl_c_in_the_rounds_ends_with_130_too() {
     stderr.read_to_string(&mut rest).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{rest}");
+    (output, rest)
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_in_the_rounds_ends_with_130_too() {
+    let set = ["precond=jacobi", "solver=cg,bicgstab", "block-size=1", "factor-precision=float64"];
+    let set = [&set.map(|word| ["--set", word]).concat()[..], &["--set", "backend=cpu"]].concat();
+    let words = [&["advise", "poisson3d:45", "--time-budget", "1000"], &set[..]].concat();
+    let (output, _) = stopped_at("2 finalists measured in rounds", &words);
     let table = text(&output.stdout);
     assert!(table.contains("stopped: the best so far, "), "{table}");
 }
@@ -194,7 +201,7 @@ fn what_cannot_be_solved_ends_with_1_and_the_reasons() {
 
 #[test]
 fn backends_that_are_not_there_are_not_searched() {
-    let Err(why) = backend::available("cuda") else {
+    let Err(why) = compute::available("cuda") else {
         eprintln!("skipped: there is a GPU");
         return;
     };
@@ -230,25 +237,7 @@ fn a_budget_that_is_over_is_named() {
 #[test]
 fn ctrl_c_shows_the_best_so_far() {
     let words = ["advise", "poisson3d:12", "--time-budget", "1000", "--set", "backend=cpu"];
-    let mut child = Command::new(env!("CARGO_BIN_EXE_bilu-bench"))
-        .env("NO_COLOR", "1")
-        .args(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("(best ") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).unwrap() > 0, "no trial was solved");
-    }
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    let mut rest = String::new();
-    stderr.read_to_string(&mut rest).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(130), "{rest}");
+    let (output, rest) = stopped_at("(best ", &words);
     assert!(rest.ends_with("stopped\n"), "{rest}");
     let table = text(&output.stdout);
     assert!(table.starts_with("Advice for poisson3d:12\n"), "{table}");

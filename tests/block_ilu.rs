@@ -4,11 +4,12 @@ mod common;
 
 use std::sync::Arc;
 
-use bilu_bench::backend::cpu::Cpu;
-use bilu_bench::backend::{Backend, Breakdown, SingularBlock};
 use bilu_bench::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};
+use bilu_bench::compute::cpu::Cpu;
+use bilu_bench::compute::{Backend, Breakdown, SingularBlock};
+use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::matrix::{Csr, bsr};
-use bilu_bench::symbolic::{FillPattern, block_pattern, iluk};
+use bilu_bench::symbolic::{FillPattern, iluk};
 use common::{random_csr, random_vector, relative_difference};
 
 /// Block sizes with a register kernel, and some without.

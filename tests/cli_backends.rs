@@ -5,15 +5,16 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
-use bilu_bench::backend;
+use bilu_bench::base::status::Status;
 use bilu_bench::case::{Case, Trisolve};
-use bilu_bench::result::output::{Existing, Outputs};
-use bilu_bench::result::read::read;
-use bilu_bench::result::{Record, Status};
+use bilu_bench::compute;
+use bilu_bench::record::Record;
+use bilu_bench::record::output::{Existing, Outputs};
+use bilu_bench::record::read::read;
 
 /// Why `cuda` cannot compute here; `None`, with a word about it, where it can.
 fn reason() -> Option<bilu_bench::Error> {
-    let error = backend::available("cuda").err();
+    let error = compute::available("cuda").err();
     if error.is_none() {
         eprintln!("skipped: there is a GPU");
     }
@@ -49,8 +50,8 @@ fn backends(path: &Path) -> Vec<String> {
 
 #[test]
 fn cpu_backends_are_always_there() {
-    assert_eq!(backend::available("cpu"), Ok(()));
-    assert_eq!(backend::available("cpu-mt"), Ok(()));
+    assert_eq!(compute::available("cpu"), Ok(()));
+    assert_eq!(compute::available("cpu-mt"), Ok(()));
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
     // one is missing and cannot be made, one can
     let output = ran(&mut resume("cpu,cuda,cusparse"), 0);
     let stderr = text(&output.stderr);
-    let why = backend::available("cusparse").unwrap_err();
+    let why = compute::available("cusparse").unwrap_err();
     assert!(stderr.contains(&format!("note: cusparse left out: {why}\n")), "{stderr}");
     assert_eq!(backends(&path), ["cuda", "cpu"]);
     assert!(text(&output.stdout).contains(" cuda "), "{}", text(&output.stdout));
@@ -149,7 +150,7 @@ fn finished_cases_of_a_missing_backend_are_kept_and_shown() {
 
 #[test]
 fn the_way_of_triangular_solves_is_recorded() {
-    if let Err(why) = backend::available("cuda") {
+    if let Err(why) = compute::available("cuda") {
         eprintln!("skipped: {why}");
         return;
     }

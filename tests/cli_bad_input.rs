@@ -7,7 +7,7 @@ mod common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use bilu_bench::result::read::read;
+use bilu_bench::record::read::read;
 use common::refused::{FOLDER, REFUSED};
 
 /// Runs `bilu-bench run ARGUMENTS` with 4 GB of address space: what is declared but not there must

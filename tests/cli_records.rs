@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use bilu_bench::result::Record;
-use bilu_bench::result::read::read;
+use bilu_bench::record::Record;
+use bilu_bench::record::read::read;
 
 fn program(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
@@ -81,7 +81,7 @@ impl Place {
 fn a_run_that_cannot_begin_leaves_every_file_as_it_was() {
     let place = Place::new();
     let before = place.files();
-    let no_gpu = bilu_bench::backend::available("cuda").err();
+    let no_gpu = bilu_bench::compute::available("cuda").err();
     let wrong = [
         ("--matrix broken.mtx", "broken.mtx:", 2),
         ("--matrix a.mtx,broken.mtx", "broken.mtx:", 2),

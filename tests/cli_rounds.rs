@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use bilu_bench::result::Record;
-use bilu_bench::result::read::read;
+use bilu_bench::record::Record;
+use bilu_bench::record::read::read;
 use serde_json::Value;
 
 fn bilu(arguments: &[&str]) -> Command {

@@ -5,9 +5,10 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
-use bilu_bench::result::read::read;
-use bilu_bench::result::record::SystemSize;
-use bilu_bench::result::{Record, Status};
+use bilu_bench::base::status::Status;
+use bilu_bench::record::Record;
+use bilu_bench::record::read::read;
+use bilu_bench::record::schema::SystemSize;
 
 fn bilu() -> Command {
     let mut command = Command::cargo_bin("bilu-bench").unwrap();

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use assert_cmd::Command;
+use bilu_bench::base::status::Status;
 use bilu_bench::case::Case;
-use bilu_bench::result::output::{Existing, Outputs};
-use bilu_bench::result::{Record, Status};
+use bilu_bench::record::Record;
+use bilu_bench::record::output::{Existing, Outputs};
 use serde_json::Value;
 
 fn bilu() -> Command {
@@ -242,7 +243,7 @@ fn the_self_test_refuses_what_it_cannot_test() {
         "error: --trisolve: the backend `cpu-mt` has no triangular solves `levels`\n\
          hint: leave it out: such a backend has one way\n"
     );
-    match bilu_bench::backend::available("cuda") {
+    match bilu_bench::compute::available("cuda") {
         Ok(()) => eprintln!("skipped: there is a GPU"),
         Err(why) => {
             let text = refused(&["--self-test", "--backend", "cuda"], 1);

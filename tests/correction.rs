@@ -2,14 +2,19 @@
 
 mod common;
 
-use bilu_bench::backend::{self, Backend, Visitor};
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
+use bilu_bench::compute;
+use bilu_bench::compute::krylov::{Outcome, Settings, Stop, System};
+use bilu_bench::compute::{Backend, Visitor};
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
-use bilu_bench::precond::{self, Phase, Phases, Setup};
+use bilu_bench::methods::precond;
+use bilu_bench::methods::precond::{Phase, Phases, Setup};
+use bilu_bench::methods::solver;
 use bilu_bench::problem::{self, Problem};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, run_case};
-use bilu_bench::solver::{self, Outcome, Settings, Stop, System};
+use bilu_bench::record::Record;
 
 fn load(spec: &str) -> Problem {
     problem::load(spec, ReadAs::Expanded).expect("generator")
@@ -45,7 +50,10 @@ impl Visitor for Corrections<'_> {
         let n = a.rows();
         let matrix = k.matrix(a, case.block_size, Format::Auto).unwrap();
         let setup = precond::lookup::<K>(&case.precond).unwrap();
-        let Ok(m) = setup(Setup { k, a, case, phases: &mut self }) else { panic!("no setup") };
+        let Ok(m) = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut self })
+        else {
+            panic!("no setup")
+        };
         let stop =
             Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None };
         let (side, orthogonalisation) = (Side::default(), Orthogonalisation::default());
@@ -136,7 +144,7 @@ fn corrections_are_those_of_dense_arithmetic() {
         assert_eq!(history.len(), count, "{spec} {precond}");
         for backend in ["cpu", "cpu-mt"] {
             let job = Corrections { problem: &problem, b: &rhs, case: &case };
-            let (outcome, solution, residuals) = backend::with(backend, job).unwrap().unwrap();
+            let (outcome, solution, residuals) = compute::with(backend, job).unwrap().unwrap();
             assert_eq!(outcome.iterations, count, "{spec} {precond}");
             let largest = x.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
             for (a, b) in solution.iter().zip(&x) {
@@ -157,7 +165,7 @@ fn a_channel_converges_as_fast_as_the_published_one() {
     let rhs = vec![1.0; problem.matrix.rows()];
     let case = Case { rtol: 0.0, max_iterations: 20, ..correction("bilu", 6) };
     let job = Corrections { problem: &problem, b: &rhs, case: &case };
-    let (_, _, residuals) = backend::with("cpu-mt", job).unwrap().unwrap();
+    let (_, _, residuals) = compute::with("cpu-mt", job).unwrap().unwrap();
     assert!(residuals.windows(2).all(|pair| pair[1] < 0.6 * pair[0]), "{residuals:?}");
     let orders = 2.0 * (residuals[0] / residuals[19]).log10();
     assert!((17.0..30.0).contains(&orders), "{orders}");
@@ -171,7 +179,7 @@ fn the_own_block_of_a_cell_outweighs_its_neighbours() {
         let rhs = vec![1.0; problem.matrix.rows()];
         let case = Case { rtol: 0.0, max_iterations: 80, ..correction("jacobi", n) };
         let job = Corrections { problem: &problem, b: &rhs, case: &case };
-        let (_, _, residuals) = backend::with("cpu-mt", job).unwrap().unwrap();
+        let (_, _, residuals) = compute::with("cpu-mt", job).unwrap().unwrap();
         let factor = (residuals[79] / residuals[39]).powf(1.0 / 40.0);
         assert!((0.5..0.85).contains(&factor), "{n}: {factor}");
     }
@@ -184,7 +192,7 @@ fn stacked_systems_are_corrected_each_on_its_own() {
         let problem = load(spec);
         let rhs = vec![1.0; problem.matrix.rows()];
         let job = Corrections { problem: &problem, b: &rhs, case: &case(n) };
-        backend::with("cpu", job).unwrap().unwrap().1
+        compute::with("cpu", job).unwrap().unwrap().1
     };
     let (stack, four, six) = (
         solve("channel3d:5x6x4,n=10,seed=8", 10),

@@ -9,11 +9,11 @@ mod common;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bilu_bench::backend::cuda::cusparse::{
+use bilu_bench::compute::cuda::cusparse::{
     BlockIluVendor, BsrSv2, DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy,
     SolveWithOurFactors, Spmv, SpmvAlgorithm, Spsv, Triangle, version,
 };
-use bilu_bench::symbolic::{Pattern, PatternView};
+use bilu_bench::matrix::pattern::{Pattern, PatternView};
 use common::blocks::Blocks;
 use common::{random_vector, relative_difference};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};

@@ -1,10 +1,12 @@
 //! Factors stored in float32: what that does to solvers, to memory, and to factors that do not fit.
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, FactorPrecision, ReadAs};
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
 use bilu_bench::problem::{self, Problem};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, run_case};
+use bilu_bench::record::Record;
 
 fn run(case: &Case, problem: &Problem) -> Record {
     let measure = Measure { max_repetitions: 1, ..Measure::default() };

@@ -3,13 +3,17 @@
 
 #![cfg(unix)]
 
+mod common;
+
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bilu_bench::result::read::read;
-use bilu_bench::result::{Record, Status};
+use bilu_bench::base::status::Status;
+use bilu_bench::record::Record;
+use bilu_bench::record::read::read;
+use common::program::{limited, ran, text};
 
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
@@ -17,27 +21,8 @@ fn program() -> Command {
     command
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn ran(command: &mut Command, code: i32) -> Output {
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-    output
-}
-
 fn records(path: &Path) -> Vec<Record> {
     read(path).unwrap().records
-}
-
-/// The program under a limit of the shell's `ulimit`.
-fn limited(limit: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("sh");
-    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
-    command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_bilu-bench")).args(arguments);
-    command.env("NO_COLOR", "1").stdin(Stdio::null());
-    command
 }
 
 /// Starts a sweep of many short cases and waits for its first records.

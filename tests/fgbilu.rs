@@ -5,11 +5,13 @@ mod common;
 
 use std::sync::Arc;
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, FgbiluStyle, ReadAs};
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
 use bilu_bench::problem::{self, Problem};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, run_case};
+use bilu_bench::record::Record;
 
 fn load(spec: &str) -> Problem {
     problem::load(spec, ReadAs::Expanded).expect("generator")

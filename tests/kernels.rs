@@ -3,16 +3,19 @@
 #![cfg(feature = "cuda")]
 
 use assert_cmd::Command;
-use bilu_bench::backend::cuda::nvrtc::{self, Compiled};
-use bilu_bench::backend::cuda::sources::{self, Source, Variant};
-use bilu_bench::backend::cuda::{
-    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
-    obstacle_variants, product_variants, resident_variant, setup_variants, stencil_ilu_variant,
-    stencil_variant,
-};
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
+use bilu_bench::compute::cuda::nvrtc;
+use bilu_bench::compute::cuda::nvrtc::Compiled;
+use bilu_bench::compute::cuda::sources;
+use bilu_bench::compute::cuda::sources::{Source, Variant};
+use bilu_bench::compute::cuda::{
+    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
+    product_variants, resident_variant, setup_variants, stencil_ilu_variant, stencil_variant,
+};
+use bilu_bench::matrix::pattern::block_pattern;
+use bilu_bench::obstacle::cuda::obstacle_variants;
 use bilu_bench::problem;
-use bilu_bench::symbolic::{FillPattern, Stencil, block_pattern, iluk};
+use bilu_bench::symbolic::{FillPattern, Stencil, iluk};
 use rayon::prelude::*;
 use serde_json::Value;
 

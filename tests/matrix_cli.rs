@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use bilu_bench::base::error::Error;
 use bilu_bench::cli::matrix::{MatrixArgs, run_to};
-use bilu_bench::error::Error;
 use clap::Parser;
 
 #[derive(Parser)]

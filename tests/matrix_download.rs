@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::thread;
 
-use bilu_bench::error::Error;
+use bilu_bench::base::error::Error;
 use bilu_bench::matrix::market;
 use bilu_bench::problem::download;
 use flate2::Compression;

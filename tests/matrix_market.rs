@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::io::Cursor;
 use std::path::Path;
 
+use bilu_bench::base::error::Error;
 use bilu_bench::case::ReadAs;
-use bilu_bench::error::Error;
 use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::market::{self, Symmetry};
 use common::refused::{FOLDER, REFUSED};

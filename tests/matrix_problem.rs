@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use bilu_bench::base::error::Error;
 use bilu_bench::case::ReadAs;
-use bilu_bench::error::Error;
 use bilu_bench::matrix::cache::Cache;
 use bilu_bench::matrix::market::{self, Symmetry};
 use bilu_bench::matrix::{Csr, lower_triangle};

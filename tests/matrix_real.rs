@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bilu_bench::case::ReadAs;
 use bilu_bench::matrix::cache::Cache;
-use bilu_bench::matrix::info::inspect;
+use bilu_bench::problem::info::inspect;
 use bilu_bench::problem::{Folders, Source, catalogue, right_hand_side};
 
 /// The folder, or nothing and a word about it.

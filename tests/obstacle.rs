@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use bilu_bench::obstacle::record::Record;
-use bilu_bench::result::Status;
-use bilu_bench::result::read::read_rows;
+use bilu_bench::base::status::Status;
+use bilu_bench::record::obstacle::Record;
+use bilu_bench::record::read::read_rows;
 
 fn bilu(arguments: &[&str]) -> Command {
     let mut command = Command::cargo_bin("bilu-bench").unwrap();

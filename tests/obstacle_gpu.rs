@@ -4,11 +4,12 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use bilu_bench::backend::cuda::{Device, obstacle};
+use bilu_bench::base::status::Status;
+use bilu_bench::compute::cuda::Device;
+use bilu_bench::obstacle::cuda;
 use bilu_bench::obstacle::solve::{Limits, Outcome};
 use bilu_bench::obstacle::threads::{self, Ran};
 use bilu_bench::obstacle::{Case, Method, Mode, Problem, Split, StopOn, reference};
-use bilu_bench::result::Status;
 use rayon::prelude::*;
 
 /// Whether there are as many GPUs. Where one has to be there, that it is not fails the test.
@@ -41,7 +42,7 @@ fn on_gpu(case: &Case) -> Ran {
     case.check().unwrap();
     let interrupts = AtomicUsize::new(0);
     let limits = Limits { interrupts: &interrupts, deadline: None };
-    obstacle::run(&case, limits, true).unwrap().0
+    cuda::run(&case, limits, true).unwrap().0
 }
 
 /// That both are the same solution after the same sweeps.

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use bilu_bench::obstacle::record::Record;
-use bilu_bench::result::Status;
-use bilu_bench::result::read::read_rows;
+use bilu_bench::base::status::Status;
+use bilu_bench::record::obstacle::Record;
+use bilu_bench::record::read::read_rows;
 
 const BILU: &str = env!("CARGO_BIN_EXE_bilu-bench");
 
@@ -138,7 +138,7 @@ fn an_error_ends_all_ranks_with_one_message() {
 /// Whether there is a GPU. Where one has to be there, that it is not fails the test.
 #[cfg(feature = "cuda")]
 fn has_gpu() -> bool {
-    let here = bilu_bench::backend::cuda::Device::shared();
+    let here = bilu_bench::compute::cuda::Device::shared();
     if let Err(e) = &here {
         assert!(std::env::var_os("BILU_BENCH_REQUIRE_GPU").is_none(), "{e}");
         eprintln!("skipped: {e}");

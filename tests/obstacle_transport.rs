@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::sync::atomic::AtomicUsize;
 
-use bilu_bench::error::{Error, Result};
+use bilu_bench::base::error::{Error, Result};
 use bilu_bench::obstacle::field::{Extent, Layout};
 use bilu_bench::obstacle::mpi::{self, Direct, HANDLE, Ranked};
 use bilu_bench::obstacle::node::{Face, Node, Region};

@@ -5,14 +5,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bilu_bench::backend::Backend;
-use bilu_bench::backend::cpu::Cpu;
 use bilu_bench::case::{Case, LevelRule, ReadAs, Side};
+use bilu_bench::compute::Backend;
+use bilu_bench::compute::cpu::Cpu;
+use bilu_bench::compute::krylov::{Settings, Stop, System};
 use bilu_bench::matrix::Csr;
-use bilu_bench::precond::{self, Phase, Phases, Setup};
+use bilu_bench::matrix::pattern::block_pattern;
+use bilu_bench::methods::precond;
+use bilu_bench::methods::precond::{Phase, Phases, Setup};
+use bilu_bench::methods::solver;
 use bilu_bench::problem;
-use bilu_bench::solver::{self, Settings, Stop, System};
-use bilu_bench::symbolic::{block_pattern, iluk};
+use bilu_bench::symbolic::iluk;
 
 /// How far a count may be from PETSc's. After some thirty restarts rounding decides: PETSc itself, on
 /// two processors, differs by up to 5 % (tests/data/oracle/README.md).
@@ -113,7 +116,8 @@ fn check(rows: &[&Row]) -> Vec<String> {
         ..Case::default()
     };
     let setup = precond::lookup::<Cpu>("bilu").expect("registered");
-    let m = setup(Setup { k: &k, a: &a, case: &case, phases: &mut Silent }).expect("regular");
+    let m = setup(Setup { k: &k, a: &a, settings: &case.preconditioning(), phases: &mut Silent })
+        .expect("regular");
     let matrix = k.matrix(&a, case.block_size, case.format).expect("fits");
     let mut solves: BTreeMap<(bool, &str), Vec<&Row>> = BTreeMap::new();
     for &r in rows {

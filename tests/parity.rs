@@ -1,10 +1,11 @@
 //! Backends against the sequential CPU on random input. The GPU's part is skipped, visibly, where
 //! there is none; `BILU_BENCH_REQUIRE_GPU=1` makes that a failure.
 
-use bilu_bench::backend::Backend;
-use bilu_bench::backend::cpu::Cpu;
+use bilu_bench::bench::parity;
+use bilu_bench::bench::parity::{Extent, Finding, Part};
 use bilu_bench::case::Trisolve;
-use bilu_bench::parity::{self, Extent, Finding, Part};
+use bilu_bench::compute::Backend;
+use bilu_bench::compute::cpu::Cpu;
 
 /// The seed of the comparisons: `BILU_BENCH_SEED`, or another one each time.
 fn seed() -> u64 {
@@ -53,7 +54,7 @@ fn all_cores_agree_with_one() {
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use bilu_bench::backend::cuda::{Cuda, Limits};
+    use bilu_bench::compute::cuda::{Cuda, Limits};
 
     use super::*;
 

@@ -2,15 +2,18 @@
 //! Ctrl-C works while a file is read, and `-` is standard input.
 #![cfg(target_os = "linux")]
 
+mod common;
+
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use bilu_bench::base::status::Status;
 use bilu_bench::case::ReadAs;
-use bilu_bench::result::Status;
-use bilu_bench::result::read::read;
+use bilu_bench::record::read::read;
+use common::program::{ran, text};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -18,13 +21,10 @@ const HEAD: &str = "%%MatrixMarket matrix coordinate real general\n";
 /// 0.8 GB of addresses, of which threads take a part.
 const LIMIT: &str = "-v 800000";
 
-/// The program under a limit of the shell's `ulimit`.
+/// The program with little memory and few threads.
 fn limited(limit: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new("sh");
-    let script = format!("ulimit {limit} && exec \"$0\" \"$@\"");
-    command.arg("-c").arg(script).arg(env!("CARGO_BIN_EXE_bilu-bench")).args(arguments);
-    command.env("NO_COLOR", "1").env("RAYON_NUM_THREADS", "2").env("BILU_BENCH_CACHE", "off");
-    command.stdin(Stdio::null());
+    let mut command = common::program::limited(limit, arguments);
+    command.env("RAYON_NUM_THREADS", "2").env("BILU_BENCH_CACHE", "off");
     command
 }
 
@@ -33,16 +33,6 @@ fn program(arguments: &[&str]) -> Command {
     command.args(arguments).env("NO_COLOR", "1").env("BILU_BENCH_CACHE", "off");
     command.stdin(Stdio::null());
     command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn ran(command: &mut Command, code: i32) -> Output {
-    let output = command.output().unwrap();
-    assert_eq!(output.status.code(), Some(code), "{}", text(&output.stderr));
-    output
 }
 
 fn name(path: &Path) -> String {

@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, Orthogonalisation, ReadAs, Side};
-use bilu_bench::precond;
+use bilu_bench::config::sampling::Measure;
+use bilu_bench::methods::precond;
 use bilu_bench::problem::{self, Problem};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, run_case};
+use bilu_bench::record::Record;
 
 fn folder() -> Option<PathBuf> {
     let given = std::env::var_os("BILU_BENCH_MATRICES").map(PathBuf::from);

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use assert_cmd::Command;
+use bilu_bench::base::status::Status;
 use bilu_bench::case::Case;
-use bilu_bench::result::output::{Existing, Outputs};
-use bilu_bench::result::{Record, Status};
+use bilu_bench::record::Record;
+use bilu_bench::record::output::{Existing, Outputs};
 use resvg::tiny_skia::Pixmap;
 use roxmltree::Document;
 

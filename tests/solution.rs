@@ -7,7 +7,7 @@ use assert_cmd::Command;
 use bilu_bench::case::ReadAs;
 use bilu_bench::matrix::{Csr, market};
 use bilu_bench::problem::{load, right_hand_side};
-use bilu_bench::result::read::read;
+use bilu_bench::record::read::read;
 
 fn program(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::cargo_bin("bilu-bench").unwrap();

@@ -3,13 +3,15 @@
 
 mod common;
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::{Stage, run_case};
 use bilu_bench::case::{
     Case, Execution, Format, LevelRule, Orthogonalisation, ReadAs, RunKind, Side,
 };
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
 use bilu_bench::problem::{self, Problem};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, Stage, run_case};
+use bilu_bench::record::Record;
 
 fn of(matrix: Csr) -> Problem {
     Problem {

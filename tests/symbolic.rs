@@ -4,7 +4,8 @@ mod common;
 
 use bilu_bench::case::LevelRule;
 use bilu_bench::matrix::Csr;
-use bilu_bench::symbolic::{FillPattern, Schedule, TooLarge, block_pattern, iluk, schedule};
+use bilu_bench::matrix::pattern::{TooLarge, block_pattern};
+use bilu_bench::symbolic::{FillPattern, Schedule, iluk, schedule};
 use proptest::prelude::*;
 
 /// Fill levels by Algorithm 3 as printed, on a dense array; `None` is infinity.

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, ReadAs};
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::market::{Symmetry, write_matrix};
 use bilu_bench::problem;
-use bilu_bench::result::Status;
-use bilu_bench::run::{Measure, run_case};
 
 /// A grid whose entries above the diagonal are larger by a part of themselves.
 fn rounded(part: f64) -> Csr {

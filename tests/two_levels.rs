@@ -1,10 +1,12 @@
 //! Fine-grained preconditioners and deflation through the case runner: what is recorded, and what is
 //! refused with the test that failed.
 
+use bilu_bench::base::status::Status;
+use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, ReadAs};
+use bilu_bench::config::sampling::Measure;
 use bilu_bench::problem::{self, right_hand_side};
-use bilu_bench::result::{Record, Status};
-use bilu_bench::run::{Measure, run_case};
+use bilu_bench::record::Record;
 
 fn run(matrix: &str, rhs: &str, case: Case) -> Record {
     let p = problem::load(matrix, ReadAs::Expanded).expect("generator");

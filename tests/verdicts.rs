@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use bilu_bench::base::status::Status;
 use bilu_bench::config::Experiment;
-use bilu_bench::result::read::read;
-use bilu_bench::result::{Record, Status};
+use bilu_bench::record::Record;
+use bilu_bench::record::read::read;
 
 fn program(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));

@@ -1,11 +1,12 @@
 //! What methods declare that they use is what they use: every method with two values of every setting.
 
 use super::*;
+use crate::bench::engine::Renumbered;
+use crate::bench::run::run_case;
 use crate::case::{FactorPrecision, FgbiluStyle, LevelRule, Orthogonalisation, Side, Trisolve};
-use crate::engine::Renumbered;
+use crate::config::sampling::Measure;
 use crate::problem::{load, right_hand_side};
-use crate::result::Record;
-use crate::run::{Measure, run_case};
+use crate::record::Record;
 
 /// Systems of an even order, with their block sizes: an unsymmetric grid, a definite one with jumps, blocks,
 /// and a mesh of triangles.

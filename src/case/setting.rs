@@ -1,76 +1,8 @@
-//! Settings that change something only with some methods, and whether they do in a case.
+//! Whether a setting changes anything in a case.
 
-use super::Case;
-use crate::{backend, precond, solver};
-
-/// A setting that only some methods use; each says in its own file which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Setting {
-    /// Unknowns per block.
-    BlockSize,
-    /// Order of the unknowns: whether more than rounding depends on it.
-    Ordering,
-    /// Fill level of ILU(k).
-    Fill,
-    /// Update rule of the fill level.
-    LevelRule,
-    /// What is added to the diagonal.
-    Shift,
-    /// Side of the preconditioner.
-    Side,
-    /// Basis vectors of GMRES.
-    Restart,
-    /// Orthogonalisation of GMRES.
-    Orthogonalisation,
-    /// What counts as symmetric.
-    SymmetryTolerance,
-    /// Numbers in which factors are stored.
-    FactorPrecision,
-    /// Way of triangular solves.
-    Trisolve,
-    /// Execution of FGBILU.
-    FgbiluStyle,
-    /// Execution of the solver.
-    Execution,
-}
-
-impl Setting {
-    /// Every setting.
-    pub const ALL: [Self; 13] = [
-        Self::BlockSize,
-        Self::Ordering,
-        Self::Fill,
-        Self::LevelRule,
-        Self::Shift,
-        Self::Side,
-        Self::Restart,
-        Self::Orthogonalisation,
-        Self::SymmetryTolerance,
-        Self::FactorPrecision,
-        Self::Trisolve,
-        Self::FgbiluStyle,
-        Self::Execution,
-    ];
-
-    /// Its name as a flag and a key of TOML.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BlockSize => "block-size",
-            Self::Ordering => "ordering",
-            Self::Fill => "fill",
-            Self::LevelRule => "level-rule",
-            Self::Shift => "shift",
-            Self::Side => "side",
-            Self::Restart => "restart",
-            Self::Orthogonalisation => "orthogonalisation",
-            Self::SymmetryTolerance => "symmetry-tolerance",
-            Self::FactorPrecision => "factor-precision",
-            Self::Trisolve => "trisolve",
-            Self::FgbiluStyle => "fgbilu-style",
-            Self::Execution => "execution",
-        }
-    }
-}
+use super::{Case, Setting};
+use crate::compute;
+use crate::methods::{precond, solver};
 
 impl Case {
     /// Whether a setting changes anything in this case: what its preconditioner and its solver declare. A
@@ -82,9 +14,9 @@ impl Case {
         match setting {
             Setting::LevelRule => used && self.fill > 0,
             Setting::Trisolve | Setting::FgbiluStyle => {
-                used && backend::has_trisolves(&self.backend)
+                used && compute::has_trisolves(&self.backend)
             }
-            Setting::Execution => backend::on_gpu(&self.backend),
+            Setting::Execution => compute::on_gpu(&self.backend),
             _ => used,
         }
     }
@@ -93,6 +25,26 @@ impl Case {
     pub fn uses_named(&self, name: &str) -> bool {
         let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.is_none_or(|setting| self.uses(setting))
+    }
+
+    /// What its preconditioner is made with: its settings where the preconditioner declares them, their
+    /// defaults elsewhere, so that none has an effect that was not declared.
+    pub fn preconditioning(&self) -> precond::Settings {
+        let other = Self::default();
+        let of = |setting| {
+            if precond::uses(&self.precond, setting) == Some(false) { &other } else { self }
+        };
+        precond::Settings {
+            precond: self.precond.clone(),
+            block_size: self.block_size,
+            fill: of(Setting::Fill).fill,
+            level_rule: of(Setting::LevelRule).level_rule,
+            shift: of(Setting::Shift).shift,
+            symmetry_tolerance: of(Setting::SymmetryTolerance).symmetry_tolerance,
+            factor_precision: of(Setting::FactorPrecision).factor_precision,
+            trisolve: of(Setting::Trisolve).trisolve,
+            fgbilu_style: of(Setting::FgbiluStyle).fgbilu_style,
+        }
     }
 }
 

@@ -3,20 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::advise::check::{Sweeping, against_all};
-use crate::advise::{self, Advice, Question, Told, Tried, report};
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::input::say;
+use crate::base::input::silence;
+use crate::base::interrupt;
+use crate::base::units::{plural, seconds};
+use crate::bench::advise;
+use crate::bench::advise::check::{Sweeping, against_all};
+use crate::bench::advise::{Advice, Question, Told, Tried, report};
 use crate::case::{Case, ReadAs};
 use crate::cli::flags::settings;
 use crate::cli::{complete, output};
 use crate::config::{Sweep, write};
-use crate::engine::interrupt;
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::files;
-use crate::input::silence;
 use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
-use crate::report::units::{plural, seconds};
 
 /// Arguments of `advise`.
 #[derive(Debug, clap::Args)]

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::base::error::{Error, Result};
+use crate::base::input::say;
+use crate::bench::engine::isolated::last_words;
 use crate::cli::compare::records;
-use crate::engine::isolated::last_words;
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::result::output::{Existing, Outputs};
-use crate::result::read::FileFormat;
-use crate::result::{Record, rounds};
+use crate::record::output::{Existing, Outputs};
+use crate::record::read::FileFormat;
+use crate::record::{Record, rounds};
 
 /// The records of both commands in all rounds, those of a round with its number. Each command is `run ...`,
 /// of this program, or another program with its arguments; it writes its records to a file that is named

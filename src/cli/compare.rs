@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::base::error::{Error, Result};
+use crate::base::input::say;
+use crate::base::parse::{number, pieces};
+use crate::base::units::plural;
 use crate::cli::{alternate, output};
-use crate::config::parse::{number, pieces};
 use crate::config::sweep::{AXES, Axis, axis};
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
+use crate::record::Record;
+use crate::record::read;
 use crate::report::ReportFormat;
 use crate::report::compare::{self, Rule};
-use crate::report::units::plural;
-use crate::result::Record;
-use crate::result::read;
 
 /// Arguments of `compare`.
 #[derive(Debug, clap::Args)]

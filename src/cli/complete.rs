@@ -15,7 +15,7 @@ use crate::config::sweep::AXES;
 use crate::problem::Folders;
 use crate::problem::catalogue;
 use crate::problem::generator::GENERATORS;
-use crate::result::columns::COLUMNS;
+use crate::record::columns::COLUMNS;
 
 /// Set by the script: the shell that asks.
 pub(super) const VARIABLE: &str = "BILU_BENCH_COMPLETE";

@@ -2,8 +2,8 @@
 
 use clap_complete::env::Shells;
 
+use crate::base::error::{Error, Result};
 use crate::cli::{complete, output};
-use crate::error::{Error, Result};
 
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]

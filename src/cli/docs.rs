@@ -2,18 +2,17 @@
 
 use std::fmt::Write;
 
+use crate::base::error::Result;
 use crate::cli::output;
 use crate::config::keys::TABLES;
 use crate::config::measure::SETTINGS;
+use crate::config::quantity::QUANTITIES;
 use crate::config::sweep::AXES;
-use crate::error::Result;
-use crate::obstacle;
-use crate::plot;
-use crate::plot::quantity::QUANTITIES;
+use crate::record::Record;
+use crate::record::columns::{ADDED, COLUMNS, DERIVED, TUNING};
+use crate::record::table::{Column, Row};
 use crate::report::page;
-use crate::result::Record;
-use crate::result::columns::{ADDED, COLUMNS, DERIVED, TUNING};
-use crate::result::table::{Column, Row};
+use crate::report::plot;
 
 /// Arguments of `docs`.
 #[derive(Debug, clap::Args)]
@@ -81,9 +80,9 @@ fn csv() -> String {
         list.iter().find(|(own, _)| *own == name).map(|(_, meaning)| (*meaning).to_owned())
     };
     let of_obstacle = |name: &str| {
-        let setting = obstacle::axes::AXES.iter().find(|axis| axis.name == name);
+        let setting = crate::config::obstacle::axes::AXES.iter().find(|axis| axis.name == name);
         let setting = setting.map(|axis| axis.help.to_owned());
-        let own = find(obstacle::record::COLUMNS, name);
+        let own = find(crate::record::obstacle::COLUMNS, name);
         setting.or(own).or_else(|| find(COLUMNS, name)).unwrap_or_default()
     };
     let head = ["column", "cells", "meaning"];
@@ -110,7 +109,7 @@ fn csv() -> String {
             "## Records of `obstacle`",
             "One row for each run (`-o FILE.csv`).",
             head,
-            described(obstacle::record::Record::schema(), of_obstacle).into_iter(),
+            described(crate::record::obstacle::Record::schema(), of_obstacle).into_iter(),
         ),
         section(
             "## Rows of `compare --format csv`",

@@ -9,14 +9,16 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value};
 
+use crate::base::error::Result;
+use crate::base::measure::system_memory;
+use crate::base::units::aligned;
 use crate::cli::output;
-use crate::error::Result;
+use crate::compute::cpu::bandwidth;
+use crate::compute::cpu::bandwidth::bandwidth_beyond_caches;
 use crate::matrix::cache::Cache;
-use crate::measure::{bandwidth, bandwidth_beyond_caches, system_memory};
 use crate::problem::Folders;
-use crate::report::units::aligned;
-use crate::result::environment::{COMPILER, CPU, OS, REVISION, TARGET};
-use crate::result::table::cell;
+use crate::record::environment::{COMPILER, CPU, OS, REVISION, TARGET};
+use crate::record::table::cell;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
@@ -151,7 +153,7 @@ fn memory() -> Findings {
     for &count in if threads > 1 { &counts[..] } else { &counts[..1] } {
         let on = if count == 1 { "1 thread".to_owned() } else { format!("{count} threads") };
         let measured = bandwidth_beyond_caches(count);
-        let quick = bandwidth(count);
+        let quick = bandwidth::bandwidth(count);
         found.push(finding(&format!("copy GB/s, {on}"), rounded(measured.copy_gbps)));
         found.push(finding(&format!("read GB/s, {on}"), rounded(measured.read_gbps)));
         found.push(finding(&format!("measured with, {on}"), measured.described()));
@@ -212,10 +214,10 @@ mod gpu {
     use serde_json::Value;
 
     use super::{Findings, finding, gib, rounded, writable};
-    use crate::backend::cuda::cusparse;
-    use crate::backend::cuda::{Device, cubins, nvrtc};
-    use crate::error::Error;
-    use crate::tune::store;
+    use crate::base::error::Error;
+    use crate::compute::cuda::cusparse;
+    use crate::compute::cuda::{Device, cubins, nvrtc};
+    use crate::compute::tune::store;
 
     /// Driver and devices, or why there are none; the libraries.
     pub(super) fn findings() -> Findings {

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
+use crate::base::error::{Error, Result};
+use crate::bench::engine::isolated::{Isolation, kill_counters};
 use crate::cli::complete;
 use crate::config::axes::Axis;
 use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
-use crate::engine::isolated::{Isolation, kill_counters};
-use crate::error::{Error, Result};
-use crate::registry::Names;
+use crate::methods::registry::Names;
+use crate::record::output::Existing;
 use crate::report::ReportFormat;
 use crate::report::columns::Columns;
-use crate::result::output::Existing;
 
 /// The flags of the axes and of measuring, made from the same lists that the TOML keys are.
 #[derive(Clone, Debug, Default)]

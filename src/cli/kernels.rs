@@ -9,12 +9,14 @@ use cudarc::driver::{DriverError, result, sys};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::backend::cuda::nvrtc::{self, KernelReport};
-use crate::backend::cuda::sources::{self, Source};
+use crate::base::error::{Error, Result};
+use crate::base::parse::{count, pieces};
+use crate::base::units::seconds;
 use crate::cli::output;
-use crate::config::parse::{count, pieces};
-use crate::error::{Error, Result};
-use crate::report::units::seconds;
+use crate::compute::cuda::nvrtc;
+use crate::compute::cuda::nvrtc::KernelReport;
+use crate::compute::cuda::sources;
+use crate::compute::cuda::sources::Source;
 use crate::report::{Head, Report, ReportFormat, Sheet};
 
 /// Arguments of `kernels`.

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::base::error::{Error, Result};
+use crate::base::units::aligned;
 use crate::cli::{complete, output};
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
-use crate::error::{Error, Result};
-use crate::plot::kinds::KINDS;
-use crate::precond;
-use crate::precond::options::Parameter;
+use crate::methods::precond;
+use crate::methods::precond::options::Parameter;
+use crate::methods::registry;
 use crate::problem::generator::GENERATORS;
-use crate::registry;
-use crate::report::units::aligned;
-use crate::result::columns::COLUMNS;
+use crate::record::columns::COLUMNS;
+use crate::report::plot::kinds::KINDS;
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::CommandFactory;
 use clap_mangen::Man;
 
+use crate::base::error::{Error, Result};
 use crate::cli::{Cli, output};
-use crate::error::{Error, Result};
 
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]

@@ -13,18 +13,19 @@ use tabled::builder::Builder;
 use tabled::settings::peaker::Priority;
 use tabled::settings::{Alignment, Style, Width, object::Columns};
 
+use crate::base::error::{Error, Result};
+use crate::base::files::{refuse_existing, refuse_overlap};
+use crate::base::interrupt;
+use crate::base::threads::Threads;
 use crate::case::{MAX_FILL, ReadAs};
 use crate::cli::{complete, output};
-use crate::error::{Error, Result};
-use crate::files::{refuse_existing, refuse_overlap};
-use crate::interrupt;
 use crate::matrix::cache::Cache;
-use crate::matrix::info::{self, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::matrix::market::{self, Symmetry};
 use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
 use crate::problem::generator::{GENERATORS, Generator};
+use crate::problem::info;
+use crate::problem::info::{FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
-use crate::symbolic::Threads;
 
 /// Arguments of `bilu-bench matrix`.
 #[derive(Args, Clone, Debug)]

@@ -28,9 +28,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::backend::cpu::simd;
-use crate::error::Result;
-use crate::result::environment::REVISION;
+use crate::base::error::Result;
+use crate::compute::cpu::simd;
+use crate::record::environment::REVISION;
 
 /// Benchmark for preconditioned sparse solvers.
 #[derive(Debug, Parser)]

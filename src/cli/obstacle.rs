@@ -6,22 +6,23 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
-use crate::backend;
+use crate::base::error::{Error, Result};
+use crate::base::files::refuse_overlap;
+use crate::base::input::say;
+use crate::base::interrupt;
+use crate::base::units::{grouped, plural, seconds};
+use crate::bench::obstacle::{Measure, Solved, run as run_case};
+use crate::bench::solution::Solutions;
 use crate::cli::flags::{self, OutputFlags, axis_flags, words};
 use crate::cli::{complete, output};
-use crate::engine::interrupt;
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::files::refuse_overlap;
-use crate::obstacle::axes::{AXES, Sweep, axis};
-use crate::obstacle::experiment::{self, Experiment};
-use crate::obstacle::record::Record;
-use crate::obstacle::run::{Measure, Solved, run as run_case};
-use crate::obstacle::{self, Case, figure, report};
-use crate::plot;
-use crate::report::units::{grouped, plural, seconds};
-use crate::result::output::Outputs;
-use crate::result::solution::Solutions;
+use crate::compute;
+use crate::config::obstacle::axes::{AXES, Sweep, axis};
+use crate::config::obstacle::{self as experiment, Experiment};
+use crate::obstacle::{self, Case};
+use crate::record::obstacle::{self as record, Record};
+use crate::record::output::Outputs;
+use crate::report::obstacle::{self as report, figure};
+use crate::report::plot;
 
 /// Arguments of `obstacle`.
 #[derive(Debug, clap::Args)]
@@ -130,7 +131,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let sweep = args.sweep.resolve()?;
-    let limit = crate::config::parse::number(&args.time_limit, "above 0", |v| v > 0.0 && v < 1e9);
+    let limit = crate::base::parse::number(&args.time_limit, "above 0", |v| v > 0.0 && v < 1e9);
     let measure = Measure {
         repetitions: args.repetitions.into(),
         time_limit_s: limit.map_err(|e| e.in_file("--time-limit"))?,
@@ -148,7 +149,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let read: Vec<PathBuf> =
         args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
     refuse_overlap(&written, &read)?;
-    let columns = args.output.columns(&report::heads(), obstacle::record::COLUMNS)?;
+    let columns = args.output.columns(&report::heads(), record::COLUMNS)?;
     let cases = experiment.cases()?;
     let existing = args.output.existing();
     let solutions = solutions(args, &cases)?;
@@ -233,7 +234,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
 fn usable<'a>(mut pending: impl Iterator<Item = &'a Case>) -> Result<()> {
     let Some(first) = pending.next().filter(|case| case.backend == "cuda") else { return Ok(()) };
     if pending.all(|case| case.backend == first.backend) {
-        backend::available(&first.backend)?;
+        compute::available(&first.backend)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::engine::progress::say;
-use crate::error::{Error, Kind, Result};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::input::say;
 use crate::report::columns::Columns;
 use crate::report::{Report, ReportFormat};
 

@@ -2,19 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::input::say;
+use crate::base::parse::pieces;
 use crate::case::Case;
 use crate::cli::{compare, complete};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
-use crate::config::parse::pieces;
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::files;
-use crate::plot::kinds::{self, KINDS, Kind};
-use crate::plot::quantity::quantity;
-use crate::plot::{self, Form, from_records};
+use crate::config::quantity::quantity;
+use crate::record::{Record, contents, gather, rounds};
 use crate::report::batch::Batches;
-use crate::result::{Record, contents, gather, rounds};
+use crate::report::plot;
+use crate::report::plot::kinds;
+use crate::report::plot::kinds::{KINDS, Kind};
+use crate::report::plot::{Form, from_records};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]

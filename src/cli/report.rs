@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::input::say;
 use crate::config::library::Library;
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::files;
+use crate::record::gather;
 use crate::report::page::{Options, Page};
-use crate::result::gather;
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]

@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::units::aligned;
+use crate::bench::engine::End;
 use crate::cli::flags::{self, IsolationFlags, OutputFlags, Overrides, SweepFlags};
 use crate::cli::session::{Session, check};
 use crate::cli::{complete, output};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
-use crate::engine::End;
-use crate::error::{Error, Result};
-use crate::files;
-use crate::plot;
-use crate::report::units::aligned;
+use crate::record::Record;
+use crate::record::columns::COLUMNS;
+use crate::record::output::Existing;
+use crate::report::plot;
 use crate::report::{self, Report};
-use crate::result::Record;
-use crate::result::columns::COLUMNS;
-use crate::result::output::Existing;
 
 /// Arguments of `reproduce`.
 #[derive(Debug, clap::Args)]

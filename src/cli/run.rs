@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::base::error::{Error, Result};
 use crate::cli::flags::{self, IsolationFlags, OutputFlags, SweepFlags};
 use crate::cli::session::{Session, check};
 use crate::cli::{complete, output};
 use crate::config::library::Library;
 use crate::config::sweep::axis;
 use crate::config::{Experiment, Sweep};
-use crate::error::{Error, Result};
 use crate::matrix::market;
+use crate::record::columns::COLUMNS;
 use crate::report;
-use crate::result::columns::COLUMNS;
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]

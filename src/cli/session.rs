@@ -6,22 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::backend;
+use crate::base::error::{Error, Kind, Result};
+use crate::base::files::refuse_overlap;
+use crate::base::input::is_stdin;
+use crate::base::input::say;
+use crate::base::interrupt;
+use crate::base::units::plural;
+use crate::bench::engine;
+use crate::bench::engine::preflight;
+use crate::bench::engine::preflight::{Broken, Earlier};
+use crate::bench::engine::progress;
+use crate::bench::engine::{End, Outcome, Solvers, isolated};
+use crate::bench::solution::Solutions;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
+use crate::compute;
+use crate::config::sampling::Measure;
 use crate::config::{AXES, Experiment};
-use crate::engine::preflight::{self, Broken, Earlier};
-use crate::engine::progress::{self, say};
-use crate::engine::{self, End, Outcome, Solvers, interrupt, isolated};
-use crate::error::{Error, Kind, Result};
-use crate::files::refuse_overlap;
-use crate::input::is_stdin;
 use crate::problem::{Folders, Source};
-use crate::report::units::plural;
-use crate::result::Record;
-use crate::result::output::{Existing, Outputs};
-use crate::result::solution::Solutions;
-use crate::run::Measure;
+use crate::record::Record;
+use crate::record::output::{Existing, Outputs};
 
 /// Finds what can be known to be wrong before anything runs: measuring options that contradict each
 /// other, matrices that nobody knows or whose file is not there.
@@ -311,7 +315,7 @@ fn backends(cases: &[Case]) -> Vec<&str> {
 
 /// Those that cannot compute here; a wrong setting of theirs is an error.
 fn missing(backends: &[&str]) -> Result<Vec<Missing>> {
-    let missing = |name: &&str| match backend::available(name) {
+    let missing = |name: &&str| match compute::available(name) {
         Ok(()) => None,
         Err(why) if why.kind() == Kind::Input => Some(Err(why)),
         Err(why) => Some(Ok(Missing { backend: (*name).to_owned(), why })),

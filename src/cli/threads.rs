@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::input::say;
 
 /// Environment variables with the number of threads of setups and of reading, the first that is set.
 const NAMES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];

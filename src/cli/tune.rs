@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use crate::config::parse::{count, pieces};
-use crate::error::{Error, Result};
-use crate::files;
+use crate::base::error::{Error, Result};
+use crate::base::files;
+use crate::base::parse::{count, pieces};
 use crate::report::ReportFormat;
 
 /// Arguments of `tune`.
@@ -152,20 +152,20 @@ mod gpu {
     use serde_json::{Map, Value, json};
 
     use super::{Plan, TuneArgs};
-    use crate::backend::cuda::Device;
-    use crate::backend::cuda::tune::{SUBJECTS, Tunable, search};
+    use crate::base::error::{Kind, Result};
+    use crate::base::files;
+    use crate::base::input::say;
+    use crate::base::units::{grouped, seconds, significant};
     use crate::case::ReadAs;
     use crate::cli::output;
-    use crate::engine::progress::say;
-    use crate::error::{Kind, Result};
-    use crate::files;
+    use crate::compute::cuda::Device;
+    use crate::compute::cuda::tune::{SUBJECTS, Tunable, search};
+    use crate::compute::tune::descent::Descent;
+    use crate::compute::tune::store::{Entry, Store};
+    use crate::compute::tune::text;
     use crate::matrix::bsr::pad;
     use crate::problem;
-    use crate::report::units::{grouped, seconds, significant};
     use crate::report::{Head, Report, ReportFormat, Sheet};
-    use crate::tune::descent::Descent;
-    use crate::tune::store::{Entry, Store};
-    use crate::tune::text;
 
     /// A search that was made.
     struct Searched {
@@ -318,7 +318,7 @@ mod gpu {
     fn object(
         entry: &Entry,
         seconds: Option<f64>,
-        choices: &crate::tune::Choices,
+        choices: &crate::compute::tune::Choices,
         bytes: usize,
         copy: f64,
     ) -> Map<String, Value> {
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(refused(&none), "--budget: `0` is not above 0");
         #[cfg(feature = "cuda")]
         {
-            let names = crate::backend::cuda::tune::SUBJECTS.iter().map(|s| s.name);
+            let names = crate::compute::cuda::tune::SUBJECTS.iter().map(|s| s.name);
             assert_eq!(names.collect::<Vec<_>>(), KERNELS);
         }
     }

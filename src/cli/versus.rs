@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use crate::base::error::Result;
+use crate::base::input::say;
 use crate::cli::{compare, output};
-use crate::engine::progress::say;
-use crate::error::Result;
+use crate::record::{contents, rounds};
 use crate::report::{ReportFormat, versus};
-use crate::result::{contents, rounds};
 
 /// Arguments of `versus`.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,8 @@
 //! Settings of a case that may take several values, and the cases that their cross product makes: what
 //! linear solves ([`sweep`](super::sweep)) and the obstacle problem have in common.
 
-use crate::config::parse::pieces;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::pieces;
 
 /// One setting of a case `C` that a sweep `S` may vary.
 pub struct Axis<C, S> {

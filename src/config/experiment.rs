@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use crate::base::error::{Error, Place, Result};
+use crate::base::status::Status;
 use crate::case::Case;
 use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
-use crate::error::{Error, Place, Result};
-use crate::result::{Record, Status};
+use crate::record::Record;
 
 /// What to know about paths in a file.
 const FROM_THE_FOLDER: &str = "relative paths in a TOML file count from its folder";

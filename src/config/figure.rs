@@ -3,13 +3,13 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::base::error::{Error, Result};
+use crate::base::parse::number;
 use crate::config::file::{Source, beside};
 use crate::config::keys;
-use crate::config::parse::number;
+use crate::config::marks::{Marks, Spacing};
+use crate::config::quantity::{QUANTITIES, Quantity, quantity};
 use crate::config::sweep::{Axis, axis};
-use crate::error::{Error, Result};
-use crate::plot::quantity::{QUANTITIES, Quantity, quantity};
-use crate::plot::{Marks, Spacing};
 
 /// What a figure is made of.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,17 +6,18 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::base::error::{Error, Place, Result};
+use crate::base::input;
+use crate::base::input::Compression;
+use crate::base::parse::pieces;
 use crate::config::axes;
 use crate::config::figure::figure;
 use crate::config::keys;
 use crate::config::measure::{MeasureOptions, SETTINGS};
-use crate::config::parse::pieces;
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
 use crate::config::{Experiment, History, Phases, Published};
-use crate::error::{Error, Place, Result};
-use crate::input::{self, Compression};
 use crate::problem;
 
 type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
@@ -322,7 +323,7 @@ fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Publish
             "tolerance-percent" => {
                 let word = source.word(&value)?;
                 spec.tolerance_percent =
-                    crate::config::parse::number(&word, "0 to 100", |v| (0.0..=100.0).contains(&v))
+                    crate::base::parse::number(&word, "0 to 100", |v| (0.0..=100.0).contains(&v))
                         .map_err(|e| source.error(value.span(), e))?;
             }
             "slow" => spec.slow = Some(device(source, value, true)?),
@@ -358,7 +359,7 @@ fn history(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<History> 
     let (mut history, mut csv) = (History::default(), None);
     for (key, value) in source.table(value, "a table")? {
         let whole = |most| {
-            let number = crate::config::parse::whole(&source.word(&value)?, 1, most);
+            let number = crate::base::parse::whole(&source.word(&value)?, 1, most);
             number.map_err(|e| source.error(value.span(), e))
         };
         match &**key.get_ref() {

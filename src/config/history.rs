@@ -1,7 +1,7 @@
 //! A published residual history.
 
-use crate::config::parse::{number, whole};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::{number, whole};
 
 /// Sums of squares of the residual vector per iterative correction, as a paper prints them.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,9 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::base::error::{Error, Result};
 use crate::config::Experiment;
 use crate::config::file::{self, Source};
-use crate::error::{Error, Result};
+
+/// The paper whose experiments are of the command `obstacle`, and its folder below `configs/`.
+pub(crate) const OBSTACLE: &str = "obstacle";
 
 /// Path below `configs/` and text of every TOML and CSV file there.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/configs.rs"));
@@ -49,7 +52,7 @@ impl Library {
             Some((paper, table)) => (paper, Some(table.trim_end_matches(".toml"))),
             None => (name, None),
         };
-        if paper == crate::obstacle::experiment::PAPER {
+        if paper == OBSTACLE {
             let table = table.unwrap_or("NAME");
             return Err(Error::input(format!("`{name}` has a command of its own"))
                 .hint(format!("run `bilu-bench obstacle {table}`; `--list` shows the names")));
@@ -105,7 +108,7 @@ pub(crate) fn embedded(path: &str) -> Result<String> {
 fn entry(path: &str) -> Option<Entry> {
     let (paper, table) = path.strip_suffix(".toml")?.split_once('/')?;
     // those have settings of their own
-    (!table.contains('/') && paper != crate::obstacle::experiment::PAPER)
+    (!table.contains('/') && paper != OBSTACLE)
         .then(|| Entry { paper: paper.into(), table: table.into() })
 }
 

@@ -1,8 +1,8 @@
 //! Measuring options: how often and how long a solve is timed.
 
-use crate::config::parse::{number, whole};
-use crate::error::{Error, Result};
-use crate::run::Measure;
+use crate::base::error::{Error, Result};
+use crate::base::parse::{number, whole};
+use crate::config::sampling::Measure;
 
 /// One measuring option, a flag and a key of `[measure]`.
 pub struct Setting {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::config::parse::number;
-use crate::error::{Error, Result};
-use crate::result::Record;
+use crate::base::error::{Error, Result};
+use crate::base::parse::number;
+use crate::record::Record;
 
 /// A phase that is timed per grid point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

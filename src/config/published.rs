@@ -1,8 +1,8 @@
 //! Published results: a CSV file whose rows are keyed by settings of a case.
 
+use crate::base::error::{Error, Result};
 use crate::case::Case;
 use crate::config::sweep::Axis;
-use crate::error::{Error, Result};
 
 /// One of the two devices that a paper compares, and the backend that stands for it here.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -113,11 +113,11 @@ impl Published {
             let here = |e: Error| e.at(&spec.csv, line, None);
             let key = keys.iter().zip(&spec.keys).map(|(&i, (axis, _))| axis.canonical(&record[i]));
             let positive = |i: usize| {
-                crate::config::parse::number(&record[i], "above 0", |v| v > 0.0).map_err(here)
+                crate::base::parse::number(&record[i], "above 0", |v| v > 0.0).map_err(here)
             };
             rows.push(PublishedRow {
                 key: key.collect::<Result<_>>().map_err(here)?,
-                iterations: crate::config::parse::whole(&record[iterations], 1, usize::MAX)
+                iterations: crate::base::parse::whole(&record[iterations], 1, usize::MAX)
                     .map_err(here)?,
                 slow_s: slow.map(positive).transpose()?,
                 fast_s: fast.map(positive).transpose()?,

@@ -1,6 +1,6 @@
 //! The same generated matrix on a smaller grid.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::problem::generator::Generator;
 
 /// How the edges of a grid shrink.

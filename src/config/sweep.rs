@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
+use crate::base::error::{Error, Result};
+use crate::base::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
     Ordering, Orthogonalisation, ReadAs, RunKind, Setting, Side, Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
-use crate::config::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
-use crate::deflation;
-use crate::error::{Error, Result};
-use crate::registry;
-use crate::solver::MAX_RESTART;
+use crate::methods::deflation;
+use crate::methods::registry;
+use crate::methods::solver::MAX_RESTART;
 
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;

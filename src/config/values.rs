@@ -2,13 +2,13 @@
 
 use clap::ValueEnum;
 
+use crate::base::error::{Error, Result};
+use crate::base::parse::{choice, registered, shown};
 use crate::case::{Format, Trisolve};
 use crate::config::axes::one;
-use crate::config::parse::{choice, registered, shown};
-use crate::error::{Error, Result};
-use crate::precond;
+use crate::methods::precond;
+use crate::methods::registry;
 use crate::problem;
-use crate::registry;
 
 /// The names of a registry.
 pub(super) fn names(registry: registry::Names) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::case::Case;
 use crate::config::AXES;
-use crate::precond;
+use crate::methods::precond;
 use crate::problem;
 
 /// An experiment of one case that means the same whatever the defaults become: every setting that the case

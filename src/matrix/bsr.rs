@@ -3,9 +3,9 @@
 use rayon::prelude::*;
 
 use super::Csr;
-use crate::case::Format;
-use crate::memory::Buffer;
-use crate::symbolic::block_pattern;
+use crate::base::choices::Format;
+use crate::base::memory::Buffer;
+use crate::matrix::pattern::block_pattern;
 
 /// A square matrix of b x b blocks, each stored column by column, explicit zeros kept.
 pub struct Bsr {

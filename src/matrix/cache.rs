@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 
 use super::Csr;
 use super::market::{self, Matrix, Symmetry};
-use crate::case::ReadAs;
-use crate::error::Result;
-use crate::files::temporary_in;
-use crate::input::check_stopped;
-use crate::measure::check_memory;
+use crate::base::choices::ReadAs;
+use crate::base::error::Result;
+use crate::base::files::temporary_in;
+use crate::base::input::check_stopped;
+use crate::base::measure::check_memory;
 
 /// Environment variable with the folder of the cache, or `off`.
 pub const CACHE: &str = "BILU_BENCH_CACHE";

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
 ///

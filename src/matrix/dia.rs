@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::storage::{Storage, TILE, check_padding};
 use super::{Coo, Csr};
-use crate::case::Format;
-use crate::error::{Error, Result};
-use crate::memory::Buffer;
+use crate::base::choices::Format;
+use crate::base::error::{Error, Result};
+use crate::base::memory::Buffer;
 
 /// Part of its length that a diagonal must fill to be stored whole.
 const LEAST_FILL: usize = 32;
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn whole_diagonals_are_told_from_others() {
-        use crate::case::ReadAs;
+        use crate::base::choices::ReadAs;
         use crate::problem::load;
         let suits = |spec| Dia::suits(&load(spec, ReadAs::Expanded).unwrap().matrix);
         // seven of seven, and some rows without two or three of them

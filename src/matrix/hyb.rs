@@ -6,8 +6,8 @@ use rayon::prelude::*;
 
 use super::storage::{Storage, TILE};
 use super::{Coo, Csr};
-use crate::case::Format;
-use crate::memory::Buffer;
+use crate::base::choices::Format;
+use crate::base::memory::Buffer;
 
 /// A matrix in HYB.
 ///

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rayon::prelude::*;
 
 use super::Csr;
-use crate::error::{Error, Result};
-use crate::memory;
-use crate::symbolic::{Threads, block_pattern, reordered_to};
+use crate::base::error::{Error, Result};
+use crate::base::memory;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::{block_pattern, permuted_to};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -34,7 +35,7 @@ impl Csr {
     /// `to`; each thread has a `scratch` of its own. The result does not depend on the threads.
     ///
     /// # Errors
-    /// That of the first row which has one; [`crate::error::Kind::Memory`] when there are more entries
+    /// That of the first row which has one; [`crate::base::error::Kind::Memory`] when there are more entries
     /// than indices.
     ///
     /// # Panics
@@ -149,7 +150,7 @@ impl Csr {
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
         let new = inverse_on(threads, order);
         let old = block_pattern(self, 1);
-        let pattern = reordered_to(threads, &old, (order, &new));
+        let pattern = permuted_to(threads, &old, (order, &new));
         let mut values = memory::zeroed::<f64>(self.nnz());
         let (mut tasks, mut left) = (Vec::new(), &mut values[..]);
         for first in (0..n).step_by(CHUNK) {

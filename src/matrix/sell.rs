@@ -6,9 +6,9 @@ use rayon::prelude::*;
 
 use super::Csr;
 use super::storage::{Storage, check_padding};
-use crate::case::Format;
-use crate::error::Result;
-use crate::memory::Buffer;
+use crate::base::choices::Format;
+use crate::base::error::Result;
+use crate::base::memory::Buffer;
 
 /// A matrix in SELL: slices of `height` consecutive rows, each as wide as its longest row and
 /// column-major within.

@@ -3,7 +3,7 @@
 use ::sprs::{CsMat, TriMat};
 
 use super::Csr;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 impl From<&Csr> for CsMat<f64> {
     /// The same entries, stored zeros included, by rows.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Bsr, Csr};
-use crate::case::Format;
-use crate::error::{Error, Result};
-use crate::measure::memory_free;
+use crate::base::choices::Format;
+use crate::base::error::{Error, Result};
+use crate::base::measure::memory_free;
 
 /// Rows of a tile of HYB and DIA, whose numbers lie together in memory, one column after the other: a
 /// product then reads one stream and not as many as there are columns. The last tile has the rows that

@@ -5,8 +5,8 @@ use std::fmt;
 use rayon::prelude::*;
 
 use super::{Csr, Sums};
-use crate::error::Result;
-use crate::symbolic::Threads;
+use crate::base::error::Result;
+use crate::base::threads::Threads;
 
 /// Largest [`Asymmetry::relative`] that is taken for rounding unless a case says otherwise.
 pub const SYMMETRY_TOLERANCE: f64 = 1e-12;
@@ -108,7 +108,7 @@ fn worse(a: Asymmetry, b: Asymmetry) -> Asymmetry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::problem::load;
 
     /// `[100 v 0; w 1 x; 0 y 1]`, with places of zeros left out.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// Most grid points in a direction: offsets in a field of them fit an address.
 pub const MAX_POINTS: usize = 4096;

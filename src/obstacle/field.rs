@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::case::Split;
 use super::problem::Problem;
-use crate::error::Result;
-use crate::memory::Buffer;
+use crate::base::error::Result;
+use crate::base::memory::Buffer;
 
 /// Where a node's part lies in the grid; x is never split.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,19 +5,16 @@
 //! A grid is shared by nodes: threads, ranks or GPUs. Each relaxes its part and exchanges the values
 //! at its sides with up to four neighbours, with or without waiting for them.
 
-pub mod axes;
 pub mod case;
-pub mod experiment;
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod field;
-pub mod figure;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod node;
 pub mod problem;
-pub mod record;
 pub mod reference;
-pub mod report;
-pub mod run;
 pub mod solve;
 pub mod threads;
 
@@ -25,7 +22,7 @@ pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn, Transport
 pub use problem::{Coefficients, OBSTACLES, Obstacle, Problem};
 
 /// Where a run may take place.
-pub const BACKENDS: crate::registry::Names = &[
+pub const BACKENDS: crate::methods::registry::Names = &[
     ("cpu", "one thread"),
     ("cpu-mt", "a thread for each part, by default as many as there are cores"),
     ("cuda", "one GPU, or with a split 1xN the first N of this host"),

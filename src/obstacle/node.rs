@@ -4,9 +4,9 @@ use super::case::{Case, Method, Split};
 use super::field::{Extent, Field, Layout};
 use super::problem::Problem;
 use super::solve::{Look, Relaxation, fingerprint};
-use crate::backend::cpu::obstacle::{Change, Lines, Select, fence, relax};
-use crate::error::Result;
-use crate::memory::Buffer;
+use crate::base::error::{Error, Result};
+use crate::base::memory::Buffer;
+use crate::obstacle::cpu::{Change, Lines, Select, fence, relax};
 
 /// Bytes of three slices of a block of lines: they stay in a core's second-level cache while z
 /// advances, so that every old value comes from memory once.
@@ -325,4 +325,16 @@ impl Relaxation for Node<'_> {
     fn write_ghost(&mut self, face: Face, from: &[f64]) {
         self.each_ghost(face, |at, line| line.copy_from_slice(&from[at..at + line.len()]));
     }
+}
+
+/// Refuses what the memory of `place`, this host or a GPU, cannot hold.
+///
+/// # Errors
+/// With the bytes needed and free.
+pub(crate) fn check_memory(needed: usize, free: usize, place: &str) -> Result<()> {
+    if needed <= free {
+        return Ok(());
+    }
+    let [needed, free] = [needed, free].map(|bytes| bytes as f64 / 1e9);
+    Err(Error::memory(format!("{needed:.1} GB needed on {place}, {free:.1} GB free")))
 }

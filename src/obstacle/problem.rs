@@ -22,7 +22,7 @@
 use std::f64::consts::PI;
 
 use super::case::{Case, MAX_POINTS};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// Names of the obstacles with what they are, for help and errors.
 pub const OBSTACLES: &[(&str, &str)] = &[
@@ -189,7 +189,7 @@ impl Problem {
 }
 
 /// Reads `b1:b2:b3`.
-pub(super) fn convection(text: &str) -> Result<[f64; 3]> {
+pub(crate) fn convection(text: &str) -> Result<[f64; 3]> {
     let numbers: Vec<f64> = text.split(':').filter_map(|word| word.trim().parse().ok()).collect();
     match <[f64; 3]>::try_from(numbers) {
         Ok(b) if text.split(':').count() == 3 && b.iter().all(|v| v.is_finite()) => Ok(b),

@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::case::{Case, Method, Mode, StopOn};
 use super::field::{Field, Layout};
 use super::node::{Face, Region};
-use crate::measure::now;
-use crate::result::Status;
+use crate::base::measure::now;
+use crate::base::status::Status;
 
 /// What is asked of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 
 use super::threads::{Ran, run};
 use super::*;
-use crate::result::Status;
+use crate::base::status::Status;
 
 fn ran(case: &Case, split: &str) -> Ran {
     let problem = Problem::new(case).unwrap();

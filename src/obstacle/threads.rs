@@ -8,9 +8,9 @@ use super::field::{Extent, Layout};
 use super::node::{Face, Node};
 use super::problem::Problem;
 use super::solve::{Exchange, Limits, Outcome, judge, solve};
-use crate::cores;
-use crate::error::{Error, Result};
-use crate::measure::timed;
+use crate::base::cores;
+use crate::base::error::{Error, Result};
+use crate::base::measure::timed;
 
 /// Numbers that one thread writes and others read, each whole at any time.
 type Shared = Vec<AtomicU64>;

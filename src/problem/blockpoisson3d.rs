@@ -1,7 +1,7 @@
 //! Species that diffuse across each other and react, on a box of cells: a block system.
 
-use crate::case::MAX_BLOCK_SIZE;
-use crate::error::{Error, Result};
+use crate::base::choices::MAX_BLOCK_SIZE;
+use crate::base::error::{Error, Result};
 
 use super::convdiff3d::SEVEN_POINT;
 use super::generator::{Arguments, Generated, Generator, Parameter};

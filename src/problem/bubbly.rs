@@ -3,8 +3,8 @@
 use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::{mix, uniform};
-use crate::config::parse::shown;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::shown;
 
 /// `-div(1/rho grad p) = f` on NX x NY x NZ cells, x fastest: rho is 1 in the liquid and `1 / contrast`
 /// in spherical bubbles, so that 1/rho jumps from 1 to `contrast`.
@@ -96,7 +96,7 @@ fn within(arguments: &Arguments, key: &str, min: f64, max: f64) -> Result<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::problem::load;
 
     fn error(spec: &str) -> String {

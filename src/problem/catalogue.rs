@@ -70,7 +70,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::matrix::cache::Cache;
     use crate::problem::{Folders, Source};
 

@@ -1,7 +1,7 @@
 //! One implicit step of an incompressible turbulent channel flow: a block system of a flow solver.
 
-use crate::config::parse::shown;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::shown;
 
 use super::convdiff3d::SEVEN_POINT;
 use super::generator::{Arguments, Generated, Generator, Parameter};

@@ -1,6 +1,6 @@
 //! Convection-diffusion with constant coefficients on a box.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Preset};
 use super::stencil;

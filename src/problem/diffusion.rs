@@ -4,7 +4,7 @@ use super::convdiff3d::SEVEN_POINT;
 use super::generator::Generated;
 use super::splitmix::uniform;
 use super::stencil;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// What holds at the faces of the box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use flate2::read::GzDecoder;
 use tar::EntryType;
 use tempfile::NamedTempFile;
 
-use crate::error::{Error, Result};
-use crate::files::temporary_in;
+use crate::base::error::{Error, Result};
+use crate::base::files::temporary_in;
 use crate::matrix::cache::sha256;
 use crate::matrix::market;
 
@@ -45,7 +45,7 @@ pub fn get(
 ) -> Result<PathBuf> {
     let Some(entry) = catalogue::find(name) else {
         let names: Vec<&str> = catalogue::entries().iter().map(|e| e.name.as_str()).collect();
-        let hint = match crate::error::nearest(name, &names) {
+        let hint = match crate::base::error::nearest(name, &names) {
             Some(best) => format!("did you mean `{best}`? `bilu-bench matrix list` shows all"),
             None => "`bilu-bench matrix list` shows all".into(),
         };

@@ -1,6 +1,6 @@
 //! One implicit step of the heat equation with linear finite elements.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Preset};
 use super::stencil;

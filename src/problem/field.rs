@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::file::Folders;
-use crate::error::{Error, Result};
-use crate::input::{self, Lines, Stream};
+use crate::base::error::{Error, Result};
+use crate::base::input;
+use crate::base::input::{Lines, Stream};
 
 /// Endings of the files.
 const ENDINGS: [&str; 2] = [".csv", ".csv.gz"];

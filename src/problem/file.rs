@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use directories::ProjectDirs;
 
-use crate::case::ReadAs;
-use crate::error::{Error, Kind, Result};
-use crate::input::{Compression, STDIN_NAME, is_stdin};
+use crate::base::choices::ReadAs;
+use crate::base::error::{Error, Kind, Result};
+use crate::base::input::{Compression, STDIN_NAME, is_stdin};
 use crate::matrix::cache::Cache;
 use crate::matrix::market::{self, Layout, Symmetry};
 
-use crate::report::units::plural;
+use crate::base::units::plural;
 
 use super::Problem;
 use super::generator::Generator;

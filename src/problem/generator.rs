@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::config::parse::shown;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::shown;
 use crate::matrix::Csr;
 
 use super::{

@@ -3,7 +3,7 @@
 use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::mix;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// `-div(kappa grad p) = f` on NX x NY x NZ cells, x fastest: layers across z, as equal as cells allow,
 /// kappa 1 (sandstone) and `1 / contrast` (shale) in turn, from z = 0 on.
@@ -45,7 +45,7 @@ fn build(arguments: &Arguments) -> Result<Generated> {
 
 #[cfg(test)]
 mod tests {
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::problem::load;
 
     #[test]

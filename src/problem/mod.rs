@@ -11,6 +11,7 @@ mod fem_p1;
 mod field;
 mod file;
 pub mod generator;
+pub mod info;
 mod layered;
 mod obstacle;
 mod permeability;
@@ -23,10 +24,12 @@ mod stencil;
 
 use std::sync::Arc;
 
-use crate::case::ReadAs;
-use crate::error::Result;
+use crate::base::choices::ReadAs;
+use crate::base::error::Result;
+use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::matrix::cache::Cache;
+use crate::symbolic::ordering::{Ordering, reordered};
 
 pub(crate) use file::stem;
 pub use file::{Folders, own_rhs_path};
@@ -51,6 +54,30 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// The old number of each unknown in another order ([`Ordering::order`]).
+    ///
+    /// # Errors
+    /// When the system has no such order.
+    pub fn order(&self, ordering: Ordering, block_size: usize) -> Result<Vec<u32>> {
+        ordering.order(&self.matrix, self.grid, block_size)
+    }
+
+    /// The same system with its unknowns in another `order` (see [`Ordering::order`]); its own
+    /// right-hand side likewise. The grid is lost.
+    ///
+    /// # Panics
+    /// If `order` is no permutation of the unknowns.
+    #[must_use]
+    pub fn reordered(&self, order: &[u32]) -> Self {
+        Self {
+            name: self.name.clone(),
+            matrix: self.matrix.permuted_on(Threads::Pool, order).into(),
+            grid: None,
+            own_rhs: self.own_rhs.as_ref().map(|b| reordered(b, order)),
+            remarks: self.remarks.clone(),
+        }
+    }
+
     /// The same system without the entries that are stored although they are zero.
     #[must_use]
     pub fn without_zeros(mut self) -> Self {

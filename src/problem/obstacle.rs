@@ -1,6 +1,6 @@
 //! The matrix of a time step of the obstacle problem, for the linear solvers.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::obstacle::{Case, Problem};
 
 use super::convdiff3d::SEVEN_POINT;

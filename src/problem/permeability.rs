@@ -4,8 +4,8 @@ use super::diffusion::{Boundary, Diffusion};
 use super::field;
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::mix;
-use crate::config::parse::shown;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::shown;
 
 /// What is said about the field.
 const FIELD: &str =
@@ -76,7 +76,7 @@ fn build(arguments: &Arguments) -> Result<Generated> {
 
 #[cfg(test)]
 mod tests {
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::problem::load;
 
     #[test]

@@ -1,6 +1,6 @@
 //! The Poisson equation on a box (Yang et al., Table 1).
 
-use crate::error::Result;
+use crate::base::error::Result;
 
 use super::convdiff3d::SEVEN_POINT;
 use super::generator::{Arguments, Generated, Generator};

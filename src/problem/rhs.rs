@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::matrix::market;
 
 use super::{Problem, file};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::case::ReadAs;
-use crate::error::{Error, Result};
-use crate::input::Compression;
+use crate::base::choices::ReadAs;
+use crate::base::error::{Error, Result};
+use crate::base::input::Compression;
 use crate::matrix::cache::Cache;
 use crate::matrix::lower_triangle;
 
@@ -140,7 +140,7 @@ fn unknown(spec: &str) -> Error {
     let names = catalogue::entries().iter().map(|e| e.name.as_str());
     let known: Vec<&str> = generators.chain(names).collect();
     let bare = spec.split(':').next().unwrap_or(spec);
-    let hint = match crate::error::nearest(bare, &known) {
+    let hint = match crate::base::error::nearest(bare, &known) {
         Some(best) => format!("did you mean `{best}`? `bilu-bench matrix list` shows all"),
         None => "`bilu-bench matrix list` shows all; a file is named by its path".into(),
     };

@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::measure::check_memory;
 use crate::matrix::Csr;
-use crate::measure::check_memory;
 
 /// Grid lines are written in pieces of about this many entries.
 const PIECE: usize = 1 << 16;

@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 
+use crate::base::error::Result;
 use crate::case::Case;
 use crate::config::Experiment;
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
-use crate::error::Result;
-use crate::obstacle;
+use crate::record::Record;
+use crate::record::gather::{Gathered, Rows};
 use crate::report::runs::devices;
-use crate::result::Record;
-use crate::result::gather::{Gathered, Rows};
 
 /// Runs of one file.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +30,9 @@ pub struct ObstacleBatch {
     /// As in [`Batch`].
     pub name: String,
     /// The runs.
-    pub records: Vec<obstacle::record::Record>,
+    pub records: Vec<crate::record::obstacle::Record>,
     /// The experiment that they are of.
-    pub experiment: Option<obstacle::experiment::Experiment>,
+    pub experiment: Option<crate::config::obstacle::Experiment>,
 }
 
 /// All runs.
@@ -175,12 +174,12 @@ impl Known {
 /// The experiment whose name the file has.
 fn obstacle_experiment(
     name: &str,
-    records: &[obstacle::record::Record],
-) -> Option<obstacle::experiment::Experiment> {
+    records: &[crate::record::obstacle::Record],
+) -> Option<crate::config::obstacle::Experiment> {
     let stem = name.rsplit('/').next().unwrap_or(name);
-    let known = obstacle::experiment::names();
+    let known = crate::config::obstacle::names();
     let known = known.iter().find(|known| *known == stem)?;
-    let experiment = obstacle::experiment::Experiment::open(known).ok()?;
+    let experiment = crate::config::obstacle::Experiment::open(known).ok()?;
     let cases = experiment.cases().ok()?;
     records.iter().any(|r| cases.contains(&r.case)).then_some(experiment)
 }
@@ -188,8 +187,8 @@ fn obstacle_experiment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::gather::Set;
-    use crate::result::samples::record;
+    use crate::record::gather::Set;
+    use crate::record::samples::record;
 
     #[test]
     fn files_of_an_experiment_are_found_by_their_cases_and_names() {

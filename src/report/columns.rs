@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 use tabled::grid::util::string::get_text_width;
 
-use crate::config::parse::pieces;
-use crate::error::{Error, Result};
-use crate::report::units::{grouped, residual, seconds, significant};
+use crate::base::error::{Error, Result};
+use crate::base::parse::pieces;
+use crate::base::units::{grouped, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 
 /// Columns that a narrow terminal goes without, the least important first. All others stay: settings,
@@ -93,7 +93,7 @@ impl Columns {
         match names.iter().find(|name| !known.contains(&name.as_str())) {
             None => Ok(Self::Named(names)),
             Some(name) => {
-                let hint = match crate::error::nearest(name, known) {
+                let hint = match crate::base::error::nearest(name, known) {
                     Some(best) => format!("did you mean `{best}`? "),
                     None => String::new(),
                 };

@@ -16,14 +16,15 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use crate::base::error::{Error, Result};
+use crate::base::units::{plural, seconds, significant};
 use crate::case::Case;
 use crate::config::sweep::Axis;
-use crate::error::{Error, Result};
+use crate::record::contents;
+use crate::record::contents::Difference;
+use crate::record::{Record, rounds};
 use crate::report::runs::{head, marks, solve, varying};
-use crate::report::units::{plural, seconds, significant};
 use crate::report::{Head, Report, Sheet, places};
-use crate::result::contents::{self, Difference};
-use crate::result::{Record, rounds};
 use ratio::{Basis, Ratio};
 
 /// How records are judged.

@@ -1,8 +1,8 @@
 use super::*;
+use crate::base::status::Status;
 use crate::config::AXES;
+use crate::record::samples::{record, repeated};
 use crate::report::ReportFormat;
-use crate::result::Status;
-use crate::result::samples::{record, repeated};
 
 fn case(fill: usize) -> Case {
     Case { fill, ..Case::default() }

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::record::table::cell;
 use crate::report::{Export, Report};
-use crate::result::table::cell;
 
 /// A header and one row per record.
 pub struct Csv;

@@ -1,10 +1,10 @@
 //! Which case of a system takes the least time in all.
 
+use crate::base::units::{plural, seconds};
 use crate::case::Case;
 use crate::config::sweep::Axis;
+use crate::record::Record;
 use crate::report::runs::{head, varying};
-use crate::report::units::{plural, seconds};
-use crate::result::Record;
 
 /// Settings that make another system, or ask for another solution.
 const SYSTEM: &[&str] = &["matrix", "read-as", "zeros", "rhs", "rtol", "kind"];
@@ -63,8 +63,8 @@ fn bounds(record: &Record) -> Option<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Status;
-    use crate::result::samples::record;
+    use crate::base::status::Status;
+    use crate::record::samples::record;
 
     fn of(matrix: &str, fill: usize, solve: f64, within: f64) -> Record {
         let case = Case { matrix: matrix.into(), fill, ..Case::default() };

@@ -1,12 +1,13 @@
 //! Preconditioners of one system against each other: iterations against the time of each, and after how
 //! many solves a dearer setup has paid for itself.
 
-use crate::backend::on_gpu;
+use crate::base::units::{grouped, seconds, significant};
 use crate::case::Case;
-use crate::precond::{self, Phase};
-use crate::report::units::{grouped, seconds, significant};
+use crate::compute::on_gpu;
+use crate::methods::precond;
+use crate::methods::precond::Phase;
+use crate::record::Record;
 use crate::report::{Head, Sheet};
-use crate::result::Record;
 
 /// Kinds of preconditioners from which on they are compared in a table of their own.
 const ENOUGH: usize = 3;
@@ -54,7 +55,7 @@ fn name(case: &Case) -> String {
         name = format!("{name}, k = {}", case.fill);
     }
     if case.trisolve != crate::case::Trisolve::Auto {
-        name = format!("{name}, {}", crate::config::parse::choice_name(&case.trisolve));
+        name = format!("{name}, {}", crate::base::parse::choice_name(&case.trisolve));
     }
     name
 }
@@ -95,7 +96,7 @@ fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {
     sheet.drop_empty_columns();
     if let Some(cheapest) = cheapest {
         let (name, deflation) = (name(&cheapest.case), cheapest.case.deflation);
-        let with = if deflation == crate::deflation::Choice::None {
+        let with = if deflation == crate::methods::deflation::Choice::None {
             String::new()
         } else {
             format!(" with {deflation}")
@@ -209,8 +210,8 @@ fn on_frontier(record: &Record, group: &[&Record]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::Status;
-    use crate::result::samples::record;
+    use crate::base::status::Status;
+    use crate::record::samples::record;
 
     fn of(precond: &str, iterations: usize, setup_s: f64, solve_s: f64) -> Record {
         let case = Case { precond: precond.into(), solver: "cg".into(), ..Case::default() };

@@ -3,9 +3,9 @@
 use crate::case::Case;
 use crate::config::Experiment;
 use crate::config::sweep::Axis;
+use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::runs::{common_settings, execution, status, varying};
-use crate::result::Record;
 
 /// Citation, settings but for those `shown` in the table, and what was inferred and noted.
 pub(super) fn heading(

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
+use crate::base::units::significant;
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, History};
+use crate::record::Record;
+use crate::record::table::fields;
 use crate::report::heading::{failures, opened};
 use crate::report::runs::{devices, execution};
-use crate::report::units::significant;
 use crate::report::{Head, Report, Sheet};
-use crate::result::Record;
-use crate::result::table::fields;
 
 /// Digits that are printed, as many as the paper has.
 const PRINTED: usize = 12;

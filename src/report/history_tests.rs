@@ -1,8 +1,8 @@
 use super::*;
 use crate::case::Case;
 use crate::config::library::Library;
+use crate::record::samples::record;
 use crate::report::ReportFormat;
-use crate::result::samples::record;
 
 fn table1() -> Experiment {
     let library = Library::Embedded;

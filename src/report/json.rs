@@ -1,6 +1,6 @@
 //! Rows as JSON.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::report::{Export, Report};
 
 /// An array of flat objects.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::report::{Export, Report, Sheet};
 
 /// A heading, the common settings as a list, a pipe table, the notes as a list.

@@ -12,23 +12,24 @@ mod heading;
 pub mod history;
 pub mod json;
 pub mod markdown;
+pub mod obstacle;
 pub mod page;
 pub mod phases;
 pub mod places;
+pub mod plot;
 pub mod products;
 pub mod published;
 pub mod roofs;
 pub mod runs;
 pub mod shares;
 pub mod table;
-pub mod units;
 pub mod versus;
 
 use serde_json::{Map, Value};
 
+use crate::base::error::Result;
 use crate::config::Experiment;
-use crate::error::Result;
-use crate::result::Record;
+use crate::record::Record;
 
 /// Format of a report on standard output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

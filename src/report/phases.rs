@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use crate::backend;
+use crate::base::units::{grouped, percent, significant};
+use crate::compute;
 use crate::config::phases::{PublishedTask, Show, TASKS, Task, overall_s};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
+use crate::record::Record;
+use crate::record::table::fields;
 use crate::report::heading::{failures, opened};
 use crate::report::runs::{devices, execution, head, speedup, status};
-use crate::report::units::{grouped, percent, significant};
 use crate::report::{Head, Report, Sheet};
-use crate::result::Record;
-use crate::result::table::fields;
 
 /// The table of `records`. `not_comparable` says why there are no verdicts, when another matrix than
 /// the paper's was run.
@@ -137,7 +137,7 @@ impl Table<'_> {
     fn times(&self, sheet: &mut Sheet) {
         let heads = ["µs/point paper", "µs/point here", "speedup paper", "speedup here", "verdict"];
         self.rows(sheet, &heads, |task, published, record| {
-            let on_gpu = backend::on_gpu(&record.case.backend);
+            let on_gpu = compute::on_gpu(&record.case.backend);
             let slow_paper = published.slow_us.filter(|_| self.is_slow(record));
             let fast_paper = published.fast_us.filter(|_| on_gpu);
             let wanted = fast_paper.and_then(|fast| Some(published.slow_us? / fast));
@@ -175,7 +175,7 @@ impl Table<'_> {
         ];
         self.rows(sheet, &heads, |task, published, record| {
             let work = task.work(record.case.block_size);
-            let paper = if backend::on_gpu(&record.case.backend) {
+            let paper = if compute::on_gpu(&record.case.backend) {
                 published
             } else {
                 PublishedTask::default()

@@ -2,8 +2,8 @@ use super::*;
 use crate::case::Case;
 use crate::case::FgbiluStyle;
 use crate::config::library::Library;
+use crate::record::samples::record;
 use crate::report::ReportFormat;
-use crate::result::samples::record;
 
 fn experiment(name: &str) -> Experiment {
     let library = Library::Embedded;
@@ -13,7 +13,7 @@ fn experiment(name: &str) -> Experiment {
 /// A record of 1000 points with times of `us` microseconds per point for each task.
 fn timed(case: Case, us: [f64; 3]) -> Record {
     let mut r = record(case, 4, 4e-3);
-    r.status = crate::result::Status::Complete;
+    r.status = crate::base::status::Status::Complete;
     r.size.block_rows = 1000;
     r.environment.device = "some device".into();
     r.times.numeric_kernel_s = Some(1e-3 * us[0]);

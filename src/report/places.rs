@@ -1,6 +1,6 @@
 //! In what the places differ where two records were measured: machines, programs.
 
-use crate::result::Record;
+use crate::record::Record;
 
 /// A field of the environment as text; empty where it is not known.
 type Field = fn(&Record) -> String;
@@ -57,8 +57,8 @@ pub fn differences(pairs: &[(&Record, &Record)]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::case::Case;
-    use crate::result::record::Environment;
-    use crate::result::samples::record;
+    use crate::record::samples::record;
+    use crate::record::schema::Environment;
 
     fn on(cpu: &str, device: &str, threads: usize, revision: &str) -> Record {
         let own = |text: &str| text.to_owned();

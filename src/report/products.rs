@@ -1,11 +1,11 @@
 //! Products that were measured alone: time, bandwidth and storage of each format.
 
+use crate::base::parse::choice_name;
+use crate::base::units::{grouped, percent, plural, seconds, significant};
 use crate::case::{Case, Format};
-use crate::config::parse::choice_name;
+use crate::record::Record;
 use crate::report::runs::{devices, head, status, varying};
-use crate::report::units::{grouped, percent, plural, seconds, significant};
 use crate::report::{Head, Sheet};
-use crate::result::Record;
 
 /// Heads of what was measured, in the order of the table; those of the last one are words.
 pub(super) const MEASURED: [&str; 10] =
@@ -134,10 +134,10 @@ fn range(what: &str, faster: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::status::Status;
     use crate::case::RunKind;
+    use crate::record::schema::{SystemSize, Times, Traffic};
     use crate::report::runs::report;
-    use crate::result::Status;
-    use crate::result::record::{SystemSize, Times, Traffic};
 
     fn record(format: Format, spmv_s: f64, bytes: usize) -> Record {
         let kind = RunKind::Spmv;

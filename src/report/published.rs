@@ -5,17 +5,18 @@ mod speed;
 
 use serde_json::{Map, Value};
 
-use crate::backend;
+use crate::base::status::Status;
+use crate::base::units::{grouped, percent, plural, seconds, significant};
 use crate::case::{Case, Trisolve};
+use crate::compute;
 use crate::config::published::{Device, PublishedRow};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Published};
+use crate::record::Record;
+use crate::record::table::fields;
 use crate::report::heading::heading;
 use crate::report::runs::{devices, head, speedup, status, varying};
-use crate::report::units::{grouped, percent, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
-use crate::result::table::fields;
-use crate::result::{Record, Status};
 use speed::{Reached, converged, solved, speed_summary, time_cells, time_heads};
 
 /// Heads that every table beside published numbers has between its settings and the times measured here.
@@ -140,10 +141,10 @@ impl Sides {
         }
         let fast = published.fast.iter().flat_map(|device| {
             let named = device.backend.as_str();
-            let on_gpu = ran.iter().copied().filter(|name| backend::on_gpu(name));
+            let on_gpu = ran.iter().copied().filter(|name| compute::on_gpu(name));
             let mut chosen: Vec<&str> = on_gpu.collect();
             chosen.sort_by_key(|name| *name != named);
-            if ran.contains(&named) && !backend::on_gpu(named) {
+            if ran.contains(&named) && !compute::on_gpu(named) {
                 chosen = vec![named];
             } else if chosen.is_empty() {
                 chosen.push(ran.first().copied().unwrap_or(named));
@@ -153,7 +154,7 @@ impl Sides {
         let fast: Vec<_> = fast.collect();
         let judged = fast
             .first()
-            .is_some_and(|(_, name)| backend::on_gpu(name) && ran.contains(&name.as_str()));
+            .is_some_and(|(_, name)| compute::on_gpu(name) && ran.contains(&name.as_str()));
         Self { slow, fast, judged }
     }
 

@@ -1,12 +1,12 @@
 //! What the triangular solves and the factorisation of a run cost beside what the device allows.
 
+use crate::base::parse::choice_name;
+use crate::base::units::{grouped, seconds, significant};
 use crate::case::{Case, Trisolve};
-use crate::config::parse::choice_name;
+use crate::record::Record;
+use crate::record::schema::Traffic;
 use crate::report::runs::{head, varying};
-use crate::report::units::{grouped, seconds, significant};
 use crate::report::{Head, Sheet};
-use crate::result::Record;
-use crate::result::record::Traffic;
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.
 pub fn sheet(records: &[Record]) -> Option<Sheet> {
@@ -103,9 +103,9 @@ fn roof(traffic: &Traffic) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::samples::record;
     use crate::report::ReportFormat;
     use crate::report::runs::report;
-    use crate::result::samples::record;
 
     fn gpu(trisolve: Trisolve, handover_us: Option<f64>) -> Record {
         let case = Case { trisolve, backend: "cuda".into(), ..Case::default() };

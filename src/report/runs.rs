@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use crate::backend;
+use crate::base::measure::Spread;
+use crate::base::status::Status;
+use crate::base::units::{grouped, median_seconds, plural, residual, seconds, significant};
 use crate::case::{Case, RunKind};
+use crate::compute;
 use crate::config::sweep::{AXES, Axis};
-use crate::measure::Spread;
+use crate::record::Record;
+use crate::record::rounds;
+use crate::record::schema::SolveInterval;
+use crate::record::table::{Rendered, fields};
 use crate::report::batch::key;
-use crate::report::units::{grouped, median_seconds, plural, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
-use crate::result::record::SolveInterval;
-use crate::result::table::fields;
-use crate::result::{Record, Status};
 
 /// Heads of what was measured, in the order of the table.
 const MEASURED: [&str; 14] = [
@@ -232,7 +234,7 @@ pub fn devices(records: &[Record]) -> Vec<String> {
             continue;
         }
         // a backend may name its threads itself, and those of a GPU's host say nothing
-        let named = e.device.contains("thread") || backend::on_gpu(&case.backend);
+        let named = e.device.contains("thread") || compute::on_gpu(&case.backend);
         let threads = if e.threads > 0 && !named {
             format!(", {}", plural(e.threads, "thread"))
         } else {
@@ -365,6 +367,12 @@ impl<'a> Speedup<'a> {
 pub fn speedup(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
     let ratio = slow? / fast?;
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+impl Rendered for Record {
+    fn markdown(records: &[Self]) -> String {
+        report(&rounds::aggregated(records), None).markdown()
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use super::*;
+use crate::base::status::Status;
+use crate::record::samples::{record, repeated};
 use crate::report::ReportFormat;
-use crate::result::Status;
-use crate::result::samples::{record, repeated};
 
 fn case(fill: usize, backend: &str) -> Case {
     Case { fill, backend: backend.into(), ..Case::default() }
@@ -36,7 +36,7 @@ fn csv_and_json_read_back() {
     for (format, name) in [(ReportFormat::Csv, "a.csv"), (ReportFormat::Json, "a.json")] {
         let path = folder.path().join(name);
         std::fs::write(&path, format.render(&rows).unwrap()).unwrap();
-        assert_eq!(crate::result::read::read(&path).unwrap().records, sweep());
+        assert_eq!(crate::record::read::read(&path).unwrap().records, sweep());
     }
 }
 
@@ -82,7 +82,7 @@ fn the_base_has_no_way_of_triangular_solves() {
 
 #[test]
 fn solves_are_shown_with_what_their_spread_is() {
-    use crate::measure::median;
+    use crate::base::measure::median;
     let of = |samples: &[f64], of_rounds| {
         let mut r = record(Case::default(), 61, 1.0);
         r.times.set_solve(&median(samples).unwrap(), of_rounds);

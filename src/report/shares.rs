@@ -1,11 +1,12 @@
 //! What products, preconditioner, inner products and vector updates take of an iteration.
 
+use crate::base::units::{seconds, significant};
 use crate::case::Case;
+use crate::methods::solver;
+use crate::methods::solver::Steps;
+use crate::record::Record;
 use crate::report::runs::{head, varying};
-use crate::report::units::{seconds, significant};
 use crate::report::{Head, Sheet};
-use crate::result::Record;
-use crate::solver::{self, Steps};
 
 /// A row per record whose steps were timed apart; `None` when there is none.
 pub fn sheet(records: &[Record]) -> Option<Sheet> {
@@ -57,7 +58,7 @@ fn cells(record: &Record, steps: Steps) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::record::{Times, Traffic};
+    use crate::record::schema::{Times, Traffic};
 
     #[test]
     fn shares_are_those_of_the_steps_of_an_iteration() {

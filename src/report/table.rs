@@ -4,7 +4,7 @@ use tabled::builder::Builder;
 use tabled::settings::object::Columns;
 use tabled::settings::{Alignment, Padding, Style};
 
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::report::{Export, Report, Sheet};
 
 /// Aligned columns under a ruled head.

@@ -8,16 +8,17 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use crate::base::error::{Error, Result};
+use crate::base::parse::choice_name;
+use crate::base::status::Status;
+use crate::base::units::{grouped, plural, seconds, significant};
 use crate::case::{Case, Trisolve};
-use crate::config::parse::choice_name;
 use crate::config::sweep::{AXES, Axis};
-use crate::error::{Error, Result};
 use crate::problem::generator::Generator;
+use crate::record::Record;
 use crate::report::batch::key;
 use crate::report::runs::{common_settings, devices, head, speedup, varying};
-use crate::report::units::{grouped, plural, seconds, significant};
 use crate::report::{Head, Report, Sheet};
-use crate::result::{Record, Status};
 
 /// Who competes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

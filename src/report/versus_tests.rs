@@ -1,6 +1,6 @@
 use super::*;
+use crate::record::samples::record;
 use crate::report::ReportFormat;
-use crate::result::samples::record;
 
 /// A record of a GPU: seconds of an application, of the factorisation and of the solve; the
 /// numeric phase takes twice as long as the factorisation.

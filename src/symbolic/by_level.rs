@@ -11,9 +11,10 @@ use rayon::prelude::*;
 
 use super::fill::FillPattern;
 use super::ordered_set::OrderedSet;
-use super::rows::{Columns, Task, find};
-use super::{Pattern, Threads, TooLarge};
-use crate::memory;
+use crate::base::memory;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::rows::{Columns, Task, find};
+use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Entries of one level in all rows, left and right of the diagonal.
 #[derive(Clone, Copy)]

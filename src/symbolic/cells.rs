@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 
 use super::colour::sure;
 use super::lattice::{Cell, MOST_DISTANCES, cell};
-use super::rows::{Lengths, done, laid};
-use super::{
-    Colouring, Eliminated, FillPattern, Lattice, Pattern, Rest, Schedule, Stencil, Threads,
-};
-use crate::memory;
+use super::{Colouring, Eliminated, FillPattern, Lattice, Rest, Schedule, Stencil};
+use crate::base::memory;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::rows::{Lengths, done, laid};
 
 /// Most combinations of faces and phases.
 const MOST_COMBINATIONS: usize = 1 << 16;
@@ -373,11 +373,10 @@ impl Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{LevelRule, ReadAs};
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
-    use crate::symbolic::{
-        block_pattern, colours_of_power, iluk_on, multi_elimination, reordered, symmetrised,
-    };
+    use crate::symbolic::{colours_of_power, iluk_on, multi_elimination, symmetrised};
 
     const LATTICE: Colouring = Colouring::Lattice;
 
@@ -390,7 +389,7 @@ mod tests {
     fn by_rows(a: &Pattern, [p, q]: [usize; 2]) -> Ordered {
         let of = colours_of_power(Threads::One, a, q, LATTICE, usize::MAX).unwrap();
         let sets = Schedule::from_levels(&of);
-        let arranged = reordered(Threads::One, a, &sets.rows);
+        let arranged = crate::matrix::pattern::permuted(Threads::One, a, &sets.rows);
         let pattern = iluk_on(Threads::One, &arranged, p, LevelRule::Min, usize::MAX);
         (sets, pattern.unwrap())
     }

@@ -6,7 +6,9 @@
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::{Lattice, Pattern, PatternView, Threads, TooLarge, power};
+use super::{Lattice, power};
+use crate::base::threads::Threads;
+use crate::matrix::pattern::{Pattern, PatternView, TooLarge};
 
 /// Rows that a thread takes at a time: a few lines of a grid, behind which the next thread follows.
 const CHUNK: usize = 512;
@@ -177,9 +179,10 @@ impl Numbers<'_> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
-    use crate::symbolic::{block_pattern, power};
+    use crate::symbolic::power;
 
     fn pattern(spec: &str, q: usize) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;

@@ -2,8 +2,8 @@
 
 use super::fill::FillPattern;
 use super::ordered_set::OrderedSet;
-use super::{Pattern, TooLarge};
-use crate::memory;
+use crate::base::memory;
+use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Level of a column that is not in the current row.
 const ABSENT: u8 = u8::MAX;

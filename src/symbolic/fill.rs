@@ -2,8 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Pattern, Threads, by_level, elimination};
-use crate::case::{LevelRule, MAX_FILL};
+use super::{by_level, elimination};
+use crate::base::choices::{LevelRule, MAX_FILL};
+use crate::base::threads::Threads;
+use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::TooLarge;
 
 /// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
 /// every row.
@@ -46,15 +49,6 @@ impl FillPattern {
             || Pattern { row_ptr: Cow::Owned(vec![0; rows + 1]), col_ind: Cow::Owned(Vec::new()) };
         Self { lower: empty(), upper: empty(), no_diagonal: Vec::new() }
     }
-}
-
-/// The filled pattern would hold more entries than allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooLarge {
-    /// Row that was reached, at the fill level that was being found.
-    pub row: usize,
-    /// Entries of L and U found until then.
-    pub entries: usize,
 }
 
 /// Pattern of ILU(k) (Yang et al., Algorithm 3) on one thread.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{FillPattern, Pattern, Schedule};
+use super::{FillPattern, Schedule};
+use crate::matrix::pattern::Pattern;
 
 /// A seven-point pattern on a box of I x J x K points, i fastest, and its points by hyperplanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,9 +131,10 @@ pub fn others(point: &Pattern, extents: [usize; 3]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{LevelRule, ReadAs};
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
     use crate::problem;
-    use crate::symbolic::{block_pattern, iluk};
+    use crate::symbolic::iluk;
 
     fn grid(spec: &str, b: usize) -> Result<GridPattern, NoGrid> {
         let a = problem::load(spec, ReadAs::Expanded).expect("generator").matrix;

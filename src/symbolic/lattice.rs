@@ -7,7 +7,9 @@
 
 use rayon::prelude::*;
 
-use super::{Pattern, Stencil, Threads};
+use super::Stencil;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::Pattern;
 
 /// Distance between two cells, or a cell.
 pub(super) type Cell = [i32; 3];
@@ -230,12 +232,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
     use crate::symbolic::colour::tests::coupled_alike;
-    use crate::symbolic::{
-        Colouring, block_pattern, colours, colours_of_power, power, symmetrised,
-    };
+    use crate::symbolic::{Colouring, colours, colours_of_power, power, symmetrised};
 
     fn pattern(spec: &str) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;

@@ -1,211 +1,32 @@
 //! Everything that depends on the pattern of a matrix and never on its values.
 //!
-//! Block matrices are abstracted to their point pattern first (Yang et al., section 2.3): one
-//! entry per nonzero block. Fill levels and schedules then work on that pattern.
+//! Fill levels, colours and schedules work on the pattern of the blocks ([`crate::matrix::pattern`]).
 
 mod by_level;
 mod cells;
 pub mod colour;
 mod elimination;
 pub mod fill;
+pub mod grid;
 pub mod hyperplanes;
 mod lattice;
 mod multi_elimination;
 pub mod order;
 mod ordered_set;
+pub mod ordering;
 mod power;
 mod reordered;
-mod rows;
 pub mod schedule;
 pub mod stencil;
 
-use std::borrow::Cow;
-
-use crate::matrix::Csr;
 pub use cells::{coloured, eliminated};
 pub use colour::{Colouring, colours, colours_of_power, independent_set};
-pub use fill::{FillPattern, TooLarge, iluk, iluk_on};
+pub use fill::{FillPattern, iluk, iluk_on};
 pub use hyperplanes::{GridPattern, NoGrid};
 pub use lattice::Lattice;
 pub use multi_elimination::{Eliminated, Rest, multi_elimination};
 pub use order::{by_set, scalar_order};
 pub use power::{is_symmetric, power, symmetrised};
-pub(crate) use reordered::reordered_to;
-pub use reordered::{reordered, reordered_triangles, triangles};
+pub use reordered::{reordered_triangles, triangles};
 pub use schedule::Schedule;
 pub use stencil::{Lines, March, Stencil, box_extents};
-
-/// Who finds the rows of a pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Threads {
-    /// The calling thread.
-    One,
-    /// All threads of the current rayon pool.
-    Pool,
-}
-
-/// A square sparsity pattern by rows; columns increase within a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern<'a> {
-    /// Start of each row in `col_ind`; one more entry than rows.
-    pub row_ptr: Cow<'a, [u32]>,
-    /// Column of each entry.
-    pub col_ind: Cow<'a, [u32]>,
-}
-
-/// A pattern as plain slices, for loops that cannot afford to look through an owner.
-#[derive(Clone, Copy, Debug)]
-pub struct PatternView<'a> {
-    /// Start of each row in `col_ind`; one more entry than rows.
-    pub row_ptr: &'a [u32],
-    /// Column of each entry.
-    pub col_ind: &'a [u32],
-}
-
-impl<'a> PatternView<'a> {
-    /// Entries of row `i`.
-    #[inline]
-    pub fn range(self, i: usize) -> std::ops::Range<usize> {
-        self.row_ptr[i] as usize..self.row_ptr[i + 1] as usize
-    }
-
-    /// Columns of row `i`.
-    #[inline]
-    pub fn row(self, i: usize) -> &'a [u32] {
-        &self.col_ind[self.range(i)]
-    }
-
-    /// Number of entries.
-    #[inline]
-    pub fn entries(self) -> usize {
-        self.col_ind.len()
-    }
-}
-
-impl Pattern<'_> {
-    /// The pattern as plain slices.
-    pub fn view(&self) -> PatternView<'_> {
-        PatternView { row_ptr: &self.row_ptr, col_ind: &self.col_ind }
-    }
-
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        self.row_ptr.len() - 1
-    }
-
-    /// Number of entries.
-    pub fn entries(&self) -> usize {
-        self.col_ind.len()
-    }
-
-    /// Columns of row `i`.
-    pub fn row(&self, i: usize) -> &[u32] {
-        self.view().row(i)
-    }
-
-    /// Row of entry `at`.
-    pub fn row_of(&self, at: usize) -> usize {
-        self.row_ptr.partition_point(|&start| start as usize <= at) - 1
-    }
-
-    /// The pattern of the transpose.
-    #[must_use]
-    pub fn transposed(&self) -> Pattern<'static> {
-        let rows = self.rows();
-        let mut row_ptr = vec![0_u32; rows + 1];
-        for &j in &*self.col_ind {
-            row_ptr[j as usize + 1] += 1;
-        }
-        for j in 0..rows {
-            row_ptr[j + 1] += row_ptr[j];
-        }
-        let mut next = row_ptr.clone();
-        let mut col_ind = vec![0; self.entries()];
-        for i in 0..rows {
-            for &j in self.row(i) {
-                col_ind[next[j as usize] as usize] = i as u32;
-                next[j as usize] += 1;
-            }
-        }
-        Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
-    }
-
-    /// The same with arrays of its own.
-    #[must_use]
-    pub fn into_owned(self) -> Pattern<'static> {
-        let (row_ptr, col_ind) = (self.row_ptr.into_owned(), self.col_ind.into_owned());
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        4 * (self.row_ptr.len() + self.col_ind.len())
-    }
-}
-
-/// Point pattern of `a` seen as a matrix of b x b blocks: one entry per block that stores at least
-/// one scalar (Yang et al., section 2.3). The matrix must be square. When `b` does not divide
-/// its order the last block is padded; padding rows count as stored diagonals.
-pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
-    block_pattern_on(Threads::One, a, b)
-}
-
-/// [`block_pattern`] on one thread or on those of the current pool.
-pub fn block_pattern_on(threads: Threads, a: &Csr, b: usize) -> Pattern<'_> {
-    if b == 1 {
-        return Pattern {
-            row_ptr: Cow::Borrowed(a.row_ptr()),
-            col_ind: Cow::Borrowed(a.col_ind()),
-        };
-    }
-    let rows = a.rows().div_ceil(b);
-    // an entry of A or of the padding in every block
-    let task = rows::Task { rows, threads, before: 0, limit: a.nnz() + 1 };
-    let found = rows::find(
-        task,
-        || vec![false; rows],
-        |seen, i, [out]| {
-            block_row(a, b, i, seen, out);
-        },
-    );
-    let [pattern] = found.expect("at most as many blocks as entries and rows");
-    pattern
-}
-
-/// Appends the block columns of block row i; `seen` is false everywhere before and after.
-fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>) {
-    let start = out.len();
-    let mut add = |block: usize| {
-        if !std::mem::replace(&mut seen[block], true) {
-            out.push(block as u32);
-        }
-    };
-    for r in i * b..((i + 1) * b).min(a.rows()) {
-        a.row(r).0.iter().for_each(|&j| add(j as usize / b));
-    }
-    if (i + 1) * b > a.rows() {
-        add(i);
-    }
-    let row = &mut out[start..];
-    for &block in &*row {
-        seen[block as usize] = false;
-    }
-    row.sort_unstable();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_abstracted_and_padded() {
-        // 5 x 5: entries (0,4), (1,1), (3,0), (4,4)
-        let a =
-            Csr::new(5, 5, vec![0, 1, 2, 2, 3, 4], vec![4, 1, 0, 4], vec![1.0; 4]).expect("valid");
-        let p = block_pattern(&a, 2);
-        assert_eq!(p.rows(), 3);
-        assert_eq!((p.row(0), p.row(1), p.row(2)), (&[0, 2][..], &[0][..], &[2][..]));
-        let p = block_pattern(&a, 5);
-        assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));
-    }
-}

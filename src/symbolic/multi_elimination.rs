@@ -2,11 +2,10 @@
 //! elimination of those before it leaves (Saad, Iterative Methods, 2nd edition, section 12.5).
 
 use super::colour::fewer;
-use super::rows::{Task, find};
-use super::{
-    Colouring, FillPattern, Lattice, Pattern, Schedule, Stencil, Threads, TooLarge, colours,
-    independent_set,
-};
+use super::{Colouring, FillPattern, Lattice, Schedule, Stencil, colours, independent_set};
+use crate::base::threads::Threads;
+use crate::matrix::pattern::rows::{Task, find};
+use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// What becomes of the rows that no set holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,9 +197,9 @@ fn pattern(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
-    use crate::symbolic::block_pattern;
 
     #[test]
     fn the_pattern_is_that_of_dense_elimination() {

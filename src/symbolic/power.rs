@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use super::rows::{Task, find};
-use super::{Pattern, Threads, TooLarge};
+use crate::base::threads::Threads;
+use crate::matrix::pattern::rows::{Task, find};
+use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// The pattern of `|A|^q`: j is in row i when it is reached from i in at most q steps, whether or not
 /// diagonals are stored. `limit` bounds its entries.
@@ -101,10 +102,10 @@ pub fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
     use crate::matrix::Csr;
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
-    use crate::symbolic::block_pattern;
 
     #[test]
     fn powers_are_those_of_the_matrix() {

@@ -1,32 +1,12 @@
-//! Patterns with their rows and columns in another order, and their triangles.
+//! Triangles of patterns, with rows and columns in another order.
 
-use super::rows::{Lengths, Task, find, laid};
-use super::{FillPattern, Pattern, Threads};
+use super::FillPattern;
+use crate::base::threads::Threads;
 use crate::matrix::inverse_on;
+use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::rows::{Task, find};
 
-/// The pattern with row i and column i of `order[i]`.
-pub fn reordered(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    reordered_to(threads, p, (order, &inverse_on(threads, order)))
-}
-
-/// The same for an order and the place of each row in it.
-pub(crate) fn reordered_to(
-    threads: Threads,
-    p: &Pattern,
-    (order, place): (&[u32], &[u32]),
-) -> Pattern<'static> {
-    let view = p.view();
-    let lengths = Lengths { rows: order.len(), of: |i: usize| [view.row(order[i] as usize).len()] };
-    let [pattern] = laid(threads, &lengths, |i, [to]: [&mut [u32]; 1]| {
-        for (to, &j) in to.iter_mut().zip(view.row(order[i] as usize)) {
-            *to = place[j as usize];
-        }
-        to.sort_unstable();
-    });
-    pattern
-}
-
-/// The triangles of [`reordered`]; every diagonal is taken to be there.
+/// The triangles of [`permuted`](crate::matrix::pattern::permuted); every diagonal is taken to be there.
 pub fn reordered_triangles(threads: Threads, p: &Pattern, order: &[u32]) -> FillPattern {
     let (view, place) = (p.view(), inverse_on(threads, order));
     cut(threads, p, |i, row| {
@@ -61,9 +41,9 @@ fn task(threads: Threads, p: &Pattern) -> Task {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::base::choices::ReadAs;
+    use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
-    use crate::symbolic::block_pattern;
 
     #[test]
     fn rows_and_columns_move_and_are_cut_at_the_diagonal() {
@@ -73,7 +53,10 @@ mod tests {
         let moved = a.permuted(&order);
         let want = block_pattern(&moved, 1);
         for threads in [Threads::One, Threads::Pool] {
-            assert_eq!(reordered(threads, &block_pattern(&a, 1), &order), want);
+            assert_eq!(
+                crate::matrix::pattern::permuted(threads, &block_pattern(&a, 1), &order),
+                want
+            );
             let t = reordered_triangles(threads, &block_pattern(&a, 1), &order);
             assert_eq!(t, triangles(threads, &want));
             for i in 0..want.rows() {

@@ -2,9 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::rows::done;
-use super::{FillPattern, Pattern, Threads};
-use crate::memory;
+use super::FillPattern;
+use crate::base::memory;
+use crate::base::threads::Threads;
+use crate::matrix::pattern::Pattern;
+use crate::matrix::pattern::rows::done;
 
 /// Rows that a thread sorts.
 const PART: usize = 1 << 14;

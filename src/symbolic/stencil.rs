@@ -3,7 +3,8 @@
 
 use rayon::prelude::*;
 
-use super::{PatternView, Threads};
+use crate::base::threads::Threads;
+use crate::matrix::pattern::PatternView;
 
 /// Offsets of a stencil at most.
 const MOST_OFFSETS: usize = 64;
@@ -328,10 +329,11 @@ fn offsets(rows: &Rows, extents: [usize; 3]) -> Option<Vec<[i32; 3]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::{LevelRule, ReadAs};
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
     use crate::problem;
     use crate::symbolic::schedule::levels_lower;
-    use crate::symbolic::{FillPattern, block_pattern, iluk};
+    use crate::symbolic::{FillPattern, iluk};
 
     fn factors(matrix: &str, k: usize) -> FillPattern {
         let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;

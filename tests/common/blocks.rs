@@ -1,7 +1,7 @@
 //! Block matrices as cuSPARSE takes them, with dense arithmetic beside.
 
-use bilu_bench::backend::cuda::cusparse::{Diagonal, Triangle, with_diagonal};
-use bilu_bench::symbolic::{Pattern, PatternView};
+use bilu_bench::compute::cuda::cusparse::{Diagonal, Triangle, with_diagonal};
+use bilu_bench::matrix::pattern::{Pattern, PatternView};
 use rand::Rng;
 
 use super::rng;

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "cuda")]
 pub(crate) mod blocks;
+pub(crate) mod program;
 pub(crate) mod refused;
 
 use bilu_bench::matrix::Csr;

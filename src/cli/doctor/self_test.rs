@@ -4,14 +4,16 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::backend::{self, Backend, Visitor};
+use crate::base::error::{Error, Result};
+use crate::base::parse::{choice_name, registered};
+use crate::base::units::{grouped, plural};
+use crate::bench::parity;
+use crate::bench::parity::{Extent, Finding, Part};
 use crate::case::Trisolve;
 use crate::cli::output;
-use crate::config::parse::{choice_name, registered};
-use crate::error::{Error, Result};
-use crate::parity::{self, Extent, Finding, Part};
-use crate::registry;
-use crate::report::units::{grouped, plural};
+use crate::compute;
+use crate::compute::{Backend, Visitor};
+use crate::methods::registry;
 
 /// Arguments of the self-test.
 #[derive(Debug, clap::Args)]
@@ -59,10 +61,10 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         Some(text) => {
             registered("backend", text, registry::BACKENDS).map_err(|e| e.in_file("--backend"))?
         }
-        None if backend::available("cuda").is_ok() => "cuda".to_owned(),
+        None if compute::available("cuda").is_ok() => "cuda".to_owned(),
         None => "cpu-mt".to_owned(),
     };
-    backend::available(&name)?;
+    compute::available(&name)?;
     check_part(&name, args.only)?;
     let test = SelfTest {
         ways: ways(&name, &args.trisolve)?,
@@ -72,7 +74,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         seed: args.seed.unwrap_or_else(|| rand::random::<u32>().into()),
         verbose: args.verbose,
     };
-    match backend::with(&name, test) {
+    match compute::with(&name, test) {
         Some(Ok(done)) => done,
         Some(Err(error)) => Err(error),
         None => Err(Error::run(format!("there is no backend `{name}`"))),
@@ -84,14 +86,14 @@ fn check_part(name: &str, only: Option<Part>) -> Result<()> {
     let Some(part) = only.filter(|part| matches!(part, Part::Stencils | Part::Pencils)) else {
         return Ok(());
     };
-    if backend::has_trisolves(name) {
+    if compute::has_trisolves(name) {
         return Ok(());
     }
     let part = choice_name(&part);
     let error = Error::input(format!(
         "`{part}` needs the backend `cuda`: `{name}` marches through no boxes"
     ));
-    Err(match backend::available("cuda") {
+    Err(match compute::available("cuda") {
         Ok(()) => error.in_file("--only").hint("leave `--backend` out"),
         Err(why) => error.in_file("--only").hint(format!("there is no GPU to test: {why}")),
     })
@@ -101,7 +103,7 @@ fn check_part(name: &str, only: Option<Part>) -> Result<()> {
 /// its own choice first.
 fn ways(name: &str, asked: &[Trisolve]) -> Result<Vec<Trisolve>> {
     let all =
-        if backend::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::Auto] };
+        if compute::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::Auto] };
     match asked.iter().find(|way| !all.contains(way)) {
         Some(way) => {
             let way = choice_name(way);

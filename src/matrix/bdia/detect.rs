@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::matrix::Csr;
 
 /// A distance belongs to the stencil when on average every other one of the inspected cells has a

@@ -9,9 +9,9 @@ use rayon::prelude::*;
 
 use super::Csr;
 use super::storage::Storage;
-use crate::case::Format;
-use crate::error::Result;
-use crate::memory::Buffer;
+use crate::base::choices::Format;
+use crate::base::error::Result;
+use crate::base::memory::Buffer;
 pub use detect::Hepta;
 pub use wells::Wells;
 

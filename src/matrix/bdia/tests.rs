@@ -1,5 +1,5 @@
 use super::*;
-use crate::case::ReadAs;
+use crate::base::choices::ReadAs;
 use crate::matrix::bsr::pad;
 use crate::problem::load;
 

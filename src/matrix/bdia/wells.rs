@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::Hepta;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::matrix::Csr;
 
 /// W, WT and D of `GH = [H WT; W D]` (section 6.2 of the paper).

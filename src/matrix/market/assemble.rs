@@ -17,10 +17,10 @@ mod sort;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::measure::{check_memory, memory_free};
+use crate::base::memory;
 use crate::matrix::Csr;
-use crate::measure::{check_memory, memory_free};
-use crate::memory;
 
 use super::entries::Entry;
 use sort::{finish_in_order, merge, sort_rows, sum_duplicates, zeros};

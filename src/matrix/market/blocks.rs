@@ -6,8 +6,9 @@ use std::path::Path;
 use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
-use crate::input::{self, Compression, GZIP, Stream};
+use crate::base::error::{Error, Result};
+use crate::base::input;
+use crate::base::input::{Compression, GZIP, Stream};
 
 /// What some editors put before a text in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";

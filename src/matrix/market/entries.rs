@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use crate::case::ReadAs;
-use crate::error::{Error, Result};
-use crate::input::is_stdin;
+use crate::base::choices::ReadAs;
+use crate::base::error::{Error, Result};
+use crate::base::input::is_stdin;
+use crate::base::measure::check_memory;
 use crate::matrix::Csr;
-use crate::measure::check_memory;
 
 use super::assemble::{self, Assembled, Assembly, Counted, OF_AN_ENTRY, Plan, Ranges};
 use super::blocks::{Fault, Part, Text};

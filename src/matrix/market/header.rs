@@ -2,7 +2,7 @@
 
 use super::blocks::{Fault, Text};
 use super::line::{self, Words};
-use crate::error::Result;
+use crate::base::error::Result;
 
 /// How the entries are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,8 +23,8 @@ mod write;
 use std::io::Read;
 use std::path::Path;
 
-use crate::case::ReadAs;
-use crate::error::Result;
+use crate::base::choices::ReadAs;
+use crate::base::error::Result;
 use crate::matrix::Csr;
 
 pub use header::{Field, Layout, Symmetry};

@@ -1,8 +1,8 @@
 //! Vectors: `array` files, and `coordinate` files with one column in use.
 
-use crate::case::ReadAs;
-use crate::error::Result;
-use crate::measure::check_memory;
+use crate::base::choices::ReadAs;
+use crate::base::error::Result;
+use crate::base::measure::check_memory;
 
 use super::blocks::{Fault, Part, Text};
 use super::entries;

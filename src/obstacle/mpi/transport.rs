@@ -7,8 +7,8 @@ use super::super::case::Split;
 use super::super::field::{Extent, Layout};
 use super::super::node::Face;
 use super::world::{OfHost, World, all_or_none, gather, reduce};
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::input::say;
 
 /// Bytes by which another process finds memory of a GPU.
 pub const HANDLE: usize = 64;

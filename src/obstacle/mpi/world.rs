@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use mpi::ffi;
 
-use crate::engine::progress::say;
-use crate::error::{Error, Result};
-use crate::measure::copy_bandwidth_beside;
+use crate::base::error::{Error, Result};
+use crate::base::input::say;
+use crate::compute::cpu::bandwidth::copy_bandwidth_beside;
 
 /// All ranks of the job.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use super::flow::MOST;
 use super::system::{CellRows, System, WellParts};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::measure::check_memory;
 use crate::matrix::Csr;
-use crate::measure::check_memory;
 
 /// Cells that a task writes.
 const CELLS_PER_TASK: usize = 1024;

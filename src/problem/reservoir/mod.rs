@@ -10,8 +10,8 @@ mod system;
 mod wells;
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
-use crate::config::parse::shown;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parse::shown;
 use assemble::{Arrangement, assemble, check_box};
 use flow::Flow;
 use rock::Rock;

@@ -1,7 +1,7 @@
 //! Permeability and porosity of the cells, and the geometry of the box.
 
 use super::noise::{normal, smooth};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::problem::field;
 use crate::problem::splitmix::mix;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::case::ReadAs;
+use crate::base::choices::ReadAs;
 use crate::matrix::{Bdia, Csr};
 use crate::problem::load;
 

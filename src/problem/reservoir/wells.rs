@@ -1,6 +1,6 @@
 //! Where wells are.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::problem::splitmix::mix;
 
 /// Columns of cells `[h, i]` for `count` wells on `h x i` columns, in a random order of the seed,

@@ -1,7 +1,7 @@
 //! The ratio of two measurements of a case and its 95 % interval.
 
-use crate::measure::{Median, median, shift};
-use crate::result::{Record, rounds};
+use crate::base::measure::{Median, median, shift};
+use crate::record::{Record, rounds};
 
 /// What an interval of a ratio is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +85,8 @@ mod tests {
 
     use super::*;
     use crate::case::Case;
+    use crate::record::samples::{record, repeated};
     use crate::report::compare::Verdict;
-    use crate::result::samples::{record, repeated};
 
     fn rows(seconds: &[f64]) -> Vec<Record> {
         let row = |(i, seconds): (usize, &f64)| {

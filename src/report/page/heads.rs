@@ -153,9 +153,9 @@ pub const HEADS: &[(&str, &str)] = &[
 /// Whether the column is one of [`HEADS`], a setting of a run, or one of an obstacle problem.
 #[cfg(test)]
 pub(super) fn is_known(head: &str) -> bool {
-    use crate::backend::NAMES;
+    use crate::compute::NAMES;
     use crate::config::AXES;
-    use crate::obstacle::axes;
+    use crate::config::obstacle::axes;
 
     let way = |name: &str| {
         name.split([' ', '/']).all(|word| {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use maud::{Markup, PreEscaped, html};
 
 use super::Part;
-use crate::error::Result;
-use crate::plot::{Figure, Number, Origin, inline_svg, numbers_of};
-use crate::report::units::{plural, significant};
+use crate::base::error::Result;
+use crate::base::units::{plural, significant};
+use crate::report::plot::{Figure, Number, Origin, inline_svg, numbers_of};
 use crate::report::{Head, Sheet};
 
 /// Rows up to which a table is open.

@@ -11,13 +11,13 @@ use std::collections::HashMap;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::base::error::Result;
 use crate::config::library::Library;
-use crate::error::Result;
-use crate::plot::kinds::{KINDS, Plot};
+use crate::record::environment::REVISION;
+use crate::record::gather::Gathered;
 use crate::report::Sheet;
 use crate::report::batch::Batches;
-use crate::result::environment::REVISION;
-use crate::result::gather::Gathered;
+use crate::report::plot::kinds::{KINDS, Plot};
 
 /// What the page shows, gathered once.
 struct Content<'a> {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::{Content, Part, Section};
+use crate::base::status::Status;
+use crate::base::units::{grouped, plural, seconds, significant};
 use crate::config::Experiment;
-use crate::obstacle;
+use crate::record::Record;
+use crate::record::gather::{Rows, Set, Trial};
 use crate::report::batch::{Batch, shared_folder};
-use crate::report::units::{grouped, plural, seconds, significant};
 use crate::report::{Head, Sheet, of_experiment, runs, versus};
-use crate::result::gather::{Rows, Set, Trial};
-use crate::result::{Record, Status};
 
 /// Records up to which a file is set beside a paper's table: it has more rows than any of them.
 const MOST_JUDGED: usize = 2000;
@@ -215,7 +215,7 @@ fn published(content: &Content<'_>) -> Option<Section> {
         let Some(experiment) = batch.experiment.as_ref().filter(|e| e.published.is_some()) else {
             continue;
         };
-        let report = obstacle::report::report(Some(experiment), &batch.records, None);
+        let report = crate::report::obstacle::report(Some(experiment), &batch.records, None);
         parts.push(Part::Heading(batch.name.clone()));
         parts.extend(report.sheets.into_iter().map(Part::Table));
     }
@@ -265,8 +265,8 @@ fn obstacles(content: &Content<'_>) -> Option<Section> {
                  sweep, and the bandwidth that it reaches." }
     };
     let batches = content.batches.obstacle.iter();
-    let reports =
-        batches.map(|batch| obstacle::report::report(None, &batch.records, Some(&batch.name)));
+    let reports = batches
+        .map(|batch| crate::report::obstacle::report(None, &batch.records, Some(&batch.name)));
     let parts = reports.flat_map(|report| report.sheets).map(Part::Table).collect();
     Section::below("obstacle", "Obstacle problems", how, parts)
 }

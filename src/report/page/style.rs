@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::plot::style::INKS;
+use crate::report::plot::style::INKS;
 
 /// Everything but colours.
 const RULES: &str = include_str!("page.css");

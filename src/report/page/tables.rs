@@ -1,7 +1,7 @@
 //! The tables of a page as CSV files.
 
 use super::{Part, Section};
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::report::Sheet;
 use crate::report::csv::text;
 

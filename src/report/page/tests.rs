@@ -1,8 +1,8 @@
 use super::*;
 use crate::case::Case;
-use crate::result::Record;
-use crate::result::gather::{Rows, Set};
-use crate::result::samples::record;
+use crate::record::Record;
+use crate::record::gather::{Rows, Set};
+use crate::record::samples::record;
 
 fn gathered(records: Vec<Record>) -> Gathered {
     let name = "folder/table".to_owned();
@@ -150,7 +150,7 @@ fn tables_are_files_with_all_rows() {
 #[test]
 fn every_column_of_the_committed_results_is_documented() {
     let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
-    let gathered = crate::result::gather::gather(&[results]).unwrap();
+    let gathered = crate::record::gather::gather(&[results]).unwrap();
     let options = Options { title: "", rows: 1, library: &Library::Embedded };
     let files = Page::of(&gathered, &options).unwrap().tables().unwrap();
     let mut seen = 0;

@@ -1,9 +1,10 @@
 //! Times of the table: their columns, and whether speedups reach what is wanted.
 
 use super::{Line, Sides, place};
+use crate::base::status::Status;
+use crate::base::units::{percent, plural, seconds, significant};
 use crate::config::Published;
-use crate::report::units::{percent, plural, seconds, significant};
-use crate::result::{Record, Status};
+use crate::record::Record;
 
 /// What the table says about one measured time beside another, both on this machine or both as
 /// quotients: the deviation in percent.

@@ -1,12 +1,12 @@
 //! Every way of the triangular solves beside each other, where more than one was measured.
 
+use crate::base::parse::choice_name;
+use crate::base::units::{seconds, significant};
 use crate::case::Trisolve;
-use crate::config::parse::choice_name;
 use crate::config::sweep::Axis;
+use crate::record::Record;
 use crate::report::runs::{head, speedup};
-use crate::report::units::{seconds, significant};
 use crate::report::{Head, Sheet};
-use crate::result::Record;
 
 use super::{METRICS, Side, System, levels};
 

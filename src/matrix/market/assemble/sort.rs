@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::{InOrder, Part, RANGE, Ranges, arrays};
-use crate::error::Result;
+use crate::base::error::Result;
 
 /// Rows up to this length are sorted by insertion.
 const SHORT: usize = 24;

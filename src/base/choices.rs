@@ -1,0 +1,205 @@
+//! Choices that a case names and the layers below it act on, each with the words of flags, TOML and records.
+
+use serde::{Deserialize, Serialize};
+
+/// Largest block size.
+pub const MAX_BLOCK_SIZE: usize = 128;
+
+/// Largest fill level; levels are held in 8 bits.
+pub const MAX_FILL: usize = 120;
+
+/// How a symmetric Matrix Market file is read.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAs {
+    /// Both triangles: the matrix the file means.
+    #[default]
+    Expanded,
+    /// Only the stored triangle, taken as a general matrix (as Yang et al., Table 2, seem to have).
+    AsStored,
+}
+
+/// What becomes of entries that a file stores although they are zero.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zeros {
+    /// They belong to the pattern, as simulators mean them: a later step may fill them.
+    #[default]
+    Keep,
+    /// They are removed, so that the pattern is that of the nonzeros (Yang et al., section 2.1).
+    Drop,
+}
+
+/// How the fill level of an entry is updated during the symbolic phase of ILU(k).
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum LevelRule {
+    /// `level(i,j) = min(level(i,j), level(i,p) + level(p,j) + 1)`: the textbook rule
+    /// (Yang et al., formula 2; Saad, section 10.3.3).
+    #[default]
+    Min,
+    /// The last update wins, without the minimum; original entries are kept. This gives the
+    /// published iteration counts of Yang et al., Table 1.
+    Overwrite,
+}
+
+/// On which side of the matrix the preconditioner acts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Solve `M^-1 A x = M^-1 b`; the monitored residual is the preconditioned one.
+    Left,
+    /// Solve `A M^-1 u = b`, `x = M^-1 u`; the monitored residual is the true one.
+    #[default]
+    Right,
+}
+
+/// How GMRES makes a new basis vector orthogonal to the others.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Orthogonalisation {
+    /// Classical Gram-Schmidt, twice from where the basis has lost half its digits of orthogonality on.
+    #[default]
+    Cgs,
+    /// Classical Gram-Schmidt, always twice.
+    Cgs2,
+    /// Modified Gram-Schmidt.
+    Mgs,
+}
+
+/// What a case runs.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunKind {
+    /// Setup and solves.
+    #[default]
+    Solve,
+    /// The product `y = A x` alone.
+    Spmv,
+}
+
+/// Storage format of the matrix in the product `y = A x`.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// The one of `csr` and `bsr` that holds fewer bytes.
+    #[default]
+    Auto,
+    /// Scalar compressed sparse rows.
+    Csr,
+    /// Block compressed sparse rows with the case's block size.
+    Bsr,
+    /// ELLPACK for the entries that a third of the rows have, COO for the others.
+    Hyb,
+    /// Sliced ELLPACK with sorted windows.
+    Sell,
+    /// Whole diagonals, COO for entries of sparsely filled ones.
+    Dia,
+    /// Block diagonals of a box grid with wells (Al-Mouhamed and Khan 2017, section 6).
+    Bdia,
+}
+
+/// In which numbers the factors are stored for the triangular solves. They are made in float64, and
+/// all arithmetic with them is in float64.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactorPrecision {
+    /// 8 bytes.
+    #[default]
+    Float64,
+    /// 4 bytes, rounded to nearest.
+    Float32,
+}
+
+impl FactorPrecision {
+    /// Bytes of a number.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Float64 => 8,
+            Self::Float32 => 4,
+        }
+    }
+}
+
+/// How triangular systems with the factors are solved on a GPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trisolve {
+    /// The backend's best; the only choice on the CPU.
+    #[default]
+    Auto,
+    /// One launch per level, replayed as a CUDA graph (Yang et al., Algorithm 6).
+    Levels,
+    /// Factors turned into point triangular systems, one launch per level (Yang et al., Algorithm 7).
+    Pointwise,
+    /// One launch; a row waits for the values it needs, not for a level.
+    Syncfree,
+    /// One launch per triangle of a stencil on a box: tiles march through it as a pipeline.
+    Wavefront,
+    /// One launch for both triangles of scalar factors on a box of cells coupled along its axes alone: a lane has
+    /// pencils of cells, and values pass from lane to lane.
+    Pencils,
+    /// One launch; a thread block solves consecutive rows and keeps their values in shared memory.
+    /// Blocks of more than 32 unknowns are solved as by `syncfree`.
+    Partitioned,
+    /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
+    Cusparse,
+}
+
+/// How FGBILU (Luo et al. 2015) is executed on a GPU.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum FgbiluStyle {
+    /// The backend's own: point after point on one thread, hyperplanes on all cores, on a GPU the best
+    /// block ILU(0) there is for the grid.
+    #[default]
+    Auto,
+    /// A thread per matrix element, every step a kernel (Algorithms 4, 6 and 7).
+    Acc,
+    /// A kernel per hyperplane, steps joined by shared memory (Algorithms 8, 9 and 10); up to 32
+    /// unknowns per point.
+    Cl,
+    /// Our block ILU(0) with tiles that march through the box ([`Trisolve::Wavefront`]).
+    Tiles,
+}
+
+/// How a Krylov method is executed on a GPU. The method and, but for rounding, its iterates are the
+/// same.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Execution {
+    /// A kernel per step of the method; scalars stay on the device, one read an iteration. The only
+    /// one on a CPU.
+    #[default]
+    Fused,
+    /// As calls of a library: a kernel per operation, and every scalar is read back at once.
+    Calls,
+    /// The kernels of several iterations recorded as a CUDA graph and replayed; residuals are looked
+    /// at after each replay.
+    Graph,
+    /// One kernel for the whole solve.
+    Persistent,
+}

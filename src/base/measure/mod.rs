@@ -1,0 +1,137 @@
+//! Clock, statistics, bandwidth and memory.
+
+mod stats;
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use crate::base::error::{Error, Result};
+
+pub use crate::compute::cpu::bandwidth::{
+    Bandwidth, bandwidth, bandwidth_beyond_caches, copy_bandwidth, copy_bandwidth_beside,
+};
+pub use stats::{Median, Spread, median, shift};
+
+/// The monotonic clock. All timing goes through here.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// Seconds since `start`.
+pub fn seconds_since(start: Instant) -> f64 {
+    now().duration_since(start).as_secs_f64()
+}
+
+/// Runs `f` and returns its result and seconds.
+pub fn timed<R>(f: impl FnOnce() -> R) -> (R, f64) {
+    let start = now();
+    let result = f();
+    (result, seconds_since(start))
+}
+
+/// Name of the processor.
+pub fn cpu_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(brand) = raw_cpuid::CpuId::new().get_processor_brand_string() {
+            return brand.as_str().trim().to_owned();
+        }
+        std::env::consts::ARCH.to_owned()
+    })
+}
+
+/// Bytes of memory that can be had without swapping and within the limits of this process (`ulimit -v`);
+/// no bound where the system does not tell.
+pub fn memory_free() -> usize {
+    system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free())
+}
+
+/// Bytes of memory of this machine, and those that can be had without swapping; none where the system does
+/// not tell, as in a sandbox without `/proc`.
+pub fn system_memory() -> Option<(usize, usize)> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    told(system.total_memory() as usize, system.available_memory() as usize)
+}
+
+/// A machine without memory is one that does not tell.
+fn told(total: usize, free: usize) -> Option<(usize, usize)> {
+    (total > 0).then_some((total, free))
+}
+
+/// Refuses a matrix of `bytes` bytes that the free memory cannot hold.
+///
+/// # Errors
+/// Says how many bytes it takes and how many are free.
+pub fn check_memory(bytes: usize) -> Result<()> {
+    let free = memory_free();
+    if bytes <= free {
+        return Ok(());
+    }
+    let gb = |bytes: usize| bytes as f64 / 1e9;
+    let (needed, free) = (gb(bytes), gb(free));
+    Err(Error::memory(format!(
+        "the matrix takes {needed:.1} GB, but only {free:.1} GB of memory are free"
+    )))
+}
+
+/// Bytes that the limit of the address space leaves to this process.
+fn addresses_free() -> usize {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
+    let free = || {
+        let limit = address_limit(&read("limits")?)?;
+        Some(limit.saturating_sub(addresses_used(&read("status")?)?))
+    };
+    free().unwrap_or(usize::MAX)
+}
+
+/// The soft limit of the address space that `/proc/PID/limits` tells; none where it is unlimited.
+fn address_limit(limits: &str) -> Option<usize> {
+    limits
+        .lines()
+        .find_map(|l| l.strip_prefix("Max address space"))?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
+/// The size of the address space that `/proc/PID/status` tells.
+fn addresses_used(status: &str) -> Option<usize> {
+    let size = status.lines().find_map(|l| l.strip_prefix("VmSize:"))?.trim().strip_suffix("kB")?;
+    Some(1024 * size.trim().parse::<usize>().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_nobody_tells_is_unknown() {
+        assert_eq!(told(0, 0), None);
+        assert_eq!(told(8 << 30, 0), Some((8 << 30, 0)));
+        assert_eq!(told(8 << 30, 1 << 30), Some((8 << 30, 1 << 30)));
+    }
+
+    #[test]
+    fn a_matrix_that_does_not_fit_is_refused() {
+        assert_eq!(check_memory(1 << 10), Ok(()));
+        let error = check_memory(usize::MAX / 2).unwrap_err();
+        assert_eq!(error.kind(), crate::base::error::Kind::Memory);
+        let message = error.message();
+        assert!(message.starts_with("the matrix takes 9223372036.9 GB, but only "), "{message}");
+    }
+
+    #[test]
+    fn the_limit_of_a_process_bounds_its_memory() {
+        let limits = |soft: &str| {
+            format!(
+                "Limit  Soft Limit  Hard Limit  Units\nMax address space  {soft}  unlimited  bytes\n"
+            )
+        };
+        assert_eq!(address_limit(&limits("614400000")), Some(614_400_000));
+        assert_eq!(address_limit(&limits("unlimited")), None);
+        assert_eq!(addresses_used("VmPeak:\t  9 kB\nVmSize:\t    7664 kB\n"), Some(7664 << 10));
+    }
+}

@@ -1,0 +1,195 @@
+//! Large arrays on huge pages and cache-line boundaries.
+//!
+//! Every phase streams hundreds of megabytes, and a triangular solve also gathers: with 4 KiB
+//! pages the first touch and the address translation cost a good part of the time, and a wide load
+//! that straddles two cache lines costs two.
+
+#![allow(unsafe_code, reason = "advice to the system about pages")]
+
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+use rayon::prelude::*;
+
+use crate::base::error::{Error, Result};
+
+/// A fixed-size array of zeros to begin with, aligned to a page, in huge pages where the system
+/// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
+/// the one that happens to write first.
+pub struct Buffer<T> {
+    map: Option<MmapMut>,
+    len: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// `len` zeros. When the system refuses the address space the program ends, as with any allocation
+    /// that fails.
+    pub fn zeros(len: usize) -> Self {
+        Self::try_zeros(len).unwrap_or_else(|_| {
+            let wanted = Layout::array::<T>(len).unwrap_or(Layout::new::<T>());
+            std::alloc::handle_alloc_error(wanted)
+        })
+    }
+
+    /// `len` zeros.
+    ///
+    /// # Errors
+    /// When the system refuses the address space.
+    pub fn try_zeros(len: usize) -> Result<Self> {
+        let refused = || {
+            let gigabytes = len as f64 * size_of::<T>() as f64 / 1e9;
+            Error::memory(format!("the system refused {gigabytes:.1} GB for an array"))
+        };
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(refused)?;
+        let map = (bytes > 0).then(|| MmapMut::map_anon(bytes)).transpose();
+        let map = map.map_err(|_| refused())?;
+        #[cfg(target_os = "linux")]
+        for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
+            // older systems refuse, and then pages come as touched
+            let _ = map.as_ref().map(|map| map.advise(wish));
+        }
+        Ok(Self { map, len, of: PhantomData })
+    }
+}
+
+impl<T: Pod> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        self.map.as_ref().map_or(&[], |map| &bytemuck::cast_slice(map)[..self.len])
+    }
+}
+
+impl<T: Pod> DerefMut for Buffer<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        let len = self.len;
+        self.map.as_mut().map_or(&mut [], |map| &mut bytemuck::cast_slice_mut(map)[..len])
+    }
+}
+
+/// An empty vector with room for `n` entries that asks the system for huge pages.
+pub fn with_capacity<T>(n: usize) -> Vec<T> {
+    let v = Vec::with_capacity(n);
+    advise(&v);
+    v
+}
+
+/// As [`with_capacity`]; `None` when the system refuses the address space.
+pub fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
+    let mut v = Vec::new();
+    v.try_reserve_exact(n).ok()?;
+    advise(&v);
+    Some(v)
+}
+
+/// `n` zeros whose pages are taken when they are first written, by the thread that does; huge ones where the
+/// system grants them.
+pub fn zeroed<T: Pod>(n: usize) -> Vec<T> {
+    let v = vec![T::zeroed(); n];
+    advise(&v);
+    v
+}
+
+/// The parts one behind the other, in huge pages where they are granted; with all threads when `parallel`.
+pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
+    let all = parts.iter().map(|part| part.len()).sum();
+    let mut joined = with_capacity(all);
+    let mut room = &mut joined.spare_capacity_mut()[..all];
+    let mut places = Vec::with_capacity(parts.len());
+    for part in parts {
+        let (here, rest) = room.split_at_mut(part.len());
+        room = rest;
+        places.push((here, *part));
+    }
+    let copy = |(to, from): (&mut [MaybeUninit<T>], &[T])| {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(*from);
+        }
+    };
+    if parallel {
+        places.into_par_iter().for_each(copy);
+    } else {
+        places.into_iter().for_each(copy);
+    }
+    // SAFETY: the parts have written every entry
+    unsafe { joined.set_len(all) };
+    joined
+}
+
+/// Makes room for `more` entries, and for as many again as there are when it has to move them.
+/// Unlike [`Vec::reserve`] it asks for huge pages.
+pub fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
+    if v.capacity() - v.len() < more {
+        let mut larger = with_capacity((2 * v.len()).max(v.len() + more));
+        larger.extend_from_slice(v);
+        *v = larger;
+    }
+}
+
+/// Asks for huge pages for the memory of `v`, if it is large. To be called before it is first
+/// written; nothing happens where the system does not grant it.
+#[cfg(target_os = "linux")]
+fn advise<T>(v: &Vec<T>) {
+    const HUGE: usize = 2 << 20;
+    let bytes = v.capacity() * size_of::<T>();
+    let start = (v.as_ptr() as usize).next_multiple_of(HUGE);
+    let end = (v.as_ptr() as usize + bytes) / HUGE * HUGE;
+    if bytes > 0 && start < end {
+        // SAFETY: the range lies within the vector's own allocation, and the advice changes no
+        // contents.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise<T>(_: &Vec<T>) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_zero_aligned_and_writable() {
+        let mut v = Buffer::<f64>::zeros(3 << 20);
+        assert!(v.iter().all(|&x| x == 0.0));
+        assert_eq!((v.as_ptr() as usize % 64, v.len()), (0, 3 << 20));
+        v[1_000_000] = 1.0;
+        assert_eq!(v.iter().sum::<f64>(), 1.0);
+        assert!(Buffer::<u32>::zeros(0).is_empty());
+        for len in [1 << 57, usize::MAX] {
+            let refused = Buffer::<f64>::try_zeros(len).err().unwrap();
+            assert_eq!(refused.kind(), crate::base::error::Kind::Memory, "{refused}");
+        }
+        assert!(with_capacity::<u32>(1 << 22).capacity() >= 1 << 22);
+        assert!(try_with_capacity::<u32>(1 << 22).unwrap().capacity() >= 1 << 22);
+        assert!(try_with_capacity::<u32>(1 << 60).is_none());
+    }
+
+    #[test]
+    fn parts_are_joined_in_their_order() {
+        let parts: [&[u32]; 4] = [&[1, 2], &[], &[3], &[4, 5, 6]];
+        for parallel in [false, true] {
+            assert_eq!(joined(&parts, parallel), [1, 2, 3, 4, 5, 6]);
+            assert!(joined::<f64>(&[], parallel).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays_when_room_is_made() {
+        let mut v = vec![1, 2, 3];
+        reserve(&mut v, 1000);
+        assert!(v.capacity() >= 1003);
+        let at = v.as_ptr();
+        v.extend(0..1000);
+        assert_eq!((&v[..4], v.as_ptr()), (&[1, 2, 3, 0][..], at));
+        reserve(&mut v, 0);
+        assert_eq!(v.as_ptr(), at);
+    }
+}

@@ -1,0 +1,15 @@
+//! What every layer may use: errors, choices by name, numbers and their units, files, memory, clock.
+
+pub mod choices;
+pub(crate) mod cores;
+pub mod error;
+pub(crate) mod files;
+pub(crate) mod input;
+pub mod interrupt;
+pub mod measure;
+pub mod memory;
+pub mod parse;
+pub mod setting;
+pub mod status;
+pub mod threads;
+pub mod units;

@@ -1,0 +1,70 @@
+//! Settings that change something only with some methods.
+
+/// A setting that only some methods use; each says in its own file which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Setting {
+    /// Unknowns per block.
+    BlockSize,
+    /// Order of the unknowns: whether more than rounding depends on it.
+    Ordering,
+    /// Fill level of ILU(k).
+    Fill,
+    /// Update rule of the fill level.
+    LevelRule,
+    /// What is added to the diagonal.
+    Shift,
+    /// Side of the preconditioner.
+    Side,
+    /// Basis vectors of GMRES.
+    Restart,
+    /// Orthogonalisation of GMRES.
+    Orthogonalisation,
+    /// What counts as symmetric.
+    SymmetryTolerance,
+    /// Numbers in which factors are stored.
+    FactorPrecision,
+    /// Way of triangular solves.
+    Trisolve,
+    /// Execution of FGBILU.
+    FgbiluStyle,
+    /// Execution of the solver.
+    Execution,
+}
+
+impl Setting {
+    /// Every setting.
+    pub const ALL: [Self; 13] = [
+        Self::BlockSize,
+        Self::Ordering,
+        Self::Fill,
+        Self::LevelRule,
+        Self::Shift,
+        Self::Side,
+        Self::Restart,
+        Self::Orthogonalisation,
+        Self::SymmetryTolerance,
+        Self::FactorPrecision,
+        Self::Trisolve,
+        Self::FgbiluStyle,
+        Self::Execution,
+    ];
+
+    /// Its name as a flag and a key of TOML.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BlockSize => "block-size",
+            Self::Ordering => "ordering",
+            Self::Fill => "fill",
+            Self::LevelRule => "level-rule",
+            Self::Shift => "shift",
+            Self::Side => "side",
+            Self::Restart => "restart",
+            Self::Orthogonalisation => "orthogonalisation",
+            Self::SymmetryTolerance => "symmetry-tolerance",
+            Self::FactorPrecision => "factor-precision",
+            Self::Trisolve => "trisolve",
+            Self::FgbiluStyle => "fgbilu-style",
+            Self::Execution => "execution",
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The best of a search measured properly: in turns, so that a noisy minute hits all of them alike.
+
+use crate::base::measure::{Median, median};
+use crate::bench::advise::decision::{ROUNDS, is_faster};
+use crate::bench::advise::search::{Found, Tried};
+use crate::bench::advise::trial::{Trial, Tries};
+use crate::case::Case;
+use crate::config::AXES;
+use crate::record::Record;
+
+/// Finalists at most.
+const MOST: usize = 6;
+/// A finalist was within this many times the best in the search.
+const WITHIN: f64 = 1.3;
+/// Where all turns of a further one take no more than a share of the search, which is so for small systems,
+/// whose single times say little, there are more.
+const MOST_CHEAP: usize = 12;
+const WITHIN_CHEAP: f64 = 2.0;
+const CHEAP: f64 = 0.06;
+/// The second of the search is a finalist up to this many times the best: a winner needs a rival.
+const WITHIN_SECOND: f64 = 10.0;
+/// Rounds at most; after [`ROUNDS`] a finalist that is clearly slower is dropped.
+const TURNS: usize = 15;
+/// Half width of the interval over the median at which turns end.
+const PRECISE: f64 = 0.02;
+/// A trial here is given up only when something goes wrong: after this many times the best, and this
+/// many seconds, which a busy machine may take for the shortest of them.
+const PATIENCE: f64 = 10.0;
+const LEAST_PATIENCE: f64 = 2.0;
+
+/// A setting of everything, and what it takes.
+#[derive(Clone, Debug)]
+pub struct Finalist {
+    /// What was run.
+    pub case: Case,
+    /// Seconds of fixed costs and all solves.
+    pub seconds: Median,
+    /// Seconds of the fixed costs in the rounds whose seconds are the median; the others are the solves'.
+    pub fixed: f64,
+    /// Iterations, memory and the rest, of such a round.
+    pub record: Record,
+}
+
+/// A finalist while it is measured.
+struct Runner {
+    case: Case,
+    /// Seconds, those of the fixed costs, and the record of each round.
+    rounds: Vec<(f64, f64, Record)>,
+}
+
+impl Runner {
+    fn median(&self) -> Option<Median> {
+        let seconds: Vec<f64> = self.rounds.iter().map(|round| round.0).collect();
+        median(&seconds)
+    }
+
+    /// Its median, with the parts of the round or of both rounds in the middle: their sum is the median.
+    fn finalist(mut self) -> Option<Finalist> {
+        let seconds = self.median()?;
+        self.rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let n = self.rounds.len();
+        let fixed = f64::midpoint(self.rounds[(n - 1) / 2].1, self.rounds[n / 2].1);
+        let record = self.rounds.swap_remove((n - 1) / 2).2;
+        Some(Finalist { case: self.case, seconds, fixed, record })
+    }
+}
+
+/// Measures the best of `seen` until `budget` seconds since the search began are over, at least once.
+/// Fastest first. `told` hears how many there are.
+pub fn finals(
+    seen: &Found,
+    tries: &mut dyn Tries,
+    budget: f64,
+    told: &mut dyn FnMut(usize),
+) -> Vec<Finalist> {
+    let solved = seen.solved();
+    let Some(best) = solved.first().and_then(|t| t.trial.seconds()) else { return Vec::new() };
+    let cheap = CHEAP * tries.elapsed() / TURNS as f64;
+    let chosen = |place: usize, seconds: f64| {
+        (place < 2 && seconds <= WITHIN_SECOND * best)
+            || (place < MOST && seconds <= WITHIN * best)
+            || (place < MOST_CHEAP && seconds <= (WITHIN_CHEAP * best).min(cheap))
+    };
+    let cases: Vec<Case> = without_twins(solved)
+        .iter()
+        .enumerate()
+        .filter(|(place, t)| t.trial.seconds().is_some_and(|s| chosen(*place, s)))
+        .map(|(_, t)| t.case.clone())
+        .collect();
+    told(cases.len());
+    let found = measured(cases, tries, budget, PATIENCE * best);
+    if !found.is_empty() {
+        return found;
+    }
+    // stopped, or disturbed beyond patience: what the search saw
+    seen.best().into_iter().collect()
+}
+
+/// Of trials that differ in a setting which changed nothing, the plainer one in the place of the faster.
+fn without_twins(solved: Vec<&Tried>) -> Vec<&Tried> {
+    let mut kept: Vec<&Tried> = Vec::new();
+    for tried in solved {
+        match kept.iter_mut().find(|other| changed_nothing(other, tried)) {
+            Some(other) if tried.point < other.point => *other = tried,
+            Some(_) => {}
+            None => kept.push(tried),
+        }
+    }
+    kept
+}
+
+/// Settings that decide on nothing but the course of the iterations.
+const OF_THE_COURSE: [&str; 2] = ["restart", "orthogonalisation"];
+/// Settings that decide on nothing but the pattern of the factors.
+const OF_THE_PATTERN: [&str; 2] = ["fill", "level-rule"];
+
+/// Whether two trials differ in one setting alone, and show that it changed nothing: every residual is the same to
+/// the last bit, as with a restart beyond the iterations that are made.
+pub(super) fn changed_nothing(one: &Tried, other: &Tried) -> bool {
+    let (Trial::Solved { record: a, .. }, Trial::Solved { record: b, .. }) =
+        (&one.trial, &other.trial)
+    else {
+        return false;
+    };
+    let mut differ = AXES.iter().filter(|axis| (axis.text)(&one.case) != (axis.text)(&other.case));
+    let (Some(axis), None) = (differ.next(), differ.next()) else { return false };
+    let bits = |r: &Record| {
+        let of = &r.convergence;
+        (of.iterations, of.monitored_residual.map(f64::to_bits), of.true_residual.map(f64::to_bits))
+    };
+    let same = bits(a) == bits(b) && a.convergence.true_residual.is_some();
+    let pattern = a.factor.factor_entries == b.factor.factor_entries;
+    same && (OF_THE_COURSE.contains(&axis.name) || (OF_THE_PATTERN.contains(&axis.name) && pattern))
+}
+
+impl Found {
+    /// The best as the search saw it, measured once.
+    pub fn best(&self) -> Option<Finalist> {
+        let best = *self.solved().first()?;
+        let Trial::Solved { fixed, seconds, record } = &best.trial else { return None };
+        Some(Finalist {
+            case: best.case.clone(),
+            seconds: Median::single(*seconds),
+            fixed: *fixed,
+            record: (**record).clone(),
+        })
+    }
+}
+
+/// Measures `cases` in turns, each trial up to `limit` seconds. Fastest first; those that are not
+/// solved are left out.
+pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64) -> Vec<Finalist> {
+    let new = |case| Runner { case, rounds: Vec::new() };
+    let mut runners: Vec<Runner> = cases.into_iter().map(new).collect();
+    let limit = limit.max(LEAST_PATIENCE);
+    let mut racing = vec![true; runners.len()];
+    'turns: for turn in 0..TURNS {
+        for (runner, racing) in runners.iter_mut().zip(&mut racing).filter(|(_, r)| **r) {
+            if turn > 0 && tries.elapsed() > budget {
+                break 'turns;
+            }
+            match tries.try_out(&runner.case, limit) {
+                Some(Trial::Solved { fixed, seconds, record }) => {
+                    runner.rounds.push((seconds, fixed, *record));
+                }
+                Some(_) => *racing = false,
+                None => break 'turns,
+            }
+        }
+        if turn + 1 < ROUNDS {
+            continue;
+        }
+        let medians: Vec<Option<Median>> = runners.iter().map(Runner::median).collect();
+        let by_value = |a: &&Median, b: &&Median| a.value.total_cmp(&b.value);
+        let Some(first) = medians.iter().flatten().min_by(by_value).copied() else { break };
+        for (racing, median) in racing.iter_mut().zip(&medians) {
+            *racing &= median.is_some_and(|m| !is_faster(&first, &m));
+        }
+        if racing.iter().filter(|r| **r).count() < 2 && first.relative_error() < PRECISE {
+            break;
+        }
+    }
+    let mut finalists: Vec<Finalist> = runners.into_iter().filter_map(Runner::finalist).collect();
+    finalists.sort_by(|a, b| a.seconds.value.total_cmp(&b.seconds.value));
+    finalists
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds by the fill level, with a disturbance in every third turn.
+    struct Noisy(Vec<usize>);
+
+    impl Tries for Noisy {
+        fn try_out(&mut self, case: &Case, _: f64) -> Option<Trial> {
+            self.0.push(case.fill);
+            if case.fill == 9 {
+                return Some(Trial::Failed { reason: String::new() });
+            }
+            let disturbed = if self.0.len().is_multiple_of(4) { 1.5 } else { 1.0 };
+            let seconds = [1.0, 1.1, 2.0][case.fill] * disturbed;
+            let record = Box::new(Record { case: case.clone(), ..Record::default() });
+            Some(Trial::Solved { fixed: 0.25, seconds, record })
+        }
+        fn elapsed(&self) -> f64 {
+            self.0.len() as f64
+        }
+    }
+
+    fn fills(found: &[Finalist]) -> Vec<usize> {
+        found.iter().map(|f| f.case.fill).collect()
+    }
+
+    #[test]
+    fn medians_decide_and_the_slow_are_dropped() {
+        let cases = |fills: &[usize]| -> Vec<Case> {
+            fills.iter().map(|&fill| Case { fill, ..Case::default() }).collect()
+        };
+        let mut noisy = Noisy(Vec::new());
+        let found = measured(cases(&[2, 1, 9, 0]), &mut noisy, 1e3, 1e3);
+        assert_eq!(fills(&found), [0, 1, 2]);
+        assert_eq!((found[0].seconds.value, found[0].fixed), (1.0, 0.25));
+        let runs = |fill| noisy.0.iter().filter(|&&f| f == fill).count();
+        assert_eq!((runs(9), runs(2)), (1, ROUNDS));
+        assert!(runs(0) > ROUNDS);
+        // the time is over at once: one turn
+        let mut noisy = Noisy(vec![0; 9]);
+        let found = measured(cases(&[1, 0]), &mut noisy, 5.0, 1e3);
+        assert_eq!((fills(&found), noisy.0.len()), (vec![0, 1], 11));
+        assert_eq!(found[0].seconds.count, 1);
+    }
+
+    /// Milliseconds that the iteration limit says, and a search that took some seconds.
+    struct Clock(f64);
+
+    impl Tries for Clock {
+        fn try_out(&mut self, case: &Case, _: f64) -> Option<Trial> {
+            let record = Box::new(Record { case: case.clone(), ..Record::default() });
+            let seconds = 1e-3 * case.max_iterations as f64;
+            Some(Trial::Solved { fixed: 0.0, seconds, record })
+        }
+        fn elapsed(&self) -> f64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn short_trials_have_more_finalists() {
+        let found = || {
+            let mut clock = Clock(0.0);
+            let tried = |max_iterations| {
+                let case = Case { max_iterations, ..Case::default() };
+                let trial = clock.try_out(&case, 1.0).expect("not stopped");
+                Tried { point: Vec::new(), case, trial }
+            };
+            let tried: Vec<Tried> = (10..23).map(tried).collect();
+            let combinations = tried.len();
+            Found { tried, combinations, hopeless: 0, left: Vec::new(), interrupted: false }
+        };
+        // 10 to 13 ms are within a factor of 1.3
+        assert_eq!(finals(&found(), &mut Clock(0.1), 1.0, &mut |_| {}).len(), 4);
+        // all turns of 15 ms take 6 % of 3.75 s; 18 ms ones would take more
+        assert_eq!(finals(&found(), &mut Clock(4.0), 5.0, &mut |_| {}).len(), 7);
+        // no more than twice the best, and twelve
+        assert_eq!(finals(&found(), &mut Clock(400.0), 500.0, &mut |_| {}).len(), 11);
+    }
+
+    #[test]
+    fn the_parts_of_a_median_add_up_to_it() {
+        let round = |seconds, fixed| (seconds, fixed, Record::default());
+        let of = |rounds: Vec<_>| Runner { case: Case::default(), rounds }.finalist().unwrap();
+        let odd = of(vec![round(3.0, 2.5), round(1.0, 0.5), round(2.0, 0.25)]);
+        assert_eq!((odd.seconds.value, odd.fixed), (2.0, 0.25));
+        let even = of(vec![round(3.0, 1.0), round(1.0, 0.5), round(2.0, 0.5), round(9.0, 9.0)]);
+        assert_eq!((even.seconds.value, even.fixed), (2.5, 0.75));
+    }
+
+    #[test]
+    fn a_restart_beyond_the_iterations_is_no_rival() {
+        let tried = |restart, seconds, residual| {
+            let mut record = Record::default();
+            record.convergence.iterations = 20;
+            record.convergence.monitored_residual = Some(residual);
+            record.convergence.true_residual = Some(residual);
+            let trial = Trial::Solved { fixed: 0.0, seconds, record: Box::new(record) };
+            Tried { point: vec![restart], case: Case { restart, ..Case::default() }, trial }
+        };
+        let (short, long) = (tried(30, 1.1, 1e-7), tried(60, 1.0, 1e-7));
+        assert!(changed_nothing(&short, &long));
+        let kept = without_twins(vec![&long, &short]);
+        assert_eq!(kept.iter().map(|t| t.case.restart).collect::<Vec<_>>(), [30]);
+        let other = tried(10, 1.2, 2e-7);
+        assert!(!changed_nothing(&short, &other));
+        assert_eq!(without_twins(vec![&long, &other]).len(), 2);
+    }
+}

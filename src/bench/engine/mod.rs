@@ -1,0 +1,493 @@
+//! Runs the cases of an experiment in order and keeps every finished record at once.
+
+pub mod isolated;
+pub mod preflight;
+pub mod progress;
+
+use std::collections::HashSet;
+use std::sync::atomic::{self, AtomicUsize};
+
+pub use crate::base::interrupt;
+
+use crate::base::error::{Error, Kind, Result};
+use crate::base::measure::{now, seconds_since};
+use crate::base::status::Status;
+use crate::base::units::plural;
+use crate::bench::run;
+use crate::bench::run::{Reuse, Stage};
+use crate::bench::solution::Solutions;
+use crate::case::{Case, Ordering, Zeros};
+use crate::config::sampling::Measure;
+use crate::problem::{self, Problem};
+use crate::record::output::Outputs;
+use crate::record::schema::SystemHash;
+use crate::record::{Record, contents, environment, rounds};
+use crate::symbolic::ordering::{reordered, restored};
+
+/// The numerical work, behind a trait so that the engine is tested without it.
+pub trait Runner {
+    /// Loads or generates the system of a case.
+    fn load(&mut self, case: &Case) -> Result<Problem>;
+    /// Makes a right-hand side for it.
+    fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
+    /// Runs one case, its unknowns being in their new order; `None` when `progress` asked to stop.
+    fn run(
+        &mut self,
+        case: &Case,
+        problem: &Problem,
+        b: &[f64],
+        measure: &Measure,
+        progress: &mut dyn FnMut(Stage) -> bool,
+    ) -> Option<Record>;
+    /// Hands over x of the case that was run last, its unknowns being in their new order; `None` where it
+    /// had none.
+    fn solution(&mut self) -> Option<Vec<f64>> {
+        None
+    }
+}
+
+/// The solvers of this crate.
+#[derive(Debug, Default)]
+pub struct Solvers {
+    reuse: Reuse,
+    /// The system that was loaded before anything ran, with a case of it.
+    kept: Option<(Case, Problem)>,
+    x: Option<Vec<f64>>,
+}
+
+/// Whether two cases are of one system: the right-hand side and the order are none of it.
+fn one_system(a: &Case, b: &Case) -> bool {
+    (&a.matrix, a.read_as, a.zeros) == (&b.matrix, b.read_as, b.zeros)
+}
+
+impl Runner for Solvers {
+    fn load(&mut self, case: &Case) -> Result<Problem> {
+        if let Some((_, problem)) = self.kept.take().filter(|(of, _)| one_system(of, case)) {
+            return Ok(problem);
+        }
+        let problem = problem::load(&case.matrix, case.read_as)?;
+        Ok(as_solved(problem, case))
+    }
+
+    fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
+        problem::right_hand_side(problem, spec)
+    }
+
+    fn run(
+        &mut self,
+        case: &Case,
+        problem: &Problem,
+        b: &[f64],
+        measure: &Measure,
+        progress: &mut dyn FnMut(Stage) -> bool,
+    ) -> Option<Record> {
+        self.x = None;
+        let solved = run::solve_case(case, problem, b, measure, progress, &mut self.reuse)?;
+        self.x = solved.x;
+        Some(solved.record)
+    }
+
+    fn solution(&mut self) -> Option<Vec<f64>> {
+        self.x.take()
+    }
+}
+
+/// A system as the case asks for it.
+fn as_solved(problem: Problem, case: &Case) -> Problem {
+    match case.zeros {
+        Zeros::Keep => problem,
+        Zeros::Drop => problem.without_zeros(),
+    }
+}
+
+/// What is told about a run while it goes on.
+pub trait Observer {
+    /// Of `total` cases those in `pending` follow; the others are finished already.
+    fn begin(&mut self, total: usize, pending: &[&Case]);
+    /// A matrix is being loaded.
+    fn loading(&mut self, spec: &str);
+    /// A remark that the user should see.
+    fn remark(&mut self, text: &str);
+    /// A case starts.
+    fn case(&mut self, case: &Case);
+    /// A stage of it starts.
+    fn stage(&mut self, stage: Stage);
+    /// It is finished and kept.
+    fn finished(&mut self, record: &Record);
+    /// Nothing follows.
+    fn end(&mut self);
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Every case has its record.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+    /// A matrix, a right-hand side or an output file was not usable.
+    Failed(Error),
+}
+
+/// What a run yields.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
+    /// case.
+    pub records: Vec<Record>,
+    /// How it ended.
+    pub end: End,
+}
+
+/// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
+/// stop: it is looked at whenever a stage starts. A solution is in its file before its case is recorded.
+pub fn execute(
+    cases: &[Case],
+    measure: &Measure,
+    outputs: &mut Outputs,
+    solutions: Option<&Solutions>,
+    runner: &mut dyn Runner,
+    observer: &mut dyn Observer,
+    interrupts: &AtomicUsize,
+) -> Outcome {
+    let mut loaded = Loaded::new(cases);
+    let of_round = measure.of_round();
+    let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
+    each_pending(cases, measure, outputs, observer, &mut |case, _, observer| {
+        if !going() {
+            return Ok(None);
+        }
+        let record = step(case, &of_round, &mut loaded, runner, observer, &going)?;
+        if let Some((solutions, record)) = solutions.zip(record.as_ref()) {
+            let x = runner.solution().map(|x| loaded.of_source(case, x));
+            keep_solution(solutions, record, x.as_deref(), observer)?;
+        }
+        Ok(record)
+    })
+}
+
+/// Makes the record of a case in a round; `None` when the user stopped it.
+type RunCase<'a> =
+    dyn FnMut(&Case, Option<usize>, &mut dyn Observer) -> Result<Option<Record>> + 'a;
+
+/// Keeps what `run` makes of every case and round that `outputs` does not hold yet, until it makes nothing
+/// because the user stopped it.
+fn each_pending(
+    cases: &[Case],
+    measure: &Measure,
+    outputs: &mut Outputs,
+    observer: &mut dyn Observer,
+    run: &mut RunCase<'_>,
+) -> Outcome {
+    let earlier = outputs.records();
+    let rounds = measure.round_numbers();
+    if let Err(error) = same_rounds(cases, &earlier, &rounds) {
+        return Outcome { records: Vec::new(), end: End::Failed(error) };
+    }
+    let find = |case: &Case, round| earlier.iter().find(|r| r.case == *case && r.round == round);
+    let turns = || rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round)));
+    let done: Vec<&Record> = turns().filter_map(|(case, round)| find(case, round)).collect();
+    if let Some(text) = other_revision(&done) {
+        observer.remark(&text);
+    }
+    let pending = turns().filter(|(case, round)| find(case, *round).is_none());
+    observer.begin(turns().count(), &pending.map(|(case, _)| case).collect::<Vec<_>>());
+    let (mut records, mut end) = (Vec::with_capacity(turns().count()), End::Complete);
+    for (case, round) in turns() {
+        if let Some(record) = find(case, round) {
+            records.push(record.clone());
+            continue;
+        }
+        let kept = run(case, round, observer).and_then(|record| {
+            let record = record.map(|record| Record { round, ..record });
+            if let Some(record) = &record {
+                // a matrix may have changed since the run began
+                let file = outputs.paths().next().map(|path| path.display().to_string());
+                let known = earlier.iter().chain(&records);
+                contents::refuse_others(file.as_deref().unwrap_or("this run"), known, record)?;
+                outputs.add(record)?;
+                observer.finished(record);
+            }
+            Ok(record)
+        });
+        match kept {
+            Ok(Some(record)) => records.push(record),
+            Ok(None) => end = End::Interrupted,
+            Err(error) if error.kind() == Kind::Stopped => {
+                observer.remark(&error.to_string());
+                end = End::Interrupted;
+            }
+            Err(error) => end = End::Failed(error),
+        }
+        if end != End::Complete {
+            break;
+        }
+    }
+    observer.end();
+    Outcome { records: rounds::aggregated(&records), end }
+}
+
+/// Refuses to add rounds to cases that were measured without, or the other way round: no reader could tell
+/// how often what was measured.
+fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> Result<()> {
+    let with = rounds.iter().any(Option::is_some);
+    let other = |r: &&Record| r.round.is_some() != with && cases.contains(&r.case);
+    if !earlier.iter().any(|r| other(&r)) {
+        return Ok(());
+    }
+    Err(if with {
+        Error::input(
+            "the result file has records of these cases that were measured without --rounds",
+        )
+        .hint("go on without --rounds, or write to another file")
+    } else {
+        Error::input("the result file has records of these cases by rounds")
+            .hint("give --rounds as before, or write to another file")
+    })
+}
+
+/// Writes the solution of a case, or says why there is none.
+fn keep_solution(
+    solutions: &Solutions,
+    record: &Record,
+    x: Option<&[f64]>,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let case = &record.case;
+    let Some(x) = x else {
+        if let Some(said) = solutions.none(case, record.status, record.reason.as_deref()) {
+            observer.remark(&said);
+        }
+        return Ok(());
+    };
+    solutions.write(case, x)
+}
+
+/// The record of a case; `None` when the user stopped it.
+fn step(
+    case: &Case,
+    measure: &Measure,
+    loaded: &mut Loaded<'_>,
+    runner: &mut dyn Runner,
+    observer: &mut dyn Observer,
+    going: &dyn Fn() -> bool,
+) -> Result<Option<Record>> {
+    let system = match loaded.get(case, runner, observer) {
+        // the next matrix may be smaller
+        Err(why) if why.kind() == Kind::Memory => {
+            Err(NoSystem { why, n: 0, nnz: 0, hash: SystemHash::default() })
+        }
+        other => other?,
+    };
+    observer.case(case);
+    let start = environment::now();
+    let mut latest = None;
+    let result = match system {
+        Ok(System { problem, b, ordering_s, hash }) => {
+            let told = |stage| {
+                // a solve reports every iteration
+                if latest.replace(stage) != Some(stage) {
+                    observer.stage(stage);
+                }
+                going()
+            };
+            let record = runner.run(case, problem, b, measure, &mut { told });
+            record.map(|mut record| {
+                record.times.ordering_s = ordering_s;
+                record.hash = hash;
+                record.times.total_s = record.times.to_solution(1);
+                record
+            })
+        }
+        Err(why) => Some(why.record(case)),
+    };
+    Ok(result.map(|mut record| {
+        environment::complete(&mut record.environment, start);
+        record
+    }))
+}
+
+/// A system that has no such order, or is not there for want of memory: then without its size.
+struct NoSystem {
+    why: Error,
+    n: usize,
+    nnz: usize,
+    hash: SystemHash,
+}
+
+impl NoSystem {
+    fn record(&self, case: &Case) -> Record {
+        let Self { why, n, nnz, hash } = self;
+        let hint = why.hint_text().map(|hint| format!("; {hint}")).unwrap_or_default();
+        let status = match why.kind() {
+            Kind::Memory => Status::OutOfMemory,
+            Kind::Input | Kind::Run | Kind::Stopped => Status::Unsupported,
+        };
+        let reason = Some(format!("{why}{hint}"));
+        let mut record = Record { case: case.clone(), status, reason, ..Record::default() };
+        (record.size.n, record.size.nnz) = (*n, *nnz);
+        record.hash = hash.clone();
+        record
+    }
+}
+
+/// What a case runs on.
+struct System<'a> {
+    problem: &'a Problem,
+    b: &'a [f64],
+    /// Seconds that ordering it took, unless it is in natural order.
+    ordering_s: Option<f64>,
+    hash: SystemHash,
+}
+
+/// The system and the right-hand side of the case before, which the next one mostly shares.
+struct Loaded<'a> {
+    cases: &'a [Case],
+    problem: Option<(Case, Problem)>,
+    rhs: Option<(String, Vec<f64>)>,
+    /// Of both, before they are reordered.
+    hash: SystemHash,
+    reordered: Option<Reordered>,
+    /// Matrices whose remarks were told.
+    told: HashSet<String>,
+}
+
+/// The same with the unknowns in another order.
+struct Reordered {
+    /// Which order, and the unknowns per block.
+    of: (Ordering, usize),
+    /// Or why there is none.
+    system: Result<Renumbered>,
+}
+
+/// A system in another order.
+pub(crate) struct Renumbered {
+    order: Vec<u32>,
+    pub(crate) problem: Problem,
+    /// The right-hand side, with its name.
+    pub(crate) rhs: (String, Vec<f64>),
+    /// Seconds that finding the order and renumbering took.
+    pub(crate) seconds: f64,
+}
+
+impl Renumbered {
+    /// The system and the right-hand side of a case.
+    ///
+    /// # Errors
+    /// When there is no such order.
+    pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
+        let start = now();
+        let order = problem.order(case.ordering, case.block_size)?;
+        let problem = problem.reordered(&order);
+        let rhs = (case.rhs.clone(), reordered(b, &order));
+        Ok(Self { order, problem, rhs, seconds: seconds_since(start) })
+    }
+}
+
+impl<'a> Loaded<'a> {
+    /// Nothing yet, of the cases that follow.
+    fn new(cases: &'a [Case]) -> Self {
+        Self {
+            cases,
+            problem: None,
+            rhs: None,
+            hash: SystemHash::default(),
+            reordered: None,
+            told: HashSet::new(),
+        }
+    }
+
+    /// A solution of the case that ran last, in the order of the source.
+    fn of_source(&self, case: &Case, x: Vec<f64>) -> Vec<f64> {
+        let system = self.reordered.as_ref().map(|known| &known.system);
+        match system {
+            Some(Ok(system)) if !case.ordering.is_natural() => restored(&x, &system.order),
+            _ => x,
+        }
+    }
+
+    /// The system of a case; within, why it cannot be ordered as the case asks.
+    fn get(
+        &mut self,
+        case: &Case,
+        runner: &mut dyn Runner,
+        observer: &mut dyn Observer,
+    ) -> Result<Result<System<'_>, NoSystem>> {
+        if self.problem.as_ref().is_none_or(|(of, _)| !one_system(of, case)) {
+            // free the old system first: two large ones may not fit
+            self.problem = None;
+            self.rhs = None;
+            self.reordered = None;
+            observer.loading(&case.matrix);
+            let problem = runner.load(case)?;
+            // with several rounds it is loaded again
+            if self.told.insert(case.matrix.clone()) {
+                for remark in &problem.remarks {
+                    observer.remark(&format!("{}: {remark}", case.matrix));
+                }
+            }
+            check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
+            self.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));
+            self.problem = Some((case.clone(), problem));
+        }
+        let (_, problem) = self.problem.as_ref().expect("loaded above");
+        if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
+            let b = runner.right_hand_side(problem, &case.rhs)?;
+            self.hash.rhs_hash = Some(contents::vector_hash(&b));
+            self.rhs = Some((case.rhs.clone(), b));
+        }
+        let hash = self.hash.clone();
+        let (_, b) = self.rhs.as_ref().expect("made above");
+        if case.ordering.is_natural() {
+            return Ok(Ok(System { problem, b, ordering_s: None, hash }));
+        }
+        let of = (case.ordering, case.block_size);
+        if self.reordered.as_ref().is_none_or(|known| known.of != of) {
+            // free the old one first
+            self.reordered = None;
+            self.reordered = Some(Reordered { of, system: Renumbered::of(case, problem, b) });
+        }
+        let Reordered { system, .. } = self.reordered.as_mut().expect("made above");
+        Ok(match system {
+            Err(why) => {
+                let (n, nnz) = (problem.matrix.rows(), problem.matrix.nnz());
+                Err(NoSystem { why: why.clone(), n, nnz, hash })
+            }
+            Ok(other) => {
+                if other.rhs.0 != case.rhs {
+                    other.rhs = (case.rhs.clone(), reordered(b, &other.order));
+                }
+                let Renumbered { problem, rhs, seconds, .. } = other;
+                Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds), hash })
+            }
+        })
+    }
+}
+
+/// Refuses blocks larger than a matrix of order `n` before any of its cases runs.
+fn check_block_sizes(cases: &[Case], matrix: &str, n: usize) -> Result<()> {
+    match cases.iter().find(|c| c.matrix == matrix && c.block_size > n) {
+        None => Ok(()),
+        Some(case) => Err(Error::input(format!(
+            "block size {} is above the {} of `{matrix}`",
+            case.block_size,
+            plural(n, "unknown")
+        ))
+        .hint(format!("use block sizes up to {n}"))),
+    }
+}
+
+/// A warning when earlier records come from another revision of the program.
+fn other_revision(done: &[&Record]) -> Option<String> {
+    let other = |r: &&&Record| r.environment.revision != environment::REVISION;
+    let count = done.iter().filter(other).count();
+    let first = done.iter().find(|r| other(r))?;
+    Some(format!(
+        "{count} of the earlier records are of {}, this is {}",
+        first.environment.revision,
+        environment::REVISION
+    ))
+}
+
+#[cfg(test)]
+mod tests;

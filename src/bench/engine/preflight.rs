@@ -1,0 +1,139 @@
+//! What can be known to be wrong before a result file is opened for writing: matrices that cannot be read,
+//! right-hand sides that do not fit, blocks that are too large, records of other systems.
+
+use crate::base::error::{Error, Kind, Result};
+use crate::base::units::plural;
+use crate::bench::engine::{Observer, Runner, Solvers, check_block_sizes, one_system};
+use crate::case::Case;
+use crate::matrix::cache::Cache;
+use crate::problem::{self, Folders, Problem, Source};
+use crate::record::{Record, contents};
+
+/// The records of a result file that is continued.
+#[derive(Clone, Debug)]
+pub struct Earlier {
+    /// The file, for messages.
+    pub file: String,
+    /// Its records.
+    pub records: Vec<Record>,
+}
+
+/// A matrix that cannot be used, and why.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Its name in the cases.
+    pub matrix: String,
+    /// What is wrong with it or its right-hand side.
+    pub error: Box<Error>,
+}
+
+/// Loads every system of `cases` that is in a file, one after the other, and checks what is asked of it.
+/// Generated ones are made where that is little work, and else in small. The system that runs first is
+/// loaded last and, with `keep`, stays in `solvers`, so that one system alone is not read twice. Stops early
+/// when `going` says no.
+///
+/// # Errors
+/// The first system that is broken or is not that of its earlier records. One without room in memory is no
+/// error: it will be a record.
+pub fn check(
+    cases: &[Case],
+    earlier: &[Earlier],
+    keep: bool,
+    solvers: &mut Solvers,
+    observer: &mut dyn Observer,
+    going: &dyn Fn() -> bool,
+) -> Result<(), Broken> {
+    let done = |case: &Case| earlier.iter().flat_map(|e| &e.records).any(|r| r.case == *case);
+    let first = cases.iter().find(|case| !done(case));
+    let mut systems: Vec<&Case> = Vec::new();
+    for case in cases {
+        if !systems.iter().any(|known| one_system(known, case)) {
+            systems.push(case);
+        }
+    }
+    // the one that runs first comes last
+    systems.sort_by_key(|system| first.is_some_and(|first| one_system(system, first)));
+    for system in systems {
+        if !going() {
+            break;
+        }
+        let of = System { case: system, cases, earlier };
+        let keep = keep && first.is_some_and(|first| one_system(system, first));
+        let checked = of.check(keep, solvers, observer);
+        let broken = |error| Broken { matrix: system.matrix.clone(), error: Box::new(error) };
+        solvers.kept = checked.map_err(broken)?.map(|problem| (system.clone(), problem));
+    }
+    Ok(())
+}
+
+/// One system of the cases.
+struct System<'a> {
+    /// A case of it.
+    case: &'a Case,
+    cases: &'a [Case],
+    earlier: &'a [Earlier],
+}
+
+impl System<'_> {
+    /// Loads and checks it; yields it if it is to be kept.
+    fn check(
+        &self,
+        keep: bool,
+        solvers: &mut Solvers,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<Problem>> {
+        let source = Source::find(&self.case.matrix, &Folders::from_env())?;
+        let fits = |rhs: &&str| !rhs.starts_with("file:");
+        let small = source.in_small().filter(|_| !keep && self.right_hand_sides().iter().all(fits));
+        if let Some(small) =
+            small.and_then(|small| small.load(self.case.read_as, &Cache::off()).ok())
+        {
+            // what is wrong with its arguments would have shown; its size is none of the system's
+            for spec in self.right_hand_sides() {
+                problem::right_hand_side(&small, spec)?;
+            }
+            return Ok(None);
+        }
+        observer.loading(&self.case.matrix);
+        let problem = match solvers.load(self.case) {
+            // the next one may be smaller
+            Err(why) if why.kind() == Kind::Memory => return Ok(None),
+            loaded => loaded?,
+        };
+        check_block_sizes(self.cases, &self.case.matrix, problem.matrix.rows())?;
+        let mut record = Record { case: self.case.clone(), ..Record::default() };
+        (record.size.n, record.size.nnz) = (problem.matrix.rows(), problem.matrix.nnz());
+        if !self.earlier.is_empty() {
+            record.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));
+        }
+        for spec in self.right_hand_sides() {
+            let b = problem::right_hand_side(&problem, spec)?;
+            spec.clone_into(&mut record.case.rhs);
+            record.hash.rhs_hash = Some(contents::vector_hash(&b));
+            for Earlier { file, records } in self.earlier {
+                contents::refuse_others(file, records.iter(), &record)?;
+            }
+        }
+        for Earlier { file, records } in self.earlier {
+            let count = contents::unchecked(records.iter(), &record);
+            if count > 0 {
+                let (name, count) = (&self.case.matrix, plural(count, "record"));
+                observer.remark(&format!(
+                    "{file}: {count} of `{name}` without a hash: of the matrix only n and nnz are compared"
+                ));
+            }
+        }
+        Ok(keep.then_some(problem))
+    }
+
+    /// The right-hand sides of its cases, each once.
+    fn right_hand_sides(&self) -> Vec<&str> {
+        let mut specs: Vec<&str> = Vec::new();
+        for case in self.cases.iter().filter(|case| one_system(case, self.case)) {
+            if !specs.contains(&&*case.rhs) {
+                specs.push(&case.rhs);
+            }
+        }
+        specs
+    }
+}

@@ -1,0 +1,311 @@
+//! Every operation of a backend against the sequential CPU, on random input of odd sizes: the self-test
+//! of `doctor` and the parity tests.
+
+mod algebra;
+mod executions;
+mod factors;
+mod formats;
+mod grids;
+mod operations;
+mod patterns;
+mod preconditioners;
+mod sizes;
+
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::base::error::Result;
+use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
+use crate::compute::Backend;
+use crate::compute::cpu::Cpu;
+use crate::matrix::Csr;
+use crate::problem;
+use crate::symbolic::FillPattern;
+use operations::{basis_operations, iterations, products, scalars, simple};
+pub use sizes::Extent;
+use sizes::Sizes;
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was compared: operation, sizes.
+    pub check: String,
+    /// Largest difference relative to the largest entry; not a number when a value is missing.
+    pub difference: f64,
+    /// Largest difference allowed.
+    pub limit: f64,
+}
+
+impl Finding {
+    /// Whether the two agree.
+    pub fn passed(&self) -> bool {
+        self.difference <= self.limit
+    }
+}
+
+/// Rounding differs by the order of sums alone.
+const LIMIT: f64 = 1e-12;
+
+/// The same for solves with factors of diagonally dominant matrices: nothing makes rounding grow, so
+/// that differences relative to the largest entry are backward errors, too.
+const SOLVE_LIMIT: f64 = 1e-13;
+
+/// The same for factors stored in float32: where two backends' float64 differs in its last bit, one
+/// number in some hundred millions is rounded the other way, by 6e-8 of itself. It is less than
+/// arithmetic in float32 would make of any solve.
+const SINGLE_LIMIT: f64 = 1e-8;
+
+/// The way that `trisolve` stands for on `k`.
+///
+/// # Errors
+/// When `k` cannot solve triangular systems in this way.
+pub fn way<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
+    let ilu =
+        k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve, FactorPrecision::Float64)?;
+    Ok(k.ilu_trisolve(&ilu))
+}
+
+/// Compares `k` with the CPU; `trisolves` are the ways of triangular solves to try, at least one.
+/// `seed` decides the input. Every comparison is handed to `report` as it is made.
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare<K: Backend + 'static>(
+    k: &K,
+    trisolves: &[Trisolve],
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    bench.vectors()?;
+    bench.products()?;
+    bench.formats()?;
+    // the choice may fall on each of these, which a tool may have to leave out
+    let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
+    let all = choice.iter().all(|way| trisolves.contains(way));
+    bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
+    bench.algebra()?;
+    bench.deflation()?;
+    let general = general(trisolves);
+    if trisolves.contains(&Trisolve::Wavefront) {
+        bench.stencils()?;
+    }
+    if trisolves.contains(&Trisolve::Pencils) {
+        bench.pencils()?;
+    }
+    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
+        let chosen = all || trisolves.contains(&Trisolve::Auto);
+        let mut styles = FgbiluStyle::value_variants().to_vec();
+        styles.retain(|style| chosen || *style != FgbiluStyle::Auto);
+        bench.grids(&styles)?;
+        bench.no_pivots(&styles)?;
+    }
+    if all {
+        bench.chosen()?;
+    }
+    if !general.is_empty() {
+        bench.triangles(&general)?;
+        bench.solvers(&general)?;
+        bench.preconditioners(&general)?;
+    }
+    k.check()
+}
+
+/// Comparisons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Products with matrices, in every format
+    Products,
+    /// Solvers in every execution
+    Executions,
+    /// Preconditioners, what sets them up, and deflation
+    Preconditioners,
+    /// Factorisations and triangular solves that march over boxes
+    Stencils,
+    /// Triangular solves by pencils of cells
+    Pencils,
+    /// Factorisations and triangular solves of any pattern
+    Triangles,
+}
+
+/// Compares a part alone; else as [`compare`]. Only preconditioners and triangles ask for `trisolves`.
+///
+/// # Errors
+/// When an operation fails altogether.
+pub fn compare_part<K: Backend + 'static>(
+    k: &K,
+    part: Part,
+    trisolves: &[Trisolve],
+    extent: Extent,
+    seed: u64,
+    report: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let mut bench = Bench::new(k, extent, seed, report);
+    match part {
+        Part::Products => {
+            bench.products()?;
+            bench.formats()?;
+        }
+        Part::Executions => bench.executions(true)?,
+        Part::Preconditioners => {
+            bench.algebra()?;
+            bench.deflation()?;
+            bench.preconditioners(&general(trisolves))?;
+        }
+        Part::Stencils => bench.stencils()?,
+        Part::Pencils => bench.pencils()?,
+        Part::Triangles => bench.triangles(&general(trisolves))?,
+    }
+    k.check()
+}
+
+/// Those that take any matrix.
+fn general(trisolves: &[Trisolve]) -> Vec<Trisolve> {
+    let boxes = [Trisolve::Wavefront, Trisolve::Pencils];
+    trisolves.iter().copied().filter(|way| !boxes.contains(way)).collect()
+}
+
+struct Bench<'a, K: Backend> {
+    k: &'a K,
+    cpu: Cpu,
+    sizes: &'static Sizes,
+    rng: ChaCha8Rng,
+    report: &'a mut dyn FnMut(Finding),
+}
+
+/// Largest difference relative to the largest entry; not a number when `got` holds one.
+fn difference(got: &[f64], want: &[f64]) -> f64 {
+    assert_eq!(got.len(), want.len());
+    let scale = want.iter().fold(f64::MIN_POSITIVE, |m, v| m.max(v.abs()));
+    let worst = got.iter().zip(want).map(|(g, w)| (g - w).abs());
+    worst.fold(0.0, |m: f64, d| if d.is_nan() || m.is_nan() { f64::NAN } else { m.max(d) }) / scale
+}
+
+impl<'a, K: Backend + 'static> Bench<'a, K> {
+    fn new(k: &'a K, extent: Extent, seed: u64, report: &'a mut dyn FnMut(Finding)) -> Self {
+        let rng = ChaCha8Rng::seed_from_u64(seed);
+        Self { k, cpu: Cpu::sequential(), sizes: extent.sizes(), rng, report }
+    }
+
+    fn random(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.rng.random_range(-1.0..1.0)).collect()
+    }
+
+    fn found(&mut self, check: String, got: &[f64], want: &[f64], limit: f64) {
+        (self.report)(Finding { check, difference: difference(got, want), limit });
+    }
+
+    /// Runs `f` on both backends and compares what it returns.
+    fn both(
+        &mut self,
+        check: String,
+        on_k: impl FnOnce(&K) -> Result<Vec<f64>>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let (got, want) = (on_k(self.k)?, on_cpu(&self.cpu)?);
+        self.found(check, &got, &want, LIMIT);
+        Ok(())
+    }
+
+    fn vectors(&mut self) -> Result<()> {
+        for &n in self.sizes.vectors {
+            let (x, y) = (self.random(n), self.random(n));
+            self.both(
+                format!("vector operations, n {n}"),
+                |k| simple(k, &x, &y),
+                |k| simple(k, &x, &y),
+            )?;
+            self.both(
+                format!("dot, norm, ratio, n {n}"),
+                |k| scalars(k, &x, &y),
+                |k| scalars(k, &x, &y),
+            )?;
+        }
+        for &(n, m) in self.sizes.bases {
+            let basis: Vec<Vec<f64>> = (0..m).map(|_| self.random(n)).collect();
+            let w = self.random(n);
+            self.both(
+                format!("multi_dot, multi_axpy_norm, combine, n {n}, {m} vectors"),
+                |k| basis_operations(k, &basis, &w),
+                |k| basis_operations(k, &basis, &w),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Random matrix of `rows` block rows with a full diagonal; one row is dense when `dense`.
+    fn matrix(&mut self, rows: usize, b: usize, per_row: usize, dense: bool) -> Arc<Csr> {
+        let n = rows * b;
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+        let dense_row = self.rng.random_range(0..n);
+        for i in 0..n {
+            let mut columns: Vec<u32> =
+                (0..per_row).map(|_| self.rng.random_range(0..n as u32)).collect();
+            if dense && i == dense_row {
+                columns = (0..n as u32).collect();
+            }
+            columns.push(i as u32);
+            columns.sort_unstable();
+            columns.dedup();
+            let weight = columns.len() as f64;
+            for &j in &columns {
+                let v: f64 = self.rng.random_range(-1.0..1.0);
+                values.push(if j as usize == i { 2.0 * weight + v } else { v });
+            }
+            col_ind.extend(columns);
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
+    }
+
+    fn products(&mut self) -> Result<()> {
+        for &b in self.sizes.blocks {
+            let most = self.sizes.product_rows / b;
+            for (rows, per_row, dense) in [(1, 1, false), (37, 3, false), (most, 5, true)] {
+                let a = self.matrix(rows, b, per_row, dense);
+                let (x, y) = (self.random(a.rows()), self.random(a.rows()));
+                let format = if b == 1 { Format::Csr } else { Format::Bsr };
+                self.both(
+                    format!("product, residual, b {b}, {rows} block rows"),
+                    |k| products(k, &a, b, format, &x, &y),
+                    |k| products(k, &a, b, format, &x, &y),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Iteration counts differ by one at most.
+    fn solvers(&mut self, trisolves: &[Trisolve]) -> Result<()> {
+        let a = problem::load(self.sizes.system, ReadAs::Expanded)?.matrix;
+        let rhs = self.random(a.rows());
+        for &(solver, precond, b, fill) in self.sizes.solvers {
+            if precond == "fgbilu" && !grids::offered(self.k)? {
+                continue;
+            }
+            let case = Case {
+                solver: solver.into(),
+                precond: precond.into(),
+                block_size: b,
+                fill,
+                trisolve: trisolves[0],
+                ..Case::default()
+            };
+            let host = Case { trisolve: Trisolve::Auto, ..case.clone() };
+            let want = iterations(&self.cpu, &a, &host, &rhs)?;
+            let got = iterations(self.k, &a, &case, &rhs)?;
+            (self.report)(Finding {
+                check: format!(
+                    "{solver} with {precond}, b {b}, k {fill}: {got} iterations, {want} on the CPU"
+                ),
+                difference: (got as f64 - want as f64).abs(),
+                limit: 1.0,
+            });
+        }
+        Ok(())
+    }
+}

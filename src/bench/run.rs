@@ -1,0 +1,557 @@
+//! Runs one case and yields its record.
+
+mod basis;
+mod crowd;
+mod new_values;
+mod phases;
+mod product;
+mod range;
+mod reuse;
+mod roof;
+mod steps;
+mod stopped;
+mod traffic;
+mod transposed;
+mod verdict;
+mod watch;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::base::error::Kind;
+use crate::base::measure::{median, memory_free, now, seconds_since};
+use crate::base::status::Status;
+use crate::case::{Case, Execution, Format, RunKind, Side};
+use crate::compute;
+use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
+use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::{Backend, Visitor};
+pub use crate::config::sampling::Measure;
+use crate::matrix::pattern::block_pattern;
+use crate::matrix::{Csr, bsr};
+use crate::methods::deflation;
+use crate::methods::deflation::{Adapted, Deflation, Vectors};
+use crate::methods::precond;
+use crate::methods::precond::{Setup, Takes};
+use crate::methods::solver;
+use crate::problem::Problem;
+use crate::record::Record;
+use crowd::Crowd;
+use phases::{PhaseClock, PhaseSeconds, Stretch};
+use range::Scaled;
+pub use reuse::Reuse;
+use roof::Roof;
+use stopped::Stopped;
+use transposed::Both;
+pub(crate) use verdict::contradicts;
+use watch::{History, Watch};
+
+/// A stage of a case, for progress display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Conversion of the matrix to the format of the product.
+    Storage,
+    /// Fill pattern.
+    Symbolic,
+    /// Schedules, storage and factorisation.
+    Numeric,
+    /// First solve, not timed unless it is long.
+    WarmUp,
+    /// Timed solve number i (from 1).
+    Solve(usize),
+    /// Bandwidth of the pieces.
+    Traffic,
+    /// Numeric phase on new values number i (from 1).
+    NewValues(usize),
+}
+
+/// Told each stage as it starts, and again at every iteration of a solve; `false` abandons the case.
+pub type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
+
+/// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
+/// `case.ordering`) with right-hand side `b`.
+///
+/// Never fails: breakdown, divergence, exhausted memory and unknown combinations are records.
+/// `progress` is told each stage as it starts; when it returns `false` the case is abandoned and
+/// `None` is returned (Ctrl-C).
+pub fn run_case(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+) -> Option<Record> {
+    run_case_reusing(case, problem, b, measure, progress, &mut Reuse::default())
+}
+
+/// As [`run_case`]; the pattern of the factors is taken from an earlier case of the same matrix
+/// where `reuse` holds it, and `symbolic_s` is then the time it took there.
+pub fn run_case_reusing(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+    reuse: &mut Reuse,
+) -> Option<Record> {
+    solve_case(case, problem, b, measure, progress, reuse).map(|solved| solved.record)
+}
+
+/// What a case yields.
+#[derive(Clone, Debug)]
+pub struct Solved {
+    /// What was measured.
+    pub record: Record,
+    /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
+    /// `None` where no solve came to an end.
+    pub x: Option<Vec<f64>>,
+}
+
+impl From<Record> for Solved {
+    fn from(record: Record) -> Self {
+        Self { record, x: None }
+    }
+}
+
+/// As [`run_case_reusing`], with the solution.
+pub fn solve_case(
+    case: &Case,
+    problem: &Problem,
+    b: &[f64],
+    measure: &Measure,
+    progress: Progress,
+    reuse: &mut Reuse,
+) -> Option<Solved> {
+    reuse.begin(&problem.matrix);
+    let system = match case.kind {
+        RunKind::Solve => range::in_range(&problem.matrix, b),
+        // nothing is squared
+        RunKind::Spmv => range::as_given(&problem.matrix, b),
+    };
+    let padded = bsr::pad(&system.matrix, case.block_size).map(Arc::new);
+    let a = padded.as_ref().unwrap_or(&system.matrix);
+    let mut record = Record { case: case.clone(), ..Record::default() };
+    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
+    record.size.n = problem.matrix.rows();
+    record.size.nnz = problem.matrix.nnz();
+    record.size.padding = a.rows() - problem.matrix.rows();
+    record.size.block_rows = a.rows() / case.block_size;
+    let blocks = || block_pattern(a, case.block_size).entries();
+    record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
+    system.scaling.remarks().for_each(|remark| record.remark(remark));
+    let job = Job { case, problem, system: &system, a, measure, progress, reuse, record, x: None };
+    match compute::with(&case.backend, job) {
+        Some(Ok(solved)) => solved,
+        failed => {
+            let mut record = Record { case: case.clone(), ..Record::default() };
+            record.status = Status::Unsupported;
+            record.reason = Some(match failed {
+                Some(Err(e)) => {
+                    if e.kind() == Kind::Memory {
+                        record.status = Status::OutOfMemory;
+                    }
+                    e.to_string()
+                }
+                _ => format!("there is no backend `{}`", case.backend),
+            });
+            Some(record.into())
+        }
+    }
+}
+
+/// The matrix as the product takes it, and its transpose in both forms where a method needs it.
+type Stored<K> = (<K as Backend>::Matrix, Option<(Arc<Csr>, <K as Backend>::Matrix)>);
+
+struct Job<'a> {
+    case: &'a Case,
+    problem: &'a Problem,
+    /// The system as it is solved.
+    system: &'a Scaled<'a>,
+    /// Its matrix, padded.
+    a: &'a Arc<Csr>,
+    measure: &'a Measure,
+    progress: Progress<'a>,
+    reuse: &'a mut Reuse,
+    record: Record,
+    /// See [`Solved::x`].
+    x: Option<Vec<f64>>,
+}
+
+impl Visitor for Job<'_> {
+    type Output = Option<Solved>;
+
+    fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Solved> {
+        self.record.environment.device = k.device();
+        self.record.environment.threads = k.threads();
+        let done = self.stages(k);
+        self.record.times.compile_s = k.compile_seconds();
+        self.record.times.trial_s = k.trial_seconds();
+        match done {
+            Ok(()) => {}
+            Err(Stopped::Cancelled) => return None,
+            Err(Stopped::Ended(status, reason)) => {
+                self.record.status = status;
+                self.record.reason = Some(reason);
+            }
+        }
+        Some(Solved { record: self.record, x: self.x })
+    }
+}
+
+impl Job<'_> {
+    fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), Stopped> {
+        let case = self.case;
+        if case.kind == RunKind::Spmv {
+            return self.product(k);
+        }
+        let unknown = |what: &str, name: &str| {
+            Stopped::ended(Status::Unsupported, format!("there is no {what} `{name}`"))
+        };
+        let setup = precond::lookup::<K>(&case.precond)
+            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
+        let build =
+            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        let with_transposed = solver::needs_transposed(&case.solver);
+        if with_transposed && !precond::transposable(&case.precond) {
+            let reason = format!(
+                "`{}` needs the transposed preconditioner, and `{}` has none",
+                case.solver, case.precond
+            );
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
+        if let Some(reason) = unsuited(case) {
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
+        self.check_symmetry(k)?;
+        if case.execution == Execution::Graph && !solver::replays(&case.solver) {
+            let reason = format!("there is no replay of `{}`", case.solver);
+            return Err(Stopped::ended(Status::Unsupported, reason));
+        }
+        k.execute(case.execution)?;
+        // measured first, so that its arrays do not add to the case's peak, and its time to no phase
+        let roof = (!self.measure.once).then(|| Roof {
+            handover: k.handover_latency(),
+            copy_gbps: Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite()),
+        });
+
+        self.check_matrix(k)?;
+        let (mut matrix, other) = self.store(k, with_transposed)?;
+        let (other, other_matrix) = other.unzip();
+        let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
+        self.record.factor = m.size(k, self.record.size.matrix_blocks);
+        let deflation = self.deflate(k)?;
+
+        self.check_vectors(k)?;
+        let n = self.a.rows();
+        let mut padded = self.system.b.to_vec();
+        padded.resize(n, 0.0);
+        let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
+        k.upload(&padded, &mut b);
+        drop(padded);
+        let settings = Settings {
+            side: case.side,
+            restart: case.restart,
+            orthogonalisation: case.orthogonalisation,
+            stop: Stop {
+                rtol: case.rtol,
+                max_iterations: case.max_iterations,
+                time_limit_s: self.measure.time_limit_s,
+            },
+        };
+        let transposed =
+            other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
+        // conjugate gradients know of deflation; to the others both levels are one preconditioner
+        let adapted = match &deflation {
+            Some(deflation) if case.solver != "cg" => {
+                let scratch = RefCell::new(k.vector(n)?);
+                Some(Adapted { m: &*m, deflation, scratch })
+            }
+            _ => None,
+        };
+        let first: &dyn Preconditioner<K> = adapted.as_ref().map_or(&*m, |both| both);
+        let second = deflation.as_ref().filter(|_| adapted.is_none());
+        let system = System {
+            a: &matrix,
+            m: first,
+            b: &b,
+            transposed,
+            deflation: second.map(|d| d as &dyn Projection<K>),
+        };
+        let mut method = match case.execution {
+            Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
+            _ => build(k, &settings, n)?,
+        };
+        let crowd = Crowd::before(k);
+        let outcome = self.solve(k, &mut *method, &system, &mut x)?;
+        crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
+        // its vectors make room for those of the measurements
+        drop(method);
+        self.judge(k, &x, &outcome);
+        // the second level has no part in what one application of the first is measured at
+        let system = System { m: &*m, ..system };
+        match roof {
+            Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
+            None => self.record.traffic.memory_bytes = Some(traffic::held(k, &system)),
+        }
+        drop(adapted);
+        self.measure_new_values(k, &mut matrix, &mut *m)
+    }
+
+    /// Converts the matrix, and its transpose where that is asked for, to the format of the product;
+    /// repeated.
+    fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
+        let Case { block_size, format, .. } = *self.case;
+        let (start, mut samples) = (now(), Vec::new());
+        loop {
+            if !(self.progress)(Stage::Storage) {
+                return Err(Stopped::Cancelled);
+            }
+            let stretch = Stretch::start(k);
+            let matrix = k.matrix(self.a, block_size, format)?;
+            let other = with_transposed.then(|| {
+                let a = Arc::new(self.a.transposed());
+                k.matrix(&a, block_size, format).map(|matrix| (a, matrix))
+            });
+            let other = other.transpose()?;
+            samples.push(stretch.seconds(k));
+            k.check()?;
+            if self.measure.another(samples.len(), seconds_since(start)) {
+                continue;
+            }
+            self.record.times.matrix_s = median(&samples).map(|m| m.value);
+            self.record.format_used = Some(format_name(k.format(&matrix)).into());
+            self.record.tuned = k.tuned(&matrix);
+            return Ok((matrix, other));
+        }
+    }
+
+    /// Symbolic, analysis and numeric phases, repeated.
+    fn set_up<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        setup: fn(Setup<K>) -> precond::Ready<K>,
+        transposed: Option<&Arc<Csr>>,
+    ) -> Result<Both<K>, Stopped> {
+        let mut runs: Vec<PhaseSeconds> = Vec::new();
+        let mut kernel = Vec::new();
+        let settings = self.case.preconditioning();
+        let start = now();
+        loop {
+            let of = reuse::key(self.case, k.on_host(|threads| threads));
+            let patterns = (&mut *self.reuse, of);
+            let mut clock = PhaseClock::new(k, self.progress, patterns);
+            let ready = transposed::set_up(k, setup, (self.a, transposed), &settings, &mut clock);
+            k.check()?;
+            let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
+            runs.push(seconds);
+            phases::record(&runs, &mut self.record.times);
+            let ready = ready?;
+            kernel.extend(ready.0.numeric_kernel_seconds(k));
+            if !kernel.iter().any(|s| s.is_nan()) {
+                let times = &mut self.record.times;
+                times.numeric_kernel_s = median(&kernel).map(|m| m.value).or(times.numeric_s);
+            }
+            if !self.measure.another(runs.len(), seconds_since(start)) {
+                return Ok(ready);
+            }
+        }
+    }
+
+    /// Sets deflation up; its time is part of the setup.
+    fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, Stopped> {
+        let (choice, b) = (self.case.deflation, self.case.block_size);
+        if choice == deflation::Choice::None {
+            return Ok(None);
+        }
+        let grid = self.problem.grid.filter(|_| self.record.size.padding == 0);
+        let a = self.a;
+        let (start, mut samples) = (now(), Vec::new());
+        let (vectors, deflation) = loop {
+            if !(self.progress)(Stage::Numeric) {
+                return Err(Stopped::Cancelled);
+            }
+            let stretch = Stretch::start(k);
+            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
+            let deflation = Deflation::new(k, self.a, &vectors)?;
+            samples.push(stretch.seconds(k));
+            k.check()?;
+            if !self.measure.another(samples.len(), seconds_since(start)) {
+                break (vectors, deflation);
+            }
+        };
+        let seconds = median(&samples).map_or(0.0, |m| m.value);
+        self.record.times.deflation_s = Some(seconds);
+        self.record.times.setup_s = self.record.times.setup_s.map(|s| s + seconds);
+        self.record.factor.deflation_vectors = Some(deflation.count());
+        vectors.remarks.into_iter().for_each(|remark| self.record.remark(remark));
+        if deflation.dependent() > 0 {
+            let count = deflation.dependent();
+            self.record.remark(format!("deflation vectors that depend on others: {count}"));
+        }
+        Ok(Some(deflation))
+    }
+
+    /// Refuses a matrix that is not symmetric where the methods need one that is; what is taken for rounding is
+    /// told, and stays in the matrix.
+    fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
+        let Case { solver, precond, symmetry_tolerance, .. } = self.case;
+        let of_solver = solver::needs_symmetric(solver);
+        if !of_solver && precond::takes(precond) != Some(Takes::Symmetric) {
+            return Ok(());
+        }
+        let a = self.a;
+        let Some(found) = k.on_host(|_| a.asymmetry()) else { return Ok(()) };
+        if found.relative > *symmetry_tolerance {
+            let method = if of_solver { solver } else { precond };
+            return Err(Stopped::ended(Status::Unsupported, format!("`{method}`: {found}")));
+        }
+        self.record.remark(found.accepted("the matrix is used as it is"));
+        Ok(())
+    }
+
+    /// A record instead of a killed process when another format does not fit: it is made on the host,
+    /// and unlike the blocks that [`Format::Auto`] takes it may be far larger than the matrix.
+    fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+        let b = self.case.block_size;
+        let needed = match self.case.format {
+            Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
+            // at least the entries
+            Format::Hyb | Format::Sell => 12 * self.a.nnz(),
+            Format::Dia | Format::Bdia => 8 * self.a.nnz(),
+            Format::Auto | Format::Csr | Format::Bsr => 0,
+        };
+        let free = memory_free().min(k.memory_free());
+        if needed > free {
+            return Err(Failure::OutOfMemory { needed, free }.into());
+        }
+        Ok(())
+    }
+
+    /// A record instead of a killed process when the Krylov vectors do not fit.
+    fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+        let vectors = solver::vectors(&self.case.solver, self.case.restart);
+        let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
+        if needed > free {
+            return Err(Failure::OutOfMemory { needed, free }.into());
+        }
+        Ok(())
+    }
+
+    /// First solve and repetitions; fills the solve times.
+    fn solve<K: Backend>(
+        &mut self,
+        k: &K,
+        method: &mut dyn Solver<K>,
+        system: &System<K>,
+        x: &mut K::Vector,
+    ) -> Result<Outcome, Stopped> {
+        let mut history = History::new(self.measure.history);
+        let mut once = |stage: Stage, progress: Progress| {
+            if !progress(stage) {
+                return Err(Stopped::Cancelled);
+            }
+            let mut watch = Watch::new(progress, stage, &mut history);
+            let start = k.mark();
+            let outcome = method.solve(k, system, x, &mut watch);
+            let seconds = k.seconds(&start, &k.mark());
+            k.check()?;
+            if watch.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
+        };
+        let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
+        let mut samples = Vec::new();
+        if first > self.measure.time_budget_s || self.measure.once {
+            samples.push(first);
+        }
+        let mut spent: f64 = samples.iter().sum();
+        while self.measure.another_solve(&samples, spent) {
+            let (again, seconds) = once(Stage::Solve(samples.len() + 1), self.progress)?;
+            outcome = again;
+            spent += seconds;
+            samples.push(seconds);
+        }
+        let m = median(&samples).expect("at least one repetition");
+        let scaling = self.system.scaling;
+        // M, but for the identity, is scaled with A
+        let exponent = match self.case.side {
+            Side::Left if self.case.solver == "gmres" && self.case.precond != "none" => {
+                scaling.of_solution()
+            }
+            _ => scaling.b,
+        };
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
+        // files hold finite numbers alone
+        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
+        let times = &mut self.record.times;
+        times.set_solve(&m, false);
+        times.total_s = times.to_solution(1);
+        times.ms_per_iteration =
+            (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
+        Ok(outcome)
+    }
+
+    /// Status, residuals and their agreement.
+    fn judge<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
+        let mut solution = vec![0.0; self.a.rows()];
+        k.download(x, &mut solution);
+        let Scaled { matrix, b, .. } = self.system;
+        let true_residual = relative_residual(matrix, &solution[..matrix.rows()], b);
+        let finite = |v: f64| v.is_finite().then_some(v);
+        let record = &mut self.record;
+        record.convergence.iterations = outcome.iterations;
+        record.convergence.monitored_residual = finite(outcome.residual);
+        record.convergence.true_residual = finite(true_residual);
+        let (status, reason) = verdict::verdict(self.case, outcome, true_residual);
+        record.status = status;
+        for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
+            record.remark(remark);
+        }
+        solution.truncate(matrix.rows());
+        let exponent = self.system.scaling.of_solution();
+        if exponent != 0 {
+            for v in &mut solution {
+                *v = range::times(*v, exponent);
+            }
+        }
+        self.x = Some(solution);
+    }
+}
+
+/// Why the case's methods do not suit each other, if they do not.
+fn unsuited(case: &Case) -> Option<String> {
+    if case.deflation != deflation::Choice::None {
+        if case.backend == "cusparse" {
+            return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
+        }
+        if case.solver == "qmr" {
+            return Some(
+                "`qmr` needs the transposed preconditioner, and deflation has none".into(),
+            );
+        }
+    }
+    let Case { solver, precond, .. } = case;
+    let symmetric = !solver::needs_symmetric(solver) || precond::symmetric(precond);
+    (!symmetric)
+        .then(|| format!("`{solver}` needs a symmetric preconditioner, and `{precond}` is none"))
+}
+
+/// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
+fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
+    let mut r = vec![0.0; b.len()];
+    a.multiply(x, &mut r);
+    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    let top = norm(&mut b.iter().zip(&r).map(|(b, r)| b - r));
+    let bottom = norm(&mut b.iter().copied());
+    if bottom == 0.0 { top } else { top / bottom }
+}
+
+fn format_name(format: Format) -> &'static str {
+    match format {
+        Format::Csr => "csr",
+        Format::Bsr => "bsr",
+        Format::Hyb => "hyb",
+        Format::Sell => "sell",
+        Format::Dia => "dia",
+        Format::Bdia => "bdia",
+        Format::Auto => "auto",
+    }
+}

@@ -1,0 +1,54 @@
+//! Whether other processes had the processors while a case was measured.
+
+use std::time::Instant;
+
+use crate::base::measure::{now, seconds_since};
+use crate::compute::Backend;
+
+/// Part of their time that threads may wait for a processor without a word.
+const QUIET: f64 = 0.1;
+
+/// Seconds below which nothing is said: a turn of another process lasts milliseconds.
+const SHORT: f64 = 0.1;
+
+/// When the solves began, and how long threads had waited until then.
+pub(super) struct Crowd {
+    start: Instant,
+    waited: Option<f64>,
+}
+
+impl Crowd {
+    /// As it is now.
+    pub(super) fn before<K: Backend>(k: &K) -> Self {
+        Self { start: now(), waited: k.kept_waiting() }
+    }
+
+    /// What a record says of the time since then.
+    pub(super) fn remark<K: Backend>(&self, k: &K) -> Option<String> {
+        let waited = k.kept_waiting()? - self.waited?;
+        said(waited, seconds_since(self.start), k.threads())
+    }
+}
+
+fn said(waited: f64, seconds: f64, threads: usize) -> Option<String> {
+    let part = waited / (seconds * threads as f64);
+    (seconds > SHORT && part > QUIET).then(|| {
+        format!(
+            "other processes had the processors for {:.0} % of the time of the {threads} threads",
+            100.0 * part
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_when_others_had_the_processors() {
+        let expected = "other processes had the processors for 24 % of the time of the 2 threads";
+        assert_eq!(said(0.48, 1.0, 2).as_deref(), Some(expected));
+        assert_eq!(said(0.19, 1.0, 2), None);
+        assert_eq!(said(0.09, 0.09, 2), None);
+    }
+}

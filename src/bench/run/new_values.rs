@@ -1,0 +1,155 @@
+//! New values on the same pattern, as each step of a Newton iteration brings them: the matrix and
+//! the factors take them over, everything that depends on the pattern alone stays.
+
+use std::sync::Arc;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::phases::Stretch;
+use super::{Job, Stage, Stopped};
+use crate::base::measure::median;
+use crate::compute::Backend;
+use crate::compute::preconditioner::Preconditioner;
+use crate::matrix::Csr;
+
+/// Largest relative change of a value.
+const CHANGE: f64 = 0.01;
+
+impl Job<'_> {
+    /// Times both steps for as many new matrices as are asked for, and keeps the medians. `matrix`
+    /// and `m` hold the values of the last one afterwards.
+    pub(super) fn measure_new_values<K: Backend>(
+        &mut self,
+        k: &K,
+        matrix: &mut K::Matrix,
+        m: &mut dyn Preconditioner<K>,
+    ) -> Result<(), Stopped> {
+        let (mut matrix_s, mut numeric_s) = (Vec::new(), Vec::new());
+        for turn in 1..=self.measure.repeat_values {
+            if !(self.progress)(Stage::NewValues(turn)) {
+                return Err(Stopped::Cancelled);
+            }
+            let a = Arc::new(near(self.a, turn as u64));
+            k.synchronise();
+            let stretch = Stretch::start(k);
+            k.matrix_values(matrix, &a)?;
+            matrix_s.push(stretch.seconds(k));
+            let stretch = Stretch::start(k);
+            let refactored = m.refactor(k, &a, self.case.shift);
+            numeric_s.push(stretch.seconds(k));
+            k.check()?;
+            if let Err(why) = refactored {
+                self.record.remark(format!("with new values: {why}"));
+                return Ok(());
+            }
+        }
+        let of = |samples: &[f64]| median(samples).map(|m| m.value);
+        let times = &mut self.record.times;
+        times.rematrix_s = of(&matrix_s);
+        times.renumeric_s = times.numeric_s.and(of(&numeric_s));
+        Ok(())
+    }
+}
+
+/// A matrix with the pattern of `a` whose diagonal is larger by up to 1 % and whose other entries
+/// are smaller by up to 1 %, in absolute value: a dominant diagonal stays dominant.
+pub(super) fn near(a: &Csr, seed: u64) -> Csr {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut near = a.clone();
+    let values = near.values_mut();
+    for i in 0..a.rows() {
+        for at in a.row_ptr()[i] as usize..a.row_ptr()[i + 1] as usize {
+            let change = rng.random_range(0.0..CHANGE);
+            let diagonal = a.col_ind()[at] as usize == i;
+            values[at] *= if diagonal { 1.0 + change } else { 1.0 - change };
+        }
+    }
+    near
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{Case, Format, ReadAs};
+    use crate::compute::cpu::Cpu;
+    use crate::compute::krylov::{Settings, Stop, System};
+    use crate::methods::precond;
+    use crate::methods::precond::Setup;
+    use crate::methods::solver;
+    use crate::problem;
+
+    /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those
+    /// that took over the values of `then`.
+    fn solve(k: &Cpu, case: &Case, first: &Arc<Csr>, then: Option<&Arc<Csr>>) -> (usize, Vec<f64>) {
+        let setup = precond::lookup::<Cpu>(&case.precond).expect("registered");
+        let mut m =
+            setup(Setup { k, a: first, settings: &case.preconditioning(), phases: &mut () })
+                .expect("regular");
+        let mut matrix = k.matrix(first, case.block_size, case.format).expect("stored");
+        if let Some(a) = then {
+            k.matrix_values(&mut matrix, a).expect("the same pattern");
+            m.refactor(k, a, case.shift).expect("regular");
+        }
+        let n = first.rows();
+        let (mut b, mut x) = (k.vector(n).expect("memory"), k.vector(n).expect("memory"));
+        k.fill(&mut b, 1.0);
+        let settings = Settings {
+            side: case.side,
+            restart: case.restart,
+            orthogonalisation: case.orthogonalisation,
+            stop: Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None },
+        };
+        let build = solver::lookup::<Cpu>(&case.solver).expect("registered");
+        let mut method = build(k, &settings, n).expect("memory");
+        let outcome = method.solve(
+            k,
+            &System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None },
+            &mut x,
+            &mut (),
+        );
+        (outcome.iterations, x.to_vec())
+    }
+
+    #[test]
+    fn new_values_leave_nothing_of_the_old_ones() {
+        let a = problem::load("convdiff3d:20,px=0.3", ReadAs::Expanded).expect("generator").matrix;
+        let mut new = near(&a, 1);
+        // more than a scaling: rows differ by up to three in size
+        for i in 0..new.rows() {
+            let row = new.row_ptr()[i] as usize..new.row_ptr()[i + 1] as usize;
+            new.values_mut()[row].iter_mut().for_each(|v| *v *= 1.0 + (i % 7) as f64 / 3.0);
+        }
+        let new = Arc::new(new);
+        for k in [Cpu::sequential(), Cpu::parallel(Some(2)).expect("threads")] {
+            for (precond, block_size, format) in [
+                ("bilu", 1, Format::Csr),
+                ("bilu", 4, Format::Bsr),
+                ("jacobi", 5, Format::Csr),
+                ("none", 2, Format::Bsr),
+            ] {
+                let precond = precond.to_owned();
+                let case = Case { precond, block_size, format, fill: 1, ..Case::default() };
+                let fresh = solve(&k, &case, &new, None);
+                assert_eq!(solve(&k, &case, &a, Some(&new)), fresh, "{case:?}");
+                assert_ne!(solve(&k, &case, &a, None), fresh, "{case:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_change_by_one_percent_and_the_diagonal_stays_dominant() {
+        let a = problem::load("poisson3d:6", ReadAs::Expanded).expect("generator").matrix;
+        let new = near(&a, 3);
+        assert_eq!((new.row_ptr(), new.col_ind()), (a.row_ptr(), a.col_ind()));
+        for i in 0..a.rows() {
+            let (cols, values) = new.row(i);
+            for (&j, &v) in cols.iter().zip(values) {
+                let range = if j as usize == i { 6.0..6.06 } else { -1.0..-0.99 };
+                assert!(range.contains(&v), "({i}, {j}): {v}");
+            }
+        }
+        assert_ne!(near(&a, 4).values(), new.values());
+        assert_eq!(near(&a, 3).values(), new.values());
+    }
+}

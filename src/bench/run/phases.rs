@@ -1,0 +1,138 @@
+//! Times the phases of a setup.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::reuse::Of;
+use super::{Progress, Reuse, Stage};
+use crate::base::measure::{median, now, seconds_since};
+use crate::compute::Backend;
+use crate::methods::precond::{Phase, Phases};
+use crate::record::schema::Times;
+use crate::symbolic::FillPattern;
+
+/// Seconds of the symbolic, analysis and numeric phase, where the method has them.
+pub(super) type PhaseSeconds = [Option<f64>; 3];
+
+/// A stretch of time without what the backend says is not to be counted.
+#[derive(Clone, Copy)]
+pub(super) struct Stretch {
+    start: Instant,
+    /// Seconds not to be counted until then.
+    uncounted: f64,
+}
+
+impl Stretch {
+    pub(super) fn start<K: Backend>(k: &K) -> Self {
+        Self { uncounted: k.uncounted(), start: now() }
+    }
+
+    /// Seconds until all work is done; waits.
+    pub(super) fn seconds<K: Backend>(&self, k: &K) -> f64 {
+        k.synchronise();
+        seconds_since(self.start) - (k.uncounted() - self.uncounted)
+    }
+}
+
+/// Clock of one setup; passes the phases on to the progress display.
+pub(super) struct PhaseClock<'a, K> {
+    k: &'a K,
+    progress: Progress<'a>,
+    running: Option<(Phase, Stretch)>,
+    seconds: PhaseSeconds,
+    cancelled: bool,
+    /// Patterns of earlier cases, and which one this case needs.
+    patterns: (&'a mut Reuse, Of),
+}
+
+impl<'a, K: Backend> PhaseClock<'a, K> {
+    pub(super) fn new(k: &'a K, progress: Progress<'a>, patterns: (&'a mut Reuse, Of)) -> Self {
+        Self { k, progress, running: None, seconds: [None; 3], cancelled: false, patterns }
+    }
+
+    fn end(&mut self) {
+        if let Some((phase, stretch)) = self.running.take() {
+            self.charge(phase, stretch.seconds(self.k));
+        }
+    }
+
+    fn charge(&mut self, phase: Phase, seconds: f64) {
+        *self.seconds[phase as usize].get_or_insert(0.0) += seconds;
+    }
+
+    /// Ends the last phase; `None` when the case was abandoned.
+    pub(super) fn finish(mut self) -> Option<PhaseSeconds> {
+        self.end();
+        (!self.cancelled).then_some(self.seconds)
+    }
+}
+
+impl<K: Backend> Phases for PhaseClock<'_, K> {
+    fn begin(&mut self, phase: Phase) {
+        self.end();
+        let stage = match phase {
+            Phase::Symbolic => Stage::Symbolic,
+            Phase::Analysis | Phase::Numeric => Stage::Numeric,
+        };
+        self.cancelled |= !(self.progress)(stage);
+        self.running = Some((phase, Stretch::start(self.k)));
+    }
+
+    fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+        let (reuse, of) = &mut self.patterns;
+        let (pattern, seconds) = reuse.pattern(*of)?;
+        let (phase, _) = self.running?;
+        self.charge(phase, seconds);
+        Some(pattern)
+    }
+
+    fn found_pattern(&mut self, pattern: &Arc<FillPattern>) {
+        if let Some((_, stretch)) = self.running {
+            let (reuse, of) = &mut self.patterns;
+            reuse.keep(*of, pattern, stretch.seconds(self.k));
+        }
+    }
+}
+
+/// Writes the median of each phase over the setups into `times`.
+pub(super) fn record(runs: &[PhaseSeconds], times: &mut Times) {
+    let of = |phase: Phase| {
+        let samples: Vec<f64> = runs.iter().filter_map(|r| r[phase as usize]).collect();
+        median(&samples).map(|m| m.value)
+    };
+    times.symbolic_s = of(Phase::Symbolic);
+    times.analysis_s = of(Phase::Analysis);
+    times.numeric_s = of(Phase::Numeric);
+    let phases = [times.symbolic_s, times.analysis_s, times.numeric_s];
+    // a sum of nothing would be -0
+    times.setup_s = Some(phases.into_iter().flatten().fold(0.0, |sum, phase| sum + phase));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::threads::Threads;
+    use crate::bench::run::reuse::key;
+    use crate::case::Case;
+    use crate::compute::cpu::Cpu;
+
+    #[test]
+    fn a_known_pattern_costs_what_it_did() {
+        let (k, pattern) = (Cpu::sequential(), Arc::new(FillPattern::diagonal(3)));
+        let (mut reuse, of) = (Reuse::default(), key(&Case::default(), Threads::One));
+        reuse.keep(of, &pattern, 2.5);
+        let mut stages = Vec::new();
+        let mut progress = |stage| {
+            stages.push(stage);
+            true
+        };
+        let mut clock = PhaseClock::new(&k, &mut progress, (&mut reuse, of));
+        clock.begin(Phase::Symbolic);
+        assert!(clock.known_pattern().is_some_and(|known| Arc::ptr_eq(&known, &pattern)));
+        clock.begin(Phase::Numeric);
+        let [symbolic, analysis, numeric] = clock.finish().unwrap();
+        // nothing else was done in that phase
+        assert!((2.5..3.5).contains(&symbolic.unwrap()) && numeric.unwrap() < 1.0);
+        assert_eq!((analysis, stages), (None, vec![Stage::Symbolic, Stage::Numeric]));
+    }
+}

@@ -1,0 +1,117 @@
+//! What a case hands on to the next one of the same matrix.
+
+use std::sync::{Arc, Weak};
+
+use crate::base::threads::Threads;
+use crate::case::{Case, LevelRule};
+use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
+
+/// What is worked out from the pattern of a matrix and does not depend on how it is solved with.
+///
+/// Cases that differ in their solver, triangular solves or backend alone share the pattern of the
+/// factors: it is worked out once, and each case is charged with the time that this took. The
+/// backend of one thread shares with none of many.
+#[derive(Debug, Default)]
+pub struct Reuse {
+    matrix: Weak<Csr>,
+    /// Unknowns per block, and the blocks of the matrix.
+    blocks: Option<(usize, usize)>,
+    pattern: Option<Known>,
+}
+
+/// A pattern and what it cost.
+#[derive(Debug)]
+struct Known {
+    of: Of,
+    pattern: Arc<FillPattern>,
+    seconds: f64,
+}
+
+/// What the pattern of the factors depends on besides the matrix, and who works it out: the time of
+/// one thread is not that of many.
+pub(super) type Of = (usize, usize, LevelRule, Threads);
+
+/// The pattern's key of a case on a backend whose work on the host `threads` do.
+pub(super) fn key(case: &Case, threads: Threads) -> Of {
+    (case.block_size, case.fill, case.level_rule, threads)
+}
+
+/// A pattern that took less than this many seconds is worked out anew, so that every case has a
+/// time of its own.
+const WORTH_KEEPING: f64 = 0.1;
+
+impl Reuse {
+    /// Forgets what is of another matrix.
+    pub(super) fn begin(&mut self, matrix: &Arc<Csr>) {
+        // the weak reference holds the place, so no other matrix can be there
+        if !std::ptr::eq(self.matrix.as_ptr(), Arc::as_ptr(matrix)) {
+            *self = Self { matrix: Arc::downgrade(matrix), ..Self::default() };
+        }
+    }
+
+    /// Blocks of the matrix, counted once per block size.
+    pub(super) fn blocks(&mut self, block_size: usize, count: impl FnOnce() -> usize) -> usize {
+        match self.blocks {
+            Some((of, blocks)) if of == block_size => blocks,
+            _ => self.blocks.insert((block_size, count())).1,
+        }
+    }
+
+    /// The pattern and the seconds it took; any other is forgotten.
+    pub(super) fn pattern(&mut self, of: Of) -> Option<(Arc<FillPattern>, f64)> {
+        self.pattern.take_if(|known| known.of != of);
+        self.pattern.as_ref().map(|known| (Arc::clone(&known.pattern), known.seconds))
+    }
+
+    /// Keeps a pattern that took `seconds`.
+    pub(super) fn keep(&mut self, of: Of, pattern: &Arc<FillPattern>, seconds: f64) {
+        self.pattern =
+            (seconds >= WORTH_KEEPING).then(|| Known { of, pattern: Arc::clone(pattern), seconds });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix() -> Arc<Csr> {
+        Csr::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap().into()
+    }
+
+    #[test]
+    fn a_pattern_is_known_until_another_is_asked_for() {
+        let (a, pattern) = (matrix(), Arc::new(FillPattern::diagonal(1)));
+        let of = |fill| key(&Case { fill, ..Case::default() }, Threads::Pool);
+        let mut reuse = Reuse::default();
+        reuse.begin(&a);
+        assert!(reuse.pattern(of(1)).is_none());
+        reuse.keep(of(1), &pattern, 2.5);
+        reuse.begin(&a);
+        let (known, seconds) = reuse.pattern(of(1)).unwrap();
+        assert!(Arc::ptr_eq(&known, &pattern) && seconds == 2.5);
+        assert!(reuse.pattern(of(2)).is_none() && reuse.pattern(of(1)).is_none());
+        // the time of all threads is none of one thread
+        reuse.keep(of(1), &pattern, 2.5);
+        let alone = key(&Case { fill: 1, ..Case::default() }, Threads::One);
+        assert!(reuse.pattern(alone).is_none());
+        // too cheap to be kept
+        reuse.keep(of(1), &pattern, 0.01);
+        assert!(reuse.pattern(of(1)).is_none());
+    }
+
+    #[test]
+    fn another_matrix_shares_nothing() {
+        let (a, b) = (matrix(), matrix());
+        let mut reuse = Reuse::default();
+        reuse.begin(&a);
+        reuse.keep(key(&Case::default(), Threads::One), &Arc::new(FillPattern::diagonal(1)), 1.0);
+        assert_eq!(reuse.blocks(2, || 7), 7);
+        assert_eq!(reuse.blocks(2, || unreachable!("counted already")), 7);
+        assert_eq!(reuse.blocks(3, || 8), 8);
+        drop(a);
+        reuse.begin(&b);
+        assert!(reuse.pattern(key(&Case::default(), Threads::One)).is_none());
+        assert_eq!(reuse.blocks(3, || 9), 9);
+    }
+}

@@ -1,0 +1,106 @@
+//! Why a case ended early, and what its record says of that.
+
+use crate::base::error::Kind;
+use crate::base::status::Status;
+use crate::compute::preconditioner::Failure;
+
+/// Why a case ended before its solves were measured.
+pub(super) enum Stopped {
+    Cancelled,
+    Ended(Status, String),
+}
+
+impl Stopped {
+    pub(super) fn ended(status: Status, reason: impl Into<String>) -> Self {
+        Self::Ended(status, reason.into())
+    }
+}
+
+impl From<crate::Error> for Stopped {
+    fn from(e: crate::Error) -> Self {
+        let status = match e.kind() {
+            Kind::Stopped => return Self::Cancelled,
+            Kind::Memory => Status::OutOfMemory,
+            Kind::Run => Status::Failed,
+            Kind::Input => Status::Unsupported,
+        };
+        Self::ended(status, e.to_string())
+    }
+}
+
+impl From<Failure> for Stopped {
+    fn from(f: Failure) -> Self {
+        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
+        match f {
+            Failure::Breakdown(why) => Stopped::ended(Status::Breakdown, why.to_string()),
+            Failure::NoPivot { block, subscripts: [i, j, k] } => {
+                let what = if block.absent {
+                    "there is no diagonal block".to_owned()
+                } else {
+                    format!("no pivot in row {} of the diagonal block", block.within + 1)
+                };
+                let reason = format!("{what} at (i, j, k) = ({i}, {j}, {k})");
+                Stopped::ended(Status::Breakdown, reason)
+            }
+            // indices have 32 bits
+            Failure::TooLarge { at, needed, free } if needed <= free => Stopped::ended(
+                Status::OutOfMemory,
+                format!("the factors have {} blocks up to row {}: too many", at.entries, at.row),
+            ),
+            Failure::TooLarge { at, needed, free } => Stopped::ended(
+                Status::OutOfMemory,
+                format!(
+                    "{:.2} GiB needed for the factors up to row {}, {:.2} GiB free",
+                    gib(needed),
+                    at.row,
+                    gib(free)
+                ),
+            ),
+            Failure::OutOfMemory { needed, free } => Stopped::ended(
+                Status::OutOfMemory,
+                format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
+            ),
+            Failure::Broken(why) => Stopped::ended(Status::Breakdown, why),
+            Failure::Backend(e) => e.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::error::Error;
+    use crate::matrix::pattern::TooLarge;
+
+    fn said(stopped: impl Into<Stopped>) -> (Status, String) {
+        match stopped.into() {
+            Stopped::Ended(status, reason) => (status, reason),
+            Stopped::Cancelled => panic!("nobody cancelled"),
+        }
+    }
+
+    #[test]
+    fn too_little_memory_is_told_with_what_is_needed_and_free() {
+        let out = |reason: &str| (Status::OutOfMemory, reason.to_owned());
+        let (needed, free) = (3 << 30, 5 << 29);
+        let expected = out("3.00 GiB needed, 2.50 GiB free");
+        assert_eq!(said(Failure::OutOfMemory { needed, free }), expected);
+        let at = TooLarge { row: 7, entries: 4_294_967_296 };
+        assert_eq!(
+            said(Failure::TooLarge { at, needed, free }),
+            out("3.00 GiB needed for the factors up to row 7, 2.50 GiB free")
+        );
+        assert_eq!(
+            said(Failure::TooLarge { at, needed: free, free: needed }),
+            out("the factors have 4294967296 blocks up to row 7: too many")
+        );
+    }
+
+    #[test]
+    fn an_error_of_the_backend_keeps_its_kind() {
+        let of = |e: Error| said(Failure::Backend(e)).0;
+        assert_eq!(of(Error::memory("x")), Status::OutOfMemory);
+        assert_eq!(of(Error::run("x")), Status::Failed);
+        assert_eq!(of(Error::input("x")), Status::Unsupported);
+    }
+}

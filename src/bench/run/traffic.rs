@@ -1,0 +1,128 @@
+//! Bandwidth of the pieces of a solve: the product, the preconditioner, the factorisation, Gram-Schmidt.
+
+use super::roof::Roof;
+use super::stopped::Stopped;
+use super::{Job, Stage, basis};
+use crate::base::measure::{Median, median, now, seconds_since};
+use crate::compute::krylov::System;
+use crate::compute::{Backend, Slot};
+use crate::config::sampling::Measure;
+use crate::record::schema::Traffic;
+
+/// Calls are repeated within a sample until it lasts about this long, in seconds.
+const SHORT_CALLS: f64 = 1e-3;
+
+/// Bytes that the matrix and the preconditioner of a system occupy, their transposes included.
+pub(super) fn held<K: Backend>(k: &K, system: &System<K>) -> usize {
+    // A' and M' are as large
+    let copies = if system.transposed.is_some() { 2 } else { 1 };
+    (k.matrix_bytes(system.a).held + system.m.bytes(k).held) * copies
+}
+
+impl Job<'_> {
+    /// One product and one preconditioner application, timed apart.
+    pub(super) fn measure_traffic<K: Backend>(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        roof: Roof,
+    ) -> Result<(), Stopped> {
+        if !(self.progress)(Stage::Traffic) {
+            return Err(Stopped::Cancelled);
+        }
+        let Roof { copy_gbps, handover } = roof;
+        let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
+        let spmv = sample(k, self.measure, || k.spmv(system.a, system.b, x));
+        let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
+        let mut t = Traffic {
+            memory_bytes: Some(held(k, system)),
+            spmv_s: Some(spmv.value),
+            spmv_bytes: Some(product.moved),
+            spmv_gbps: Some(gbps(product.moved, &spmv)),
+            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / spmv.value / 1e9),
+            spmv_percent_of_bandwidth: roof.share(spmv.value, product.moved, None).bandwidth,
+            copy_gbps,
+            handover_us: handover.map(|s| 1e6 * s),
+            ..Traffic::default()
+        };
+        if apply.moved > 0 {
+            let time = sample(k, self.measure, || system.m.apply(k, system.b, x));
+            let achieved = gbps(apply.moved, &time);
+            t.apply_s = Some(time.value);
+            t.apply_bytes = Some(apply.moved);
+            t.apply_gbps = Some(achieved);
+            let f = &self.record.factor;
+            let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
+            t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
+            let share = roof.share(time.value, apply.moved, levels);
+            t.percent_of_bandwidth = share.bandwidth;
+            t.percent_of_latency = share.latency;
+            t.percent_of_roof = share.larger();
+        }
+        let numeric_bytes = system.m.numeric_bytes(k);
+        if let Some(seconds) = self.record.times.numeric_kernel_s.filter(|_| numeric_bytes > 0) {
+            // a row waits for the rows left of its diagonal, as in the forward solve
+            let levels = self.record.factor.levels_lower;
+            let share = roof.share(seconds, numeric_bytes, levels);
+            t.numeric_bytes = Some(numeric_bytes);
+            t.numeric_gbps = Some(numeric_bytes as f64 / seconds / 1e9);
+            t.numeric_us_per_level = levels.map(|levels| 1e6 * seconds / levels as f64);
+            t.numeric_percent_of_bandwidth = share.bandwidth;
+            t.numeric_percent_of_latency = share.latency;
+            t.numeric_percent_of_roof = share.larger();
+        }
+        self.measure_steps(k, system, x, &mut t);
+        if self.case.solver == "correction" {
+            let m = system.m;
+            let mut r = k.vector(self.a.rows())?;
+            let time = sample(k, self.measure, || m.residual(k, system.a, x, system.b, &mut r));
+            t.residual_s = Some(time.value);
+        }
+        if self.case.solver == "gmres" {
+            self.measure_orthogonalisation(k, x, &mut t)?;
+        }
+        self.record.traffic = t;
+        Ok(())
+    }
+
+    /// One pass of Gram-Schmidt against as many vectors as a restart has, when they fit beside what
+    /// is there: the basis is read twice, the vector read twice and written once.
+    fn measure_orthogonalisation<K: Backend>(
+        &self,
+        k: &K,
+        w: &mut K::Vector,
+        t: &mut Traffic,
+    ) -> Result<(), Stopped> {
+        let (n, m) = (self.a.rows(), self.case.restart);
+        if 8 * n * m > k.memory_free() / 2 {
+            return Ok(());
+        }
+        let basis = basis::filled(k, (n, m), w)?;
+        let (coef, norm) = (Slot(0), Slot(m as u16));
+        let time = sample(k, self.measure, || {
+            k.multi_dot(&basis, w, coef);
+            k.multi_axpy_norm(&basis, coef, w, norm);
+        });
+        t.orthogonalisation_s = Some(time.value);
+        t.orthogonalisation_gbps = Some((8 * n * (2 * m + 3)) as f64 / time.value / 1e9);
+        Ok(())
+    }
+}
+
+/// Median time of `f`, of as many samples as `measure` asks for. Short calls are sampled several at a
+/// time, back to back, as a solver makes them.
+pub(super) fn sample<K: Backend>(k: &K, measure: &Measure, mut f: impl FnMut()) -> Median {
+    let mut once = |calls: usize| {
+        let run = k.mark();
+        (0..calls).for_each(|_| f());
+        k.seconds(&run, &k.mark()) / calls as f64
+    };
+    once(1);
+    let calls = (SHORT_CALLS / once(1)).clamp(1.0, 20.0) as usize;
+    let (start, mut samples) = (now(), Vec::new());
+    while measure.another(samples.len(), seconds_since(start)) {
+        samples.push(once(calls));
+    }
+    median(&samples).expect("one sample at least")
+}

@@ -1,0 +1,113 @@
+//! What is seen of a solve while it goes on: progress and residuals.
+
+use super::{Progress, Stage};
+use crate::compute::krylov::Monitor;
+
+/// Shows iterations to the progress callback, and keeps the residuals of the last solve.
+pub(super) struct Watch<'a> {
+    progress: Progress<'a>,
+    stage: Stage,
+    cancelled: bool,
+    history: &'a mut History,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(progress: Progress<'a>, stage: Stage, history: &'a mut History) -> Self {
+        Self { progress, stage, cancelled: false, history }
+    }
+
+    /// Whether the user abandoned the case.
+    pub(super) fn cancelled(&self) -> bool {
+        self.cancelled
+    }
+}
+
+impl Monitor for Watch<'_> {
+    fn start(&mut self, norm: f64) {
+        self.history.start(norm);
+    }
+
+    fn iteration(&mut self, _: usize, residual: f64) -> bool {
+        self.history.add(residual);
+        self.cancelled = !(self.progress)(self.stage);
+        !self.cancelled
+    }
+}
+
+/// Norms of the monitored residual: before the first iteration, then after each.
+#[derive(Debug)]
+pub(super) struct History {
+    pub(super) norms: Vec<f64>,
+    /// Iterations that are kept; 0 keeps nothing.
+    iterations: usize,
+    /// Whether no residual was infinite or no number: files hold none such, nor what follows.
+    finite: bool,
+}
+
+impl History {
+    pub(super) fn new(iterations: usize) -> Self {
+        Self { norms: Vec::new(), iterations, finite: true }
+    }
+
+    /// A solve starts with a residual of this norm; an earlier one is forgotten.
+    fn start(&mut self, norm: f64) {
+        self.norms.clear();
+        self.finite = true;
+        if self.iterations > 0 {
+            self.push(norm);
+        }
+    }
+
+    /// The residual after the next iteration, relative to that of the start.
+    fn add(&mut self, residual: f64) {
+        if let Some(first) = self.norms.first()
+            && self.norms.len() <= self.iterations
+        {
+            self.push(first * residual);
+        }
+    }
+
+    fn push(&mut self, norm: f64) {
+        self.finite &= norm.is_finite();
+        if self.finite {
+            self.norms.push(norm);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_iterations_of_the_last_solve_are_kept() {
+        let mut history = History::new(2);
+        for start in [5.0, 4.0] {
+            history.start(start);
+            for residual in [0.5, 0.25, 0.125] {
+                history.add(residual);
+            }
+        }
+        assert_eq!(history.norms, [4.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn nothing_is_kept_unasked_or_after_a_number_that_is_none() {
+        let mut none = History::new(0);
+        none.start(1.0);
+        none.add(0.5);
+        assert!(none.norms.is_empty());
+        let mut broken = History::new(9);
+        broken.start(2.0);
+        for residual in [0.5, f64::NAN, 0.25] {
+            broken.add(residual);
+        }
+        assert_eq!(broken.norms, [2.0, 1.0]);
+        broken.start(4.0);
+        broken.add(0.5);
+        assert_eq!(broken.norms, [4.0, 2.0]);
+        broken.start(f64::INFINITY);
+        broken.add(0.5);
+        assert!(broken.norms.is_empty());
+    }
+}

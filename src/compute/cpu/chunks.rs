@@ -1,0 +1,252 @@
+//! Chunks of consecutive rows, what each needs, and which thread does which.
+
+use crate::matrix::pattern::PatternView;
+
+/// Cost of waiting for another thread, in numbers that a thread reads meanwhile.
+pub(super) const WAIT: u64 = 1024;
+/// Rows of the smallest chunks.
+pub(super) const SMALLEST: usize = 16;
+
+/// Direction of a sweep.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// Rows upwards: row i needs rows j < i.
+    Forward,
+    /// Rows downwards: row i needs rows j > i.
+    Backward,
+}
+
+impl Sweep {
+    /// Row of a step; also step of a row.
+    pub(super) fn row(self, step: usize, rows: usize) -> usize {
+        match self {
+            Self::Forward => step,
+            Self::Backward => rows - 1 - step,
+        }
+    }
+}
+
+/// Chunks of consecutive steps and what each needs. Steps count rows in the order of the sweep.
+pub(super) struct Graph {
+    /// First step of each chunk, and the number of rows.
+    pub(super) start: Vec<u32>,
+    /// Whether a run of rows, each of which needs the one before, begins with the chunk.
+    begins_run: Vec<bool>,
+    /// Numbers read and written.
+    weight: Vec<u64>,
+    /// Start of each chunk in `needs`.
+    needs_ptr: Vec<u32>,
+    /// Earlier chunks.
+    needs: Vec<u32>,
+}
+
+/// Who does which chunk, and when.
+pub(super) struct Assignment {
+    /// Chunks level by level.
+    pub(super) order: Vec<u32>,
+    /// Thread of each chunk.
+    pub(super) owner: Vec<u32>,
+    /// Estimated time, in numbers read by one thread.
+    pub(super) cost: u64,
+}
+
+impl Graph {
+    /// Chunks of about [`SMALLEST`] rows; none when nearly every entry connects two chunks of its
+    /// own, as in a random order.
+    pub(super) fn of_chunks(
+        pattern: PatternView,
+        sweep: Sweep,
+        numbers: impl Fn(usize, usize) -> u64,
+    ) -> Option<Self> {
+        let rows = pattern.row_ptr.len() - 1;
+        // ends of runs
+        let mut begins = Vec::new();
+        for step in 0..rows {
+            let columns = pattern.row(sweep.row(step, rows));
+            let nearest = match sweep {
+                Sweep::Forward => columns.last(),
+                Sweep::Backward => columns.first(),
+            };
+            if step == 0 || nearest.is_none_or(|&j| sweep.row(j as usize, rows) != step - 1) {
+                begins.push(step as u32);
+            }
+        }
+        begins.push(rows as u32);
+        let mut graph = Self::with_starts(&begins, SMALLEST);
+        let mut chunk_of = vec![0u32; rows];
+        for (c, w) in graph.start.windows(2).enumerate() {
+            chunk_of[w[0] as usize..w[1] as usize].fill(c as u32);
+        }
+        let most = pattern.entries() / 2;
+        let mut seen = vec![u32::MAX; graph.chunks()];
+        for c in 0..graph.chunks() {
+            let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
+            let mut entries = 0;
+            for step in steps.clone() {
+                let columns = pattern.row(sweep.row(step, rows));
+                entries += columns.len();
+                for &j in columns {
+                    let d = chunk_of[sweep.row(j as usize, rows)];
+                    if d != c as u32 && seen[d as usize] != c as u32 {
+                        seen[d as usize] = c as u32;
+                        graph.needs.push(d);
+                    }
+                }
+            }
+            if graph.needs.len() > most {
+                return None;
+            }
+            graph.weight.push(numbers(steps.len(), entries));
+            graph.needs_ptr.push(graph.needs.len() as u32);
+        }
+        Some(graph)
+    }
+
+    /// Cuts runs, given by their begins, into equal chunks of at most `target` rows, or joins short
+    /// ones to such chunks; without weights and needs.
+    fn with_starts(begins: &[u32], target: usize) -> Self {
+        let (mut start, mut begins_run) = (Vec::new(), Vec::new());
+        let mut room = 0; // left in the current chunk for whole runs
+        for run in begins.windows(2) {
+            let length = (run[1] - run[0]) as usize;
+            if length <= room {
+                room -= length;
+                continue;
+            }
+            let pieces = length.div_ceil(target);
+            for piece in 0..pieces {
+                start.push(run[0] + (length * piece / pieces) as u32);
+                begins_run.push(piece == 0);
+            }
+            room = if pieces == 1 { target - length } else { 0 };
+        }
+        start.extend(begins.last());
+        Self { start, begins_run, weight: Vec::new(), needs_ptr: vec![0], needs: Vec::new() }
+    }
+
+    pub(super) fn chunks(&self) -> usize {
+        self.start.len() - 1
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.start[self.chunks()] as usize
+    }
+
+    pub(super) fn needs(&self, c: usize) -> &[u32] {
+        &self.needs[self.needs_ptr[c] as usize..self.needs_ptr[c + 1] as usize]
+    }
+
+    /// Chunks joined to chunks of at most `target` rows: whole runs, or equal parts of a run.
+    pub(super) fn merged(&self, target: usize) -> Self {
+        let mut begins: Vec<u32> =
+            (0..self.chunks()).filter(|&c| self.begins_run[c]).map(|c| self.start[c]).collect();
+        begins.extend(self.start.last());
+        let wished = Self::with_starts(&begins, target);
+        // a wished start inside a chunk moves to that chunk's begin
+        let mut merged = Self {
+            start: Vec::new(),
+            begins_run: Vec::new(),
+            weight: Vec::new(),
+            needs_ptr: vec![0],
+            needs: Vec::new(),
+        };
+        let mut into = vec![0u32; self.chunks()];
+        let mut next = 0;
+        for c in 0..self.chunks() {
+            let mut opens = false;
+            while next < wished.chunks() && wished.start[next] < self.start[c + 1] {
+                opens = true;
+                next += 1;
+            }
+            if opens {
+                merged.start.push(self.start[c]);
+                merged.begins_run.push(self.begins_run[c]);
+                merged.weight.push(0);
+            }
+            let m = merged.start.len() - 1;
+            into[c] = m as u32;
+            merged.weight[m] += self.weight[c];
+        }
+        merged.start.extend(self.start.last());
+        let mut seen = vec![u32::MAX; merged.chunks()];
+        let mut c = 0;
+        for m in 0..merged.chunks() as u32 {
+            while c < self.chunks() && into[c] == m {
+                for &d in self.needs(c) {
+                    let d = into[d as usize];
+                    if d != m && seen[d as usize] != m {
+                        seen[d as usize] = m;
+                        merged.needs.push(d);
+                    }
+                }
+                c += 1;
+            }
+            merged.needs_ptr.push(merged.needs.len() as u32);
+        }
+        merged
+    }
+
+    /// Chunks by level, each level cut into parts of equal weight, one per thread: neighbours stay
+    /// with the same thread from level to level.
+    pub(super) fn assign(&self, threads: usize) -> Assignment {
+        let chunks = self.chunks();
+        let mut level = vec![0u32; chunks];
+        let mut level_weight: Vec<u64> = Vec::new();
+        for c in 0..chunks {
+            let l = self.needs(c).iter().map(|&d| level[d as usize] + 1).max().unwrap_or(0);
+            level[c] = l;
+            if l as usize == level_weight.len() {
+                level_weight.push(0);
+            }
+            level_weight[l as usize] += self.weight[c];
+        }
+        let mut order: Vec<u32> = (0..chunks as u32).collect();
+        order.sort_by_key(|&c| level[c as usize]); // stable: increasing within a level
+        let mut before = vec![0u64; level_weight.len()];
+        let mut owner = vec![0u32; chunks];
+        let mut ready = vec![0u64; chunks];
+        let mut clock = vec![0u64; threads];
+        for &c in &order {
+            let (c, l) = (c as usize, level[c as usize] as usize);
+            let middle = before[l] + self.weight[c] / 2;
+            before[l] += self.weight[c];
+            let thread = middle * threads as u64 / level_weight[l].max(1);
+            let thread = (thread as usize).min(threads - 1);
+            owner[c] = thread as u32;
+            let mut start = clock[thread];
+            for &d in self.needs(c) {
+                let wait = if owner[d as usize] == owner[c] { 0 } else { WAIT };
+                start = start.max(ready[d as usize] + wait);
+            }
+            clock[thread] = start + self.weight[c];
+            ready[c] = clock[thread];
+        }
+        Assignment { order, owner, cost: clock.into_iter().max().unwrap_or(0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
+    use crate::problem;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn chunks_are_whole_lines_or_equal_parts_of_one() {
+        let a = problem::load("poisson3d:40x3x3", ReadAs::Expanded).expect("generator").matrix;
+        let p = iluk(&block_pattern(&a, 1), 0, LevelRule::Min, usize::MAX).expect("small");
+        let base =
+            Graph::of_chunks(p.lower.view(), Sweep::Forward, |rows, _| rows as u64).expect("grid");
+        assert_eq!(base.start[..5], [0, 13, 26, 40, 53]);
+        assert_eq!(base.merged(64).start, (0..=360).step_by(40).collect::<Vec<u32>>());
+        let planes = base.merged(64).merged(128);
+        assert_eq!(planes.start, [0, 120, 240, 360]);
+        // each plane needs the one below
+        assert_eq!((planes.needs(0), planes.needs(2)), (&[][..], &[1][..]));
+        assert_eq!(planes.weight, [120; 3]);
+        // lines (1, 1) and (2, 1) need those to the left and below
+        assert_eq!(base.merged(64).needs(4), [1, 3]);
+    }
+}

@@ -1,0 +1,424 @@
+//! Block ILU(k) factors on the CPU: storage and numeric factorisation.
+
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::block::{BlockSize, Fixed, with_block_size};
+use super::chunks::Sweep;
+use super::multiversion::multiversion;
+use super::numbering::Numbering;
+use super::order::Order;
+use super::shared::Shared;
+use super::simd::{Simd, prefetch};
+use super::values::{Blocks, Values};
+use crate::base::choices::FactorPrecision;
+use crate::base::memory::Buffer;
+use crate::compute::{Breakdown, Bytes, SingularBlock};
+use crate::matrix::Csr;
+use crate::matrix::pattern::{Pattern, PatternView};
+use crate::symbolic::{FillPattern, Schedule, schedule};
+
+/// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
+/// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
+/// order: the backward solve then runs through ascending memory, as prefetchers expect.
+pub struct BlockIlu {
+    pub(super) block_size: usize,
+    pub(super) pattern: Arc<FillPattern>,
+    pub(super) values: Values,
+    /// Level-parallel plan of both solves; the sequential backend needs none.
+    pub(super) plan: Option<Plan>,
+    /// Scratch of the factorisation, one per thread.
+    spaces: Vec<Mutex<Workspace>>,
+    levels: [usize; 2],
+    /// Order of the vectors, where it is not that of the factors.
+    pub(super) renumbered: Option<Numbering>,
+}
+
+/// Parallel order of the forward and backward solves.
+pub(super) struct Plan {
+    pub(super) lower: Order,
+    pub(super) upper: Order,
+}
+
+impl BlockIlu {
+    /// Storage for factors on `pattern`, with schedules when `parallel`.
+    pub(super) fn new(
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        precision: FactorPrecision,
+        parallel: bool,
+    ) -> Self {
+        let (levels, plan) = if parallel {
+            let threads = rayon::current_num_threads();
+            let order = |side: &Pattern, sweep, schedule: Schedule| {
+                let levels = schedule.levels();
+                (levels, Order::new(side.view(), sweep, &schedule, block_size, threads))
+            };
+            let ((lower_levels, lower), (upper_levels, upper)) = rayon::join(
+                || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
+                || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
+            );
+            ([lower_levels, upper_levels], Some(Plan { lower, upper }))
+        } else {
+            ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
+        };
+        let threads = if parallel { rayon::current_num_threads() } else { 1 };
+        Self {
+            block_size,
+            spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern, block_size))).collect(),
+            values: Values::zeros(pattern, block_size, precision),
+            pattern: Arc::clone(pattern),
+            plan,
+            levels,
+            renumbered: None,
+        }
+    }
+
+    /// Block row `order[i]` of the vectors is row i of the factors.
+    pub(super) fn renumber(&mut self, order: &[u32]) {
+        self.renumbered = Some(Numbering::new(order, self.block_size, self.plan.is_some()));
+    }
+
+    /// Inverse diagonal blocks in float64.
+    pub(super) fn inverse_diagonal(&self) -> Vec<f64> {
+        match &self.values {
+            Values::Double(blocks) => blocks.inverse_diagonal.to_vec(),
+            Values::Single(blocks) => {
+                blocks.inverse_diagonal.iter().map(|&v| f64::from(v)).collect()
+            }
+        }
+    }
+
+    /// Levels of the forward and backward solve.
+    pub(super) fn levels(&self) -> [usize; 2] {
+        self.levels
+    }
+
+    /// Bytes held, and bytes one application moves at least: factors and indices once, r read, z
+    /// written and, between the two sweeps, read and written again.
+    pub(super) fn bytes(&self) -> Bytes {
+        let numbers = self.pattern.blocks() * self.block_size * self.block_size;
+        let held = self.values.precision().bytes() * numbers + self.pattern.bytes();
+        let vector = 8 * self.pattern.rows() * self.block_size;
+        Bytes { held, moved: held + 4 * vector }
+    }
+
+    /// Numeric factorisation; see [`crate::compute::Backend::ilu_factor`].
+    /// Factors for storage in float32 are made in float64 beside it.
+    pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        let (b, pattern, parallel) = (self.block_size, &self.pattern, self.plan.is_some());
+        let with = Scratch { plan: self.plan.as_ref(), spaces: &self.spaces, pattern };
+        match &mut self.values {
+            Values::Double(blocks) => {
+                Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
+            }
+            Values::Single(stored) => {
+                let mut blocks = Blocks::zeros(pattern, b);
+                with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
+                stored.round(&blocks, pattern, b, parallel)
+            }
+        }
+    }
+}
+
+/// What a factorisation works with besides values.
+#[derive(Clone, Copy)]
+struct Scratch<'a> {
+    plan: Option<&'a Plan>,
+    spaces: &'a [Mutex<Workspace>],
+    pattern: &'a FillPattern,
+}
+
+fn factor_sized<K: BlockSize>(
+    size: K,
+    ilu: Scratch,
+    blocks: &mut Blocks<f64>,
+    a: &Csr,
+    shift: f64,
+) -> Result<(), SingularBlock> {
+    assert_eq!(a.rows(), ilu.pattern.rows() * size.b());
+    let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
+    let job = Job {
+        a,
+        shift,
+        pattern: ilu.pattern,
+        lower_pattern: ilu.pattern.lower.view(),
+        upper_pattern: ilu.pattern.upper.view(),
+        lower: Shared::new(&mut blocks.lower),
+        inverse_diagonal: Shared::new(&mut blocks.inverse_diagonal),
+        upper: Shared::new(&mut blocks.upper),
+    };
+    let Some(plan) = ilu.plan else {
+        return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
+    };
+    plan.lower.try_rows(|thread| lock(&ilu.spaces[thread]), |space, i| row(size, &job, i, space))
+}
+
+fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
+    space.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all rows of one factorisation share.
+struct Job<'a> {
+    a: &'a Csr,
+    shift: f64,
+    pattern: &'a FillPattern,
+    lower_pattern: PatternView<'a>,
+    upper_pattern: PatternView<'a>,
+    lower: Shared<'a>,
+    inverse_diagonal: Shared<'a>,
+    upper: Shared<'a>,
+}
+
+/// Scratch of one thread.
+struct Workspace {
+    /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
+    row: Buffer<f64>,
+    /// Where each column of the current row is in `row`, plus one; 0 where it is not.
+    position: Buffer<u32>,
+    /// Updates of the current row, p by p, and where those of each p end.
+    updates: Vec<Update>,
+    ends: Vec<u32>,
+}
+
+/// `A_ij -= A_ip U'_pj`.
+#[derive(Clone, Copy, Default)]
+struct Update {
+    /// Where `U'_pj` is stored, in blocks.
+    upper: u32,
+    /// Where `A_ij` is in the row, in blocks.
+    target: u32,
+}
+
+/// Updates between the request for a block of U' and its use: longer than a fetch from the last
+/// cache takes.
+const AHEAD: usize = 4;
+
+impl Workspace {
+    fn new(pattern: &FillPattern, b: usize) -> Self {
+        let rows = pattern.rows();
+        let (row, position) = if b == 1 {
+            (Buffer::zeros(rows), Buffer::zeros(0))
+        } else {
+            let length = |i| pattern.lower.row(i).len() + 1 + pattern.upper.row(i).len();
+            let longest = (0..rows).map(length).max().unwrap_or(0);
+            (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
+        };
+        Self { row, position, updates: Vec::new(), ends: Vec::new() }
+    }
+}
+
+multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
+
+multiversion! { fn all_rows[K: BlockSize](size: K, job: &Job, space: &mut Workspace) -> Result<(), SingularBlock> = all_rows_body }
+
+#[inline(always)]
+fn all_rows_body<K: BlockSize, S: Simd>(
+    s: S,
+    size: K,
+    job: &Job,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    // no closure: it would be compiled without the caller's instruction set
+    for i in 0..job.pattern.rows() {
+        row_body(s, size, job, i, space)?;
+    }
+    Ok(())
+}
+
+/// Row i of Algorithm 4, with `U' = D^-1 U` in place of U:
+///
+/// for p < i in P': `A_ij -= A_ip U'_pj` for j > p, then `L_ip = A_ip D_p^-1`;
+/// at the end `D_i = A_ii` is inverted and `U'_ij = D_i^-1 A_ij`.
+///
+/// Since `L_ip U_pj = A_ip D_p^-1 D_p U'_pj`, this is the same factorisation.
+#[inline(always)]
+fn row_body<K: BlockSize, S: Simd>(
+    s: S,
+    size: K,
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    if size.b() == 1 { scalar_row(s, job, i, space) } else { block_row(s, size, job, i, space) }
+}
+
+/// Blocks of one: the row is held dense, so that updates need no test; places outside the pattern
+/// collect rubbish that nobody reads.
+#[inline(always)]
+fn scalar_row<S: Simd>(
+    s: S,
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    let (lower, upper) = (job.lower_pattern, job.upper_pattern);
+    let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
+    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
+    let row = &mut space.row[..];
+    lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
+    row[i] = 0.0;
+    let (cols, values) = job.a.row(i);
+    cols.iter().zip(values).for_each(|(&j, &v)| row[j as usize] = v);
+    row[i] += job.shift;
+    // SAFETY: row i of each factor is written by this call alone; rows p < i in the pattern are
+    // finished: earlier in the loop, or in a task that was waited for.
+    unsafe {
+        let l = job.lower.write(lower.range(i));
+        for (l, &p) in l.iter_mut().zip(lower_cols) {
+            let p = p as usize;
+            let multiplier = row[p];
+            let range = upper.range(p);
+            let values = job.upper.read(reversed(&range, upper.entries()));
+            for (&j, &u) in upper.col_ind[range].iter().zip(values.iter().rev()) {
+                let at = row.get_unchecked_mut(j as usize);
+                *at = s.madd(-multiplier, u, *at);
+            }
+            *l = multiplier * job.inverse_diagonal.read(p..p + 1)[0];
+        }
+        let diagonal = job.inverse_diagonal.write(i..i + 1);
+        diagonal[0] = if absent { job.shift } else { row[i] };
+        if let Err((within, pivot)) = Fixed::<1>.invert(s, diagonal) {
+            return Err(SingularBlock { row: i, within, pivot, absent });
+        }
+        let range = upper.range(i);
+        let u = job.upper.write(reversed(&range, upper.entries()));
+        for (u, &j) in u.iter_mut().rev().zip(upper_cols) {
+            *u = diagonal[0] * row[j as usize];
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn block_row<K: BlockSize, S: Simd>(
+    s: S,
+    size: K,
+    job: &Job,
+    i: usize,
+    space: &mut Workspace,
+) -> Result<(), SingularBlock> {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let (lower, upper) = (job.lower_pattern, job.upper_pattern);
+    let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
+    let (nl, nu) = (lower_cols.len(), upper_cols.len());
+    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
+    let position = &mut space.position[..];
+    for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
+        position[j as usize] = at as u32 + 1;
+    }
+    let row = &mut space.row[..(nl + 1 + nu) * bb];
+    row.fill(0.0);
+    load(size, job, i, position, row);
+    let updates = list_updates(job, lower_cols, position, &mut space.updates, &mut space.ends);
+    for &j in lower_cols.iter().chain(&[i as u32]).chain(upper_cols) {
+        position[j as usize] = 0;
+    }
+    // SAFETY: as in `scalar_row`; ranges are those of the pattern times the block's entries.
+    unsafe {
+        let start = lower.row_ptr[i] as usize;
+        let mut done = 0;
+        for (at, (&p, &end)) in lower_cols.iter().zip(&space.ends).enumerate() {
+            let p = p as usize;
+            // p < j: what the multiplier changes lies behind it
+            let (head, behind) = row.split_at_mut((at + 1) * bb);
+            let multiplier = size.factor(s, &head[at * bb..]);
+            for update in done..end as usize {
+                if (5..=8).contains(&size.b())
+                    && let Some(next) = updates.get(update + AHEAD)
+                {
+                    let u = next.upper as usize;
+                    prefetch(job.upper.read(u * bb..(u + 1) * bb));
+                }
+                let Update { upper: u, target } = updates[update];
+                let (u, c) = (u as usize, (target as usize - 1 - at) * bb);
+                let u = job.upper.read(u * bb..(u + 1) * bb);
+                size.gemm_sub(s, multiplier, u, &mut behind[c..c + bb]);
+            }
+            done = end as usize;
+            let l = job.lower.write((start + at) * bb..(start + at + 1) * bb);
+            size.gemm(s, multiplier, job.inverse_diagonal.read(p * bb..(p + 1) * bb), l);
+        }
+        let diagonal = job.inverse_diagonal.write(i * bb..(i + 1) * bb);
+        diagonal.copy_from_slice(&row[nl * bb..(nl + 1) * bb]);
+        if absent {
+            diagonal.fill(0.0);
+            (0..b).for_each(|r| diagonal[r * b + r] = job.shift);
+        }
+        if let Err((within, pivot)) = size.invert(s, diagonal) {
+            return Err(SingularBlock { row: i, within, pivot, absent });
+        }
+        let inverse = size.factor(s, diagonal);
+        let start = upper.row_ptr[i] as usize;
+        for at in 0..nu {
+            let from = &row[(nl + 1 + at) * bb..(nl + 2 + at) * bb];
+            let stored = upper.entries() - 1 - (start + at);
+            let u = job.upper.write(stored * bb..(stored + 1) * bb);
+            size.gemm(s, inverse, from, u);
+        }
+    }
+    Ok(())
+}
+
+/// Lists what row i subtracts, p by p; `ends` gets the end of each p in the list.
+#[inline(always)]
+fn list_updates<'a>(
+    job: &Job,
+    lower_cols: &[u32],
+    position: &[u32],
+    updates: &'a mut Vec<Update>,
+    ends: &mut Vec<u32>,
+) -> &'a [Update] {
+    let upper = job.upper_pattern;
+    let mut most = 0;
+    for &p in lower_cols {
+        most += upper.range(p as usize).len();
+    }
+    if updates.len() < most {
+        updates.resize(most, Update::default());
+    }
+    ends.clear();
+    let mut count = 0;
+    let last = upper.entries().wrapping_sub(1); // unused when there is no entry
+    for &p in lower_cols {
+        let range = upper.range(p as usize);
+        let first = range.start;
+        for (at, &j) in upper.col_ind[range].iter().enumerate() {
+            // written always, kept only if j is in row i: no branch to mispredict
+            let target = position[j as usize];
+            updates[count] =
+                Update { upper: (last - (first + at)) as u32, target: target.wrapping_sub(1) };
+            count += usize::from(target != 0);
+        }
+        ends.push(count as u32);
+    }
+    &updates[..count]
+}
+
+/// Where a range of entries of U' is stored.
+#[inline(always)]
+fn reversed(range: &Range<usize>, entries: usize) -> Range<usize> {
+    entries - range.end..entries - range.start
+}
+
+/// Copies block row i of A into the row's blocks; entries outside the pattern are dropped.
+#[inline(always)]
+fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut [f64]) {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    for r in 0..b {
+        let (cols, values) = job.a.row(i * b + r);
+        for (&j, &v) in cols.iter().zip(values) {
+            let at = position[j as usize / b] as usize;
+            if at != 0 {
+                row[(at - 1) * bb + (j as usize % b) * b + r] = v;
+            }
+        }
+        let diagonal = position[i] as usize - 1;
+        row[diagonal * bb + r * b + r] += job.shift;
+    }
+}

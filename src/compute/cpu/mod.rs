@@ -1,0 +1,393 @@
+//! CPU backend: one thread (the papers' reference) or all cores.
+
+pub mod bandwidth;
+mod bdia;
+mod block;
+mod chunks;
+mod columns;
+mod crowding;
+mod fgbilu;
+mod ilu;
+pub(crate) mod multiversion;
+mod numbering;
+mod order;
+pub mod product;
+mod shared;
+pub mod simd;
+pub mod sparse;
+mod spmv;
+pub mod stream;
+mod trsv;
+mod values;
+mod vector;
+
+use std::cell::RefCell;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use super::scalar::{self, quotient};
+use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, Step};
+use crate::base::choices::{FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::base::cores;
+use crate::base::error::{Error, Result};
+use crate::base::measure;
+use crate::base::memory::Buffer;
+use crate::base::threads::Threads;
+use crate::matrix::Csr;
+use crate::symbolic::{FillPattern, GridPattern, Schedule};
+pub use block::invert_block;
+use crowding::Crowding;
+use fgbilu::Fgbilu;
+pub use ilu::BlockIlu;
+pub use product::Product;
+use rayon::prelude::*;
+pub use sparse::Sparse;
+pub use sparse::{dense, diagonal, extracted};
+
+/// Computes on the host, on one thread or on a pool of its own.
+pub struct Cpu {
+    slots: RefCell<Vec<f64>>,
+    pool: Option<rayon::ThreadPool>,
+    crowding: Crowding,
+}
+
+/// A matrix stored for products.
+pub type Matrix = Box<dyn Product>;
+
+impl Cpu {
+    /// One thread.
+    pub fn sequential() -> Self {
+        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: None, crowding: Crowding::default() }
+    }
+
+    /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
+    /// when the pool has no more threads than cores.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn parallel(threads: Option<usize>) -> Result<Self> {
+        let cores = cores::in_order();
+        let threads = threads.unwrap_or_else(|| cores.len().max(1));
+        let pin = threads <= cores.len();
+        let crowding = Crowding::default();
+        let watched = crowding.clone();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|i| format!("cpu-mt-{i}"))
+            .start_handler(move |i| {
+                watched.watch_this_thread();
+                if pin {
+                    core_affinity::set_for_current(cores[i]);
+                }
+            })
+            .build()
+            .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
+        Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool), crowding })
+    }
+
+    /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
+    /// to be worth waking it.
+    fn on<R: Send>(&self, work: usize, f: impl FnOnce(bool) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) if work >= WORTH_SHARING => pool.install(|| f(true)),
+            _ => f(false),
+        }
+    }
+
+    /// Runs `f`, which uses all threads of where it runs, on the pool, or on a thread of its own.
+    fn converting<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        static ONE: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+        let one = || rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
+        match self.pool.as_ref().or_else(|| ONE.get_or_init(one).as_ref()) {
+            Some(pool) => pool.install(f),
+            None => f(),
+        }
+    }
+
+    /// Runs `f` on the pool, if there is one.
+    fn pooled<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(f),
+            None => f(),
+        }
+    }
+
+    fn value(&self, c: Coef) -> f64 {
+        c.value(&self.slots.borrow())
+    }
+
+    fn set(&self, slot: Slot, value: f64) {
+        self.slots.borrow_mut()[slot.0 as usize] = value;
+    }
+}
+
+/// Numbers below which one thread is faster than several.
+const WORTH_SHARING: usize = 1 << 15;
+
+fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
+    basis.iter().map(|v| &**v).collect()
+}
+
+impl Backend for Cpu {
+    type Vector = Buffer<f64>;
+    type Matrix = Matrix;
+    type BlockIlu = BlockIlu;
+    type Mark = Instant;
+    type Recording = ();
+
+    fn device(&self) -> String {
+        let brand = crate::base::measure::cpu_name();
+        match self.threads() {
+            1 => format!("{brand}, 1 thread"),
+            t => format!("{brand}, {t} threads"),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
+    fn memory_free(&self) -> usize {
+        measure::memory_free()
+    }
+
+    fn copy_bandwidth(&self) -> f64 {
+        measure::copy_bandwidth(self.threads())
+    }
+
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn kept_waiting(&self) -> Option<f64> {
+        self.crowding.seconds()
+    }
+
+    fn mark(&self) -> Instant {
+        measure::now()
+    }
+
+    fn seconds(&self, from: &Instant, to: &Instant) -> f64 {
+        to.duration_since(*from).as_secs_f64()
+    }
+
+    fn vector(&self, n: usize) -> Result<Buffer<f64>> {
+        Ok(Buffer::zeros(n))
+    }
+
+    fn upload(&self, from: &[f64], to: &mut Buffer<f64>) {
+        to.copy_from_slice(from);
+    }
+
+    fn download(&self, from: &Buffer<f64>, to: &mut [f64]) {
+        to.copy_from_slice(from);
+    }
+
+    fn fill(&self, x: &mut Buffer<f64>, value: f64) {
+        x.fill(value);
+    }
+
+    fn copy(&self, x: &Buffer<f64>, y: &mut Buffer<f64>) {
+        self.axpby(Coef::ONE, x, Coef::ZERO, y);
+    }
+
+    fn axpby(&self, a: Coef, x: &Buffer<f64>, b: Coef, y: &mut Buffer<f64>) {
+        let (a, b) = (self.value(a), self.value(b));
+        self.on(y.len(), |parallel| {
+            if parallel {
+                y.par_chunks_mut(vector::SEGMENT)
+                    .zip(x.par_chunks(vector::SEGMENT))
+                    .for_each(|(y, x)| vector::axpby(a, x, b, y));
+            } else {
+                vector::axpby(a, x, b, y);
+            }
+        });
+    }
+
+    fn scale(&self, a: Coef, x: &mut Buffer<f64>) {
+        let a = self.value(a);
+        let segment = |x: &mut [f64]| x.iter_mut().for_each(|x| *x *= a);
+        self.on(x.len(), |parallel| {
+            if parallel {
+                x.par_chunks_mut(vector::SEGMENT).for_each(segment);
+            } else {
+                segment(x);
+            }
+        });
+    }
+
+    fn dot(&self, x: &Buffer<f64>, y: &Buffer<f64>, out: Slot) {
+        self.set(out, self.on(x.len(), |parallel| vector::dot(x, y, parallel)));
+    }
+
+    fn norm(&self, x: &Buffer<f64>, out: Slot) {
+        self.set(out, self.on(x.len(), |parallel| vector::dot(x, x, parallel)).sqrt());
+    }
+
+    fn multi_dot(&self, basis: &[Buffer<f64>], w: &Buffer<f64>, out: Slot) {
+        let first = out.0 as usize;
+        let slots = &mut self.slots.borrow_mut()[first..first + basis.len()];
+        self.on(w.len(), |parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
+    }
+
+    fn multi_axpy_norm(
+        &self,
+        basis: &[Buffer<f64>],
+        coef: Slot,
+        w: &mut Buffer<f64>,
+        norm_out: Slot,
+    ) {
+        let first = coef.0 as usize;
+        let slots = &mut self.slots.borrow_mut()[..];
+        let coef = slots[first..first + basis.len()].to_vec();
+        let norm2 = self
+            .on(w.len(), |parallel| vector::multi_axpy_norm2(&slices(basis), &coef, w, parallel));
+        slots[norm_out.0 as usize] = norm2.sqrt();
+    }
+
+    fn combine(&self, basis: &[Buffer<f64>], coef: &[f64], x: &mut Buffer<f64>) {
+        self.on(x.len(), |parallel| vector::combine(&slices(basis), coef, x, parallel));
+    }
+
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
+        let product = |slots: &[Slot]| slots.iter().map(|&s| self.value(Coef::Slot(s))).product();
+        let (num, den): (f64, f64) = (product(num), product(den));
+        self.set(out, quotient(num, den));
+    }
+
+    fn scalars(&self, steps: &[Step]) {
+        scalar::evaluate(steps, &mut self.slots.borrow_mut()[..]);
+    }
+
+    fn read(&self, first: Slot, out: &mut [f64]) {
+        let first = first.0 as usize;
+        out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
+    }
+
+    fn synchronise(&self) {}
+
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
+        self.converting(|| product::stored(a, block_size, format))
+    }
+
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        self.converting(|| matrix.set_values(a));
+        Ok(())
+    }
+
+    fn format(&self, a: &Matrix) -> Format {
+        a.format()
+    }
+
+    fn matrix_bytes(&self, a: &Matrix) -> Bytes {
+        // x is read and y written
+        let held = a.bytes();
+        Bytes { held, moved: held + 16 * a.rows() }
+    }
+
+    fn spmv(&self, a: &Matrix, x: &Buffer<f64>, y: &mut Buffer<f64>) {
+        self.on(a.stored(), |parallel| a.product(x, None, y, parallel));
+    }
+
+    fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
+        self.on(a.stored(), |parallel| a.product(x, Some(b), r, parallel));
+    }
+
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        self.matrix(&a.matrix, block_size, Format::Auto)
+    }
+
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(|| work(Threads::Pool)),
+            None => work(Threads::One),
+        }
+    }
+
+    fn ilu_analyse(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        if trisolve != Trisolve::Auto {
+            return Err(Error::input("the CPU has one way of triangular solves")
+                .hint("leave `--trisolve` at `auto` for it"));
+        }
+        let numbers = pattern.blocks() * block_size * block_size;
+        Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, precision, parallel)))
+    }
+
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        let mut ilu = self.ilu_analyse(pattern, block_size, trisolve, precision)?;
+        ilu.renumber(&sets.rows);
+        Ok(ilu)
+    }
+
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        self.pooled(|| ilu.factor(a, shift))
+    }
+
+    fn ilu_factor_made(
+        &self,
+        ilu: &mut BlockIlu,
+        a: &Self::Sparse,
+        shift: f64,
+    ) -> Result<(), Breakdown> {
+        self.ilu_factor(ilu, &a.matrix, shift)
+    }
+
+    fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
+        Ok(ilu.inverse_diagonal())
+    }
+
+    fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
+        self.pooled(|| match &ilu.renumbered {
+            Some(numbering) => numbering.around(r, z, |r, z| trsv::apply(ilu, r, z)),
+            None => trsv::apply(ilu, r, z),
+        });
+    }
+
+    fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
+        &ilu.pattern
+    }
+
+    fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
+        ilu.block_size
+    }
+
+    fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
+        ilu.bytes()
+    }
+
+    fn ilu_trisolve(&self, _: &BlockIlu) -> Trisolve {
+        Trisolve::Auto
+    }
+
+    fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
+        ilu.levels()
+    }
+
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>> {
+        if style != FgbiluStyle::Auto {
+            return Err(Error::input("the CPU has one execution of fgbilu")
+                .hint("leave `--fgbilu-style` at `auto` for it"));
+        }
+        let numbers = grid.factors.blocks() * block_size * block_size;
+        let factors = self.on(numbers, |parallel| Fgbilu::new(grid, block_size, parallel));
+        Ok(Box::new(factors))
+    }
+}

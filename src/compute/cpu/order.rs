@@ -1,0 +1,417 @@
+//! Parallel order of a sweep over the rows of a triangular pattern.
+//!
+//! Taking rows level by level (Yang et al., Algorithm 6) reads the factors out of order: on a grid
+//! neighbours in a level are far apart in memory. So chunks of consecutive rows are scheduled
+//! instead, as long as the machine and their dependencies allow: a chunk streams through memory as
+//! the sequential sweep does. Where chunks leave too little to do at the same time, levels are
+//! used. Threads wait for each other point to point, through counters of finished tasks.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::{Condvar, Mutex};
+
+use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
+use crate::compute::SingularBlock;
+use crate::matrix::pattern::PatternView;
+use crate::symbolic::Schedule;
+
+/// What a row costs more that does not follow the one before in memory, in numbers; half its weight
+/// is added, because its entries are not prefetched.
+const SCATTERED: u64 = 64;
+/// Rows of the largest chunks.
+const LARGEST: usize = 4096;
+
+/// Rows in the order of their tasks, for a fixed number of threads.
+pub(super) struct Order {
+    rows: Vec<u32>,
+    /// Tasks of each thread, in the order in which it does them.
+    threads: Vec<Vec<Task>>,
+    waits: Vec<Wait>,
+}
+
+/// A slice of `Order::rows` that one thread does in one go, after some waits.
+struct Task {
+    rows: (u32, u32),
+    waits: (u32, u32),
+}
+
+/// Until `thread` has finished `tasks` tasks.
+#[derive(Clone, Copy)]
+struct Wait {
+    thread: u32,
+    tasks: u32,
+}
+
+/// How many tasks a thread has finished, on a pair of cache lines of its own, and a place to sleep for those
+/// that wait for more.
+#[derive(Default)]
+#[repr(align(128))]
+struct Finished {
+    tasks: AtomicU32,
+    sleeping: AtomicU32,
+    lock: Mutex<()>,
+    more: Condvar,
+}
+
+impl Order {
+    /// The cheapest order found for `threads` threads and blocks of `block_size`; `schedule` holds
+    /// the levels of the same sweep.
+    pub(super) fn new(
+        pattern: PatternView,
+        sweep: Sweep,
+        schedule: &Schedule,
+        block_size: usize,
+        threads: usize,
+    ) -> Self {
+        let numbers = |rows, entries| numbers(rows, entries, block_size);
+        let rows = schedule.rows.len();
+        let all = numbers(rows, pattern.entries());
+        let serial_rows = serial_rows(all, rows, threads);
+        let weight = all / rows.max(1) as u64;
+        let by_level = level_cost(schedule, weight + weight / 2 + SCATTERED, serial_rows, threads);
+        let mut best: Option<(Graph, Assignment)> = None;
+        let mut least = u64::MAX;
+        let mut next = Graph::of_chunks(pattern, sweep, numbers);
+        let mut target = SMALLEST;
+        while let Some(graph) = next {
+            let assignment = graph.assign(threads);
+            target *= 2;
+            next = (target <= LARGEST).then(|| graph.merged(target));
+            // longer chunks stream better than the estimate knows
+            least = least.min(assignment.cost);
+            if assignment.cost <= least + least / 16 {
+                best = Some((graph, assignment));
+            }
+        }
+        match best {
+            Some((graph, assignment)) if assignment.cost < by_level.min(all) => {
+                Self::from_chunks(&graph, &assignment, sweep, threads)
+            }
+            _ if by_level < all => Self::from_levels(schedule, serial_rows, threads),
+            _ => Self::serial(rows, sweep, threads),
+        }
+    }
+
+    /// The order by levels for the threads of the current pool; `entries` is the number of blocks in
+    /// the triangle.
+    pub(super) fn by_level(schedule: &Schedule, entries: usize, block_size: usize) -> Self {
+        let (rows, threads) = (schedule.rows.len(), rayon::current_num_threads());
+        let all = numbers(rows, entries, block_size);
+        Self::from_levels(schedule, serial_rows(all, rows, threads), threads)
+    }
+
+    /// All rows on the first thread.
+    fn serial(rows: usize, sweep: Sweep, threads: usize) -> Self {
+        let mut order = Self::empty(threads);
+        order.rows.extend((0..rows).map(|step| sweep.row(step, rows) as u32));
+        order.threads[0].push(Task { rows: (0, rows as u32), waits: (0, 0) });
+        order
+    }
+
+    fn empty(threads: usize) -> Self {
+        Self {
+            rows: Vec::new(),
+            threads: (0..threads).map(|_| Vec::new()).collect(),
+            waits: Vec::new(),
+        }
+    }
+
+    fn from_chunks(graph: &Graph, assignment: &Assignment, sweep: Sweep, threads: usize) -> Self {
+        let rows = graph.rows();
+        let mut order = Self::empty(threads);
+        let mut known = vec![0; threads * threads];
+        let mut place = vec![0u32; graph.chunks()];
+        for &c in &assignment.order {
+            let c = c as usize;
+            let start = order.rows.len() as u32;
+            let steps = graph.start[c] as usize..graph.start[c + 1] as usize;
+            order.rows.extend(steps.map(|step| sweep.row(step, rows) as u32));
+            let owner = assignment.owner[c];
+            let waits = graph.needs(c).iter().map(|&d| Wait {
+                thread: assignment.owner[d as usize],
+                tasks: place[d as usize] + 1,
+            });
+            let at = order.threads[owner as usize].len() as u32;
+            order.push(owner as usize, start, waits, &mut known);
+            place[c] = at;
+        }
+        order
+    }
+
+    /// Levels of more than `serial_rows` rows are shared by all threads, runs of others are done by
+    /// the first.
+    fn from_levels(schedule: &Schedule, serial_rows: usize, threads: usize) -> Self {
+        let mut order = Self::empty(threads);
+        let mut known = vec![0; threads * threads];
+        let mut steps: Vec<(usize, usize, bool)> = Vec::new();
+        for w in schedule.level_ptr.windows(2) {
+            let (start, end) = (w[0] as usize, w[1] as usize);
+            let shared = end - start > serial_rows;
+            match steps.last_mut() {
+                Some(last) if !shared && !last.2 => last.1 = end,
+                _ => steps.push((start, end, shared)),
+            }
+        }
+        for (start, end, shared) in steps {
+            let before: Vec<u32> = order.threads.iter().map(|tasks| tasks.len() as u32).collect();
+            let parts = if shared { threads } else { 1 };
+            for t in 0..parts {
+                let part = |t| start + (end - start) * t / parts;
+                order.rows.extend_from_slice(&schedule.rows[part(t)..part(t + 1)]);
+                let waits =
+                    (0..threads as u32).map(|u| Wait { thread: u, tasks: before[u as usize] });
+                order.push(t, part(t) as u32, waits, &mut known);
+            }
+        }
+        order
+    }
+
+    /// Adds a task of the rows from `start` to the end; leaves out waits for what the thread has
+    /// waited for already.
+    fn push(
+        &mut self,
+        thread: usize,
+        start: u32,
+        waits: impl Iterator<Item = Wait>,
+        known: &mut [u32],
+    ) {
+        let threads = self.threads.len();
+        let known = &mut known[thread * threads..(thread + 1) * threads];
+        let first_wait = self.waits.len();
+        for wait in waits {
+            if wait.thread as usize == thread || known[wait.thread as usize] >= wait.tasks {
+                continue;
+            }
+            known[wait.thread as usize] = wait.tasks;
+            match self.waits[first_wait..].iter_mut().find(|w| w.thread == wait.thread) {
+                Some(earlier) => earlier.tasks = wait.tasks,
+                None => self.waits.push(wait),
+            }
+        }
+        let waits = (first_wait as u32, self.waits.len() as u32);
+        self.threads[thread].push(Task { rows: (start, self.rows.len() as u32), waits });
+    }
+
+    /// Runs `work(state, rows)` on slices that cover all rows, in an order that respects the
+    /// pattern, on all threads of the current pool: as many as the order was made for. Thread t
+    /// works with `state(t)`; returns `finish` of each.
+    pub(super) fn run_with<S, R: Send>(
+        &self,
+        state: impl Fn(usize) -> S + Sync,
+        work: impl Fn(&mut S, &[u32]) + Sync,
+        finish: impl Fn(S) -> R + Sync,
+    ) -> Vec<R> {
+        assert_eq!(self.threads.len(), rayon::current_num_threads());
+        let finished: Vec<Finished> = self.threads.iter().map(|_| Finished::default()).collect();
+        rayon::broadcast(|context| {
+            let thread = context.index();
+            let mut state = state(thread);
+            for (done, task) in (1..).zip(&self.threads[thread]) {
+                for wait in &self.waits[task.waits.0 as usize..task.waits.1 as usize] {
+                    finished[wait.thread as usize].reached(wait.tasks);
+                }
+                work(&mut state, &self.rows[task.rows.0 as usize..task.rows.1 as usize]);
+                finished[thread].finish(done);
+            }
+            finish(state)
+        })
+    }
+}
+
+impl Order {
+    /// Runs `row(state, i)` on all rows as [`run_with`](Self::run_with) does. A row must need lower ones
+    /// only, so that every row below the lowest one that fails is finished.
+    ///
+    /// # Errors
+    /// The lowest row that fails.
+    pub(super) fn try_rows<S>(
+        &self,
+        state: impl Fn(usize) -> S + Sync,
+        row: impl Fn(&mut S, usize) -> Result<(), SingularBlock> + Sync,
+    ) -> Result<(), SingularBlock> {
+        let failed = AtomicUsize::new(usize::MAX);
+        let errors = self.run_with(
+            |thread| (state(thread), None::<SingularBlock>),
+            |(state, error), rows| {
+                for &i in rows {
+                    if failed.load(Ordering::Relaxed) < i as usize {
+                        continue;
+                    }
+                    if let Err(e) = row(state, i as usize) {
+                        failed.fetch_min(e.row, Ordering::Relaxed);
+                        if error.is_none_or(|old| e.row < old.row) {
+                            *error = Some(e);
+                        }
+                    }
+                }
+            },
+            |(_, error)| error,
+        );
+        errors.into_iter().flatten().min_by_key(|e| e.row).map_or(Ok(()), Err)
+    }
+}
+
+/// Numbers read in a sweep over `rows` block rows with `entries` blocks beside the diagonal.
+fn numbers(rows: usize, entries: usize, b: usize) -> u64 {
+    (rows * (b * b + 2 * b) + entries * b * b) as u64
+}
+
+impl Finished {
+    /// Lets those go on who wait for `tasks`.
+    fn finish(&self, tasks: u32) {
+        self.tasks.store(tasks, Ordering::Release);
+        // either the sleeper sees the counter, or the sleeper is seen here
+        fence(Ordering::SeqCst);
+        if self.sleeping.load(Ordering::Relaxed) > 0 {
+            drop(self.lock.lock());
+            self.more.notify_all();
+        }
+    }
+
+    /// Waits for the counter to reach `tasks`: spins for about as long as it takes to fall asleep and wake
+    /// up, then sleeps. What was written before the counter is visible after.
+    ///
+    /// A thread that yields instead gives the rest of its turn to another process on its core, milliseconds
+    /// each time, and one that only spins uses it up without doing anything; who has slept is soon put
+    /// before a process that always computes.
+    fn reached(&self, tasks: u32) {
+        const SPINS: u32 = 1000;
+        for _ in 0..SPINS {
+            if self.tasks.load(Ordering::Acquire) >= tasks {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let poisoned = std::sync::PoisonError::into_inner;
+        let mut asleep = self.lock.lock().unwrap_or_else(poisoned);
+        self.sleeping.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        while self.tasks.load(Ordering::Acquire) < tasks {
+            asleep = self.more.wait(asleep).unwrap_or_else(poisoned);
+        }
+        self.sleeping.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Rows up to which a level is cheaper on one thread than shared.
+fn serial_rows(all: u64, rows: usize, threads: usize) -> usize {
+    if threads == 1 {
+        return usize::MAX;
+    }
+    // n rows of weight w: n w against n w / t + wait
+    let weight = (all / rows.max(1) as u64).max(1);
+    (WAIT * threads as u64 / (weight * (threads as u64 - 1))) as usize
+}
+
+/// Estimated cost of the order by levels.
+fn level_cost(schedule: &Schedule, weight: u64, serial_rows: usize, threads: usize) -> u64 {
+    let mut cost = 0;
+    for w in schedule.level_ptr.windows(2) {
+        let rows = (w[1] - w[0]) as usize;
+        cost += if rows > serial_rows {
+            rows.div_ceil(threads) as u64 * weight + WAIT
+        } else {
+            rows as u64 * weight
+        };
+    }
+    cost
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::{Pattern, block_pattern};
+    use crate::problem;
+    use crate::symbolic::{FillPattern, iluk};
+    use std::borrow::Cow;
+    use std::sync::atomic::AtomicBool;
+
+    fn filled(grid: &str, k: usize) -> FillPattern {
+        let a = problem::load(grid, ReadAs::Expanded).expect("generator").matrix;
+        iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).expect("small")
+    }
+
+    fn sides(p: &FillPattern) -> [(PatternView<'_>, Sweep, Schedule); 2] {
+        [
+            (p.lower.view(), Sweep::Forward, Schedule::lower(p)),
+            (p.upper.view(), Sweep::Backward, Schedule::upper(p)),
+        ]
+    }
+
+    /// Runs the order and sees that every row comes once, after the rows that it needs.
+    fn check(order: &Order, pattern: PatternView) {
+        let done: Vec<AtomicBool> =
+            pattern.row_ptr[1..].iter().map(|_| AtomicBool::new(false)).collect();
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(order.threads.len()).build().expect("pool");
+        let rows = pool.install(|| {
+            order.run_with(
+                |_| 0,
+                |count, rows| {
+                    for &i in rows {
+                        let needs = pattern.row(i as usize);
+                        // a panic here would leave the other threads waiting
+                        let ready = needs.iter().all(|&j| done[j as usize].load(Ordering::Relaxed));
+                        let first = !done[i as usize].swap(true, Ordering::Relaxed);
+                        *count += usize::from(ready && first);
+                    }
+                },
+                |count| count,
+            )
+        });
+        assert_eq!(rows.iter().sum::<usize>(), done.len());
+    }
+
+    #[test]
+    fn chunks_and_levels_respect_the_pattern() {
+        for (grid, k) in [("poisson3d:17", 0), ("poisson3d:12x5x9", 2), ("poisson3d:40x40x1", 1)] {
+            let p = filled(grid, k);
+            for (pattern, sweep, schedule) in sides(&p) {
+                for threads in [1, 2, 3, 7] {
+                    let base =
+                        Graph::of_chunks(pattern, sweep, |rows, entries| (rows + entries) as u64)
+                            .expect("grid");
+                    for graph in [base.merged(40), base] {
+                        let order =
+                            Order::from_chunks(&graph, &graph.assign(threads), sweep, threads);
+                        check(&order, pattern);
+                    }
+                    for serial in [0, 5, 50, usize::MAX] {
+                        check(&Order::from_levels(&schedule, serial, threads), pattern);
+                    }
+                    check(&Order::serial(p.rows(), sweep, threads), pattern);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_fits_the_pattern() {
+        let tasks = |p: &FillPattern, block_size| {
+            let [(pattern, sweep, schedule), _] = sides(p);
+            let order = Order::new(pattern, sweep, &schedule, block_size, 2);
+            order.threads.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        // a chain and a small grid stay on one thread
+        assert_eq!(tasks(&filled("poisson3d:5000x1x1", 0), 8), [1, 0]);
+        assert_eq!(tasks(&filled("poisson3d:6", 0), 1), [1, 0]);
+        // rows that need distant ones have no chunks
+        let n = 8192;
+        let columns = (1..n).map(|i| i * 7919 % 8191 % i).collect();
+        let pattern =
+            Pattern { row_ptr: (0..1).chain(0..n).collect(), col_ind: Cow::Owned(columns) };
+        let scattered = FillPattern {
+            upper: Pattern { row_ptr: vec![0; n as usize + 1].into(), col_ind: vec![].into() },
+            lower: pattern,
+            no_diagonal: Vec::new(),
+        };
+        let [(pattern, sweep, schedule), _] = sides(&scattered);
+        assert!(Graph::of_chunks(pattern, sweep, |rows, _| rows as u64).is_none());
+        let order = Order::new(pattern, sweep, &schedule, 8, 2);
+        assert!(order.threads[1].len() > 1);
+        check(&order, pattern);
+        // a grid is shared evenly, in chunks
+        let grid = tasks(&filled("poisson3d:30", 0), 8);
+        assert!(grid[0] > 10 && grid[0].abs_diff(grid[1]) < grid[0] / 4, "{grid:?}");
+    }
+}

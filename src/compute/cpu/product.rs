@@ -1,0 +1,121 @@
+//! The formats of products behind one trait.
+//!
+//! A new format is a type with [`Storage`], an implementation of [`Product`] and a line in
+//! `stored`.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{bdia, columns, spmv};
+use crate::base::choices::Format;
+use crate::base::error::Result;
+use crate::matrix::{Bdia, Bsr, Csr, Dia, Hyb, Sell, Storage};
+
+/// Rows of a slice of SELL: the doubles of a wide register.
+const SLICE: usize = 8;
+/// Rows of a window of SELL within which rows are sorted by length.
+const WINDOW: usize = 1024;
+
+/// A stored matrix that multiplies.
+pub trait Product: Storage {
+    /// `y = A x`, or `y = b - A x` when `b` is given, on the threads of the current pool when
+    /// `parallel`.
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool);
+}
+
+/// `a` in the format that `format` stands for.
+///
+/// # Errors
+/// When the matrix does not fit the format.
+pub(super) fn stored(a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Box<dyn Product>> {
+    Ok(match format.stored(a, block_size) {
+        Format::Auto | Format::Csr => Box::new(Arc::clone(a)),
+        Format::Bsr => Box::new(Bsr::from_csr(a, block_size)),
+        Format::Hyb => Box::new(Hyb::from_csr(a)),
+        Format::Sell => Box::new(Sell::from_csr(a, SLICE, WINDOW)?),
+        Format::Dia => Box::new(Dia::from_csr(a)?),
+        Format::Bdia => Box::new(Bdia::from_csr(a, block_size)?),
+    })
+}
+
+impl Product for Arc<Csr> {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        spmv::product((&**self).into(), x, b, y, parallel);
+    }
+}
+
+impl Product for Bsr {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        spmv::product(self.into(), x, b, y, parallel);
+    }
+}
+
+impl Product for Hyb {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        assert_eq!((x.len(), y.len()), (self.columns(), self.rows()));
+        let rows = |first: usize, y: &mut [f64]| {
+            columns::ellpack(self, x, first, y);
+            columns::add_entries(self.rest(), x, first, y);
+        };
+        by_rows(columns::CHUNK, b, y, parallel, rows);
+    }
+}
+
+impl Product for Dia {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        assert_eq!((x.len(), y.len()), (self.rows(), self.rows()));
+        let rows = |first: usize, y: &mut [f64]| {
+            columns::diagonals(self, x, first, y);
+            columns::add_entries(self.rest(), x, first, y);
+        };
+        by_rows(columns::CHUNK, b, y, parallel, rows);
+    }
+}
+
+impl Product for Sell {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        assert_eq!((x.len(), y.len()), (self.columns(), self.rows()));
+        // rows change places within a window only
+        let chunk = columns::CHUNK.next_multiple_of(self.window());
+        by_rows(chunk, b, y, parallel, |first, y| columns::slices(self, x, first, y));
+    }
+}
+
+impl Product for Bdia {
+    fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+        assert_eq!((x.len(), y.len()), (self.rows(), self.rows()));
+        let chunk = columns::CHUNK.next_multiple_of(self.hepta().block_size);
+        by_rows(chunk, b, y, parallel, |first, y| bdia::rows(self, x, first, y));
+    }
+}
+
+/// Pieces of `y` that are written one after the other stay in the cache until `b` is subtracted;
+/// several make a task.
+const PIECES_PER_TASK: usize = 2;
+
+/// Runs `rows(first, piece of y)` over pieces of `chunk` rows; then `y = b - y` when `b` is given.
+fn by_rows(
+    chunk: usize,
+    b: Option<&[f64]>,
+    y: &mut [f64],
+    parallel: bool,
+    rows: impl Fn(usize, &mut [f64]) + Sync,
+) {
+    let piece = |(at, y): (usize, &mut [f64])| {
+        let first = at * chunk;
+        rows(first, y);
+        if let Some(b) = b {
+            y.iter_mut().zip(&b[first..]).for_each(|(y, b)| *y = b - *y);
+        }
+    };
+    if parallel {
+        y.par_chunks_mut(chunk).enumerate().with_min_len(PIECES_PER_TASK).for_each(piece);
+    } else {
+        y.chunks_mut(chunk).enumerate().for_each(piece);
+    }
+}
+
+#[cfg(test)]
+#[path = "product_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+use super::*;
+use crate::base::choices::ReadAs;
+use crate::compute::cpu::block::tests::random;
+use crate::matrix::bsr::pad;
+use crate::problem::load;
+use proptest::prelude::*;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Products and residuals of `a` in a format, on one thread and several, beside the plain loop.
+fn check(a: &Arc<Csr>, block_size: usize, format: Format) {
+    let n = a.rows();
+    let stored = stored(a, block_size, format).unwrap();
+    assert_eq!((stored.rows(), stored.format()), (n, format.stored(a, block_size)));
+    let (x, b) = (random(n, 1), random(n, 2));
+    let mut want = vec![0.0; n];
+    a.multiply(&x, &mut want);
+    let mut sizes = vec![0.0; n];
+    let positive = |v: &[f64]| v.iter().map(|v| v.abs()).collect::<Vec<_>>();
+    let (row_ptr, col_ind, values) = (**a).clone().into_parts();
+    let size = Csr::new(n, n, row_ptr, col_ind, positive(&values)).unwrap();
+    size.multiply(&positive(&x), &mut sizes);
+    for parallel in [false, true] {
+        for rhs in [None, Some(&b[..])] {
+            let mut y = vec![f64::NAN; n];
+            stored.product(&x, rhs, &mut y, parallel);
+            for i in 0..n {
+                let (want, size) = match rhs {
+                    None => (want[i], sizes[i]),
+                    Some(b) => (b[i] - want[i], sizes[i] + b[i].abs()),
+                };
+                let close = (y[i] - want).abs() <= 1e-14 * size;
+                assert!(close, "{format:?} row {i} of {n}: {} beside {want}", y[i]);
+            }
+        }
+    }
+}
+
+/// A random square matrix; lengths of rows differ, and some rows are empty.
+fn scattered(n: usize, most: usize, seed: u64) -> Arc<Csr> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    for _ in 0..n {
+        let count = rng.random_range(0..=most);
+        let mut cols: Vec<u32> = (0..count).map(|_| rng.random_range(0..n as u32)).collect();
+        cols.sort_unstable();
+        cols.dedup();
+        col_ind.extend(cols);
+        row_ptr.push(col_ind.len() as u32);
+    }
+    let values = random(col_ind.len(), seed + 1);
+    Csr::new(n, n, row_ptr, col_ind, values).unwrap().into()
+}
+
+/// A random matrix on some diagonals.
+fn banded(n: usize, offsets: &[i64], seed: u64) -> Arc<Csr> {
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    for i in 0..n as i64 {
+        let cols = offsets.iter().map(|o| i + o).filter(|j| (0..n as i64).contains(j));
+        let mut cols: Vec<u32> = cols.map(|j| j as u32).collect();
+        cols.sort_unstable();
+        cols.dedup();
+        col_ind.extend(cols);
+        row_ptr.push(col_ind.len() as u32);
+    }
+    let values = random(col_ind.len(), seed);
+    Csr::new(n, n, row_ptr, col_ind, values).unwrap().into()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_matrix_multiplies_in_the_general_formats(
+        n in 1_usize..1500, most in 0_usize..12, b in 1_usize..10, seed in any::<u32>(),
+    ) {
+        let a = scattered(n, most, u64::from(seed));
+        for format in [Format::Csr, Format::Hyb] {
+            check(&a, 1, format);
+        }
+        if stored(&a, 1, Format::Sell).is_ok() {
+            check(&a, 1, Format::Sell);
+        }
+        let padded = pad(&a, b).map_or(a, Arc::new);
+        check(&padded, b, Format::Bsr);
+    }
+
+    #[test]
+    fn bands_multiply_by_diagonals(
+        n in 1_usize..2000,
+        offsets in prop::collection::vec(-700_i64..700, 0..5),
+        seed in any::<u32>(),
+    ) {
+        let mut all = offsets;
+        all.push(0);
+        let a = banded(n, &all, u64::from(seed));
+        if stored(&a, 1, Format::Dia).is_ok() {
+            check(&a, 1, Format::Dia);
+        }
+    }
+
+    #[test]
+    fn boxes_multiply_in_every_format(
+        j in 1_usize..9, h in 1_usize..9, i in 1_usize..9, b in 1_usize..10, seed in 0_u32..100,
+    ) {
+        let spec = format!("blockpoisson3d:{j}x{h}x{i},b={b},seed={seed}");
+        let a = load(&spec, ReadAs::Expanded).unwrap().matrix;
+        for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Bdia] {
+            check(&a, b, format);
+        }
+        if j * h * i > 64 {
+            check(&a, b, Format::Dia);
+        }
+    }
+}
+
+#[test]
+fn reservoirs_with_wells_multiply_in_every_format() {
+    for spec in [
+        "reservoir:7x6x9,k=2,wells=5",
+        "reservoir:5x6x7,k=1,wells=3",
+        "reservoir:12x9x11,k=4,wells=7,bias=half",
+        "reservoir:7x11x5,k=2,wells=3,bias=half",
+        "reservoir:4x5x6,k=8,wells=3",
+        "reservoir:4x5x6,k=3,wells=0",
+    ] {
+        let k = spec.split("k=").nth(1).unwrap()[..1].parse().unwrap();
+        let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let a = pad(&a, k).map_or(a, Arc::new);
+        for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Bdia] {
+            check(&a, k, format);
+        }
+        if a.rows() > 500 {
+            check(&a, k, Format::Dia);
+        }
+    }
+}
+
+#[test]
+fn sorted_windows_and_tasks_of_several_pieces() {
+    // several windows, tasks of several pieces, a last slice that is not full
+    let a = scattered(20_003, 9, 5);
+    for format in [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell] {
+        check(&a, 1, format);
+    }
+    let a = load("blockpoisson3d:21x20x19,b=2", ReadAs::Expanded).unwrap().matrix;
+    for format in [Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia] {
+        check(&a, 2, format);
+    }
+}
+
+#[test]
+fn new_values_reach_every_format() {
+    let of = |seed| {
+        let spec = format!("blockpoisson3d:6x5x7,b=2,seed={seed}");
+        load(&spec, ReadAs::Expanded).unwrap().matrix
+    };
+    let (old, new) = (of(1), of(2));
+    let x = random(old.rows(), 3);
+    let mut want = vec![0.0; x.len()];
+    new.multiply(&x, &mut want);
+    for format in [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia] {
+        let mut stored = stored(&old, 2, format).unwrap();
+        stored.set_values(&new);
+        let mut y = vec![0.0; x.len()];
+        stored.product(&x, None, &mut y, false);
+        assert!(y.iter().zip(&want).all(|(y, w)| (y - w).abs() < 1e-12), "{format:?}");
+    }
+}
+
+#[test]
+fn bytes_are_those_of_the_arrays() {
+    // 4 x 3 x 2 cells of 2 unknowns: 24 diagonal blocks and 2 * (18 + 16 + 12) of neighbours
+    let a = load("blockpoisson3d:4x3x2,b=2", ReadAs::Expanded).unwrap().matrix;
+    let (n, nnz) = (48, 4 * (24 + 92));
+    let bytes = |format| {
+        let s = stored(&a, 2, format).unwrap();
+        (s.stored(), s.bytes())
+    };
+    assert_eq!(bytes(Format::Csr), (nnz, 12 * nnz + 4 * (n + 1)));
+    assert_eq!(bytes(Format::Bsr), (nnz, 8 * nnz + nnz + 4 * (24 + 1)));
+    // no index but the words of absent wells
+    assert_eq!(bytes(Format::Bdia), (24 * 7 * 4, 8 * 24 * 7 * 4 + 4));
+    // 16 rows of 8 entries, 24 of 10, 8 of 12: fewer than a third
+    assert_eq!(bytes(Format::Hyb), (n * 10 + 16, 12 * n * 10 + 16 * 16));
+}

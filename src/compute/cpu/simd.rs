@@ -1,0 +1,494 @@
+//! Explicit vectors of 4 and 8 doubles, and loops compiled once per instruction set.
+//!
+//! A loop body is generic over `Simd` and marked `#[inline(always)]`; `multiversion!` compiles
+//! it for each instruction set and picks one at run time. A value of `Avx2` or `Avx512` is
+//! proof that the processor has the instructions: only [`isa`]'s answer creates one.
+
+#![allow(unsafe_code, reason = "instruction sets chosen at run time")]
+
+use std::sync::OnceLock;
+
+use crate::base::error::{Error, Result};
+
+/// Instruction sets with a version of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// What the target guarantees: no fused multiply-add.
+    Baseline,
+    /// AVX2 with FMA.
+    Avx2,
+    /// AVX-512 F, DQ, VL.
+    Avx512,
+}
+
+impl Isa {
+    /// Name for `doctor` and the records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// Environment variable that asks for less than the processor has.
+const ISA: &str = "BILU_BENCH_ISA";
+
+/// The best instruction set of this processor. `BILU_BENCH_ISA=baseline|avx2` asks for less.
+pub fn isa() -> Isa {
+    static CHOSEN: OnceLock<Isa> = OnceLock::new();
+    *CHOSEN.get_or_init(|| {
+        let best = detect();
+        match std::env::var(ISA).as_deref() {
+            Ok("baseline") => Isa::Baseline,
+            Ok("avx2") if best == Isa::Avx512 => Isa::Avx2,
+            _ => best,
+        }
+    })
+}
+
+/// Refuses a value of `BILU_BENCH_ISA` that names no instruction set.
+///
+/// # Errors
+/// Names the value and those that there are.
+pub fn check_environment() -> Result<()> {
+    let known = [Isa::Baseline, Isa::Avx2, Isa::Avx512].map(Isa::name);
+    let Some(value) = std::env::var_os(ISA) else { return Ok(()) };
+    let value = value.to_string_lossy();
+    if value.is_empty() || known.contains(&&*value) {
+        return Ok(());
+    }
+    Err(Error::unknown("instruction set", &value, &known).in_file(ISA))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> Isa {
+    if is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+    {
+        Isa::Avx512
+    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        Isa::Avx2
+    } else {
+        Isa::Baseline
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> Isa {
+    Isa::Baseline
+}
+
+/// Asks for the cache lines of `x` before they are needed.
+#[inline(always)]
+pub(crate) fn prefetch<T>(x: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in x.chunks(64 / size_of::<T>()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of the target, and a prefetch changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
+/// Asks for the cache line of the number `further` places behind the head of `x`, which need not exist.
+#[inline(always)]
+pub(crate) fn prefetch_behind<T>(x: &[T], further: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: SSE is part of the target, and a prefetch of any address changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(x.as_ptr().wrapping_add(further).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (x, further);
+}
+
+/// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that
+/// touch memory; the others are zero.
+pub(crate) trait Simd: Copy {
+    /// Four doubles.
+    type F4: Copy;
+    /// Eight doubles.
+    type F8: Copy;
+
+    /// `a * b + c`.
+    fn madd(self, a: f64, b: f64, c: f64) -> f64;
+
+    /// All lanes `v`.
+    fn splat4(self, v: f64) -> Self::F4;
+    /// First `N` of `x`.
+    fn load4<const N: usize>(self, x: &[f64]) -> Self::F4;
+    /// First `N` of `x`, converted.
+    fn widen4<const N: usize>(self, x: &[f32]) -> Self::F4;
+    /// First `N` to `x`.
+    fn store4<const N: usize>(self, v: Self::F4, x: &mut [f64]);
+    /// `a * b + c`.
+    fn madd4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
+    /// `c - a * b`.
+    fn msub4(self, a: Self::F4, b: Self::F4, c: Self::F4) -> Self::F4;
+
+    /// All lanes `v`.
+    fn splat8(self, v: f64) -> Self::F8;
+    /// First `N` of `x`.
+    fn load8<const N: usize>(self, x: &[f64]) -> Self::F8;
+    /// First `N` of `x`, converted.
+    fn widen8<const N: usize>(self, x: &[f32]) -> Self::F8;
+    /// First `N` to `x`.
+    fn store8<const N: usize>(self, v: Self::F8, x: &mut [f64]);
+    /// `a * b + c`.
+    fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// `c - a * b`.
+    fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// Sum of all lanes, in a fixed order.
+    fn sum8(self, v: Self::F8) -> f64;
+}
+
+/// Plain arrays; the compiler vectorises what the target guarantees.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline;
+
+#[inline(always)]
+fn partial<const L: usize, const N: usize>(x: &[f64]) -> [f64; L] {
+    let mut v = [0.0; L];
+    v[..N].copy_from_slice(&x[..N]);
+    v
+}
+
+#[inline(always)]
+fn widened<const L: usize, const N: usize>(x: &[f32]) -> [f64; L] {
+    let x = &x[..N];
+    std::array::from_fn(|l| if l < N { f64::from(x[l]) } else { 0.0 })
+}
+
+#[inline(always)]
+fn sum_lanes(v: [f64; 8]) -> f64 {
+    ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+}
+
+impl Simd for Baseline {
+    type F4 = [f64; 4];
+    type F8 = [f64; 8];
+
+    #[inline(always)]
+    fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+        a * b + c
+    }
+    #[inline(always)]
+    fn splat4(self, v: f64) -> [f64; 4] {
+        [v; 4]
+    }
+    #[inline(always)]
+    fn load4<const N: usize>(self, x: &[f64]) -> [f64; 4] {
+        partial::<4, N>(x)
+    }
+    #[inline(always)]
+    fn widen4<const N: usize>(self, x: &[f32]) -> [f64; 4] {
+        widened::<4, N>(x)
+    }
+    #[inline(always)]
+    fn store4<const N: usize>(self, v: [f64; 4], x: &mut [f64]) {
+        x[..N].copy_from_slice(&v[..N]);
+    }
+    #[inline(always)]
+    fn madd4(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn msub4(self, a: [f64; 4], b: [f64; 4], c: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn splat8(self, v: f64) -> [f64; 8] {
+        [v; 8]
+    }
+    #[inline(always)]
+    fn load8<const N: usize>(self, x: &[f64]) -> [f64; 8] {
+        partial::<8, N>(x)
+    }
+    #[inline(always)]
+    fn widen8<const N: usize>(self, x: &[f32]) -> [f64; 8] {
+        widened::<8, N>(x)
+    }
+    #[inline(always)]
+    fn store8<const N: usize>(self, v: [f64; 8], x: &mut [f64]) {
+        x[..N].copy_from_slice(&v[..N]);
+    }
+    #[inline(always)]
+    fn madd8(self, a: [f64; 8], b: [f64; 8], c: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|l| a[l] * b[l] + c[l])
+    }
+    #[inline(always)]
+    fn msub8(self, a: [f64; 8], b: [f64; 8], c: [f64; 8]) -> [f64; 8] {
+        std::array::from_fn(|l| c[l] - a[l] * b[l])
+    }
+    #[inline(always)]
+    fn sum8(self, v: [f64; 8]) -> f64 {
+        sum_lanes(v)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::wildcard_imports, reason = "the module is made of intrinsics")]
+mod x86 {
+    use super::{Simd, sum_lanes};
+    use std::arch::x86_64::*;
+
+    /// Proof of AVX2 and FMA.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(());
+
+    /// Proof of AVX-512 F, DQ and VL.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(());
+
+    impl Avx2 {
+        /// # Safety
+        /// The processor has AVX2 and FMA.
+        #[inline(always)]
+        pub(crate) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    impl Avx512 {
+        /// # Safety
+        /// The processor has AVX-512 F, DQ and VL, AVX2 and FMA.
+        #[inline(always)]
+        pub(crate) unsafe fn new() -> Self {
+            Self(())
+        }
+    }
+
+    /// Mask of the first `n` of four lanes.
+    #[inline(always)]
+    fn mask4(n: usize) -> __m256i {
+        const LANES: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+        // SAFETY: 4 - n + 4 lanes lie within the eight; the features are proven by the caller.
+        unsafe { _mm256_loadu_si256(LANES.as_ptr().add(4 - n).cast()) }
+    }
+
+    // SAFETY of every block below: `self` proves the instruction set, and the slice is cut to the
+    // N lanes that are touched before its pointer is used.
+    impl Simd for Avx2 {
+        type F4 = __m256d;
+        type F8 = (__m256d, __m256d);
+
+        #[inline(always)]
+        fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+            a.mul_add(b, c)
+        }
+        #[inline(always)]
+        fn splat4(self, v: f64) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe { if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskload_pd(p, mask4(N)) } }
+        }
+        #[inline(always)]
+        fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
+            const LANES: [i32; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+            let p = x[..N].as_ptr();
+            // SAFETY: see above; 4 - N + 4 lanes of the mask lie within the eight
+            unsafe {
+                let mask = _mm_loadu_si128(LANES.as_ptr().add(4 - N).cast());
+                _mm256_cvtps_pd(if N == 4 { _mm_loadu_ps(p) } else { _mm_maskload_ps(p, mask) })
+            }
+        }
+        #[inline(always)]
+        fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 { _mm256_storeu_pd(p, v) } else { _mm256_maskstore_pd(p, mask4(N), v) }
+            }
+        }
+        #[inline(always)]
+        fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn splat8(self, v: f64) -> Self::F8 {
+            (self.splat4(v), self.splat4(v))
+        }
+        #[inline(always)]
+        fn load8<const N: usize>(self, x: &[f64]) -> Self::F8 {
+            (
+                self.load4::<4>(x),
+                match N {
+                    5 => self.load4::<1>(&x[4..]),
+                    6 => self.load4::<2>(&x[4..]),
+                    7 => self.load4::<3>(&x[4..]),
+                    _ => self.load4::<4>(&x[4..]),
+                },
+            )
+        }
+        #[inline(always)]
+        fn widen8<const N: usize>(self, x: &[f32]) -> Self::F8 {
+            (
+                self.widen4::<4>(x),
+                match N {
+                    5 => self.widen4::<1>(&x[4..]),
+                    6 => self.widen4::<2>(&x[4..]),
+                    7 => self.widen4::<3>(&x[4..]),
+                    _ => self.widen4::<4>(&x[4..]),
+                },
+            )
+        }
+        #[inline(always)]
+        fn store8<const N: usize>(self, v: Self::F8, x: &mut [f64]) {
+            self.store4::<4>(v.0, x);
+            match N {
+                5 => self.store4::<1>(v.1, &mut x[4..]),
+                6 => self.store4::<2>(v.1, &mut x[4..]),
+                7 => self.store4::<3>(v.1, &mut x[4..]),
+                _ => self.store4::<4>(v.1, &mut x[4..]),
+            }
+        }
+        #[inline(always)]
+        fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8 {
+            (self.madd4(a.0, b.0, c.0), self.madd4(a.1, b.1, c.1))
+        }
+        #[inline(always)]
+        fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8 {
+            (self.msub4(a.0, b.0, c.0), self.msub4(a.1, b.1, c.1))
+        }
+        #[inline(always)]
+        fn sum8(self, v: Self::F8) -> f64 {
+            let mut lanes = [0.0; 8];
+            self.store8::<8>(v, &mut lanes);
+            sum_lanes(lanes)
+        }
+    }
+
+    // SAFETY of every block below: as for `Avx2`.
+    impl Simd for Avx512 {
+        type F4 = __m256d;
+        type F8 = __m512d;
+
+        #[inline(always)]
+        fn madd(self, a: f64, b: f64, c: f64) -> f64 {
+            a.mul_add(b, c)
+        }
+        #[inline(always)]
+        fn splat4(self, v: f64) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskz_loadu_pd((1 << N) - 1, p) }
+            }
+        }
+        #[inline(always)]
+        fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                _mm256_cvtps_pd(if N == 4 {
+                    _mm_loadu_ps(p)
+                } else {
+                    _mm_maskz_loadu_ps((1 << N) - 1, p)
+                })
+            }
+        }
+        #[inline(always)]
+        fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 4 {
+                    _mm256_storeu_pd(p, v);
+                } else {
+                    _mm256_mask_storeu_pd(p, (1 << N) - 1, v);
+                }
+            }
+        }
+        #[inline(always)]
+        fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
+            // SAFETY: see above
+            unsafe { _mm256_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn splat8(self, v: f64) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_set1_pd(v) }
+        }
+        #[inline(always)]
+        fn load8<const N: usize>(self, x: &[f64]) -> __m512d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 8 {
+                    _mm512_loadu_pd(p)
+                } else {
+                    _mm512_maskz_loadu_pd(((1u32 << N) - 1) as __mmask8, p)
+                }
+            }
+        }
+        #[inline(always)]
+        fn widen8<const N: usize>(self, x: &[f32]) -> __m512d {
+            let p = x[..N].as_ptr();
+            // SAFETY: see above
+            unsafe {
+                _mm512_cvtps_pd(if N == 8 {
+                    _mm256_loadu_ps(p)
+                } else {
+                    _mm256_maskz_loadu_ps(((1_u16 << N) - 1) as u8, p)
+                })
+            }
+        }
+        #[inline(always)]
+        fn store8<const N: usize>(self, v: __m512d, x: &mut [f64]) {
+            let p = x[..N].as_mut_ptr();
+            // SAFETY: see above
+            unsafe {
+                if N == 8 {
+                    _mm512_storeu_pd(p, v);
+                } else {
+                    _mm512_mask_storeu_pd(p, ((1u32 << N) - 1) as __mmask8, v);
+                }
+            }
+        }
+        #[inline(always)]
+        fn madd8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_fmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn msub8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
+            // SAFETY: see above
+            unsafe { _mm512_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn sum8(self, v: __m512d) -> f64 {
+            let mut lanes = [0.0; 8];
+            self.store8::<8>(v, &mut lanes);
+            sum_lanes(lanes)
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Triangular solves with block ILU factors (Yang et al., Algorithms 6 and 7).
+
+#![allow(
+    unsafe_code,
+    reason = "instruction sets chosen at run time, threads that write disjoint parts"
+)]
+
+use super::block::{BlockSize, with_block_size};
+use super::ilu::BlockIlu;
+use super::multiversion::multiversion;
+use super::shared::Shared;
+use super::simd::Simd;
+use super::values::{Blocks, Entry, Values};
+use crate::matrix::pattern::PatternView;
+
+/// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place.
+pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+    match &ilu.values {
+        Values::Double(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
+        Values::Single(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
+    }
+}
+
+/// Factors as plain slices.
+#[derive(Clone, Copy)]
+struct Factors<'a, T> {
+    lower_pattern: PatternView<'a>,
+    upper_pattern: PatternView<'a>,
+    lower: &'a [T],
+    inverse_diagonal: &'a [T],
+    upper: &'a [T],
+}
+
+impl<T: Copy> Factors<'_, T> {
+    fn rows(self) -> usize {
+        self.lower_pattern.row_ptr.len() - 1
+    }
+}
+
+fn sized<K: BlockSize, T: Entry>(
+    size: K,
+    ilu: &BlockIlu,
+    blocks: &Blocks<T>,
+    r: &[f64],
+    z: &mut [f64],
+) {
+    let n = ilu.pattern.rows() * size.b();
+    assert!(r.len() == n && z.len() == n);
+    let f = Factors {
+        lower_pattern: ilu.pattern.lower.view(),
+        upper_pattern: ilu.pattern.upper.view(),
+        lower: &blocks.lower,
+        inverse_diagonal: &blocks.inverse_diagonal,
+        upper: &blocks.upper,
+    };
+    let Some(plan) = &ilu.plan else {
+        forward(size, f, r, z);
+        backward(size, f, z);
+        return;
+    };
+    let z = Shared::new(z);
+    plan.lower.run_with(|_| (), |(), rows| forward_rows(size, f, r, z, rows), |()| ());
+    plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
+}
+
+multiversion! { fn forward[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: &mut [f64]) = forward_body }
+multiversion! { fn backward[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: &mut [f64]) = backward_body }
+multiversion! { fn forward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
+multiversion! { fn backward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: Shared, rows: &[u32]) = backward_rows_body }
+
+#[inline(always)]
+fn forward_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    r: &[f64],
+    z: &mut [f64],
+) {
+    let z = Shared::new(z);
+    for i in 0..f.rows() {
+        forward_row_body(s, size, f, r, z, i);
+    }
+}
+
+#[inline(always)]
+fn backward_body<K: BlockSize, T: Entry, S: Simd>(s: S, size: K, f: Factors<T>, z: &mut [f64]) {
+    let z = Shared::new(z);
+    for i in (0..f.rows()).rev() {
+        backward_row_body(s, size, f, z, i);
+    }
+}
+
+/// Rows of one task.
+#[inline(always)]
+fn forward_rows_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    r: &[f64],
+    z: Shared,
+    rows: &[u32],
+) {
+    for &i in rows {
+        forward_row_body(s, size, f, r, z, i as usize);
+    }
+}
+
+/// As `forward_rows_body`, for the backward solve.
+#[inline(always)]
+fn backward_rows_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    z: Shared,
+    rows: &[u32],
+) {
+    for &i in rows {
+        backward_row_body(s, size, f, z, i as usize);
+    }
+}
+
+/// `y_i = r_i - sum_{j < i} L_ij y_j`. The nearest unknown, which is the last to be ready, has the
+/// highest column and is used last.
+#[inline(always)]
+fn forward_row_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    r: &[f64],
+    z: Shared,
+    i: usize,
+) {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let range = f.lower_pattern.range(i);
+    let mut acc = size.load(s, &r[i * b..(i + 1) * b]);
+    let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
+    for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
+        let j = j as usize;
+        // SAFETY: j < i is solved: earlier in the loop, or in a task that was waited for.
+        acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
+    }
+    // SAFETY: this call alone writes segment i, and nobody reads it before the task ends.
+    size.store(s, acc, unsafe { z.write(i * b..(i + 1) * b) });
+}
+
+/// `z_i = D_i^-1 y_i - sum_{j > i} U'_ij z_j`, from the far end of the row to the near one.
+#[inline(always)]
+fn backward_row_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    z: Shared,
+    i: usize,
+) {
+    let (b, bb) = (size.b(), size.b() * size.b());
+    let (range, entries) = (f.upper_pattern.range(i), f.upper_pattern.entries());
+    // SAFETY: this call alone touches segment i.
+    let y = unsafe { z.write(i * b..(i + 1) * b) };
+    let inverse = &f.inverse_diagonal[i * bb..(i + 1) * bb];
+    let mut acc = size.gemv_add(s, inverse, y, size.zero(s));
+    let stored = (entries - range.end) * bb..(entries - range.start) * bb;
+    let blocks = f.upper[stored].chunks_exact(bb);
+    for (&j, block) in f.upper_pattern.col_ind[range].iter().rev().zip(blocks) {
+        let j = j as usize;
+        // SAFETY: j > i is solved: earlier in the loop, or in a task that was waited for.
+        acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
+    }
+    size.store(s, acc, y);
+}

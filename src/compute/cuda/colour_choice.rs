@@ -1,0 +1,68 @@
+//! Solves by one or two colours in one launch or in a launch for each, whichever is faster.
+
+use cudarc::driver::CudaSlice;
+
+use super::choice;
+use super::device::Device;
+use super::ilu::Factorisation;
+use super::numbers::Values;
+use super::solve::Solve;
+use crate::base::error::Result;
+use crate::base::measure::timed;
+use crate::compute::Bytes;
+
+/// Both until the first values are there, then the faster one. For factors that the L2 cache has room for, of
+/// which neither is always that: in one launch there is less to begin and to end, in two no barrier.
+pub(super) struct Either {
+    ways: Vec<Box<dyn Solve>>,
+}
+
+impl Either {
+    pub(super) fn new(ways: [Box<dyn Solve>; 2]) -> Self {
+        Self { ways: ways.into() }
+    }
+
+    /// Keeps the faster way.
+    fn choose(&mut self, d: &Device, f: &Factorisation) -> Result<()> {
+        let n = f.pattern.rows() * f.block_size;
+        let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
+        let mut best = None;
+        for way in self.ways.drain(..) {
+            let seconds = choice::measured(d, &mut || way.apply(d, &r, &mut z))?;
+            if best.as_ref().is_none_or(|(least, _)| seconds < *least) {
+                best = Some((seconds, way));
+            }
+        }
+        self.ways.extend(best.map(|(_, way)| way));
+        Ok(())
+    }
+
+    fn chosen(&self) -> &dyn Solve {
+        &*self.ways[0]
+    }
+}
+
+impl Solve for Either {
+    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+        for way in &mut self.ways {
+            way.set_values(d, f, v.clone())?;
+        }
+        if self.ways.len() == 1 {
+            return Ok(0.0);
+        }
+        let (chosen, seconds) = timed(|| self.choose(d, f));
+        chosen.map(|()| seconds)
+    }
+
+    fn in_order(&self) -> bool {
+        self.chosen().in_order()
+    }
+
+    fn bytes(&self) -> Option<Bytes> {
+        self.chosen().bytes()
+    }
+
+    fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
+        self.chosen().apply(d, r, z)
+    }
+}

@@ -1,0 +1,166 @@
+//! A sparsity pattern in the memory of the device.
+
+use std::rc::Rc;
+
+use cudarc::driver::CudaSlice;
+
+use super::super::memory;
+use super::{Handle, driver};
+use crate::base::error::{Error, Result};
+use crate::matrix::pattern::PatternView;
+
+/// Pattern of a square matrix of `b x b` blocks (CSR where b = 1) on the device, checked, so that
+/// the library can be trusted with it.
+pub struct DevicePattern {
+    block_size: usize,
+    rows: usize,
+    entries: usize,
+    row_ptr: CudaSlice<u32>,
+    col_ind: CudaSlice<u32>,
+}
+
+impl DevicePattern {
+    /// Copies a pattern of block rows to the device; asynchronous.
+    ///
+    /// # Errors
+    /// When it has no rows, rows do not follow each other, columns do not increase or lie outside,
+    /// a count does not fit a 32-bit signed integer, or the device has no room.
+    pub fn new(handle: &Handle, block_size: usize, host: PatternView<'_>) -> Result<Rc<Self>> {
+        validate(block_size, host)?;
+        Ok(Rc::new(Self {
+            block_size,
+            rows: host.row_ptr.len() - 1,
+            entries: host.entries(),
+            row_ptr: upload(handle, host.row_ptr)?,
+            col_ind: upload(handle, host.col_ind)?,
+        }))
+    }
+
+    /// Unknowns per block.
+    pub fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    /// Number of block rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of stored blocks.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Length of vectors.
+    pub fn unknowns(&self) -> usize {
+        self.rows * self.block_size
+    }
+
+    /// Length of the values.
+    pub fn numbers(&self) -> usize {
+        self.entries * self.block_size * self.block_size
+    }
+
+    /// Bytes of the pattern on the device.
+    pub fn bytes(&self) -> usize {
+        4 * (self.rows + 1 + self.entries)
+    }
+
+    /// Row pointers and columns on the device.
+    pub fn on_device(&self) -> (&CudaSlice<u32>, &CudaSlice<u32>) {
+        (&self.row_ptr, &self.col_ind)
+    }
+
+    /// `row_ptr` and `col_ind` as the library takes them.
+    pub(super) fn indices(&self, handle: &Handle) -> (*mut i32, *mut i32) {
+        (handle.address(&self.row_ptr).cast(), handle.address(&self.col_ind).cast())
+    }
+
+    /// Panics unless `values` has a number for each place of the pattern. More is allowed: an
+    /// allocation cannot be empty.
+    pub(super) fn assert_values(&self, values: &CudaSlice<f64>) {
+        assert!(values.len() >= self.numbers(), "fewer values than the pattern has places");
+    }
+
+    /// Panics unless `vector` has a number for each unknown.
+    pub(super) fn assert_vector(&self, vector: &CudaSlice<f64>) {
+        assert!(vector.len() >= self.unknowns(), "the vector is shorter than the matrix");
+    }
+}
+
+fn upload(handle: &Handle, host: &[u32]) -> Result<CudaSlice<u32>> {
+    let stream = handle.stream();
+    let mut copy = memory::zeros(stream, host.len())?;
+    if !host.is_empty() {
+        stream
+            .memcpy_htod(host, &mut copy)
+            .map_err(|e| driver(&format!("cannot copy {} indices to the device", host.len()), e))?;
+    }
+    Ok(copy)
+}
+
+/// What the library takes for granted: at least one row, rows that follow each other, columns that
+/// increase and lie inside, and counts that fit 32-bit signed integers.
+fn validate(block_size: usize, host: PatternView<'_>) -> Result<()> {
+    let rows = host.row_ptr.len().saturating_sub(1);
+    let entries = host.entries();
+    let wrong = |what: String| Err(Error::run(format!("pattern for cuSPARSE: {what}")));
+    if block_size == 0 || rows == 0 {
+        return wrong(format!("{rows} rows of blocks of {block_size}"));
+    }
+    let most = i32::MAX as usize;
+    if entries > most || rows.saturating_mul(block_size) > most {
+        return wrong(format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
+    }
+    if host.row_ptr[0] != 0 || host.row_ptr[rows] as usize != entries {
+        return wrong(format!(
+            "rows span {}..{} of {entries} entries",
+            host.row_ptr[0], host.row_ptr[rows]
+        ));
+    }
+    for i in 0..rows {
+        if host.row_ptr[i] > host.row_ptr[i + 1] || host.row_ptr[i + 1] as usize > entries {
+            let (from, to) = (host.row_ptr[i], host.row_ptr[i + 1]);
+            return wrong(format!("row {i} spans {from}..{to} of {entries} entries"));
+        }
+        let row = host.row(i);
+        if !row.is_sorted_by(|a, b| a < b) {
+            return wrong(format!("columns of row {i} do not increase"));
+        }
+        if row.last().is_some_and(|&j| j as usize >= rows) {
+            return wrong(format!("row {i} has a column outside 0..{rows}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(row_ptr: &[u32], col_ind: &[u32]) -> String {
+        validate(2, PatternView { row_ptr, col_ind }).unwrap_err().message().to_owned()
+    }
+
+    #[test]
+    fn only_patterns_pass() {
+        assert_eq!(validate(1, PatternView { row_ptr: &[0, 2, 2], col_ind: &[0, 1] }), Ok(()));
+        let at = "pattern for cuSPARSE: ";
+        assert_eq!(refused(&[], &[]), format!("{at}0 rows of blocks of 2"));
+        assert_eq!(refused(&[0, 1, 1], &[0, 1]), format!("{at}rows span 0..1 of 2 entries"));
+        assert_eq!(refused(&[0, 2, 1], &[0]), format!("{at}row 0 spans 0..2 of 1 entries"));
+        assert_eq!(refused(&[0, 1, 0, 1], &[0]), format!("{at}row 1 spans 1..0 of 1 entries"));
+        assert_eq!(refused(&[0, 2, 2], &[1, 1]), format!("{at}columns of row 0 do not increase"));
+        assert_eq!(refused(&[0, 0, 1], &[2]), format!("{at}row 1 has a column outside 0..2"));
+    }
+
+    #[test]
+    fn counts_must_fit_an_int() {
+        let huge = PatternView { row_ptr: &[0, 0], col_ind: &[] };
+        let error = validate(1 << 31, huge).unwrap_err();
+        assert_eq!(
+            error.message(),
+            "pattern for cuSPARSE: 1 rows and 0 entries do not fit 32-bit integers"
+        );
+    }
+}

@@ -1,0 +1,325 @@
+//! Block ILU factors on the GPU: who makes them, and how they are solved with.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::CudaSlice;
+
+use super::Cuda;
+use super::choice::{self, Candidate};
+use super::device::Device;
+use super::ilu::Factorisation;
+use super::launch::Address;
+use super::numbering::Numbering;
+use super::numbers::{Numbers, Values};
+use super::partitioned;
+use super::solve::{self, Analysis, Parts, Solve, System};
+use super::sparse::Compressed;
+use super::triangles;
+use super::vendor::{self, VendorIlu};
+use crate::base::choices::{FactorPrecision, Trisolve};
+use crate::base::error::{Error, Kind, Result};
+use crate::base::measure::timed;
+use crate::base::parse::choice_name;
+use crate::base::units;
+use crate::compute::{Breakdown, Bytes};
+use crate::matrix::Csr;
+use crate::symbolic::{FillPattern, Schedule};
+
+/// Factors on the GPU, and how they are solved with.
+pub struct BlockIlu {
+    pub(super) pattern: Arc<FillPattern>,
+    pub(super) block_size: usize,
+    pub(super) levels: [usize; 2],
+    pub(super) trisolve: Trisolve,
+    /// Why this way, where the backend chose it.
+    pub(super) reason: Option<String>,
+    precision: FactorPrecision,
+    /// Inverse diagonal blocks of our factors.
+    diagonal: Option<Rc<Numbers>>,
+    /// What moves vectors to the order of the factors, where the solves do not.
+    renumbered: Option<Numbering>,
+    by: By,
+}
+
+/// A matrix that is to be factorised, where it is.
+#[derive(Clone, Copy)]
+pub(super) enum Factored<'a> {
+    Host(&'a Csr),
+    Device(&'a Compressed),
+}
+
+/// Who factorises and who solves.
+enum By {
+    Us(Box<Factorisation>, Box<dyn Solve>, Option<Box<Trial>>),
+    Vendor(Box<VendorIlu>),
+}
+
+/// Ways that are tried against the one at hand when there are values.
+struct Trial {
+    analysis: Analysis,
+    rivals: Vec<Candidate>,
+}
+
+impl BlockIlu {
+    /// Factors on a `pattern` whose block row i is row `sets.rows[i]` of the vectors, where that is given.
+    pub(super) fn new(
+        k: &Cuda,
+        pattern: &Arc<FillPattern>,
+        sets: Option<&Schedule>,
+        block_size: usize,
+        (trisolve, precision): (Trisolve, FactorPrecision),
+    ) -> Result<Self> {
+        let d = &*k.device;
+        if k.vendor && !matches!(trisolve, Trisolve::Auto | Trisolve::Cusparse) {
+            return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
+                .hint("leave `--trisolve` at `auto` for it"));
+        }
+        let (analysis, order) = match sets {
+            Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
+            None => (Analysis::new(pattern), None),
+        };
+        let levels = analysis.levels(d, block_size);
+        let new = |trisolve, reason, by| {
+            let pattern = Arc::clone(pattern);
+            let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());
+            let order = order.filter(|_| !knows);
+            let renumbered = order.map(|order| Numbering::new(d, order, block_size)).transpose()?;
+            Ok(Self {
+                pattern,
+                block_size,
+                levels,
+                trisolve,
+                reason,
+                precision,
+                diagonal: None,
+                renumbered,
+                by,
+            })
+        };
+        if k.vendor {
+            vendor::in_float64(precision)?;
+            let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
+            return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
+        }
+        let empty = pattern.blocks() == pattern.rows();
+        let resident = k.mode.persistent()
+            && !empty
+            && order.is_none()
+            && block_size <= partitioned::LARGEST_RESIDENT_BLOCK
+            && matches!(trisolve, Trisolve::Auto | Trisolve::Partitioned);
+        let (way, reason, rivals) = match trisolve {
+            _ if resident => {
+                let reason = "partitioned: within the solver's kernel".to_owned();
+                (Trisolve::Partitioned, Some(reason), Vec::new())
+            }
+            // the diagonal is all there is
+            Trisolve::Auto if empty => (Trisolve::Syncfree, None, Vec::new()),
+            Trisolve::Auto => {
+                let all = choice::candidates(d, &analysis, pattern, block_size, precision);
+                let reason = Some(predicted(&all));
+                (all[0].way, reason, choice::rivals(&all).to_vec())
+            }
+            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
+                (Trisolve::Syncfree, None, Vec::new())
+            }
+            way => (way, None, Vec::new()),
+        };
+        let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
+        let solve = if trisolve == Trisolve::Auto && empty {
+            triangles::diagonal_alone(d, &f, precision)?
+        } else {
+            made(k, way, &f, (&analysis, order), (precision, resident))?
+        };
+        // without triangles there is nothing to choose
+        let tried = reason.is_some() && !rivals.is_empty();
+        let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
+        new(way, reason, By::Us(f, solve, trial))
+    }
+
+    /// Factors of `a`; the inner result tells why there are none. `uncounted` grows by the seconds
+    /// spent on a choice.
+    pub(super) fn factor(
+        &mut self,
+        k: &Cuda,
+        a: Factored,
+        shift: f64,
+        uncounted: &mut f64,
+    ) -> Result<Result<(), Breakdown>> {
+        let d = &*k.device;
+        match (&mut self.by, a) {
+            (By::Vendor(ilu), Factored::Host(a)) => {
+                Ok(ilu.factor(d, a, shift, uncounted)?.map_err(Breakdown::from))
+            }
+            (By::Vendor(_), Factored::Device(_)) => unreachable!("it takes no rows on the device"),
+            (By::Us(f, solve, trial), a) => {
+                let factors = match f.run(d, a, shift)? {
+                    Ok(factors) => factors,
+                    Err(singular) => return Ok(Err(singular.into())),
+                };
+                let values = match Values::new(d, f, factors, self.precision)? {
+                    Ok(values) => values,
+                    Err(range) => return Ok(Err(range)),
+                };
+                *uncounted += solve.set_values(d, f, values.clone())?;
+                self.diagonal = Some(Rc::clone(&values.diagonal));
+                if let Some(trial) = trial.take() {
+                    let compiled = d.compile_seconds();
+                    let (tried, seconds) = timed(|| {
+                        let at_hand = (self.trisolve, &mut *solve);
+                        trial.run(k, f, at_hand, &values, self.precision)
+                    });
+                    // compilation is not counted anyway
+                    *uncounted += seconds - (d.compile_seconds() - compiled);
+                    (self.trisolve, self.reason) = tried?;
+                }
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    /// Whether a matrix may be on the device.
+    pub(super) fn takes_rows(&self) -> bool {
+        matches!(&self.by, By::Us(f, ..) if f.takes_rows())
+    }
+
+    /// Where the inverse diagonal blocks are, if the factors are these alone, made by our kernels; the
+    /// precision in which they are stored.
+    pub(super) fn block_diagonal(&self) -> Option<(Address, FactorPrecision)> {
+        let alone = self.pattern.blocks() == self.pattern.rows();
+        let diagonal = self.diagonal.as_ref().filter(|_| alone)?;
+        Some((diagonal.address(), self.precision))
+    }
+
+    /// The factors as a kernel takes them that solves with them itself, and the precision in which they
+    /// are stored, if they were prepared for that.
+    pub(super) fn parts(&self) -> Option<(Parts, FactorPrecision)> {
+        match &self.by {
+            By::Us(_, solve, _) => Some((solve.parts()?, self.precision)),
+            By::Vendor(_) => None,
+        }
+    }
+
+    /// Inverse diagonal blocks of our factors, on the host.
+    pub(super) fn inverse_diagonal(&self, d: &Device) -> Result<Vec<f64>> {
+        match self.diagonal.as_deref() {
+            Some(Numbers::Double(diagonal)) => d.host(diagonal),
+            Some(Numbers::Single(diagonal)) => {
+                Ok(d.host(diagonal)?.into_iter().map(f64::from).collect())
+            }
+            None => Err(Error::input("the pivots of cuSPARSE's factors cannot be looked at")
+                .hint("`cuda` has the same factors")),
+        }
+    }
+
+    /// Seconds of the last factorisation on the device.
+    pub(super) fn factor_seconds(&self) -> f64 {
+        match &self.by {
+            By::Us(f, ..) => f.seconds(),
+            By::Vendor(ilu) => ilu.factor_seconds(),
+        }
+    }
+
+    /// `z = (L D U')^-1 r`.
+    pub(super) fn apply(
+        &self,
+        d: &Device,
+        r: &CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) -> Result<()> {
+        match &self.renumbered {
+            Some(numbering) => numbering.around(d, r, z, |r, z| self.solve(d, r, z)),
+            None => self.solve(d, r, z),
+        }
+    }
+
+    fn solve(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()> {
+        match &self.by {
+            By::Us(_, solve, _) => solve.apply(d, r, z),
+            By::Vendor(ilu) => ilu.apply(r, z),
+        }
+    }
+
+    /// Bytes of one application.
+    pub(super) fn bytes(&self) -> Bytes {
+        match &self.by {
+            By::Vendor(ilu) => return ilu.bytes(),
+            By::Us(_, solve, _) => {
+                if let Some(bytes) = solve.bytes() {
+                    return bytes;
+                }
+            }
+        }
+        let (pattern, b) = (&self.pattern, self.block_size);
+        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
+        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
+    }
+}
+
+/// A way of solving with the factors of `f`.
+fn made(
+    k: &Cuda,
+    way: Trisolve,
+    f: &Factorisation,
+    (analysis, order): (&Analysis, Option<&[u32]>),
+    (precision, resident): (FactorPrecision, bool),
+) -> Result<Box<dyn Solve>> {
+    let library = || k.library().map(Rc::clone);
+    let (device, library) = (&*k.device, &library);
+    let system = System { device, factorisation: f, analysis, order, precision, resident, library };
+    solve::make(way, &system)
+}
+
+/// What the model says of the best way and the next.
+fn predicted(candidates: &[Candidate]) -> String {
+    let of = |c: &Candidate| (choice_name(&c.way), units::seconds(c.seconds));
+    let (way, seconds) = of(&candidates[0]);
+    match candidates.get(1).map(of) {
+        Some((next, later)) => format!("{way}: model {seconds}, next {next} {later}"),
+        None => format!("{way}: model {seconds}"),
+    }
+}
+
+impl Trial {
+    /// Measures the way at hand and its rivals on the factors, leaves the fastest in its place, and
+    /// tells which one it is and why. A rival for which there is no memory is left out.
+    fn run(
+        self,
+        k: &Cuda,
+        f: &Factorisation,
+        (mut way, at_hand): (Trisolve, &mut Box<dyn Solve>),
+        values: &Values,
+        precision: FactorPrecision,
+    ) -> Result<(Trisolve, Option<String>)> {
+        let d = &*k.device;
+        let n = f.pattern.rows() * f.block_size;
+        let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
+        let mut seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
+        let mut others = Vec::new();
+        for rival in self.rivals {
+            let name = choice_name(&rival.way);
+            let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
+                let mut solve = made(k, rival.way, f, (&self.analysis, None), (precision, false))?;
+                solve.set_values(d, f, values.clone())?;
+                let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
+                Ok((solve, seconds))
+            };
+            match tried() {
+                Ok((solve, faster)) if faster < seconds => {
+                    others.push((choice_name(&way), seconds));
+                    (way, seconds, *at_hand) = (rival.way, faster, solve);
+                }
+                Ok((_, slower)) => others.push((name, slower)),
+                Err(e) if e.kind() == Kind::Memory => others.push((name, f64::INFINITY)),
+                Err(e) => return Err(e),
+            }
+        }
+        let others = others.into_iter().map(|(name, seconds)| match seconds {
+            f64::INFINITY => format!(", no memory for {name}"),
+            seconds => format!(", {name} {}", units::seconds(seconds)),
+        });
+        let others: String = others.collect();
+        let text = format!("{}: {} measured{others}", choice_name(&way), units::seconds(seconds));
+        Ok((way, Some(text)))
+    }
+}

@@ -1,0 +1,383 @@
+//! Lines of rows and where they lie in planes: grids as they are met, with fill, holes and wells, read off a pattern so
+//! that parts of a triangle can be tiles of them (`owners.rs`).
+
+use rayon::prelude::*;
+
+use crate::matrix::pattern::PatternView;
+
+/// Rows of a line on average, below which a pattern is no grid.
+const SHORTEST: usize = 4;
+
+/// A share of the couplings, one in so many, that is taken for wells and faults and does not decide.
+const FEW: u64 = 50;
+
+/// Shear at most: beyond, tiles are thin.
+const LARGEST_SHEAR: usize = 8;
+
+/// Lines of consecutive rows, each of which needs the one before, in planes.
+#[derive(Debug, PartialEq)]
+pub(super) struct Lattice {
+    /// First rows of the lines, and one past the last row.
+    starts: Vec<u32>,
+    /// y' = y + shear z, and z of each line. Most rows need rows of no larger y' and z.
+    at: Vec<[usize; 2]>,
+    /// Steps of y' per z.
+    shear: usize,
+    /// Whether no row needs one of a larger y'.
+    exact: bool,
+    /// Different y and z.
+    extents: [usize; 2],
+    /// Rows at a place y, z on average.
+    length: f64,
+}
+
+/// What a solve in parts depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outline {
+    pub(super) parts: f64,
+    /// Bounds between parts that a chain of dependencies crosses, about.
+    pub(super) crossings: f64,
+    /// Levels of the triangle, and of a part by itself.
+    pub(super) levels: f64,
+    pub(super) window: f64,
+    /// Rows of a part over all.
+    pub(super) share: f64,
+    /// Rows that need some of other parts over all.
+    pub(super) far: f64,
+}
+
+/// Couplings of a line with an earlier one.
+#[derive(Clone, Copy)]
+struct Coupling {
+    line: usize,
+    entries: u32,
+}
+
+impl Lattice {
+    /// The lines of a strictly lower triangle; `None` when they are short or in no planes.
+    pub(super) fn of(lower: PatternView) -> Option<Self> {
+        let rows = lower.row_ptr.len() - 1;
+        let follows = |i: usize| lower.row(i).last().is_some_and(|&j| j as usize + 1 == i);
+        let mut starts: Vec<u32> = (0..rows)
+            .into_par_iter()
+            .with_min_len(4096)
+            .filter(|&i| !follows(i))
+            .map(|i| i as u32)
+            .collect();
+        if starts.len() * SHORTEST > rows {
+            return None;
+        }
+        starts.push(rows as u32);
+        let mut of_row = vec![0u32; rows];
+        for (line, ends) in starts.windows(2).enumerate() {
+            of_row[ends[0] as usize..ends[1] as usize].fill(line as u32);
+        }
+        let of_line = |line: usize| {
+            let mut found: Vec<Coupling> = Vec::new();
+            for i in starts[line] as usize..starts[line + 1] as usize {
+                for &j in lower.row(i) {
+                    let line = of_row[j as usize] as usize;
+                    match found.iter_mut().find(|c| c.line == line) {
+                        Some(there) => there.entries += 1,
+                        None => found.push(Coupling { line, entries: 1 }),
+                    }
+                }
+            }
+            found.retain(|c| c.line != line);
+            found
+        };
+        let couplings: Vec<Vec<Coupling>> =
+            (0..starts.len() - 1).into_par_iter().with_min_len(64).map(of_line).collect();
+        let near = nearest(&couplings)?;
+        let (at, shear, exact) = places(&starts, near, &couplings);
+        // lines of cells, which wells are not
+        let of_cells = || at.iter().zip(starts.windows(2)).filter(|(_, ends)| is_line(ends));
+        let extents = [0, 1].map(|axis| of_cells().map(|(at, _)| at[axis]).max().unwrap_or(0) + 1);
+        let mut places: Vec<[usize; 2]> = of_cells().map(|(at, _)| *at).collect();
+        places.sort_unstable();
+        places.dedup();
+        let length = rows as f64 / places.len().max(1) as f64;
+        let at = at.into_iter().map(|[y, z]| [y + shear * z, z]).collect();
+        Some(Self { starts, at, shear, exact, extents, length })
+    }
+
+    /// Ways of cutting the lines into at most so many tiles, across the lines of a plane and along the planes.
+    pub(super) fn tilings(&self, most: usize) -> impl Iterator<Item = [usize; 2]> {
+        let [lines, planes] = self.extents;
+        (1..=lines.min(most)).flat_map(move |across| {
+            (1..=planes.min(most / across)).map(move |along| [across, along])
+        })
+    }
+
+    /// Whether no row needs one of a larger y, as where nothing has been filled.
+    pub(super) fn is_square(&self) -> bool {
+        self.shear == 0
+    }
+
+    /// Whether no coupling of planes was left out of account.
+    pub(super) fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// What tiles mean for a solve.
+    pub(super) fn outline(&self, [across, along]: [usize; 2]) -> Outline {
+        let [lines, planes] = self.extents;
+        let layers = planes.div_ceil(along);
+        // y' of a layer of tiles, and of all
+        let (of_layer, of_all) =
+            (lines + self.shear * (layers - 1), lines + self.shear * (planes - 1));
+        let width = of_layer.div_ceil(across);
+        let outside = |parts: usize, own: usize| if parts > 1 { 1.0 / own as f64 } else { 0.0 };
+        Outline {
+            parts: (across * along) as f64,
+            crossings: (across * of_all) as f64 / of_layer as f64 + along as f64 - 2.0,
+            levels: self.levels(of_all, planes),
+            window: self.levels(width, layers),
+            share: (width * layers) as f64 / (of_layer * planes) as f64,
+            far: (outside(across, width) + outside(along, layers)).min(1.0),
+        }
+    }
+
+    /// What ranges of rows mean for a solve.
+    pub(super) fn outline_of_ranges(&self, parts: usize) -> Outline {
+        let [lines, planes] = self.extents;
+        let own = (lines * planes) as f64 / parts as f64;
+        // levels from a plane to the next
+        let plane = (1 + self.shear * (1 + self.shear)) as f64;
+        let window = if own < lines as f64 {
+            self.length + (1 + self.shear) as f64 * (own - 1.0)
+        } else {
+            self.levels(lines, 1) + plane * (own / lines as f64 - 1.0)
+        };
+        Outline {
+            parts: parts as f64,
+            crossings: parts as f64 - 1.0,
+            levels: self.levels(lines + self.shear * (planes - 1), planes),
+            window,
+            share: 1.0 / parts as f64,
+            far: if parts > 1 { (parts as f64 / planes as f64).min(1.0) } else { 0.0 },
+        }
+    }
+
+    /// Levels of so many y' and planes: a cell waits for those before it in its line, and, as fill reaches as many cells
+    /// ahead as y' is sheared, for that many and one of the line before.
+    fn levels(&self, lines: usize, planes: usize) -> f64 {
+        self.length + ((1 + self.shear) * (lines - 1) + planes - 1) as f64
+    }
+
+    /// The tile of each row, of which there are at most `across` times `along`: layers of planes that have like
+    /// numbers of rows, and each cut across likewise.
+    pub(super) fn tiles(&self, [across, along]: [usize; 2]) -> impl Iterator<Item = u32> {
+        let lengths: Vec<usize> = self.starts.windows(2).map(|w| (w[1] - w[0]) as usize).collect();
+        let all: Vec<usize> = (0..lengths.len()).collect();
+        let layer_of = cut(&all, along, |&line| (self.at[line][1], lengths[line]));
+        let mut tile_of = vec![0; lengths.len()];
+        let mut layers = vec![Vec::new(); along];
+        for (line, layer) in all.into_iter().zip(layer_of) {
+            layers[layer].push(line);
+        }
+        for (layer, lines) in layers.iter().enumerate() {
+            let place = cut(lines, across, |&line| (self.at[line][0], lengths[line]));
+            for (&line, place) in lines.iter().zip(place) {
+                tile_of[line] = (layer * across + place) as u32;
+            }
+        }
+        tile_of.into_iter().zip(lengths).flat_map(|(tile, rows)| std::iter::repeat_n(tile, rows))
+    }
+}
+
+/// Whether rows between these ends are a line; those of wells are short.
+fn is_line(ends: &[u32]) -> bool {
+    (ends[1] - ends[0]) as usize >= SHORTEST
+}
+
+/// Cuts things at places, of so many rows each, into `parts` consecutive ones of like numbers of rows; those at one
+/// place stay together.
+fn cut(things: &[usize], parts: usize, of: impl Fn(&usize) -> (usize, usize)) -> Vec<usize> {
+    let places = things.iter().map(|t| of(t).0).max().map_or(0, |most| most + 1);
+    let mut rows = vec![0usize; places];
+    for thing in things {
+        let (place, count) = of(thing);
+        rows[place] += count;
+    }
+    let total: usize = rows.iter().sum();
+    let mut before = 0;
+    for count in &mut rows {
+        let middle = before + *count / 2;
+        before += *count;
+        *count = (middle * parts / total.max(1)).min(parts - 1);
+    }
+    things.iter().map(|t| rows[of(t).0]).collect()
+}
+
+/// How many lines before it a line of the same plane is at most: from there to the plane before there is a gap.
+fn nearest(couplings: &[Vec<Coupling>]) -> Option<usize> {
+    // entries by the logarithm of the lines between
+    let mut entries = [0u64; usize::BITS as usize];
+    for (line, found) in couplings.iter().enumerate() {
+        for c in found {
+            let bucket = usize::BITS - (line - c.line - 1).leading_zeros();
+            entries[bucket as usize] += u64::from(c.entries);
+        }
+    }
+    let total: u64 = entries.iter().sum();
+    let full: Vec<usize> = (0..entries.len()).filter(|&b| entries[b] * FEW > total).collect();
+    let gap = full.windows(2).max_by_key(|pair| pair[1] - pair[0])?;
+    (gap[1] - gap[0] > 1).then(|| 1 << gap[0])
+}
+
+/// y and z of the lines, the shear that most couplings between planes need, and whether it is enough for all.
+fn places(
+    starts: &[u32],
+    near: usize,
+    couplings: &[Vec<Coupling>],
+) -> (Vec<[usize; 2]>, usize, bool) {
+    let mut at: Vec<[usize; 2]> = Vec::with_capacity(starts.len() - 1);
+    let mut needed = [0u64; LARGEST_SHEAR + 1];
+    for ((line, ends), found) in starts.windows(2).enumerate().zip(couplings) {
+        let is_far = |c: &Coupling| line - c.line > near;
+        let most = found.iter().filter(|c| is_far(c)).map(|c| c.entries).max().unwrap_or(0);
+        // a few entries are those of a well
+        let below =
+            || found.iter().filter(|c| is_far(c) && 4 * c.entries >= most).map(|c| at[c.line]);
+        let beside = || found.iter().filter(|c| !is_far(c)).map(|c| at[c.line]);
+        let z_below = below().map(|at| at[1] + 1).max();
+        let z_beside = beside().map(|at| at[1]).max();
+        let y = below().map(|at| at[0]).min().or_else(|| beside().map(|at| at[0] + 1).max());
+        let last = at.last().copied().unwrap_or([0; 2]);
+        let own = [y.unwrap_or(last[0]), z_below.max(z_beside).unwrap_or(last[1])];
+        for c in found.iter().filter(|c| is_line(ends) && is_far(c) && at[c.line][1] < own[1]) {
+            let [y, z] = at[c.line];
+            let shear = y.saturating_sub(own[0]).div_ceil(own[1] - z);
+            needed[shear.min(LARGEST_SHEAR)] += u64::from(c.entries);
+        }
+        at.push(own);
+    }
+    let total: u64 = needed.iter().sum();
+    let mut beyond = total;
+    let shear = needed.iter().position(|&entries| {
+        beyond -= entries;
+        beyond * FEW <= total
+    });
+    (at, shear.unwrap_or(0), beyond == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::base::threads::Threads;
+    use crate::matrix::Csr;
+    use crate::matrix::pattern::{Pattern, block_pattern};
+    use crate::problem;
+    use crate::symbolic::{iluk, reordered_triangles};
+
+    fn filled(a: &Csr, block_size: usize, fill: usize) -> Pattern<'static> {
+        let pattern = block_pattern(a, block_size);
+        iluk(&pattern, fill, LevelRule::Min, usize::MAX).expect("small").lower
+    }
+
+    fn lower(matrix: &str, block_size: usize, fill: usize) -> Pattern<'static> {
+        let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
+        let a = crate::matrix::bsr::pad(&a, block_size).map_or(a, std::sync::Arc::new);
+        filled(&a, block_size, fill)
+    }
+
+    /// Rows of a box of 7-point cells, some of which are not there.
+    fn with_holes([nx, ny, nz]: [usize; 3], there: impl Fn(usize) -> bool) -> (Csr, Vec<usize>) {
+        let cells: Vec<usize> = (0..nx * ny * nz).filter(|&c| there(c)).collect();
+        let (mut row_ptr, mut columns) = (vec![0u32], Vec::new());
+        for &c in &cells {
+            let at = [c % nx, c / nx % ny, c / (nx * ny)];
+            for (j, &d) in cells.iter().enumerate() {
+                let to = [d % nx, d / nx % ny, d / (nx * ny)];
+                let apart: usize = (0..3).map(|k| at[k].abs_diff(to[k])).sum();
+                if apart <= 1 {
+                    columns.push(j as u32);
+                }
+            }
+            row_ptr.push(columns.len() as u32);
+        }
+        let (n, values) = (cells.len(), vec![1.0; columns.len()]);
+        (Csr::new(n, n, row_ptr, columns, values).expect("valid by construction"), cells)
+    }
+
+    #[test]
+    fn lines_of_a_box_have_their_places_whatever_the_fill() {
+        for (fill, shear) in [(0, 0), (1, 1), (2, 2), (3, 3)] {
+            let lattice = Lattice::of(lower("poisson3d:9x8x7", 1, fill).view()).expect("a grid");
+            assert_eq!((lattice.shear, lattice.extents), (shear, [8, 7]), "k = {fill}");
+            let starts: Vec<u32> = (0..=56).map(|line| 9 * line).collect();
+            assert_eq!(lattice.starts, starts);
+            let at: Vec<[usize; 2]> = (0..56).map(|l| [l % 8 + shear * (l / 8), l / 8]).collect();
+            assert_eq!(lattice.at, at, "k = {fill}");
+        }
+    }
+
+    #[test]
+    fn wells_come_behind_the_cells_that_they_pass() {
+        let p = lower("reservoir:9x6x8,k=2,wells=3", 2, 0);
+        let lattice = Lattice::of(p.view()).expect("a grid");
+        let cells: Vec<[usize; 2]> = (0..48).map(|line| [line % 6, line / 6]).collect();
+        assert_eq!(lattice.at[..48], cells);
+        assert_eq!(lattice.starts[48..], [432, 433, 434]);
+        for (well, at) in (432..434).zip(&lattice.at[48..]) {
+            let needed = || p.view().row(well).iter().map(|&j| j as usize);
+            let expected = [needed().map(|j| j / 9 % 6).min(), needed().map(|j| j / 54 + 1).max()];
+            assert_eq!(at.map(Some), expected);
+        }
+        assert_eq!((lattice.shear, lattice.extents), (0, [6, 8]));
+    }
+
+    #[test]
+    fn holes_do_not_shift_what_lies_above() {
+        let extents = [12, 10, 9];
+        let there = |c: usize| !(c * 7919 % 101).is_multiple_of(12);
+        let (a, cells) = with_holes(extents, there);
+        let lattice = Lattice::of(filled(&a, 1, 0).view()).expect("a grid");
+        let right = lattice.at.iter().zip(&lattice.starts).filter(|(at, first)| {
+            let c = cells[**first as usize];
+            **at == [c / 12 % 10, c / 120]
+        });
+        let right = right.count();
+        assert!(right * 10 >= lattice.at.len() * 9, "{right} of {}", lattice.at.len());
+    }
+
+    #[test]
+    fn what_is_no_grid_of_planes_has_no_lines() {
+        for matrix in ["poisson3d:9x8x1", "poisson3d:1x1x1", "fem-p1:20x20"] {
+            assert_eq!(Lattice::of(lower(matrix, 1, 0).view()), None, "{matrix}");
+        }
+        let grid =
+            problem::load("poisson3d:10x10x4", ReadAs::Expanded).expect("a generator").matrix;
+        let scattered: Vec<u32> = (0..400).map(|i| i * 171 % 400).collect();
+        let p = reordered_triangles(Threads::One, &block_pattern(&grid, 1), &scattered);
+        assert_eq!(Lattice::of(p.lower.view()), None);
+    }
+
+    #[test]
+    fn tiles_are_crossed_as_often_as_the_outline_says() {
+        for fill in 0..=2 {
+            let lattice = Lattice::of(lower("poisson3d:20", 1, fill).view()).expect("a grid");
+            let p = lower("poisson3d:20", 1, fill);
+            for tiling in [[1, 1], [4, 1], [1, 5], [4, 5], [5, 4]] {
+                let of: Vec<u32> = lattice.tiles(tiling).collect();
+                let mut crossed = vec![0usize; of.len()];
+                for i in 0..of.len() {
+                    let before = p.view().row(i).iter().map(|&j| j as usize);
+                    let most = before.map(|j| crossed[j] + usize::from(of[j] != of[i])).max();
+                    crossed[i] = most.unwrap_or(0);
+                }
+                let most = crossed.into_iter().max().expect("rows") as f64;
+                let Outline { crossings: expected, share, .. } = lattice.outline(tiling);
+                assert!(most <= 1.25 * expected + 1.0, "{fill} {tiling:?}: {most}, {expected}");
+                let mut rows = vec![0usize; tiling[0] * tiling[1]];
+                for &tile in &of {
+                    rows[tile as usize] += 1;
+                }
+                let largest = *rows.iter().max().expect("tiles") as f64 / 8000.0;
+                assert!(largest <= 1.3 * share, "{fill} {tiling:?}: {largest}, {share}");
+            }
+        }
+    }
+}

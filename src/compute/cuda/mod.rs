@@ -1,0 +1,190 @@
+//! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
+
+mod choice;
+mod colour_boxes;
+mod colour_choice;
+mod colour_chunks;
+mod colour_slices;
+mod colour_stream;
+mod colours;
+pub mod cubins;
+pub mod cusparse;
+pub(crate) mod device;
+mod entries;
+mod execution;
+mod factors;
+mod fgbilu;
+mod formats;
+mod ilu;
+mod in_kernel;
+mod lattice;
+pub(crate) mod launch;
+mod levels;
+mod limits;
+pub mod memory;
+mod numbering;
+mod numbers;
+pub mod nvrtc;
+mod operations;
+mod owners;
+mod partition;
+mod partitioned;
+mod pencils;
+mod ranges;
+mod rows;
+mod slices;
+mod solve;
+pub mod sources;
+mod sparse;
+mod spmv;
+mod staging;
+mod stencil_ilu;
+mod stencil_rows;
+mod syncfree;
+mod tiles;
+mod triangles;
+pub mod tune;
+mod updates;
+mod vector;
+mod vendor;
+mod wavefront;
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cudarc::driver::{DriverError, PinnedHostSlice};
+
+use super::{Backend, SLOTS, Slot};
+use crate::base::error::{Error, Result};
+use cusparse::{Handle, Spmv, SpmvSell};
+use device::failed;
+pub use device::{Device, OLDEST};
+use execution::Mode;
+pub use factors::BlockIlu;
+use formats::Formatted;
+pub use formats::product_variants;
+pub use ilu::largest_factor_variants;
+pub use in_kernel::in_kernel_variants;
+pub use limits::Limits;
+pub use partitioned::{largest_variants, resident_variant};
+pub use sparse::setup_variants;
+use spmv::Stored;
+pub use stencil_ilu::stencil_ilu_variant;
+pub use syncfree::largest_variant;
+use vector::Vectors;
+pub use wavefront::stencil_variant;
+
+/// Computes on the first GPU.
+///
+/// Operations are asynchronous. One that fails is remembered; from then on slots read as NaN, which
+/// ends every method, and [`Backend::check`] tells what happened.
+pub struct Cuda {
+    device: Arc<Device>,
+    vectors: Vectors,
+    host: RefCell<PinnedHostSlice<f64>>,
+    failure: RefCell<Option<Error>>,
+    mode: Mode,
+    /// Whether products, factorisation and solves are those of cuSPARSE.
+    vendor: bool,
+    /// cuSPARSE, opened when it is first needed.
+    library: OnceCell<Rc<Handle>>,
+    /// Seconds spent on choices among the library's ways.
+    uncounted: Cell<f64>,
+    /// Seconds of compilation before this backend began to be made.
+    compiled_before: f64,
+}
+
+/// A matrix stored for products.
+pub enum Matrix {
+    /// For our kernels.
+    Ours(Stored),
+    /// For our kernels, in HYB, SELL, DIA or Bdia.
+    Formatted(Box<Formatted>),
+    /// For cuSPARSE.
+    Vendor(Spmv),
+    /// For cuSPARSE, in SELL.
+    VendorSell(Box<SpmvSell>),
+}
+
+impl Cuda {
+    /// With our kernels.
+    ///
+    /// # Errors
+    /// When there is no GPU, no driver or no run-time compiler.
+    pub fn ours() -> Result<Self> {
+        Self::new(false)
+    }
+
+    /// With the routines of cuSPARSE for products, factorisation and triangular solves.
+    ///
+    /// # Errors
+    /// As [`ours`](Self::ours), and when there is no cuSPARSE.
+    pub fn vendor() -> Result<Self> {
+        let k = Self::new(true)?;
+        k.library()?;
+        Ok(k)
+    }
+
+    #[allow(unsafe_code, reason = "pinned memory without a value")]
+    fn new(vendor: bool) -> Result<Self> {
+        let device = Device::shared()?;
+        let compiled_before = device.compile_seconds();
+        // SAFETY: slots are written by a download before they are read
+        let host = unsafe { device.stream().context().alloc_pinned_with_flags::<f64>(SLOTS, 0) }
+            .map_err(|e| failed("cannot pin host memory", e))?;
+        let vectors = Vectors::new(&device)?;
+        Ok(Self {
+            device,
+            vectors,
+            host: RefCell::new(host),
+            failure: RefCell::default(),
+            mode: Mode::new(),
+            vendor,
+            library: OnceCell::new(),
+            uncounted: Cell::new(0.0),
+            compiled_before,
+        })
+    }
+
+    fn library(&self) -> Result<&Rc<Handle>> {
+        if let Some(handle) = self.library.get() {
+            return Ok(handle);
+        }
+        let handle = Handle::new(self.device.stream())?;
+        Ok(self.library.get_or_init(|| handle))
+    }
+
+    /// The GPU.
+    pub fn gpu(&self) -> &Device {
+        &self.device
+    }
+
+    fn note(&self, what: &str, done: Result<(), DriverError>) {
+        if let Err(e) = done {
+            self.failed(failed(what, e));
+        }
+    }
+
+    fn read_slots(&self, first: Slot, out: &mut [f64]) {
+        let first = first.0 as usize;
+        let from = self.vectors.slots.slice(first..first + out.len());
+        let mut host = self.host.borrow_mut();
+        let copied = host
+            .as_mut_slice()
+            .and_then(|host| self.device.stream().memcpy_dtoh(&from, &mut host[..out.len()]));
+        self.note("read", copied);
+        self.synchronise();
+        match host.as_slice() {
+            Ok(values) if self.failure.borrow().is_none() => {
+                out.copy_from_slice(&values[..out.len()]);
+            }
+            _ => out.fill(f64::NAN),
+        }
+    }
+
+    /// Remembers the first failure.
+    fn failed(&self, e: Error) {
+        self.failure.borrow_mut().get_or_insert(e);
+    }
+}

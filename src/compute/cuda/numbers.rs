@@ -1,0 +1,101 @@
+//! Factors in the numbers in which the solves read them (`kernels/stored.cuh`, `kernels/narrow.cu`).
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaSlice, DriverError};
+
+use super::device::{Device, failed, grid};
+use super::ilu::{Factorisation, Factors};
+use super::launch::{Address, address, launch};
+use super::sources::NARROW;
+use crate::base::choices::FactorPrecision;
+use crate::base::error::Result;
+use crate::compute::Breakdown;
+
+/// An array of stored numbers.
+pub(super) enum Numbers {
+    Double(CudaSlice<f64>),
+    Single(CudaSlice<f32>),
+}
+
+impl Numbers {
+    /// Room for `len` numbers, to be written before they are read.
+    pub(super) fn alloc(d: &Device, len: usize, precision: FactorPrecision) -> Result<Self> {
+        Ok(match precision {
+            FactorPrecision::Float64 => Self::Double(d.alloc(len)?),
+            FactorPrecision::Float32 => Self::Single(d.alloc(len)?),
+        })
+    }
+
+    /// Where they are.
+    pub(super) fn address(&self) -> Address {
+        match self {
+            Self::Double(numbers) => address(numbers),
+            Self::Single(numbers) => address(numbers),
+        }
+    }
+}
+
+/// The factors in the order of the pattern, shared by the ways of solving that take them over.
+#[derive(Clone)]
+pub(super) struct Values {
+    /// Blocks of L; each way converts them as it lays them out.
+    pub(super) lower: Rc<CudaSlice<f64>>,
+    /// Blocks of U', likewise.
+    pub(super) upper: Rc<CudaSlice<f64>>,
+    /// Inverse diagonal blocks as they are stored.
+    pub(super) diagonal: Rc<Numbers>,
+}
+
+impl Values {
+    /// `factors` to be stored in `precision`. The inner result names the first block row that does
+    /// not stay in its range.
+    pub(super) fn new(
+        d: &Device,
+        f: &Factorisation,
+        factors: Factors,
+        precision: FactorPrecision,
+    ) -> Result<std::result::Result<Self, Breakdown>> {
+        let diagonal = match precision {
+            FactorPrecision::Float64 => Numbers::Double(factors.diagonal),
+            FactorPrecision::Float32 => match narrowed(d, f, &factors)? {
+                Ok(diagonal) => Numbers::Single(diagonal),
+                Err(row) => return Ok(Err(Breakdown::Range { row })),
+            },
+        };
+        Ok(Ok(Self {
+            lower: Rc::new(factors.lower),
+            upper: Rc::new(factors.upper),
+            diagonal: Rc::new(diagonal),
+        }))
+    }
+}
+
+/// The diagonal in float32, or the first block row of the factors that leaves its range.
+fn narrowed(
+    d: &Device,
+    f: &Factorisation,
+    factors: &Factors,
+) -> Result<std::result::Result<CudaSlice<f32>, usize>> {
+    const THREADS: u32 = 256;
+    /// Nothing is out of range.
+    const NONE: u64 = u64::MAX;
+    let fault = |e: DriverError| failed("cannot round the factors", e);
+    let (b, bb, p) = (f.block_size, f.block_size * f.block_size, &f.pattern);
+    let check = d.kernel(&NARROW, 0, "first_beyond")?;
+    let beyond = |values: &CudaSlice<f64>, entries: usize| -> Result<Option<usize>> {
+        let (count, first) = ((entries * bb) as u64, d.copied(&[NONE])?);
+        let blocks = (entries * bb).div_ceil(THREADS as usize).clamp(1, 1 << 14);
+        launch!(d, &check, grid(blocks, THREADS); count, *values, first).map_err(fault)?;
+        Ok(Some(d.host(&first)?[0]).filter(|&at| at != NONE).map(|at| at as usize / bb))
+    };
+    let lower = beyond(&factors.lower, p.lower.entries())?.map(|at| p.lower.row_of(at));
+    let upper = beyond(&factors.upper, p.upper.entries())?.map(|at| p.upper.row_of(at));
+    let (single, first) = (d.alloc::<f32>(p.rows() * bb)?, d.copied(&[NONE])?);
+    let kernel = d.kernel(&NARROW, 0, "narrow_diagonal")?;
+    let (rows, size) = (p.rows() as u32, b as u32);
+    let config = grid((p.rows() * b).div_ceil(THREADS as usize), THREADS);
+    launch!(d, &kernel, config; rows, size, factors.diagonal, single, first).map_err(fault)?;
+    let diagonal = Some(d.host(&first)?[0]).filter(|&at| at != NONE).map(|at| at as usize);
+    Ok([lower, upper, diagonal].into_iter().flatten().min().map_or(Ok(single), Err))
+}

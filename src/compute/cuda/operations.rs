@@ -1,0 +1,419 @@
+//! The verbs of a backend on a GPU.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaEvent, CudaSlice};
+
+use super::cusparse::{self, Spmv, SpmvSell};
+use super::execution::{REPLAYED, Recording};
+use super::factors::{BlockIlu, Factored};
+use super::formats::Formatted;
+use super::launch::address;
+use super::sparse::Sparse;
+use super::spmv::Stored;
+use super::{Cuda, Matrix, fgbilu, in_kernel};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::base::error::{Error, Result};
+use crate::compute::krylov::{Settings, Solver, System};
+use crate::compute::{Backend, Breakdown, Bytes, Coef, GridFactors, Slot, Step, no_execution};
+use crate::matrix::pattern::PatternView;
+use crate::matrix::{Bsr, Csr};
+use crate::symbolic::{FillPattern, GridPattern, Schedule};
+
+impl Cuda {
+    /// Factors of a matrix; what fails is kept for [`Backend::check`].
+    fn factored(&self, ilu: &mut BlockIlu, a: Factored, shift: f64) -> Result<(), Breakdown> {
+        let mut uncounted = 0.0;
+        let done = ilu.factor(self, a, shift, &mut uncounted);
+        self.uncounted.set(self.uncounted.get() + uncounted);
+        done.unwrap_or_else(|e| {
+            self.failed(e);
+            Ok(())
+        })
+    }
+}
+
+impl Backend for Cuda {
+    type Vector = CudaSlice<f64>;
+    type Matrix = Matrix;
+    type BlockIlu = BlockIlu;
+    type Mark = Option<CudaEvent>;
+    type Recording = Recording;
+
+    fn device(&self) -> String {
+        match self.library.get() {
+            Some(library) if self.vendor => {
+                format!("{}, cuSPARSE {}", self.device.describe(), library.version())
+            }
+            _ => self.device.describe(),
+        }
+    }
+
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn memory_free(&self) -> usize {
+        // what cannot be read is unknown, not zero
+        self.device.memory().map_or(usize::MAX, |memory| memory.free)
+    }
+
+    fn copy_bandwidth(&self) -> f64 {
+        self.device.copy_bandwidth()
+    }
+
+    fn handover_latency(&self) -> Option<f64> {
+        Some(self.device.handover_latency()).filter(|s| s.is_finite())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.synchronise();
+        self.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    fn uncounted(&self) -> f64 {
+        self.uncounted.get() + self.device.compile_seconds()
+    }
+
+    fn compile_seconds(&self) -> Option<f64> {
+        Some(self.device.compile_seconds() - self.compiled_before)
+    }
+
+    fn trial_seconds(&self) -> Option<f64> {
+        Some(self.uncounted.get())
+    }
+
+    fn mark(&self) -> Option<CudaEvent> {
+        let event = self.device.event();
+        event.map_err(|e| self.note("cannot take the time", Err(e))).ok()
+    }
+
+    fn seconds(&self, from: &Option<CudaEvent>, to: &Option<CudaEvent>) -> f64 {
+        let (Some(from), Some(to)) = (from, to) else { return f64::NAN };
+        match from.elapsed_ms(to) {
+            Ok(ms) => f64::from(ms) / 1e3,
+            Err(e) => {
+                self.note("cannot take the time", Err(e));
+                f64::NAN
+            }
+        }
+    }
+
+    fn vector(&self, n: usize) -> Result<CudaSlice<f64>> {
+        self.device.zeros(n)
+    }
+
+    fn upload(&self, from: &[f64], to: &mut CudaSlice<f64>) {
+        self.note("upload", self.device.stream().memcpy_htod(from, to));
+        self.synchronise();
+    }
+
+    fn download(&self, from: &CudaSlice<f64>, to: &mut [f64]) {
+        self.note("download", self.device.stream().memcpy_dtoh(from, to));
+        self.synchronise();
+    }
+
+    fn fill(&self, x: &mut CudaSlice<f64>, value: f64) {
+        self.note("fill", self.vectors.fill(&self.device, x, value));
+    }
+
+    fn copy(&self, x: &CudaSlice<f64>, y: &mut CudaSlice<f64>) {
+        self.note("copy", self.device.stream().memcpy_dtod(x, y));
+    }
+
+    fn axpby(&self, a: Coef, x: &CudaSlice<f64>, b: Coef, y: &mut CudaSlice<f64>) {
+        self.note(
+            "axpby",
+            self.vectors.axpby(&self.device, self.coefficient(a), x, self.coefficient(b), y),
+        );
+    }
+
+    fn scale(&self, a: Coef, x: &mut CudaSlice<f64>) {
+        self.note("scale", self.vectors.scale(&self.device, self.coefficient(a), x));
+    }
+
+    fn dot(&self, x: &CudaSlice<f64>, y: &CudaSlice<f64>, out: Slot) {
+        self.note("dot", self.vectors.multi_dot(&self.device, [x], y, out, false));
+        self.written(out, 1);
+    }
+
+    fn norm(&self, x: &CudaSlice<f64>, out: Slot) {
+        self.note("norm", self.vectors.multi_dot(&self.device, [x], x, out, true));
+        self.written(out, 1);
+    }
+
+    fn multi_dot(&self, basis: &[CudaSlice<f64>], w: &CudaSlice<f64>, out: Slot) {
+        self.note("multi_dot", self.vectors.multi_dot(&self.device, basis, w, out, false));
+        self.written(out, basis.len());
+    }
+
+    fn multi_axpy_norm(
+        &self,
+        basis: &[CudaSlice<f64>],
+        coef: Slot,
+        w: &mut CudaSlice<f64>,
+        norm_out: Slot,
+    ) {
+        let done = self.vectors.multi_axpy_norm(&self.device, basis, coef, w, norm_out);
+        self.note("multi_axpy_norm", done);
+        self.written(norm_out, 1);
+    }
+
+    fn combine(&self, basis: &[CudaSlice<f64>], coef: &[f64], x: &mut CudaSlice<f64>) {
+        self.note("combine", self.vectors.combine(&self.device, basis, coef, x));
+    }
+
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
+        if self.ratio_on_host(out, num, den) {
+            return;
+        }
+        self.note("ratio", self.vectors.ratio(&self.device, out, num, den));
+    }
+
+    fn scalars(&self, steps: &[Step]) {
+        if !self.scalars_on_host(steps) {
+            self.note("scalars", self.vectors.scalars(&self.device, steps));
+        }
+    }
+
+    fn read(&self, first: Slot, out: &mut [f64]) {
+        if !self.read_on_host(first, out) {
+            self.read_slots(first, out);
+        }
+    }
+
+    fn synchronise(&self) {
+        self.note("device", self.device.stream().synchronize());
+    }
+
+    fn execute(&self, execution: Execution) -> Result<()> {
+        if self.vendor && execution == Execution::Persistent {
+            return Err(no_execution(execution, "a kernel cannot call cuSPARSE"));
+        }
+        self.mode.set(execution);
+        Ok(())
+    }
+
+    fn iterations_at_once(&self) -> usize {
+        if self.mode.graph() { REPLAYED } else { 1 }
+    }
+
+    fn replay(&self, recording: &mut Recording, work: &mut dyn FnMut()) {
+        if self.mode.graph() {
+            self.replayed(recording, work).unwrap_or_else(|e| self.failed(e));
+        } else {
+            work();
+        }
+    }
+
+    fn in_kernel(
+        &self,
+        solver: &str,
+        settings: &Settings,
+        system: &System<Self>,
+    ) -> Result<Box<dyn Solver<Self>>> {
+        in_kernel::make(self, solver, settings, system)
+    }
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
+        let d = &self.device;
+        a.check_finite()?;
+        let format = format.stored(a, block_size);
+        if !matches!(format, Format::Csr | Format::Bsr) {
+            if self.vendor && format == Format::Sell {
+                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
+            }
+            if self.vendor {
+                return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
+                    .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
+            }
+            return Formatted::new(d, a, block_size, format).map(Box::new).map(Matrix::Formatted);
+        }
+        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
+        if self.vendor {
+            let (b, pattern, values) = match &bsr {
+                Some(a) => (
+                    block_size,
+                    PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() },
+                    a.values(),
+                ),
+                None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
+            };
+            let handle = self.library()?;
+            let pattern = cusparse::DevicePattern::new(handle, b, pattern)?;
+            return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
+        }
+        Ok(Matrix::Ours(match &bsr {
+            Some(a) => Stored::bsr(d, a)?,
+            None => Stored::csr(d, a)?,
+        }))
+    }
+
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        let d = &self.device;
+        a.check_finite()?;
+        let block_size = match matrix {
+            Matrix::Ours(m) => m.block_size,
+            Matrix::Formatted(m) => return m.set_values(d, a),
+            Matrix::VendorSell(m) => return m.set_values(a),
+            Matrix::Vendor(m) => m.pattern().block_size(),
+        };
+        let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
+        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
+        match matrix {
+            Matrix::Ours(m) => m.set_values(d, values),
+            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
+            Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
+        }
+    }
+
+    fn format(&self, a: &Matrix) -> Format {
+        let block_size = match a {
+            Matrix::Ours(a) => a.block_size,
+            Matrix::Formatted(a) => return a.format(),
+            Matrix::VendorSell(_) => return Format::Sell,
+            Matrix::Vendor(a) => a.pattern().block_size(),
+        };
+        if block_size == 1 { Format::Csr } else { Format::Bsr }
+    }
+
+    fn tuned(&self, a: &Matrix) -> Option<String> {
+        match a {
+            Matrix::Formatted(a) => a.tuned(),
+            Matrix::Ours(_) | Matrix::Vendor(_) | Matrix::VendorSell(_) => None,
+        }
+    }
+
+    fn matrix_bytes(&self, a: &Matrix) -> Bytes {
+        match a {
+            Matrix::Ours(a) => a.bytes(),
+            Matrix::Formatted(a) => a.bytes(),
+            Matrix::Vendor(a) => a.bytes(),
+            Matrix::VendorSell(a) => a.bytes(),
+        }
+    }
+
+    fn spmv(&self, a: &Matrix, x: &CudaSlice<f64>, y: &mut CudaSlice<f64>) {
+        match a {
+            Matrix::Ours(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
+            Matrix::Formatted(a) => self.note("spmv", a.product(&self.device, x, 0, y)),
+            Matrix::Vendor(a) => {
+                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
+                a.apply(1.0, x, 0.0, y).unwrap_or_else(|e| self.failed(e));
+            }
+        }
+    }
+
+    fn residual(&self, a: &Matrix, x: &CudaSlice<f64>, b: &CudaSlice<f64>, r: &mut CudaSlice<f64>) {
+        match a {
+            Matrix::Ours(a) => self.note("residual", a.product(&self.device, x, address(b), r)),
+            Matrix::Formatted(a) => {
+                self.note("residual", a.product(&self.device, x, address(b), r));
+            }
+            Matrix::Vendor(a) => {
+                self.copy(b, r);
+                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+            }
+            Matrix::VendorSell(a) => {
+                self.copy(b, r);
+                a.apply(-1.0, x, 1.0, r).unwrap_or_else(|e| self.failed(e));
+            }
+        }
+    }
+
+    fn ilu_analyse(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        BlockIlu::new(self, pattern, None, block_size, (trisolve, precision))
+    }
+
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<BlockIlu> {
+        BlockIlu::new(self, pattern, Some(sets), block_size, (trisolve, precision))
+    }
+
+    fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
+        let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
+        self.factored(ilu, Factored::Host(a), shift)
+    }
+
+    fn ilu_factor_made(&self, ilu: &mut BlockIlu, a: &Sparse, shift: f64) -> Result<(), Breakdown> {
+        if let Some(rows) = a.device()
+            && shift == 0.0
+            && ilu.takes_rows()
+        {
+            return self.factored(ilu, Factored::Device(rows), shift);
+        }
+        match self.host(a) {
+            Ok(a) => self.ilu_factor(ilu, &a.matrix, shift),
+            Err(e) => {
+                self.failed(e);
+                Ok(())
+            }
+        }
+    }
+
+    fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
+        Some(ilu.factor_seconds())
+    }
+
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        self.for_products(a, block_size)
+    }
+
+    fn coloured_trisolve(&self) -> Trisolve {
+        if self.vendor { Trisolve::Auto } else { Trisolve::Levels }
+    }
+
+    fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
+        ilu.inverse_diagonal(&self.device)
+    }
+
+    fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
+        ilu.apply(&self.device, r, z).unwrap_or_else(|e| self.failed(e));
+    }
+
+    fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
+        &ilu.pattern
+    }
+
+    fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
+        ilu.block_size
+    }
+
+    fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
+        ilu.bytes()
+    }
+
+    fn ilu_trisolve(&self, ilu: &BlockIlu) -> Trisolve {
+        ilu.trisolve
+    }
+
+    fn ilu_trisolve_reason<'a>(&self, ilu: &'a BlockIlu) -> Option<&'a str> {
+        ilu.reason.as_deref()
+    }
+
+    fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
+        ilu.levels
+    }
+
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>> {
+        fgbilu::analyse(self, grid, block_size, style)
+    }
+}

@@ -1,0 +1,278 @@
+//! Sparse matrices with which setups compute: on the device for blocks of one, else, and where the device
+//! leaves something to the host, there.
+
+mod inverses;
+mod orders;
+mod products;
+mod rows;
+mod stored;
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::factors::Factored;
+use super::ilu::Factorisation;
+use super::solve::Analysis;
+use super::{Cuda, Matrix};
+use crate::base::choices::Format;
+use crate::base::error::{Kind, Result};
+use crate::base::measure::memory_free;
+use crate::base::threads::Threads;
+use crate::compute::algebra::{Algebra, Part, Triangles};
+use crate::compute::cpu::sparse::{Sparse as HostSparse, triangles as host_triangles};
+use crate::compute::preconditioner::Failure;
+use crate::compute::{Backend, Breakdown};
+use crate::matrix::pattern::Pattern as HostPattern;
+use crate::matrix::{Asymmetry, Csr, Dia};
+use crate::symbolic::FillPattern;
+pub use rows::setup_variants;
+pub(super) use rows::{Compressed, counted, starts};
+
+/// A matrix on the device, or on the host.
+pub struct Sparse(Place<HostSparse>);
+
+/// A pattern on the device, or on the host.
+pub struct Pattern(Place<HostPattern<'static>>);
+
+enum Place<H> {
+    Host(H),
+    Device(Compressed),
+}
+
+impl Sparse {
+    fn on_host(matrix: HostSparse) -> Self {
+        Self(Place::Host(matrix))
+    }
+
+    fn on_device(rows: Compressed) -> Self {
+        Self(Place::Device(rows))
+    }
+
+    pub(super) fn device(&self) -> Option<&Compressed> {
+        match &self.0 {
+            Place::Device(rows) => Some(rows),
+            Place::Host(_) => None,
+        }
+    }
+}
+
+impl Cuda {
+    /// The matrix on the host.
+    pub(super) fn host<'a>(&self, a: &'a Sparse) -> Result<Cow<'a, HostSparse>> {
+        Ok(match &a.0 {
+            Place::Host(matrix) => Cow::Borrowed(matrix),
+            Place::Device(rows) => {
+                let matrix = Arc::new(rows.host(&self.device)?);
+                Cow::Owned(HostSparse { matrix, block_size: 1 })
+            }
+        })
+    }
+
+    /// What the device made, or else the host of the matrices there.
+    fn made<const N: usize, E: From<crate::Error> + Send>(
+        &self,
+        on_device: Result<Option<Compressed>>,
+        of: [&Sparse; N],
+        on_host: impl FnOnce([&HostSparse; N], Threads) -> Result<HostSparse, E> + Send,
+    ) -> Result<Sparse, E> {
+        if let Some(rows) = on_device? {
+            return Ok(Sparse::on_device(rows));
+        }
+        let mut there = Vec::with_capacity(N);
+        for a in of {
+            there.push(self.host(a)?);
+        }
+        let there: [&HostSparse; N] = std::array::from_fn(|i| &*there[i]);
+        self.on_host(|threads| on_host(there, threads)).map(Sparse::on_host)
+    }
+
+    /// A matrix that setups made, for products.
+    pub(super) fn for_products(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        let host = match a.0 {
+            Place::Host(matrix) => matrix.matrix,
+            Place::Device(rows) => match rows.stored(&self.device)? {
+                Ok(matrix) => return Ok(matrix),
+                Err(rows) => Arc::new(rows.host(&self.device)?),
+            },
+        };
+        let diagonals = !self.vendor && block_size == 1 && Dia::suits(&host);
+        let format = if diagonals { Format::Dia } else { Format::Auto };
+        match self.matrix(&host, block_size, format) {
+            // the format was chosen by a part of the rows
+            Err(e) if e.kind() == Kind::Input && diagonals => {
+                self.matrix(&host, block_size, Format::Auto)
+            }
+            stored => stored,
+        }
+    }
+}
+
+/// What `make` makes of a matrix on the device.
+fn of_one(
+    a: &Sparse,
+    make: impl FnOnce(&Compressed) -> Result<Option<Compressed>>,
+) -> Result<Option<Compressed>> {
+    a.device().map_or(Ok(None), make)
+}
+
+/// What `make` makes of two.
+fn of_two(
+    [a, b]: [&Sparse; 2],
+    make: impl FnOnce(&Compressed, &Compressed) -> Result<Option<Compressed>>,
+) -> Result<Option<Compressed>> {
+    match (a.device(), b.device()) {
+        (Some(a), Some(b)) => make(a, b),
+        _ => Ok(None),
+    }
+}
+
+impl Algebra for Cuda {
+    type Sparse = Sparse;
+    type Pattern = Pattern;
+
+    fn sparse(&self, a: &Arc<Csr>, block_size: usize) -> Result<Sparse> {
+        if block_size == 1 && !self.vendor {
+            return Compressed::copied(&self.device, a).map(Sparse::on_device);
+        }
+        Ok(Sparse::on_host(HostSparse { matrix: Arc::clone(a), block_size }))
+    }
+
+    fn entries(&self, a: &Sparse) -> usize {
+        match &a.0 {
+            Place::Host(a) => a.matrix.nnz(),
+            Place::Device(a) => a.entries,
+        }
+    }
+
+    fn to_host(&self, a: &Sparse) -> Result<Csr> {
+        Ok(Csr::clone(&self.host(a)?.matrix))
+    }
+
+    fn asymmetry(&self, a: &Sparse, tolerance: f64) -> Result<Option<Asymmetry>> {
+        if let Some(rows) = a.device()
+            && rows.regular(&self.device, tolerance)?[1]
+        {
+            return Ok(None);
+        }
+        let there = self.host(a)?;
+        Ok(self.on_host(|_| there.matrix.asymmetry_beyond(tolerance)))
+    }
+
+    fn largest_row_sum(&self, a: &Sparse) -> Result<f64> {
+        match &a.0 {
+            Place::Host(a) => Ok(a.largest_row_sum()),
+            Place::Device(a) => a.largest_row_sum(&self.device),
+        }
+    }
+
+    fn transposed(&self, a: &Sparse) -> Result<Sparse> {
+        let there = of_one(a, |a| a.transposed(&self.device));
+        self.made(there, [a], |[a], _| Ok(a.transposed()))
+    }
+
+    fn times(&self, a: &Sparse, b: &Sparse) -> Result<Sparse> {
+        let there = of_two([a, b], |a, b| a.times(&self.device, b));
+        self.made(there, [a, b], |[a, b], threads| a.times(b, threads))
+    }
+
+    fn mean(&self, a: &Sparse, b: &Sparse) -> Result<Sparse> {
+        let there = of_two([a, b], |a, b| a.mean(&self.device, b).map(Some));
+        self.made(there, [a, b], |[a, b], threads| a.mean(b, threads))
+    }
+
+    fn identity_minus(&self, a: &Sparse) -> Result<Sparse> {
+        let there = of_one(a, |a| a.identity_minus(&self.device).map(Some));
+        self.made(there, [a], |[a], threads| a.identity_minus(threads))
+    }
+
+    fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.scaled(&self.device, part));
+        self.made(there, [a], |[a], threads| a.scaled(part, threads))
+    }
+
+    fn permuted(&self, a: &Sparse, order: &[u32]) -> Result<Sparse> {
+        let there = of_one(a, |a| a.permuted(&self.device, order));
+        self.made(there, [a], |[a], threads| Ok(a.permuted(order, threads)))
+    }
+
+    fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.gauss_seidel(&self.device, omega));
+        self.made(there, [a], |[a], threads| a.gauss_seidel(omega, threads))
+    }
+
+    fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.with_gauss_seidel(&self.device, sizes));
+        self.made(there, [a], |[a], threads| a.with_gauss_seidel(sizes, threads))
+    }
+
+    fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {
+        let there = of_one(a, |a| a.inverse_diagonal(&self.device));
+        self.made(there, [a], |[a], threads| a.inverse_diagonal(threads))
+    }
+
+    fn lower_power(&self, a: &Sparse, q: usize) -> Result<Pattern, Failure> {
+        if let Some(rows) = of_one(a, |a| a.lower_power(&self.device, q))? {
+            return Ok(Pattern(Place::Device(rows)));
+        }
+        let free = self.memory_free().min(memory_free());
+        let there = self.host(a)?;
+        let found = self.on_host(|threads| there.lower_power(q, free, threads))?;
+        Ok(Pattern(Place::Host(found)))
+    }
+
+    fn factorised_inverse(&self, a: &Sparse, lower: &Pattern) -> Result<Sparse, Failure> {
+        if let (Some(a), Place::Device(lower)) = (a.device(), &lower.0)
+            && let Some(g) = a.factorised_inverse(&self.device, lower)?
+        {
+            return Ok(Sparse::on_device(g));
+        }
+        let pattern = match &lower.0 {
+            Place::Host(pattern) => Cow::Borrowed(pattern),
+            Place::Device(rows) => Cow::Owned(rows.pattern(&self.device)?),
+        };
+        self.made(Ok(None), [a], |[a], threads| a.factorised_inverse(&pattern, threads))
+    }
+
+    fn least_squares_inverse(&self, mirrored: &Sparse) -> Result<Sparse, Failure> {
+        let there = of_one(mirrored, |a| a.least_squares_inverse(&self.device));
+        self.made(there, [mirrored], |[a], threads| a.least_squares_inverse(threads))
+    }
+
+    fn triangular_inverse(&self, lower: &Sparse) -> Result<Sparse, Failure> {
+        let there = of_one(lower, |l| l.triangular_inverse(&self.device));
+        self.made(there, [lower], |[l], threads| l.triangular_inverse(threads))
+    }
+
+    fn triangles(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        a: &Csr,
+        shift: f64,
+    ) -> Result<Triangles<Sparse>, Failure> {
+        if block_size > 1 || self.vendor {
+            let made =
+                self.on_host(|threads| host_triangles(threads, pattern, block_size, (a, shift)))?;
+            let Triangles { lower, inverse_diagonal, upper } = made;
+            let of = Sparse::on_host;
+            let inverse_diagonal = of(inverse_diagonal);
+            return Ok(Triangles { lower: of(lower), inverse_diagonal, upper: of(upper) });
+        }
+        let d = &*self.device;
+        let mut f = Factorisation::new(d, pattern, &Analysis::new(pattern), 1)?;
+        let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
+        let factors = f.run(d, Factored::Host(a), shift)?.map_err(Breakdown::from)?;
+        let n = pattern.rows();
+        let of = |p: super::ilu::DevicePattern, entries, val| {
+            let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));
+            Sparse::on_device(Compressed { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
+        };
+        let [lower, upper] = [pattern.lower.entries(), pattern.upper.entries()];
+        Ok(Triangles {
+            lower: of(f.lower, lower, factors.lower),
+            inverse_diagonal: Sparse::on_device(Compressed::diagonal(d, n, factors.diagonal)?),
+            upper: of(f.upper, upper, factors.upper),
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Sparse matrices by rows on the device (`kernels/sparse.cu`).
+
+use std::rc::Rc;
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+
+use crate::base::error::{Error, Result};
+use crate::compute::cuda::device::{Device, failed, grid};
+use crate::compute::cuda::launch::{SparseArg, address};
+use crate::compute::cuda::sources::{SPARSE, Source, Variant};
+use crate::matrix::Csr;
+use crate::matrix::pattern::Pattern;
+
+/// Threads of a block; mirrors `sparse.cu`.
+pub(super) const THREADS: u32 = 256;
+/// Lengths that a thread block adds up; mirrors `sparse.cu`.
+const PART: usize = THREADS as usize * 8;
+
+/// Groups of threads that the kernels are compiled for.
+pub(super) const LANES: [usize; 4] = [4, 8, 16, 32];
+
+/// A variant of a source for groups of so many threads.
+pub(super) fn of_lanes(lanes: usize) -> Variant {
+    Variant { defines: vec![("LANES", lanes)], ..0.into() }
+}
+
+/// Groups of threads for as many entries as `most`, the largest groups when there are more.
+pub(super) fn lanes(most: usize) -> usize {
+    LANES.into_iter().find(|&lanes| most <= lanes).unwrap_or(LANES[LANES.len() - 1])
+}
+
+/// The variants of the sources of setups.
+pub fn setup_variants() -> Vec<(&'static Source, Variant)> {
+    use crate::compute::cuda::sources::ROW_SYSTEMS;
+    let of = |source| LANES.into_iter().map(move |lanes| (source, of_lanes(lanes)));
+    of(&SPARSE).chain(of(&ROW_SYSTEMS)).collect()
+}
+
+/// A square matrix by scalar rows on the device, or its pattern.
+pub(in crate::compute::cuda) struct Compressed {
+    pub(in crate::compute::cuda) rows: usize,
+    pub(in crate::compute::cuda) entries: usize,
+    pub(in crate::compute::cuda) row_ptr: Rc<CudaSlice<u32>>,
+    pub(in crate::compute::cuda) col_ind: Rc<CudaSlice<u32>>,
+    /// Of a pattern nothing that may be read.
+    pub(in crate::compute::cuda) val: Rc<CudaSlice<f64>>,
+}
+
+/// Launches a kernel for a sparse matrix; a failed launch returns.
+macro_rules! run {
+    ($device:expr, $kernel:expr, $config:expr; $($argument:expr),* $(,)?) => {{
+        let kernel = $kernel;
+        $crate::compute::cuda::launch::launch!($device, &kernel, $config; $($argument),*)
+            .map_err($crate::compute::cuda::sparse::rows::fault)?;
+    }};
+}
+pub(super) use run;
+
+/// What went wrong with a launch.
+pub(super) fn fault(e: DriverError) -> Error {
+    failed("cannot compute with a sparse matrix", e)
+}
+
+/// Where each of `rows` lists of these lengths starts, one behind the other, and the end of the last, also as a
+/// number of 64 bits.
+pub(in crate::compute::cuda) fn starts(
+    d: &Device,
+    rows: usize,
+    length: &CudaSlice<u32>,
+) -> Result<(CudaSlice<u32>, usize)> {
+    let parts = rows.div_ceil(PART).max(1);
+    let (n, sums, starts) = (rows as u32, d.alloc::<u64>(parts + 1)?, d.alloc(rows + 1)?);
+    let config = grid(parts, THREADS);
+    run!(d, kernel(d, "sum_parts")?, config; n, *length, sums);
+    let parts = parts as u32;
+    run!(d, kernel(d, "start_parts")?, grid(1, THREADS); parts, sums);
+    run!(d, kernel(d, "start_rows")?, config; n, *length, sums, starts);
+    let all = d.host(&sums)?[parts as usize] as usize;
+    Ok((starts, all))
+}
+
+/// How often each number up to `most` occurs among `n` numbers; larger ones count as that.
+pub(in crate::compute::cuda) fn counted(
+    d: &Device,
+    n: usize,
+    numbers: &CudaSlice<u32>,
+    most: usize,
+) -> Result<Vec<u32>> {
+    let (count, config) =
+        (d.zeros::<u32>(most + 1)?, grid(n.div_ceil(THREADS as usize).max(1), THREADS));
+    let (n, most) = (n as u32, most as u32);
+    run!(d, kernel(d, "count_numbers")?, config; n, *numbers, most, count);
+    d.host(&count)
+}
+
+impl Compressed {
+    /// A copy of `a`.
+    pub(super) fn copied(d: &Device, a: &Csr) -> Result<Self> {
+        Ok(Self {
+            rows: a.rows(),
+            entries: a.nnz(),
+            row_ptr: Rc::new(d.copied(a.row_ptr())?),
+            col_ind: Rc::new(d.copied(a.col_ind())?),
+            val: Rc::new(d.copied(a.values())?),
+        })
+    }
+
+    /// The matrix on the host.
+    pub(super) fn host(&self, d: &Device) -> Result<Csr> {
+        let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
+        let mut values = d.host(&self.val)?;
+        row_ptr.truncate(self.rows + 1);
+        col_ind.truncate(self.entries);
+        values.truncate(self.entries);
+        Csr::new(self.rows, self.rows, row_ptr, col_ind, values)
+    }
+
+    /// The pattern on the host.
+    pub(super) fn pattern(&self, d: &Device) -> Result<Pattern<'static>> {
+        let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
+        row_ptr.truncate(self.rows + 1);
+        col_ind.truncate(self.entries);
+        Ok(Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() })
+    }
+
+    /// A diagonal matrix.
+    pub(super) fn diagonal(d: &Device, rows: usize, val: CudaSlice<f64>) -> Result<Self> {
+        let numbers: Vec<u32> = (0..=rows as u32).collect();
+        Ok(Self {
+            rows,
+            entries: rows,
+            row_ptr: Rc::new(d.copied(&numbers)?),
+            col_ind: Rc::new(d.copied(&numbers[..rows])?),
+            val: Rc::new(val),
+        })
+    }
+
+    pub(super) fn argument(&self) -> SparseArg {
+        SparseArg {
+            rows: self.rows as u32,
+            row_ptr: address(&self.row_ptr),
+            col_ind: address(&self.col_ind),
+            val: address(&self.val),
+        }
+    }
+
+    /// A launch with a thread for each row.
+    pub(super) fn by_rows(&self) -> LaunchConfig {
+        grid(self.rows.div_ceil(THREADS as usize).max(1), THREADS)
+    }
+
+    /// A launch with `lanes` threads for each row.
+    pub(super) fn by_lanes(&self, lanes: usize) -> LaunchConfig {
+        grid((self.rows * lanes).div_ceil(THREADS as usize).max(1), THREADS)
+    }
+
+    /// Entries of the longest row.
+    pub(super) fn longest(&self, d: &Device) -> Result<usize> {
+        let longest = d.zeros::<u32>(1)?;
+        run!(d, kernel(d, "longest_row")?, self.by_rows(); self.argument(), longest);
+        Ok(d.host(&longest)?[0] as usize)
+    }
+
+    /// Whether all numbers are finite.
+    pub(super) fn finite(&self, d: &Device) -> Result<bool> {
+        let found = d.zeros::<u32>(1)?;
+        let blocks = self.entries.div_ceil(THREADS as usize).clamp(1, 1 << 14);
+        let count = self.entries as u64;
+        let config = grid(blocks, THREADS);
+        run!(d, kernel(d, "infinite")?, config; count, *self.val, found);
+        Ok(d.host(&found)?[0] == 0)
+    }
+
+    /// Room for rows of these lengths, with numbers or for their columns alone.
+    pub(super) fn of_lengths(
+        d: &Device,
+        rows: usize,
+        length: &CudaSlice<u32>,
+        numbers: bool,
+    ) -> Result<Self> {
+        let (row_ptr, entries) = starts(d, rows, length)?;
+        if entries > u32::MAX as usize {
+            let message = format!("{entries} entries of a matrix: the limit is {}", u32::MAX);
+            return Err(Error::memory(message));
+        }
+        Self::on(d, rows, entries, row_ptr, numbers)
+    }
+
+    /// Room for `entries`, with numbers or for their columns alone.
+    pub(super) fn on(
+        d: &Device,
+        rows: usize,
+        entries: usize,
+        row_ptr: CudaSlice<u32>,
+        numbers: bool,
+    ) -> Result<Self> {
+        Ok(Self {
+            rows,
+            entries,
+            row_ptr: Rc::new(row_ptr),
+            col_ind: Rc::new(d.alloc(entries)?),
+            val: Rc::new(d.alloc(if numbers { entries } else { 0 })?),
+        })
+    }
+
+    /// The same rows with room for numbers.
+    pub(super) fn with_numbers(&self, d: &Device) -> Result<Self> {
+        let (row_ptr, col_ind) = (Rc::clone(&self.row_ptr), Rc::clone(&self.col_ind));
+        let val = Rc::new(d.alloc(self.entries)?);
+        Ok(Self { rows: self.rows, entries: self.entries, row_ptr, col_ind, val })
+    }
+}
+
+/// A kernel of `sparse.cu` for which groups do not matter.
+pub(super) fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
+    d.kernel(&SPARSE, of_lanes(LANES[1]), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_hold_a_row_where_they_can() {
+        let most = [0, 4, 5, 8, 9, 16, 17, 32, 33, 500];
+        assert_eq!(most.map(lanes), [4, 4, 8, 8, 16, 16, 32, 32, 32, 32]);
+    }
+}

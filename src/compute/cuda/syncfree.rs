@@ -1,0 +1,78 @@
+//! Triangular solves whose rows wait for rows through the L2 cache (`kernels/trsv.cu`).
+
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+
+use super::device::{Device, grid};
+use super::ilu::DevicePattern;
+use super::launch::{SolveArg, launch};
+use super::numbers::Numbers;
+use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
+use super::solve::{Solve, System};
+use super::sources::{TRSV, Variant};
+use super::triangles::{self, Triangles};
+use crate::base::error::Result;
+
+/// A triangle in one launch; rows wait for the values they need.
+struct Triangle {
+    slices: Slices,
+    kernel: CudaFunction,
+    config: LaunchConfig,
+}
+
+/// Most blocks of a row that a lane has registers for: 3 for each and 2 for each of its numbers.
+fn most_ahead(block_size: usize) -> usize {
+    match block_size {
+        33.. => 4,
+        b => (190 / (3 + 2 * b)).min(32),
+    }
+}
+
+/// The variant of `trsv.cu` for rows of `longest` blocks: few different ones, so that few are compiled.
+fn variant(block_size: usize, longest: usize) -> Variant {
+    const STEPS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+    let ahead = STEPS.iter().copied().find(|&step| step >= longest).unwrap_or(longest);
+    Variant { defines: vec![("AHEAD", ahead.min(most_ahead(block_size)))], ..block_size.into() }
+}
+
+/// The variant of `trsv.cu` that needs the most registers.
+pub fn largest_variant(block_size: usize) -> Variant {
+    variant(block_size, usize::MAX)
+}
+
+/// Both triangles.
+pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let (d, f) = (s.device, s.factorisation);
+    let [lower, upper] = Slices::both(s, 1)?;
+    let longest = lower.longest.max(upper.longest);
+    let variant = variant(f.block_size, longest).storing(s.precision);
+    let triangle = |slices: Slices, name: &str| {
+        let kernel = d.kernel(&TRSV, variant.clone(), name)?;
+        let most = slices.count.div_ceil(SLICES_PER_BLOCK) as u32;
+        let blocks = d.resident(&kernel, THREADS, 0)?.min(most).max(1);
+        Ok(Triangle { slices, kernel, config: grid(blocks as usize, THREADS) })
+    };
+    let pair =
+        [Some(triangle(lower, "syncfree_forward")?), Some(triangle(upper, "syncfree_backward")?)];
+    let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
+    d.mark_absent(&mut y)?;
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
+}
+
+impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = true;
+
+    fn set_values(
+        &mut self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+        _: &Numbers,
+    ) -> Result<()> {
+        self.slices.set_values(d, &pattern.row_ptr, blocks)
+    }
+
+    fn solve(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {
+        let (count, slices) = (self.slices.count as u32, self.slices.argument());
+        launch!(cooperative d, &self.kernel, self.config; count, slices, arg)
+    }
+}

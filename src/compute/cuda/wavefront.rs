@@ -1,0 +1,206 @@
+//! Triangular solves with factors that are one stencil on a box (`kernels/wavefront.cu`).
+
+use std::cell::Cell;
+
+use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
+
+use super::device::{Device, failed, grid};
+use super::ilu::DevicePattern;
+use super::launch::{BoxArg, SolveArg, address, launch};
+use super::numbers::Numbers;
+use super::solve::{Solve, Stencils, System};
+use super::sources::{Variant, WAVEFRONT};
+use super::tiles::{LARGEST_BLOCK, Plan, Tile, Tiles, variant};
+use super::triangles::{self, Triangles};
+use crate::base::choices::FactorPrecision;
+use crate::base::error::{Error, Result};
+use crate::symbolic::{FillPattern, Stencil};
+
+/// Compute capability with bulk copies.
+const OLDEST_ARCH: (i32, i32) = (9, 0);
+
+/// The variant of `wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
+pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
+    let march = stencil.march();
+    Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))
+}
+
+/// What a kernel says of itself: mirrors `wavefront_layout`.
+struct Layout {
+    threads: u32,
+    shared: u32,
+    /// Numbers of a record, forward and backward.
+    record: [usize; 2],
+    /// Steps of a turn.
+    turn: usize,
+    /// Columns that neighbours look at.
+    boundary: usize,
+    /// Marches start and end at multiples of so many steps.
+    aligned: usize,
+    /// Steps by which the exchange starts before the first of a tile, and ends after the last.
+    pad: usize,
+}
+
+/// What a march is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Solving with L.
+    Forward,
+    /// Solving with U', whose stencil is that of the box turned around.
+    Backward,
+}
+
+/// A triangle on the device, in the order of its march.
+pub(super) struct Triangle {
+    solve: CudaFunction,
+    store: CudaFunction,
+    config: LaunchConfig,
+    tiles: Tiles,
+    val: Numbers,
+    /// Boundary values of this solve and of the next one.
+    exchange: [CudaSlice<f64>; 2],
+    turn: Cell<usize>,
+    backward: bool,
+}
+
+impl Triangle {
+    pub(super) fn new(
+        d: &Device,
+        block_size: usize,
+        precision: FactorPrecision,
+        stencil: &Stencil,
+        role: Role,
+    ) -> Result<Self> {
+        let backward = role == Role::Backward;
+        let march = stencil.march();
+        let tile = Tile::new(block_size, &march, stencil.extents[2])
+            .ok_or_else(|| Error::input("the stencil reaches too far for a tile"))?;
+        let variant = variant(block_size, &march, &tile).storing(precision);
+        let name = |forward, back| if backward { back } else { forward };
+        let solve =
+            d.kernel(&WAVEFRONT, variant.clone(), name("wavefront_forward", "wavefront_backward"))?;
+        let store = d.kernel(
+            &WAVEFRONT,
+            variant.clone(),
+            name("wavefront_store_lower", "wavefront_store_upper"),
+        )?;
+        let layout = layout(d, variant)?;
+        let which = usize::from(backward);
+        let mut plan = Plan::new(stencil, &march, &tile, layout.turn, layout.aligned)?;
+        solve
+            .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, layout.shared as i32)
+            .map_err(|e| failed("cannot prepare the wavefront", e))?;
+        let resident = d.resident(&solve, layout.threads, layout.shared)?;
+        plan.steps += 2 * layout.pad;
+        let room = plan.tiles.len() * plan.steps * layout.boundary * block_size;
+        let mut exchange = [d.alloc(room.max(1))?, d.alloc(room.max(1))?];
+        for values in &mut exchange {
+            d.mark_absent(values)?;
+        }
+        Ok(Self {
+            solve,
+            store,
+            config: LaunchConfig {
+                grid_dim: (resident.min(plan.tiles.len() as u32), 1, 1),
+                block_dim: (layout.threads, 1, 1),
+                shared_mem_bytes: layout.shared,
+            },
+            val: Numbers::alloc(d, plan.records * layout.record[which], precision)?,
+            exchange,
+            turn: Cell::new(0),
+            backward,
+            tiles: Tiles::new(d, stencil, plan)?,
+        })
+    }
+
+    fn argument(&self) -> BoxArg {
+        let turn = self.turn.get();
+        BoxArg {
+            tiles: self.tiles.argument(),
+            val: self.val.address(),
+            exchange: address(&self.exchange[turn]),
+            other: address(&self.exchange[1 - turn]),
+        }
+    }
+}
+
+impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = false;
+
+    fn set_values(
+        &mut self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+        diagonal: &Numbers,
+    ) -> Result<()> {
+        let arg = self.argument();
+        launch!(
+            d, &self.store, grid(self.tiles.plan.warps.len(), 128);
+            arg, pattern.row_ptr, pattern.col_ind, *blocks, diagonal.address(), self.val.address()
+        )
+        .map_err(|e| failed("wavefront_store", e))
+    }
+
+    fn solve(&self, d: &Device, v: SolveArg) -> Result<(), DriverError> {
+        let arg = self.argument();
+        self.turn.set(1 - self.turn.get());
+        let (from, to) = if self.backward { (v.y, v.z) } else { (v.r, v.y) };
+        launch!(cooperative d, &self.solve, self.config; arg, from, to)
+    }
+}
+
+fn layout(d: &Device, variant: Variant) -> Result<Layout> {
+    let n = d.constants::<8>(&WAVEFRONT, variant, "wavefront_layout")?;
+    Ok(Layout {
+        threads: n[0],
+        shared: n[1],
+        record: [n[2] as usize, n[3] as usize],
+        turn: n[4] as usize,
+        boundary: n[5] as usize,
+        aligned: n[6] as usize,
+        pad: n[7] as usize,
+    })
+}
+
+/// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
+/// stencil on a box.
+pub(super) fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> Stencils {
+    if d.arch() < OLDEST_ARCH {
+        return Err("the GPU is older than compute capability 9.0");
+    }
+    if block_size > LARGEST_BLOCK {
+        return Err("blocks are larger than 32");
+    }
+    let (lower, upper) = rayon::join(
+        || Stencil::of_lower(pattern.lower.view()),
+        || Stencil::of_upper(pattern.upper.view()),
+    );
+    if lower.is_none() && pattern.lower.entries() > 0
+        || upper.is_none() && pattern.upper.entries() > 0
+    {
+        return Err("the factors are not one stencil on a box");
+    }
+    let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
+    if !lower.iter().chain(&upper).all(fits) {
+        return Err("the stencil reaches too far for a tile");
+    }
+    Ok([lower, upper])
+}
+
+/// Both triangles of a stencil.
+pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let (d, f) = (s.device, s.factorisation);
+    let [lower, upper] = s.analysis.stencils(d, f.block_size).as_ref().map_err(|why| {
+        Error::input(format!("no wavefront: {why}"))
+            .hint("leave `--trisolve` at `auto`, or choose `syncfree`")
+    })?;
+    let triangle = |stencil: &Option<Stencil>, role| {
+        let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, role);
+        stencil.as_ref().map(new).transpose()
+    };
+    let pair = [triangle(lower, Role::Forward)?, triangle(upper, Role::Backward)?];
+    let y = d.alloc(f.pattern.rows() * f.block_size)?;
+    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
+}

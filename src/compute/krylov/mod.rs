@@ -1,0 +1,81 @@
+//! What a Krylov solver is given and what it leaves behind: the interface between methods that are written
+//! over a backend's operations and those that a backend runs as one kernel.
+
+pub(crate) mod breakdowns;
+pub mod stop;
+
+use super::Backend;
+use crate::base::choices::{Orthogonalisation, Side};
+use crate::compute::preconditioner::Preconditioner;
+pub use stop::{End, Monitor, Stop};
+
+/// A linear system on a backend, and where its preconditioner acts.
+pub struct System<'a, K: Backend> {
+    /// The matrix.
+    pub a: &'a K::Matrix,
+    /// The preconditioner.
+    pub m: &'a dyn Preconditioner<K>,
+    /// The right-hand side, of padded length.
+    pub b: &'a K::Vector,
+    /// A' and M', where the solver asks for them.
+    pub transposed: Option<Transposed<'a, K>>,
+    /// Deflation, which conjugate gradients make part of the method.
+    pub deflation: Option<&'a dyn Projection<K>>,
+}
+
+/// The transposed matrix and preconditioner: matrices and factors of their own, so that a product or
+/// a solve with them is as fast as with A and M, and a backend needs no further operation.
+pub struct Transposed<'a, K: Backend> {
+    /// A'.
+    pub a: &'a K::Matrix,
+    /// M'.
+    pub m: &'a dyn Preconditioner<K>,
+}
+
+/// The projection `P = I - A Z E^-1 Z'` of deflation with vectors Z and `E = Z' A Z`.
+pub trait Projection<K: Backend> {
+    /// `v = P v`.
+    fn project(&self, k: &K, v: &mut K::Vector);
+    /// `x = x + Z E^-1 Z' r`.
+    fn correct(&self, k: &K, r: &K::Vector, x: &mut K::Vector);
+}
+
+/// What decides how a method runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Side of the preconditioner, where the method lets one choose.
+    pub side: Side,
+    /// Basis vectors of GMRES between restarts.
+    pub restart: usize,
+    /// Orthogonalisation of GMRES.
+    pub orthogonalisation: Orthogonalisation,
+    /// When to stop.
+    pub stop: Stop,
+}
+
+/// How a solve went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Why it ended.
+    pub end: End,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Last monitored residual, relative to the initial one.
+    pub residual: f64,
+    /// What else there is to say, in a line.
+    pub remark: Option<String>,
+}
+
+/// A method, set up for systems of one size on one backend.
+///
+/// `solve` starts from zero and leaves the solution in `x`. `monitor` is shown every iteration.
+pub trait Solver<K: Backend> {
+    /// Solves once.
+    fn solve(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome;
+}

@@ -1,0 +1,222 @@
+//! Stopping rules shared by all methods.
+
+use std::time::Instant;
+
+use crate::base::measure::{now, seconds_since};
+
+/// Growth of the residual over its initial value that counts as divergence.
+pub(crate) const DIVERGED: f64 = 1e10;
+
+/// Restart cycles (or spans of as many iterations) over which progress is judged.
+pub(crate) const STALL_CYCLES: usize = 8;
+
+/// Iterations that make up a cycle when progress is judged.
+pub(crate) const CYCLE: usize = 50;
+
+/// A residual that keeps more than this part over [`STALL_CYCLES`] cycles has stagnated.
+const STALL_FACTOR: f64 = 0.999;
+
+/// When a solve ends.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// Converged when the monitored residual is at most this part of its initial value. With 0 the
+    /// iteration limit is the number of iterations that is asked for.
+    pub rtol: f64,
+    /// Iteration limit.
+    pub max_iterations: usize,
+    /// Seconds after which the solve is given up.
+    pub time_limit_s: Option<f64>,
+}
+
+impl Stop {
+    /// The part of a residual that no span of [`STALL_CYCLES`] may keep. Where a number of iterations is
+    /// asked for, they are made whether or not they lead anywhere: any part.
+    pub(crate) fn stall(&self) -> f64 {
+        if self.rtol == 0.0 { f64::INFINITY } else { STALL_FACTOR }
+    }
+}
+
+/// Why a solve ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The monitored residual met the tolerance.
+    Converged,
+    /// Iteration limit.
+    IterationLimit,
+    /// No progress over several restarts.
+    Stagnated,
+    /// NaN, infinite or enormous residual.
+    Diverged,
+    /// A recurrence divided by zero; says which quantity vanished.
+    Breakdown(&'static str),
+    /// Deadline passed.
+    TimeLimit,
+    /// The monitor asked to stop.
+    Cancelled,
+}
+
+/// Sees every iteration.
+pub trait Monitor {
+    /// Norm of the monitored residual before the first iteration, to which the others are relative.
+    fn start(&mut self, _norm: f64) {}
+
+    /// Residual after `iteration`, relative to the initial one; `false` ends the solve.
+    fn iteration(&mut self, iteration: usize, residual: f64) -> bool;
+}
+
+/// Looks at nothing.
+impl Monitor for () {
+    fn iteration(&mut self, _: usize, _: f64) -> bool {
+        true
+    }
+}
+
+/// Records the residual history.
+impl Monitor for Vec<f64> {
+    fn iteration(&mut self, _: usize, residual: f64) -> bool {
+        self.push(residual);
+        true
+    }
+}
+
+/// Applies the rules of a [`Stop`] from iteration to iteration.
+pub struct Judge<'a> {
+    stop: &'a Stop,
+    monitor: &'a mut dyn Monitor,
+    start: Instant,
+    /// Residual norm that counts as one.
+    scale: f64,
+    /// Residuals at the ends of past cycles.
+    cycles: Vec<f64>,
+    /// Iterations after which the method began anew, and why the first time.
+    restarts: Vec<usize>,
+    reason: &'static str,
+    /// Whether it did at the last look.
+    restarted: bool,
+    /// Iterations so far.
+    pub iterations: usize,
+    /// Residual relative to the initial one.
+    pub residual: f64,
+}
+
+impl<'a> Judge<'a> {
+    /// Starts with the norm of the initial residual.
+    pub fn new(stop: &'a Stop, monitor: &'a mut dyn Monitor, initial: f64) -> Self {
+        let scale = if initial > 0.0 { initial } else { 1.0 };
+        let residual = initial / scale;
+        monitor.start(initial);
+        Self {
+            stop,
+            monitor,
+            start: now(),
+            scale,
+            cycles: Vec::new(),
+            restarts: Vec::new(),
+            reason: "",
+            restarted: false,
+            iterations: 0,
+            residual,
+        }
+    }
+
+    /// Judges the state before the first iteration: a zero or broken right-hand side.
+    pub fn first(&self) -> Option<End> {
+        if !self.residual.is_finite() {
+            Some(End::Diverged)
+        } else if self.residual == 0.0 {
+            Some(End::Converged)
+        } else if self.stop.max_iterations == 0 {
+            Some(End::IterationLimit)
+        } else {
+            None
+        }
+    }
+
+    /// Judges a residual of the norm `norm` that no iteration made: that of a projection.
+    pub fn between(&mut self, norm: f64) -> Option<End> {
+        self.residual = norm / self.scale;
+        if self.residual.is_finite() {
+            (self.residual <= self.stop.rtol).then_some(End::Converged)
+        } else {
+            Some(End::Diverged)
+        }
+    }
+
+    /// Counts an iteration that ended with the residual norm `norm`.
+    pub fn step(&mut self, norm: f64) -> Option<End> {
+        self.iterations += 1;
+        self.residual = norm / self.scale;
+        let go_on = self.monitor.iteration(self.iterations, self.residual);
+        if !self.residual.is_finite() || self.residual > DIVERGED {
+            Some(End::Diverged)
+        } else if self.residual <= self.stop.rtol {
+            Some(End::Converged)
+        } else if !go_on {
+            Some(End::Cancelled)
+        } else if self.iterations >= self.stop.max_iterations {
+            Some(End::IterationLimit)
+        } else if self.stop.time_limit_s.is_some_and(|s| seconds_since(self.start) > s) {
+            Some(End::TimeLimit)
+        } else {
+            None
+        }
+    }
+
+    /// Judges progress at the end of a restart cycle.
+    pub fn cycle(&mut self) -> Option<End> {
+        self.cycles.push(self.residual);
+        let past = self.cycles.len().checked_sub(STALL_CYCLES + 1)?;
+        (self.residual > self.stop.stall() * self.cycles[past]).then_some(End::Stagnated)
+    }
+
+    /// Judges a recurrence at the end of an iteration: `broken` names what vanished, if anything did.
+    /// The method then begins anew from the residual at hand, unless it has just done so: that would
+    /// lead nowhere.
+    pub fn recurrence(&mut self, broken: Option<&'static str>) -> Option<End> {
+        let again = std::mem::replace(&mut self.restarted, broken.is_some());
+        let what = broken?;
+        if again {
+            return Some(End::Breakdown(what));
+        }
+        if self.restarts.is_empty() {
+            self.reason = what;
+        }
+        self.restarts.push(self.iterations);
+        None
+    }
+
+    /// The outcome with the given end.
+    pub fn outcome(&self, end: End) -> super::Outcome {
+        let remark = self.restarts.first().map(|first| {
+            let further = match self.restarts.len() {
+                1 => String::new(),
+                count => format!(", and {} more times", count - 1),
+            };
+            format!("began anew after iteration {first}{further}: {}", self.reason)
+        });
+        super::Outcome { end, iterations: self.iterations, residual: self.residual, remark }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_asks_for_a_tolerance_stagnates() {
+        let ends = |rtol: f64, residual: f64| {
+            let stop = Stop { rtol, max_iterations: 100, time_limit_s: None };
+            let mut nothing = ();
+            let mut judge = Judge::new(&stop, &mut nothing, 1.0);
+            let mut cycle = || {
+                assert_eq!(judge.step(residual), None);
+                judge.cycle()
+            };
+            (0..20).position(|_| cycle() == Some(End::Stagnated))
+        };
+        // the ninth is the first that is 8 cycles behind another
+        assert_eq!(ends(1e-6, 0.5), Some(STALL_CYCLES));
+        assert_eq!(ends(0.0, 0.5), None);
+        assert_eq!(ends(0.0, f64::MIN_POSITIVE), None);
+    }
+}

@@ -1,0 +1,465 @@
+//! Where vectors, matrices and factors live and who computes on them.
+//!
+//! Solvers and preconditioners are written once, over [`Backend`]. Krylov scalars stay in
+//! [`Slot`]s on the backend, so that a step of a method needs no answer from the device; reading a
+//! slot is the only point of synchronisation.
+
+pub mod algebra;
+pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+mod fgbilu;
+pub mod krylov;
+pub mod preconditioner;
+pub mod scalar;
+pub mod tune;
+
+use std::sync::Arc;
+
+use algebra::Algebra;
+
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::base::error::{Error, Result};
+use crate::base::parse::choice_name;
+use crate::base::threads::Threads;
+use crate::matrix::Csr;
+use crate::symbolic::{FillPattern, GridPattern, Schedule};
+pub use fgbilu::GridFactors;
+use krylov::{Settings, Solver, System};
+pub use scalar::Step;
+
+/// Index of a scalar that lives on the backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot(pub u16);
+
+impl Slot {
+    /// The slot `i` places behind this one.
+    #[must_use]
+    pub fn plus(self, i: usize) -> Self {
+        Self(self.0 + i as u16)
+    }
+}
+
+/// Number of slots every backend holds.
+pub const SLOTS: usize = 1024;
+
+/// A coefficient of a vector operation: a number of the host or one that stays on the backend.
+///
+/// A zero denominator gives zero: a method that has just met the exact solution must not be
+/// destroyed by 0/0 before the host sees it. Methods check their denominators when they read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Coef {
+    /// A number known to the host.
+    Host(f64),
+    /// The value of a slot.
+    Slot(Slot),
+    /// One over the value of a slot.
+    Reciprocal(Slot),
+    /// First slot over second.
+    Ratio(Slot, Slot),
+    /// Minus first slot over second.
+    NegRatio(Slot, Slot),
+}
+
+impl Coef {
+    /// 1.
+    pub const ONE: Self = Self::Host(1.0);
+    /// 0: the operand is not read.
+    pub const ZERO: Self = Self::Host(0.0);
+}
+
+/// A block of the factorisation that cannot be inverted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SingularBlock {
+    /// Block row, from 0.
+    pub row: usize,
+    /// Row within the block at which elimination found no pivot.
+    pub within: usize,
+    /// Largest candidate pivot, relative to the largest entry of its row in the block.
+    pub pivot: f64,
+    /// Whether the diagonal is not even in the pattern.
+    pub absent: bool,
+}
+
+impl std::fmt::Display for SingularBlock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.absent {
+            write!(f, "zero pivot: block row {} has no diagonal entry", self.row)
+        } else {
+            write!(f, "singular diagonal block in block row {}", self.row)
+        }
+    }
+}
+
+/// Why there are no factors to apply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Breakdown {
+    /// A diagonal block cannot be inverted.
+    Singular(SingularBlock),
+    /// A number of this block row (from 0) is too large for float32, in which the factors are to be
+    /// stored, or the inverse of its diagonal block would lose a row there.
+    Range {
+        /// Block row, from 0.
+        row: usize,
+    },
+}
+
+impl From<SingularBlock> for Breakdown {
+    fn from(block: SingularBlock) -> Self {
+        Self::Singular(block)
+    }
+}
+
+impl std::fmt::Display for Breakdown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Singular(block) => block.fmt(f),
+            Self::Range { row } => {
+                write!(f, "block row {row} of the factors leaves the range of float32")
+            }
+        }
+    }
+}
+
+/// Least bytes an operation moves, and bytes it keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// Bytes held in memory.
+    pub held: usize,
+    /// Bytes one application must read and write at least.
+    pub moved: usize,
+}
+
+/// A device that computes: vectors, products and block ILU.
+///
+/// Operations may be asynchronous; [`read`](Backend::read), [`download`](Backend::download) and
+/// [`synchronise`](Backend::synchronise) wait. Vectors have the padded length.
+pub trait Backend: Algebra {
+    /// A dense vector.
+    type Vector;
+    /// A matrix stored for products, in one of the [`Format`]s.
+    type Matrix;
+    /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U'.
+    type BlockIlu;
+    /// A point in the backend's time: an event of its stream, or the clock of the host.
+    type Mark;
+    /// Operations that were recorded to be replayed.
+    type Recording: Default;
+
+    /// What the backend runs on, for the records.
+    fn device(&self) -> String;
+    /// Threads of the backend; 1 on a GPU's host side.
+    fn threads(&self) -> usize;
+    /// Bytes that can still be had for vectors, matrices and factors.
+    fn memory_free(&self) -> usize;
+    /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
+    /// moves bytes. Measured once and remembered.
+    fn copy_bandwidth(&self) -> f64;
+    /// Seconds in which one thread block hands a value to another through the memory they share:
+    /// what a level of a triangular solve takes at least when it follows from the one before. With
+    /// it, levels have a roof as bytes have. Measured once and remembered; `None` where it is not
+    /// measured.
+    fn handover_latency(&self) -> Option<f64> {
+        None
+    }
+    /// Waits, and tells of the first operation that failed since the backend was made, if any.
+    fn check(&self) -> Result<()>;
+    /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
+    /// ways of triangular solves against each other.
+    fn uncounted(&self) -> f64 {
+        0.0
+    }
+    /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
+    /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
+    fn compile_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
+    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
+    fn trial_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds that the backend's threads together have been ready to run so far while others had the
+    /// processors; `None` for one thread, on a GPU, and where the system does not tell.
+    fn kept_waiting(&self) -> Option<f64> {
+        None
+    }
+    /// The time at which all work so far is done.
+    fn mark(&self) -> Self::Mark;
+    /// Seconds between two marks; waits for the later one.
+    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
+
+    /// A vector of `n` zeros.
+    fn vector(&self, n: usize) -> Result<Self::Vector>;
+    /// Copies from the host.
+    fn upload(&self, from: &[f64], to: &mut Self::Vector);
+    /// Copies to the host; waits.
+    fn download(&self, from: &Self::Vector, to: &mut [f64]);
+    /// Sets every entry.
+    fn fill(&self, x: &mut Self::Vector, value: f64);
+    /// `y = x`.
+    fn copy(&self, x: &Self::Vector, y: &mut Self::Vector);
+    /// `y = a x + b y`.
+    fn axpby(&self, a: Coef, x: &Self::Vector, b: Coef, y: &mut Self::Vector);
+    /// `x = a x`.
+    fn scale(&self, a: Coef, x: &mut Self::Vector);
+    /// `out = x . y`.
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: Slot);
+    /// `out = |x|`.
+    fn norm(&self, x: &Self::Vector, out: Slot);
+    /// `out[j] = basis[j] . w` in one pass over the basis.
+    fn multi_dot(&self, basis: &[Self::Vector], w: &Self::Vector, out: Slot);
+    /// `w -= sum_j coef[j] basis[j]` in one pass over the basis; `norm_out = |w|`.
+    fn multi_axpy_norm(
+        &self,
+        basis: &[Self::Vector],
+        coef: Slot,
+        w: &mut Self::Vector,
+        norm_out: Slot,
+    );
+    /// `x = sum_j coef[j] basis[j]`.
+    fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
+    /// `out = product of num / product of den`; zero when the denominator is zero.
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
+    /// Does at most [`MOST_STEPS`](scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
+    fn scalars(&self, steps: &[Step]);
+    /// Reads slots `first..first + out.len()` to the host; waits.
+    fn read(&self, first: Slot, out: &mut [f64]);
+    /// Waits until all work is done.
+    fn synchronise(&self);
+
+    /// Executes the operations that follow as a case asks for.
+    ///
+    /// # Errors
+    /// When the backend has no such execution.
+    fn execute(&self, execution: Execution) -> Result<()> {
+        match execution {
+            Execution::Fused => Ok(()),
+            other => Err(no_execution(other, "the backend computes on a CPU")),
+        }
+    }
+    /// Iterations that a method should do between looks at its residual, 1 or an even number, at most
+    /// [`AT_ONCE`].
+    fn iterations_at_once(&self) -> usize {
+        1
+    }
+    /// Does `work`, whose operations are the same on the same operands at every call with
+    /// `recording`, which is new at first: they may be recorded and replayed. `work` reads nothing.
+    fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
+        work();
+    }
+    /// The method called `solver` as one kernel for `system`, in place of the one that is written over
+    /// the operations of a backend: an outcome and, but for rounding, iterates are the same.
+    ///
+    /// # Errors
+    /// When there is none for the solver, the preconditioner or the format.
+    fn in_kernel(
+        &self,
+        _solver: &str,
+        _settings: &Settings,
+        _system: &System<Self>,
+    ) -> Result<Box<dyn Solver<Self>>>
+    where
+        Self: Sized,
+    {
+        Err(no_execution(Execution::Persistent, "the backend computes on a CPU"))
+    }
+
+    /// Stores `a` for products. Its order must be a multiple of `block_size`.
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
+    /// on the device stay where they are.
+    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
+    /// Format in which a matrix is stored, never [`Format::Auto`].
+    fn format(&self, a: &Self::Matrix) -> Format;
+    /// What tuning chose for the product's kernel, where that is in use.
+    fn tuned(&self, a: &Self::Matrix) -> Option<String> {
+        let _ = a;
+        None
+    }
+    /// Bytes of one product.
+    fn matrix_bytes(&self, a: &Self::Matrix) -> Bytes;
+    /// `y = A x`.
+    fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
+    /// `r = b - A x`.
+    fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
+
+    /// A matrix that a setup has made, stored for products in the format that is read fastest, in blocks
+    /// of `block_size` where they divide its order.
+    ///
+    /// # Errors
+    /// When it does not fit or holds a number that is not finite.
+    fn operator(&self, a: Self::Sparse, block_size: usize) -> Result<Self::Matrix>;
+    /// Runs work that the host does for the backend and tells it on which threads: one for the
+    /// backend of one thread, all for the others.
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        work(Threads::Pool)
+    }
+    /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
+    /// `precision`; all arithmetic is in float64.
+    fn ilu_analyse(
+        &self,
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<Self::BlockIlu>;
+    /// The same for factors whose row i is block row `sets.rows[i]` of the vectors that they are applied
+    /// to: factors of `P A P'` that solve in the order of A. The rows of a set are not coupled.
+    fn ilu_analyse_in_order(
+        &self,
+        pattern: &Arc<FillPattern>,
+        sets: &Schedule,
+        block_size: usize,
+        trisolve: Trisolve,
+        precision: FactorPrecision,
+    ) -> Result<Self::BlockIlu>;
+    /// Numeric factorisation of `a` on the pattern (Yang et al., Algorithms 4 and 5), then the
+    /// split `U = D U'` (equation 5). Entries of `a` outside the pattern are dropped. `shift` is
+    /// added to the diagonal, relative to the largest diagonal entry of `a`.
+    fn ilu_factor(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Csr,
+        shift: f64,
+    ) -> std::result::Result<(), Breakdown>;
+    /// The same of a matrix that a setup has made.
+    fn ilu_factor_made(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Self::Sparse,
+        shift: f64,
+    ) -> std::result::Result<(), Breakdown>;
+    /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
+    /// way to the device and without what the solves make of the factors. `None` where
+    /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
+    fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
+        None
+    }
+    /// Way of triangular solves with few levels of many rows each, as colours make them.
+    fn coloured_trisolve(&self) -> Trisolve {
+        Trisolve::Auto
+    }
+    /// Inverse diagonal blocks of the factors, column-major, on the host; waits.
+    ///
+    /// # Errors
+    /// Where the factors are not ours.
+    fn ilu_inverse_diagonal(&self, ilu: &Self::BlockIlu) -> Result<Vec<f64>>;
+    /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
+    fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
+    /// Pattern of the factors.
+    fn ilu_pattern<'a>(&self, ilu: &'a Self::BlockIlu) -> &'a FillPattern;
+    /// Unknowns per block of the factors.
+    fn ilu_block_size(&self, ilu: &Self::BlockIlu) -> usize;
+    /// Bytes of one application.
+    fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
+    /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
+    fn ilu_trisolve(&self, ilu: &Self::BlockIlu) -> Trisolve;
+    /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
+    /// measurement says of it and of the others. A measurement is made by the first
+    /// [`ilu_factor`](Backend::ilu_factor), and may change the way.
+    fn ilu_trisolve_reason<'a>(&self, _ilu: &'a Self::BlockIlu) -> Option<&'a str> {
+        None
+    }
+    /// Levels of the forward and the backward solve.
+    fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
+
+    /// Prepares FGBILU on a grid: order and storage, no values.
+    fn fgbilu_analyse(
+        &self,
+        grid: &Arc<GridPattern>,
+        block_size: usize,
+        style: FgbiluStyle,
+    ) -> Result<Box<dyn GridFactors<Self>>>;
+}
+
+/// Most iterations between looks at a residual.
+pub const AT_ONCE: usize = 16;
+
+/// The error of an execution that is not to be had, with the reason.
+fn no_execution(execution: Execution, reason: &str) -> Error {
+    let name = choice_name(&execution);
+    Error::input(format!("there is no execution `{name}` here: {reason}"))
+}
+
+/// Code that runs on whichever backend a name stands for.
+pub trait Visitor {
+    /// What it yields.
+    type Output;
+    /// Runs on `backend`.
+    fn visit<K: Backend + 'static>(self, backend: &K) -> Self::Output;
+}
+
+/// Backends by name, with a line about each.
+pub const NAMES: &[(&str, &str)] = &[
+    ("cpu", "one CPU thread: the reference of the papers"),
+    ("cpu-mt", "all CPU cores: factorisation and solves in parallel chunks and levels"),
+    ("cuda", "one NVIDIA GPU, our kernels"),
+    (
+        "cusparse",
+        "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
+    ),
+];
+
+/// Whether the backend called `name` computes on a GPU.
+pub fn on_gpu(name: &str) -> bool {
+    matches!(name, "cuda" | "cusparse")
+}
+
+/// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.
+pub fn sets_up_rows(name: &str) -> bool {
+    name == "cuda"
+}
+
+/// Whether the backend called `name` offers a choice of triangular solves.
+pub fn has_trisolves(name: &str) -> bool {
+    name == "cuda"
+}
+
+/// Whether the backend called `name` can compute here: its devices and libraries are there. Cheap
+/// but for the first use of a GPU, which is kept.
+///
+/// # Errors
+/// What is missing, and what to do about it.
+pub fn available(name: &str) -> Result<()> {
+    match name {
+        #[cfg(feature = "cuda")]
+        "cuda" => cuda::Device::shared().and_then(|_| cuda::nvrtc::version()).map(|_| ()),
+        #[cfg(feature = "cuda")]
+        "cusparse" => available("cuda").and_then(|()| cuda::cusparse::version()).map(|_| ()),
+        #[cfg(not(feature = "cuda"))]
+        "cuda" | "cusparse" => Err(without_cuda()),
+        _ => Ok(()),
+    }
+}
+
+/// Seconds that compiling and loading kernels of the backend called `name` took so far in this process; 0
+/// where there are none.
+pub fn compile_seconds(name: &str) -> f64 {
+    match name {
+        #[cfg(feature = "cuda")]
+        _ if on_gpu(name) => cuda::Device::shared().map_or(0.0, |device| device.compile_seconds()),
+        _ => 0.0,
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn without_cuda() -> Error {
+    Error::run("this program was built without CUDA")
+        .hint("build it with the feature `cuda`, which needs no CUDA toolkit")
+}
+
+/// Runs `visitor` on the backend called `name`; `None` if there is no such backend.
+pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
+    match name {
+        "cpu" => Some(Ok(visitor.visit(&cpu::Cpu::sequential()))),
+        "cpu-mt" => Some(cpu::Cpu::parallel(None).map(|k| visitor.visit(&k))),
+        #[cfg(feature = "cuda")]
+        "cuda" => Some(cuda::Cuda::ours().map(|k| visitor.visit(&k))),
+        #[cfg(feature = "cuda")]
+        "cusparse" => Some(cuda::Cuda::vendor().map(|k| visitor.visit(&k))),
+        #[cfg(not(feature = "cuda"))]
+        "cuda" | "cusparse" => Some(Err(without_cuda())),
+        _ => None,
+    }
+}

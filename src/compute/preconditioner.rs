@@ -1,0 +1,145 @@
+//! What a preconditioner is to a solver and to a backend.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Backend, Breakdown, Bytes, SingularBlock};
+use crate::base::choices::Trisolve;
+use crate::base::error::Error;
+use crate::matrix::pattern::TooLarge;
+use crate::matrix::{Asymmetry, Csr};
+
+/// A set-up preconditioner: `z = M^-1 r`.
+pub trait Preconditioner<K: Backend> {
+    /// Applies it.
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
+
+    /// Takes over the values of `a`, which has the pattern of the matrix of the setup: the numeric
+    /// phase alone, with `shift` as in [`Backend::ilu_factor`].
+    ///
+    /// # Errors
+    /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none
+    /// to apply.
+    fn refactor(&mut self, _k: &K, _a: &Arc<Csr>, _shift: f64) -> Result<(), Breakdown> {
+        Ok(())
+    }
+
+    /// `r = b - A x`, with the product of `a` or with one of the preconditioner's own.
+    fn residual(&self, k: &K, a: &K::Matrix, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        k.residual(a, x, b, r);
+    }
+
+    /// What it is to a backend that applies it within a kernel of its own.
+    fn form(&self) -> Form<'_, K> {
+        Form::Other
+    }
+
+    /// Bytes held, and moved by one application.
+    fn bytes(&self, _k: &K) -> Bytes {
+        Bytes::default()
+    }
+
+    /// Bytes that the numeric phase must move at least; 0 without one.
+    fn numeric_bytes(&self, _k: &K) -> usize {
+        0
+    }
+
+    /// Seconds of the factorisation on the device alone; `None` where the numeric phase is nothing
+    /// else.
+    fn numeric_kernel_seconds(&self, _k: &K) -> Option<f64> {
+        None
+    }
+
+    /// Sizes for the record.
+    fn size(&self, _k: &K, _matrix_blocks: usize) -> FactorSize {
+        FactorSize::default()
+    }
+}
+
+/// What a preconditioner is made of.
+pub enum Form<'a, K: Backend> {
+    /// M = I.
+    Identity,
+    /// Block ILU factors, of a diagonal pattern for block Jacobi.
+    Factors(&'a K::BlockIlu),
+    /// Something else.
+    Other,
+}
+
+/// Why a preconditioner could not be set up.
+#[derive(Debug)]
+pub enum Failure {
+    /// There are no factors of these values.
+    Breakdown(Breakdown),
+    /// A diagonal block of a grid has no pivot where elimination does not exchange rows.
+    NoPivot {
+        /// The block.
+        block: SingularBlock,
+        /// Subscripts (i, j, k) of its point, from 1.
+        subscripts: [usize; 3],
+    },
+    /// The factors would need more memory than there is.
+    TooLarge {
+        /// Where that was seen.
+        at: TooLarge,
+        /// Bytes needed up to there.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
+    /// Bytes asked for and bytes there are.
+    OutOfMemory {
+        /// Bytes needed.
+        needed: usize,
+        /// Bytes free.
+        free: usize,
+    },
+    /// There is no such preconditioner of these values, for the reason given.
+    Broken(String),
+    /// The backend failed.
+    Backend(Error),
+}
+
+impl From<Breakdown> for Failure {
+    fn from(why: Breakdown) -> Self {
+        Self::Breakdown(why)
+    }
+}
+
+impl From<Asymmetry> for Failure {
+    fn from(found: Asymmetry) -> Self {
+        Self::Backend(Error::input(found.to_string()))
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(e: Error) -> Self {
+        Self::Backend(e)
+    }
+}
+
+/// Size and parallelism of the factors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FactorSize {
+    /// Blocks of L, D and U together.
+    pub factor_blocks: Option<usize>,
+    /// Scalar entries of the factors: blocks times block size squared.
+    pub factor_entries: Option<usize>,
+    /// Factor blocks over matrix blocks.
+    pub fill_ratio: Option<f64>,
+    /// Levels of the L solve.
+    pub levels_lower: Option<usize>,
+    /// Levels of the U solve.
+    pub levels_upper: Option<usize>,
+    /// Mean block rows per level of the L solve.
+    pub rows_per_level: Option<f64>,
+    /// Way of the triangular solves; empty where there is no choice (on a CPU) or no triangle.
+    pub trisolve_used: Option<Trisolve>,
+    /// Why, where the backend chose it: the times that it measured or expects of this way and others.
+    pub trisolve_reason: Option<String>,
+    /// Deflation vectors in use.
+    #[serde(default)]
+    pub deflation_vectors: Option<usize>,
+}

@@ -1,0 +1,289 @@
+//! Patterns whose rows are found independently of each other, on one thread or several.
+
+#![allow(unsafe_code, reason = "threads that write disjoint parts")]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::{Pattern, TooLarge};
+use crate::base::memory;
+use crate::base::threads::Threads;
+
+/// Columns in `N` parts (such as left and right of the diagonal), row behind row.
+pub(crate) type Columns<const N: usize> = [Vec<u32>; N];
+
+/// Consecutive rows that a thread finds at a time: few enough to stay in its cache.
+const CHUNK: usize = 512;
+/// Chunks of each thread between two gatherings, where all threads wait for the last: many, since
+/// a thread that shares its core with others may be late by milliseconds.
+const TURNS: usize = 32;
+/// Columns that a thread finds before the others hear of it.
+const UNTOLD: usize = 1 << 12;
+/// Rows from which the size of a pattern is guessed.
+const SAMPLES: usize = 256;
+
+/// What one call of [`find`] is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Task {
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Who finds them.
+    pub(crate) threads: Threads,
+    /// Entries that there are already, of other parts of the same pattern.
+    pub(crate) before: usize,
+    /// Entries that there may be together.
+    pub(crate) limit: usize,
+}
+
+/// Patterns of `N` parts of the rows: `row` appends the columns of row i to each part, given the
+/// scratch of its thread. The result does not depend on the number of threads.
+///
+/// # Errors
+/// [`TooLarge`] with the first row that passes the limit.
+pub(crate) fn find<const N: usize, S: Send>(
+    task: Task,
+    scratch: impl Fn() -> S,
+    row: impl Fn(&mut S, usize, &mut Columns<N>) + Sync,
+) -> Result<[Pattern<'static>; N], TooLarge> {
+    let limit = task.limit.min(u32::MAX as usize);
+    let threads = match task.threads {
+        Threads::Pool if task.rows > CHUNK => rayon::current_num_threads(),
+        _ => 1,
+    };
+    let mut spaces: Vec<Mutex<S>> = (0..threads).map(|_| Mutex::new(scratch())).collect();
+    let first_space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+    let mut found = Found::new(task.rows, guess(task.rows, first_space, &row), limit);
+    let mut done = 0;
+    if threads > 1 {
+        let mut chunks: Vec<Chunk<N>> = (0..threads * TURNS).map(|_| Chunk::default()).collect();
+        while done < task.rows {
+            let room = limit.saturating_sub(task.before + found.entries());
+            let used = (task.rows - done).div_ceil(CHUNK).min(chunks.len());
+            if !find_chunks(&mut chunks[..used], done..task.rows, room, &spaces, &row) {
+                break; // row by row, to see which one is too many
+            }
+            found.append(&chunks[..used]);
+            done = (done + used * CHUNK).min(task.rows);
+        }
+    }
+    let space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+    for i in done..task.rows {
+        row(space, i, &mut found.columns);
+        let entries = task.before + found.entries();
+        if entries > limit {
+            return Err(TooLarge { row: i, entries });
+        }
+        found.end_row();
+    }
+    Ok(found.finish())
+}
+
+/// What `work` makes of each of the tasks, on one thread or all.
+pub(crate) fn done<T: Send, R: Send>(
+    threads: Threads,
+    tasks: Vec<T>,
+    work: impl Fn(T) -> R + Sync + Send,
+) -> Vec<R> {
+    match threads {
+        Threads::One => tasks.into_iter().map(work).collect(),
+        Threads::Pool => tasks.into_par_iter().map(work).collect(),
+    }
+}
+
+/// Rows whose lengths are known beforehand.
+pub(crate) struct Lengths<F> {
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Columns of row i in each part.
+    pub(crate) of: F,
+}
+
+/// Patterns of `N` parts of such rows, of less than 2^32 columns, which `row` writes where they belong.
+pub(crate) fn laid<const N: usize>(
+    threads: Threads,
+    lengths: &Lengths<impl Fn(usize) -> [usize; N] + Sync>,
+    row: impl Fn(usize, [&mut [u32]; N]) + Sync,
+) -> [Pattern<'static>; N] {
+    /// Rows of a task.
+    const PART: usize = 1 << 13;
+    let parts = lengths.rows.div_ceil(PART);
+    let rows = |part: usize| part * PART..((part + 1) * PART).min(lengths.rows);
+    let sum = |part: usize| {
+        let add = |sum: [usize; N], i| {
+            let more = (lengths.of)(i);
+            std::array::from_fn(|n| sum[n] + more[n])
+        };
+        rows(part).fold([0; N], add)
+    };
+    let sums = done(threads, (0..parts).collect(), sum);
+    let mut row_ptr: Columns<N> = std::array::from_fn(|_| memory::zeroed(lengths.rows + 1));
+    let all = |n: usize| sums.iter().map(|sum| sum[n]).sum::<usize>();
+    let mut columns: Columns<N> = std::array::from_fn(|n| memory::zeroed(all(n)));
+    // the end of a row is the start of the next
+    let mut ends = row_ptr.each_mut().map(|ptr| ptr[1..].chunks_mut(PART));
+    let mut left = columns.each_mut().map(|columns| &mut columns[..]);
+    let mut start = [0; N];
+    let mut tasks = Vec::with_capacity(parts);
+    for (part, sum) in sums.iter().enumerate() {
+        let own: [&mut [u32]; N] = std::array::from_fn(|n| {
+            let (own, behind) = std::mem::take(&mut left[n]).split_at_mut(sum[n]);
+            left[n] = behind;
+            own
+        });
+        let ends = ends.each_mut().map(|ends| ends.next().expect("as many as there are parts"));
+        tasks.push((part, start, ends, own));
+        (0..N).for_each(|n| start[n] += sum[n]);
+    }
+    let task =
+        |(part, mut at, mut ends, mut own): (_, [usize; N], [&mut [u32]; N], [&mut [u32]; N])| {
+            for (number, i) in rows(part).enumerate() {
+                let length = (lengths.of)(i);
+                let to = std::array::from_fn(|n| {
+                    let (to, behind) = std::mem::take(&mut own[n]).split_at_mut(length[n]);
+                    own[n] = behind;
+                    at[n] += length[n];
+                    ends[n][number] = at[n] as u32;
+                    to
+                });
+                row(i, to);
+            }
+        };
+    done(threads, tasks, task);
+    let mut ptr = row_ptr.into_iter();
+    columns.map(|columns| {
+        let row_ptr = ptr.next().unwrap_or_default();
+        Pattern { row_ptr: row_ptr.into(), col_ind: columns.into() }
+    })
+}
+
+/// About how many columns each part will hold, from a sample of rows.
+fn guess<const N: usize, S>(
+    rows: usize,
+    space: &mut S,
+    row: &impl Fn(&mut S, usize, &mut Columns<N>),
+) -> [usize; N] {
+    let samples = rows.min(SAMPLES);
+    let mut columns = std::array::from_fn(|_| Vec::new());
+    for sample in 0..samples {
+        row(space, (2 * sample + 1) * rows / (2 * samples), &mut columns);
+    }
+    // an eighth more: what is not used costs nothing, one too few makes a copy
+    columns.map(|part| part.len() * rows / samples.max(1) * 9 / 8)
+}
+
+/// Rows found and not gathered yet.
+struct Chunk<const N: usize> {
+    columns: Columns<N>,
+    /// End of each row in each part.
+    ends: Columns<N>,
+}
+
+impl<const N: usize> Default for Chunk<N> {
+    fn default() -> Self {
+        let empty = || std::array::from_fn(|_| Vec::new());
+        Self { columns: empty(), ends: empty() }
+    }
+}
+
+/// Finds the first of `rows`, [`CHUNK`] for each chunk; whether they hold at most `room` columns.
+fn find_chunks<const N: usize, S: Send>(
+    chunks: &mut [Chunk<N>],
+    rows: std::ops::Range<usize>,
+    room: usize,
+    spaces: &[Mutex<S>],
+    row: &(impl Fn(&mut S, usize, &mut Columns<N>) + Sync),
+) -> bool {
+    let told = AtomicUsize::new(0);
+    chunks.par_iter_mut().enumerate().for_each(|(c, chunk)| {
+        let thread = rayon::current_thread_index().unwrap_or(0);
+        let mut space = spaces[thread].lock().unwrap_or_else(PoisonError::into_inner);
+        chunk.columns.iter_mut().chain(&mut chunk.ends).for_each(Vec::clear);
+        let begin = rows.start + c * CHUNK;
+        let mut untold = 0;
+        for i in begin..(begin + CHUNK).min(rows.end) {
+            row(&mut space, i, &mut chunk.columns);
+            let mut held = 0;
+            for (columns, ends) in chunk.columns.iter().zip(&mut chunk.ends) {
+                held += columns.len();
+                ends.push(columns.len() as u32);
+            }
+            if held - untold > UNTOLD {
+                let all = told.fetch_add(held - untold, Ordering::Relaxed) + held - untold;
+                untold = held;
+                if all > room {
+                    return;
+                }
+            }
+        }
+        let held: usize = chunk.columns.iter().map(Vec::len).sum();
+        told.fetch_add(held - untold, Ordering::Relaxed);
+    });
+    told.into_inner() <= room
+}
+
+/// Patterns while they grow.
+struct Found<const N: usize> {
+    row_ptr: Columns<N>,
+    columns: Columns<N>,
+}
+
+impl<const N: usize> Found<N> {
+    fn new(rows: usize, guess: [usize; N], limit: usize) -> Self {
+        let row_ptr = std::array::from_fn(|_| {
+            let mut ptr = memory::with_capacity(rows + 1);
+            ptr.push(0);
+            ptr
+        });
+        Self { row_ptr, columns: guess.map(|n| memory::with_capacity(n.min(limit))) }
+    }
+
+    fn entries(&self) -> usize {
+        self.columns.iter().map(Vec::len).sum()
+    }
+
+    fn end_row(&mut self) {
+        for (ptr, columns) in self.row_ptr.iter_mut().zip(&self.columns) {
+            ptr.push(columns.len() as u32);
+        }
+    }
+
+    /// Appends the rows of `chunks`; all threads copy.
+    fn append(&mut self, chunks: &[Chunk<N>]) {
+        let mut copies = Vec::with_capacity(N * chunks.len());
+        let mut ends = [0; N];
+        for (part, (ptr, columns)) in self.row_ptr.iter_mut().zip(&mut self.columns).enumerate() {
+            memory::reserve(columns, chunks.iter().map(|c| c.columns[part].len()).sum());
+            let mut end = columns.len();
+            let mut room = columns.spare_capacity_mut();
+            for chunk in chunks {
+                let from = &chunk.columns[part][..];
+                ptr.extend(chunk.ends[part].iter().map(|e| end as u32 + e));
+                end += from.len();
+                let (to, rest) = room.split_at_mut(from.len());
+                room = rest;
+                copies.push((to, from));
+            }
+            ends[part] = end;
+        }
+        copies.into_par_iter().for_each(|(to, from)| {
+            for (to, &from) in to.iter_mut().zip(from) {
+                to.write(from);
+            }
+        });
+        for (columns, end) in self.columns.iter_mut().zip(ends) {
+            // SAFETY: the copies have written every entry up to here
+            unsafe { columns.set_len(end) };
+        }
+    }
+
+    fn finish(self) -> [Pattern<'static>; N] {
+        let mut ptr = self.row_ptr.into_iter();
+        self.columns.map(|mut columns| {
+            columns.shrink_to_fit();
+            let row_ptr = ptr.next().unwrap_or_default();
+            Pattern { row_ptr: row_ptr.into(), col_ind: columns.into() }
+        })
+    }
+}

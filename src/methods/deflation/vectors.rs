@@ -1,0 +1,374 @@
+//! Deflation vectors: which unknowns each of them is one on.
+
+use rayon::prelude::*;
+
+use super::Choice;
+use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
+use crate::matrix::Csr;
+use crate::matrix::pattern::block_pattern;
+use crate::symbolic::grid::detect_grid;
+
+/// An unknown on which no vector is one.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Diagonal entries that differ by more than this factor lie on two sides of a jump.
+const JUMP: f64 = 10.0;
+
+/// Row sums below this part of the diagonal are rounding.
+const ROUNDING: f64 = 1e-12;
+
+/// Piecewise constant vectors: 1 on their own unknowns, 0 elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vectors {
+    /// The vector of each unknown, or [`u32::MAX`].
+    pub of: Vec<u32>,
+    /// Number of vectors.
+    pub count: usize,
+    /// What a reader of the results needs to know.
+    pub remarks: Vec<String>,
+}
+
+impl Vectors {
+    /// The vectors of a `choice` for `a` with blocks of `b`; each component of a block has vectors of
+    /// its own. `grid` is the box of the block rows, where it is known.
+    ///
+    /// Boxes need a grid: without one it is looked for in the pattern, and if there is none, equal
+    /// ranges of rows take their place. Regions are the connected sets of block rows whose diagonals
+    /// do not differ by more than a factor of ten from neighbour to neighbour. Rows that nothing is
+    /// coupled to belong to no vector; and where A has the constants in its null space the last
+    /// vector is left out, because the sum of all is a constant (Tang and Vuik 2007).
+    ///
+    /// # Errors
+    /// When there would be more boxes than points, or more vectors than unknowns.
+    pub fn new(
+        threads: Threads,
+        choice: Choice,
+        a: &Csr,
+        b: usize,
+        grid: Option<[usize; 3]>,
+    ) -> Result<Self> {
+        let rows = a.rows() / b;
+        let mut remarks = Vec::new();
+        let mut of_boxes = |boxes: [usize; 3]| {
+            let known = grid.filter(|g| g.iter().product::<usize>() == rows);
+            let grid = known.or_else(|| detect_grid(a, b).map(|found| found.size));
+            if grid.is_none() {
+                remarks.push("no grid: subdomains are ranges of rows".to_owned());
+            }
+            boxed(threads, rows, boxes, grid)
+        };
+        let (mut points, mut count) = match choice {
+            Choice::None => (vec![NONE; rows], 0),
+            Choice::Subdomain(boxes) => (of_boxes(boxes)?, boxes.iter().product()),
+            Choice::LevelSet => regions(threads, a, b, &vec![0; rows]),
+            Choice::LevelSetSubdomain(boxes) => regions(threads, a, b, &of_boxes(boxes)?),
+        };
+        if matches!(choice, Choice::Subdomain(_)) {
+            let coupled = coupled(threads, a, b);
+            points.iter_mut().zip(coupled).filter(|(_, c)| !c).for_each(|(p, _)| *p = NONE);
+            count = numbered(&mut points);
+        }
+        let mut of = points;
+        if b > 1 {
+            let of_point = |&p: &u32| {
+                (0..b as u32).map(move |c| if p == NONE { NONE } else { p * b as u32 + c })
+            };
+            of = of.iter().flat_map(of_point).collect();
+        }
+        let mut count = count * b;
+        if count > 0 && constants_vanish(threads, a) {
+            remarks.push("A is singular: the last deflation vector is left out".to_owned());
+            count -= 1;
+            of.iter_mut().filter(|v| **v == count as u32).for_each(|v| *v = NONE);
+        }
+        if count > a.rows() {
+            return Err(too_many(count, a.rows()));
+        }
+        Ok(Self { of, count, remarks })
+    }
+}
+
+fn too_many(vectors: usize, rows: usize) -> Error {
+    Error::input(format!("{vectors} deflation vectors for {rows} rows"))
+        .hint("choose fewer subdomains")
+}
+
+/// The box of each point, numbered as the points are.
+fn boxed(
+    threads: Threads,
+    rows: usize,
+    boxes: [usize; 3],
+    grid: Option<[usize; 3]>,
+) -> Result<Vec<u32>> {
+    let count: usize = boxes.iter().product();
+    if count > rows {
+        return Err(too_many(count, rows));
+    }
+    let Some(size) = grid else {
+        return Ok((0..rows).map(|i| (i as u64 * count as u64 / rows as u64) as u32).collect());
+    };
+    if let Some(d) = (0..3).find(|&d| boxes[d] > size[d]) {
+        let axis = ["x", "y", "z"][d];
+        let message = format!("{} subdomains in {axis} for {} points", boxes[d], size[d]);
+        return Err(Error::input(message).hint("write the boxes as `4x2x1`"));
+    }
+    let [nx, ny, _] = size;
+    let of_point = |i: usize| {
+        let at = [i % nx, i / nx % ny, i / nx / ny];
+        let [x, y, z] = [0, 1, 2].map(|d| at[d] * boxes[d] / size[d]);
+        (x + boxes[0] * (y + boxes[1] * z)) as u32
+    };
+    Ok(each(threads, rows, of_point))
+}
+
+/// `f(i)` for i below `count`.
+fn each<T: Send>(threads: Threads, count: usize, f: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+    match threads {
+        Threads::One => (0..count).map(f).collect(),
+        Threads::Pool => (0..count).into_par_iter().with_min_len(1024).map(f).collect(),
+    }
+}
+
+/// Whether anything is coupled to a block row.
+fn coupled(threads: Threads, a: &Csr, b: usize) -> Vec<bool> {
+    let outside = |i: usize| {
+        let (columns, values) = a.row(i);
+        columns.iter().zip(values).any(|(&j, &v)| j as usize / b != i / b && v != 0.0)
+    };
+    each(threads, a.rows() / b, |i| (i * b..(i + 1) * b).any(outside))
+}
+
+/// Numbers the sets, whose own numbers are below that of members, in the order of their first members;
+/// returns how many there are.
+fn numbered(set: &mut [u32]) -> usize {
+    let mut number = vec![NONE; set.len()];
+    let mut count = 0;
+    for s in set.iter_mut().filter(|s| **s != NONE) {
+        let new = &mut number[*s as usize];
+        if *new == NONE {
+            *new = count;
+            count += 1;
+        }
+        *s = *new;
+    }
+    count as usize
+}
+
+/// The connected regions of block rows of one size of diagonal and of one box.
+fn regions(threads: Threads, a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, usize) {
+    let rows = a.rows() / b;
+    let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
+    let size = each(threads, rows, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
+    let mut parent: Vec<u32> = (0..rows as u32).collect();
+    let pattern = block_pattern(a, b);
+    for i in 0..rows {
+        for &j in pattern.row(i).iter().take_while(|&&j| (j as usize) < i) {
+            let j = j as usize;
+            let near = size[i] <= JUMP * size[j] && size[j] <= JUMP * size[i];
+            if near && of_box[i] == of_box[j] {
+                let (p, q) = (root(&mut parent, i as u32), root(&mut parent, j as u32));
+                // the lower number is the root
+                parent[p.max(q) as usize] = p.min(q);
+            }
+        }
+    }
+    let coupled = coupled(threads, a, b);
+    let mut set: Vec<u32> = (0..rows as u32)
+        .map(|i| if coupled[i as usize] { root(&mut parent, i) } else { NONE })
+        .collect();
+    let count = numbered(&mut set);
+    (set, count)
+}
+
+/// The root of `i`; paths are halved on the way.
+fn root(parent: &mut [u32], mut i: u32) -> u32 {
+    while parent[i as usize] != i {
+        parent[i as usize] = parent[parent[i as usize] as usize];
+        i = parent[i as usize];
+    }
+    i
+}
+
+/// Whether all rows of coupled unknowns sum up to zero.
+fn constants_vanish(threads: Threads, a: &Csr) -> bool {
+    let sums_to_nothing = |i: usize| {
+        let (columns, values) = a.row(i);
+        let alone = columns.iter().zip(values).all(|(&j, &v)| j as usize == i || v == 0.0);
+        let size: f64 = values.iter().map(|v| v.abs()).sum();
+        alone || values.iter().sum::<f64>().abs() <= ROUNDING * size
+    };
+    match threads {
+        Threads::One => (0..a.rows()).all(sums_to_nothing),
+        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(sums_to_nothing),
+    }
+}
+
+/// The unknowns of each vector, one behind the other in increasing order, and where each vector's begin, with
+/// the end of the last.
+pub(super) fn by_piece(threads: Threads, vectors: &Vectors) -> (Vec<u32>, Vec<usize>) {
+    /// Unknowns that a task sorts.
+    const TASK: usize = 1 << 17;
+    let (of, count) = (&vectors.of, vectors.count);
+    let sorted = |task: usize| {
+        let range = task * TASK..((task + 1) * TASK).min(of.len());
+        let (mut start, mut inside) = (vec![0_usize; count + 1], 0);
+        for &piece in of[range.clone()].iter().filter(|&&piece| piece != NONE) {
+            start[piece as usize + 1] += 1;
+            inside += 1;
+        }
+        (0..count).for_each(|piece| start[piece + 1] += start[piece]);
+        let (mut next, mut unknowns) = (start.clone(), vec![0_u32; inside]);
+        for i in range.filter(|&i| of[i] != NONE) {
+            let at = &mut next[of[i] as usize];
+            unknowns[*at] = i as u32;
+            *at += 1;
+        }
+        (start, unknowns)
+    };
+    let tasks = of.len().div_ceil(TASK);
+    let tasks: Vec<(Vec<usize>, Vec<u32>)> = match threads {
+        Threads::One => (0..tasks).map(sorted).collect(),
+        Threads::Pool => (0..tasks).into_par_iter().map(sorted).collect(),
+    };
+    let mut start = vec![0; count + 1];
+    for (of_task, _) in &tasks {
+        start.iter_mut().zip(of_task).for_each(|(sum, own)| *sum += own);
+    }
+    let mut unknowns = vec![0; start[count]];
+    let (mut left, mut pieces) = (&mut unknowns[..], Vec::with_capacity(count));
+    for piece in start.windows(2) {
+        let (own, others) = left.split_at_mut(piece[1] - piece[0]);
+        pieces.push(own);
+        left = others;
+    }
+    let gather = |(piece, mut to): (usize, &mut [u32])| {
+        for (of_task, from) in &tasks {
+            let from = &from[of_task[piece]..of_task[piece + 1]];
+            let (own, others) = to.split_at_mut(from.len());
+            own.copy_from_slice(from);
+            to = others;
+        }
+    };
+    match threads {
+        Threads::One => pieces.into_iter().enumerate().for_each(gather),
+        Threads::Pool => pieces.into_par_iter().enumerate().for_each(gather),
+    }
+    (unknowns, start)
+}
+
+/// `A Z`: entries that are nothing but rounding are left out, so that the rows within a piece are empty
+/// where A conserves.
+pub(super) fn applied(threads: Threads, a: &Csr, vectors: &Vectors) -> Result<Csr> {
+    let size = [a.rows(), vectors.count];
+    Csr::by_rows(threads, size, Vec::new, |terms: &mut Vec<(u32, f64)>, i, to| {
+        let (columns, values) = a.row(i);
+        terms.clear();
+        terms.extend(columns.iter().zip(values).map(|(&j, &v)| (vectors.of[j as usize], v)));
+        terms.retain(|term| term.0 != NONE);
+        terms.sort_by_key(|term| term.0);
+        let mut rest = &terms[..];
+        while let Some(&(column, _)) = rest.first() {
+            let of_column = rest.iter().take_while(|term| term.0 == column);
+            let (mut sum, mut sizes, mut count) = (0.0, 0.0, 0);
+            for (_, v) in of_column {
+                (sum, sizes, count) = (sum + v, sizes + v.abs(), count + 1);
+            }
+            if f64::abs(sum) > ROUNDING * sizes {
+                to.push(column, sum);
+            }
+            rest = &rest[count..];
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::ReadAs;
+    use crate::problem::load;
+
+    fn vectors(spec: &str, choice: &str, b: usize) -> Result<Vectors> {
+        let p = load(spec, ReadAs::Expanded).unwrap();
+        Vectors::new(Threads::Pool, choice.parse().unwrap(), &p.matrix, b, p.grid)
+    }
+
+    #[test]
+    fn boxes_are_boxes_and_components_have_their_own() {
+        let v = vectors("poisson3d:4x2x2", "subdomain:2x1x2", 1).unwrap();
+        assert_eq!(v.of, [0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3]);
+        assert_eq!((v.count, v.remarks.len()), (4, 0));
+        let v = vectors("blockpoisson3d:2x1x1,b=3", "subdomain:2x1x1", 3).unwrap();
+        assert_eq!((v.of, v.count), (vec![0, 1, 2, 3, 4, 5], 6));
+        // without its grid the box is found in the pattern
+        let a = load("poisson3d:4x3x2", ReadAs::Expanded).unwrap().matrix;
+        let found = Vectors::new(Threads::One, Choice::Subdomain([2, 1, 1]), &a, 1, None).unwrap();
+        assert_eq!(found.of[..8], [0, 0, 1, 1, 0, 0, 1, 1]);
+        let a = load("fem-p1:6x5", ReadAs::Expanded).unwrap().matrix;
+        let ranges = Vectors::new(Threads::One, Choice::Subdomain([3, 1, 1]), &a, 1, None).unwrap();
+        assert_eq!(ranges.count, 3);
+    }
+
+    #[test]
+    fn regions_are_bubbles_and_layers() {
+        let bubbly = |choice| vectors("bubbly:24,bubbles=3,radius=0.12", choice, 1).unwrap();
+        let v = bubbly("levelset");
+        assert_eq!(v.count, 4); // and the liquid
+        let of_liquid = v.of.iter().filter(|&&l| l == 0).count();
+        assert!(of_liquid > 12_000 && of_liquid < 13_824);
+        // pieces of bubbles and of the liquid in eight boxes
+        let pieces = bubbly("levelset-subdomain:2");
+        assert!(pieces.count > 8 + 3 && pieces.count <= 8 + 3 * 8, "{}", pieces.count);
+        let layers = vectors("layered:5x4x12,layers=6,contrast=1e5", "levelset", 1).unwrap();
+        assert_eq!(layers.count, 6);
+        assert!(layers.of.iter().enumerate().all(|(i, &l)| l as usize == i / 40));
+    }
+
+    #[test]
+    fn a_singular_matrix_loses_one_vector() {
+        let v = vectors("bubbly:8,bubbles=0,boundary=neumann", "subdomain:2", 1).unwrap();
+        assert_eq!((v.count, v.of[511]), (7, NONE));
+        assert_eq!(v.remarks, ["A is singular: the last deflation vector is left out"]);
+        let v = vectors("bubbly:8,bubbles=0", "subdomain:2", 1).unwrap();
+        assert_eq!((v.count, v.of[511]), (8, 7));
+    }
+
+    #[test]
+    fn unknowns_are_sorted_by_their_pieces() {
+        let of: Vec<u32> = (0..400_000_u32)
+            .map(|i| if i % 11 == 3 { NONE } else { i.wrapping_mul(2_654_435_761) >> 20 })
+            .map(|p| if p == NONE { NONE } else { p % 7 })
+            .collect();
+        let v = Vectors { of, count: 8, remarks: Vec::new() };
+        for threads in [Threads::One, Threads::Pool] {
+            let (unknowns, start) = by_piece(threads, &v);
+            assert_eq!((start.len(), start[0], start[7]), (9, 0, start[8]));
+            for piece in 0..8 {
+                let want = (0..v.of.len() as u32).filter(|&i| v.of[i as usize] == piece as u32);
+                assert!(unknowns[start[piece]..start[piece + 1]].iter().copied().eq(want));
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_vectors_are_refused() {
+        let message = |spec, choice| vectors(spec, choice, 1).unwrap_err().to_string();
+        assert_eq!(message("poisson3d:3", "subdomain:4"), "64 deflation vectors for 27 rows");
+        assert_eq!(message("poisson3d:9x9x2", "subdomain:3"), "3 subdomains in z for 2 points");
+    }
+
+    #[test]
+    fn only_rows_at_interfaces_see_the_pieces() {
+        let p = load("layered:4x4x8,layers=4,contrast=1e7", ReadAs::Expanded).unwrap();
+        let v = Vectors::new(Threads::One, Choice::LevelSet, &p.matrix, 1, p.grid).unwrap();
+        let az = applied(Threads::One, &p.matrix, &v).unwrap();
+        // in each layer of 2 cells both are at an interface, in the first one at the boundary
+        assert_eq!((az.cols(), az.row(0).0.len()), (4, 1));
+        let single =
+            Vectors::new(Threads::One, Choice::Subdomain([1; 3]), &p.matrix, 1, p.grid).unwrap();
+        let az = applied(Threads::Pool, &p.matrix, &single).unwrap();
+        // p = 0 at the top alone
+        assert_eq!(az.nnz(), 16);
+    }
+}

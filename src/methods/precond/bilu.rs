@@ -1,0 +1,139 @@
+//! Decoupled block ILU(k) (Yang et al., Algorithm 5): symbolic phase on the point pattern, then
+//! block factorisation on the filled pattern, applied as `L D U'` (equation 6).
+
+use std::sync::Arc;
+
+use super::work::{Phased, device, host};
+use super::{Method, Phase, Ready, Setup, Takes};
+use crate::base::choices::Trisolve;
+use crate::base::measure::memory_free;
+use crate::base::setting::Setting;
+use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{Failure, Form, Preconditioner};
+use crate::compute::{Backend, Breakdown, Bytes};
+use crate::matrix::Csr;
+use crate::matrix::pattern::block_pattern_on;
+use crate::symbolic::{FillPattern, iluk_on};
+
+/// Factors on the backend.
+pub(super) struct Factors<K: Backend>(pub(super) K::BlockIlu);
+
+impl<K: Backend> Preconditioner<K> for Factors<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        k.ilu_apply(&self.0, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
+        k.ilu_factor(&mut self.0, a, shift)
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Factors(&self.0)
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        k.ilu_bytes(&self.0)
+    }
+
+    fn numeric_bytes(&self, k: &K) -> usize {
+        // indices and the values of A once, the factors once; a place of fill counts as one of A,
+        // for a zero has to be written there before the rows are added up
+        let (pattern, b) = (k.ilu_pattern(&self.0), k.ilu_block_size(&self.0));
+        pattern.bytes() + 2 * 8 * pattern.blocks() * b * b
+    }
+
+    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+        k.ilu_factor_seconds(&self.0)
+    }
+
+    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
+        let pattern = k.ilu_pattern(&self.0);
+        let b = k.ilu_block_size(&self.0);
+        let [lower, upper] = k.ilu_levels(&self.0);
+        let trisolve = k.ilu_trisolve(&self.0);
+        let blocks = pattern.blocks();
+        let triangles = blocks > pattern.rows();
+        let reason = k.ilu_trisolve_reason(&self.0).filter(|_| triangles);
+        FactorSize {
+            factor_blocks: Some(blocks),
+            factor_entries: Some(blocks * b * b),
+            fill_ratio: Some(blocks as f64 / matrix_blocks as f64),
+            levels_lower: Some(lower),
+            levels_upper: Some(upper),
+            rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
+            trisolve_used: (triangles && trisolve != Trisolve::Auto).then_some(trisolve),
+            trisolve_reason: reason.map(str::to_owned),
+            deflation_vectors: None,
+        }
+    }
+}
+
+pub(super) const METHOD: Method = Method {
+    name: "bilu",
+    summary: "block ILU(k) by level of fill",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(host("schedules and layout of the solves")),
+        numeric: Some(device("values of the factors")),
+    },
+};
+
+pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
+    let pattern = pattern(&mut s)?;
+    let way = s.settings.trisolve;
+    Ok(Box::new(Factors::<K>(factorise(s, &pattern, way)?)))
+}
+
+/// The symbolic phase: the pattern of ILU(k) of the case.
+pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, Failure> {
+    s.phases.begin(Phase::Symbolic);
+    if let Some(known) = s.phases.known_pattern() {
+        return Ok(known);
+    }
+    let b = s.settings.block_size;
+    // entries cost their index twice (pattern and phase) and their block's values; the indices
+    // are made on the host
+    let each = 8 * b * b + 8;
+    let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    let (a, settings) = (s.a, s.settings);
+    let found = s.k.on_host(|threads| {
+        let point = block_pattern_on(threads, a, b);
+        iluk_on(threads, &point, settings.fill, settings.level_rule, free / each)
+    });
+    let found = found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+    let found = Arc::new(found);
+    s.phases.found_pattern(&found);
+    Ok(found)
+}
+
+/// Analysis and numeric factorisation on a pattern, solved in the given way.
+pub(super) fn factorise<K: Backend>(
+    s: Setup<K>,
+    pattern: &Arc<FillPattern>,
+    way: Trisolve,
+) -> Result<K::BlockIlu, Failure> {
+    let Setup { k, a, settings, phases } = s;
+    let b = settings.block_size;
+    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
+    if needed > free {
+        return Err(Failure::OutOfMemory { needed, free });
+    }
+    phases.begin(Phase::Analysis);
+    let mut ilu = k.ilu_analyse(pattern, b, way, settings.factor_precision)?;
+    phases.begin(Phase::Numeric);
+    k.ilu_factor(&mut ilu, a, settings.shift).map_err(Failure::Breakdown)?;
+    Ok(ilu)
+}

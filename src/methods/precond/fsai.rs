@@ -1,0 +1,50 @@
+//! Factorised sparse approximate inverse (Kolotilina and Yeremin 1993): `M^-1 = G' G`, where G has the
+//! pattern of the lower triangle of `|A|^q`, minimises `|I - G C|_F` over it for the exact Cholesky
+//! factor C, and is scaled so that `G A G'` has the diagonal 1.
+
+use super::approximate::Chain;
+use super::options::{Parameter, Range};
+use super::work::{Phased, STORED, rows};
+use super::{Method, Phase, Ready, Setup, Takes};
+use crate::base::setting::Setting;
+use crate::compute::Backend;
+
+const PARAMETERS: &[Parameter] = &[Parameter {
+    key: "power",
+    default: "1",
+    range: Range::Whole(1, 8),
+    summary: "q of the pattern |A|^q",
+}];
+
+pub(super) const METHOD: Method = Method {
+    name: "fsai",
+    summary: "factorised sparse approximate inverse G' G of definite matrices",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize, Setting::Ordering, Setting::SymmetryTolerance],
+    takes: Takes::Symmetric,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
+        analysis: Some(STORED),
+        numeric: Some(rows("a small dense system for each row")),
+    },
+};
+
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let q = s.options()?.whole("power");
+    let k = s.k;
+    s.phases.begin(Phase::Symbolic);
+    let a = k.sparse(s.a, s.settings.block_size)?;
+    if let Some(found) = k.asymmetry(&a, s.settings.symmetry_tolerance)? {
+        return Err(found.into());
+    }
+    let pattern = k.lower_power(&a, q)?;
+    s.phases.begin(Phase::Numeric);
+    let g = k.factorised_inverse(&a, &pattern)?;
+    drop((a, pattern));
+    let transposed = k.transposed(&g)?;
+    s.phases.begin(Phase::Analysis);
+    Ok(Box::new(Chain::two(&s, g, transposed)?))
+}

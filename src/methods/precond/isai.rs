@@ -1,0 +1,44 @@
+//! Incomplete sparse approximate inverses of triangular factors (Anzt, Huckle, Braeckle and Dongarra
+//! 2018): `W L = I` and `U' V = I` on the patterns of L and U', so that both solves become products.
+
+use super::approximate::Chain;
+use super::work::{Phased, STORED, host, rows};
+use super::{Method, Phase, Ready, Setup, Takes, bilu};
+use crate::base::setting::Setting;
+use crate::compute::Backend;
+use crate::compute::algebra::Triangles;
+
+pub(super) const METHOD: Method = Method {
+    name: "isai",
+    summary: "block ILU(k) with incomplete sparse approximate inverses of its triangles",
+    parameters: &[],
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(STORED),
+        numeric: Some(rows("factors, and a small system for each of their rows")),
+    },
+};
+
+pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
+    let pattern = bilu::pattern(&mut s)?;
+    s.phases.begin(Phase::Numeric);
+    let k = s.k;
+    let Triangles { lower, inverse_diagonal, upper } =
+        k.triangles(&pattern, s.settings.block_size, s.a, s.settings.shift)?;
+    let first = k.triangular_inverse(&lower)?;
+    // U' V = I is V' U'' = I with the lower triangle U''
+    let mirrored = k.triangular_inverse(&k.transposed(&upper)?)?;
+    let then = k.times(&k.transposed(&mirrored)?, &inverse_diagonal)?;
+    s.phases.begin(Phase::Analysis);
+    Ok(Box::new(Chain::two(&s, first, then)?))
+}

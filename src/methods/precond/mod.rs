@@ -1,0 +1,255 @@
+//! Preconditioners, written once over the [`Backend`] trait.
+
+mod approximate;
+mod bilu;
+mod chebyshev;
+mod diagonal;
+mod fgbilu;
+mod fsai;
+mod ic;
+mod isai;
+mod jacobi;
+mod mcilu;
+mod mcsgs;
+mod meilu;
+mod none;
+pub mod options;
+mod ordered;
+mod scratch;
+mod spai;
+mod sweeps;
+mod tns;
+mod work;
+
+use std::sync::Arc;
+
+use crate::base::choices::{FactorPrecision, FgbiluStyle, LevelRule, Trisolve};
+use crate::base::error::{Error, Result};
+use crate::base::setting::Setting;
+use crate::compute::Backend;
+use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
+use options::{Options, Parameter};
+use work::Phased;
+pub use work::{Work, work};
+
+/// What a preconditioner is made with; those of a case hold the default of every setting that the
+/// preconditioner does not declare.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// A name in the registry, with parameters.
+    pub precond: String,
+    /// Unknowns per block.
+    pub block_size: usize,
+    /// Fill level.
+    pub fill: usize,
+    /// Update rule of the fill level.
+    pub level_rule: LevelRule,
+    /// Added to the diagonal, relative to the largest diagonal entry.
+    pub shift: f64,
+    /// Largest relative difference of mirrored entries that counts as rounding.
+    pub symmetry_tolerance: f64,
+    /// Numbers in which factors are stored.
+    pub factor_precision: FactorPrecision,
+    /// Algorithm of triangular solves.
+    pub trisolve: Trisolve,
+    /// Execution of FGBILU.
+    pub fgbilu_style: FgbiluStyle,
+}
+
+/// What a setup works on and where it reports its phases.
+pub struct Setup<'a, K: Backend> {
+    /// The backend.
+    pub k: &'a K,
+    /// The matrix, padded to a multiple of the block size.
+    pub a: &'a Arc<Csr>,
+    /// What it is made with.
+    pub settings: &'a Settings,
+    /// Clock of the phases; also tells the user what is being done.
+    pub phases: &'a mut dyn Phases,
+}
+
+impl<K: Backend> Setup<'_, K> {
+    /// The parameters of the preconditioner.
+    fn options(&self) -> Result<Options> {
+        let (_, options) = read(&self.settings.precond)?;
+        Ok(options)
+    }
+}
+
+/// A phase of the setup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Pattern of the factors; values are not touched.
+    Symbolic,
+    /// Schedules and storage.
+    Analysis,
+    /// Values of the factors.
+    Numeric,
+}
+
+/// Told when a phase begins; a phase lasts until the next begins or the setup returns.
+pub trait Phases {
+    /// The phase begins now, all earlier work of the backend being done.
+    fn begin(&mut self, phase: Phase);
+
+    /// The pattern of the factors, where an earlier case has worked it out; the running phase is
+    /// charged with the time that took.
+    fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+        None
+    }
+
+    /// The running phase has worked out the pattern of the factors: later cases may have it.
+    fn found_pattern(&mut self, _pattern: &Arc<FillPattern>) {}
+}
+
+/// Told to nobody.
+impl Phases for () {
+    fn begin(&mut self, _: Phase) {}
+}
+
+/// Result of a setup.
+pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
+
+/// What a preconditioner is: what it is called, what it can do and which settings it uses.
+struct Method {
+    name: &'static str,
+    /// A line about it.
+    summary: &'static str,
+    parameters: &'static [Parameter],
+    /// Settings that change something; the case has others that do not.
+    uses: &'static [Setting],
+    takes: Takes,
+    /// Whether it is a symmetric operator where A is.
+    symmetric: fn(&Options) -> bool,
+    /// Whether, set up on A', it is the transpose of the one set up on A: not the least squares of the
+    /// columns of A, nor a polynomial whose interval comes from its rows.
+    transposable: bool,
+    work: Phased,
+}
+
+/// Matrices that a preconditioner takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Any.
+    Any,
+    /// Symmetric ones.
+    Symmetric,
+    /// Those of seven points on a box.
+    Grid,
+}
+
+macro_rules! registry {
+    ($($module:ident)*) => {
+        const METHODS: &[Method] = &[$($module::METHOD),*];
+
+        /// Preconditioners by name, with a line about each.
+        pub const NAMES: &[(&str, &str)] = &[$(($module::METHOD.name, $module::METHOD.summary)),*];
+
+        /// The setup of the preconditioner that `spec` names.
+        pub fn lookup<K: Backend + 'static>(spec: &str) -> Option<fn(Setup<K>) -> Ready<K>> {
+            let name = name(spec);
+            $(if name == $module::METHOD.name {
+                return Some($module::setup::<K>);
+            })*
+            None
+        }
+    };
+}
+
+registry! {
+    none jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
+}
+
+/// The name in `name:key=value,key=value`.
+pub fn name(spec: &str) -> &str {
+    spec.split_once(':').map_or(spec, |(name, _)| name)
+}
+
+/// What `spec` names.
+fn method(spec: &str) -> Option<&'static Method> {
+    METHODS.iter().find(|method| method.name == name(spec))
+}
+
+/// What `spec` names, and its parameters.
+fn read(spec: &str) -> Result<(&'static Method, Options)> {
+    let text = spec.split_once(':').map_or("", |(_, text)| text);
+    let method = method(spec).ok_or_else(|| {
+        let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+        Error::unknown("preconditioner", name(spec), &names)
+    })?;
+    Ok((method, Options::parse(method.name, method.parameters, text)?))
+}
+
+/// `spec` as it is always written: parameters in their order, without those that have their defaults.
+///
+/// # Errors
+/// Names the preconditioner or the parameter that there is not, or that is out of range.
+pub fn canonical(spec: &str) -> Result<String> {
+    let (method, options) = read(spec)?;
+    let text = options.text(method.parameters);
+    Ok(if text.is_empty() { method.name.to_owned() } else { format!("{}:{text}", method.name) })
+}
+
+/// `spec` with all its parameters, those that have their defaults too; what is not known stays as it is.
+pub fn stated(spec: &str) -> String {
+    match read(spec) {
+        Ok((method, options)) if !method.parameters.is_empty() => {
+            format!("{}:{}", method.name, options.all())
+        }
+        _ => spec.to_owned(),
+    }
+}
+
+/// Every preconditioner with its parameters.
+pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])> {
+    METHODS.iter().map(|method| (method.name, method.parameters))
+}
+
+/// What `all` stands for: one of each kind that takes any matrix, and for the kinds of which the paper
+/// or its library has several, those.
+pub const ALL: &[&str] = &[
+    "jacobi",
+    "bilu",
+    "ic",
+    "mcilu",
+    "mcilu:p=1",
+    "mcsgs",
+    "meilu",
+    "meilu:last=sgs",
+    "meilu:last=ilu",
+    "spai:symmetric=yes",
+    "fsai",
+    "fsai:power=2",
+    "tns",
+    "tns:form=explicit",
+    "chebyshev",
+    "isai",
+    "sweeps",
+];
+
+/// Whether the preconditioner that `spec` names is a symmetric operator where A is; an unknown one is none.
+pub fn symmetric(spec: &str) -> bool {
+    read(spec).is_ok_and(|(method, options)| (method.symmetric)(&options))
+}
+
+/// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A; an
+/// unknown one is not.
+pub fn transposable(spec: &str) -> bool {
+    method(spec).is_some_and(|method| method.transposable)
+}
+
+/// Matrices that the preconditioner called `spec` takes; those that an unknown one takes are not known.
+pub fn takes(spec: &str) -> Option<Takes> {
+    method(spec).map(|method| method.takes)
+}
+
+/// Whether the preconditioner that `spec` names says that it uses a setting; `None` where it is unknown.
+pub fn uses(spec: &str, setting: Setting) -> Option<bool> {
+    method(spec).map(|method| method.uses.contains(&setting))
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,34 @@
+//! No preconditioner: `M = I`.
+
+use super::work::Phased;
+use super::{Method, Ready, Setup, Takes};
+use crate::compute::Backend;
+use crate::compute::preconditioner::{Form, Preconditioner};
+
+struct Identity;
+
+impl<K: Backend> Preconditioner<K> for Identity {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        k.copy(r, z);
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Identity
+    }
+}
+
+pub(super) const METHOD: Method = Method {
+    name: "none",
+    summary: "no preconditioner",
+    parameters: &[],
+    uses: &[],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased { symbolic: None, analysis: None, numeric: None },
+};
+
+#[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend>(_: Setup<K>) -> Ready<K> {
+    Ok(Box::new(Identity))
+}

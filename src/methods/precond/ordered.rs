@@ -1,0 +1,153 @@
+//! Factorisations in an order of their own: colours or independent sets first.
+//!
+//! Each is `P' (L D U')^-1 P` with block ILU factors of a matrix made of `P A P'`, on a pattern whose
+//! levels are the sets of the order. That the factors of one matrix on one pattern are unique makes this
+//! enough for all of them: what a method calls its factors is what elimination finds in the matrix that
+//! agrees with their product on the pattern.
+
+use std::sync::Arc;
+
+use super::bilu::Factors;
+use super::{Phase, Ready, Setup};
+use crate::base::choices::Trisolve;
+use crate::base::measure::memory_free;
+use crate::base::threads::Threads;
+use crate::compute::algebra::Algebra;
+use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{Failure, Form, Preconditioner};
+use crate::compute::{Backend, Breakdown, Bytes};
+use crate::matrix::pattern::block_pattern;
+use crate::matrix::{Csr, Sums};
+use crate::symbolic::{FillPattern, Schedule, is_symmetric};
+
+/// What is factored, made of `P A P'`.
+pub(super) type Change<K> =
+    Box<dyn Fn(&K, &<K as Algebra>::Sparse) -> Result<<K as Algebra>::Sparse, Failure>>;
+
+/// What is factored, and in which order.
+pub(super) struct Plan<K: Backend> {
+    /// Block row of A of each row of the factors, set by set: rows of a set are not coupled.
+    pub(super) sets: Schedule,
+    /// Pattern of the factors.
+    pub(super) pattern: FillPattern,
+    /// Whether A is to have zeros where only the place across the diagonal holds an entry.
+    pub(super) mirrored: bool,
+    /// What is made of the matrix in that order, if anything.
+    pub(super) change: Option<Change<K>>,
+}
+
+/// Factors in an order of their own.
+struct Ordered<K: Backend> {
+    factors: Factors<K>,
+    arrange: Arrange<K>,
+}
+
+/// How A becomes what is factored.
+struct Arrange<K: Backend> {
+    block_size: usize,
+    order: Vec<u32>,
+    mirrored: bool,
+    change: Option<Change<K>>,
+}
+
+impl<K: Backend> Arrange<K> {
+    fn arranged(&self, k: &K, a: &Arc<Csr>) -> Result<K::Sparse, Failure> {
+        let filled = if self.mirrored {
+            k.on_host(|threads| with_mirrors(threads, a))?.map(Arc::new)
+        } else {
+            None
+        };
+        let a = k.sparse(filled.as_ref().unwrap_or(a), self.block_size)?;
+        let permuted = k.permuted(&a, &self.order)?;
+        match &self.change {
+            Some(change) => change(k, &permuted),
+            None => Ok(permuted),
+        }
+    }
+}
+
+impl<K: Backend> Preconditioner<K> for Ordered<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        self.factors.apply(k, r, z);
+    }
+
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
+        match self.arrange.arranged(k, a) {
+            Ok(arranged) => k.ilu_factor_made(&mut self.factors.0, &arranged, shift),
+            Err(Failure::Breakdown(why)) => Err(why),
+            // the same entries were arranged before
+            Err(_) => unreachable!("values alone have changed"),
+        }
+    }
+
+    fn form(&self) -> Form<'_, K> {
+        Form::Other
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        self.factors.bytes(k)
+    }
+
+    fn numeric_bytes(&self, k: &K) -> usize {
+        self.factors.numeric_bytes(k)
+    }
+
+    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+        self.factors.numeric_kernel_seconds(k)
+    }
+
+    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
+        self.factors.size(k, matrix_blocks)
+    }
+}
+
+/// Factors according to `plan`.
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K> {
+    let Setup { k, a, settings, phases } = s;
+    let (b, pattern) = (settings.block_size, Arc::new(plan.pattern));
+    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
+    if needed > free {
+        return Err(Failure::OutOfMemory { needed, free });
+    }
+    phases.begin(Phase::Analysis);
+    let way = match settings.trisolve {
+        Trisolve::Auto => k.coloured_trisolve(),
+        way => way,
+    };
+    let precision = settings.factor_precision;
+    let mut ilu = k.ilu_analyse_in_order(&pattern, &plan.sets, b, way, precision)?;
+    phases.begin(Phase::Numeric);
+    let Plan { sets, mirrored, change, .. } = plan;
+    let arrange = Arrange { block_size: b, order: sets.rows, mirrored, change };
+    k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, settings.shift)?;
+    Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange }))
+}
+
+/// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
+/// those free.
+pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
+    let each = 8 * b * b + 8;
+    let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    [free / each, each, free]
+}
+
+/// `a` with zeros where only the place across the diagonal holds an entry; `None` where there is none such.
+fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, Failure> {
+    if is_symmetric(threads, &block_pattern(a, 1)) {
+        return Ok(None);
+    }
+    let mirrored = a.transposed();
+    let n = a.rows();
+    let made = Csr::by_rows(
+        threads,
+        [n, n],
+        || Sums::new(n),
+        |sums, i, to| {
+            sums.add_row(a.row(i), 1.0);
+            mirrored.row(i).0.iter().for_each(|&j| sums.add(j, 0.0));
+            sums.finish(to);
+            Ok(())
+        },
+    );
+    made.map(Some)
+}

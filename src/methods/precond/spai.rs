@@ -1,0 +1,48 @@
+//! Sparse approximate inverse on a fixed pattern (Benson and Frederickson 1982; Chow 2000, "A priori
+//! sparsity patterns for parallel sparse approximate inverse preconditioners"): M minimises `|A M - I|_F` among
+//! the matrices with the pattern of A, a least-squares problem for each of its columns.
+
+use super::approximate::Chain;
+use super::options::{Parameter, Range};
+use super::work::{Phased, STORED, rows};
+use super::{Method, Phase, Ready, Setup, Takes};
+use crate::base::setting::Setting;
+use crate::compute::Backend;
+
+const PARAMETERS: &[Parameter] = &[Parameter {
+    key: "symmetric",
+    default: "no",
+    range: Range::Words(&["no", "yes"]),
+    summary: "yes: (M + M') / 2, which conjugate gradients need",
+}];
+
+pub(super) const METHOD: Method = Method {
+    name: "spai",
+    summary: "sparse approximate inverse: least |A M - I| on the pattern of A",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize],
+    takes: Takes::Any,
+    symmetric: |options| options.word("symmetric") == "yes",
+    transposable: false,
+    work: Phased {
+        symbolic: None,
+        analysis: Some(STORED),
+        numeric: Some(rows("a small dense system for each row")),
+    },
+};
+
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let symmetric = s.options()?.word("symmetric") == "yes";
+    let k = s.k;
+    s.phases.begin(Phase::Numeric);
+    let a = k.sparse(s.a, s.settings.block_size)?;
+    let mirrored = k.least_squares_inverse(&k.transposed(&a)?)?;
+    drop(a);
+    let mut m = k.transposed(&mirrored)?;
+    if symmetric {
+        m = k.mean(&m, &mirrored)?;
+    }
+    s.phases.begin(Phase::Analysis);
+    Ok(Box::new(Chain::one(&s, m)?))
+}

@@ -1,0 +1,112 @@
+//! Block ILU(k) whose triangular systems are solved by Jacobi sweeps (Chow, Anzt, Scott and Dongarra
+//! 2018): `y = r - L y`, started from `y = r`, and likewise for U'. As many sweeps as levels less one
+//! are exact.
+
+use super::approximate::{Operator, size};
+use super::options::{Parameter, Range};
+use super::scratch::Scratch;
+use super::work::{Phased, STORED, host, rows};
+use super::{Method, Phase, Ready, Setup, Takes, bilu};
+use crate::base::setting::Setting;
+use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::Preconditioner;
+use crate::compute::{Backend, Bytes};
+
+const PARAMETERS: &[Parameter] = &[Parameter {
+    key: "sweeps",
+    default: "3",
+    range: Range::Whole(1, 1000),
+    summary: "with each triangle",
+}];
+
+/// Triangles and diagonal on the backend.
+struct Swept<K: Backend> {
+    lower: Operator<K>,
+    diagonal: Operator<K>,
+    upper: Operator<K>,
+    sweeps: usize,
+    block_size: usize,
+    scratch: Scratch<K, 3>,
+}
+
+impl<K: Backend> Swept<K> {
+    /// `out` = the last of `sweeps` iterates for the right-hand side `r`.
+    fn solve(
+        &self,
+        k: &K,
+        a: &Operator<K>,
+        r: &K::Vector,
+        out: &mut K::Vector,
+        work: &mut K::Vector,
+    ) {
+        let (mut to, mut other) = if self.sweeps % 2 == 1 { (out, work) } else { (work, out) };
+        a.residual(k, r, r, to);
+        for _ in 1..self.sweeps {
+            std::mem::swap(&mut to, &mut other);
+            a.residual(k, other, r, to);
+        }
+    }
+}
+
+impl<K: Backend> Preconditioner<K> for Swept<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        let [y, scaled, work] = &mut *self.scratch.borrow();
+        self.solve(k, &self.lower, r, y, work);
+        self.diagonal.multiply(k, y, scaled);
+        self.solve(k, &self.upper, scaled, z, work);
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        let [l, d, u] = [&self.lower, &self.diagonal, &self.upper].map(|a| a.bytes(k));
+        // after the first sweep the right-hand side is another vector than the iterate
+        let vector = (d.moved - d.held) / 2;
+        let more = 2 * (self.sweeps - 1) * vector;
+        Bytes {
+            held: l.held + d.held + u.held,
+            moved: self.sweeps * (l.moved + u.moved) + more + d.moved,
+        }
+    }
+
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+        let entries = [&self.lower, &self.diagonal, &self.upper].map(Operator::entries);
+        size(entries.iter().sum(), matrix_blocks * self.block_size * self.block_size)
+    }
+}
+
+pub(super) const METHOD: Method = Method {
+    name: "sweeps",
+    summary: "block ILU(k) with triangles solved by Jacobi sweeps",
+    parameters: PARAMETERS,
+    uses: &[
+        Setting::BlockSize,
+        Setting::Fill,
+        Setting::LevelRule,
+        Setting::Shift,
+        Setting::Ordering,
+    ],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: Some(host("pattern of the factors")),
+        analysis: Some(STORED),
+        numeric: Some(rows("factors as matrices")),
+    },
+};
+
+pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
+    let sweeps = s.options()?.whole("sweeps");
+    let (b, shift) = (s.settings.block_size, s.settings.shift);
+    let pattern = bilu::pattern(&mut s)?;
+    s.phases.begin(Phase::Numeric);
+    let factors = s.k.triangles(&pattern, b, s.a, shift)?;
+    s.phases.begin(Phase::Analysis);
+    Ok(Box::new(Swept {
+        lower: Operator::new(&s, factors.lower)?,
+        diagonal: Operator::new(&s, factors.inverse_diagonal)?,
+        upper: Operator::new(&s, factors.upper)?,
+        sweeps,
+        block_size: b,
+        scratch: Scratch::new(s.k, s.a.rows())?,
+    }))
+}

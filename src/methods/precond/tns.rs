@@ -1,0 +1,130 @@
+//! Truncated Neumann series (Gupta et al. 2015): `A = L + D + U`, `(D + L) D^-1 (D + U)` inverted by
+//! series, `M^-1 = K_U D^-1 K_L` with `K_L = I - L D^-1 + (L D^-1)^2 - ..` and
+//! `K_U` likewise.
+
+use super::approximate::{Chain, Operator, size};
+use super::diagonal::Diagonal;
+use super::options::{Parameter, Range};
+use super::scratch::Scratch;
+use super::work::{Phased, STORED, rows};
+use super::{Method, Phase, Ready, Setup, Takes};
+use crate::base::setting::Setting;
+use crate::compute::algebra::Part;
+use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::{Backend, Bytes};
+
+const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "order",
+        default: "2",
+        range: Range::Whole(1, 16),
+        summary: "highest power of the series",
+    },
+    Parameter {
+        key: "form",
+        default: "implicit",
+        range: Range::Words(&["implicit", "explicit"]),
+        summary: "products with the triangles, or with the matrix that they make",
+    },
+];
+
+/// By products alone: with `G = D^-1 L`, `H = D^-1 U`,
+/// `z = (I - H + H^2 ..) (I - G + G^2 ..) D^-1 r`, both series by Horner's rule.
+struct Implicit<K: Backend> {
+    diagonal: Diagonal<K>,
+    lower: Operator<K>,
+    upper: Operator<K>,
+    order: usize,
+    block_size: usize,
+    scratch: Scratch<K, 3>,
+}
+
+impl<K: Backend> Preconditioner<K> for Implicit<K> {
+    fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
+        let [start, v, w] = &mut *self.scratch.borrow();
+        self.diagonal.apply(k, r, start);
+        // v = start - G (start - G (.. start))
+        series(k, &self.lower, self.order, start, v, w);
+        series(k, &self.upper, self.order, v, z, w);
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        let [d, l, u] = [self.diagonal.bytes(k), self.lower.bytes(k), self.upper.bytes(k)];
+        Bytes { held: d.held + l.held + u.held, moved: d.moved + self.order * (l.moved + u.moved) }
+    }
+
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+        let entries = self.lower.entries() + self.upper.entries();
+        size(entries, matrix_blocks * self.block_size * self.block_size)
+    }
+}
+
+/// `out = sum over m <= order of (-a)^m x`; `work` is overwritten.
+fn series<K: Backend>(
+    k: &K,
+    a: &Operator<K>,
+    order: usize,
+    x: &K::Vector,
+    out: &mut K::Vector,
+    work: &mut K::Vector,
+) {
+    // the last of the residuals must end in `out`
+    let (mut to, mut other) = if order % 2 == 1 { (out, work) } else { (work, out) };
+    a.residual(k, x, x, to);
+    for _ in 1..order {
+        std::mem::swap(&mut to, &mut other);
+        a.residual(k, other, x, to);
+    }
+}
+
+pub(super) const METHOD: Method = Method {
+    name: "tns",
+    summary: "truncated Neumann series of the triangles of A",
+    parameters: PARAMETERS,
+    uses: &[Setting::BlockSize, Setting::Ordering],
+    takes: Takes::Any,
+    symmetric: |_| true,
+    transposable: true,
+    work: Phased {
+        symbolic: None,
+        analysis: Some(STORED),
+        numeric: Some(rows("products of triangles")),
+    },
+};
+
+#[allow(clippy::needless_pass_by_value)] // signature of the registry
+pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
+    let options = s.options()?;
+    let (order, b) = (options.whole("order"), s.settings.block_size);
+    let explicit = options.word("form") == "explicit";
+    s.phases.begin(Phase::Numeric);
+    let k = s.k;
+    let a = k.sparse(s.a, b)?;
+    let (lower, upper) = (k.scaled(&a, Part::Lower)?, k.scaled(&a, Part::Upper)?);
+    if explicit {
+        let right = k.times(&series_of(k, &lower, order)?, &k.inverse_diagonal(&a)?)?;
+        let m = k.times(&series_of(k, &upper, order)?, &right)?;
+        s.phases.begin(Phase::Analysis);
+        return Ok(Box::new(Chain::one(&s, m)?));
+    }
+    drop(a);
+    s.phases.begin(Phase::Analysis);
+    Ok(Box::new(Implicit {
+        diagonal: Diagonal::new(&s)?,
+        lower: Operator::new(&s, lower)?,
+        upper: Operator::new(&s, upper)?,
+        order,
+        block_size: b,
+        scratch: Scratch::new(s.k, s.a.rows())?,
+    }))
+}
+
+/// `I - a + a^2 - ..` to the power `order`, by Horner's rule, for a strict triangle.
+fn series_of<K: Backend>(k: &K, a: &K::Sparse, order: usize) -> Result<K::Sparse, Failure> {
+    let mut sum = k.identity_minus(a)?;
+    for _ in 1..order {
+        sum = k.identity_minus(&k.times(a, &sum)?)?;
+    }
+    Ok(sum)
+}

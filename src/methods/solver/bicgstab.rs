@@ -1,0 +1,156 @@
+//! Right-preconditioned BiCGStab (van der Vorst 1992; Saad, 2nd edition, algorithm 7.7).
+
+use super::{Method, Steps};
+use crate::base::error::Result;
+use crate::compute::krylov::breakdowns::BICGSTAB as BREAKDOWNS;
+use crate::compute::krylov::stop::CYCLE;
+use crate::compute::krylov::stop::Judge;
+use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
+use crate::compute::{AT_ONCE, Backend, Coef, Slot};
+
+pub(super) const METHOD: Method = Method {
+    name: "bicgstab",
+    summary: "BiCGStab, right preconditioned",
+    uses: &[],
+    symmetric: false,
+    transposed: false,
+    replays: true,
+    steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6 }),
+    vectors: |_| 10,
+};
+
+const RHO: [Slot; 2] = [Slot(0), Slot(1)];
+/// `(r0, v)`.
+const RV: Slot = Slot(2);
+const TS: Slot = Slot(3);
+const TT: Slot = Slot(4);
+const BETA: Slot = Slot(5);
+/// `|r|` after each iteration since the last look.
+const NORM: Slot = Slot(6);
+const SCALARS: usize = 6;
+
+/// BiCGStab with its vectors. A full step with two products counts as one iteration; the monitored
+/// residual is the true one. Where rho, omega or `(r0, v)` vanishes, the method begins anew with the
+/// residual at hand as shadow residual.
+pub(super) struct BiCgStab<K: Backend> {
+    settings: Settings,
+    vectors: Vectors<K>,
+}
+
+struct Vectors<K: Backend> {
+    r: K::Vector,
+    shadow: K::Vector,
+    p: K::Vector,
+    v: K::Vector,
+    t: K::Vector,
+    hat: K::Vector,
+}
+
+impl<K: Backend> BiCgStab<K> {
+    pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
+        let v = || k.vector(n);
+        let vectors = Vectors { r: v()?, shadow: v()?, p: v()?, v: v()?, t: v()?, hat: v()? };
+        Ok(Self { settings: settings.clone(), vectors })
+    }
+}
+
+impl<K: Backend> Vectors<K> {
+    /// Begins with the residual in `r`, whose rho goes to the given slot.
+    fn begin(&mut self, k: &K, rho: Slot) {
+        k.copy(&self.r, &mut self.shadow);
+        k.copy(&self.r, &mut self.p);
+        k.dot(&self.shadow, &self.r, rho);
+    }
+
+    /// An iteration: from the first slot of rho to the second.
+    fn step(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        [rho, next]: [Slot; 2],
+        norm: Slot,
+    ) {
+        let Self { r, shadow, p, v, t, hat } = self;
+        // v = A M^-1 p; alpha = rho / (r0, v)
+        s.m.apply(k, p, hat);
+        k.spmv(s.a, hat, v);
+        k.dot(shadow, v, RV);
+        k.axpby(Coef::Ratio(rho, RV), hat, Coef::ONE, x);
+        // s = r - alpha v, in the place of r
+        k.axpby(Coef::NegRatio(rho, RV), v, Coef::ONE, r);
+        // t = A M^-1 s; omega = (t, s) / (t, t)
+        s.m.apply(k, r, hat);
+        k.spmv(s.a, hat, t);
+        k.dot(t, r, TS);
+        k.dot(t, t, TT);
+        k.axpby(Coef::Ratio(TS, TT), hat, Coef::ONE, x);
+        k.axpby(Coef::NegRatio(TS, TT), t, Coef::ONE, r);
+        k.norm(r, norm);
+        // beta = (rho' / rho) (alpha / omega) = rho' (t, t) / ((r0, v) (t, s))
+        k.dot(shadow, r, next);
+        k.ratio(BETA, &[next, TT], &[RV, TS]);
+        // p = r + beta (p - omega v)
+        k.axpby(Coef::NegRatio(TS, TT), v, Coef::ONE, p);
+        k.axpby(Coef::ONE, r, Coef::Slot(BETA), p);
+    }
+}
+
+impl<K: Backend> Solver<K> for BiCgStab<K> {
+    fn solve(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome {
+        let Self { settings, vectors } = self;
+        let mut scalars = [0.0; SCALARS + AT_ONCE];
+        k.fill(x, 0.0);
+        k.copy(s.b, &mut vectors.r);
+        k.norm(&vectors.r, NORM);
+        vectors.begin(k, RHO[0]);
+        k.read(RHO[0], &mut scalars[..=SCALARS]);
+        let mut judge = Judge::new(&settings.stop, monitor, scalars[SCALARS]);
+        if let Some(end) = judge.first() {
+            return judge.outcome(end);
+        }
+        let at_once = k.iterations_at_once();
+        let mut recording = K::Recording::default();
+        loop {
+            let first = judge.iterations;
+            let count = at_once.min(settings.stop.max_iterations - first);
+            let mut steps = || {
+                for i in 0..count {
+                    let from = (first + i) % 2;
+                    vectors.step(k, s, x, [RHO[from], RHO[1 - from]], NORM.plus(i));
+                }
+            };
+            if count == at_once {
+                k.replay(&mut recording, &mut steps);
+            } else {
+                steps();
+            }
+            k.read(RHO[0], &mut scalars[..SCALARS + count]);
+            // a step whose half already solved the system has t = 0, omega = 0 and norm 0
+            let norms = &scalars[SCALARS..SCALARS + count];
+            if let Some(end) = norms.iter().fold(None, |end, &norm| end.or(judge.step(norm))) {
+                return judge.outcome(end);
+            }
+            let next = RHO[judge.iterations % 2];
+            let found = [scalars[2], scalars[3], scalars[next.0 as usize]];
+            let broken = found.iter().position(|&v| v == 0.0).map(|at| BREAKDOWNS[at]);
+            if let Some(end) = judge.recurrence(broken) {
+                return judge.outcome(end);
+            }
+            if broken.is_some() {
+                vectors.begin(k, next);
+            }
+            if judge.iterations / CYCLE > first / CYCLE
+                && let Some(end) = judge.cycle()
+            {
+                return judge.outcome(end);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Preconditioned conjugate gradients (Saad, Iterative Methods, 2nd edition, algorithm 9.1), with
+//! deflation where the system has it (Tang, Nabben, Vuik and Erlangga 2009, DEF1): A becomes `P A`, the
+//! residual `P r`, and the solution's part in the vectors is found at the end.
+
+use super::Method;
+use super::projections::Projections;
+use crate::base::error::Result;
+use crate::base::setting::Setting;
+use crate::compute::krylov::stop::{End, Judge};
+use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
+use crate::compute::{Backend, Coef, Slot};
+
+pub(super) const METHOD: Method = Method {
+    name: "cg",
+    summary: "preconditioned conjugate gradients, deflated or not, for symmetric positive definite \
+              systems",
+    uses: &[Setting::SymmetryTolerance],
+    symmetric: true,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |_| 10,
+};
+
+const RHO: [Slot; 2] = [Slot(0), Slot(1)];
+/// `(p, A p)` and `|r|`, side by side: one read an iteration.
+const PQ: Slot = Slot(2);
+const NORM: Slot = Slot(3);
+
+/// The same for conjugate gradients, which minimise another norm: with jumps of the coefficient the
+/// residual rises first and stays there for hundreds of iterations, until the small eigenvalues are found.
+const LONG_CYCLE: usize = 1000;
+
+/// What ends the recurrence.
+const NO_RHO: &str = "(r, M^-1 r) is zero: the preconditioner is not positive definite";
+const NEGATIVE_RHO: &str = "(r, M^-1 r) is negative: the preconditioner is not positive definite";
+const NO_PQ: &str = "(p, A p) is not positive: the matrix is not positive definite";
+
+/// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
+/// too: it is that of the solution which the last step would make of the iterate.
+pub(super) struct Cg<K: Backend> {
+    settings: Settings,
+    r: K::Vector,
+    z: K::Vector,
+    p: K::Vector,
+    q: K::Vector,
+}
+
+impl<K: Backend> Cg<K> {
+    pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
+        let v = || k.vector(n);
+        Ok(Self { settings: settings.clone(), r: v()?, z: v()?, p: v()?, q: v()? })
+    }
+}
+
+impl<K: Backend> Solver<K> for Cg<K> {
+    fn solve(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome {
+        let Self { settings, r, z, p, q } = self;
+        let mut scalars = [0.0; 4];
+        k.fill(x, 0.0);
+        k.copy(s.b, r);
+        k.norm(r, NORM);
+        k.read(RHO[0], &mut scalars);
+        let mut judge = Judge::new(&settings.stop, monitor, scalars[3]);
+        if let Some(end) = judge.first() {
+            return judge.outcome(end);
+        }
+        let mut projections = None;
+        // of what the vectors alone solve nothing is left to iterate on
+        let mut end = None;
+        if let Some(deflation) = s.deflation {
+            let sizes = (scalars[3], settings.stop.rtol);
+            let (new, norm) = Projections::start(k, deflation, [r, z, q], sizes, [PQ, NORM]);
+            projections = Some(new);
+            end = judge.between(norm);
+        }
+        let end = end.unwrap_or_else(|| {
+            Self::iterate(k, s, [r, z, p, q], x, (&mut judge, &mut projections))
+        });
+        let Some(projections) = projections else { return judge.outcome(end) };
+        projections.correct(k, s, x, [q, z], [PQ, NORM]);
+        Outcome { remark: projections.remark(), ..judge.outcome(end) }
+    }
+}
+
+impl<K: Backend> Cg<K> {
+    /// Iterates from the residual `r` of x = 0, projected; says why it ended.
+    fn iterate(
+        k: &K,
+        s: &System<K>,
+        [r, z, p, q]: [&mut K::Vector; 4],
+        x: &mut K::Vector,
+        (judge, projections): (&mut Judge, &mut Option<Projections<K>>),
+    ) -> End {
+        let mut scalars = [0.0; 4];
+        for iteration in 0.. {
+            let (rho, old) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
+            // z = M^-1 r; rho = (r, z)
+            s.m.apply(k, r, z);
+            k.dot(r, z, rho);
+            // p = z + (rho / rho_old) p
+            let beta = if iteration == 0 { Coef::ZERO } else { Coef::Ratio(rho, old) };
+            k.axpby(Coef::ONE, z, beta, p);
+            // q = A p, deflated P A p; alpha = rho / (p, q)
+            k.spmv(s.a, p, q);
+            if let Some(projections) = projections {
+                projections.project(k, q);
+            }
+            k.dot(p, q, PQ);
+            // x += alpha p; r -= alpha q
+            k.axpby(Coef::Ratio(rho, PQ), p, Coef::ONE, x);
+            k.axpby(Coef::NegRatio(rho, PQ), q, Coef::ONE, r);
+            k.norm(r, NORM);
+            k.read(RHO[0], &mut scalars);
+            let (rho, pq) = (scalars[iteration % 2], scalars[2]);
+            if rho <= 0.0 {
+                return End::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO });
+            }
+            if pq <= 0.0 {
+                return End::Breakdown(NO_PQ);
+            }
+            if let Some(end) = judge.step(scalars[3]) {
+                return end;
+            }
+            if judge.iterations.is_multiple_of(LONG_CYCLE)
+                && let Some(end) = judge.cycle()
+            {
+                return end;
+            }
+            if let Some(projections) = projections
+                && projections.watch(k, r, scalars[3], judge.iterations)
+            {
+                k.norm(r, NORM);
+                k.read(NORM, &mut scalars[3..]);
+                if let Some(end) = judge.between(scalars[3]) {
+                    return end;
+                }
+            }
+        }
+        unreachable!("the iteration limit ends the loop")
+    }
+}

@@ -1,0 +1,76 @@
+//! Iterative correction, the stationary method of the preconditioner (Luo et al. 2015, equation 3).
+
+use super::Method;
+use crate::base::error::Result;
+use crate::compute::krylov::stop::CYCLE;
+use crate::compute::krylov::stop::Judge;
+use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
+use crate::compute::{Backend, Coef, Slot};
+
+pub(super) const METHOD: Method = Method {
+    name: "correction",
+    summary: "iterative correction x += M^-1 (b - A x), any preconditioner",
+    uses: &[],
+    symmetric: false,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |_| 10,
+};
+
+const NORM: Slot = Slot(0);
+
+/// `x += M^-1 (b - A x)` from `x = 0` with its vectors. It converges when the spectral radius of
+/// `I - M^-1 A` is below one; the side does not matter, and the monitored residual is the true one.
+///
+/// Every application of the preconditioner counts as one iteration. Luo et al. call the first one
+/// the initial estimate: their correction l is iteration l + 1.
+pub(super) struct Correction<K: Backend> {
+    settings: Settings,
+    r: K::Vector,
+    xi: K::Vector,
+}
+
+impl<K: Backend> Correction<K> {
+    pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
+        Ok(Self { settings: settings.clone(), r: k.vector(n)?, xi: k.vector(n)? })
+    }
+}
+
+impl<K: Backend> Solver<K> for Correction<K> {
+    fn solve(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome {
+        let Self { settings, r, xi } = self;
+        let mut norm = [0.0];
+        k.fill(x, 0.0);
+        k.copy(s.b, r);
+        k.norm(r, NORM);
+        k.read(NORM, &mut norm);
+        let mut judge = Judge::new(&settings.stop, monitor, norm[0]);
+        if let Some(end) = judge.first() {
+            return judge.outcome(end);
+        }
+        loop {
+            // M xi = r; x += xi
+            s.m.apply(k, r, xi);
+            k.axpby(Coef::ONE, xi, Coef::ONE, x);
+            // r = b - A x
+            s.m.residual(k, s.a, x, s.b, r);
+            k.norm(r, NORM);
+            k.read(NORM, &mut norm);
+            if let Some(end) = judge.step(norm[0]) {
+                return judge.outcome(end);
+            }
+            if judge.iterations.is_multiple_of(CYCLE)
+                && let Some(end) = judge.cycle()
+            {
+                return judge.outcome(end);
+            }
+        }
+    }
+}

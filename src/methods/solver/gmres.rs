@@ -1,0 +1,289 @@
+//! Restarted GMRES(m) (Saad, Iterative Methods, 2nd edition, algorithms 6.9, 9.4 and 9.5).
+
+use super::Method;
+use super::orthogonality::Orthogonality;
+use crate::base::choices::{Orthogonalisation, Side};
+use crate::base::error::{Error, Result};
+use crate::base::setting::Setting;
+use crate::compute::krylov::stop::{End, Judge};
+use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
+use crate::compute::{Backend, Coef, SLOTS, Slot};
+
+pub(super) const METHOD: Method = Method {
+    name: "gmres",
+    summary: "restarted GMRES(m), left or right preconditioned",
+    uses: &[Setting::Side, Setting::Restart, Setting::Orthogonalisation],
+    symmetric: false,
+    transposed: false,
+    replays: false,
+    steps: None,
+    vectors: |restart| restart + 4,
+};
+
+/// Scalars on the backend: norms first, then a column of the Hessenberg matrix and corrections.
+const NORM: Slot = Slot(0);
+const COLUMN: Slot = Slot(8);
+
+/// Largest restart: a column and its corrections must fit into the slots.
+pub const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
+
+/// A column of the triangular factor below this part of its norm depends on the others.
+const DEPENDENT: f64 = 16.0 * f64::EPSILON;
+
+/// Breakdown of a column that depends on the others.
+const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
+
+/// GMRES with its basis.
+pub(super) struct Gmres<K: Backend> {
+    settings: Settings,
+    basis: Vec<K::Vector>,
+    work: K::Vector,
+    small: LeastSquares,
+    orthogonality: Orthogonality,
+}
+
+impl<K: Backend> Gmres<K> {
+    pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
+        let m = settings.restart;
+        if m == 0 || m > MAX_RESTART {
+            return Err(Error::input(format!("restart {m} is outside 1..={MAX_RESTART}")));
+        }
+        Ok(Self {
+            settings: settings.clone(),
+            basis: (0..=m).map(|_| k.vector(n)).collect::<Result<_>>()?,
+            work: k.vector(n)?,
+            small: LeastSquares::new(m),
+            orthogonality: Orthogonality::default(),
+        })
+    }
+
+    /// `basis[0] = r` of the side's system; its norm is left in [`NORM`].
+    fn start(&mut self, k: &K, s: &System<K>, x: &K::Vector, first: bool) {
+        let (r, work) = (&mut self.basis[0], &mut self.work);
+        match (self.settings.side, first) {
+            (Side::Right, true) => k.copy(s.b, r),
+            (Side::Right, false) => k.residual(s.a, x, s.b, r),
+            (Side::Left, true) => s.m.apply(k, s.b, r),
+            (Side::Left, false) => {
+                k.residual(s.a, x, s.b, work);
+                s.m.apply(k, work, r);
+            }
+        }
+        k.norm(r, NORM);
+    }
+
+    /// `basis[j + 1] = operator basis[j]`.
+    fn expand(&mut self, k: &K, s: &System<K>, j: usize) {
+        let (head, tail) = self.basis.split_at_mut(j + 1);
+        let (v, w) = (&head[j], &mut tail[0]);
+        match self.settings.side {
+            Side::Right => {
+                s.m.apply(k, v, &mut self.work);
+                k.spmv(s.a, &self.work, w);
+            }
+            Side::Left => {
+                k.spmv(s.a, v, &mut self.work);
+                s.m.apply(k, &self.work, w);
+            }
+        }
+    }
+
+    /// Makes `basis[j + 1]` orthogonal to its predecessors. `column` receives `h[0..=j]` and, last,
+    /// the norm that is left.
+    fn orthogonalise(&mut self, k: &K, j: usize, column: &mut [f64]) {
+        let (v, tail) = self.basis.split_at_mut(j + 1);
+        let w = &mut tail[0];
+        let norm_at = COLUMN.plus(j + 1);
+        match self.settings.orthogonalisation {
+            Orthogonalisation::Mgs => {
+                for i in 0..=j {
+                    k.dot(w, &v[i], COLUMN.plus(i));
+                    k.multi_axpy_norm(&v[i..=i], COLUMN.plus(i), w, norm_at);
+                }
+                k.read(COLUMN, column);
+            }
+            Orthogonalisation::Cgs => {
+                k.multi_dot(v, w, COLUMN);
+                k.multi_axpy_norm(v, COLUMN, w, norm_at);
+                k.read(COLUMN, column);
+                if self.orthogonality.add(column) {
+                    refine(k, v, w, column);
+                }
+            }
+            Orthogonalisation::Cgs2 => {
+                k.multi_dot(v, w, COLUMN);
+                k.multi_axpy_norm(v, COLUMN, w, norm_at);
+                k.read(COLUMN, column);
+                refine(k, v, w, column);
+            }
+        }
+    }
+}
+
+/// Second pass of classical Gram-Schmidt: adds its coefficients to `column`, and puts the new norm
+/// where the first pass left its own.
+fn refine<K: Backend>(k: &K, v: &[K::Vector], w: &mut K::Vector, column: &mut [f64]) {
+    let m = v.len();
+    let correction = COLUMN.plus(m + 1);
+    k.multi_dot(v, w, correction);
+    k.multi_axpy_norm(v, correction, w, correction.plus(m));
+    k.ratio(COLUMN.plus(m), &[correction.plus(m)], &[]);
+    let mut second = vec![0.0; m + 1];
+    k.read(correction, &mut second);
+    for (h, c) in column[..m].iter_mut().zip(&second) {
+        *h += c;
+    }
+    column[m] = second[m];
+}
+
+impl<K: Backend> Solver<K> for Gmres<K> {
+    fn solve(
+        &mut self,
+        k: &K,
+        s: &System<K>,
+        x: &mut K::Vector,
+        monitor: &mut dyn Monitor,
+    ) -> Outcome {
+        let stop = self.settings.stop.clone();
+        k.fill(x, 0.0);
+        self.start(k, s, x, true);
+        let mut norm = [0.0];
+        k.read(NORM, &mut norm);
+        let mut judge = Judge::new(&stop, monitor, norm[0]);
+        if let Some(end) = judge.first() {
+            return judge.outcome(end);
+        }
+        let mut column = vec![0.0; self.settings.restart + 1];
+        loop {
+            k.scale(Coef::Reciprocal(NORM), &mut self.basis[0]);
+            self.small.reset(norm[0]);
+            self.orthogonality.reset();
+            let mut end = None;
+            for j in 0..self.settings.restart {
+                self.expand(k, s, j);
+                let column = &mut column[..j + 2];
+                self.orthogonalise(k, j, column);
+                end = if let Some(residual) = self.small.add(column) {
+                    judge.step(residual)
+                } else {
+                    // the space is invariant and yet the residual is not zero
+                    judge.step(self.small.residual()).or(Some(End::Breakdown(EXHAUSTED)))
+                };
+                if end.is_some() {
+                    break;
+                }
+                k.scale(Coef::Reciprocal(COLUMN.plus(j + 1)), &mut self.basis[j + 1]);
+            }
+            if !matches!(end, Some(End::Diverged)) {
+                self.update(k, s, x);
+            }
+            if let Some(end) = end.or_else(|| judge.cycle()) {
+                return judge.outcome(end);
+            }
+            self.start(k, s, x, false);
+            k.read(NORM, &mut norm);
+            if !norm[0].is_finite() {
+                return judge.outcome(End::Diverged);
+            }
+            if norm[0] == 0.0 {
+                return judge.outcome(End::Converged);
+            }
+        }
+    }
+}
+
+impl<K: Backend> Gmres<K> {
+    /// `x += V y`, or `x += M^-1 V y` on the right.
+    fn update(&mut self, k: &K, s: &System<K>, x: &mut K::Vector) {
+        let y = self.small.solve();
+        if y.is_empty() {
+            return;
+        }
+        match self.settings.side {
+            Side::Left => {
+                k.combine(&self.basis[..y.len()], y, &mut self.work);
+                k.axpby(Coef::ONE, &self.work, Coef::ONE, x);
+            }
+            Side::Right => {
+                // the last vector of the basis is rebuilt before it is next read
+                let (v, last) = self.basis.split_at_mut(y.len());
+                k.combine(v, y, &mut self.work);
+                s.m.apply(k, &self.work, &mut last[0]);
+                k.axpby(Coef::ONE, &last[0], Coef::ONE, x);
+            }
+        }
+    }
+}
+
+/// The small least-squares problem `min |beta e1 - H y|`, kept triangular by Givens rotations.
+struct LeastSquares {
+    /// Columns of R, column j at `j * (m + 1)`.
+    r: Vec<f64>,
+    rotations: Vec<(f64, f64)>,
+    /// Rotated right-hand side.
+    g: Vec<f64>,
+    y: Vec<f64>,
+    stride: usize,
+    columns: usize,
+}
+
+impl LeastSquares {
+    fn new(m: usize) -> Self {
+        let stride = m + 1;
+        Self {
+            r: vec![0.0; stride * m],
+            rotations: Vec::with_capacity(m),
+            g: vec![0.0; stride],
+            y: vec![0.0; m],
+            stride,
+            columns: 0,
+        }
+    }
+
+    fn reset(&mut self, beta: f64) {
+        self.columns = 0;
+        self.rotations.clear();
+        self.g[0] = beta;
+    }
+
+    /// Norm of the residual of the columns so far.
+    fn residual(&self) -> f64 {
+        self.g[self.columns].abs()
+    }
+
+    /// Adds a column of H; returns the norm of the residual. `None` when the column depends on the
+    /// others up to rounding: it is left out.
+    fn add(&mut self, column: &[f64]) -> Option<f64> {
+        let j = self.columns;
+        let r = &mut self.r[j * self.stride..][..j + 2];
+        r.copy_from_slice(column);
+        for (i, &(c, s)) in self.rotations.iter().enumerate() {
+            (r[i], r[i + 1]) = (c * r[i] + s * r[i + 1], c * r[i + 1] - s * r[i]);
+        }
+        let length = r[j].hypot(r[j + 1]);
+        let norm = column.iter().map(|h| h * h).sum::<f64>().sqrt();
+        if length <= DEPENDENT * norm {
+            return None;
+        }
+        let (c, s) = (r[j] / length, r[j + 1] / length);
+        r[j] = length;
+        self.rotations.push((c, s));
+        self.g[j + 1] = -s * self.g[j];
+        self.g[j] *= c;
+        self.columns += 1;
+        Some(self.residual())
+    }
+
+    /// Back substitution.
+    fn solve(&mut self) -> &[f64] {
+        let usable = self.columns;
+        for i in (0..usable).rev() {
+            let mut sum = self.g[i];
+            for j in i + 1..usable {
+                sum -= self.r[j * self.stride + i] * self.y[j];
+            }
+            self.y[i] = sum / self.r[i * self.stride + i];
+        }
+        &self.y[..usable]
+    }
+}

@@ -1,0 +1,65 @@
+//! Memory of a GPU that another process of the host writes (CUDA IPC).
+
+#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+
+use std::ffi::c_char;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, sys};
+
+use crate::base::error::Result;
+use crate::compute::cuda::device::failed;
+use crate::compute::cuda::launch::Address;
+use crate::obstacle::mpi::HANDLE;
+
+/// What another process needs to open the allocation that begins at `at`.
+///
+/// # Errors
+/// When the system does not let processes share memory of a GPU.
+pub(super) fn handle(context: &Arc<CudaContext>, at: Address) -> Result<[u8; HANDLE]> {
+    let fault = |e| failed("memory of the GPU cannot be opened to other processes", e);
+    context.bind_to_thread().map_err(fault)?;
+    let mut handle = sys::CUipcMemHandle { reserved: [0; HANDLE] };
+    // SAFETY: an allocation of its own that is alive
+    unsafe { sys::cuIpcGetMemHandle(&raw mut handle, at) }.result().map_err(fault)?;
+    Ok(handle.reserved.map(|byte| byte as u8))
+}
+
+/// Memory of another process, open to this one.
+pub(super) struct Opened {
+    at: Address,
+    context: Arc<CudaContext>,
+}
+
+impl Opened {
+    /// Opens what [`handle`] of another process describes.
+    ///
+    /// # Errors
+    /// When the GPU of this context cannot reach it, or the system does not allow it.
+    pub(super) fn new(context: &Arc<CudaContext>, of: &[u8; HANDLE]) -> Result<Self> {
+        let fault = |e| failed("cannot open memory of another process", e);
+        context.bind_to_thread().map_err(fault)?;
+        let handle = sys::CUipcMemHandle { reserved: of.map(|byte| byte as c_char) };
+        let flags = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
+        let mut at = 0;
+        // SAFETY: `at` is valid for the write of an address; closed when this is dropped
+        unsafe { sys::cuIpcOpenMemHandle_v2(&raw mut at, handle, flags) }
+            .result()
+            .map_err(fault)?;
+        Ok(Self { at, context: Arc::clone(context) })
+    }
+
+    /// Where it begins here.
+    pub(super) fn at(&self) -> Address {
+        self.at
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // an error cannot be told any more
+        let _ = self.context.bind_to_thread();
+        // SAFETY: opened above; a rank waits for its kernels before it gives its ways up
+        let _ = unsafe { sys::cuIpcCloseMemHandle(self.at) };
+    }
+}

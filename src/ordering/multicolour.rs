@@ -1,9 +1,0 @@
-//! Colour by colour, first fit: rows of a colour do not depend on each other, so the factors of
-//! ILU(0) have one level per colour.
-
-use super::Task;
-use crate::symbolic::{Threads, by_set, colours};
-
-pub(super) fn order(task: &Task) -> Vec<u32> {
-    by_set(&colours(Threads::Pool, &task.graph()))
-}

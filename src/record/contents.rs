@@ -1,0 +1,231 @@
+//! Whether records of one name are of one system: the same matrix, the same right-hand side.
+//!
+//! A file may change under its name, and a generator from version to version. Records hold a hash of what
+//! was solved; those of earlier versions have n and nnz alone.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::hash::Hasher;
+
+use twox_hash::XxHash3_64;
+
+use crate::base::error::{Error, Result};
+use crate::base::units::grouped;
+use crate::matrix::Csr;
+use crate::record::Record;
+use crate::record::schema::SystemHash;
+
+/// Bytes that are hashed at a time.
+const STEP: usize = 1 << 16;
+
+/// XXH3 (64 bits) of the numbers of rows and columns, the row pointers, the columns and the bits of the
+/// values, little endian; 16 hexadecimal digits.
+pub fn matrix_hash(a: &Csr) -> String {
+    let mut hasher = XxHash3_64::new();
+    for number in [a.rows(), a.cols()] {
+        hasher.write(&(number as u64).to_le_bytes());
+    }
+    array(&mut hasher, a.row_ptr(), |v| v.to_le_bytes());
+    array(&mut hasher, a.col_ind(), |v| v.to_le_bytes());
+    array(&mut hasher, a.values(), |v| v.to_le_bytes());
+    format!("{:016x}", hasher.finish())
+}
+
+/// XXH3 (64 bits) of the bits of the values, likewise.
+pub fn vector_hash(values: &[f64]) -> String {
+    let mut hasher = XxHash3_64::new();
+    array(&mut hasher, values, |v| v.to_le_bytes());
+    format!("{:016x}", hasher.finish())
+}
+
+fn array<V, const N: usize>(hasher: &mut XxHash3_64, values: &[V], bytes: impl Fn(&V) -> [u8; N]) {
+    let mut block = Vec::with_capacity(STEP);
+    for values in values.chunks(STEP / N) {
+        block.clear();
+        for v in values {
+            block.extend_from_slice(&bytes(v));
+        }
+        hasher.write(&block);
+    }
+}
+
+/// In what the systems of two records of one name differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// In the matrix.
+    Matrix,
+    /// In the right-hand side.
+    RightHandSide,
+}
+
+impl Difference {
+    /// What is another one, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Matrix => "other matrix",
+            Self::RightHandSide => "other rhs",
+        }
+    }
+}
+
+/// How the systems of two records differ that have the same name; `None` where nothing is known to, or where
+/// the names are others.
+pub fn difference(a: &Record, b: &Record) -> Option<Difference> {
+    let differ = |a: Option<&String>, b: Option<&String>| a.zip(b).is_some_and(|(a, b)| a != b);
+    let sizes = |a: usize, b: usize| a > 0 && b > 0 && a != b;
+    if !one_name(a, b) {
+        return None;
+    }
+    if sizes(a.size.n, b.size.n)
+        || sizes(a.size.nnz, b.size.nnz)
+        || differ(a.hash.matrix_hash.as_ref(), b.hash.matrix_hash.as_ref())
+    {
+        return Some(Difference::Matrix);
+    }
+    let rhs =
+        a.case.rhs == b.case.rhs && differ(a.hash.rhs_hash.as_ref(), b.hash.rhs_hash.as_ref());
+    rhs.then_some(Difference::RightHandSide)
+}
+
+/// Whether two records name the same system, apart from the right-hand side.
+fn one_name(a: &Record, b: &Record) -> bool {
+    let name = |r: &Record| (r.case.read_as, r.case.zeros);
+    a.case.matrix == b.case.matrix && name(a) == name(b)
+}
+
+/// Refuses records of the system of `new` in a result file when they are of another one.
+///
+/// # Errors
+/// Names the file, the matrix, both contents and what to do.
+pub fn refuse_others<'a>(
+    file: &str,
+    mut earlier: impl Iterator<Item = &'a Record>,
+    new: &Record,
+) -> Result<()> {
+    let found = earlier.find_map(|old| Some((old, difference(old, new)?)));
+    let Some((old, what)) = found else { return Ok(()) };
+    let (name, there, here) = match what {
+        Difference::Matrix => (&new.case.matrix, matrix(old), matrix(new)),
+        Difference::RightHandSide => {
+            let hash =
+                |h: &SystemHash| format!("hash {}", h.rhs_hash.as_deref().unwrap_or_default());
+            (&new.case.rhs, hash(&old.hash), hash(&new.hash))
+        }
+    };
+    let of = match what {
+        Difference::Matrix => String::new(),
+        Difference::RightHandSide => format!(" of `{}`", new.case.matrix),
+    };
+    Err(Error::input(format!(
+        "`{name}`{of} is not what its records are of: {there} in the file, {here} now"
+    ))
+    .in_file(file)
+    .hint("write to another file, or begin anew with --force"))
+}
+
+/// How many records of the system of `new` cannot be checked, since they are older than hashes.
+pub fn unchecked<'a>(earlier: impl Iterator<Item = &'a Record>, new: &Record) -> usize {
+    let of = |r: &&Record| one_name(r, new);
+    earlier.filter(of).filter(|r| r.hash.matrix_hash.is_none() && r.size.n > 0).count()
+}
+
+/// `n = 64, nnz = 288, hash 0123456789abcdef`
+fn matrix(record: &Record) -> String {
+    let (n, nnz) = (grouped(record.size.n), grouped(record.size.nnz));
+    let mut text = format!("n = {n}, nnz = {nnz}");
+    if let Some(hash) = &record.hash.matrix_hash {
+        _ = write!(text, ", hash {hash}");
+    }
+    text
+}
+
+/// Gives records of one name but other contents names of their own, so that no table and no figure mixes
+/// them: `a.mtx#0123abcd`, with the first digits of the hash, or `a.mtx#n=64,nnz=288`. Right-hand sides
+/// likewise. Says what was done.
+pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for what in [Difference::Matrix, Difference::RightHandSide] {
+        let mut systems: HashMap<String, Vec<usize>> = HashMap::new();
+        for (i, record) in records.iter().enumerate() {
+            let case = &record.case;
+            let mut key = format!("{}\0{:?}\0{:?}", case.matrix, case.read_as, case.zeros);
+            if what == Difference::RightHandSide {
+                _ = write!(key, "\0{}", case.rhs);
+            }
+            systems.entry(key).or_default().push(i);
+        }
+        let mut found: Vec<Vec<usize>> = systems.into_values().collect();
+        found.sort();
+        for of in found {
+            // of each contents one record: there are few, of many records
+            let mut distinct: Vec<&Record> = Vec::new();
+            for record in of.iter().map(|&i| &*records[i]) {
+                let contents = |r: &Record| (r.size.n, r.size.nnz, r.hash.clone());
+                if !distinct.iter().any(|known| contents(known) == contents(record)) {
+                    distinct.push(record);
+                }
+            }
+            let mixed = distinct
+                .iter()
+                .enumerate()
+                .any(|(k, a)| distinct[..k].iter().any(|b| difference(a, b) == Some(what)));
+            if !mixed {
+                continue;
+            }
+            let mut labels: Vec<String> = Vec::new();
+            let case = &records[of[0]].case;
+            let name = match what {
+                Difference::Matrix => case.matrix.clone(),
+                Difference::RightHandSide => format!("{}, {}", case.matrix, case.rhs),
+            };
+            for &i in &of {
+                let record = &mut *records[i];
+                let Some(label) = label(record, what) else { continue };
+                let place = match what {
+                    Difference::Matrix => &mut record.case.matrix,
+                    Difference::RightHandSide => &mut record.case.rhs,
+                };
+                _ = write!(place, "#{label}");
+                if !labels.contains(&label) {
+                    labels.push(label);
+                }
+            }
+            notes.push(format!(
+                "{name}: {} {} under one name are set apart: {}",
+                labels.len(),
+                what.plural(),
+                labels.iter().map(|label| format!("#{label}")).collect::<Vec<_>>().join(", ")
+            ));
+        }
+    }
+    notes
+}
+
+impl Difference {
+    /// What there are several of.
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrices",
+            Self::RightHandSide => "right-hand sides",
+        }
+    }
+}
+
+/// What tells a record's system from others of its name; none where nothing is known of it.
+fn label(record: &Record, what: Difference) -> Option<String> {
+    let hash = match what {
+        Difference::Matrix => &record.hash.matrix_hash,
+        Difference::RightHandSide => &record.hash.rhs_hash,
+    };
+    match hash {
+        Some(hash) => Some(hash.chars().take(8).collect()),
+        None if what == Difference::Matrix && record.size.n > 0 => {
+            Some(format!("n={},nnz={}", record.size.n, record.size.nnz))
+        }
+        None => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "contents_tests.rs"]
+mod tests;

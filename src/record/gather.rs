@@ -1,0 +1,502 @@
+//! Results of every kind from files and folders, for reports: what is damaged is left out and named.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::error::{Error, Result};
+use crate::base::units::plural;
+use crate::record::Record;
+use crate::record::columns::{ADDED, DERIVED};
+use crate::record::read::{FileFormat, Lines, without_bom};
+use crate::record::table::{Reader, Row, cell, command};
+use crate::record::{contents, rounds};
+
+/// Largest file that is read.
+pub const LARGEST_FILE: u64 = 256 << 20;
+
+/// Most rows that are kept of all files together.
+pub const MOST_ROWS: usize = 100_000;
+
+/// Most files that a folder may have below it.
+const MOST_FILES: usize = 10_000;
+
+/// Folders in folders that are looked into.
+const DEEPEST: usize = 16;
+
+/// Damaged rows of a file that are named one by one.
+const NAMED: usize = 5;
+
+/// Name of the file with what `bilu-bench doctor` said of the machine.
+const DOCTOR: &str = "environment.txt";
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    /// The files that hold rows, in the order of their names.
+    pub sets: Vec<Set>,
+    /// Where a file `environment.txt` lies, and its text.
+    pub doctor: Vec<(String, String)>,
+    /// Every file that was read.
+    pub paths: Vec<PathBuf>,
+    /// What was left out, and why.
+    pub notes: Vec<String>,
+}
+
+impl Gathered {
+    /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`].
+    pub fn set_apart(&mut self) {
+        let runs = self.sets.iter_mut().filter_map(|set| match &mut set.rows {
+            Rows::Runs(records) => Some(records),
+            _ => None,
+        });
+        let notes = contents::set_apart(&mut runs.flatten().collect::<Vec<_>>());
+        self.notes.extend(notes);
+    }
+}
+
+/// The rows of a file. A CSV file and a JSON file of the same rows are one set.
+#[derive(Clone, Debug)]
+pub struct Set {
+    /// Path without the extension.
+    pub name: String,
+    /// The files.
+    pub files: Vec<String>,
+    /// Their rows.
+    pub rows: Rows,
+}
+
+/// Rows of one kind.
+#[derive(Clone, Debug)]
+pub enum Rows {
+    /// Solves and products.
+    Runs(Vec<Record>),
+    /// Obstacle problems.
+    Obstacle(Vec<crate::record::obstacle::Record>),
+    /// What `tune` tried.
+    Tuning(Vec<Trial>),
+    /// Rows that were made of records by `compare` or `versus`: columns and cells.
+    Derived(Vec<String>, Vec<Vec<String>>),
+}
+
+impl Rows {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Runs(rows) => rows.len(),
+            Self::Obstacle(rows) => rows.len(),
+            Self::Tuning(rows) => rows.len(),
+            Self::Derived(_, rows) => rows.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What they are, in words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Runs(_) => "solves and products",
+            Self::Obstacle(_) => "obstacle problems",
+            Self::Tuning(_) => "tuning",
+            Self::Derived(..) => "comparisons",
+        }
+    }
+}
+
+/// What `tune` found for a kernel with certain choices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Trial {
+    /// The system that was measured.
+    pub system: String,
+    /// The kernel with what it is compiled for.
+    pub kernel: String,
+    /// Scalar rows.
+    pub rows: usize,
+    /// What was chosen.
+    pub choices: String,
+    /// Median time of a product; none where it does not run.
+    pub seconds: Option<f64>,
+    /// Bytes that must move over that time.
+    pub gbps: Option<f64>,
+    /// That in percent of the copy bandwidth.
+    pub percent_of_copy: Option<f64>,
+    /// Whether the search came to its end.
+    pub search: String,
+}
+
+/// Reads `paths`, files or folders. In folders files of other kinds are passed over.
+///
+/// # Errors
+/// When a path that was named cannot be read, or when no row was found at all.
+pub fn gather(paths: &[PathBuf]) -> Result<Gathered> {
+    let mut gathering = Gathering::default();
+    for path in paths {
+        let data = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
+        if data.is_dir() {
+            gathering.folder(path)?;
+        } else {
+            if !is_doctor(path) && FileFormat::of(path)? == FileFormat::Markdown {
+                return Err(Error::input("a Markdown table cannot be read back")
+                    .in_file(path.display().to_string())
+                    .hint("keep a .csv, .jsonl or .json beside it"));
+            }
+            gathering.file(path)?;
+        }
+    }
+    let Gathering { mut found, left, .. } = gathering;
+    for set in &mut found.sets {
+        if let Rows::Runs(rows) = &mut set.rows {
+            *rows = rounds::aggregated(rows);
+        }
+    }
+    if found.sets.is_empty() {
+        let why = found.notes.first().map(|note| format!("left out: {note}"));
+        let hint =
+            why.unwrap_or_else(|| "give .csv, .jsonl or .json files, or their folder".into());
+        return Err(Error::input("no results were found").hint(hint));
+    }
+    if left > 0 {
+        found
+            .notes
+            .push(format!("{} beyond the first {MOST_ROWS} were left out", plural(left, "row")));
+    }
+    Ok(found)
+}
+
+fn is_doctor(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == DOCTOR)
+}
+
+#[derive(Default)]
+struct Gathering {
+    found: Gathered,
+    /// Rows that are kept.
+    rows: usize,
+    /// Rows that no longer fit.
+    left: usize,
+    /// Fingerprints of rows, so that a file in two forms counts once.
+    seen: HashSet<u64>,
+    files: usize,
+}
+
+impl Gathering {
+    /// All files below `folder`, in the order of their names.
+    fn folder(&mut self, folder: &Path) -> Result<()> {
+        let mut folders = vec![(folder.to_owned(), 0)];
+        let mut files = Vec::new();
+        while let Some((folder, depth)) = folders.pop() {
+            let entries = std::fs::read_dir(&folder).map_err(|e| Error::io("read", &folder, &e))?;
+            for entry in entries {
+                let entry = entry.map_err(|e| Error::io("read", &folder, &e))?;
+                // links are not followed, so that no folder is met twice
+                let kind = entry.file_type().map_err(|e| Error::io("read", &entry.path(), &e))?;
+                if kind.is_dir() && depth < DEEPEST {
+                    folders.push((entry.path(), depth + 1));
+                } else if kind.is_file() && (is_doctor(&entry.path()) || readable(&entry.path())) {
+                    files.push(entry.path());
+                }
+            }
+        }
+        files.sort();
+        for file in files {
+            self.file(&file)?;
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let name = path.display().to_string();
+        self.files += 1;
+        self.found.paths.push(path.to_owned());
+        if self.files > MOST_FILES {
+            return Err(Error::input(format!("there are more than {MOST_FILES} result files"))
+                .hint("name the folders that the report is to be of"));
+        }
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|e| Error::io("read", path, &e))?;
+        file.take(LARGEST_FILE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io("read", path, &e))?;
+        if bytes.len() as u64 > LARGEST_FILE {
+            let megabytes = LARGEST_FILE >> 20;
+            self.found.notes.push(format!("{name}: larger than {megabytes} MiB, not read"));
+        } else if is_doctor(path) {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            self.found.doctor.push((name, text));
+        } else {
+            self.add(path, &name, &bytes);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: &Path, name: &str, bytes: &[u8]) {
+        let mut damage = Damage { file: name, notes: Vec::new(), count: 0 };
+        let rows = match FileFormat::of(path) {
+            Ok(FileFormat::Csv) => csv_rows(without_bom(bytes), &mut damage),
+            Ok(FileFormat::Json) => {
+                objects(without_bom(bytes)).and_then(|objects| json_rows(objects, &mut damage))
+            }
+            Ok(FileFormat::JsonLines) => {
+                json_rows(lines(without_bom(bytes), &mut damage), &mut damage)
+            }
+            Ok(FileFormat::Markdown) | Err(_) => return,
+        };
+        let rows = rows.unwrap_or_else(|why| {
+            damage.notes.push(format!("{name}: {why}"));
+            None
+        });
+        self.found.notes.extend(damage.into_notes());
+        let Some(mut rows) = rows else { return };
+        let before = rows.len();
+        match &mut rows {
+            Rows::Runs(rows) => self.keep(rows),
+            Rows::Obstacle(rows) => self.keep(rows),
+            Rows::Tuning(rows) => self.keep(rows),
+            Rows::Derived(_, rows) => self.keep(rows),
+        }
+        let set_name = path.with_extension("").display().to_string();
+        if let Some(set) = self.found.sets.iter_mut().find(|set| set.name == set_name)
+            && rows.is_empty()
+            && before == set.rows.len()
+        {
+            set.files.push(name.to_owned());
+        } else if !rows.is_empty() {
+            self.found.sets.push(Set { name: set_name, files: vec![name.to_owned()], rows });
+        }
+    }
+
+    /// Leaves rows that are known already, and those beyond [`MOST_ROWS`].
+    fn keep<T: std::fmt::Debug>(&mut self, rows: &mut Vec<T>) {
+        rows.retain(|row| {
+            if !self.seen.insert(fingerprint(row)) {
+                return false;
+            }
+            let fits = self.rows < MOST_ROWS;
+            self.rows += usize::from(fits);
+            self.left += usize::from(!fits);
+            fits
+        });
+    }
+}
+
+/// Whether the extension is that of records.
+fn readable(path: &Path) -> bool {
+    FileFormat::of(path).is_ok_and(|format| format != FileFormat::Markdown)
+}
+
+/// A number that equal rows share.
+fn fingerprint(row: &impl std::fmt::Debug) -> u64 {
+    struct Sink(DefaultHasher);
+    impl std::fmt::Write for Sink {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            text.hash(&mut self.0);
+            Ok(())
+        }
+    }
+    let mut sink = Sink(DefaultHasher::new());
+    // writing to a hash cannot fail
+    let _ = write!(sink, "{row:?}");
+    sink.0.finish()
+}
+
+/// Rows of a file that are left out.
+struct Damage<'a> {
+    file: &'a str,
+    notes: Vec<String>,
+    count: usize,
+}
+
+impl Damage<'_> {
+    fn add(&mut self, place: &str, why: &str) {
+        self.count += 1;
+        if self.count <= NAMED {
+            self.notes.push(format!("{}:{place}: {why}", self.file));
+        }
+    }
+
+    fn into_notes(mut self) -> Vec<String> {
+        if self.count > NAMED {
+            let more = plural(self.count - NAMED, "damaged row");
+            self.notes.push(format!("{}: {more} more", self.file));
+        }
+        self.notes
+    }
+}
+
+/// What the columns say that the rows are.
+enum Known {
+    Runs,
+    Obstacle,
+    Tuning,
+    Derived,
+}
+
+fn known(columns: &[&str]) -> Option<Known> {
+    let has = |all: &[&str]| all.iter().all(|name| columns.contains(name));
+    if let Some(command) = command(columns) {
+        Some(if command == Record::COMMAND { Known::Runs } else { Known::Obstacle })
+    } else if has(&["kernel", "choices", "seconds"]) {
+        Some(Known::Tuning)
+    } else if DERIVED.iter().any(|(_, name, _)| columns.contains(name)) {
+        Some(Known::Derived)
+    } else {
+        None
+    }
+}
+
+const UNKNOWN: &str = "its columns are of no rows that this program writes";
+
+fn csv_rows(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Option<Rows>, String> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let mut records = reader.byte_records();
+    let Some(header) = records.next() else { return Ok(None) };
+    let header = header.map_err(|e| e.to_string())?;
+    let header = csv::StringRecord::from_byte_record(header).map_err(|_| "not valid UTF-8")?;
+    let names: Vec<&str> = header.iter().collect();
+    let kind = known(&names).ok_or(UNKNOWN)?;
+    let mut table: Vec<(usize, csv::StringRecord)> = Vec::new();
+    let mut lines = Lines::new(bytes);
+    for record in records {
+        let record = record.map_err(|e| e.to_string())?;
+        let line = lines.at(record.position());
+        if record.len() != header.len() {
+            let why = format!("{} values under {} columns", record.len(), header.len());
+            damage.add(&line.to_string(), &why);
+            continue;
+        }
+        match csv::StringRecord::from_byte_record(record) {
+            Ok(record) => table.push((line, record)),
+            Err(_) => damage.add(&line.to_string(), "not valid UTF-8"),
+        }
+    }
+    let rows = match kind {
+        Known::Runs => Rows::Runs(cells(&names, &table, damage)?),
+        Known::Obstacle => Rows::Obstacle(cells(&names, &table, damage)?),
+        Known::Tuning => Rows::Tuning(trials(&names, &table, damage)),
+        Known::Derived => {
+            let own = table.iter().map(|(_, row)| row.iter().map(str::to_owned).collect());
+            Rows::Derived(names.iter().map(|n| (*n).to_owned()).collect(), own.collect())
+        }
+    };
+    Ok(Some(rows))
+}
+
+fn cells<R: Row>(
+    names: &[&str],
+    table: &[(usize, csv::StringRecord)],
+    damage: &mut Damage<'_>,
+) -> Result<Vec<R>, String> {
+    let header: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let reader = Reader::<R>::new(&header).map_err(|e| e.to_string())?;
+    // what reports add to records is made again
+    let added = |name: &&String| ADDED.iter().any(|(_, added, _)| added == name);
+    for name in reader.unknown(&header).iter().filter(|name| !added(name)) {
+        damage.notes.push(format!("{}: unknown column `{name}` is passed over", damage.file));
+    }
+    let mut records = Vec::with_capacity(table.len());
+    for (line, row) in table {
+        match reader.read(row.iter()) {
+            Ok(record) => records.push(record),
+            Err(e) => damage.add(&line.to_string(), e.message()),
+        }
+    }
+    Ok(records)
+}
+
+fn trials(
+    names: &[&str],
+    table: &[(usize, csv::StringRecord)],
+    damage: &mut Damage<'_>,
+) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (line, row) in table {
+        let object = names.iter().zip(row).map(|(name, text)| {
+            let number = !["system", "kernel", "choices", "search"].contains(name);
+            let value = match text {
+                _ if !number => Value::from(text),
+                "" => Value::Null,
+                text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
+            };
+            ((*name).to_owned(), value)
+        });
+        match serde_json::from_value(Value::Object(object.collect())) {
+            Ok(trial) => trials.push(trial),
+            Err(e) => damage.add(&line.to_string(), &e.to_string()),
+        }
+    }
+    trials
+}
+
+/// The objects of a JSON array with their places.
+fn objects(bytes: &[u8]) -> Result<Vec<(String, Value)>, String> {
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Vec::new());
+    }
+    let values: Vec<Value> = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    Ok(values.into_iter().enumerate().map(|(i, v)| (format!("record {}", i + 1), v)).collect())
+}
+
+/// The objects of JSON lines with their places.
+fn lines(bytes: &[u8], damage: &mut Damage<'_>) -> Vec<(String, Value)> {
+    let mut objects = Vec::new();
+    for (i, line) in bytes.split(|&b| b == b'\n').enumerate() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice(line) {
+            Ok(value) => objects.push(((i + 1).to_string(), value)),
+            Err(_) => damage.add(&(i + 1).to_string(), "not a JSON object"),
+        }
+    }
+    objects
+}
+
+fn json_rows(
+    objects: Vec<(String, Value)>,
+    damage: &mut Damage<'_>,
+) -> Result<Option<Rows>, String> {
+    let Some(first) = objects.iter().find_map(|(_, value)| value.as_object()) else {
+        return if objects.is_empty() { Ok(None) } else { Err(UNKNOWN.into()) };
+    };
+    let names: Vec<&str> = first.keys().map(String::as_str).collect();
+    Ok(Some(match known(&names).ok_or(UNKNOWN)? {
+        Known::Runs => Rows::Runs(values(objects, damage)),
+        Known::Obstacle => Rows::Obstacle(values(objects, damage)),
+        Known::Tuning => Rows::Tuning(values(objects, damage)),
+        Known::Derived => {
+            let header: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            let row = |(_, value): (String, Value)| {
+                header.iter().map(|name| value.get(name).map(cell).unwrap_or_default()).collect()
+            };
+            let rows = objects.into_iter().map(row).collect();
+            Rows::Derived(header, rows)
+        }
+    }))
+}
+
+fn values<T: serde::de::DeserializeOwned>(
+    objects: Vec<(String, Value)>,
+    damage: &mut Damage<'_>,
+) -> Vec<T> {
+    let mut rows = Vec::with_capacity(objects.len());
+    for (place, value) in objects {
+        match serde_json::from_value(value) {
+            Ok(row) => rows.push(row),
+            Err(e) => damage.add(&place, &e.to_string()),
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+#[path = "gather_tests.rs"]
+mod tests;

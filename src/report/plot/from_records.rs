@@ -1,0 +1,246 @@
+//! From records to the figure that an experiment declares.
+
+use crate::base::units::plural;
+use crate::case::Case;
+use crate::config::FigureSpec;
+use crate::config::marks::Marks;
+use crate::config::quantity::Quantity;
+use crate::config::sweep::Axis as Setting;
+use crate::record::Record;
+use crate::report::plot::{Axis, Figure, Origin, Panel, Points, Series};
+use crate::report::runs::{devices, varying};
+
+/// The figure of `records`, of which those that failed are left out. `remark` is said below it.
+pub fn figure(
+    spec: &FigureSpec,
+    title: Option<&str>,
+    records: &[Record],
+    remark: Option<&str>,
+) -> Figure {
+    let shown: Vec<&Record> = records.iter().filter(|r| r.status.succeeded()).collect();
+    let cases: Vec<&Case> = shown.iter().map(|r| &r.case).collect();
+    let varying = if cases.is_empty() { Vec::new() } else { varying(&cases) };
+    let sketch = Sketch { spec, parameters: Parameters::of(&cases), varying };
+    let mut figure = Figure {
+        title: title.unwrap_or_default().to_owned(),
+        marks: spec.marks,
+        panels: sketch.panels(&shown),
+        source: source(&shown),
+        ..Figure::default()
+    };
+    if !spec.published.is_empty() && !spec.citation.is_empty() {
+        figure.source.push(format!("published: {}", spec.citation));
+    }
+    let failed = records.len() - shown.len();
+    if failed > 0 {
+        figure.source.push(format!("not shown: {} that failed", plural(failed, "case")));
+    }
+    figure.source.extend(remark.map(str::to_owned));
+    figure
+}
+
+/// Devices, revisions and days of the records.
+fn source(records: &[&Record]) -> Vec<String> {
+    let owned: Vec<Record> = records.iter().map(|r| (*r).clone()).collect();
+    let mut lines = Vec::new();
+    let devices = devices(&owned);
+    if !devices.is_empty() {
+        lines.push(format!("measured on {}", devices.join("; ")));
+    }
+    let mut revisions: Vec<&str> = Vec::new();
+    for revision in records.iter().map(|r| r.environment.revision.as_str()) {
+        if !revision.is_empty() && !revisions.contains(&revision) {
+            revisions.push(revision);
+        }
+    }
+    // RFC 3339: the day comes first
+    let mut days: Vec<&str> =
+        records.iter().filter_map(|r| r.environment.date.split('T').next()).collect();
+    days.retain(|day| !day.is_empty());
+    days.sort_unstable();
+    days.dedup();
+    if !revisions.is_empty() {
+        lines.push(format!("bilu-bench {}, {}", revisions.join(", "), days.join(", ")));
+    }
+    lines
+}
+
+/// What panels and series are made from.
+struct Sketch<'a> {
+    spec: &'a FigureSpec,
+    parameters: Parameters,
+    /// Settings that vary.
+    varying: Vec<&'static Setting>,
+}
+
+impl Sketch<'_> {
+    fn panels(&self, records: &[&Record]) -> Vec<Panel> {
+        // by the first setting of the list, then by the next
+        let values: Vec<Vec<String>> = records.iter().map(|r| self.panel_values(&r.case)).collect();
+        let first = |setting: usize, value: &String| {
+            values.iter().position(|of_record| of_record[setting] == *value)
+        };
+        let mut keys: Vec<&Vec<String>> = Vec::new();
+        for key in &values {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys.sort_by_key(|key| {
+            key.iter().enumerate().map(|(i, value)| first(i, value)).collect::<Vec<_>>()
+        });
+        let categories = self.categories(records);
+        let mut panels = Vec::new();
+        for key in keys {
+            let own = records.iter().zip(&values).filter(|(_, value)| *value == key);
+            let own: Vec<&Record> = own.map(|(record, _)| *record).collect();
+            for y in &self.spec.y {
+                panels.push(self.panel(key, y, &own, &categories));
+            }
+        }
+        panels
+    }
+
+    fn panel(
+        &self,
+        key: &[String],
+        y: &Quantity,
+        records: &[&Record],
+        categories: &[f64],
+    ) -> Panel {
+        let mut series = self.measured(y, records, categories);
+        series.extend(self.published(y));
+        let several = self.spec.y.len() > 1;
+        let what = several.then(|| y.name.replace('-', " "));
+        let key = key.iter().filter(|word| !word.is_empty()).cloned();
+        let words: Vec<String> = what.into_iter().chain(key).collect();
+        Panel {
+            title: words.join(", "),
+            x: Axis {
+                label: self.spec.x.label.to_owned(),
+                spacing: self.spec.x_spacing,
+                categories: categories.iter().map(f64::to_string).collect(),
+            },
+            y: Axis {
+                label: y.label.to_owned(),
+                spacing: self.spec.y_spacing,
+                categories: Vec::new(),
+            },
+            series,
+        }
+    }
+
+    /// Values of x that have bars, increasing; none where lines are drawn.
+    fn categories(&self, records: &[&Record]) -> Vec<f64> {
+        if self.spec.marks != Marks::Bars {
+            return Vec::new();
+        }
+        let mut values: Vec<f64> = records.iter().filter_map(|r| (self.spec.x.value)(r)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    }
+
+    /// A series for each combination of the settings that vary and are not in panels.
+    fn measured(&self, y: &Quantity, records: &[&Record], categories: &[f64]) -> Vec<Series> {
+        let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
+        for record in records {
+            let (Some(x), Some(y)) = ((self.spec.x.value)(record), (y.value)(record)) else {
+                continue;
+            };
+            let place = match self.spec.marks {
+                Marks::Bars => categories.iter().position(|c| *c == x).unwrap_or(0) as f64,
+                _ => x,
+            };
+            let name = self.series_name(&record.case);
+            match series.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, points)) => points.push((place, y)),
+                None => series.push((name, vec![(place, y)])),
+            }
+        }
+        let sorted = series.into_iter().map(|(name, mut points)| {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            Series {
+                name,
+                origin: Origin::Measured,
+                points: Points::Pairs(points),
+                ..Series::default()
+            }
+        });
+        sorted.collect()
+    }
+
+    fn published(&self, y: &Quantity) -> Vec<Series> {
+        let mut series: Vec<Series> = Vec::new();
+        for point in self.spec.published.iter().filter(|point| point.quantity == y) {
+            let known = series.iter_mut().find(|s| s.name == point.series);
+            match (known.map(|s| &mut s.points), point.x) {
+                (Some(Points::Pairs(points)), Some(x)) => points.push((x, point.y)),
+                (_, x) => series.push(Series {
+                    name: point.series.clone(),
+                    origin: Origin::Published,
+                    points: match x {
+                        Some(x) => Points::Pairs(vec![(x, point.y)]),
+                        None => Points::Level(point.y),
+                    },
+                    ..Series::default()
+                }),
+            }
+        }
+        series
+    }
+
+    /// Values of the settings that have panels, in words.
+    fn panel_values(&self, case: &Case) -> Vec<String> {
+        let word = |setting: &&'static Setting| match setting.name {
+            "matrix" => self.parameters.of_case(case),
+            "block-size" => format!("block size {}", case.block_size),
+            _ => (setting.text)(case),
+        };
+        self.spec.panels.iter().map(word).collect()
+    }
+
+    /// The backend and the other choices that vary, but for those that panels and the horizontal axis
+    /// show.
+    fn series_name(&self, case: &Case) -> String {
+        let in_panels = |name: &str| self.spec.panels.iter().any(|setting| setting.name == name);
+        let others = self.varying.iter().filter(|setting| {
+            let name = setting.name;
+            !["matrix", "backend", self.spec.x.name].contains(&name) && !in_panels(name)
+        });
+        let backend = (!in_panels("backend")).then(|| case.backend.clone());
+        let texts = others.map(|setting| (setting.text)(case)).filter(|text| text != "auto");
+        backend.into_iter().chain(texts).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// The parameters of generated matrices, beside the grid, that not all of them share.
+struct Parameters {
+    shared: Vec<String>,
+}
+
+impl Parameters {
+    fn of(cases: &[&Case]) -> Self {
+        let mut all = cases.iter().map(|case| parameters(&case.matrix));
+        let mut shared = all.next().unwrap_or_default();
+        for other in all {
+            shared.retain(|word| other.contains(word));
+        }
+        Self { shared }
+    }
+
+    fn of_case(&self, case: &Case) -> String {
+        let mut own = parameters(&case.matrix);
+        own.retain(|word| !self.shared.contains(word));
+        own.join(", ")
+    }
+}
+
+/// What stands behind the grid: `reservoir:20,k=2,wells=50` has `k=2` and `wells=50`.
+fn parameters(matrix: &str) -> Vec<String> {
+    matrix.split(',').skip(1).map(|word| word.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+#[path = "from_records_tests.rs"]
+mod tests;

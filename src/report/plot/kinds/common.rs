@@ -1,0 +1,213 @@
+//! What several kinds of figures need.
+
+use crate::case::Case;
+use crate::config::marks::{Marks, Spacing};
+use crate::config::sweep::{AXES, Axis as Setting};
+use crate::record::Record;
+use crate::record::schema::SolveInterval;
+use crate::report::plot::{Axis, Figure, Names, Panel, Points, Series, too_wide};
+use crate::report::runs::varying;
+
+/// Most characters of a name in a figure.
+pub(super) const LONGEST_NAME: usize = 44;
+
+/// An axis of numbers.
+pub(super) fn axis(label: impl Into<String>, spacing: Spacing) -> Axis {
+    Axis { label: label.into(), spacing, categories: Vec::new() }
+}
+
+/// Measured pairs.
+pub(super) fn series(name: impl Into<String>, pairs: Vec<(f64, f64)>) -> Series {
+    Series { name: name.into(), points: Points::Pairs(pairs), ..Series::default() }
+}
+
+/// `text`, cut in the middle where it is too long.
+pub(super) fn short(text: &str) -> String {
+    let count = text.chars().count();
+    if count <= LONGEST_NAME {
+        return text.to_owned();
+    }
+    let half = (LONGEST_NAME - 1) / 2;
+    let front: String = text.chars().take(half).collect();
+    let back: String = text.chars().skip(count - half).collect();
+    format!("{front}…{back}")
+}
+
+/// The settings in which `records` differ.
+pub(super) fn differing<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> Vec<&'static Setting> {
+    let cases: Vec<&Case> = records.into_iter().map(|r| &r.case).collect();
+    if cases.is_empty() { Vec::new() } else { varying(&cases) }
+}
+
+/// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself,
+/// a file for the end of its path in `names`; what changes nothing in the case is left out.
+pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String {
+    let word = |setting: &&Setting| {
+        let text = (setting.text)(case);
+        match setting.name {
+            "matrix" | "rhs" => Some(names.get(&text).to_owned()),
+            "fill" | "level-rule" | "shift" | "restart" if !case.uses_named(setting.name) => None,
+            "block-size" => Some(format!("b {text}")),
+            "fill" => Some(format!("k {text}")),
+            "deflation" if text == "none" => None,
+            "trisolve" | "fgbilu-style" | "matrix-format" if text == "auto" => None,
+            "execution" if text == "fused" => None,
+            // a limit is no choice
+            "max-iterations" => None,
+            "restart" | "rtol" | "shift" | "zeros" | "level-rule" => {
+                Some(format!("{} {text}", setting.name))
+            }
+            _ => Some(text),
+        }
+    };
+    settings.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+}
+
+/// Settings but for those of these names.
+pub(super) fn without(settings: &[&'static Setting], names: &[&str]) -> Vec<&'static Setting> {
+    settings.iter().copied().filter(|s| !names.contains(&s.name)).collect()
+}
+
+/// The values of all settings but for those of these names, as a key.
+pub(super) fn key_without(case: &Case, names: &[&str]) -> String {
+    let own = AXES.iter().filter(|axis| !names.contains(&axis.name));
+    own.map(|axis| (axis.text)(case)).collect::<Vec<_>>().join("\u{1f}")
+}
+
+/// Items with equal keys together, in the order of their first ones.
+pub(super) fn grouped<T, K: std::hash::Hash + Eq + Clone>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut places = std::collections::HashMap::new();
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let key = key(&item);
+        let at = *places.entry(key.clone()).or_insert_with(|| {
+            groups.push((key, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.push(item);
+    }
+    groups
+}
+
+/// The geometric mean of positive numbers; `None` of nothing.
+pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if let [one] = values {
+        // without the error of two roundings
+        return Some(*one);
+    }
+    let count = values.len() as f64;
+    (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
+}
+
+/// 95 % interval of the median solve; `None` where the solves were too few for one.
+pub(super) fn solve_interval(record: &Record) -> Option<(f64, f64)> {
+    record.times.solve()?.interval()
+}
+
+/// How often medians were taken of, in words: `medians of 3 to 10 solves`.
+pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
+    let mut samples = "timed solves";
+    let mut ends: Option<(usize, usize)> = None;
+    for times in records.into_iter().map(|r| &r.times) {
+        let n = times.repetitions;
+        ends = Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))));
+        if times.solve_interval.is_some_and(SolveInterval::of_rounds) {
+            samples = "rounds";
+        }
+    }
+    let text = match ends {
+        None | Some((0, 0)) => return "single measurements".into(),
+        Some((1, 1)) => return "one timed solve each".into(),
+        Some((least, most)) if least == most => format!("medians of {least} {samples}"),
+        Some((least, most)) => format!("medians of {least} to {most} {samples}"),
+    };
+    // a point without whiskers is not an exact one
+    match ends {
+        Some((_, most)) if most < 6 => format!("{text}, too few for whiskers"),
+        Some((least, _)) if least < 6 => format!("{text}, whiskers from six on"),
+        _ => text,
+    }
+}
+
+/// The same figure with its bars below each other, where they have no room beside each other.
+pub(super) fn fitted(figure: Figure) -> Figure {
+    if figure.marks != Marks::Bars || !too_wide(&figure) {
+        return figure;
+    }
+    let turned = |mut panel: Panel| {
+        std::mem::swap(&mut panel.x, &mut panel.y);
+        panel
+    };
+    let panels = figure.panels.into_iter().map(turned).collect();
+    Figure { marks: Marks::Rows, panels, ..figure }
+}
+
+/// Linear, or logarithmic where the values reach over more than a factor of twenty.
+pub(super) fn spacing(values: impl IntoIterator<Item = f64>) -> Spacing {
+    let ends = values.into_iter().filter(|v| v.is_finite() && *v > 0.0);
+    let (low, high) = ends.fold((f64::INFINITY, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)));
+    if high > 20.0 * low { Spacing::Log } else { Spacing::Linear }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_in_the_middle() {
+        assert_eq!(short("poisson3d:60"), "poisson3d:60");
+        let cut = short(&"é".repeat(100));
+        assert_eq!((cut.chars().count(), cut.chars().nth(21)), (43, Some('…')));
+    }
+
+    #[test]
+    fn names_say_what_numbers_are() {
+        let case = Case { block_size: 4, fill: 1, restart: 30, ..Case::default() };
+        let settings = differing(&[
+            crate::record::samples::record(case.clone(), 1, 1.0),
+            crate::record::samples::record(Case::default(), 1, 1.0),
+        ]);
+        assert_eq!(name(&case, &settings, &Names::default()), "b 4, k 1, restart 30");
+        assert_eq!(
+            name(&case, &without(&settings, &["fill"]), &Names::default()),
+            "b 4, restart 30"
+        );
+    }
+
+    #[test]
+    fn captions_say_where_whiskers_are_none() {
+        use crate::base::measure::median;
+        let of = |count: usize, of_rounds| {
+            let mut r = crate::record::samples::record(Case::default(), 1, 1.0);
+            let samples: Vec<f64> = (1..=count).map(|i| i as f64).collect();
+            r.times.set_solve(&median(&samples).unwrap(), of_rounds);
+            r
+        };
+        let text = |records: &[Record]| repetitions(records);
+        assert_eq!(text(&[of(1, false)]), "one timed solve each");
+        assert_eq!(
+            text(&[of(3, false), of(5, false)]),
+            "medians of 3 to 5 timed solves, too few for whiskers"
+        );
+        assert_eq!(
+            text(&[of(3, false), of(8, false)]),
+            "medians of 3 to 8 timed solves, whiskers from six on"
+        );
+        assert_eq!(text(&[of(7, true)]), "medians of 7 rounds");
+        assert_eq!(solve_interval(&of(5, false)), None);
+        assert_eq!(solve_interval(&of(6, false)), Some((1.0, 6.0)));
+    }
+
+    #[test]
+    fn means_and_spacings() {
+        assert_eq!(geometric_mean(&[2.0, 8.0]), Some(4.0));
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!(spacing([1.0, 30.0, f64::NAN]), Spacing::Log);
+        assert_eq!(spacing([2.0, 30.0, 0.0]), Spacing::Linear);
+    }
+}

@@ -1,0 +1,132 @@
+//! Iterations against what each of them costs.
+
+use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
+use super::{Kind, Plot};
+use crate::base::units::{plural, seconds};
+use crate::config::marks::{Marks, Spacing};
+use crate::record::Record;
+use crate::report::batch::Batch;
+use crate::report::plot::scale::{round_down, round_up};
+use crate::report::plot::{Figure, LeftOut, Names, Origin, Panel, Series};
+
+pub(super) const KIND: Kind = Kind {
+    name: "frontier",
+    title: "Iterations against their cost",
+    summary: "Each marker is one way to solve the same system on the same backend: further left it \
+              needs fewer iterations, further down each of them is cheaper. Thin lines join equal \
+              times of the whole solve. What lies on the frontier is beaten by no other in both.",
+    draw: |batches| batches.runs.iter().filter_map(plot).collect(),
+};
+
+/// Ways to solve a system from which on they are compared.
+const ENOUGH: usize = 4;
+
+/// Most systems of a file that are shown.
+const SYSTEMS: usize = 6;
+
+fn plot(batch: &Batch) -> Option<Plot> {
+    let solved = batch.records.iter().filter(|r| point(r).is_some());
+    let mut groups = grouped(solved, |r| {
+        let c = &r.case;
+        let kind = (c.solver.clone(), c.rhs.clone(), c.rtol.to_bits());
+        (c.matrix.clone(), kind, c.backend.clone())
+    });
+    // one setting of the preconditioner is no choice
+    groups.retain(|(_, group)| {
+        let differ = differing(group.iter().copied());
+        let choice =
+            differ.iter().any(|s| ["precond", "fill", "deflation", "block-size"].contains(&s.name));
+        group.len() >= ENOUGH && choice
+    });
+    if groups.is_empty() {
+        return None;
+    }
+    let names = Names::of(&batch.records);
+    let titled = groups.into_iter().map(|((matrix, (solver, ..), backend), group)| {
+        (format!("{}: {solver} on {backend}", short(names.get(&matrix))), group)
+    });
+    let mut groups: Vec<(String, Vec<&Record>)> = titled.collect();
+    let rest = groups.split_off(SYSTEMS.min(groups.len()));
+    let left_out = rest
+        .into_iter()
+        .map(|(panel, group)| LeftOut { panel, series: plural(group.len(), "solve") });
+    let panels = groups.iter().map(|(title, group)| panel(title.clone(), group, &names));
+    let figure = Figure {
+        title: format!("Iterations against their cost: {}", batch.title()),
+        marks: Marks::Scatter,
+        panels: panels.collect(),
+        columns: 2,
+        source: vec![batch.devices()],
+        left_out: left_out.collect(),
+    };
+    let caption = format!(
+        "{} of {}; {}; {}.",
+        plural(groups.iter().map(|(_, g)| g.len()).sum(), "solve"),
+        batch.name,
+        repetitions(groups.iter().flat_map(|(_, g)| g.iter().copied())),
+        batch.devices(),
+    );
+    Some(Plot { figure, caption })
+}
+
+/// Iterations and milliseconds of each.
+fn point(record: &Record) -> Option<(f64, f64)> {
+    let iterations = record.convergence.iterations as f64;
+    let ms = record.times.ms_per_iteration?;
+    (record.status.succeeded() && iterations > 0.0 && ms > 0.0).then_some((iterations, ms))
+}
+
+fn panel(title: String, group: &[&Record], names: &Names) -> Panel {
+    let differ = without(&differing(group.iter().copied()), &["matrix"]);
+    let labelled = |r: &&Record| Some((point(r)?, short(&name(&r.case, &differ, names))));
+    let points: Vec<((f64, f64), String)> = group.iter().filter_map(labelled).collect();
+    let beaten = |(i, ms): (f64, f64)| {
+        points.iter().any(|((j, other), _)| *j <= i && *other <= ms && (*j < i || *other < ms))
+    };
+    let (mut on, mut off): (Vec<_>, Vec<_>) =
+        points.iter().cloned().partition(|(p, _)| !beaten(*p));
+    on.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    off.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let labelled = |name: &str, points: Vec<((f64, f64), String)>| {
+        let (pairs, labels) = points.into_iter().unzip();
+        Series { labels, ..series(name, pairs) }
+    };
+    let mut all = vec![labelled("on the frontier", on), labelled("others", off)];
+    all.retain(|s| !s.labels.is_empty());
+    all.extend(equal_times(&points.iter().map(|(p, _)| *p).collect::<Vec<_>>()));
+    Panel {
+        title,
+        x: axis("iterations", Spacing::Log),
+        y: axis("time of an iteration (ms)", Spacing::Log),
+        series: all,
+    }
+}
+
+/// Lines of equal time of the solve, a factor of ten apart, inside the axes.
+fn equal_times(points: &[(f64, f64)]) -> Vec<Series> {
+    let ends = |pick: fn(&(f64, f64)) -> f64| {
+        let values = points.iter().map(pick);
+        values.fold((f64::INFINITY, 0.0_f64), |(l, h), v| (l.min(v), h.max(v)))
+    };
+    // to the ends of the axes
+    let ((left, right), (low, high)) = (ends(|p| p.0), ends(|p| p.1));
+    let (left, right) = (round_down(left), round_up(right));
+    let (low, high) = (round_down(low), round_up(high));
+    if right <= left || high <= low {
+        return Vec::new();
+    }
+    let decades = (left * low).log10().ceil() as i32..=(right * high).log10().floor() as i32;
+    let line = |ms: f64| {
+        let (from, to) = ((ms / high).max(left), (ms / low).min(right));
+        // a corner of the panel says nothing
+        if to < 1.3 * from {
+            return None;
+        }
+        let pairs = vec![(from, ms / from), (to, ms / to)];
+        // the time stands at the lower end
+        let labels = vec![String::new(), seconds(ms / 1e3)];
+        let series = series("equal time of the solve", pairs);
+        Some(Series { origin: Origin::Limit, labels, ..series })
+    };
+    decades.filter_map(|k| line(10f64.powi(k))).collect()
+}

@@ -1,0 +1,138 @@
+//! Times against the size of the system.
+
+use super::common::{
+    axis, differing, grouped, key_without, name, repetitions, series, short, solve_interval,
+    without,
+};
+use super::{Kind, Plot};
+use crate::base::units::plural;
+use crate::case::RunKind;
+use crate::config::marks::{Marks, Spacing};
+use crate::record::Record;
+use crate::report::batch::Batch;
+use crate::report::plot::{Figure, LeftOut, Names, Panel, Series};
+
+pub(super) const KIND: Kind = Kind {
+    name: "size",
+    title: "Scaling with the size",
+    summary: "Left the time of the solve, right what one unknown takes in one iteration, against the \
+              unknowns of systems that one generator makes. A flat line on the right is time in \
+              proportion to the size; it falls where a small system leaves the machine idle and rises \
+              where a cache becomes too small.",
+    draw: |batches| batches.runs.iter().filter_map(plot).collect(),
+};
+
+/// Sizes from which on a line says something.
+const ENOUGH: usize = 3;
+
+/// Most lines.
+const LINES: usize = 24;
+
+/// What a generated matrix is called without its grid.
+fn family(matrix: &str) -> Option<String> {
+    let (name, arguments) = matrix.split_once(':')?;
+    let mut words = arguments.split(',');
+    let grid = words.next()?;
+    let numbers = grid.split('x').all(|edge| edge.parse::<u32>().is_ok());
+    numbers.then(|| std::iter::once(name).chain(words).collect::<Vec<_>>().join(","))
+}
+
+fn plot(batch: &Batch) -> Option<Plot> {
+    let fits = |r: &&Record| {
+        r.case.kind == RunKind::Solve && r.status.succeeded() && r.size.n > 0 && time(r).is_some()
+    };
+    let records = batch.records.iter().filter(fits);
+    let with_family = records.filter_map(|r| Some((family(&r.case.matrix)?, r)));
+    let mut lines =
+        grouped(with_family, |(family, r)| (family.clone(), key_without(&r.case, &["matrix"])));
+    lines.retain(|(_, own)| {
+        let mut sizes: Vec<usize> = own.iter().map(|(_, r)| r.size.n).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.len() >= ENOUGH
+    });
+    if lines.is_empty() {
+        return None;
+    }
+    let rest = lines.split_off(LINES.min(lines.len()));
+    let used = || lines.iter().flat_map(|(_, own)| own.iter().map(|(_, r)| *r));
+    let all = lines.iter().chain(&rest);
+    let asked = all.clone().flat_map(|(_, own)| own.iter().map(|(_, r)| *r));
+    let differ = without(&differing(asked), &["matrix"]);
+    let families = grouped(all, |((family, _), _)| family.clone()).len();
+    let names = Names::of(&batch.records);
+    let called = |family: &str, r: &Record| {
+        let settings = name(&r.case, &differ, &names);
+        let name = if settings.is_empty() { &r.case.backend } else { &settings };
+        if families > 1 { format!("{name}, {family}") } else { name.clone() }
+    };
+    let (mut times, mut each) = (Vec::new(), Vec::new());
+    for ((family, _), own) in &lines {
+        let mut own: Vec<&Record> = own.iter().map(|(_, r)| *r).collect();
+        own.sort_by_key(|r| r.size.n);
+        let name = called(family, own[0]);
+        let n = |r: &Record| r.size.n as f64;
+        let pairs = own.iter().filter_map(|r| Some((n(r), 1e3 * time(r)?))).collect();
+        let spread = own.iter().map(|r| {
+            solve_interval(r).map_or((f64::NAN, f64::NAN), |(low, high)| (1e3 * low, 1e3 * high))
+        });
+        times.push(Series { spread: spread.collect(), ..series(short(&name), pairs) });
+        let per_unknown = |r: &&Record| Some((n(r), 1e6 * r.times.ms_per_iteration? / n(r)));
+        each.push(series(short(&name), own.iter().filter_map(per_unknown).collect()));
+    }
+    let panel = |y: &str, series: Vec<Series>| Panel {
+        x: axis("unknowns", Spacing::Log),
+        y: axis(y, Spacing::Log),
+        series,
+        ..Panel::default()
+    };
+    let panels = vec![
+        panel("time of the solve (ms)", times),
+        panel("time per unknown and iteration (ns)", each),
+    ];
+    let caption = format!(
+        "{} of {}, {}; {}.",
+        plural(lines.len(), "line"),
+        batch.name,
+        repetitions(used()),
+        batch.devices(),
+    );
+    let left_out = rest.iter().map(|((family, _), own)| LeftOut {
+        panel: String::new(),
+        series: short(&called(family, own[0].1)),
+    });
+    let left_out = left_out.collect();
+    let title = format!("Scaling with the size: {}", batch.title());
+    let source = vec![batch.devices()];
+    Some(Plot {
+        figure: Figure {
+            title,
+            marks: Marks::Lines,
+            panels,
+            source,
+            left_out,
+            ..Figure::default()
+        },
+        caption,
+    })
+}
+
+fn time(record: &Record) -> Option<f64> {
+    record.times.solve_s.filter(|s| *s > 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn families_are_generators_without_their_grid() {
+        assert_eq!(
+            family("reservoir:20x30x4,k=2,wells=50").as_deref(),
+            Some("reservoir,k=2,wells=50")
+        );
+        assert_eq!(family("poisson3d:60").as_deref(), Some("poisson3d"));
+        assert_eq!(family("fem-p1:parabolic_fem"), None);
+        assert_eq!(family("a/b.mtx"), None);
+    }
+}

@@ -1,0 +1,169 @@
+//! Figures: a small description of what is shown, drawn by one renderer to SVG, and PNG from that.
+//!
+//! An experiment declares its figure in its TOML file ([`crate::config::figure`]); [`from_records`]
+//! turns records into the description.
+
+mod draw;
+mod file;
+pub mod from_records;
+pub mod kinds;
+mod names;
+mod numbers;
+mod png;
+mod scale;
+pub(crate) mod style;
+
+use std::fmt::Write as _;
+
+use crate::config::marks::{Marks, Spacing};
+
+pub(crate) use draw::too_wide;
+pub use draw::{inline_svg, svg};
+pub use file::{Form, check, write};
+pub(crate) use names::Names;
+pub use numbers::{COLUMNS, numbers};
+pub(crate) use numbers::{Number, numbers_of};
+pub use png::png;
+
+/// What is drawn: a title, panels that share a legend, and where the numbers come from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Its title.
+    pub title: String,
+    /// What its panels show, lines or bars.
+    pub marks: Marks,
+    /// Panels, row by row.
+    pub panels: Vec<Panel>,
+    /// Panels in a row; as the renderer sees fit where it is 0.
+    pub columns: usize,
+    /// Lines below: machines, revision, citation.
+    pub source: Vec<String>,
+    /// Series that were asked for and have no room.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A series that is not drawn because there are too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Title of its panel, which may be left out too.
+    pub panel: String,
+    /// Its name.
+    pub series: String,
+}
+
+/// One pair of axes with its series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Panel {
+    /// What tells it from the other panels; empty for the only one.
+    pub title: String,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Vertical axis.
+    pub y: Axis,
+    /// Series, drawn in this order.
+    pub series: Vec<Series>,
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Axis {
+    /// What it shows, with the unit in brackets.
+    pub label: String,
+    /// Linear or logarithmic; no part in bars' horizontal axis.
+    pub spacing: Spacing,
+    /// Names of the categories 0, 1, ... below bars, and from the top beside stacked ones.
+    pub categories: Vec<String>,
+}
+
+/// Points of one kind.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Name in the legend; series of the same name look the same in every panel.
+    pub name: String,
+    /// Whose numbers they are.
+    pub origin: Origin,
+    /// The numbers, by increasing x. In bars, x is the number of the category.
+    pub points: Points,
+    /// Lower and upper end of the confidence interval of each pair's y; none, or one for each.
+    pub spread: Vec<(f64, f64)>,
+    /// What is written beside each pair of a scatter; none, or one for each.
+    pub labels: Vec<String>,
+}
+
+/// The numbers of a series.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Points {
+    /// Pairs of x and y.
+    Pairs(Vec<(f64, f64)>),
+    /// One y for all x.
+    Level(f64),
+}
+
+impl Points {
+    /// Whether they are pairs and no level.
+    fn are_pairs(&self) -> bool {
+        matches!(self, Self::Pairs(_))
+    }
+}
+
+impl Default for Points {
+    fn default() -> Self {
+        Self::Pairs(Vec::new())
+    }
+}
+
+/// Whose numbers a series shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// Ours: solid lines, filled markers.
+    #[default]
+    Measured,
+    /// A paper's: dashed lines, hollow markers.
+    Published,
+    /// What the machine allows: thin lines without markers.
+    Limit,
+}
+
+/// Series that are left out which a figure names; its CSV names all.
+const NAMED: usize = 12;
+
+impl Figure {
+    /// What is left out, in a sentence; `None` where everything is drawn.
+    pub fn left_out_line(&self) -> Option<String> {
+        let mut names: Vec<String> = Vec::new();
+        for LeftOut { panel, series } in &self.left_out {
+            // a panel that is not there is named once
+            let drawn = self.panels.iter().any(|p| p.title == *panel);
+            let name = if panel.is_empty() || drawn && self.panels.len() == 1 {
+                series.clone()
+            } else if drawn {
+                format!("{series} of {panel}")
+            } else {
+                format!("all of {panel}")
+            };
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let more = names.len().saturating_sub(NAMED);
+        names.truncate(NAMED);
+        let mut line = format!("not drawn: {}", names.join("; "));
+        if more > 0 {
+            _ = write!(line, "; and {more} more, which the CSV of this figure names");
+        }
+        (!self.left_out.is_empty()).then_some(line)
+    }
+
+    /// Names of all series with their origin, each once, measured ones first.
+    fn names(&self) -> Vec<(&str, Origin)> {
+        let mut names: Vec<(&str, Origin)> = Vec::new();
+        for series in self.panels.iter().flat_map(|panel| &panel.series) {
+            let name = (series.name.as_str(), series.origin);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names.sort_by_key(|(_, origin)| *origin as usize);
+        names
+    }
+}

@@ -1,0 +1,160 @@
+//! The numbers of a figure as rows, for programs that draw it in their own way.
+
+use crate::base::error::{Error, Result};
+use crate::report::plot::{Figure, LeftOut, Origin, Points, Series};
+
+/// Columns of the rows with their meaning.
+pub const COLUMNS: &[(&str, &str)] = &[
+    ("figure", "title of the figure"),
+    ("panel", "title of the panel; empty for the only one"),
+    ("series", "name in the legend"),
+    (
+        "origin",
+        "measured, published, limit: what the machine allows or the tolerance asks for, or left out: a \
+         series that is not drawn because there are too many, without numbers",
+    ),
+    ("category", "name on the axis of categories, where there is one"),
+    ("label", "what is written beside the point"),
+    ("x", "place on the axis that x-label names, or number of the category; empty: all of it"),
+    ("y", "value on the axis that y-label names"),
+    ("low", "lower end of the 95 % confidence interval of y, where it is known"),
+    ("high", "upper end of it"),
+    ("x-label", "horizontal axis with its unit; of stacked bars the length of a piece"),
+    ("y-label", "vertical axis with its unit"),
+];
+
+impl Origin {
+    /// Its name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Published => "published",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+/// A point of a figure with what it belongs to.
+#[derive(Clone, Debug)]
+pub(crate) struct Number<'a> {
+    pub(crate) panel: &'a str,
+    pub(crate) series: &'a str,
+    pub(crate) origin: Origin,
+    /// Name of its category; empty where there is none.
+    pub(crate) category: &'a str,
+    pub(crate) label: &'a str,
+    /// `None` where the value holds for all x.
+    pub(crate) x: Option<f64>,
+    pub(crate) y: f64,
+    pub(crate) spread: Option<(f64, f64)>,
+    axes: (&'a str, &'a str),
+}
+
+/// All points of `figure`.
+pub(crate) fn numbers_of(figure: &Figure) -> Vec<Number<'_>> {
+    let mut numbers = Vec::new();
+    for panel in &figure.panels {
+        let names =
+            if panel.y.categories.is_empty() { &panel.x.categories } else { &panel.y.categories };
+        for series in &panel.series {
+            for (i, (x, y)) in pairs(series).into_iter().enumerate() {
+                let category = x.and_then(|x| names.get(x as usize));
+                numbers.push(Number {
+                    panel: &panel.title,
+                    series: &series.name,
+                    origin: series.origin,
+                    category: category.map_or("", String::as_str),
+                    label: series.labels.get(i).map_or("", String::as_str),
+                    x,
+                    y,
+                    spread: series.spread.get(i).copied(),
+                    axes: (&panel.x.label, &panel.y.label),
+                });
+            }
+        }
+    }
+    numbers
+}
+
+/// All points of `figures` as CSV under [`COLUMNS`].
+///
+/// # Errors
+/// Never for text in memory; what the writer reports.
+pub fn numbers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Result<String> {
+    let broken = |e: &dyn std::fmt::Display| Error::run(format!("cannot write CSV: {e}"));
+    let text =
+        |v: Option<f64>| v.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS.iter().map(|(name, _)| name)).map_err(|e| broken(&e))?;
+    for figure in figures {
+        for number in numbers_of(figure) {
+            let row = [
+                &figure.title,
+                number.panel,
+                number.series,
+                number.origin.name(),
+                number.category,
+                number.label,
+                &text(number.x),
+                &text(Some(number.y)),
+                &text(number.spread.map(|s| s.0)),
+                &text(number.spread.map(|s| s.1)),
+                number.axes.0,
+                number.axes.1,
+            ];
+            writer.write_record(row).map_err(|e| broken(&e))?;
+        }
+        for LeftOut { panel, series } in &figure.left_out {
+            let mut row = [""; COLUMNS.len()];
+            [row[0], row[1], row[2], row[3]] = [&figure.title, panel, series, "left out"];
+            writer.write_record(row).map_err(|e| broken(&e))?;
+        }
+    }
+    let bytes = writer.into_inner().map_err(|e| broken(&e))?;
+    String::from_utf8(bytes).map_err(|e| broken(&e))
+}
+
+fn pairs(series: &Series) -> Vec<(Option<f64>, f64)> {
+    match &series.points {
+        Points::Pairs(pairs) => pairs.iter().map(|(x, y)| (Some(*x), *y)).collect(),
+        Points::Level(y) => vec![(None, *y)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::plot::{Axis, Panel};
+
+    #[test]
+    fn every_point_is_a_row() {
+        let series = |name: &str, points| Series { name: name.into(), points, ..Series::default() };
+        let axis = |label: &str| Axis { label: label.into(), ..Axis::default() };
+        let categories = vec!["a".into(), "b, c".into()];
+        let figure = Figure {
+            title: "t".into(),
+            panels: vec![Panel {
+                title: "p".into(),
+                x: Axis { categories, ..axis("system") },
+                y: axis("time (s)"),
+                series: vec![
+                    Series {
+                        spread: vec![(1.0, 2.0), (2.5, 3.5)],
+                        ..series("one", Points::Pairs(vec![(0.0, 1.5), (1.0, 3.0)]))
+                    },
+                    Series { origin: Origin::Limit, ..series("roof", Points::Level(9.0)) },
+                ],
+            }],
+            ..Figure::default()
+        };
+        let header = COLUMNS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
+        let wanted = [
+            header.as_str(),
+            "t,p,one,measured,a,,0,1.5,1,2,system,time (s)",
+            "t,p,one,measured,\"b, c\",,1,3,2.5,3.5,system,time (s)",
+            "t,p,roof,limit,,,,9,,,system,time (s)",
+            "",
+        ];
+        assert_eq!(numbers([&figure]).unwrap(), wanted.join("\n"));
+    }
+}

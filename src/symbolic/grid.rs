@@ -1,0 +1,91 @@
+//! Recognition of the seven-point pattern of a box grid.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::matrix::Csr;
+use crate::matrix::pattern::block_pattern;
+use crate::symbolic::hyperplanes::{box_of, others};
+
+/// A distance from the diagonal belongs to the stencil when it holds an entry in at least this
+/// share of the block rows; two points in a direction give one half.
+const LEAST_SHARE: f64 = 0.25;
+/// Share of the off-diagonal blocks that may lie elsewhere (wells).
+const MOST_OTHERS: f64 = 0.1;
+
+/// A grid whose neighbours the block pattern couples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Grid {
+    /// Points in x, y and z; x is fastest.
+    pub size: [usize; 3],
+    /// Off-diagonal blocks that are not between neighbours.
+    pub others: usize,
+}
+
+/// The grid whose three-, five- or seven-point pattern the blocks of size `b` show.
+///
+/// The distances from the diagonal that many block rows share must be 1, nx and nx ny, each a
+/// multiple of the one before; up to 10 % of the off-diagonal blocks may lie elsewhere, entries
+/// across the end of a grid line among them. A plane of one point is not told from a grid of fewer
+/// dimensions.
+pub fn detect_grid(a: &Csr, b: usize) -> Option<Grid> {
+    let p = block_pattern(a, b);
+    let rows = p.rows();
+    let mut counts: HashMap<usize, usize> = HashMap::new();
+    for i in 0..rows {
+        for &j in p.row(i).iter().filter(|&&j| j as usize > i) {
+            *counts.entry(j as usize - i).or_default() += 1;
+        }
+    }
+    let frequent = |&(_, &count): &(&usize, &usize)| count as f64 >= LEAST_SHARE * rows as f64;
+    let mut distances: Vec<usize> = counts.iter().filter(frequent).map(|(&d, _)| d).collect();
+    distances.sort_unstable();
+    let size = box_of(&distances, rows)?;
+    let off_diagonal = |i: usize| p.row(i).iter().filter(move |&&j| j as usize != i).count();
+    let all: usize = (0..rows).map(off_diagonal).sum();
+    let others = others(&p, size);
+    (others as f64 <= MOST_OTHERS * all as f64).then_some(Grid { size, others })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::ReadAs;
+    use crate::matrix::cache::Cache;
+    use crate::problem::{Folders, Source};
+
+    fn grid(spec: &str) -> Option<Grid> {
+        let source = Source::find(spec, &Folders::default()).unwrap();
+        detect_grid(&source.load(ReadAs::Expanded, &Cache::off()).unwrap().matrix, 1)
+    }
+
+    #[test]
+    fn boxes_are_found_and_triangles_are_not() {
+        let at = |size| Some(Grid { size, others: 0 });
+        assert_eq!(grid("poisson3d:5x4x3"), at([5, 4, 3]));
+        assert_eq!(grid("poisson3d:2"), at([2, 2, 2]));
+        assert_eq!(grid("poisson3d:7x6x1"), at([7, 6, 1]));
+        assert_eq!(grid("poisson3d:9x1x1"), at([9, 1, 1]));
+        assert_eq!(grid("poisson3d:1x6x5"), at([6, 5, 1]));
+        assert_eq!(grid("fem-p1:6x5"), None);
+    }
+
+    #[test]
+    fn a_few_wells_are_counted() {
+        let source = Source::find("poisson3d:6x5x4", &Folders::default()).unwrap();
+        let a = source.load(ReadAs::Expanded, &Cache::off()).unwrap().matrix;
+        let well = |i: usize, j: usize| (i == 3 && j == 77) || (i == 77 && j == 3);
+        let (mut row_ptr, mut cols) = (vec![0], Vec::new());
+        for i in 0..120 {
+            cols.extend(
+                (0..120).filter(|&j| a.get(i, j).is_some() || well(i, j)).map(|j| j as u32),
+            );
+            row_ptr.push(cols.len() as u32);
+        }
+        let values = vec![1.0; cols.len()];
+        let with_well = Csr::new(120, 120, row_ptr, cols, values).unwrap();
+        assert_eq!(detect_grid(&with_well, 1), Some(Grid { size: [6, 5, 4], others: 2 }));
+    }
+}

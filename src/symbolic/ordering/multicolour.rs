@@ -1,0 +1,10 @@
+//! Colour by colour, first fit: rows of a colour do not depend on each other, so the factors of
+//! ILU(0) have one level per colour.
+
+use super::Task;
+use crate::base::threads::Threads;
+use crate::symbolic::{by_set, colours};
+
+pub(super) fn order(task: &Task) -> Vec<u32> {
+    by_set(&colours(Threads::Pool, &task.graph()))
+}
