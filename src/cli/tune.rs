@@ -159,7 +159,8 @@ mod gpu {
     use crate::case::ReadAs;
     use crate::cli::output;
     use crate::compute::cuda::Device;
-    use crate::compute::cuda::tune::{SUBJECTS, Tunable, search};
+    use crate::compute::cuda::SUBJECTS;
+    use crate::compute::cuda::tune::{Tunable, search};
     use crate::compute::tune::descent::Descent;
     use crate::compute::tune::store::{Entry, Store};
     use crate::compute::tune::text;
@@ -384,7 +385,7 @@ mod tests {
         assert_eq!(refused(&none), "--budget: `0` is not above 0");
         #[cfg(feature = "cuda")]
         {
-            let names = crate::compute::cuda::tune::SUBJECTS.iter().map(|s| s.name);
+            let names = crate::compute::cuda::SUBJECTS.iter().map(|s| s.name);
             assert_eq!(names.collect::<Vec<_>>(), KERNELS);
         }
     }

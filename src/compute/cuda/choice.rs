@@ -5,8 +5,8 @@
 
 use rayon::prelude::*;
 
+use super::analysis::Analysis;
 use super::device::Device;
-use super::solve::Analysis;
 use super::{partitioned, pencils};
 use crate::base::choices::{FactorPrecision, Trisolve};
 use crate::base::error::Result;

@@ -4,9 +4,9 @@ use cudarc::driver::CudaSlice;
 
 use super::choice;
 use super::device::Device;
-use super::ilu::Factorisation;
 use super::numbers::Values;
 use super::solve::Solve;
+use super::storage::Structure;
 use crate::base::error::Result;
 use crate::base::measure::timed;
 use crate::compute::Bytes;
@@ -23,7 +23,7 @@ impl Either {
     }
 
     /// Keeps the faster way.
-    fn choose(&mut self, d: &Device, f: &Factorisation) -> Result<()> {
+    fn choose(&mut self, d: &Device, f: &Structure) -> Result<()> {
         let n = f.pattern.rows() * f.block_size;
         let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
         let mut best = None;
@@ -43,7 +43,7 @@ impl Either {
 }
 
 impl Solve for Either {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         for way in &mut self.ways {
             way.set_values(d, f, v.clone())?;
         }

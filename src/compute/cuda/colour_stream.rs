@@ -6,16 +6,17 @@ use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMI
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::colour_chunks::{Cut, Shape, UNIT};
+use super::colour_layout::{Laid, Placed};
 use super::colour_slices::{Layout, Plan};
-use super::colours::{Laid, Placed};
-use super::device::{Device, failed, grid};
-use super::ilu::Factorisation;
+use super::device::{Device, grid};
 use super::launch::{
     ColourColumnsArg, ColourFactorArg, ColourRowsArg, ColourStreamArg, address, launch,
 };
+use super::memory::failed;
 use super::numbers::Values;
 use super::solve::{Solve, System};
 use super::sources::{COLOUR_STREAM, Variant};
+use super::storage::Structure;
 use crate::base::error::Result;
 use crate::compute::Bytes;
 
@@ -53,7 +54,7 @@ pub(super) fn solve(
     layouts: [&Layout; 2],
     (row, placed): (&[u32], &Rc<Placed>),
 ) -> Result<Option<ColourStream>> {
-    let (d, f, n) = (s.device, s.factorisation, s.factorisation.pattern.rows());
+    let (d, f, n) = (s.device, s.structure, s.structure.pattern.rows());
     if f.block_size > 1 || n == 0 || d.arch() < OLDEST {
         return Ok(None);
     }
@@ -136,7 +137,7 @@ impl ColourStream {
 }
 
 impl Solve for ColourStream {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let ((count, config), rows) = (self.each_chunk(), self.rows());
         let factor = |row_ptr, values| ColourFactorArg { row_ptr, values };
         let lower = factor(address(&f.lower.row_ptr), address(&v.lower));

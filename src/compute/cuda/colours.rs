@@ -11,14 +11,16 @@ use rayon::prelude::*;
 
 use super::colour_boxes;
 use super::colour_choice::Either;
+use super::colour_layout::{Laid, Placed};
 use super::colour_slices::{Layout, Plan};
 use super::colour_stream;
-use super::device::{Device, failed, grid};
-use super::ilu::Factorisation;
+use super::device::{Device, grid};
 use super::launch::{Address, ColourSlicesArg, ColourSweepArg, address, launch};
+use super::memory::failed;
 use super::numbers::{Numbers, Values};
 use super::solve::{Solve, System};
 use super::sources::{COLOURS, Variant};
+use super::storage::Structure;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::Bytes;
@@ -37,32 +39,6 @@ const IN_PLACE: usize = 2;
 
 /// Compute capability at which a launch may begin before the one before it has ended.
 const EARLY_ARCH: (i32, i32) = (9, 0);
-
-/// What is known of each position and slice, on the device.
-pub(super) struct Placed {
-    /// Row of the vectors, and of the factors, at each position.
-    pub(super) row: CudaSlice<u32>,
-    pub(super) factor_row: CudaSlice<u32>,
-    /// First position of each slice, and one past the last.
-    pub(super) first: CudaSlice<u32>,
-}
-
-/// Columns of a triangle on the device.
-pub(super) struct Laid {
-    pub(super) shape: CudaSlice<u32>,
-    pub(super) columns: CudaSlice<u32>,
-    pub(super) index: CudaSlice<u32>,
-}
-
-impl Laid {
-    pub(super) fn new(d: &Device, layout: &Layout) -> Result<Self> {
-        Ok(Self {
-            shape: d.copied(&layout.shape)?,
-            columns: d.copied(&layout.columns)?,
-            index: d.copied(&layout.index)?,
-        })
-    }
-}
 
 /// A triangle on the device.
 struct Triangle {
@@ -111,7 +87,7 @@ struct Colours {
 /// For the vectors' order that the system names, and factors of few levels: in one launch where that is
 /// faster, or in one for each colour.
 pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     let b = f.block_size;
     let schedule = &s.analysis.schedules()[0];
     let in_place = schedule.levels() <= IN_PLACE;
@@ -150,7 +126,7 @@ impl Colours {
         [lower, upper]: [&Layout; 2],
         placed: &Rc<Placed>,
     ) -> Result<Self> {
-        let (d, f) = (s.device, s.factorisation);
+        let (d, f) = (s.device, s.structure);
         let (b, n) = (f.block_size, f.pattern.rows());
         let bb = b * b;
         let in_place = plan.colours.len() - 1 <= IN_PLACE;
@@ -313,7 +289,7 @@ impl Colours {
 }
 
 impl Solve for Colours {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let fault = |e: DriverError| failed("cannot lay out the factors", e);
         let [lower, upper] = &self.triangles;
         self.set_triangle(d, lower, &f.lower.row_ptr, &v.lower).map_err(fault)?;

@@ -16,7 +16,7 @@ use cudarc::nvrtc::Ptx;
 
 use super::launch::address;
 use super::limits::Limits;
-use super::memory::{self, Memory};
+use super::memory::{self, Memory, failed};
 use super::sources::{Source, Variant};
 use super::staging::Staging;
 use super::{cubins, nvrtc};
@@ -57,17 +57,6 @@ struct Modules {
     of: HashMap<(&'static str, Variant), Arc<CudaModule>>,
     /// Seconds that compiling and loading took.
     seconds: f64,
-}
-
-/// An error of the driver, with what was being done.
-pub(crate) fn failed(what: &str, e: DriverError) -> Error {
-    let text = e.error_string().map_or_else(|_| format!("{e:?}"), |s| s.to_string_lossy().into());
-    let text = format!("CUDA: {what}: {text}");
-    if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-        Error::memory(text)
-    } else {
-        Error::run(text)
-    }
 }
 
 impl Device {

@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use cudarc::driver::{CudaGraph, CudaSlice, sys};
 
 use super::Cuda;
-use super::device::failed;
+use super::memory::failed;
 use crate::base::choices::Execution;
 use crate::base::error::Result;
 use crate::compute::{Coef, SLOTS, Slot, Step, scalar};

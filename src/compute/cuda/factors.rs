@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaSlice;
 
 use super::Cuda;
+use super::analysis::Analysis;
 use super::choice::{self, Candidate};
 use super::device::Device;
 use super::ilu::Factorisation;
@@ -13,9 +14,10 @@ use super::launch::Address;
 use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::partitioned;
-use super::solve::{self, Analysis, Parts, Solve, System};
-use super::sparse::Compressed;
+use super::solve::{Parts, Solve, System};
+use super::storage::Factored;
 use super::triangles;
+use super::variants;
 use super::vendor::{self, VendorIlu};
 use crate::base::choices::{FactorPrecision, Trisolve};
 use crate::base::error::{Error, Kind, Result};
@@ -23,7 +25,6 @@ use crate::base::measure::timed;
 use crate::base::parse::choice_name;
 use crate::base::units;
 use crate::compute::{Breakdown, Bytes};
-use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Factors on the GPU, and how they are solved with.
@@ -40,13 +41,6 @@ pub struct BlockIlu {
     /// What moves vectors to the order of the factors, where the solves do not.
     renumbered: Option<Numbering>,
     by: By,
-}
-
-/// A matrix that is to be factorised, where it is.
-#[derive(Clone, Copy)]
-pub(super) enum Factored<'a> {
-    Host(&'a Csr),
-    Device(&'a Compressed),
 }
 
 /// Who factorises and who solves.
@@ -127,7 +121,7 @@ impl BlockIlu {
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
         let solve = if trisolve == Trisolve::Auto && empty {
-            triangles::diagonal_alone(d, &f, precision)?
+            triangles::diagonal_alone(d, &f.structure, precision)?
         } else {
             made(k, way, &f, (&analysis, order), (precision, resident))?
         };
@@ -157,11 +151,11 @@ impl BlockIlu {
                     Ok(factors) => factors,
                     Err(singular) => return Ok(Err(singular.into())),
                 };
-                let values = match Values::new(d, f, factors, self.precision)? {
+                let values = match Values::new(d, &f.structure, factors, self.precision)? {
                     Ok(values) => values,
                     Err(range) => return Ok(Err(range)),
                 };
-                *uncounted += solve.set_values(d, f, values.clone())?;
+                *uncounted += solve.set_values(d, &f.structure, values.clone())?;
                 self.diagonal = Some(Rc::clone(&values.diagonal));
                 if let Some(trial) = trial.take() {
                     let compiled = d.compile_seconds();
@@ -266,8 +260,9 @@ fn made(
 ) -> Result<Box<dyn Solve>> {
     let library = || k.library().map(Rc::clone);
     let (device, library) = (&*k.device, &library);
-    let system = System { device, factorisation: f, analysis, order, precision, resident, library };
-    solve::make(way, &system)
+    let system =
+        System { device, structure: &f.structure, analysis, order, precision, resident, library };
+    variants::make(way, &system)
 }
 
 /// What the model says of the best way and the next.
@@ -292,7 +287,7 @@ impl Trial {
         precision: FactorPrecision,
     ) -> Result<(Trisolve, Option<String>)> {
         let d = &*k.device;
-        let n = f.pattern.rows() * f.block_size;
+        let n = f.structure.pattern.rows() * f.structure.block_size;
         let (r, mut z) = (d.zeros::<f64>(n)?, d.zeros::<f64>(n)?);
         let mut seconds = choice::measured(d, &mut || at_hand.apply(d, &r, &mut z))?;
         let mut others = Vec::new();
@@ -300,7 +295,7 @@ impl Trial {
             let name = choice_name(&rival.way);
             let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
                 let mut solve = made(k, rival.way, f, (&self.analysis, None), (precision, false))?;
-                solve.set_values(d, f, values.clone())?;
+                solve.set_values(d, &f.structure, values.clone())?;
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
                 Ok((solve, seconds))
             };

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::launch::{GridArg, address, launch};
+use super::memory::failed;
 use super::sources::{FGBILU_ACC, FGBILU_CL};
 use super::{BlockIlu, Cuda};
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Trisolve};

@@ -5,58 +5,24 @@ use std::sync::Arc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use rayon::prelude::*;
 
-use super::device::{Device, failed};
+use super::analysis::Analysis;
+use super::device::Device;
 use super::entries::Entries;
-use super::factors::Factored;
-use super::launch::{
-    Address, FactorsArg, MatrixArg, PatternArg, RowsArg, TriangleArg, address, launch,
-};
+use super::launch::{Address, FactorsArg, MatrixArg, RowsArg, address, launch};
+use super::memory::failed;
 use super::rows::{Launch, Rows};
-use super::solve::Analysis;
 use super::sources::{ILU, Variant};
 use super::stencil_ilu::{Marched, StencilIlu};
+use super::storage::{DevicePattern, Factored, Factors, Structure};
 use super::updates::Updates;
 use crate::base::error::Result;
 use crate::compute::SingularBlock;
 use crate::matrix::Csr;
-use crate::matrix::pattern::Pattern;
 use crate::symbolic::{FillPattern, Schedule};
 
-/// A pattern on the device.
-pub(super) struct DevicePattern {
-    pub(super) row_ptr: CudaSlice<u32>,
-    pub(super) col_ind: CudaSlice<u32>,
-}
-
-impl DevicePattern {
-    fn new(d: &Device, p: &Pattern) -> Result<Self> {
-        Ok(Self { row_ptr: d.copied(&p.row_ptr)?, col_ind: d.copied(&p.col_ind)? })
-    }
-
-    pub(super) fn argument(&self) -> PatternArg {
-        PatternArg { row_ptr: address(&self.row_ptr), col_ind: address(&self.col_ind) }
-    }
-
-    /// With its numbers.
-    pub(super) fn triangle(&self, val: &CudaSlice<f64>) -> TriangleArg {
-        let PatternArg { row_ptr, col_ind } = self.argument();
-        TriangleArg { row_ptr, col_ind, val: address(val) }
-    }
-}
-
-/// Factors `L D U'` in the order of the pattern; blocks column-major. D holds inverses.
-pub(super) struct Factors {
-    pub(super) lower: CudaSlice<f64>,
-    pub(super) diagonal: CudaSlice<f64>,
-    pub(super) upper: CudaSlice<f64>,
-}
-
-/// What the factorisation needs apart from values.
+/// The numeric factorisation of matrices on one pattern.
 pub(super) struct Factorisation {
-    pub(super) pattern: Arc<FillPattern>,
-    pub(super) block_size: usize,
-    pub(super) lower: DevicePattern,
-    pub(super) upper: DevicePattern,
+    pub(super) structure: Structure,
     by: By,
     seconds: f64,
 }
@@ -81,11 +47,9 @@ impl Factorisation {
         analysis: &Analysis,
         block_size: usize,
     ) -> Result<Self> {
-        let lower = DevicePattern::new(d, &pattern.lower)?;
-        let upper = DevicePattern::new(d, &pattern.upper)?;
+        let structure = Structure::new(d, pattern, block_size)?;
         if block_size == 1 && pattern.blocks() == pattern.rows() {
-            let (pattern, by) = (Arc::clone(pattern), By::Points);
-            return Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN });
+            return Ok(Self { structure, by: By::Points, seconds: f64::NAN });
         }
         let stencils = analysis.stencils(d, block_size);
         let by = if let Some(marched) =
@@ -94,16 +58,16 @@ impl Factorisation {
             By::Stencil(Box::new(StencilIlu::new(marched)))
         } else {
             let forward = &analysis.schedules()[0];
-            let rows = ByRows::new(d, pattern, forward, block_size, [&lower, &upper])?;
+            let patterns = [&structure.lower, &structure.upper];
+            let rows = ByRows::new(d, pattern, forward, block_size, patterns)?;
             By::Rows(Box::new(rows))
         };
-        let pattern = Arc::clone(pattern);
-        Ok(Self { pattern, block_size, lower, upper, by, seconds: f64::NAN })
+        Ok(Self { structure, by, seconds: f64::NAN })
     }
 
     /// Whether a matrix may be on the device.
     pub(super) fn takes_rows(&self) -> bool {
-        matches!(self.by, By::Rows(_)) && self.block_size == 1
+        matches!(self.by, By::Rows(_)) && self.structure.block_size == 1
     }
 
     /// Factors of `a`, which is on the host unless [`takes_rows`](Self::takes_rows); see [`crate::compute::Backend::ilu_factor`]. The inner result tells of a
@@ -118,19 +82,20 @@ impl Factorisation {
             return points(d, a, shift);
         }
         let fault = |e: DriverError| failed("factorisation", e);
-        let bb = self.block_size * self.block_size;
+        let Structure { pattern, block_size, lower, upper } = &self.structure;
+        let bb = block_size * block_size;
         let mut values = Factors {
-            lower: d.alloc(self.pattern.lower.entries() * bb)?,
-            diagonal: d.alloc(self.pattern.rows() * bb)?,
-            upper: d.alloc(self.pattern.upper.entries() * bb)?,
+            lower: d.alloc(pattern.lower.entries() * bb)?,
+            diagonal: d.alloc(pattern.rows() * bb)?,
+            upper: d.alloc(pattern.upper.entries() * bb)?,
         };
         let error = d.copied(&[REGULAR])?;
-        let patterns = [&self.lower, &self.upper];
+        let patterns = [lower, upper];
         if let (By::Stencil(by), Factored::Host(a)) = (&mut self.by, a)
             && !by.take(d, a, patterns)?
         {
-            let forward = Schedule::lower(&self.pattern);
-            let rows = ByRows::new(d, &self.pattern, &forward, self.block_size, patterns)?;
+            let forward = Schedule::lower(pattern);
+            let rows = ByRows::new(d, pattern, &forward, *block_size, patterns)?;
             self.by = By::Rows(Box::new(rows));
         }
         let val = match &mut self.by {
@@ -154,7 +119,7 @@ impl Factorisation {
         let mut pivot = [0.0];
         d.stream().memcpy_dtoh(&block, &mut pivot).map_err(fault)?;
         d.stream().synchronize().map_err(fault)?;
-        let absent = self.pattern.no_diagonal.binary_search(&(row as u32)).is_ok();
+        let absent = pattern.no_diagonal.binary_search(&(row as u32)).is_ok();
         Ok(Err(SingularBlock { row, within: found as u32 as usize, pivot: pivot[0], absent }))
     }
 

@@ -10,11 +10,13 @@ use arguments::MatrixArgument::{Block, Other, Point};
 use arguments::{FACTORS, Inverse, MatrixArgument, argument, inverse, matrix_defines};
 
 use super::Cuda;
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::formats::Argument;
 use super::launch::{
     BicgstabArg, FactorsOfKernelArg, HistoryArg, QmrArg, RulesArg, address, launch,
 };
+use super::memory::failed;
+use super::partitioned::RESIDENT_THREADS as THREADS;
 use super::ranges::Ranges;
 use super::solve::Parts;
 use super::sources::{BICGSTAB, QMR, Source, Variant};
@@ -28,8 +30,6 @@ use crate::compute::no_execution;
 
 mod arguments;
 
-/// Threads of a block: as many as there are registers for.
-pub(super) const THREADS: u32 = 512;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
 /// Most sums of a barrier in each set of their parts, and numbers before the parts; mirror

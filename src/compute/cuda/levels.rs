@@ -7,13 +7,14 @@ use std::rc::Rc;
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
 
 use super::colours::{self, FEW};
-use super::device::{Device, failed, grid};
-use super::ilu::Factorisation;
+use super::device::{Device, grid};
 use super::launch::{Address, SolveArg, address, launch};
+use super::memory::failed;
 use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::solve::{Solve, System};
 use super::sources::{TRSV, Variant};
+use super::storage::Structure;
 use super::triangles::BlockDiagonal;
 use crate::base::error::Result;
 
@@ -49,13 +50,13 @@ pub(super) fn blockwise(s: &System) -> Result<Box<dyn Solve>> {
 
 /// Blocks taken apart: point triangular systems.
 pub(super) fn pointwise(s: &System) -> Result<Box<dyn Solve>> {
-    Ok(Box::new(Levels::new(s, s.factorisation.block_size)?))
+    Ok(Box::new(Levels::new(s, s.structure.block_size)?))
 }
 
 impl Levels {
     /// With blocks that are `spread` times smaller than those of the factorisation.
     fn new(s: &System, spread: usize) -> Result<Self> {
-        let (d, f) = (s.device, s.factorisation);
+        let (d, f) = (s.device, s.structure);
         let (size, rows) = (f.block_size / spread, f.pattern.rows());
         let n = rows * f.block_size;
         let [lower, upper] = Slices::both(s, spread)?;
@@ -134,7 +135,7 @@ impl Levels {
 }
 
 impl Solve for Levels {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         self.lower.set_values(d, &f.lower.row_ptr, &v.lower)?;
         self.upper.set_values(d, &f.upper.row_ptr, &v.upper)?;
         self.diagonal = Some(v.diagonal);

@@ -9,9 +9,19 @@ use cudarc::driver::{
     CudaContext, CudaSlice, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, result, sys,
 };
 
-use super::device::failed;
 use super::launch::Address;
 use crate::base::error::{Error, Result};
+
+/// An error of the driver, with what was being done.
+pub(crate) fn failed(what: &str, e: DriverError) -> Error {
+    let text = e.error_string().map_or_else(|_| format!("{e:?}"), |s| s.to_string_lossy().into());
+    let text = format!("CUDA: {what}: {text}");
+    if e.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+        Error::memory(text)
+    } else {
+        Error::run(text)
+    }
+}
 
 /// Environment variable with the most MiB that the program holds on the GPU: for one that others
 /// use, too, and to see what happens when memory runs out. What cuSPARSE takes for itself is counted,

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::launch::launch;
+use super::memory::failed;
 use super::sources::VECTOR;
 use crate::base::error::Result;
 

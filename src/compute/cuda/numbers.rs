@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
-use super::device::{Device, failed, grid};
-use super::ilu::{Factorisation, Factors};
+use super::device::{Device, grid};
 use super::launch::{Address, address, launch};
+use super::memory::failed;
 use super::sources::NARROW;
+use super::storage::{Factors, Structure};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::Breakdown;
@@ -52,7 +53,7 @@ impl Values {
     /// not stay in its range.
     pub(super) fn new(
         d: &Device,
-        f: &Factorisation,
+        f: &Structure,
         factors: Factors,
         precision: FactorPrecision,
     ) -> Result<std::result::Result<Self, Breakdown>> {
@@ -74,7 +75,7 @@ impl Values {
 /// The diagonal in float32, or the first block row of the factors that leaves its range.
 fn narrowed(
     d: &Device,
-    f: &Factorisation,
+    f: &Structure,
     factors: &Factors,
 ) -> Result<std::result::Result<CudaSlice<f32>, usize>> {
     const THREADS: u32 = 256;

@@ -6,11 +6,12 @@ use cudarc::driver::{CudaEvent, CudaSlice};
 
 use super::cusparse::{self, Spmv, SpmvSell};
 use super::execution::{REPLAYED, Recording};
-use super::factors::{BlockIlu, Factored};
+use super::factors::BlockIlu;
 use super::formats::Formatted;
 use super::launch::address;
 use super::sparse::Sparse;
 use super::spmv::Stored;
+use super::storage::Factored;
 use super::{Cuda, Matrix, fgbilu, in_kernel};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::base::error::{Error, Result};

@@ -2,14 +2,15 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
-use super::device::{Device, failed, grid};
-use super::ilu::DevicePattern;
+use super::device::{Device, grid};
 use super::launch::{PartsArg, SolveArg, address, launch};
+use super::memory::failed;
 use super::numbers::Numbers;
 use super::owners::{Costs, Owners, Tiles, far_operands};
 use super::partition::{Partition, Shape, Slice};
 use super::solve::{Solve, System};
 use super::sources::{PARTITIONED, Variant};
+use super::storage::DevicePattern;
 use super::triangles::{self, Triangles};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
@@ -17,6 +18,9 @@ use crate::symbolic::FillPattern;
 
 /// Largest block size: a block row must fit in a warp.
 pub(super) const LARGEST_BLOCK: usize = 32;
+
+/// Threads of a block of a kernel that stays for a whole method: as many as there are registers for.
+pub(super) const RESIDENT_THREADS: u32 = 512;
 
 /// Bytes of shared memory that values of block rows may take.
 const SHARED_BYTES: usize = 200 << 10;
@@ -127,7 +131,7 @@ pub fn largest_variants(block_size: usize) -> Vec<Variant> {
 }
 
 fn resident(block_size: usize) -> Variant {
-    let ((split, ahead), threads) = (in_kernel_row(block_size), super::in_kernel::THREADS as usize);
+    let ((split, ahead), threads) = (in_kernel_row(block_size), RESIDENT_THREADS as usize);
     let sizes = [("AHEAD", ahead), ("SPLIT", split), ("THREADS", threads)];
     Variant { defines: [&sizes[..], &[("WHOLE", 0), ("UNEVEN", 1)]].concat(), ..block_size.into() }
 }
@@ -222,7 +226,7 @@ pub(super) fn on_grid(p: &FillPattern, block_size: usize, multiprocessors: usize
 impl Plan {
     /// For kernels of their own: tiles of a grid where they pay, else ranges of rows.
     fn of_kernels(s: &System) -> Result<Self> {
-        let (d, f) = (s.device, s.factorisation);
+        let (d, f) = (s.device, s.structure);
         let (b, p) = (f.block_size, &f.pattern);
         let split = split_for(p, b);
         let (parts, scattered) = ranges_of(d, p, b, split);
@@ -253,7 +257,7 @@ impl Plan {
 
     /// The same parts of both triangles, for thread blocks that stay for a whole solve.
     fn resident(s: &System) -> Result<Self> {
-        let (d, f) = (s.device, s.factorisation);
+        let (d, f) = (s.device, s.structure);
         let (b, p) = (f.block_size, &f.pattern);
         let (split, ahead) = in_kernel_row(b);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
@@ -286,7 +290,7 @@ impl Plan {
 /// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`], or
 /// [`LARGEST_RESIDENT_BLOCK`] for solves within another kernel.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     let plan = if s.resident { Plan::resident(s)? } else { Plan::of_kernels(s)? };
     let triangle = |p: &Partition, backward| {
         let mut triangle = Triangle::new(d, p, f.block_size, s.precision, &plan.variant, backward)?;

@@ -6,12 +6,14 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
-use super::device::{Device, failed, grid};
-use super::ilu::Factorisation;
+use super::analysis::Stencils;
+use super::device::{Device, grid};
 use super::launch::{PencilsArg, address, launch};
+use super::memory::failed;
 use super::numbers::{Numbers, Values};
-use super::solve::{Solve, Stencils, System};
+use super::solve::{Solve, System};
 use super::sources::{PENCILS, Variant};
+use super::storage::Structure;
 use super::triangles;
 use crate::base::error::{Error, Result};
 use crate::compute::Bytes;
@@ -111,7 +113,7 @@ struct Pencils {
 
 /// Factors whose box is as the kernel takes it.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     let refused = |why: &str| {
         Error::input(format!("no pencils: {why}"))
             .hint("leave `--trisolve` at `auto`, or choose `wavefront` or `syncfree`")
@@ -162,7 +164,7 @@ impl Pencils {
         d.mark_absent(&mut exchange)?;
         let launches = d.zeros::<u32>(plan.count())?;
         let [nx, ny, nz] = plan.extents.map(|n| n as i32);
-        let rows = s.factorisation.pattern.rows();
+        let rows = s.structure.pattern.rows();
         let factors = (records * 6 * COLUMNS + rows) * precision.bytes();
         Ok(Self {
             solve,
@@ -202,7 +204,7 @@ impl Pencils {
 }
 
 impl Solve for Pencils {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
         let mut config = grid(self.records, COLUMNS as u32);
         config.grid_dim.1 = 2;

@@ -4,11 +4,12 @@
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 use rayon::prelude::*;
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::entries::Entries;
-use super::ilu::DevicePattern;
 use super::launch::{RowsArg, address, launch};
+use super::memory::failed;
 use super::sources::{ILU, Variant};
+use super::storage::DevicePattern;
 use super::updates::Updates;
 use crate::base::error::Result;
 use crate::base::memory;

@@ -2,8 +2,9 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::launch::{SlicesArg, address, launch};
+use super::memory::failed;
 use super::numbers::Numbers;
 use super::solve::System;
 use super::sources::{TRSV, Variant};
@@ -82,7 +83,7 @@ impl Slices {
     /// Plan and columns of L, or of U' for a `backward` solve, which keeps the entries of a row from
     /// its end. A `spread` is 1, or the block size.
     fn new(s: &System, spread: usize, backward: bool) -> Result<Self> {
-        let (d, f, precision) = (s.device, s.factorisation, s.precision);
+        let (d, f, precision) = (s.device, s.structure, s.precision);
         let (pattern, on_device) =
             if backward { (&f.pattern.upper, &f.upper) } else { (&f.pattern.lower, &f.lower) };
         let (pattern, block_size) = (pattern.view(), f.block_size / spread);

@@ -1,15 +1,16 @@
-//! Factorisation on a pattern that is one stencil on a box, as a wavefront (`kernels/stencil_ilu.cu` for
+//! Structure on a pattern that is one stencil on a box, as a wavefront (`kernels/stencil_ilu.cu` for
 //! entries, `kernels/stencil_long.cu` for those of long rows, `kernels/stencil_blocks.cu` for blocks).
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factors};
+use super::analysis::Stencils;
+use super::device::{Device, grid};
 use super::launch::{MarchedArg, RecordsArg, StencilBlocksArg, address, launch};
-use super::solve::Stencils;
+use super::memory::failed;
 use super::sources::{STENCIL_BLOCKS, STENCIL_ILU, STENCIL_LONG, Source, Variant};
 use super::stencil_rows::Given;
+use super::storage::{DevicePattern, Factors};
 use super::tiles::{Plan, Tile, Tiles};
 use crate::base::error::Result;
 use crate::matrix::{Csr, CsrPattern};

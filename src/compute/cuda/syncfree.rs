@@ -3,12 +3,12 @@
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::device::{Device, grid};
-use super::ilu::DevicePattern;
 use super::launch::{SolveArg, launch};
 use super::numbers::Numbers;
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::solve::{Solve, System};
 use super::sources::{TRSV, Variant};
+use super::storage::DevicePattern;
 use super::triangles::{self, Triangles};
 use crate::base::error::Result;
 
@@ -41,7 +41,7 @@ pub fn largest_variant(block_size: usize) -> Variant {
 
 /// Both triangles.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     let [lower, upper] = Slices::both(s, 1)?;
     let longest = lower.longest.max(upper.longest);
     let variant = variant(f.block_size, longest).storing(s.precision);

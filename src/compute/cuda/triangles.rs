@@ -4,13 +4,14 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
-use super::device::{Device, failed, grid};
-use super::ilu::{DevicePattern, Factorisation};
+use super::device::{Device, grid};
 use super::launch::{Address, PartsArg, SolveArg, address, launch};
+use super::memory::failed;
 use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
 use super::solve::{Parts, Solve};
 use super::sources::{TRSV, Variant};
+use super::storage::{DevicePattern, Structure};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 
@@ -61,7 +62,7 @@ impl<T: Triangle> Triangles<T> {
     /// to find it.
     pub(super) fn new(
         d: &Device,
-        f: &Factorisation,
+        f: &Structure,
         precision: FactorPrecision,
         [lower, upper]: [Option<T>; 2],
         y: CudaSlice<f64>,
@@ -74,18 +75,39 @@ impl<T: Triangle> Triangles<T> {
     }
 }
 
+/// A triangle that there is not.
+enum Empty {}
+
+impl Triangle for Empty {
+    const READS_DIAGONAL: bool = false;
+
+    fn set_values(
+        &mut self,
+        _: &Device,
+        _: &DevicePattern,
+        _: &CudaSlice<f64>,
+        _: &Numbers,
+    ) -> Result<()> {
+        match *self {}
+    }
+
+    fn solve(&self, _: &Device, _: SolveArg) -> Result<(), DriverError> {
+        match *self {}
+    }
+}
+
 /// Factors whose triangles are empty.
 pub(super) fn diagonal_alone(
     d: &Device,
-    f: &Factorisation,
+    f: &Structure,
     precision: FactorPrecision,
 ) -> Result<Box<dyn Solve>> {
-    let none: [Option<super::wavefront::Triangle>; 2] = [None, None];
+    let none: [Option<Empty>; 2] = [None, None];
     Ok(Box::new(Triangles::new(d, f, precision, none, d.alloc(0)?)?))
 }
 
 impl<T: Triangle> Solve for Triangles<T> {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         if let Some(lower) = &mut self.lower {
             lower.set_values(d, &f.lower, &v.lower, &v.diagonal)?;
         }
@@ -131,7 +153,7 @@ pub(super) struct BlockDiagonal {
 
 impl BlockDiagonal {
     /// For blocks stored in `precision`.
-    pub(super) fn new(d: &Device, f: &Factorisation, precision: FactorPrecision) -> Result<Self> {
+    pub(super) fn new(d: &Device, f: &Structure, precision: FactorPrecision) -> Result<Self> {
         let variant = Variant::from(f.block_size).storing(precision);
         let kernel = d.kernel(&TRSV, variant, "block_diagonal")?;
         Ok(Self { kernel, block_size: f.block_size, rows: f.pattern.rows() })

@@ -6,13 +6,10 @@
 use std::time::Instant;
 
 use super::device::Device;
-use super::formats::Trials;
-use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
 use crate::base::measure::median;
 use crate::compute::tune::Choices;
 use crate::compute::tune::descent::{Axis, Descent, Trial};
-use crate::matrix::Csr;
 
 /// Samples of a trial, at least and, while there is time, at most.
 const SAMPLES: (usize, usize) = (5, 15);
@@ -48,26 +45,6 @@ pub trait Tunable {
     /// When it cannot be launched.
     fn run(&mut self, d: &Device) -> Result<()>;
 }
-
-/// A kind of work that can be tuned.
-pub struct Subject {
-    /// Name on the command line.
-    pub name: &'static str,
-    /// Makes it for a matrix with a block size.
-    pub make: fn(&Device, &Csr, usize) -> Result<Box<dyn Tunable>>,
-}
-
-macro_rules! products {
-    ($($name:literal: $format:ident),*) => {
-        [$(Subject {
-            name: $name,
-            make: |d, a, b| Ok(Box::new(Trials::new(d, a, b, Format::$format)?)),
-        }),*]
-    };
-}
-
-/// Everything that can be tuned.
-pub static SUBJECTS: &[Subject] = &products!("hyb": Hyb, "sell": Sell, "dia": Dia, "bdia": Bdia);
 
 /// The usual choices.
 pub(super) fn usual(axes: &[Axis]) -> Choices {

@@ -3,11 +3,12 @@
 use cudarc::driver::{CudaSlice, DriverError};
 use rayon::prelude::*;
 
-use super::device::{Device, failed, grid};
-use super::ilu::DevicePattern;
+use super::compressed::{counted, starts};
+use super::device::{Device, grid};
 use super::launch::launch;
+use super::memory::failed;
 use super::sources::{ILU, Variant};
-use super::sparse::{counted, starts};
+use super::storage::DevicePattern;
 use crate::base::error::Result;
 use crate::symbolic::FillPattern;
 

@@ -9,13 +9,15 @@ use cudarc::driver::{CudaFunction, CudaSlice};
 use super::cusparse::{
     BlockIluVendor, Failure, Handle, SolveWithOurFactors, Triangle, filled, with_diagonal,
 };
-use super::device::{Device, failed, grid};
+use super::device::{Device, grid};
 use super::entries::Scalars;
-use super::ilu::{DevicePattern, Factorisation};
 use super::launch::{PatternArg, address, launch};
+use super::memory::failed;
 use super::numbers::{Numbers, Values};
 use super::solve::{Solve, System};
 use super::sources::VENDOR;
+use super::storage::DevicePattern;
+use super::storage::Structure;
 use super::triangles::BlockDiagonal;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
@@ -155,7 +157,7 @@ pub(super) fn in_float64(precision: FactorPrecision) -> Result<()> {
 /// Both triangles by cuSPARSE.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
     in_float64(s.precision)?;
-    let (d, f, handle) = (s.device, s.factorisation, &(s.library)()?);
+    let (d, f, handle) = (s.device, s.structure, &(s.library)()?);
     let (b, p) = (f.block_size, &f.pattern);
     let (lower, upper) = (p.lower.view(), p.upper.view());
     let solve = if b == 1 {
@@ -197,7 +199,7 @@ impl LibrarySolve {
 }
 
 impl Solve for LibrarySolve {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let (lower, upper) = if self.block_size == 1 {
             (v.lower, v.upper)
         } else {

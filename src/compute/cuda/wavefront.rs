@@ -5,20 +5,18 @@ use std::cell::Cell;
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, failed, grid};
-use super::ilu::DevicePattern;
+use super::device::{Device, grid};
 use super::launch::{BoxArg, SolveArg, address, launch};
+use super::memory::failed;
 use super::numbers::Numbers;
-use super::solve::{Solve, Stencils, System};
+use super::solve::{Solve, System};
 use super::sources::{Variant, WAVEFRONT};
-use super::tiles::{LARGEST_BLOCK, Plan, Tile, Tiles, variant};
+use super::storage::DevicePattern;
+use super::tiles::{Plan, Tile, Tiles, variant};
 use super::triangles::{self, Triangles};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
-use crate::symbolic::{FillPattern, Stencil};
-
-/// Compute capability with bulk copies.
-const OLDEST_ARCH: (i32, i32) = (9, 0);
+use crate::symbolic::Stencil;
 
 /// The variant of `wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
 pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
@@ -164,34 +162,9 @@ fn layout(d: &Device, variant: Variant) -> Result<Layout> {
     })
 }
 
-/// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
-/// stencil on a box.
-pub(super) fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> Stencils {
-    if d.arch() < OLDEST_ARCH {
-        return Err("the GPU is older than compute capability 9.0");
-    }
-    if block_size > LARGEST_BLOCK {
-        return Err("blocks are larger than 32");
-    }
-    let (lower, upper) = rayon::join(
-        || Stencil::of_lower(pattern.lower.view()),
-        || Stencil::of_upper(pattern.upper.view()),
-    );
-    if lower.is_none() && pattern.lower.entries() > 0
-        || upper.is_none() && pattern.upper.entries() > 0
-    {
-        return Err("the factors are not one stencil on a box");
-    }
-    let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
-    if !lower.iter().chain(&upper).all(fits) {
-        return Err("the stencil reaches too far for a tile");
-    }
-    Ok([lower, upper])
-}
-
 /// Both triangles of a stencil.
 pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     let [lower, upper] = s.analysis.stencils(d, f.block_size).as_ref().map_err(|why| {
         Error::input(format!("no wavefront: {why}"))
             .hint("leave `--trisolve` at `auto`, or choose `syncfree`")

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, sys};
 
 use crate::base::error::Result;
-use crate::compute::cuda::device::failed;
 use crate::compute::cuda::launch::Address;
+use crate::compute::cuda::memory::failed;
 use crate::obstacle::mpi::HANDLE;
 
 /// What another process needs to open the allocation that begins at `at`.

@@ -11,9 +11,10 @@ use cudarc::driver::{CudaContext, CudaStream, result, sys};
 
 use super::part::Part;
 use crate::base::error::{Error, Result};
-use crate::compute::cuda::device::{Device, failed};
+use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::Address;
 use crate::compute::cuda::memory::Apart;
+use crate::compute::cuda::memory::failed;
 use crate::obstacle::field::{Field, Layout};
 
 /// Bytes between what lies in a home: lines begin on cache lines, and numbers of neighbours do not share one.

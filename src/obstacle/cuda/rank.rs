@@ -17,8 +17,8 @@ use super::kernels::Kind;
 use super::part::{Launch, Part};
 use super::peers::Way;
 use crate::base::error::{Error, Result};
-use crate::bench::obstacle;
-use crate::compute::cuda::device::{Device, failed};
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::memory::failed;
 use crate::obstacle::field::{Extent, Layout};
 use crate::obstacle::mpi::{Direct, HANDLE, Message, OfHost, Ranked, give_up};
 use crate::obstacle::node::{Face, Region};
@@ -101,7 +101,7 @@ pub fn check_rank_memory(
 ) -> Result<()> {
     let on_this = own.size.div_ceil(Device::count()?);
     let needed = fields(problem) * problem.bytes() / nodes * on_this;
-    run::check_memory(needed, device.memory()?.free, "each GPU")
+    crate::obstacle::node::check_memory(needed, device.memory()?.free, "each GPU")
 }
 
 /// A node on the GPU of a rank; runs the Jacobi method, split in z.

@@ -4,7 +4,6 @@
 mod division;
 mod lists;
 mod plan;
-mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +12,13 @@ use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use self::lists::Lists;
 use self::plan::{Plan, Shape};
-use super::device::{Device, failed, grid};
-use super::ilu::Factorisation;
+use super::device::{Device, grid};
 use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
+use super::memory::failed;
 use super::numbers::Values;
 use super::solve::{Solve, System};
 use super::sources::{COLOUR_BOXES, Variant};
+use super::storage::Structure;
 use crate::base::error::Result;
 use crate::compute::Bytes;
 
@@ -51,7 +51,7 @@ struct Tables {
 /// For vectors in the `order` of the cells of a box, and at least three colours of its rows, from `ends` on.
 /// `None` where the device or the shape of the factors does not let it.
 pub(super) fn solve(s: &System, ends: &[u32], order: &[u32]) -> Result<Option<ColourBoxes>> {
-    let (d, f) = (s.device, s.factorisation);
+    let (d, f) = (s.device, s.structure);
     if f.block_size > 1 || ends.len() < 4 || d.arch() < OLDEST {
         return Ok(None);
     }
@@ -163,7 +163,7 @@ fn upload(
 }
 
 impl Solve for ColourBoxes {
-    fn set_values(&mut self, d: &Device, f: &Factorisation, v: Values) -> Result<f64> {
+    fn set_values(&mut self, d: &Device, f: &Structure, v: Values) -> Result<f64> {
         let (lower, upper) = (f.lower.triangle(&v.lower), f.upper.triangle(&v.upper));
         let parts = self.config.grid_dim.0 as usize;
         let mut config = grid(parts, LAYOUT_THREADS);

@@ -1,5 +1,7 @@
 //! What each thread block of `kernels/colour_boxes.cu` does: its rows, steps and hand-overs.
 
+pub(super) mod steps;
+
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +9,7 @@ use rayon::prelude::*;
 
 use super::division::{Division, within};
 use super::lists::{Cell, Lists};
-use super::steps::{PLACES, Steps};
+use steps::{PLACES, Steps};
 
 /// Banks of shared memory for numbers of eight bytes: so many neighbouring threads read together.
 const BANKS: usize = 16;

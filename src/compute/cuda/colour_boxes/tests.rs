@@ -5,8 +5,8 @@ use rand::{Rng, SeedableRng};
 
 use super::division::within;
 use super::lists::Lists;
+use super::plan::steps::{ENDS, FIRST, LAST, PLACES, SCALE_FIRST, SCALE_LAST};
 use super::plan::{Plan, Shape, WARP};
-use super::steps::{ENDS, FIRST, LAST, PLACES, SCALE_FIRST, SCALE_LAST};
 use crate::base::choices::ReadAs;
 use crate::base::threads::Threads;
 use crate::compute::cuda::colour_slices::tests::coloured_by;

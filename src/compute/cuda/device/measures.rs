@@ -4,9 +4,10 @@ use cudarc::driver::{DriverError, sys};
 
 use super::super::launch::launch;
 use super::super::sources::HANDOVER;
-use super::{Device, failed, grid};
+use super::{Device, grid};
 use crate::base::error::{Error, Result};
 use crate::base::measure::median;
+use crate::compute::cuda::memory::failed;
 
 impl Device {
     /// An event that takes the time.

@@ -23,7 +23,7 @@ use bdia::DeviceBdia;
 pub use choices::product_variants;
 use choices::{alone, axes};
 use rest::Rest;
-pub(super) use trials::Trials;
+pub use trials::SUBJECTS;
 
 /// Threads of a warp: rows of a slice of SELL.
 const WARP: usize = 32;

@@ -7,7 +7,8 @@ use super::Formatted;
 use super::choices::axes;
 use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
-use crate::compute::cuda::device::{Device, failed};
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::tune;
 use crate::compute::cuda::tune::Tunable;
 use crate::compute::tune::Choices;
@@ -98,3 +99,23 @@ impl Tunable for Trials {
         self.matrix.product(d, &self.x, 0, &mut self.y).map_err(|e| failed("product", e))
     }
 }
+
+/// A kind of work that can be tuned.
+pub struct Subject {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Makes it for a matrix with a block size.
+    pub make: fn(&Device, &Csr, usize) -> Result<Box<dyn Tunable>>,
+}
+
+macro_rules! products {
+    ($($name:literal: $format:ident),*) => {
+        [$(Subject {
+            name: $name,
+            make: |d, a, b| Ok(Box::new(Trials::new(d, a, b, Format::$format)?)),
+        }),*]
+    };
+}
+
+/// Everything that can be tuned.
+pub static SUBJECTS: &[Subject] = &products!("hyb": Hyb, "sell": Sell, "dia": Dia, "bdia": Bdia);

@@ -5,9 +5,10 @@
 
 use cudarc::driver::{CudaFunction, LaunchConfig};
 
-use super::rows::{Compressed, lanes, of_lanes, run};
 use crate::base::error::Result;
-use crate::compute::cuda::device::{Device, failed};
+use crate::compute::cuda::compressed::{Compressed, lanes, of_lanes, run};
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::ROW_SYSTEMS;
 
 /// Most unknowns of the systems that are launched together, from the smallest on.

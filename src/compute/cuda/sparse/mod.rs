@@ -4,16 +4,16 @@
 mod inverses;
 mod orders;
 mod products;
-mod rows;
 mod stored;
 
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::factors::Factored;
+use super::analysis::Analysis;
+use super::compressed::Compressed;
 use super::ilu::Factorisation;
-use super::solve::Analysis;
+use super::storage::Factored;
 use super::{Cuda, Matrix};
 use crate::base::choices::Format;
 use crate::base::error::{Kind, Result};
@@ -26,8 +26,6 @@ use crate::compute::{Backend, Breakdown};
 use crate::matrix::pattern::Pattern as HostPattern;
 use crate::matrix::{Asymmetry, Csr, Dia};
 use crate::symbolic::FillPattern;
-pub use rows::setup_variants;
-pub(super) use rows::{Compressed, counted, starts};
 
 /// A matrix on the device, or on the host.
 pub struct Sparse(Place<HostSparse>);
@@ -264,15 +262,15 @@ impl Algebra for Cuda {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let factors = f.run(d, Factored::Host(a), shift)?.map_err(Breakdown::from)?;
         let n = pattern.rows();
-        let of = |p: super::ilu::DevicePattern, entries, val| {
+        let of = |p: super::storage::DevicePattern, entries, val| {
             let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));
             Sparse::on_device(Compressed { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
         };
         let [lower, upper] = [pattern.lower.entries(), pattern.upper.entries()];
         Ok(Triangles {
-            lower: of(f.lower, lower, factors.lower),
+            lower: of(f.structure.lower, lower, factors.lower),
             inverse_diagonal: Sparse::on_device(Compressed::diagonal(d, n, factors.diagonal)?),
-            upper: of(f.upper, upper, factors.upper),
+            upper: of(f.structure.upper, upper, factors.upper),
         })
     }
 }

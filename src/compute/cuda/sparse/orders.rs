@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::products::LONGEST_SORTED;
-use super::rows::{Compressed, THREADS, kernel, lanes, of_lanes, run};
 use crate::base::error::Result;
 use crate::compute::algebra::Part;
+use crate::compute::cuda::compressed::{Compressed, THREADS, kernel, lanes, of_lanes, run};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::sources::SPARSE;
 

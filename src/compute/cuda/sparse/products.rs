@@ -5,9 +5,11 @@
 
 use cudarc::driver::CudaSlice;
 
-use super::rows::{Compressed, LANES, THREADS, fault, kernel, lanes, of_lanes, run};
 use crate::base::error::Result;
 use crate::compute::algebra::Part;
+use crate::compute::cuda::compressed::{
+    Compressed, LANES, THREADS, fault, kernel, lanes, of_lanes, run,
+};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::address;
 use crate::compute::cuda::sources::SPARSE;

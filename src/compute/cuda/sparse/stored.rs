@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
 
-use super::rows::{Compressed, THREADS, fault, kernel, run};
 use crate::base::error::Result;
 use crate::compute::cuda::Matrix;
+use crate::compute::cuda::compressed::{Compressed, THREADS, fault, kernel, run};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::formats::Formatted;
 use crate::compute::cuda::spmv::Stored;

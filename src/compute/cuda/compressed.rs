@@ -5,27 +5,28 @@ use std::rc::Rc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use crate::base::error::{Error, Result};
-use crate::compute::cuda::device::{Device, failed, grid};
+use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{SparseArg, address};
+use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{SPARSE, Source, Variant};
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
 /// Threads of a block; mirrors `sparse.cu`.
-pub(super) const THREADS: u32 = 256;
+pub(in crate::compute::cuda) const THREADS: u32 = 256;
 /// Lengths that a thread block adds up; mirrors `sparse.cu`.
 const PART: usize = THREADS as usize * 8;
 
 /// Groups of threads that the kernels are compiled for.
-pub(super) const LANES: [usize; 4] = [4, 8, 16, 32];
+pub(in crate::compute::cuda) const LANES: [usize; 4] = [4, 8, 16, 32];
 
 /// A variant of a source for groups of so many threads.
-pub(super) fn of_lanes(lanes: usize) -> Variant {
+pub(in crate::compute::cuda) fn of_lanes(lanes: usize) -> Variant {
     Variant { defines: vec![("LANES", lanes)], ..0.into() }
 }
 
 /// Groups of threads for as many entries as `most`, the largest groups when there are more.
-pub(super) fn lanes(most: usize) -> usize {
+pub(in crate::compute::cuda) fn lanes(most: usize) -> usize {
     LANES.into_iter().find(|&lanes| most <= lanes).unwrap_or(LANES[LANES.len() - 1])
 }
 
@@ -51,13 +52,13 @@ macro_rules! run {
     ($device:expr, $kernel:expr, $config:expr; $($argument:expr),* $(,)?) => {{
         let kernel = $kernel;
         $crate::compute::cuda::launch::launch!($device, &kernel, $config; $($argument),*)
-            .map_err($crate::compute::cuda::sparse::rows::fault)?;
+            .map_err($crate::compute::cuda::compressed::fault)?;
     }};
 }
-pub(super) use run;
+pub(in crate::compute::cuda) use run;
 
 /// What went wrong with a launch.
-pub(super) fn fault(e: DriverError) -> Error {
+pub(in crate::compute::cuda) fn fault(e: DriverError) -> Error {
     failed("cannot compute with a sparse matrix", e)
 }
 
@@ -95,7 +96,7 @@ pub(in crate::compute::cuda) fn counted(
 
 impl Compressed {
     /// A copy of `a`.
-    pub(super) fn copied(d: &Device, a: &Csr) -> Result<Self> {
+    pub(in crate::compute::cuda) fn copied(d: &Device, a: &Csr) -> Result<Self> {
         Ok(Self {
             rows: a.rows(),
             entries: a.nnz(),
@@ -106,7 +107,7 @@ impl Compressed {
     }
 
     /// The matrix on the host.
-    pub(super) fn host(&self, d: &Device) -> Result<Csr> {
+    pub(in crate::compute::cuda) fn host(&self, d: &Device) -> Result<Csr> {
         let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
         let mut values = d.host(&self.val)?;
         row_ptr.truncate(self.rows + 1);
@@ -116,7 +117,7 @@ impl Compressed {
     }
 
     /// The pattern on the host.
-    pub(super) fn pattern(&self, d: &Device) -> Result<Pattern<'static>> {
+    pub(in crate::compute::cuda) fn pattern(&self, d: &Device) -> Result<Pattern<'static>> {
         let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
         row_ptr.truncate(self.rows + 1);
         col_ind.truncate(self.entries);
@@ -124,7 +125,11 @@ impl Compressed {
     }
 
     /// A diagonal matrix.
-    pub(super) fn diagonal(d: &Device, rows: usize, val: CudaSlice<f64>) -> Result<Self> {
+    pub(in crate::compute::cuda) fn diagonal(
+        d: &Device,
+        rows: usize,
+        val: CudaSlice<f64>,
+    ) -> Result<Self> {
         let numbers: Vec<u32> = (0..=rows as u32).collect();
         Ok(Self {
             rows,
@@ -135,7 +140,7 @@ impl Compressed {
         })
     }
 
-    pub(super) fn argument(&self) -> SparseArg {
+    pub(in crate::compute::cuda) fn argument(&self) -> SparseArg {
         SparseArg {
             rows: self.rows as u32,
             row_ptr: address(&self.row_ptr),
@@ -145,24 +150,24 @@ impl Compressed {
     }
 
     /// A launch with a thread for each row.
-    pub(super) fn by_rows(&self) -> LaunchConfig {
+    pub(in crate::compute::cuda) fn by_rows(&self) -> LaunchConfig {
         grid(self.rows.div_ceil(THREADS as usize).max(1), THREADS)
     }
 
     /// A launch with `lanes` threads for each row.
-    pub(super) fn by_lanes(&self, lanes: usize) -> LaunchConfig {
+    pub(in crate::compute::cuda) fn by_lanes(&self, lanes: usize) -> LaunchConfig {
         grid((self.rows * lanes).div_ceil(THREADS as usize).max(1), THREADS)
     }
 
     /// Entries of the longest row.
-    pub(super) fn longest(&self, d: &Device) -> Result<usize> {
+    pub(in crate::compute::cuda) fn longest(&self, d: &Device) -> Result<usize> {
         let longest = d.zeros::<u32>(1)?;
         run!(d, kernel(d, "longest_row")?, self.by_rows(); self.argument(), longest);
         Ok(d.host(&longest)?[0] as usize)
     }
 
     /// Whether all numbers are finite.
-    pub(super) fn finite(&self, d: &Device) -> Result<bool> {
+    pub(in crate::compute::cuda) fn finite(&self, d: &Device) -> Result<bool> {
         let found = d.zeros::<u32>(1)?;
         let blocks = self.entries.div_ceil(THREADS as usize).clamp(1, 1 << 14);
         let count = self.entries as u64;
@@ -172,7 +177,7 @@ impl Compressed {
     }
 
     /// Room for rows of these lengths, with numbers or for their columns alone.
-    pub(super) fn of_lengths(
+    pub(in crate::compute::cuda) fn of_lengths(
         d: &Device,
         rows: usize,
         length: &CudaSlice<u32>,
@@ -187,7 +192,7 @@ impl Compressed {
     }
 
     /// Room for `entries`, with numbers or for their columns alone.
-    pub(super) fn on(
+    pub(in crate::compute::cuda) fn on(
         d: &Device,
         rows: usize,
         entries: usize,
@@ -204,7 +209,7 @@ impl Compressed {
     }
 
     /// The same rows with room for numbers.
-    pub(super) fn with_numbers(&self, d: &Device) -> Result<Self> {
+    pub(in crate::compute::cuda) fn with_numbers(&self, d: &Device) -> Result<Self> {
         let (row_ptr, col_ind) = (Rc::clone(&self.row_ptr), Rc::clone(&self.col_ind));
         let val = Rc::new(d.alloc(self.entries)?);
         Ok(Self { rows: self.rows, entries: self.entries, row_ptr, col_ind, val })
@@ -212,7 +217,7 @@ impl Compressed {
 }
 
 /// A kernel of `sparse.cu` for which groups do not matter.
-pub(super) fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
+pub(in crate::compute::cuda) fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
     d.kernel(&SPARSE, of_lanes(LANES[1]), name)
 }
 

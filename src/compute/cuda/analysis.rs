@@ -1,0 +1,88 @@
+//! What is known of both triangles of factors from their patterns.
+
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use super::device::Device;
+use super::tiles::{LARGEST_BLOCK, Tile};
+use crate::symbolic::{FillPattern, Schedule, Stencil};
+
+/// Compute capability with bulk copies.
+const OLDEST_ARCH: (i32, i32) = (9, 0);
+
+/// The stencils of both triangles, `None` for an empty one; or why there are none.
+pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static str>;
+
+/// What is known of both triangles from their patterns.
+pub(super) struct Analysis {
+    pattern: Arc<FillPattern>,
+    schedules: OnceCell<[Schedule; 2]>,
+    stencils: OnceCell<Stencils>,
+}
+
+impl Analysis {
+    pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
+        let pattern = Arc::clone(pattern);
+        Self { pattern, schedules: OnceCell::new(), stencils: OnceCell::new() }
+    }
+
+    /// The same with one grouping of the rows for both solves: the sets of their order.
+    pub(super) fn of_sets(pattern: &Arc<FillPattern>, sets: &Schedule) -> Self {
+        let forward = sets.in_place();
+        let backward = forward.reversed();
+        Self { schedules: OnceCell::from([forward, backward]), ..Self::new(pattern) }
+    }
+
+    /// Schedules of the forward and the backward solve, found at the first call.
+    pub(super) fn schedules(&self) -> &[Schedule; 2] {
+        let p = &self.pattern;
+        self.schedules
+            .get_or_init(|| rayon::join(|| Schedule::lower(p), || Schedule::upper(p)).into())
+    }
+
+    /// Levels of the forward and the backward solve, for which a grid needs no schedules.
+    pub(super) fn levels(&self, d: &Device, block_size: usize) -> [usize; 2] {
+        let p = &self.pattern;
+        if p.blocks() == p.rows() {
+            return [p.rows().min(1); 2];
+        }
+        if self.schedules.get().is_none()
+            && let Ok([Some(lower), Some(upper)]) = self.stencils(d, block_size)
+            && let Some(lower) = lower.levels(p.lower.entries())
+            && let Some(upper) = upper.levels(p.upper.entries())
+        {
+            return [lower, upper];
+        }
+        [0, 1].map(|i: usize| self.schedules()[i].levels())
+    }
+
+    /// The stencils, looked for at the first call.
+    pub(super) fn stencils(&self, d: &Device, block_size: usize) -> &Stencils {
+        self.stencils.get_or_init(|| stencils(d, &self.pattern, block_size))
+    }
+}
+
+/// The stencils of both triangles, `None` for an empty one; fails when a triangle is not one
+/// stencil on a box.
+fn stencils(d: &Device, pattern: &FillPattern, block_size: usize) -> Stencils {
+    if d.arch() < OLDEST_ARCH {
+        return Err("the GPU is older than compute capability 9.0");
+    }
+    if block_size > LARGEST_BLOCK {
+        return Err("blocks are larger than 32");
+    }
+    let (lower, upper) = rayon::join(
+        || Stencil::of_lower(pattern.lower.view()),
+        || Stencil::of_upper(pattern.upper.view()),
+    );
+    if lower.is_none() && pattern.lower.entries() > 0
+        || upper.is_none() && pattern.upper.entries() > 0
+    {
+        return Err("the factors are not one stencil on a box");
+    }
+    let fits = |s: &Stencil| Tile::new(block_size, &s.march(), s.extents[2]).is_some();
+    if !lower.iter().chain(&upper).all(fits) {
+        return Err("the stencil reaches too far for a tile");
+    }
+    Ok([lower, upper])
+}
