@@ -12,15 +12,15 @@ use crate::cli::{complete, output};
 use crate::engine::interrupt;
 use crate::engine::progress::say;
 use crate::error::{Error, Result};
-use crate::files::refuse_overlap;
+use crate::files::{refuse_existing, refuse_overlap};
 use crate::obstacle::axes::{AXES, Sweep, axis};
 use crate::obstacle::experiment::{self, Experiment};
-use crate::obstacle::record::Record;
+use crate::obstacle::record::{Record, refuse_others};
 use crate::obstacle::run::{Measure, Solved, run as run_case};
 use crate::obstacle::{self, Case, figure, report};
 use crate::plot;
 use crate::report::units::{grouped, plural, seconds};
-use crate::result::output::Outputs;
+use crate::result::output::{Existing, Outputs};
 use crate::result::solution::Solutions;
 
 /// Arguments of `obstacle`.
@@ -56,7 +56,7 @@ pub struct ObstacleArgs {
     time_limit: String,
 
     /// Draws points relaxed per second against nodes (.svg, .png)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "files")]
     figure: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -140,8 +140,11 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         Some(name) => Experiment::open(name)?.overridden_by(&sweep),
         None => Experiment { sweeps: vec![sweep], ..Experiment::default() },
     };
+    let existing = args.output.existing();
     for path in &args.figure {
         plot::check(path).map_err(|e| e.in_file("--figure"))?;
+        // as a table, a figure grows with the records that it is of
+        refuse_existing(path, existing != Existing::Refuse)?;
     }
     let written: Vec<PathBuf> = args.output.output.iter().chain(&args.figure).cloned().collect();
     // experiments of the paper are in the program
@@ -150,7 +153,6 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     refuse_overlap(&written, &read)?;
     let columns = args.output.columns(&report::heads(), obstacle::record::COLUMNS)?;
     let cases = experiment.cases()?;
-    let existing = args.output.existing();
     let solutions = solutions(args, &cases)?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
@@ -158,6 +160,9 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let files: &[_] = if ranks.first { &args.output.output } else { &[] };
     let opened = Outputs::<Record>::check_or_none(files, existing).and_then(|mut outputs| {
         let earlier = outputs.records();
+        let file = outputs.paths().next().map(|path| path.display().to_string());
+        let file = file.unwrap_or_default();
+        cases.iter().try_for_each(|case| refuse_others(&file, &earlier, case))?;
         usable(cases.iter().filter(|case| !earlier.iter().any(|r| r.case == **case)))?;
         outputs.start()?;
         Ok(outputs)
