@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use crate::backend;
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
-use crate::measure::Spread;
+use crate::measure::{Median, Spread};
 use crate::report::batch::key;
 use crate::report::units::{grouped, median_seconds, plural, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
-use crate::result::record::SolveInterval;
+use crate::result::record::SampleInterval;
 use crate::result::table::fields;
 use crate::result::{Record, Status};
 
@@ -283,27 +283,37 @@ pub fn solve(record: &Record) -> String {
 
 /// What the marks beside the solves of `records` mean, one line for each that is there.
 pub fn marks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
+    let solves = records.into_iter().map(|r| (r.times.solve(), r.times.solve_interval));
+    marks_of("solve", solves)
+}
+
+/// What those beside the medians of `what` mean.
+pub(super) fn marks_of(
+    what: &str,
+    medians: impl Iterator<Item = (Option<Median>, Option<SampleInterval>)>,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for times in records.into_iter().map(|r| &r.times) {
-        let rounds = times.solve_interval.is_some_and(SolveInterval::of_rounds);
-        let line = match (times.solve().map(|m| m.spread), rounds) {
+    for (median, interval) in medians {
+        let rounds = interval.is_some_and(SampleInterval::of_rounds);
+        let line = match (median.map(|m| m.spread), rounds) {
             (None | Some(Spread::None), _) => continue,
             (Some(Spread::Interval { .. }), false) => {
-                "±, [low, high]: 95 % confidence interval of the median solve"
+                format!("±, [low, high]: 95 % confidence interval of the median {what}")
             }
             (Some(Spread::Interval { .. }), true) => {
-                "±, [low, high]: 95 % confidence interval of the median of rounds"
+                "±, [low, high]: 95 % confidence interval of the median of rounds".into()
             }
-            (Some(Spread::Range { .. }), false) => {
-                "(n: low–high): range of n solves, too few for a 95 % interval, which takes six"
-            }
+            (Some(Spread::Range { .. }), false) => format!(
+                "(n: low–high): range of n {what}s, too few for a 95 % interval, which takes six"
+            ),
             (Some(Spread::Range { .. }), true) => {
                 "(n: low–high): range of the medians of n rounds, too few for a 95 % interval, which \
                  takes six"
+                    .into()
             }
         };
-        if !lines.iter().any(|known| known == line) {
-            lines.push(line.to_owned());
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
     lines

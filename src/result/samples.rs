@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::case::Case;
 use crate::result::record::{
-    Convergence, Environment, FactorSize, SolveInterval, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, FactorSize, SampleInterval, SystemHash, SystemSize, Times, Traffic,
 };
 use crate::result::{Record, Status};
 
@@ -75,7 +75,7 @@ fn times() -> impl Strategy<Value = Times> {
             solve_s: e,
             solve_low_s: f,
             solve_high_s: g,
-            solve_interval: g.map(|_| SolveInterval::Range),
+            solve_interval: g.map(|_| SampleInterval::Range),
             repetitions,
             total_s: h,
             ms_per_iteration: i,
@@ -97,6 +97,10 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             apply_bytes: c,
             apply_gbps: d,
             spmv_s: e,
+            spmv_low_s: d,
+            spmv_high_s: g,
+            spmv_interval: e.map(|_| SampleInterval::RangeOfRounds),
+            spmv_samples: c,
             spmv_bytes: f,
             spmv_gbps: g,
             spmv_gflops: h,

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::case::{Case, Trisolve};
 use crate::error::{Error, Result};
 use crate::result::record::{
-    Convergence, Environment, FactorSize, Record, SolveInterval, SystemHash, SystemSize, Times,
+    Convergence, Environment, FactorSize, Record, SampleInterval, SystemHash, SystemSize, Times,
     Traffic,
 };
 use crate::result::{columns, rounds};
@@ -302,7 +302,7 @@ fn populated() -> Record {
             solve_s: Some(1.0),
             solve_low_s: Some(1.0),
             solve_high_s: Some(1.0),
-            solve_interval: Some(SolveInterval::Confidence),
+            solve_interval: Some(SampleInterval::Confidence),
             repetitions: 1,
             total_s: Some(1.0),
             ms_per_iteration: Some(1.0),
@@ -321,6 +321,10 @@ fn populated() -> Record {
             apply_bytes: Some(1),
             apply_gbps: Some(1.0),
             spmv_s: Some(1.0),
+            spmv_low_s: Some(1.0),
+            spmv_high_s: Some(1.0),
+            spmv_interval: Some(SampleInterval::Confidence),
+            spmv_samples: Some(1),
             spmv_bytes: Some(1),
             spmv_gbps: Some(1.0),
             spmv_gflops: Some(1.0),

@@ -5,7 +5,7 @@ use crate::config::sweep::{AXES, Axis as Setting};
 use crate::plot::{Axis, Figure, Marks, Names, Panel, Points, Series, Spacing, too_wide};
 use crate::report::runs::varying;
 use crate::result::Record;
-use crate::result::record::SolveInterval;
+use crate::result::record::SampleInterval;
 
 /// Most characters of a name in a figure.
 pub(super) const LONGEST_NAME: usize = 44;
@@ -115,7 +115,7 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
     for times in records.into_iter().map(|r| &r.times) {
         let n = times.repetitions;
         ends = Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))));
-        if times.solve_interval.is_some_and(SolveInterval::of_rounds) {
+        if times.solve_interval.is_some_and(SampleInterval::of_rounds) {
             samples = "rounds";
         }
     }
