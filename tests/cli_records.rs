@@ -100,6 +100,14 @@ fn a_run_that_cannot_begin_leaves_every_file_as_it_was() {
             2,
         ),
         ("--matrix a.mtx,convdiff3d:80,cx=-1", "`convdiff3d`: `cx=-1` must be positive", 2),
+        // made in small before the run
+        ("--matrix a.mtx,poisson3d:1000", "6994000000 entries: the limit is 4294967295", 2),
+        ("--matrix a.mtx,obstacle:60x60x61", "`obstacle`: 60x60x61 is no cube", 2),
+        (
+            "--matrix a.mtx,permeability:40,field=absent",
+            "`permeability`: no permeability field `absent`",
+            2,
+        ),
         ("--matrix a.mtx,layered:4,layers=9", "`layers=9` is not a whole number from 1 to 4", 2),
         ("--matrix a.mtx --read-as as-stored", "a general file cannot be read as stored", 2),
         ("--matrix a.mtx --backend cuda", "", 1),

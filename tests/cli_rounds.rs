@@ -123,7 +123,31 @@ fn six_solves_are_made_and_say_so() {
         assert!(solves.value > 1e-2 || solves.count > 6, "{solves:?}");
     }
     let text = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(text.matches(",95%,").count(), 2, "{text}");
+    // of the solves and of the products
+    assert_eq!(text.matches(",95%,").count(), 4, "{text}");
+}
+
+#[test]
+fn products_have_their_interval_and_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let file = |name: &str| at(name).display().to_string();
+    let run = ["run", "--matrix", "poisson3d:6", "--kind", "spmv", "-q", "-o"];
+    ran(&[&run[..], &[&file("a.csv")]].concat(), 0);
+    let record = &records(&at("a.csv"))[0];
+    let product = record.traffic.spmv().unwrap();
+    let (low, high) = product.interval().unwrap();
+    assert!(low <= product.value && product.value <= high, "{product:?}");
+    assert!(product.count >= 6 && product.count == record.times.repetitions, "{product:?}");
+    let text = std::fs::read_to_string(at("a.csv")).unwrap();
+    assert!(text.contains(",spmv-low-s,spmv-high-s,spmv-interval,spmv-samples,"), "{text}");
+    let rounds = ["--rounds", "3", "--format", "json"];
+    let (out, _) = ran(&[&run[..], &[&file("r.csv")], &rounds].concat(), 0);
+    let row = &rows(&out)[0];
+    assert_eq!(
+        (&row["spmv-interval"], &row["spmv-samples"]),
+        (&"range-of-rounds".into(), &3.into())
+    );
 }
 
 #[test]

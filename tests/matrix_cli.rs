@@ -112,6 +112,27 @@ weakest diagonal   row 1, 5.000e-7 of the sum of the others
 }
 
 #[test]
+fn info_names_the_largest_asymmetry() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mtx");
+    let head = "%%MatrixMarket matrix coordinate real general\n3 3 6\n";
+    // (1, 2) is further off, (2, 3) more so beside what its rows hold
+    let entries = "1 1 1e3\n1 2 20\n2 1 10\n2 2 50\n2 3 -0.5\n3 3 0.25\n";
+    std::fs::write(&path, format!("{head}{entries}")).unwrap();
+    let file = path.to_str().unwrap();
+    let text = run(&["info", file, "--fill", "none"]).unwrap();
+    let line = "largest asymmetry  1.0e0 relative: (2, 3) is -0.5, (3, 2) is 0\n";
+    assert!(text.contains(line), "{text}");
+    let info = json(&["info", file, "--fill", "none", "--json"]);
+    let largest = serde_json::json!({
+        "row": 2, "column": 3, "value": -0.5, "mirrored": 0.0, "relative": 1.0
+    });
+    assert_eq!(info["symmetry"]["largest"], largest);
+    let info = json(&["info", "poisson3d:3", "--fill", "none", "--json"]);
+    assert_eq!(info["symmetry"]["largest"], serde_json::Value::Null);
+}
+
+#[test]
 fn info_as_json_holds_the_same() {
     let info = json(&["info", "fem-p1:6x4", "--read-as", "as-stored", "--fill", "none", "--json"]);
     assert_eq!((&info["n"], &info["nnz"]), (&24.into(), &77.into()));

@@ -73,6 +73,70 @@ fn a_run_is_resumed_and_what_is_there_stays() {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
+/// A CSV file without the column of this name.
+fn without(text: &str, column: &str) -> String {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let at = header.iter().position(|name| name == column).unwrap();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in std::iter::once(header).chain(reader.records().map(Result::unwrap)) {
+        let kept = row.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, cell)| cell);
+        writer.write_record(kept).unwrap();
+    }
+    String::from_utf8(writer.into_inner().unwrap()).unwrap()
+}
+
+#[test]
+fn records_of_another_problem_are_not_added_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.csv");
+    let name = file.display().to_string();
+    let run = ["--m", "8", "--obstacle", "flat:-0.1", "-q", "-o", &name];
+    assert_eq!(outcome(&run).0, Some(0));
+    let hash = records(&file)[0].problem_hash.clone().unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let more =
+        ["--m", "8", "--obstacle", "flat:-0.1", "--steps", "1", "-q", "-o", &name, "--resume"];
+    // as a version wrote it that makes another problem of these settings
+    let other = text.replace(&hash, "0123456789abcdef");
+    std::fs::write(&file, &other).unwrap();
+    let (code, _, stderr) = outcome(&more);
+    let message = format!(
+        "error: {name}: m 8, obstacle flat:-0.1 is not the problem that its records are of: hash \
+         0123456789abcdef in the file, {hash} now\n\
+         hint: write to another file, or begin anew with --force\n"
+    );
+    assert_eq!((code, stderr), (Some(2), message));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), other);
+    // one that wrote no hash
+    std::fs::write(&file, without(&text, "problem-hash")).unwrap();
+    assert_eq!(records(&file)[0].problem_hash, None);
+    let (code, _, stderr) = outcome(&more);
+    assert_eq!(code, Some(0), "{stderr}");
+    let hashes: Vec<_> = records(&file).into_iter().map(|r| r.problem_hash).collect();
+    assert_eq!(hashes, [None, Some(hash)]);
+}
+
+#[test]
+fn figures_are_overwritten_by_force_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let [figure, file] = ["f.svg", "a.csv"].map(|name| folder.path().join(name));
+    let [name, rows] = [&figure, &file].map(|path| path.display().to_string());
+    let run = |rest: &[&str]| outcome(&[&["--m", "6", "-q", "--figure", &name], rest].concat());
+    std::fs::write(&figure, "mine").unwrap();
+    let (code, _, stderr) = run(&["-o", &rows]);
+    let message = format!("error: `{name}` exists already\nhint: --force overwrites it\n");
+    assert_eq!((code, stderr), (Some(2), message));
+    assert!(!file.exists() && std::fs::read(&figure).unwrap() == b"mine");
+    assert_eq!(run(&["--force"]).0, Some(0));
+    assert!(std::fs::read_to_string(&figure).unwrap().starts_with("<svg"));
+    // a run that goes on draws its figure again
+    assert_eq!(run(&["-o", &rows, "--force"]).0, Some(0));
+    std::fs::write(&figure, "of before").unwrap();
+    assert_eq!(run(&["-o", &rows, "--resume"]).0, Some(0));
+    assert!(std::fs::read_to_string(&figure).unwrap().starts_with("<svg"));
+}
+
 #[test]
 fn the_limit_of_relaxations_is_a_row() {
     let arguments = ["--m", "12", "--max-relaxations", "4", "--format", "csv", "--quiet"];

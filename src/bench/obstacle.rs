@@ -70,6 +70,7 @@ fn measured(
 ) -> Result<bool> {
     let Solved { record, u } = solved;
     let problem = Problem::new(case)?;
+    record.problem_hash = Some(problem.hash());
     let mut samples = Vec::new();
     while samples.len() < measure.repetitions.max(1) {
         let deadline = now() + Duration::from_secs_f64(measure.time_limit_s);

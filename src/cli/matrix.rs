@@ -365,6 +365,9 @@ fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
             s.difference
         ),
     );
+    if let Some(largest) = s.largest {
+        line("largest asymmetry", format!("{:.1e} relative: {}", largest.relative, largest.pair()));
+    }
     for (name, value) in values(&info.scaling) {
         line(name, value);
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::base::error::{Error, Result};
+use crate::base::files::refuse_existing;
 use crate::base::files::refuse_overlap;
 use crate::base::input::say;
 use crate::base::interrupt;
@@ -19,7 +20,9 @@ use crate::compute;
 use crate::config::obstacle::axes::{AXES, Sweep, axis};
 use crate::config::obstacle::{self as experiment, Experiment};
 use crate::obstacle::{self, Case};
+use crate::record::obstacle::refuse_others;
 use crate::record::obstacle::{self as record, Record};
+use crate::record::output::Existing;
 use crate::record::output::Outputs;
 use crate::report::obstacle::{self as report, figure};
 use crate::report::plot;
@@ -57,7 +60,7 @@ pub struct ObstacleArgs {
     time_limit: String,
 
     /// Draws points relaxed per second against nodes (.svg, .png)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", group = "files")]
     figure: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -141,8 +144,11 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         Some(name) => Experiment::open(name)?.overridden_by(&sweep),
         None => Experiment { sweeps: vec![sweep], ..Experiment::default() },
     };
+    let existing = args.output.existing();
     for path in &args.figure {
         plot::check(path).map_err(|e| e.in_file("--figure"))?;
+        // as a table, a figure grows with the records that it is of
+        refuse_existing(path, existing != Existing::Refuse)?;
     }
     let written: Vec<PathBuf> = args.output.output.iter().chain(&args.figure).cloned().collect();
     // experiments of the paper are in the program
@@ -151,7 +157,6 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     refuse_overlap(&written, &read)?;
     let columns = args.output.columns(&report::heads(), record::COLUMNS)?;
     let cases = experiment.cases()?;
-    let existing = args.output.existing();
     let solutions = solutions(args, &cases)?;
     let ranks = Ranks::of(&cases)?;
     let interrupts = interrupt::install()?;
@@ -159,6 +164,9 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let files: &[_] = if ranks.first { &args.output.output } else { &[] };
     let opened = Outputs::<Record>::check_or_none(files, existing).and_then(|mut outputs| {
         let earlier = outputs.records();
+        let file = outputs.paths().next().map(|path| path.display().to_string());
+        let file = file.unwrap_or_default();
+        cases.iter().try_for_each(|case| refuse_others(&file, &earlier, case))?;
         usable(cases.iter().filter(|case| !earlier.iter().any(|r| r.case == **case)))?;
         outputs.start()?;
         Ok(outputs)

@@ -48,6 +48,12 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
+/// The files that experiments are made of, see [`inputs`].
+fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
+    let all = experiments.iter().map(|experiment| inputs(experiment));
+    Ok(all.collect::<Result<Vec<_>>>()?.concat())
+}
+
 /// The files that an experiment is made of: those that name it, matrices, right-hand sides, fields.
 pub fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
@@ -117,32 +123,27 @@ impl<'a> Session<'a> {
         if !resumed {
             some_usable(&backends, &missing)?;
         }
-        let mut read = Vec::new();
-        for experiment in experiments {
-            read.extend(inputs(experiment)?);
-        }
-        refuse_overlap(&files.concat(), &read)?;
+        refuse_overlap(&files.concat(), &inputs_of(experiments)?)?;
         let check = |files: &Vec<PathBuf>| Outputs::check(files, existing);
         let mut outputs = files.iter().map(check).collect::<Result<Vec<Outputs>>>()?;
         for outputs in &outputs {
             remarks(&outputs.remarks);
         }
+        let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
+        let mut pending = Vec::new();
+        for experiment in experiments {
+            let (cases, measure) = (experiment.cases()?.0, self.measure(experiment)?);
+            pending.extend(engine::pending(&cases, &measure, &done).into_iter().cloned());
+        }
         if resumed {
             // what is finished needs no backend any more
-            let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
-            let mut pending = Vec::new();
-            for experiment in experiments {
-                let measure = experiment.measure.resolve()?;
-                let cases = experiment.cases()?.0;
-                pending.extend(cases.into_iter().filter(|c| !finished(c, &measure, &done)));
-            }
             missing.retain(|m| pending.iter().any(|c| c.backend == m.backend));
             some_usable(&backends, &missing)?;
         }
         remarks(&left_out(&missing));
         self.missing = missing;
         let earlier: Vec<Earlier> = outputs.iter().filter_map(earlier).collect();
-        let broken = self.preflight(&cases, &earlier).err();
+        let broken = self.preflight(&cases, &pending, &earlier).err();
         if let Some(Broken { matrix, error }) = broken {
             // a file knows its own place
             let of = experiments.iter().find(|e| e.matrix_places.iter().any(|(m, _)| *m == matrix));
@@ -157,16 +158,28 @@ impl<'a> Session<'a> {
         Ok(outputs)
     }
 
-    /// Looks at the systems of the cases that can run.
-    fn preflight(&mut self, cases: &[Case], earlier: &[Earlier]) -> Result<(), Broken> {
+    /// How an experiment is measured in this process.
+    fn measure(&self, experiment: &Experiment) -> Result<Measure> {
+        Ok(Measure { round: self.isolation.round, ..experiment.measure.resolve()? })
+    }
+
+    /// Looks at the systems of the cases that can run, `pending` among them in their order.
+    fn preflight(
+        &mut self,
+        cases: &[Case],
+        pending: &[Case],
+        earlier: &[Earlier],
+    ) -> Result<(), Broken> {
         let is_missing = |case: &Case| self.missing.iter().any(|m| m.backend == case.backend);
         let cases: Vec<Case> = cases.iter().filter(|case| !is_missing(case)).cloned().collect();
+        let first = pending.iter().find(|case| !is_missing(case));
         let mut observer = progress::observer(self.flags.quiet);
         // a process of its own reads the matrix anew
         let (keep, interrupts) = (!self.isolation.isolates(), self.interrupts);
         let going = || interrupts.load(Ordering::SeqCst) == 0;
         let observed = observer.as_mut();
-        let checked = preflight::check(&cases, earlier, keep, &mut self.solvers, observed, &going);
+        let checked =
+            preflight::check(&cases, first, earlier, keep, &mut self.solvers, observed, &going);
         observer.end();
         checked
     }
@@ -178,10 +191,7 @@ impl<'a> Session<'a> {
     pub fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
         let Some(pattern) = &self.flags.solution else { return Ok(Vec::new()) };
         let cases = experiments.iter().map(|e| Ok(e.cases()?.0)).collect::<Result<Vec<_>>>()?;
-        let mut read = Vec::new();
-        for experiment in experiments {
-            read.extend(inputs(experiment)?);
-        }
+        let read = inputs_of(experiments)?;
         Solutions::plan(pattern, AXES, &cases, self.flags.existing(), &read)
     }
 
@@ -193,7 +203,7 @@ impl<'a> Session<'a> {
         solutions: Option<&Solutions>,
     ) -> Result<Outcome> {
         let (mut cases, repeated) = experiment.cases()?;
-        let measure = Measure { round: self.isolation.round, ..experiment.measure.resolve()? };
+        let measure = self.measure(experiment)?;
         if !self.missing.is_empty() {
             let done = outputs.records();
             let is_missing = |name: &str| self.missing.iter().any(|m| m.backend == name);
@@ -274,8 +284,7 @@ fn earlier(outputs: &Outputs) -> Option<Earlier> {
 
 /// Whether `done` holds all rounds of a case.
 fn finished(case: &Case, measure: &Measure, done: &[Record]) -> bool {
-    let of = |round| done.iter().any(|r| r.case == *case && r.round == round);
-    measure.round_numbers().into_iter().all(of)
+    engine::pending(std::slice::from_ref(case), measure, done).is_empty()
 }
 
 /// Refuses standard input as the matrix of cases whose processes read it anew.

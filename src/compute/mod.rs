@@ -184,6 +184,11 @@ pub trait Backend: Algebra {
     fn kept_waiting(&self) -> Option<f64> {
         None
     }
+    /// Triangular solves so far that one of several threads made, being faster while others had the
+    /// processors.
+    fn solved_alone(&self) -> usize {
+        0
+    }
     /// The time at which all work so far is done.
     fn mark(&self) -> Self::Mark;
     /// Seconds between two marks; waits for the later one.

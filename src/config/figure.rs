@@ -25,7 +25,7 @@ pub struct FigureSpec {
     /// How those axes are divided.
     pub y_spacing: Spacing,
     /// Settings whose values have panels of their own. `matrix` stands for the parameters of generated
-    /// matrices beside their grid. Series are made of the other settings that vary.
+    /// matrices beside their grid, and for the names of others. Series are made of the other settings that vary.
     pub panels: Vec<&'static Axis>,
     /// Where the published points come from.
     pub citation: String,

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rayon::prelude::*;
+use serde::{Serialize, Serializer};
 
 use super::{Csr, Sums};
 use crate::base::error::Result;
@@ -11,12 +12,15 @@ use crate::base::threads::Threads;
 /// Largest [`Asymmetry::relative`] that is taken for rounding unless a case says otherwise.
 pub const SYMMETRY_TOLERANCE: f64 = 1e-12;
 
-/// An entry that is not that of its mirror place.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// An entry that is not that of its mirror place. Written out, rows and columns count from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Asymmetry {
     /// Row, from 0.
+    #[serde(serialize_with = "from_one")]
     pub row: usize,
     /// Column, from 0.
+    #[serde(serialize_with = "from_one")]
     pub column: usize,
     /// The entry.
     pub value: f64,
@@ -28,7 +32,18 @@ pub struct Asymmetry {
     pub relative: f64,
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn from_one<S: Serializer>(place: &usize, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(*place as u64 + 1)
+}
+
 impl Asymmetry {
+    /// `(1, 2) is -0.75, (2, 1) is -1.25`
+    pub fn pair(&self) -> String {
+        let (i, j) = (self.row + 1, self.column + 1);
+        format!("({i}, {j}) is {}, ({j}, {i}) is {}", self.value, self.mirrored)
+    }
+
     /// Says that it was found and taken for rounding: `what` was done with the matrix.
     pub fn accepted(&self, what: &str) -> String {
         let (i, j) = (self.row + 1, self.column + 1);
@@ -38,12 +53,7 @@ impl Asymmetry {
 
 impl fmt::Display for Asymmetry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (i, j) = (self.row + 1, self.column + 1);
-        write!(
-            f,
-            "the matrix is not symmetric: ({i}, {j}) is {}, ({j}, {i}) is {}, {:.1e} apart",
-            self.value, self.mirrored, self.relative
-        )
+        write!(f, "the matrix is not symmetric: {}, {:.1e} apart", self.pair(), self.relative)
     }
 }
 

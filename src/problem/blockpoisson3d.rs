@@ -31,6 +31,9 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     words: &[],
     presets: &[],
+    check: |arguments| {
+        stencil::entries(arguments.size, &SEVEN_POINT, species(arguments)?).map(drop)
+    },
     build,
 };
 
@@ -39,8 +42,12 @@ pub(super) static GENERATOR: Generator = Generator {
 const CENTRE: usize = 3;
 const LOWER: [usize; 3] = [2, 1, 0];
 
+fn species(arguments: &Arguments) -> Result<usize> {
+    Ok(GENERATOR.whole(arguments, "b", 1, MAX_BLOCK_SIZE as u64)? as usize)
+}
+
 fn build(arguments: &Arguments) -> Result<Generated> {
-    let b = GENERATOR.whole(arguments, "b", 1, MAX_BLOCK_SIZE as u64)? as usize;
+    let b = species(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let reaction = arguments.get("reaction");
     if reaction <= 0.0 {
@@ -49,11 +56,6 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         )));
     }
     let size = arguments.size;
-    let unknowns = size.iter().map(|&s| s as u128).product::<u128>() * b as u128;
-    if unknowns > u128::from(u32::MAX) {
-        let message = format!("{unknowns} unknowns: the limit is {}", u32::MAX);
-        return Err(Error::input(message).hint("choose a smaller grid or fewer unknowns per cell"));
-    }
     let coefficients = Coefficients { size, b, seed, reaction };
     let fill = |cell: [usize; 3], k: usize, block: &mut [f64]| coefficients.block(cell, k, block);
     Ok(Generated {

@@ -1,5 +1,6 @@
 //! The pressure equation of bubbly flow (Gupta et al. 2015; Tang and Vuik 2007).
 
+use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::{mix, uniform};
@@ -28,6 +29,10 @@ pub(super) static GENERATOR: Generator = Generator {
         summary: "fixed (no flow, last diagonal doubled), neumann (singular), dirichlet or top",
     }],
     presets: &[],
+    check: |arguments| {
+        check_seven_points(arguments)?;
+        bubbles(arguments).map(drop)
+    },
     build,
 };
 
@@ -35,14 +40,12 @@ pub(super) static GENERATOR: Generator = Generator {
 const DRAWS: u64 = 100_000;
 
 fn build(arguments: &Arguments) -> Result<Generated> {
-    let bubbles = GENERATOR.whole(arguments, "bubbles", 0, 4096)? as usize;
+    check_seven_points(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
-    let radius = within(arguments, "radius", 0.0, 0.5)?;
     let contrast = within(arguments, "contrast", 1.0, 1e12)?;
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
     let size = arguments.size;
-    let radius = radius * size.into_iter().min().unwrap_or(1) as f64;
-    let centres = centres(size, bubbles, radius, seed)?;
+    let (centres, radius) = bubbles(arguments)?;
     let [nx, ny, _] = size;
     let kappa: Vec<f64> = (0..size.iter().product())
         .map(|i| {
@@ -53,6 +56,15 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         .collect();
     Diffusion { size, kappa: &kappa, along: [1.0; 3], boundary, storage: 0.0 }
         .assemble(mix(seed ^ 0x6275_6262))
+}
+
+/// The centres of the bubbles and their radius, in cells.
+fn bubbles(arguments: &Arguments) -> Result<(Vec<[f64; 3]>, f64)> {
+    let count = GENERATOR.whole(arguments, "bubbles", 0, 4096)? as usize;
+    let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
+    let shortest = arguments.size.into_iter().min().unwrap_or(1);
+    let radius = within(arguments, "radius", 0.0, 0.5)? * shortest as f64;
+    Ok((centres(arguments.size, count, radius, seed)?, radius))
 }
 
 fn square_of_distance(a: [f64; 3], b: [f64; 3]) -> f64 {

@@ -76,6 +76,9 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     words: &[],
     presets: &[],
+    check: |arguments| {
+        stencil::entries(arguments.size, &SEVEN_POINT, unknowns_of_cell(arguments)?).map(drop)
+    },
     build,
 };
 
@@ -106,19 +109,10 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         return Err(Error::input(format!("`channel3d`: 1 cell in {name}: at least 2 are needed"))
             .hint(GENERATOR.usage()));
     }
-    let n = GENERATOR.whole(arguments, "n", 4, 32)? as usize;
-    if !n.is_multiple_of(2) {
-        let message = format!("`channel3d`: `n={n}` is no sum of fours and sixes");
-        return Err(Error::input(message).hint("choose an even number from 4 to 32"));
-    }
+    let n = unknowns_of_cell(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let cfl = within(arguments, "cfl", 1e-3, 1e6)?;
     let retau = within(arguments, "retau", 100.0, 1e6)?;
-    let unknowns = size.iter().map(|&s| s as u128).product::<u128>() * n as u128;
-    if unknowns > u128::from(u32::MAX) {
-        let message = format!("{unknowns} unknowns: the limit is {}", u32::MAX);
-        return Err(Error::input(message).hint("choose a smaller grid or fewer unknowns per cell"));
-    }
     let channel = Channel::new(size, cfl, retau);
     let systems = stack(n);
     let fill = |cell: [usize; 3], point: usize, block: &mut [f64]| {
@@ -137,6 +131,15 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         symmetric: false,
         rhs: None,
     })
+}
+
+fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {
+    let n = GENERATOR.whole(arguments, "n", 4, 32)? as usize;
+    if n.is_multiple_of(2) {
+        return Ok(n);
+    }
+    let message = format!("`channel3d`: `n={n}` is no sum of fours and sixes");
+    Err(Error::input(message).hint("choose an even number from 4 to 32"))
 }
 
 /// The parameter `key`, between two bounds.

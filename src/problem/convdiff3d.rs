@@ -28,12 +28,18 @@ pub(super) static GENERATOR: Generator = Generator {
         arguments: "148x148x58,cx=4,cy=1,cz=1,pz=0.05",
         remark: "twin of atmosmodd: its size, grid and entry count with made-up coefficients",
     }],
+    check: check_seven_points,
     build,
 };
 
 /// The seven points in the order of their columns.
 pub(super) const SEVEN_POINT: [[i64; 3]; 7] =
     [[0, 0, -1], [0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]];
+
+/// Refuses a box with too many couplings to neighbours.
+pub(super) fn check_seven_points(arguments: &Arguments) -> Result<()> {
+    stencil::entries(arguments.size, &SEVEN_POINT, 1).map(drop)
+}
 
 fn build(arguments: &Arguments) -> Result<Generated> {
     let c = ["cx", "cy", "cz"].map(|key| arguments.get(key));

@@ -10,6 +10,7 @@ use tar::EntryType;
 use tempfile::NamedTempFile;
 
 use crate::base::error::{Error, Result};
+use crate::base::files;
 use crate::base::files::temporary_in;
 use crate::matrix::cache::sha256;
 use crate::matrix::market;
@@ -162,8 +163,7 @@ fn unpack(entry: &Entry, url: &str, archive: &Path, folder: &Path) -> Result<Pat
     let digest = File::open(matrix.path()).and_then(|mut f| sha256(&mut f));
     let digest = digest.map_err(|e| Error::io("read", matrix.path(), &e))?;
     let note = folder.join(format!("{name}.mtx.sha256"));
-    std::fs::write(&note, format!("{digest}  {name}.mtx\n"))
-        .map_err(|e| Error::io("write", &note, &e))?;
+    files::write(&note, format!("{digest}  {name}.mtx\n").as_bytes())?;
     for (file, name) in [rhs, Some(matrix)].into_iter().zip([&wanted[1], &wanted[0]]) {
         if let Some(file) = file {
             file.persist(folder.join(name)).map_err(|e| cannot_write(&e.error))?;

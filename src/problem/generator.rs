@@ -43,6 +43,8 @@ pub struct Generator {
     pub words: &'static [Word],
     /// Named arguments.
     pub presets: &'static [Preset],
+    /// Refuses a size for which there is no matrix, at once however large it is.
+    pub check: fn(&Arguments) -> Result<()>,
     /// Makes the matrix.
     pub build: fn(&Arguments) -> Result<Generated>,
 }

@@ -1,5 +1,6 @@
 //! Porous flow through layers of rock (Gupta et al. 2015; Vuik, Segal and Meijerink 1999).
 
+use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
 use super::splitmix::mix;
@@ -22,10 +23,12 @@ pub(super) static GENERATOR: Generator = Generator {
         summary: "top (p = 0 at z = 0, else no flow), dirichlet, fixed or neumann",
     }],
     presets: &[],
+    check: check_seven_points,
     build,
 };
 
 fn build(arguments: &Arguments) -> Result<Generated> {
+    check_seven_points(arguments)?;
     let size = arguments.size;
     let [nx, ny, nz] = size;
     let layers = GENERATOR.whole(arguments, "layers", 1, nz as u64)? as usize;

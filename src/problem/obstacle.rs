@@ -3,7 +3,7 @@
 use crate::base::error::{Error, Result};
 use crate::obstacle::{Case, Problem};
 
-use super::convdiff3d::SEVEN_POINT;
+use super::convdiff3d::{SEVEN_POINT, check_seven_points};
 use super::generator::{Arguments, Generated, Generator, Parameter};
 use super::stencil;
 
@@ -24,15 +24,22 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     words: &[],
     presets: &[],
+    check,
     build,
 };
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn check(arguments: &Arguments) -> Result<()> {
     let [m, ny, nz] = arguments.size;
     if ny != m || nz != m {
         return Err(Error::input(format!("`obstacle`: {m}x{ny}x{nz} is no cube"))
             .hint("write one size, such as `obstacle:64`"));
     }
+    check_seven_points(arguments)
+}
+
+fn build(arguments: &Arguments) -> Result<Generated> {
+    check(arguments)?;
+    let m = arguments.size[0];
     let case = Case {
         m,
         eta: arguments.get("eta"),

@@ -1,5 +1,6 @@
 //! The pressure equation on a field of permeability from a file.
 
+use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
 use super::field;
 use super::generator::{Arguments, Generated, Generator, Parameter, Word};
@@ -38,6 +39,7 @@ pub(super) static GENERATOR: Generator = Generator {
         },
     ],
     presets: &[],
+    check: check_seven_points,
     build,
 };
 

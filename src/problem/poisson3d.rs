@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 
-use super::convdiff3d::SEVEN_POINT;
+use super::convdiff3d::{SEVEN_POINT, check_seven_points};
 use super::generator::{Arguments, Generated, Generator};
 use super::stencil;
 
@@ -15,6 +15,7 @@ pub(super) static GENERATOR: Generator = Generator {
     parameters: &[],
     words: &[],
     presets: &[],
+    check: check_seven_points,
     build,
 };
 

@@ -66,16 +66,22 @@ impl Source {
         }
     }
 
-    /// The same on few cells, where it is generated on many: what is wrong with its arguments shows there.
-    /// Arguments that ask for many cells (layers, room for wells) can fail in small, and only there.
-    pub fn in_small(&self) -> Option<Self> {
-        let Self::Generated { spec, generator, arguments } = self else { return None };
+    /// The same on few cells, where it is generated on many: what is wrong with its arguments shows there,
+    /// but for its size, which is looked at here. Arguments that ask for many cells (layers, room for wells)
+    /// can fail in small, and only there. A field of a file has the size of its grid: there is none in small.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load) where there is no matrix of its size.
+    pub fn in_small(&self) -> Result<Option<Self>> {
+        let Self::Generated { spec, generator, arguments } = self else { return Ok(None) };
         let cells: usize = arguments.size.iter().product();
-        (cells > FEW).then(|| {
-            let mut arguments = arguments.clone();
-            arguments.size = arguments.size.map(|cells| cells.min(EDGE));
-            Self::Generated { spec: spec.clone(), generator, arguments }
-        })
+        if cells <= FEW || !self.files().is_empty() {
+            return Ok(None);
+        }
+        (generator.check)(arguments)?;
+        let mut arguments = arguments.clone();
+        arguments.size = arguments.size.map(|cells| cells.min(EDGE));
+        Ok(Some(Self::Generated { spec: spec.clone(), generator, arguments }))
     }
 
     /// The files that it is made of.
@@ -145,4 +151,57 @@ fn unknown(spec: &str) -> Error {
         None => "`bilu-bench matrix list` shows all; a file is named by its path".into(),
     };
     Error::input(format!("unknown matrix `{spec}`")).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(spec: &str) -> Source {
+        Source::find(spec, &Folders { search: Vec::new(), data: None }).unwrap()
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_before_it_is_made_in_small() {
+        for spec in [
+            "poisson3d:1000",
+            "convdiff3d:1000,px=0.5",
+            "fem-p1:40000",
+            "blockpoisson3d:100,b=64",
+            "blockpoisson3d:1600,b=3",
+            "channel3d:200,n=12",
+            "reservoir:400,k=8",
+            "reservoir:1000x1000x1000,k=8",
+            "bubbly:900",
+            "layered:900",
+            "obstacle:900",
+            "obstacle:60x60x61",
+            "bubbly:60,bubbles=9,radius=0.3",
+        ] {
+            let source = find(spec);
+            let refused = source.in_small().err().unwrap_or_else(|| panic!("{spec} in small"));
+            assert_eq!(
+                refused,
+                source.load(ReadAs::Expanded, &Cache::off()).unwrap_err(),
+                "{spec}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_field_of_a_file_has_no_smaller_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.csv");
+        // as many cells as the grid in small has
+        let cells = "1\n".repeat(EDGE * EDGE * EDGE);
+        std::fs::write(&path, format!("permx\n{cells}")).unwrap();
+        for spec in ["permeability:40,field=", "reservoir:40,k=1,field="] {
+            let source = find(&format!("{spec}{}", path.display()));
+            assert!(source.in_small().unwrap().is_none(), "{spec}");
+            let refused = source.load(ReadAs::Expanded, &Cache::off()).unwrap_err();
+            assert_eq!(refused.message(), "1728 cells in the file, 40x40x40 = 64000 in the grid");
+        }
+        assert!(find("poisson3d:36").in_small().unwrap().is_none());
+        assert!(find("poisson3d:40").in_small().unwrap().is_some());
+    }
 }

@@ -45,14 +45,7 @@ pub(super) fn block_matrix(
         let per_offset = |o: &[i64; 3]| nx.saturating_sub(o[0].unsigned_abs() as usize);
         offsets.iter().filter(on_grid).map(per_offset).sum()
     };
-    let per_offset = |o: &[i64; 3]| -> u64 {
-        (0..3).map(|d| (size[d] as u64).saturating_sub(o[d].unsigned_abs())).product()
-    };
-    let nnz = offsets.iter().map(per_offset).sum::<u64>().saturating_mul((b * b) as u64);
-    if nnz > u64::from(u32::MAX) {
-        return Err(Error::input(format!("{nnz} entries: the limit is {}", u32::MAX))
-            .hint("choose a smaller grid"));
-    }
+    let nnz = entries(size, offsets, b)?;
     let n = nx * lines * b;
     let bytes = 4 * n as u64 + 12 * nnz;
     check_memory(bytes as usize).map_err(|e| e.hint("choose a smaller grid"))?;
@@ -109,6 +102,33 @@ pub(super) fn block_matrix(
         }
     });
     Csr::new(n, n, row_ptr, col_ind, values)
+}
+
+/// The entries of [`block_matrix`], without making it.
+///
+/// # Errors
+/// When these or the unknowns are too many for 32-bit indices.
+pub(super) fn entries(size: [usize; 3], offsets: &[[i64; 3]], b: usize) -> Result<u64> {
+    check_unknowns(size, b)?;
+    let per_offset = |o: &[i64; 3]| -> u64 {
+        (0..3).map(|d| (size[d] as u64).saturating_sub(o[d].unsigned_abs())).product()
+    };
+    let nnz = offsets.iter().map(per_offset).sum::<u64>().saturating_mul((b * b) as u64);
+    if nnz > u64::from(u32::MAX) {
+        return Err(Error::input(format!("{nnz} entries: the limit is {}", u32::MAX))
+            .hint("choose a smaller grid"));
+    }
+    Ok(nnz)
+}
+
+/// Refuses a box of cells with more unknowns than 32 bits count.
+pub(super) fn check_unknowns(size: [usize; 3], of_cell: usize) -> Result<()> {
+    let unknowns = size.iter().map(|&s| s as u128).product::<u128>() * of_cell as u128;
+    if unknowns > u128::from(u32::MAX) {
+        let message = format!("{unknowns} unknowns: the limit is {}", u32::MAX);
+        return Err(Error::input(message).hint("choose a smaller grid or fewer unknowns per cell"));
+    }
+    Ok(())
 }
 
 /// Whether `at + offset` is one of `0..size`.

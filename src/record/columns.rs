@@ -98,6 +98,10 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("apply-bytes", "bytes that one application must move at least"),
     ("apply-gbps", "apply-bytes over apply-s, 1e9 bytes per second"),
     ("spmv-s", "one product y = A x, seconds (median)"),
+    ("spmv-low-s", "lower end of what spmv-interval says, seconds"),
+    ("spmv-high-s", "upper end of it, seconds"),
+    ("spmv-interval", "what the ends of the product are, in the words of solve-interval"),
+    ("spmv-samples", "timed samples of the product; rounds where spmv-interval is of rounds"),
     ("spmv-bytes", "bytes that one product must move at least"),
     ("spmv-gbps", "spmv-bytes over spmv-s, 1e9 bytes per second"),
     (

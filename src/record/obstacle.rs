@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::error::{Error, Result};
 use crate::base::status::Status;
+use crate::obstacle::Problem;
 use crate::obstacle::case::{Case, Split};
 use crate::record::schema::Environment;
 use crate::record::table::{Column, Row, columns};
@@ -79,6 +81,9 @@ pub struct Record {
     pub status: Status,
     /// Why, when it did not converge.
     pub reason: Option<String>,
+    /// Content of the problem, [`Problem::hash`]; none in records of before.
+    #[serde(default)]
+    pub problem_hash: Option<String>,
     /// What the iteration did.
     #[serde(flatten)]
     pub iteration: Iteration,
@@ -94,6 +99,10 @@ pub struct Record {
 pub const COLUMNS: &[(&str, &str)] = &[
     ("status", "how it ended"),
     ("reason", "why, when it did not converge"),
+    (
+        "problem-hash",
+        "XXH3 of coefficients, source and obstacle as solved; empty in records of before",
+    ),
     ("points", "points of the grid"),
     ("nodes", "nodes that shared them: threads, GPUs or ranks"),
     ("split-used", "parts in y and z"),
@@ -126,6 +135,7 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
     columns(&Record {
         case: Case { split: Some(Split::WHOLE), ..Case::default() },
         reason: Some("why".into()),
+        problem_hash: Some("0".into()),
         iteration: Iteration {
             split_used: Some(Split::WHOLE),
             transport_used: Some("direct".into()),
@@ -165,10 +175,65 @@ impl Row for Record {
     }
 }
 
+/// Refuses earlier records, in `file`, of the problem of a case when they are of another one under the same
+/// settings.
+///
+/// # Errors
+/// Names the file, the problem, both contents and what to do.
+pub fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Result<()> {
+    let now = Problem::new(case)?.hash();
+    let other = |old: &&Record| {
+        one_problem(&old.case, case) && old.problem_hash.as_ref().is_some_and(|hash| *hash != now)
+    };
+    let Some(old) = earlier.iter().find(other) else { return Ok(()) };
+    let (m, obstacle) = (case.m, &case.obstacle);
+    let there = old.problem_hash.as_deref().unwrap_or_default();
+    Err(Error::input(format!(
+        "m {m}, obstacle {obstacle} is not the problem that its records are of: hash {there} in the file, \
+         {now} now"
+    ))
+    .in_file(file)
+    .hint("write to another file, or begin anew with --force"))
+}
+
+/// Whether the settings of two cases ask for the same problem, however it is solved.
+fn one_problem(a: &Case, b: &Case) -> bool {
+    let numbers = |c: &Case| (c.m, c.eta, c.c, c.time_step);
+    numbers(a) == numbers(b) && a.obstacle == b.obstacle && a.convection == b.convection
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::record::table::{fields, from_cells, to_cells};
+
+    #[test]
+    fn records_of_another_problem_are_refused() {
+        let case = Case { m: 8, ..Case::default() };
+        let hash = Problem::new(&case).unwrap().hash();
+        let record = |case: &Case, hash: Option<&str>| {
+            let problem_hash = hash.map(str::to_owned);
+            Record { case: case.clone(), problem_hash, ..Record::default() }
+        };
+        let larger = Case { m: 9, ..case.clone() };
+        let known = [
+            record(&case, Some(&hash)),
+            record(&case, None),
+            record(&larger, Some("0123456789abcdef")),
+        ];
+        assert_eq!(refuse_others("a.csv", &known, &case), Ok(()));
+        // another way to solve it
+        let case = Case { backend: "cpu-mt".into(), steps: 1, ..case };
+        assert_eq!(refuse_others("a.csv", &known, &case), Ok(()));
+        let error = refuse_others("a.csv", &known, &larger).unwrap_err();
+        assert!(
+            error.to_string().starts_with(
+                "a.csv: m 9, obstacle zero is not the problem that its records are of: hash \
+                 0123456789abcdef in the file, "
+            ),
+            "{error}"
+        );
+    }
 
     #[test]
     fn rows_are_read_back_as_they_were_written() {

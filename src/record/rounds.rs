@@ -39,8 +39,8 @@ pub fn cases(rows: &[Record]) -> Vec<Vec<&Record>> {
     groups
 }
 
-/// One record of the rounds of a case: the medians of all times and rates, and as the interval of the solve
-/// that of the rounds' medians. Where a round failed, the case did.
+/// One record of the rounds of a case: the medians of all times and rates, and as the intervals of solve
+/// and product those of the rounds' medians. Where a round failed, the case did.
 pub fn aggregate(rows: &[&Record]) -> Record {
     let failed = rows.iter().filter(|r| !r.status.succeeded()).count();
     let first = rows.iter().find(|r| !r.status.succeeded()).unwrap_or(&rows[0]);
@@ -71,6 +71,10 @@ pub fn aggregate(rows: &[&Record]) -> Record {
         times.set_solve(&solve, true);
         times.total_s = times.to_solution(1);
     }
+    let products: Vec<f64> = rows.iter().filter_map(|row| row.traffic.spmv_s).collect();
+    if let Some(product) = median(&products) {
+        record.traffic.set_spmv(&product, true);
+    }
     record
 }
 
@@ -81,7 +85,7 @@ mod tests {
     use crate::base::status::Status;
     use crate::case::Case;
     use crate::record::samples::record;
-    use crate::record::schema::SolveInterval;
+    use crate::record::schema::SampleInterval;
 
     fn round(number: usize, fill: usize, solve_s: f64) -> Record {
         let mut r = record(Case { fill, ..Case::default() }, 10, solve_s);
@@ -97,6 +101,7 @@ mod tests {
             row.times.matrix_s = Some(0.5 * solve_s);
             row.times.repetitions = 2;
             row.traffic.apply_gbps = Some(10.0 * solve_s);
+            row.traffic.set_spmv(&median(&[4.0 * solve_s, 4.0 * solve_s]).unwrap(), false);
             rows.push(row);
             rows.push(round(i + 1, 1, 7.0));
         }
@@ -105,10 +110,14 @@ mod tests {
         let Record { round, times, traffic, .. } = &found[0];
         assert_eq!((*round, times.solve_s, times.matrix_s), (None, Some(2.0), Some(1.0)));
         assert_eq!((times.solve_low_s, times.solve_high_s), (Some(1.0), Some(3.0)));
-        assert_eq!(times.solve_interval, Some(SolveInterval::RangeOfRounds));
+        assert_eq!(times.solve_interval, Some(SampleInterval::RangeOfRounds));
         assert_eq!((times.repetitions, times.setup_s), (3, Some(0.04)));
         assert_eq!((times.total_s, traffic.apply_gbps), (Some(1.0 + 0.04 + 2.0), Some(20.0)));
         assert_eq!(times.ms_per_iteration, Some(200.0));
+        let product = traffic.spmv().unwrap();
+        assert_eq!((product.value, product.count), (8.0, 3));
+        assert_eq!(product.spread, Spread::Range { low: 4.0, high: 12.0 });
+        assert_eq!(traffic.spmv_interval, Some(SampleInterval::RangeOfRounds));
         assert_eq!(times.solve().unwrap().spread, Spread::Range { low: 1.0, high: 3.0 });
     }
 
@@ -116,7 +125,7 @@ mod tests {
     fn six_rounds_have_an_interval() {
         let rows: Vec<Record> = (1..=6).map(|i| round(i, 0, i as f64)).collect();
         let times = &aggregated(&rows)[0].times;
-        assert_eq!(times.solve_interval, Some(SolveInterval::ConfidenceOfRounds));
+        assert_eq!(times.solve_interval, Some(SampleInterval::ConfidenceOfRounds));
         assert_eq!(times.solve().unwrap().interval(), Some((1.0, 6.0)));
         assert_eq!(times.solve_s, Some(3.5));
     }

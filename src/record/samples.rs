@@ -7,7 +7,7 @@ use crate::case::Case;
 use crate::compute::preconditioner::FactorSize;
 use crate::record::Record;
 use crate::record::schema::{
-    Convergence, Environment, SolveInterval, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, SampleInterval, SystemHash, SystemSize, Times, Traffic,
 };
 
 /// A converged record with plausible numbers.
@@ -77,7 +77,7 @@ fn times() -> impl Strategy<Value = Times> {
             solve_s: e,
             solve_low_s: f,
             solve_high_s: g,
-            solve_interval: g.map(|_| SolveInterval::Range),
+            solve_interval: g.map(|_| SampleInterval::Range),
             repetitions,
             total_s: h,
             ms_per_iteration: i,
@@ -99,6 +99,10 @@ fn traffic() -> impl Strategy<Value = Traffic> {
             apply_bytes: c,
             apply_gbps: d,
             spmv_s: e,
+            spmv_low_s: d,
+            spmv_high_s: g,
+            spmv_interval: e.map(|_| SampleInterval::RangeOfRounds),
+            spmv_samples: c,
             spmv_bytes: f,
             spmv_gbps: g,
             spmv_gflops: h,

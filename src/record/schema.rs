@@ -92,7 +92,7 @@ pub struct Times {
     pub solve_high_s: Option<f64>,
     /// What the two ends are; empty for a single solve.
     #[serde(default)]
-    pub solve_interval: Option<SolveInterval>,
+    pub solve_interval: Option<SampleInterval>,
     /// Repetitions of the solve that were timed, samples of the product where it runs alone; the rounds
     /// where the interval is of rounds.
     pub repetitions: usize,
@@ -106,9 +106,9 @@ pub struct Times {
     pub rematrix_s: Option<f64>,
 }
 
-/// What the two ends beside a median solve are.
+/// What the two ends beside a median time are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SolveInterval {
+pub enum SampleInterval {
     /// The 95 % confidence interval of the median.
     #[serde(rename = "95%")]
     Confidence,
@@ -123,7 +123,18 @@ pub enum SolveInterval {
     RangeOfRounds,
 }
 
-impl SolveInterval {
+impl SampleInterval {
+    /// What the ends of `median` are, of the medians of rounds where `of_rounds`.
+    fn of(median: &Median, of_rounds: bool) -> Option<Self> {
+        match (median.spread, of_rounds) {
+            (Spread::None, _) => None,
+            (Spread::Range { .. }, false) => Some(Self::Range),
+            (Spread::Range { .. }, true) => Some(Self::RangeOfRounds),
+            (Spread::Interval { .. }, false) => Some(Self::Confidence),
+            (Spread::Interval { .. }, true) => Some(Self::ConfidenceOfRounds),
+        }
+    }
+
     /// Whether samples are the medians of rounds.
     pub fn of_rounds(self) -> bool {
         matches!(self, Self::ConfidenceOfRounds | Self::RangeOfRounds)
@@ -153,18 +164,8 @@ impl Times {
     /// The median solve with its interval or range. Files of former versions do not say which, and hold
     /// the range for fewer than six repetitions.
     pub fn solve(&self) -> Option<Median> {
-        let value = self.solve_s?;
-        let ends = self.solve_low_s.zip(self.solve_high_s).filter(|(l, h)| *l > 0.0 && h >= l);
-        let spread = match (ends, self.solve_interval) {
-            (None, _) => Spread::None,
-            (Some(_), None) if self.repetitions < 2 => Spread::None,
-            (Some((low, high)), Some(SolveInterval::Range | SolveInterval::RangeOfRounds)) => {
-                Spread::Range { low, high }
-            }
-            (Some((low, high)), None) if self.repetitions < ENOUGH => Spread::Range { low, high },
-            (Some((low, high)), _) => Spread::Interval { low, high },
-        };
-        Some(Median { value, spread, count: self.repetitions })
+        let ends = self.solve_low_s.zip(self.solve_high_s);
+        Some(median(self.solve_s?, ends, self.solve_interval, self.repetitions))
     }
 
     /// Sets the median solve and its interval or range, of the medians of rounds where `of_rounds`.
@@ -172,15 +173,29 @@ impl Times {
         let (low, high) = solve.ends();
         self.solve_s = Some(solve.value);
         (self.solve_low_s, self.solve_high_s) = (Some(low), Some(high));
-        self.solve_interval = match (solve.spread, of_rounds) {
-            (Spread::None, _) => None,
-            (Spread::Range { .. }, false) => Some(SolveInterval::Range),
-            (Spread::Range { .. }, true) => Some(SolveInterval::RangeOfRounds),
-            (Spread::Interval { .. }, false) => Some(SolveInterval::Confidence),
-            (Spread::Interval { .. }, true) => Some(SolveInterval::ConfidenceOfRounds),
-        };
+        self.solve_interval = SampleInterval::of(solve, of_rounds);
         self.repetitions = solve.count;
     }
+}
+
+/// A median of `count` samples as it was written: see [`Times::solve`].
+fn median(
+    value: f64,
+    ends: Option<(f64, f64)>,
+    interval: Option<SampleInterval>,
+    count: usize,
+) -> Median {
+    let ends = ends.filter(|(low, high)| *low > 0.0 && high >= low);
+    let spread = match (ends, interval) {
+        (None, _) => Spread::None,
+        (Some(_), None) if count < 2 => Spread::None,
+        (Some((low, high)), Some(SampleInterval::Range | SampleInterval::RangeOfRounds)) => {
+            Spread::Range { low, high }
+        }
+        (Some((low, high)), None) if count < ENOUGH => Spread::Range { low, high },
+        (Some((low, high)), _) => Spread::Interval { low, high },
+    };
+    Median { value, spread, count }
 }
 
 /// Convergence.
@@ -213,6 +228,18 @@ pub struct Traffic {
     pub apply_gbps: Option<f64>,
     /// Seconds of one product `y = A x` (median).
     pub spmv_s: Option<f64>,
+    /// Lower end of what [`spmv_interval`](Self::spmv_interval) says.
+    #[serde(default)]
+    pub spmv_low_s: Option<f64>,
+    /// Upper end of it.
+    #[serde(default)]
+    pub spmv_high_s: Option<f64>,
+    /// What the two ends are; empty for a single sample.
+    #[serde(default)]
+    pub spmv_interval: Option<SampleInterval>,
+    /// Samples of the product; the rounds where the interval is of rounds.
+    #[serde(default)]
+    pub spmv_samples: Option<usize>,
     /// Bytes one product must move at least.
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
@@ -258,6 +285,23 @@ pub struct Traffic {
     pub numeric_percent_of_latency: Option<f64>,
     /// The larger of both.
     pub numeric_percent_of_roof: Option<f64>,
+}
+
+impl Traffic {
+    /// The median product with its interval or range.
+    pub fn spmv(&self) -> Option<Median> {
+        let ends = self.spmv_low_s.zip(self.spmv_high_s);
+        Some(median(self.spmv_s?, ends, self.spmv_interval, self.spmv_samples.unwrap_or(1)))
+    }
+
+    /// Sets the median product and its interval or range, of the medians of rounds where `of_rounds`.
+    pub fn set_spmv(&mut self, product: &Median, of_rounds: bool) {
+        let (low, high) = product.ends();
+        self.spmv_s = Some(product.value);
+        (self.spmv_low_s, self.spmv_high_s) = (Some(low), Some(high));
+        self.spmv_interval = SampleInterval::of(product, of_rounds);
+        self.spmv_samples = Some(product.count);
+    }
 }
 
 /// Where a record was measured.
@@ -360,10 +404,10 @@ mod tests {
     fn a_solve_comes_back_as_it_was_set() {
         for (count, of_rounds, interval) in [
             (1, false, None),
-            (3, false, Some(SolveInterval::Range)),
-            (5, true, Some(SolveInterval::RangeOfRounds)),
-            (6, false, Some(SolveInterval::Confidence)),
-            (9, true, Some(SolveInterval::ConfidenceOfRounds)),
+            (3, false, Some(SampleInterval::Range)),
+            (5, true, Some(SampleInterval::RangeOfRounds)),
+            (6, false, Some(SampleInterval::Confidence)),
+            (9, true, Some(SampleInterval::ConfidenceOfRounds)),
         ] {
             let samples: Vec<f64> = (1..=count).map(f64::from).collect();
             let solve = median(&samples).unwrap();
@@ -371,6 +415,9 @@ mod tests {
             times.set_solve(&solve, of_rounds);
             assert_eq!((times.solve(), times.solve_interval), (Some(solve), interval));
             assert_eq!(times.repetitions, count as usize);
+            let mut traffic = Traffic::default();
+            traffic.set_spmv(&solve, of_rounds);
+            assert_eq!((traffic.spmv(), traffic.spmv_interval), (Some(solve), interval));
         }
     }
 

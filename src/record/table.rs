@@ -15,7 +15,7 @@ use crate::case::{Case, Trisolve};
 use crate::compute::preconditioner::FactorSize;
 use crate::record::columns;
 use crate::record::schema::{
-    Convergence, Environment, Record, SolveInterval, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, Record, SampleInterval, SystemHash, SystemSize, Times, Traffic,
 };
 
 /// Type of a column.
@@ -302,7 +302,7 @@ fn populated() -> Record {
             solve_s: Some(1.0),
             solve_low_s: Some(1.0),
             solve_high_s: Some(1.0),
-            solve_interval: Some(SolveInterval::Confidence),
+            solve_interval: Some(SampleInterval::Confidence),
             repetitions: 1,
             total_s: Some(1.0),
             ms_per_iteration: Some(1.0),
@@ -321,6 +321,10 @@ fn populated() -> Record {
             apply_bytes: Some(1),
             apply_gbps: Some(1.0),
             spmv_s: Some(1.0),
+            spmv_low_s: Some(1.0),
+            spmv_high_s: Some(1.0),
+            spmv_interval: Some(SampleInterval::Confidence),
+            spmv_samples: Some(1),
             spmv_bytes: Some(1),
             spmv_gbps: Some(1.0),
             spmv_gflops: Some(1.0),

@@ -1,9 +1,11 @@
 //! Products that were measured alone: time, bandwidth and storage of each format.
 
 use crate::base::parse::choice_name;
+use crate::base::units::median_seconds;
 use crate::base::units::{grouped, percent, plural, seconds, significant};
 use crate::case::{Case, Format};
 use crate::record::Record;
+use crate::report::runs::marks_of;
 use crate::report::runs::{devices, head, status, varying};
 use crate::report::{Head, Sheet};
 
@@ -59,6 +61,8 @@ pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
          and x read once, y written once"
             .into(),
     );
+    let products = records.iter().map(|r| (r.traffic.spmv(), r.traffic.spmv_interval));
+    sheet.notes.extend(marks_of("product", products));
     sheet.notes.extend(comparison(records));
     Some(sheet)
 }
@@ -74,7 +78,7 @@ fn cells(record: &Record) -> [String; 9] {
         number(held.map(|bytes| bytes / 1e6)),
         number(held.map(|bytes| bytes / record.size.nnz as f64)),
         time(record.times.matrix_s),
-        time(t.spmv_s),
+        t.spmv().as_ref().map(median_seconds).unwrap_or_default(),
         number(t.spmv_gflops),
         number(t.spmv_gbps),
         number(t.spmv_percent_of_bandwidth),
@@ -134,6 +138,7 @@ fn range(what: &str, faster: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::measure::median;
     use crate::base::status::Status;
     use crate::case::RunKind;
     use crate::record::schema::{SystemSize, Times, Traffic};
@@ -184,6 +189,26 @@ mod tests {
         assert_eq!(sheet.rows[0], want);
         assert_eq!(sheet.preamble[0], "poisson3d:60, block size 1, cpu copies at 25.0 GB/s");
         assert_eq!(sheet.notes[1], "cpu: bdia beside csr: +50.0 % to +50.0 % faster over 1 system");
+    }
+
+    #[test]
+    fn times_have_their_interval_and_its_meaning() {
+        let mut records = vec![record(Format::Csr, 0.0, 80_804), record(Format::Bsr, 0.0, 80_804)];
+        for (record, samples) in records.iter_mut().zip([3, 9]) {
+            let samples: Vec<f64> = (1..=samples).map(f64::from).collect();
+            record.traffic.set_spmv(&median(&samples).unwrap(), false);
+        }
+        let sheet = &report(&records, None).sheets[0];
+        let time = sheet.columns.iter().position(|head| head.text == "time").unwrap();
+        let cells: Vec<&str> = sheet.rows.iter().map(|row| row[time].as_str()).collect();
+        assert_eq!(cells, ["2.000 (3: 1.000–3.000) s", "5.000 ± 3.000 s"]);
+        assert_eq!(
+            sheet.notes[1..],
+            [
+                "(n: low–high): range of n products, too few for a 95 % interval, which takes six",
+                "±, [low, high]: 95 % confidence interval of the median product"
+            ]
+        );
     }
 
     #[test]

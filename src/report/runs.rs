@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::base::measure::Median;
 use crate::base::measure::Spread;
 use crate::base::status::Status;
 use crate::base::units::{grouped, median_seconds, plural, residual, seconds, significant};
@@ -10,7 +11,7 @@ use crate::compute;
 use crate::config::sweep::{AXES, Axis};
 use crate::record::Record;
 use crate::record::rounds;
-use crate::record::schema::SolveInterval;
+use crate::record::schema::SampleInterval;
 use crate::record::table::{Rendered, fields};
 use crate::report::batch::key;
 use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
@@ -285,27 +286,37 @@ pub fn solve(record: &Record) -> String {
 
 /// What the marks beside the solves of `records` mean, one line for each that is there.
 pub fn marks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
+    let solves = records.into_iter().map(|r| (r.times.solve(), r.times.solve_interval));
+    marks_of("solve", solves)
+}
+
+/// What those beside the medians of `what` mean.
+pub(super) fn marks_of(
+    what: &str,
+    medians: impl Iterator<Item = (Option<Median>, Option<SampleInterval>)>,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for times in records.into_iter().map(|r| &r.times) {
-        let rounds = times.solve_interval.is_some_and(SolveInterval::of_rounds);
-        let line = match (times.solve().map(|m| m.spread), rounds) {
+    for (median, interval) in medians {
+        let rounds = interval.is_some_and(SampleInterval::of_rounds);
+        let line = match (median.map(|m| m.spread), rounds) {
             (None | Some(Spread::None), _) => continue,
             (Some(Spread::Interval { .. }), false) => {
-                "±, [low, high]: 95 % confidence interval of the median solve"
+                format!("±, [low, high]: 95 % confidence interval of the median {what}")
             }
             (Some(Spread::Interval { .. }), true) => {
-                "±, [low, high]: 95 % confidence interval of the median of rounds"
+                "±, [low, high]: 95 % confidence interval of the median of rounds".into()
             }
-            (Some(Spread::Range { .. }), false) => {
-                "(n: low–high): range of n solves, too few for a 95 % interval, which takes six"
-            }
+            (Some(Spread::Range { .. }), false) => format!(
+                "(n: low–high): range of n {what}s, too few for a 95 % interval, which takes six"
+            ),
             (Some(Spread::Range { .. }), true) => {
                 "(n: low–high): range of the medians of n rounds, too few for a 95 % interval, which \
                  takes six"
+                    .into()
             }
         };
-        if !lines.iter().any(|known| known == line) {
-            lines.push(line.to_owned());
+        if !lines.contains(&line) {
+            lines.push(line);
         }
     }
     lines

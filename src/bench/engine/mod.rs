@@ -166,6 +166,24 @@ pub fn execute(
     })
 }
 
+/// The cases of all rounds, in the order in which they run.
+fn turns<'a>(cases: &'a [Case], measure: &Measure) -> Vec<(&'a Case, Option<usize>)> {
+    let rounds = measure.round_numbers();
+    rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round))).collect()
+}
+
+/// The record of a case in a round among those of before.
+fn record_of<'a>(case: &Case, round: Option<usize>, earlier: &'a [Record]) -> Option<&'a Record> {
+    earlier.iter().find(|r| r.case == *case && r.round == round)
+}
+
+/// The cases that run where `earlier` is there, in their order: one of several rounds once for each round
+/// that it lacks.
+pub fn pending<'a>(cases: &'a [Case], measure: &Measure, earlier: &[Record]) -> Vec<&'a Case> {
+    let lacking = |turn: &(&'a Case, _)| record_of(turn.0, turn.1, earlier).is_none();
+    turns(cases, measure).into_iter().filter(lacking).map(|(case, _)| case).collect()
+}
+
 /// Makes the record of a case in a round; `None` when the user stopped it.
 type RunCase<'a> =
     dyn FnMut(&Case, Option<usize>, &mut dyn Observer) -> Result<Option<Record>> + 'a;
@@ -184,17 +202,16 @@ fn each_pending(
     if let Err(error) = same_rounds(cases, &earlier, &rounds) {
         return Outcome { records: Vec::new(), end: End::Failed(error) };
     }
-    let find = |case: &Case, round| earlier.iter().find(|r| r.case == *case && r.round == round);
-    let turns = || rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round)));
-    let done: Vec<&Record> = turns().filter_map(|(case, round)| find(case, round)).collect();
+    let turns = turns(cases, measure);
+    let done: Vec<&Record> =
+        turns.iter().filter_map(|(case, round)| record_of(case, *round, &earlier)).collect();
     if let Some(text) = other_revision(&done) {
         observer.remark(&text);
     }
-    let pending = turns().filter(|(case, round)| find(case, *round).is_none());
-    observer.begin(turns().count(), &pending.map(|(case, _)| case).collect::<Vec<_>>());
-    let (mut records, mut end) = (Vec::with_capacity(turns().count()), End::Complete);
-    for (case, round) in turns() {
-        if let Some(record) = find(case, round) {
+    observer.begin(turns.len(), &pending(cases, measure, &earlier));
+    let (mut records, mut end) = (Vec::with_capacity(turns.len()), End::Complete);
+    for (case, round) in turns {
+        if let Some(record) = record_of(case, round, &earlier) {
             records.push(record.clone());
             continue;
         }

@@ -82,6 +82,41 @@ impl Observer for Log {
     }
 }
 
+/// What is lacking of rounds is known to the check as it is to the run: the system is read once.
+#[test]
+fn a_case_that_lacks_a_round_is_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let [matrix, file] = ["a.mtx", "a.jsonl"].map(|name| folder.path().join(name));
+    let text = "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 2\n2 2 3\n";
+    std::fs::write(&matrix, text).unwrap();
+    let cases = cases(&[matrix.to_str().unwrap()], 2);
+    let measure = Measure { once: true, rounds: 2, ..Measure::default() };
+    let going = || true;
+    let run = || {
+        let mut outputs = Outputs::open(std::slice::from_ref(&file), Existing::Resume).unwrap();
+        let records = outputs.records();
+        let earlier = [preflight::Earlier { file: "a.jsonl".into(), records: records.clone() }];
+        let first = pending(&cases, &measure, &records).first().copied();
+        let (mut solvers, mut log) = (Solvers::default(), Log::default());
+        preflight::check(&cases, first, &earlier, true, &mut solvers, &mut log, &going).unwrap();
+        assert!(solvers.kept.is_some());
+        let before = std::fs::read(&matrix).unwrap();
+        std::fs::remove_file(&matrix).unwrap();
+        let interrupts = AtomicUsize::new(0);
+        let outcome =
+            execute(&cases, &measure, &mut outputs, None, &mut solvers, &mut log, &interrupts);
+        std::fs::write(&matrix, before).unwrap();
+        (outcome.end, outputs.records().len())
+    };
+    assert_eq!(run(), (End::Complete, 0));
+    // without the second round of the last case
+    let text = std::fs::read_to_string(&file).unwrap();
+    let kept: String = text.split_inclusive('\n').take(3).collect();
+    std::fs::write(&file, kept).unwrap();
+    assert_eq!(run(), (End::Complete, 3));
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 4);
+}
+
 fn cases(matrices: &[&str], fills: usize) -> Vec<Case> {
     let case = |matrix: &&str, fill| Case { matrix: (*matrix).into(), fill, ..Case::default() };
     matrices.iter().flat_map(|m| (0..fills).map(move |fill| case(m, fill))).collect()

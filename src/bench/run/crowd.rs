@@ -1,8 +1,10 @@
 //! Whether other processes had the processors while a case was measured.
 
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use crate::base::measure::{now, seconds_since};
+use crate::base::units::plural;
 use crate::compute::Backend;
 
 /// Part of their time that threads may wait for a processor without a word.
@@ -15,29 +17,33 @@ const SHORT: f64 = 0.1;
 pub(super) struct Crowd {
     start: Instant,
     waited: Option<f64>,
+    alone: usize,
 }
 
 impl Crowd {
     /// As it is now.
     pub(super) fn before<K: Backend>(k: &K) -> Self {
-        Self { start: now(), waited: k.kept_waiting() }
+        Self { start: now(), waited: k.kept_waiting(), alone: k.solved_alone() }
     }
 
     /// What a record says of the time since then.
     pub(super) fn remark<K: Backend>(&self, k: &K) -> Option<String> {
         let waited = k.kept_waiting()? - self.waited?;
-        said(waited, seconds_since(self.start), k.threads())
+        let alone = k.solved_alone() - self.alone;
+        said(waited, seconds_since(self.start), k.threads(), alone)
     }
 }
 
-fn said(waited: f64, seconds: f64, threads: usize) -> Option<String> {
+fn said(waited: f64, seconds: f64, threads: usize, alone: usize) -> Option<String> {
     let part = waited / (seconds * threads as f64);
-    (seconds > SHORT && part > QUIET).then(|| {
-        format!(
-            "other processes had the processors for {:.0} % of the time of the {threads} threads",
-            100.0 * part
-        )
-    })
+    let mut text = format!(
+        "other processes had the processors for {:.0} % of the time of the {threads} threads",
+        100.0 * part
+    );
+    if alone > 0 {
+        _ = write!(text, ", and one thread made {} of L and U", plural(alone, "solve"));
+    }
+    (alone > 0 || seconds > SHORT && part > QUIET).then_some(text)
 }
 
 #[cfg(test)]
@@ -47,8 +53,12 @@ mod tests {
     #[test]
     fn a_record_says_when_others_had_the_processors() {
         let expected = "other processes had the processors for 24 % of the time of the 2 threads";
-        assert_eq!(said(0.48, 1.0, 2).as_deref(), Some(expected));
-        assert_eq!(said(0.19, 1.0, 2), None);
-        assert_eq!(said(0.09, 0.09, 2), None);
+        assert_eq!(said(0.48, 1.0, 2, 0).as_deref(), Some(expected));
+        assert_eq!(said(0.19, 1.0, 2, 0), None);
+        assert_eq!(said(0.09, 0.09, 2, 0), None);
+        // with one thread the others no longer wait
+        let expected = "other processes had the processors for 2 % of the time of the 2 threads, and \
+                        one thread made 7 solves of L and U";
+        assert_eq!(said(0.04, 1.0, 2, 7).as_deref(), Some(expected));
     }
 }

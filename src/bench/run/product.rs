@@ -42,7 +42,6 @@ impl Job<'_> {
         self.record.times.repetitions = time.count;
         self.record.traffic = Traffic {
             memory_bytes: Some(bytes.held),
-            spmv_s: Some(time.value),
             spmv_bytes: Some(bytes.moved),
             spmv_gbps: Some(gbps),
             spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
@@ -50,6 +49,7 @@ impl Job<'_> {
             copy_gbps,
             ..Traffic::default()
         };
+        self.record.traffic.set_spmv(&time, false);
         self.record.status = Status::Measured;
         Ok(())
     }

@@ -37,7 +37,6 @@ impl Job<'_> {
         let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
         let mut t = Traffic {
             memory_bytes: Some(held(k, system)),
-            spmv_s: Some(spmv.value),
             spmv_bytes: Some(product.moved),
             spmv_gbps: Some(gbps(product.moved, &spmv)),
             spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / spmv.value / 1e9),
@@ -46,6 +45,7 @@ impl Job<'_> {
             handover_us: handover.map(|s| 1e6 * s),
             ..Traffic::default()
         };
+        t.set_spmv(&spmv, false);
         if apply.moved > 0 {
             let time = sample(k, self.measure, || system.m.apply(k, system.b, x));
             let achieved = gbps(apply.moved, &time);

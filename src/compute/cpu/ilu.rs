@@ -13,6 +13,7 @@ use super::chunks::Sweep;
 use super::multiversion::multiversion;
 use super::numbering::Numbering;
 use super::order::Order;
+use super::pace::Pace;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::{Blocks, Values};
@@ -43,6 +44,8 @@ pub struct BlockIlu {
 pub(super) struct Plan {
     pub(super) lower: Order,
     pub(super) upper: Order,
+    /// Of the solves.
+    pub(super) pace: Pace,
 }
 
 impl BlockIlu {
@@ -63,7 +66,7 @@ impl BlockIlu {
                 || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
                 || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
             );
-            ([lower_levels, upper_levels], Some(Plan { lower, upper }))
+            ([lower_levels, upper_levels], Some(Plan { lower, upper, pace: Pace::default() }))
         } else {
             ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
         };

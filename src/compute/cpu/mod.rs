@@ -11,6 +11,7 @@ mod ilu;
 pub(crate) mod multiversion;
 mod numbering;
 mod order;
+mod pace;
 pub mod product;
 mod shared;
 pub mod simd;
@@ -21,7 +22,7 @@ mod trsv;
 mod values;
 mod vector;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -49,6 +50,8 @@ pub struct Cpu {
     slots: RefCell<Vec<f64>>,
     pool: Option<rayon::ThreadPool>,
     crowding: Crowding,
+    /// Triangular solves of a pool that one thread made.
+    alone: Cell<usize>,
 }
 
 /// A matrix stored for products.
@@ -57,7 +60,11 @@ pub type Matrix = Box<dyn Product>;
 impl Cpu {
     /// One thread.
     pub fn sequential() -> Self {
-        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: None, crowding: Crowding::default() }
+        Self::with(None, Crowding::default())
+    }
+
+    fn with(pool: Option<rayon::ThreadPool>, crowding: Crowding) -> Self {
+        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool, crowding, alone: Cell::new(0) }
     }
 
     /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
@@ -82,7 +89,7 @@ impl Cpu {
             })
             .build()
             .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { slots: RefCell::new(vec![0.0; SLOTS]), pool: Some(pool), crowding })
+        Ok(Self::with(Some(pool), crowding))
     }
 
     /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
@@ -161,6 +168,10 @@ impl Backend for Cpu {
 
     fn kept_waiting(&self) -> Option<f64> {
         self.crowding.seconds()
+    }
+
+    fn solved_alone(&self) -> usize {
+        self.alone.get()
     }
 
     fn mark(&self) -> Instant {
@@ -350,10 +361,22 @@ impl Backend for Cpu {
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        self.pooled(|| match &ilu.renumbered {
-            Some(numbering) => numbering.around(r, z, |r, z| trsv::apply(ilu, r, z)),
-            None => trsv::apply(ilu, r, z),
-        });
+        let plan = ilu.plan.as_ref().filter(|_| self.threads() > 1);
+        let alone = plan.is_some_and(|plan| plan.pace.alone());
+        let start = measure::now();
+        match &ilu.renumbered {
+            Some(numbering) => self.pooled(|| {
+                numbering.around(r, z, |r, z| trsv::apply(ilu, r, z, alone));
+            }),
+            // the thread that calls has no core of its own: it goes where there is room
+            None if alone => trsv::apply(ilu, r, z, true),
+            None => self.pooled(|| trsv::apply(ilu, r, z, false)),
+        }
+        if let Some(plan) = plan {
+            self.alone.set(self.alone.get() + usize::from(alone));
+            let seconds = measure::seconds_since(start);
+            plan.pace.solved(seconds, self.threads(), || self.crowding.seconds());
+        }
     }
 
     fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {

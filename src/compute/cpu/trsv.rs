@@ -13,11 +13,12 @@ use super::simd::Simd;
 use super::values::{Blocks, Entry, Values};
 use crate::matrix::pattern::PatternView;
 
-/// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place.
-pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64]) {
+/// `z = (L D U')^-1 r`: `L y = r`, then `U' z = D^-1 y`, y and z in the same place. On the threads of the
+/// plan, where there is one, or on the calling thread `alone`.
+pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
     match &ilu.values {
-        Values::Double(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
-        Values::Single(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z)),
+        Values::Double(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z, alone)),
+        Values::Single(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z, alone)),
     }
 }
 
@@ -43,6 +44,7 @@ fn sized<K: BlockSize, T: Entry>(
     blocks: &Blocks<T>,
     r: &[f64],
     z: &mut [f64],
+    alone: bool,
 ) {
     let n = ilu.pattern.rows() * size.b();
     assert!(r.len() == n && z.len() == n);
@@ -53,7 +55,8 @@ fn sized<K: BlockSize, T: Entry>(
         inverse_diagonal: &blocks.inverse_diagonal,
         upper: &blocks.upper,
     };
-    let Some(plan) = &ilu.plan else {
+    // either way a row has the same operations in the same order
+    let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
         forward(size, f, r, z);
         backward(size, f, z);
         return;
@@ -166,4 +169,38 @@ fn backward_row_body<K: BlockSize, T: Entry, S: Simd>(
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
     size.store(s, acc, y);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
+    use crate::compute::Backend;
+    use crate::compute::cpu::Cpu;
+    use crate::matrix::pattern::block_pattern;
+    use crate::problem;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn one_thread_and_all_of_them_solve_to_the_same_bits() {
+        let k = Cpu::parallel(Some(3)).unwrap();
+        let a = problem::load("blockpoisson3d:24,b=2", ReadAs::Expanded).unwrap().matrix;
+        for (b, precision) in [
+            (1, FactorPrecision::Float64),
+            (2, FactorPrecision::Float64),
+            (2, FactorPrecision::Float32),
+        ] {
+            let pattern =
+                iluk(&block_pattern(&a, b), 0, LevelRule::Min, usize::MAX).unwrap().into();
+            let mut ilu = k.ilu_analyse(&pattern, b, Trisolve::Auto, precision).unwrap();
+            k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
+            assert!(ilu.plan.is_some());
+            let r: Vec<f64> = (0..a.rows()).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
+            let (mut together, mut alone) = (vec![0.0; a.rows()], vec![0.0; a.rows()]);
+            k.pooled(|| apply(&ilu, &r, &mut together, false));
+            apply(&ilu, &r, &mut alone, true);
+            assert!(together.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()), "{b}");
+            assert!(alone.iter().all(|z| z.is_finite() && *z != 0.0));
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod scaling;
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::matrix::Asymmetry;
 use crate::matrix::Csr;
 
 use crate::symbolic::grid::{Grid, detect_grid};
@@ -66,6 +67,8 @@ pub struct SymmetryInfo {
     pub numeric: f64,
     /// Largest `|a(i,j) - a(j,i)|` over the largest `|a(i,j)|`.
     pub difference: f64,
+    /// Where the asymmetry is largest, relative as in [`Asymmetry::relative`]; none where there is none.
+    pub largest: Option<Asymmetry>,
 }
 
 /// The diagonal of a matrix.
@@ -135,6 +138,7 @@ fn symmetry(a: &Csr) -> SymmetryInfo {
         pattern: share(mirrored),
         numeric: share(equal),
         difference: if largest == 0.0 { 0.0 } else { difference / largest },
+        largest: a.asymmetry(),
     }
 }
 
@@ -174,7 +178,10 @@ mod tests {
         assert_eq!(info.row_length, RowLength { min: 1, mean: 7.0 / 3.0, max: 3 });
         assert_eq!((info.lower_bandwidth, info.upper_bandwidth), (1, 2));
         // of (0,1), (0,2), (1,0), (1,2), (2,1) all but (0,2) have a mirror; two are equal
-        let expected = SymmetryInfo { pattern: 4.0 / 5.0, numeric: 2.0 / 5.0, difference: 0.25 };
+        let largest =
+            Some(Asymmetry { row: 1, column: 2, value: 1.0, mirrored: 2.0, relative: 0.5 });
+        let expected =
+            SymmetryInfo { pattern: 4.0 / 5.0, numeric: 2.0 / 5.0, difference: 0.25, largest };
         assert_eq!(info.symmetry, expected);
         let expected =
             Diagonal { missing: 1, zero: 0, dominant_rows: 2, strictly_dominant_rows: 1 };
@@ -185,7 +192,7 @@ mod tests {
     fn a_diagonal_matrix_is_symmetric() {
         let a = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, 0.0]).unwrap();
         let info = inspect(&a);
-        let symmetric = SymmetryInfo { pattern: 1.0, numeric: 1.0, difference: 0.0 };
+        let symmetric = SymmetryInfo { pattern: 1.0, numeric: 1.0, difference: 0.0, largest: None };
         assert_eq!((info.symmetry, info.diagonal.zero, info.block.size), (symmetric, 1, 1));
     }
 }

@@ -7,6 +7,7 @@ use super::system::{CellRows, System, WellParts};
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
+use crate::problem::stencil::check_unknowns;
 
 /// Cells that a task writes.
 const CELLS_PER_TASK: usize = 1024;
@@ -180,6 +181,7 @@ impl<const N: usize> Plan<'_, N> {
 
 /// Refuses a box that is too large before anything of its size is made.
 pub(super) fn check_box(size: [usize; 3], k: usize) -> Result<()> {
+    check_unknowns(size, k)?;
     let cells: u64 = size.iter().map(|&s| s as u64).product();
     let faces: u64 = size.iter().map(|&s| cells - cells / s as u64).sum();
     let blocks = (k * k) as u64;

@@ -85,16 +85,23 @@ pub(super) static GENERATOR: Generator = Generator {
         Word { key: "rows", default: "kept", summary: "those of wells: kept or eliminated" },
     ],
     presets: &[],
+    check: |arguments| check_box(arguments.size, unknowns_of_cell(arguments)?),
     build,
 };
 
 fn build(arguments: &Arguments) -> Result<Generated> {
-    match GENERATOR.whole(arguments, "k", 1, 8)? {
+    match unknowns_of_cell(arguments)? {
         1 => build_for::<2>(1, arguments),
         2 => build_for::<4>(2, arguments),
         3 => build_for::<6>(3, arguments),
         4 => build_for::<8>(4, arguments),
-        8 => build_for::<16>(8, arguments),
+        _ => build_for::<16>(8, arguments),
+    }
+}
+
+fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {
+    match GENERATOR.whole(arguments, "k", 1, 8)? {
+        k @ (1..=4 | 8) => Ok(k as usize),
         k => Err(Error::input(format!("`reservoir`: `k={k}` is not one of 1, 2, 3, 4, 8"))),
     }
 }
@@ -113,11 +120,6 @@ fn build_for<const N: usize>(k: usize, arguments: &Arguments) -> Result<Generate
     };
     if arrangement.half_bias && (!k.is_multiple_of(2) || arrangement.without_wells) {
         return Err(Error::input("`reservoir`: `bias=half` needs an even k and `rows=kept`"));
-    }
-    let unknowns = size.iter().map(|&s| s as u128).product::<u128>() * k as u128;
-    if unknowns > u128::from(u32::MAX) {
-        let message = format!("{unknowns} unknowns: the limit is {}", u32::MAX);
-        return Err(Error::input(message).hint("choose a smaller grid or fewer unknowns per cell"));
     }
     check_box(size, k)?;
     let columns = match arguments.word("at") {

@@ -204,6 +204,58 @@ fn titles_of_panels_stay_above_their_own_axes() {
 }
 
 #[test]
+fn labels_without_room_stand_at_the_end_of_a_line_and_cover_nothing() {
+    let names: Vec<String> = (0..9).map(|i| format!("label {i}")).collect();
+    let mut crowd = pairs("crowd", &[(20.0, 2.0); 9]);
+    crowd.labels.clone_from(&names);
+    let mut figure = lines();
+    figure.marks = Marks::Scatter;
+    figure.panels[0].x.spacing = Spacing::Linear;
+    figure.panels[0].series = vec![crowd, pairs("corners", &[(10.0, 1.0), (30.0, 3.0)])];
+    let svg = svg(&figure).unwrap();
+    let texts = texts(&svg);
+    let high = f64::from(units(1.1 * size::LABEL));
+    let boxes: Vec<[f64; 4]> = names
+        .iter()
+        .map(|name| {
+            let found: Vec<_> = texts.iter().filter(|(text, ..)| text == name).collect();
+            assert_eq!(found.len(), 1, "{name}");
+            let wide = f64::from(GRID * super::layout::width(name, size::LABEL));
+            let (_, x, y) = *found[0];
+            [x - wide / 2.0, y - high / 2.0, x + wide / 2.0, y + high / 2.0]
+        })
+        .collect();
+    for (i, a) in boxes.iter().enumerate() {
+        for b in &boxes[..i] {
+            let apart = a[2] <= b[0] + 1.0 || b[2] <= a[0] + 1.0 || a[3] <= b[1] + 1.0;
+            assert!(apart || b[3] <= a[1] + 1.0, "{a:?} {b:?}");
+        }
+    }
+    // four have room beside the point; a line leads from it to each of the others
+    let faint = FAINT_INK;
+    let faint = format!("#{:02X}{:02X}{:02X}", faint.0, faint.1, faint.2);
+    let leaders = shapes(&svg, "polyline", &faint);
+    assert_eq!(leaders.len(), 5, "{leaders:?}");
+    let point = leaders[0][0];
+    let across = between(&texts, [("10", 10.0), ("30", 30.0)], 20.0, true);
+    let down = between(&texts, [("1", 1.0), ("3", 3.0)], 2.0, false);
+    assert!((across - point.0).abs() <= 1.0 && (down - point.1).abs() <= 1.0, "{point:?}");
+    let mut reached: Vec<usize> = leaders
+        .iter()
+        .map(|line| {
+            let [from, (x, y)] = line[..] else { panic!("{line:?}") };
+            assert_eq!(from, point);
+            let on = |b: &[f64; 4]| {
+                (b[0] - 1.0..=b[2] + 1.0).contains(&x) && (b[1] - 1.0..=b[3] + 1.0).contains(&y)
+            };
+            boxes.iter().position(on).expect("a label at its end")
+        })
+        .collect();
+    reached.sort_unstable();
+    assert_eq!(reached, [4, 5, 6, 7, 8]);
+}
+
+#[test]
 fn a_figure_without_points_has_axes() {
     let mut figure = lines();
     figure.panels[0].series.clear();

@@ -6,7 +6,9 @@ use crate::config::FigureSpec;
 use crate::config::marks::Marks;
 use crate::config::quantity::Quantity;
 use crate::config::sweep::Axis as Setting;
+use crate::problem::generator::Generator;
 use crate::record::Record;
+use crate::report::plot::Names;
 use crate::report::plot::{Axis, Figure, Origin, Panel, Points, Series};
 use crate::report::runs::{devices, varying};
 
@@ -20,7 +22,8 @@ pub fn figure(
     let shown: Vec<&Record> = records.iter().filter(|r| r.status.succeeded()).collect();
     let cases: Vec<&Case> = shown.iter().map(|r| &r.case).collect();
     let varying = if cases.is_empty() { Vec::new() } else { varying(&cases) };
-    let sketch = Sketch { spec, parameters: Parameters::of(&cases), varying };
+    let names = Names::of(shown.iter().copied());
+    let sketch = Sketch { spec, parameters: Parameters::of(&cases, &names), names, varying };
     let mut figure = Figure {
         title: title.unwrap_or_default().to_owned(),
         marks: spec.marks,
@@ -69,6 +72,7 @@ fn source(records: &[&Record]) -> Vec<String> {
 struct Sketch<'a> {
     spec: &'a FigureSpec,
     parameters: Parameters,
+    names: Names,
     /// Settings that vary.
     varying: Vec<&'static Setting>,
 }
@@ -193,8 +197,9 @@ impl Sketch<'_> {
     /// Values of the settings that have panels, in words.
     fn panel_values(&self, case: &Case) -> Vec<String> {
         let word = |setting: &&'static Setting| match setting.name {
-            "matrix" => self.parameters.of_case(case),
+            "matrix" => self.parameters.of_case(case, &self.names),
             "block-size" => format!("block size {}", case.block_size),
+            "rhs" => self.names.get(&case.rhs).to_owned(),
             _ => (setting.text)(case),
         };
         self.spec.panels.iter().map(word).collect()
@@ -209,19 +214,24 @@ impl Sketch<'_> {
             !["matrix", "backend", self.spec.x.name].contains(&name) && !in_panels(name)
         });
         let backend = (!in_panels("backend")).then(|| case.backend.clone());
-        let texts = others.map(|setting| (setting.text)(case)).filter(|text| text != "auto");
+        let text = |setting: &&'static Setting| match setting.name {
+            "rhs" => self.names.get(&case.rhs).to_owned(),
+            _ => (setting.text)(case),
+        };
+        let texts = others.map(text).filter(|text| text != "auto");
         backend.into_iter().chain(texts).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The parameters of generated matrices, beside the grid, that not all of them share.
+/// The parameters of generated matrices, beside the grid, and the names of others, that not all of them
+/// share.
 struct Parameters {
     shared: Vec<String>,
 }
 
 impl Parameters {
-    fn of(cases: &[&Case]) -> Self {
-        let mut all = cases.iter().map(|case| parameters(&case.matrix));
+    fn of(cases: &[&Case], names: &Names) -> Self {
+        let mut all = cases.iter().map(|case| parameters(&case.matrix, names));
         let mut shared = all.next().unwrap_or_default();
         for other in all {
             shared.retain(|word| other.contains(word));
@@ -229,15 +239,20 @@ impl Parameters {
         Self { shared }
     }
 
-    fn of_case(&self, case: &Case) -> String {
-        let mut own = parameters(&case.matrix);
+    fn of_case(&self, case: &Case, names: &Names) -> String {
+        let mut own = parameters(&case.matrix, names);
         own.retain(|word| !self.shared.contains(word));
         own.join(", ")
     }
 }
 
-/// What stands behind the grid: `reservoir:20,k=2,wells=50` has `k=2` and `wells=50`.
-fn parameters(matrix: &str) -> Vec<String> {
+/// What stands behind the grid: `reservoir:20,k=2,wells=50` has `k=2` and `wells=50`. A file or a matrix of the
+/// catalogue has its name.
+fn parameters(matrix: &str, names: &Names) -> Vec<String> {
+    let kind = matrix.split(':').next().unwrap_or_default();
+    if Generator::find(kind).is_none() {
+        return vec![names.get(matrix).to_owned()];
+    }
     matrix.split(',').skip(1).map(|word| word.trim().to_owned()).collect()
 }
 

@@ -128,6 +128,35 @@ fn bars_have_panels_by_setting_and_categories_by_size() {
 }
 
 #[test]
+fn files_are_called_by_their_base_names() {
+    let mut spec = experiment("almouhamed/fig8b").figure.unwrap();
+    spec.x = crate::config::quantity::quantity("points").unwrap();
+    let of = |matrix: &str, rhs: &str| {
+        let case =
+            Case { matrix: matrix.into(), rhs: rhs.into(), kind: RunKind::Spmv, ..Case::default() };
+        let mut r = record(case, 0, 1.0);
+        r.traffic.spmv_gflops = Some(1.0);
+        r
+    };
+    let records = [
+        of("/a/long/way/watt_1.mtx.gz", "file:/a/b.mtx"),
+        of("/a/long/way/watt_1.mtx.gz", "file:/a/c.mtx"),
+        of("sub/orsreg_1.mtx", "ones"),
+    ];
+    let figure = |spec: &_| figure(spec, None, &records, None);
+    let titles =
+        |figure: &Figure| figure.panels.iter().map(|p| p.title.clone()).collect::<Vec<_>>();
+    assert_eq!(titles(&figure(&spec)), ["cpu, watt_1", "cpu, orsreg_1"]);
+    let names: Vec<String> =
+        figure(&spec).panels[0].series.iter().map(|s| s.name.clone()).collect();
+    assert_eq!(names, ["file:b", "file:c"]);
+    spec.panels.retain(|setting| setting.name != "backend");
+    spec.panels.push(crate::config::sweep::axis("rhs").unwrap());
+    let wanted = ["watt_1, file:b", "watt_1, file:c", "orsreg_1, ones"];
+    assert_eq!(titles(&figure(&spec)), wanted);
+}
+
+#[test]
 fn levels_hold_for_every_size() {
     let experiment = experiment("almouhamed/fig7");
     let spec = experiment.figure.unwrap();

@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::config::marks::{Marks, Spacing};
 use crate::config::sweep::{AXES, Axis as Setting};
 use crate::record::Record;
-use crate::record::schema::SolveInterval;
+use crate::record::schema::SampleInterval;
 use crate::report::plot::{Axis, Figure, Names, Panel, Points, Series, too_wide};
 use crate::report::runs::varying;
 
@@ -116,7 +116,7 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
     for times in records.into_iter().map(|r| &r.times) {
         let n = times.repetitions;
         ends = Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))));
-        if times.solve_interval.is_some_and(SolveInterval::of_rounds) {
+        if times.solve_interval.is_some_and(SampleInterval::of_rounds) {
             samples = "rounds";
         }
     }

@@ -21,12 +21,23 @@ pub(super) const KIND: Kind = Kind {
 /// Most series of a panel.
 const SERIES: usize = 28;
 
+/// Whether a matrix was multiplied in blocks of several sizes: at one place of the axis.
+fn in_several_block_sizes(records: &[&Record]) -> bool {
+    let by_matrix = grouped(records.iter().copied(), |r| r.case.matrix.clone());
+    let differ = |of: &[&Record]| of.iter().any(|r| r.case.block_size != of[0].case.block_size);
+    by_matrix.iter().any(|(_, of)| differ(of))
+}
+
 fn plot(batch: &Batch) -> Option<Plot> {
     let has = |r: &&Record| {
         r.case.kind == RunKind::Spmv && r.traffic.spmv_gflops.is_some() && r.size.nnz > 0
     };
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
-    let differ = without(&differing(records.iter().copied()), &["matrix", "backend", "block-size"]);
+    let mut aside = vec!["matrix", "backend"];
+    if !in_several_block_sizes(&records) {
+        aside.push("block-size");
+    }
+    let differ = without(&differing(records.iter().copied()), &aside);
     let names = Names::of(&batch.records);
     let (mut panels, mut left_out) = (Vec::new(), Vec::new());
     for (backend, of_backend) in grouped(records.iter().copied(), |r| r.case.backend.clone()) {

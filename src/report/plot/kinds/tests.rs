@@ -239,6 +239,30 @@ fn products_are_shown_by_format() {
 }
 
 #[test]
+fn block_sizes_of_a_matrix_have_markers_of_their_own() {
+    let of = |matrix: &str, block_size, format| {
+        let case =
+            Case { kind: RunKind::Spmv, matrix: matrix.into(), block_size, format, ..on("cpu", 0) };
+        let mut r = record(case, 0, 1.0);
+        r.traffic.spmv_gflops = Some(2.0);
+        r
+    };
+    let names = |records| {
+        let plots = plots("product", records);
+        let series = &plots[0].figure.panels[0].series;
+        series.iter().map(|s| (s.name.clone(), pairs(s).len())).collect::<Vec<_>>()
+    };
+    let wanted = |names: &[(&str, usize)]| {
+        names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()
+    };
+    // each matrix in its own: they are apart on the axis
+    let own = vec![of("a", 2, Format::Csr), of("b", 3, Format::Csr), of("b", 3, Format::Bsr)];
+    assert_eq!(names(own), wanted(&[("csr", 2), ("bsr", 1)]));
+    let several = vec![of("a", 2, Format::Bsr), of("a", 3, Format::Bsr), of("b", 3, Format::Bsr)];
+    assert_eq!(names(several), wanted(&[("b 2", 1), ("b 3", 2)]));
+}
+
+#[test]
 fn ten_thousand_runs_make_figures_of_bounded_size() {
     let mut records = Vec::new();
     for i in 0..10_000 {
