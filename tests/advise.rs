@@ -22,23 +22,23 @@ fn refused(arguments: &[&str]) -> String {
     text(&output.stderr).lines().next().unwrap().to_owned()
 }
 
-/// The settings that the table calls the best: the winner, or those that cannot be told apart.
+/// The settings that the table calls the best: the winner, and those that cannot be told from it by rounds or by
+/// single trials.
 fn equals(table: &str) -> Vec<String> {
     let words = |names: &str| names.split(" or ").map(str::to_owned).collect::<Vec<_>>();
+    let mut found = Vec::new();
     for line in table.lines() {
-        if let Some(rest) = line.strip_prefix("sure: ") {
-            return words(rest.split_once("; the second takes ").unwrap().0);
-        }
-        if let Some(rest) = line.strip_prefix("alone: ") {
-            return words(rest.split_once("; in single trials ").unwrap().0);
+        for begin in ["sure: ", "alone: ", "first in rounds: "] {
+            let name = line.strip_prefix(begin).and_then(|rest| rest.split_once("; "));
+            found.extend(name.map(|(name, _)| name.to_owned()));
         }
         if let Some(rest) = line.strip_prefix("cannot tell ") {
             let (best, rest) = rest.split_once(" from ").unwrap();
-            let (others, _) = rest.rsplit_once(" here, after ").unwrap();
-            return [words(best), words(others)].concat();
+            let (others, _) = rest.rsplit_once(" here, ").unwrap();
+            found.extend([words(best), words(others)].concat());
         }
     }
-    Vec::new()
+    found
 }
 
 #[test]
@@ -146,6 +146,71 @@ fn the_best_is_written_and_runs_again() {
     assert_eq!(read(std::path::Path::new(&csv)).unwrap().records[0].case, cases[0]);
 }
 
+/// The settings that the experiment in this file states.
+fn stated(path: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let sweep = text.lines().skip_while(|line| *line != "[[sweep]]").skip(1);
+    let mut keys: Vec<String> =
+        sweep.map(|line| line.split_once(" = ").unwrap().0.to_owned()).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn the_experiment_states_what_the_winner_uses_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, below) = (folder.path(), folder.path().join("below"));
+    std::fs::create_dir(&below).unwrap();
+    let in_it = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bilu-bench"));
+        command.env("NO_COLOR", "1").current_dir(here).stdin(Stdio::null());
+        let output = command.args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", text(&output.stderr));
+    };
+    in_it(&["matrix", "generate", "convdiff3d:5,px=0.3", "-o", "a.mtx"]);
+    let of_all =
+        ["matrix", "read-as", "zeros", "rhs", "kind", "precond", "deflation", "solver", "rtol"];
+    let of_all = [&of_all[..], &["max-iterations", "matrix-format", "backend"]].concat();
+    let jacobi = ["block-size", "shift", "factor-precision"];
+    let bilu = ["ordering", "fill", "level-rule", "side", "restart", "orthogonalisation"];
+    let bilu = [&jacobi[..], &bilu].concat();
+    for (name, precond, solver, own) in
+        [("j", "jacobi", "bicgstab", &jacobi[..]), ("b", "bilu", "gmres", &bilu)]
+    {
+        let (toml, csv) = (format!("below/{name}.toml"), format!("{name}.csv"));
+        let set = [format!("--set=precond={precond}"), format!("--set=solver={solver}")];
+        let words =
+            ["advise", "a.mtx", "-q", "--time-budget", "3", "--set=backend=cpu", "--set=fill=1"];
+        in_it(&[&words[..], &[&set[0], &set[1], "-o", &toml]].concat());
+        let mut expected = [&of_all[..], own].concat();
+        expected.sort_unstable();
+        assert_eq!(stated(&here.join(&toml)), expected);
+        // the matrix is found from the folder of the experiment
+        in_it(&["run", &toml, "-q", "--max-repetitions", "1", "-o", &csv]);
+        let records = read(&here.join(&csv)).unwrap().records;
+        let case = &records[0].case;
+        assert_eq!((records.len(), &*case.precond, &*case.solver), (1, precond, solver));
+    }
+}
+
+#[test]
+fn an_experiment_in_a_folder_that_is_not_there_is_refused_before_the_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let (gone, toml) = (folder.path().join("gone"), folder.path().join("gone/x.toml"));
+    let words =
+        ["advise", "poisson3d:4", "--time-budget", "1000", "-o", &toml.display().to_string()];
+    let output = program(&words);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()));
+    let expected = format!(
+        "error: cannot write `{}`: there is no folder `{}`\n",
+        toml.display(),
+        gone.display()
+    );
+    let found = text(&output.stderr);
+    assert!(found.starts_with(&expected) && found.contains("create it first"), "{found}");
+    assert!(!gone.exists());
+}
+
 #[test]
 fn wrong_settings_are_refused_before_anything_is_tried() {
     assert_eq!(
@@ -228,7 +293,7 @@ fn a_budget_that_is_over_is_named() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let table = text(&output.stdout);
     assert!(table.contains("nothing was tried: the time budget of 1e-9 s was over"), "{table}");
-    assert!(table.contains("; 0 not worth a trial"), "{table}");
+    assert!(table.contains("; 0 not expected to be worth a trial"), "{table}");
     let left = table.lines().find(|l| l.starts_with("not tried for lack of time: ")).unwrap();
     assert!(left.ends_with("; --time-budget above 1e-9 tries more"), "{left}");
 }
@@ -241,5 +306,5 @@ fn ctrl_c_shows_the_best_so_far() {
     assert!(rest.ends_with("stopped\n"), "{rest}");
     let table = text(&output.stdout);
     assert!(table.starts_with("Advice for poisson3d:12\n"), "{table}");
-    assert!(table.contains("stopped: the best so far, by single trials"), "{table}");
+    assert!(table.contains("stopped: the best so far, by one measurement each"), "{table}");
 }

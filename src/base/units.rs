@@ -32,6 +32,20 @@ pub fn median_seconds(median: &Median) -> String {
     }
 }
 
+/// Two parts of `total` seconds, the first of which is `first`, in the unit and with the decimals of
+/// [`median_seconds`], so that what is shown adds up to the total shown. The total is rounded as it stands, since
+/// it is what is compared and what other files hold; the second part takes the difference, which moves it by a
+/// unit of the last digit at most. Digits of the parts beyond those of their sum would say nothing of it.
+pub fn parts_of(total: f64, first: f64) -> [String; 2] {
+    let (factor, unit) = unit_of(total);
+    let sum = significant(total * factor, 4);
+    let decimals = sum.split_once('.').map_or(0, |(_, d)| d.len());
+    let first = format!("{:.decimals$}", first * factor);
+    let number = |text: &str| text.parse().unwrap_or(f64::NAN);
+    let second: f64 = number(&sum) - number(&first);
+    [format!("{first} {unit}"), format!("{second:.decimals$} {unit}")]
+}
+
 fn unit_of(value: f64) -> (f64, &'static str) {
     match value.abs() {
         0.0 => (1.0, "s"),
@@ -116,6 +130,19 @@ mod tests {
         let range = Spread::Range { low: 0.0239, high: 0.0245 };
         assert_eq!(text(0.0242, range, 3), "24.20 (3: 23.90–24.50) ms");
         assert_eq!(text(2e-5, Spread::None, 1), "20.00 µs");
+    }
+
+    #[test]
+    fn parts_add_up_to_the_total_shown() {
+        let parts = |total, first| (seconds(total), parts_of(total, first).join(" + "));
+        let of = |total: &str, parts: &str| (total.to_owned(), parts.to_owned());
+        // 5.1249 + 48.7649: alone they would be 5.125 and 48.76
+        assert_eq!(parts(0.053_889_8, 0.005_124_9), of("53.89 ms", "5.12 ms + 48.77 ms"));
+        // both halves are rounded up, and then the sum would be 0.002 more than they are
+        assert_eq!(parts(1.0011, 0.500_55), of("1.001 s", "0.501 s + 0.500 s"));
+        assert_eq!(parts(2e-3, 12.4e-6), of("2.000 ms", "0.012 ms + 1.988 ms"));
+        assert_eq!(parts(123.44, 0.04), of("123.4 s", "0.0 s + 123.4 s"));
+        assert_eq!(parts(0.25, 0.25), of("250.0 ms", "250.0 ms + 0.0 ms"));
     }
 
     #[test]

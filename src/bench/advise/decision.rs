@@ -9,6 +9,16 @@ pub(super) const ROUNDS: usize = 6;
 /// of the program costs as much.
 const APART: f64 = 1.02;
 
+/// Single trials tell nothing below this factor, however quiet the rounds were: the search takes longer than they do,
+/// and the machine changes meanwhile.
+const LEAST_NOISE: f64 = 1.25;
+
+/// The factor by which a single trial may differ from another of the same here: the most that any round took over
+/// the median of its finalist.
+pub(super) fn noise(finalists: &[Finalist]) -> f64 {
+    finalists.iter().map(|f| f.disturbed).fold(LEAST_NOISE, f64::max)
+}
+
 /// Whether one took less time than the other, beyond what their rounds scatter.
 pub(super) fn is_faster(one: &Median, other: &Median) -> bool {
     one.count.min(other.count) >= ROUNDS && APART * one.ends().1 < other.ends().0
@@ -51,6 +61,8 @@ mod tests {
                 case: Case { fill, ..Case::default() },
                 seconds: median(samples).unwrap(),
                 fixed: 0.0,
+                disturbed: samples.iter().copied().fold(0.0, f64::max)
+                    / median(samples).unwrap().value,
                 record: Record::default(),
             })
             .collect();
@@ -75,6 +87,15 @@ mod tests {
         assert_eq!(fills(&equals(&all)), [0]);
         assert_eq!(ratio(&all[1].seconds, &all[0].seconds), Some(2.0));
         assert!(equals(&[]).is_empty());
+    }
+
+    #[test]
+    fn single_trials_scatter_as_the_rounds_did() {
+        assert_eq!(noise(&[]), LEAST_NOISE);
+        assert_eq!(noise(&finalists(&[1.0, 2.0], ROUNDS, 0.0, 1)), LEAST_NOISE);
+        let mut all = finalists(&[1.0, 2.0], ROUNDS, 0.0, 1);
+        all[1].disturbed = 1.75;
+        assert_eq!(noise(&all), 1.75);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Finalist {
     pub seconds: Median,
     /// Seconds of the fixed costs in the rounds whose seconds are the median; the others are the solves'.
     pub fixed: f64,
+    /// What its slowest round took over the median.
+    pub disturbed: f64,
     /// Iterations, memory and the rest, of such a round.
     pub record: Record,
 }
@@ -60,8 +62,9 @@ impl Runner {
         self.rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
         let n = self.rounds.len();
         let fixed = f64::midpoint(self.rounds[(n - 1) / 2].1, self.rounds[n / 2].1);
+        let disturbed = self.rounds[n - 1].0 / seconds.value;
         let record = self.rounds.swap_remove((n - 1) / 2).2;
-        Some(Finalist { case: self.case, seconds, fixed, record })
+        Some(Finalist { case: self.case, seconds, fixed, disturbed, record })
     }
 }
 
@@ -81,12 +84,17 @@ pub fn finals(
             || (place < MOST && seconds <= WITHIN * best)
             || (place < MOST_CHEAP && seconds <= (WITHIN_CHEAP * best).min(cheap))
     };
-    let cases: Vec<Case> = without_twins(solved)
+    let mut cases: Vec<Case> = without_twins(solved)
         .iter()
         .enumerate()
         .filter(|(place, t)| t.trial.seconds().is_some_and(|s| chosen(*place, s)))
         .map(|(_, t)| t.case.clone())
         .collect();
+    if let [only] = cases.as_slice()
+        && tries.elapsed() + WITHIN_SECOND * best < budget
+    {
+        cases.extend(given_up_beside(only, WITHIN_SECOND * best, seen).cloned());
+    }
     told(cases.len());
     let found = measured(cases, tries, budget, PATIENCE * best);
     if !found.is_empty() {
@@ -94,6 +102,17 @@ pub fn finals(
     }
     // stopped, or disturbed beyond patience: what the search saw
     seen.best().into_iter().collect()
+}
+
+/// Of the trials that were given up by their time, which another process may have taken, the one most like `best`
+/// and with the least fixed costs, below `limit`: a rival where nothing else was solved.
+fn given_up_beside<'a>(best: &Case, limit: f64, seen: &'a Found) -> Option<&'a Case> {
+    let apart = |case: &Case| AXES.iter().filter(|a| (a.text)(case) != (a.text)(best)).count();
+    let given_up = seen.tried.iter().filter_map(|t| match t.trial {
+        Trial::CutOff { fixed } if fixed < limit => Some((apart(&t.case), fixed, &t.case)),
+        _ => None,
+    });
+    given_up.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|(_, _, case)| case)
 }
 
 /// Of trials that differ in a setting which changed nothing, the plainer one in the place of the faster.
@@ -142,6 +161,7 @@ impl Found {
             case: best.case.clone(),
             seconds: Median::single(*seconds),
             fixed: *fixed,
+            disturbed: 1.0,
             record: (**record).clone(),
         })
     }
@@ -267,6 +287,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_given_up_is_a_rival_where_nothing_else_was_solved() {
+        let tried = |fill, restart, trial| {
+            let case = Case { fill, restart, ..Case::default() };
+            Tried { point: vec![fill, restart], case, trial }
+        };
+        let record = Box::new(Record::default());
+        let best = Trial::Solved { fixed: 0.25, seconds: 1.0, record };
+        let failed = Trial::Failed { reason: String::new() };
+        let tried = vec![
+            tried(0, 30, best),
+            tried(1, 60, Trial::CutOff { fixed: 0.1 }),
+            tried(2, 30, Trial::CutOff { fixed: 0.3 }),
+            tried(1, 30, Trial::CutOff { fixed: 0.2 }),
+            // its fixed costs alone are too much
+            tried(0, 60, Trial::CutOff { fixed: 11.0 }),
+            tried(9, 30, failed),
+        ];
+        let found = Found { tried, ..Found::default() };
+        let measured = finals(&found, &mut Noisy(Vec::new()), 1e3, &mut |_| {});
+        assert_eq!(fills(&measured), [0, 1]);
+        assert!(measured.iter().all(|f| f.case.restart == 30 && f.seconds.count >= ROUNDS));
+        // no time for one that may take ten times as long
+        assert_eq!(fills(&finals(&found, &mut Noisy(Vec::new()), 9.0, &mut |_| {})), [0]);
+    }
+
+    #[test]
     fn the_parts_of_a_median_add_up_to_it() {
         let round = |seconds, fixed| (seconds, fixed, Record::default());
         let of = |rounds: Vec<_>| Runner { case: Case::default(), rounds }.finalist().unwrap();
@@ -274,6 +320,7 @@ mod tests {
         assert_eq!((odd.seconds.value, odd.fixed), (2.0, 0.25));
         let even = of(vec![round(3.0, 1.0), round(1.0, 0.5), round(2.0, 0.5), round(9.0, 9.0)]);
         assert_eq!((even.seconds.value, even.fixed), (2.5, 0.75));
+        assert_eq!((odd.disturbed, even.disturbed), (1.5, 3.6));
     }
 
     #[test]

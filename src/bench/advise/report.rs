@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::base::parse::number_text;
-use crate::base::units::{grouped, median_seconds, plural, seconds, significant};
-use crate::bench::advise::decision::{ROUNDS, equals, ratio};
+use crate::base::units::{grouped, median_seconds, parts_of, plural, seconds, significant};
+use crate::bench::advise::decision::{ROUNDS, equals, noise, ratio};
 use crate::bench::advise::finals::changed_nothing;
+use crate::bench::advise::search::MARGIN;
 use crate::bench::advise::{Advice, Finalist, Question, Trial, Tried};
 use crate::case::{Case, Setting};
 use crate::config::AXES;
@@ -13,10 +14,8 @@ use crate::record::table::fields;
 use crate::report::runs::{common_settings, head, varying};
 use crate::report::{Head, Report, Sheet};
 
-/// Values of a setting that are named in a reason at most.
+/// Values of a setting that are named in a reason at most, and combinations in a line.
 const MOST_NAMED: usize = 4;
-/// A single trial shows a difference from this factor on; the search repeats short ones only until two agree.
-const BEYOND_NOISE: f64 = 1.25;
 
 /// Settings that are named where they are used and not the default.
 const NAMED: &[&str] =
@@ -64,17 +63,22 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
         sheet.preamble.push(common_settings(&first.case, &varying).join(", "));
     }
     sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    let total = if question.solves > 1 {
-        format!("setup + {} solves", grouped(question.solves))
-    } else {
-        "setup + solve".into()
+    // all solves together, so that the shown parts add up to the shown total
+    let solves = match question.solves {
+        1 => "solve".to_owned(),
+        many => format!("{} solves", grouped(many)),
     };
-    let measured = ["setup", "solve", &total, "of the best", "iterations", "fill", "levels", "MB"];
+    let total = format!("setup + {solves}");
+    let measured = ["setup", &solves, &total, "of the best", "iterations", "fill", "levels", "MB"];
     sheet.columns.extend(measured.map(Head::number));
-    let best = finalists.first().map_or(1.0, |f| f.seconds.value);
-    for f in finalists {
+    for (place, f) in finalists.iter().enumerate() {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&f.case)).collect();
-        row.extend(cells(f, best, question.solves));
+        let of_the_best = match ratio(&f.seconds, &finalists[0].seconds) {
+            _ if place == 0 => "1.00".to_owned(),
+            Some(ratio) => format!("{ratio:.2}"),
+            None => "not apart".into(),
+        };
+        row.extend(cells(f, of_the_best));
         sheet.rows.push(row);
     }
     sheet.drop_empty_columns();
@@ -83,15 +87,16 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
     Report { sheets: vec![sheet], rows }
 }
 
-/// Setup and solve are the parts of the round that is the median: with all solves they add up to the total.
-fn cells(f: &Finalist, best: f64, solves: usize) -> [String; 8] {
+/// Setup and solves are the parts of the round that is the median, which is the total.
+fn cells(f: &Finalist, of_the_best: String) -> [String; 8] {
     let factor = &f.record.factor;
     let memory = f.record.traffic.memory_bytes.map(|b| significant(b as f64 / 1e6, 3));
+    let [setup, solves] = parts_of(f.seconds.value, f.fixed);
     [
-        seconds(f.fixed),
-        seconds((f.seconds.value - f.fixed) / solves as f64),
+        setup,
+        solves,
         median_seconds(&f.seconds),
-        format!("{:.2}", f.seconds.value / best),
+        of_the_best,
         grouped(f.record.convergence.iterations),
         factor.fill_ratio.map(|r| format!("{r:.2}")).unwrap_or_default(),
         factor.levels_lower.map(grouped).unwrap_or_default(),
@@ -101,26 +106,28 @@ fn cells(f: &Finalist, best: f64, solves: usize) -> [String; 8] {
 
 /// Why, how sure, and what was left.
 fn notes(question: &Question, advice: &Advice) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.push(match advice.finalists.first() {
-        None => nothing(question, advice),
-        Some(best) => format!("why: {}", why(&best.case, advice)),
-    });
+    let mut notes = match advice.finalists.first() {
+        None => vec![nothing(question, advice)],
+        Some(best) => why(&best.case, advice),
+    };
     let found = &advice.found;
     if found.interrupted {
         let rounds = advice.finalists.first().map_or(0, |best| best.seconds.count);
         notes.push(match rounds {
-            0 | 1 => "stopped: the best so far, by single trials".into(),
+            0 | 1 => "stopped: the best so far, by one measurement each".into(),
             _ => format!("stopped: the best so far, after {rounds} rounds"),
         });
-    } else {
-        notes.extend(sure(&advice.finalists));
+    }
+    let best = advice.finalists.first();
+    // nothing is said of others where the search did not come to them
+    if let Some(best) = best.filter(|best| !found.interrupted || best.seconds.count > 1) {
+        notes.extend(sure(best, advice));
     }
     let failed = found.tried.iter().filter(|t| matches!(t.trial, Trial::Failed { .. })).count();
     let cut = found.tried.len() - found.solved().len() - failed;
     notes.push(format!(
-        "{} tried of {}, {cut} of them took longer and {failed} failed, in {}; {} not worth a trial by \
-         their neighbours",
+        "{} tried of {}, {cut} of them took longer and {failed} failed, in {}; {} not expected to be worth \
+         a trial",
         grouped(found.tried.len()),
         plural(found.combinations, "combination"),
         seconds(advice.seconds),
@@ -172,50 +179,124 @@ fn nothing(question: &Question, advice: &Advice) -> String {
     text
 }
 
-/// For each setting that was varied alone from `case` and changed something: what the other values do.
-fn why(case: &Case, advice: &Advice) -> String {
+/// For each setting that was varied alone from `case` and changed something: what the other values do. What rounds
+/// say and what fails come first; a line of its own has what single trials alone say.
+fn why(case: &Case, advice: &Advice) -> Vec<String> {
     let tried = &advice.found.tried;
-    let Some(own) = tried.iter().find(|t| t.case == *case) else { return String::new() };
-    let mut words = Vec::new();
+    let Some(own) = tried.iter().find(|t| t.case == *case) else { return Vec::new() };
+    let (mut by_rounds, mut singly) = (Vec::new(), Vec::new());
     for knob in advice.space.knobs().iter().filter(|knob| case.uses_named(knob.axis.name)) {
-        let varied = tried.iter().filter(|t| differs_only(&t.case, case, knob.axis.name));
-        let mut others: Vec<(f64, String)> = varied
-            .filter(|t| !changed_nothing(own, t))
-            .map(|t| {
-                let (order, what) = effect(own, t, &advice.finalists);
-                (order, format!("{} {what}", (knob.axis.text)(&t.case)))
-            })
+        let mut effects: Vec<Effect> = tried
+            .iter()
+            .filter(|t| differs_only(&t.case, case, knob.axis.name) && !changed_nothing(own, t))
+            .map(|t| effect(own, t, &(knob.axis.text)(&t.case), advice))
             .collect();
-        others.sort_by(|a, b| a.0.total_cmp(&b.0));
-        if !others.is_empty() {
-            let named: Vec<&str> =
-                others.iter().take(MOST_NAMED).map(|(_, text)| text.as_str()).collect();
-            let chosen = (knob.axis.text)(case);
-            words.push(format!("{} {chosen} ({})", knob.axis.name, named.join(", ")));
+        effects.sort_by(|a, b| a.order.total_cmp(&b.order));
+        for (words, once) in [(&mut by_rounds, false), (&mut singly, true)] {
+            let of = effects.iter().filter(|effect| effect.once == once);
+            let named: Vec<&str> = of.take(MOST_NAMED).map(|e| e.words.as_str()).collect();
+            if !named.is_empty() {
+                let chosen = (knob.axis.text)(case);
+                words.push(format!("{} {chosen} ({})", knob.axis.name, named.join(", ")));
+            }
         }
     }
-    words.join("; ")
+    let mut lines = vec![match by_rounds.as_slice() {
+        [] => "why: no rounds of one that differs in a single setting".into(),
+        words => format!("why: {}", words.join("; ")),
+    }];
+    if !singly.is_empty() {
+        lines.push(format!("{}: {}", by_single(&advice.finalists), singly.join("; ")));
+    }
+    lines
 }
 
-/// What another trial takes over the best's `own`, for sorting and in words: by rounds where both were measured
-/// so, else by the single trials, marked `~`.
-fn effect(own: &Tried, other: &Tried, finalists: &[Finalist]) -> (f64, String) {
-    let of = |case: &Case| finalists.iter().find(|f| f.case == *case);
-    if let (Some(own), Some(other)) = (of(&own.case), of(&other.case)) {
-        return match ratio(&other.seconds, &own.seconds) {
-            Some(ratio) => (ratio, format!("{ratio:.2}x")),
-            None => (1.0, "cannot be told apart".into()),
-        };
-    }
-    match (&other.trial, own.trial.seconds()) {
-        (Trial::Failed { .. }, _) => (f64::INFINITY, "fails".into()),
-        (Trial::Solved { seconds, .. }, Some(own)) => {
+/// What another value does.
+struct Effect {
+    /// Place among the others.
+    order: f64,
+    words: String,
+    /// Whether single trials alone say so.
+    once: bool,
+}
+
+/// What single trials rest on and from which difference on they say something.
+fn by_single(finalists: &[Finalist]) -> String {
+    format!("by one measurement each, which tells nothing below {:.2}x", noise(finalists))
+}
+
+/// What `other`, which has this value, takes over the best's `own`: by rounds where both were measured so, else by
+/// the single trials, marked `~`.
+fn effect(own: &Tried, other: &Tried, value: &str, advice: &Advice) -> Effect {
+    let of = |case: &Case| advice.finalists.iter().find(|f| f.case == *case);
+    let cannot = || format!("cannot tell from {value}");
+    let (once, order, words) = match (of(&own.case), of(&other.case)) {
+        (Some(own), Some(other)) => match ratio(&other.seconds, &own.seconds) {
+            Some(ratio) => (false, ratio, format!("{value} {ratio:.2}x")),
+            None => (false, 1.0, cannot()),
+        },
+        _ => match single_ratio(own, other, advice) {
+            // another trial of it would fail too
+            None => (false, f64::INFINITY, format!("{value} fails")),
+            Some(Single::Within(ratio)) => (true, ratio, cannot()),
+            Some(Single::Apart(ratio)) => (true, ratio, format!("{value} ~{ratio:.1}x")),
+            Some(Single::GivenUp) => (true, f64::MAX, format!("{value} takes longer")),
+        },
+    };
+    Effect { order, words, once }
+}
+
+/// What single trials say of the time of one over another's.
+enum Single {
+    /// About this, which may be noise.
+    Within(f64),
+    /// About this, beyond noise.
+    Apart(f64),
+    /// It was given up, at a multiple of the best that is beyond noise.
+    GivenUp,
+}
+
+/// What single trials say of `other` beside the best's `own`; `None` where it fails.
+fn single_ratio(own: &Tried, other: &Tried, advice: &Advice) -> Option<Single> {
+    let noise = noise(&advice.finalists);
+    let median =
+        advice.finalists.iter().find(|f| f.case == own.case).map_or(0.0, |f| f.seconds.value);
+    // the least of many single times is too good: it is the best partly by luck
+    let own = own.trial.seconds().map_or(median, |single| single.max(median));
+    let within = |ratio: &f64| (1.0 / noise..=noise).contains(ratio);
+    match &other.trial {
+        Trial::Failed { .. } => None,
+        Trial::Solved { seconds, .. } => {
             let ratio = seconds / own;
-            let shown = !(1.0 / BEYOND_NOISE..=BEYOND_NOISE).contains(&ratio);
-            (ratio, if shown { format!("~{ratio:.1}x") } else { "about the same".into() })
+            Some(if within(&ratio) { Single::Within(ratio) } else { Single::Apart(ratio) })
         }
-        _ => (f64::MAX, "takes longer".into()),
+        Trial::CutOff { fixed } => {
+            let least = advice.found.tried.iter().filter_map(|t| t.trial.seconds());
+            let least = (MARGIN * least.fold(f64::INFINITY, f64::min)).max(*fixed) / own;
+            Some(if least > noise { Single::GivenUp } else { Single::Within(least) })
+        }
     }
+}
+
+/// What was measured once and may be as fast as the best for all that this says, fastest first.
+fn as_fast<'a>(best: &Finalist, advice: &'a Advice) -> Vec<&'a Tried> {
+    let (tried, finalists) = (&advice.found.tried, &advice.finalists);
+    let is_finalist = |t: &Tried| finalists.iter().any(|f| f.case == t.case);
+    let in_rounds: Vec<&Tried> = tried.iter().filter(|t| is_finalist(t)).collect();
+    let Some(own) = tried.iter().find(|t| t.case == best.case) else { return Vec::new() };
+    let others = tried.iter().filter(|t| {
+        !is_finalist(t) && in_rounds.iter().all(|finalist| !changed_nothing(finalist, t))
+    });
+    let mut found: Vec<(f64, &Tried)> = others
+        .filter_map(|t| match single_ratio(own, t, advice)? {
+            Single::Within(ratio) => Some((ratio, t)),
+            // faster in the search, and given up in the rounds
+            Single::Apart(ratio) if ratio < 1.0 => Some((ratio, t)),
+            Single::Apart(_) | Single::GivenUp => None,
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    found.into_iter().map(|(_, t)| t).collect()
 }
 
 fn differs_only(a: &Case, b: &Case, setting: &str) -> bool {
@@ -232,16 +313,38 @@ fn difference(case: &Case, other: &Case) -> String {
     words.join(", ")
 }
 
-/// Whether the best is told from the others by rounds.
-fn sure(finalists: &[Finalist]) -> Vec<String> {
-    let Some(best) = finalists.first() else { return Vec::new() };
+/// Whether the best is told from the others: by rounds from the finalists, and by single trials from the rest.
+fn sure(best: &Finalist, advice: &Advice) -> Vec<String> {
+    let name = describe(&best.case);
+    let as_fast = as_fast(best, advice);
+    let mut lines: Vec<String> =
+        told_apart(best, &advice.finalists, as_fast.is_empty()).into_iter().collect();
+    if !as_fast.is_empty() {
+        let mut names: Vec<String> =
+            as_fast.iter().take(MOST_NAMED).map(|t| describe(&t.case)).collect();
+        if as_fast.len() > MOST_NAMED {
+            names.push(format!("{} more", grouped(as_fast.len() - MOST_NAMED)));
+        }
+        let names = names.join(" or ");
+        lines.push(format!(
+            "cannot tell {name} from {names} here, {}",
+            by_single(&advice.finalists)
+        ));
+    }
+    lines
+}
+
+/// What the rounds say of the best, and `sure` where nothing else can be as fast.
+fn told_apart(best: &Finalist, finalists: &[Finalist], sure: bool) -> Option<String> {
     let name = describe(&best.case);
     let rounds = plural(best.seconds.count, "round");
-    if finalists.len() == 1 {
-        return vec![format!(
-            "alone: {name}; in single trials everything else failed or took too long"
-        )];
-    }
+    let Some(second) = finalists.get(1) else {
+        return sure.then(|| {
+            format!(
+                "alone: {name}; everything else tried failed or took longer, by one measurement each"
+            )
+        });
+    };
     let equal: Vec<String> = equals(finalists)[1..].iter().map(|f| describe(&f.case)).collect();
     if !equal.is_empty() {
         let why = if best.seconds.count < ROUNDS {
@@ -249,16 +352,19 @@ fn sure(finalists: &[Finalist]) -> Vec<String> {
         } else {
             format!("after {rounds}: their intervals are not apart")
         };
-        return vec![format!("cannot tell {name} from {} here, {why}", equal.join(" or "))];
+        return Some(format!("cannot tell {name} from {} here, {why}", equal.join(" or ")));
     }
-    let second = &finalists[1];
     let ((best_low, best_high), (low, high)) = (best.seconds.ends(), second.seconds.ends());
     let gap = |over: f64, of: f64| 100.0 * (over / of - 1.0);
-    vec![format!(
-        "sure: {name}; the second takes {:.0} % more ({:.0} to {:.0} %), their intervals are apart after \
+    Some(format!(
+        "{}: {name}; the second takes {:.0} % more ({:.0} to {:.0} %), their intervals are apart after \
          {rounds}",
+        if sure { "sure" } else { "first in rounds" },
         gap(second.seconds.value, best.seconds.value),
         gap(low, best_high),
         gap(high, best_low),
-    )]
+    ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -211,7 +211,7 @@ impl Space {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::case::ReadAs;
+    use crate::case::{ReadAs, Setting};
     use crate::matrix::SYMMETRY_TOLERANCE;
     use crate::problem::load;
 
@@ -274,5 +274,32 @@ pub(super) mod tests {
         assert!(
             ["ic", "fsai"].iter().all(|p| !names("convdiff3d:5,px=0.3").contains(&(*p).into()))
         );
+    }
+
+    #[test]
+    fn every_ordering_is_tried_with_what_uses_it() {
+        for spec in ["poisson3d:6x5x7", "convdiff3d:6x5x7,px=0.3"] {
+            let space = space(spec, &[]);
+            let knob = |name: &str| space.knobs().iter().find(|k| k.axis.name == name).unwrap();
+            let orderings = &knob("ordering").values;
+            assert!(orderings.len() >= 5, "{orderings:?}");
+            let cases: Vec<Case> = space.points().unwrap().iter().map(|p| space.case(p)).collect();
+            for precond in &knob("precond").values {
+                let with = |ordering: &&String| {
+                    let mut of = cases.iter().filter(|case| case.precond == *precond);
+                    of.any(|case| case.ordering.to_string() == **ordering)
+                };
+                let found: Vec<&String> = orderings.iter().filter(with).collect();
+                let expected = match precond::uses(precond, Setting::Ordering) {
+                    // the grid is in the order of the unknowns
+                    _ if precond == OF_GRID => &orderings[..2],
+                    Some(true) => &orderings[..],
+                    _ => &orderings[..1],
+                };
+                assert_eq!(found, expected.iter().collect::<Vec<_>>(), "{precond} of {spec}");
+            }
+            let orderings_of_meilu = precond::uses("meilu", Setting::Ordering);
+            assert_eq!(orderings_of_meilu, Some(true));
+        }
     }
 }

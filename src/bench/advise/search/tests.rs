@@ -200,3 +200,39 @@ fn a_setup_that_is_out_of_the_question_is_made_once() {
     assert_eq!((of("spai"), blocks), (1, Some(4)));
     assert!(of("jacobi") >= 3);
 }
+
+/// `meilu` in the order of colours takes the least.
+struct Coloured;
+
+impl Tries for Coloured {
+    fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial> {
+        let seconds = match (case.precond.as_str(), case.ordering.name()) {
+            ("meilu", "red-black") => 1.0,
+            ("meilu", _) => 2.0,
+            _ => 2.5,
+        };
+        let record = Box::new(Record::default());
+        Some(if seconds > limit {
+            Trial::CutOff { fixed: 0.1 }
+        } else {
+            Trial::Solved { fixed: 0.1, seconds, record }
+        })
+    }
+    fn elapsed(&self) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn the_ordering_of_a_method_that_uses_it_is_varied() {
+    let space = poisson(&[("precond", "jacobi,meilu")]);
+    let found = search(&space, &mut Coloured, 1e3, &mut |_, _| {}).unwrap();
+    let best = &found.solved()[0].case;
+    assert_eq!((best.precond.as_str(), best.ordering.name()), ("meilu", "red-black"));
+    let of = |name: &str| {
+        let tried = found.tried.iter().filter(|t| t.case.precond == name);
+        tried.map(|t| t.case.ordering.name()).collect::<HashSet<_>>().len()
+    };
+    // jacobi does not depend on it
+    assert!(of("meilu") >= 5 && of("jacobi") == 1, "{} and {}", of("meilu"), of("jacobi"));
+}
