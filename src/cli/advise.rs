@@ -11,13 +11,14 @@ use crate::base::interrupt;
 use crate::base::units::{plural, seconds};
 use crate::bench::advise;
 use crate::bench::advise::check::{Sweeping, against_all};
-use crate::bench::advise::{Advice, Question, Told, Tried, report};
+use crate::bench::advise::{Advice, Question, Told, Tried, describe};
 use crate::case::{Case, ReadAs};
 use crate::cli::flags::settings;
 use crate::cli::{complete, output};
 use crate::config::{Sweep, write};
 use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
+use crate::report::advice::report as advice_report;
 
 /// Arguments of `advise`.
 #[derive(Debug, clap::Args)]
@@ -139,7 +140,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let advice = advise::advise(&question, &problem, &b, interrupts, &mut told)?;
     if advice.found.interrupted {
         if !advice.finalists.is_empty() {
-            output::tables(&report::report(&question, &advice), args.format)?;
+            output::tables(&advice_report(&question, &advice), args.format)?;
         }
         say("stopped");
         return Ok(ExitCode::from(interrupt::EXIT_CODE));
@@ -150,7 +151,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         output::print(&format!("{check}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::tables(&report::report(&question, &advice), args.format)?;
+    output::tables(&advice_report(&question, &advice), args.format)?;
     let Some(best) = advice.finalists.first() else { return Ok(ExitCode::FAILURE) };
     let folder = args.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let case = write::named_in(folder, &best.case)
@@ -180,5 +181,5 @@ fn progress(tried: &Tried, best: f64) -> String {
         advise::Trial::Failed { reason } => format!("fails: {reason}"),
     };
     let best = if best.is_finite() { format!(" (best {})", seconds(best)) } else { String::new() };
-    format!("{}: {how}{best}", report::describe(&tried.case))
+    format!("{}: {how}{best}", describe(&tried.case))
 }

@@ -6,6 +6,7 @@ pub mod cache;
 mod coo;
 pub mod csr;
 mod dia;
+pub mod hash;
 mod hyb;
 pub mod market;
 pub mod pattern;

@@ -23,7 +23,7 @@ use std::f64::consts::PI;
 
 use super::case::{Case, MAX_POINTS};
 use crate::base::error::{Error, Result};
-use crate::record::contents::vector_hash;
+use crate::matrix::hash::vector_hash;
 
 /// Names of the obstacles with what they are, for help and errors.
 pub const OBSTACLES: &[(&str, &str)] = &[

@@ -1,5 +1,7 @@
 use super::*;
 use crate::case::{Case, ReadAs};
+use crate::matrix::Csr;
+use crate::matrix::hash::{matrix_hash, vector_hash};
 use crate::record::samples::record;
 
 fn of(matrix: &str, n: usize, hash: Option<&str>, rhs: Option<&str>) -> Record {

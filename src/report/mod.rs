@@ -2,6 +2,7 @@
 //!
 //! A [`Report`] holds both; each output format is one small file with an [`Export`].
 
+pub mod advice;
 pub mod batch;
 pub mod columns;
 pub mod compare;

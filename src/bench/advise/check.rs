@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::measure::{median, now, seconds_since};
-use crate::bench::advise::report::describe;
+use crate::bench::advise::describe;
 use crate::bench::advise::{Advice, Question, Space, Trial, Trials, Tries, measured};
 use crate::case::Case;
 use crate::compute;

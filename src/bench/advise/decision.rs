@@ -1,10 +1,11 @@
 //! Which of the finalists are the best: what their rounds say, and what they cannot say.
 
 use crate::base::measure::Median;
-use crate::bench::advise::finals::Finalist;
+use crate::case::Case;
+use crate::record::Record;
 
 /// Rounds from which on an interval of a median is one (by ranks, 95 %).
-pub(super) const ROUNDS: usize = 6;
+pub const ROUNDS: usize = 6;
 /// Intervals are apart when this factor does not join them either: memory that lies elsewhere in the next run
 /// of the program costs as much.
 const APART: f64 = 1.02;
@@ -15,8 +16,23 @@ const LEAST_NOISE: f64 = 1.25;
 
 /// The factor by which a single trial may differ from another of the same here: the most that any round took over
 /// the median of its finalist.
-pub(super) fn noise(finalists: &[Finalist]) -> f64 {
+pub fn noise(finalists: &[Finalist]) -> f64 {
     finalists.iter().map(|f| f.disturbed).fold(LEAST_NOISE, f64::max)
+}
+
+/// A setting of everything, and what it takes.
+#[derive(Clone, Debug)]
+pub struct Finalist {
+    /// What was run.
+    pub case: Case,
+    /// Seconds of fixed costs and all solves.
+    pub seconds: Median,
+    /// Seconds of the fixed costs in the rounds whose seconds are the median; the others are the solves'.
+    pub fixed: f64,
+    /// What its slowest round took over the median.
+    pub disturbed: f64,
+    /// Iterations, memory and the rest, of such a round.
+    pub record: Record,
 }
 
 /// Whether one took less time than the other, beyond what their rounds scatter.
@@ -31,7 +47,7 @@ pub fn equals(finalists: &[Finalist]) -> Vec<&Finalist> {
 }
 
 /// What one finalist takes over what another takes, where they can be told apart.
-pub(super) fn ratio(one: &Median, over: &Median) -> Option<f64> {
+pub fn ratio(one: &Median, over: &Median) -> Option<f64> {
     (is_faster(one, over) || is_faster(over, one)).then(|| one.value / over.value)
 }
 

@@ -1,7 +1,7 @@
 //! The best of a search measured properly: in turns, so that a noisy minute hits all of them alike.
 
 use crate::base::measure::{Median, median};
-use crate::bench::advise::decision::{ROUNDS, is_faster};
+use crate::bench::advise::decision::{Finalist, ROUNDS, is_faster};
 use crate::bench::advise::search::{Found, Tried};
 use crate::bench::advise::trial::{Trial, Tries};
 use crate::case::Case;
@@ -27,21 +27,6 @@ const PRECISE: f64 = 0.02;
 /// many seconds, which a busy machine may take for the shortest of them.
 const PATIENCE: f64 = 10.0;
 const LEAST_PATIENCE: f64 = 2.0;
-
-/// A setting of everything, and what it takes.
-#[derive(Clone, Debug)]
-pub struct Finalist {
-    /// What was run.
-    pub case: Case,
-    /// Seconds of fixed costs and all solves.
-    pub seconds: Median,
-    /// Seconds of the fixed costs in the rounds whose seconds are the median; the others are the solves'.
-    pub fixed: f64,
-    /// What its slowest round took over the median.
-    pub disturbed: f64,
-    /// Iterations, memory and the rest, of such a round.
-    pub record: Record,
-}
 
 /// A finalist while it is measured.
 struct Runner {
@@ -135,7 +120,7 @@ const OF_THE_PATTERN: [&str; 2] = ["fill", "level-rule"];
 
 /// Whether two trials differ in one setting alone, and show that it changed nothing: every residual is the same to
 /// the last bit, as with a restart beyond the iterations that are made.
-pub(super) fn changed_nothing(one: &Tried, other: &Tried) -> bool {
+pub fn changed_nothing(one: &Tried, other: &Tried) -> bool {
     let (Trial::Solved { record: a, .. }, Trial::Solved { record: b, .. }) =
         (&one.trial, &other.trial)
     else {

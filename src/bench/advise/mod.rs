@@ -5,11 +5,11 @@
 //! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
 
 pub mod check;
-mod decision;
-mod effects;
-mod finals;
-pub mod report;
-mod search;
+pub mod decision;
+mod describe;
+pub mod effects;
+pub mod finals;
+pub mod search;
 mod space;
 mod structure;
 mod trial;
@@ -24,8 +24,10 @@ use crate::config::Sweep;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::problem::Problem;
 
+pub use decision::Finalist;
 pub use decision::equals;
-pub use finals::{Finalist, finals, measured};
+pub use describe::describe;
+pub use finals::{finals, measured};
 pub use search::{Found, Tried, search};
 pub use space::{Knob, Point, Space};
 pub use structure::Structure;

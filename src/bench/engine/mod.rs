@@ -444,13 +444,13 @@ impl<'a> Loaded<'a> {
                 }
             }
             check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
-            self.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));
+            self.hash.matrix_hash = Some(crate::matrix::hash::matrix_hash(&problem.matrix));
             self.problem = Some((case.clone(), problem));
         }
         let (_, problem) = self.problem.as_ref().expect("loaded above");
         if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
             let b = runner.right_hand_side(problem, &case.rhs)?;
-            self.hash.rhs_hash = Some(contents::vector_hash(&b));
+            self.hash.rhs_hash = Some(crate::matrix::hash::vector_hash(&b));
             self.rhs = Some((case.rhs.clone(), b));
         }
         let hash = self.hash.clone();

@@ -6,6 +6,7 @@ use crate::base::units::plural;
 use crate::bench::engine::{Observer, Runner, Solvers, check_block_sizes, one_system};
 use crate::case::Case;
 use crate::matrix::cache::Cache;
+use crate::matrix::hash::{matrix_hash, vector_hash};
 use crate::problem::{self, Folders, Problem, Source};
 use crate::record::{Record, contents};
 
@@ -107,12 +108,12 @@ impl System<'_> {
         let mut record = Record { case: self.case.clone(), ..Record::default() };
         (record.size.n, record.size.nnz) = (problem.matrix.rows(), problem.matrix.nnz());
         if !self.earlier.is_empty() {
-            record.hash.matrix_hash = Some(contents::matrix_hash(&problem.matrix));
+            record.hash.matrix_hash = Some(matrix_hash(&problem.matrix));
         }
         for spec in self.right_hand_sides() {
             let b = problem::right_hand_side(&problem, spec)?;
             spec.clone_into(&mut record.case.rhs);
-            record.hash.rhs_hash = Some(contents::vector_hash(&b));
+            record.hash.rhs_hash = Some(vector_hash(&b));
             for Earlier { file, records } in self.earlier {
                 contents::refuse_others(file, records.iter(), &record)?;
             }

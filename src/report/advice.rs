@@ -7,8 +7,8 @@ use crate::base::units::{grouped, median_seconds, parts_of, plural, seconds, sig
 use crate::bench::advise::decision::{ROUNDS, equals, noise, ratio};
 use crate::bench::advise::finals::changed_nothing;
 use crate::bench::advise::search::MARGIN;
-use crate::bench::advise::{Advice, Finalist, Question, Trial, Tried};
-use crate::case::{Case, Setting};
+use crate::bench::advise::{Advice, Finalist, Question, Trial, Tried, describe};
+use crate::case::Case;
 use crate::config::AXES;
 use crate::record::table::fields;
 use crate::report::runs::{common_settings, head, varying};
@@ -16,38 +16,6 @@ use crate::report::{Head, Report, Sheet};
 
 /// Values of a setting that are named in a reason at most, and combinations in a line.
 const MOST_NAMED: usize = 4;
-
-/// Settings that are named where they are used and not the default.
-const NAMED: &[&str] =
-    &["shift", "level-rule", "orthogonalisation", "factor-precision", "trisolve", "execution"];
-
-/// The searched settings that are used, in a few words.
-pub fn describe(case: &Case) -> String {
-    let Case { precond, fill, block_size, ordering, solver, restart, backend, .. } = case;
-    let mut words = precond.clone();
-    for (setting, word) in [
-        (Setting::Fill, format!(" k={fill}")),
-        (Setting::BlockSize, format!(" b={block_size}")),
-        (Setting::Ordering, format!(" {ordering}")),
-    ] {
-        if case.uses(setting) {
-            words.push_str(&word);
-        }
-    }
-    _ = write!(words, " {solver}");
-    if case.uses(Setting::Restart) {
-        _ = write!(words, "({restart})");
-    }
-    _ = write!(words, " {backend}");
-    let default = Case::default();
-    for axis in AXES.iter().filter(|a| NAMED.contains(&a.name) && case.uses_named(a.name)) {
-        let word = (axis.text)(case);
-        if word != (axis.text)(&default) {
-            _ = write!(words, " {}={word}", axis.name);
-        }
-    }
-    words
-}
 
 /// The table of the best, with the reasons below it.
 pub fn report(question: &Question, advice: &Advice) -> Report {
