@@ -10,7 +10,7 @@ mod describe;
 pub mod effects;
 pub mod finals;
 pub mod search;
-mod space;
+pub mod space;
 mod structure;
 mod trial;
 
