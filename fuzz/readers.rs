@@ -5,7 +5,8 @@
 use std::io::Cursor;
 
 use bilu_bench::case::ReadAs;
-use bilu_bench::config::file::{Source, parse};
+use bilu_bench::config::file::parse;
+use bilu_bench::config::source::Source;
 use bilu_bench::matrix::market::{read_matrix_from, read_vector_from};
 use bilu_bench::methods::precond;
 use bilu_bench::problem;

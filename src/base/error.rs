@@ -3,6 +3,9 @@
 use std::fmt;
 use std::path::Path;
 
+/// Exit code after Ctrl-C.
+pub const STOPPED: u8 = 130;
+
 /// Result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -136,7 +139,7 @@ impl Error {
         match self.kind {
             Kind::Input => 2,
             Kind::Run | Kind::Memory => 1,
-            Kind::Stopped => crate::base::interrupt::EXIT_CODE,
+            Kind::Stopped => STOPPED,
         }
     }
 

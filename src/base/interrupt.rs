@@ -3,10 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::base::error::{Error, Result};
-
-/// Exit code after Ctrl-C.
-pub const EXIT_CODE: u8 = 130;
+use crate::base::error::{Error, Result, STOPPED};
 
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
 
@@ -42,7 +39,7 @@ pub fn install_for_reading() -> Result<()> {
 fn handle(at_once: impl Fn() -> bool + Send + 'static) -> Result<()> {
     ctrlc::set_handler(move || {
         if at_once() {
-            std::process::exit(i32::from(EXIT_CODE));
+            std::process::exit(i32::from(STOPPED));
         }
     })
     .map_err(|e| Error::run(format!("cannot handle Ctrl-C: {e}")))

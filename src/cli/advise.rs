@@ -143,7 +143,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
             output::tables(&advice_report(&question, &advice), args.format)?;
         }
         say("stopped");
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        return Ok(ExitCode::from(crate::base::error::STOPPED));
     }
     if args.exhaustive {
         let sweeping = Sweeping { file: args.sweep_file.clone(), budget_s: args.sweep_budget };

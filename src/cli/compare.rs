@@ -10,7 +10,6 @@ use crate::base::units::plural;
 use crate::cli::{alternate, output};
 use crate::config::sweep::{AXES, Axis, axis};
 use crate::record::Record;
-use crate::record::read;
 use crate::report::ReportFormat;
 use crate::report::compare::{self, Rule};
 
@@ -103,7 +102,7 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
         }
         sides
     } else {
-        [records(&args.old)?, records(&args.new)?]
+        [output::records(&args.old)?, output::records(&args.new)?]
     };
     for (path, records) in [(&args.old, &old), (&args.new, &new)] {
         timed(path, records)?;
@@ -163,13 +162,4 @@ fn timed(path: &Path, records: &[Record]) -> Result<()> {
             .hint("`bilu-bench run -o FILE` writes the column; was it removed?"));
     }
     Ok(())
-}
-
-/// The records of a result file; says when its last one is cut off.
-pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
-    let contents = read::read(path)?;
-    for remark in contents.remarks() {
-        say(&format!("note: {}: {remark}", path.display()));
-    }
-    Ok(contents.records)
 }

@@ -14,7 +14,7 @@ use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::problem::Folders;
 use crate::problem::catalogue;
-use crate::problem::generator::GENERATORS;
+use crate::problem::generators::GENERATORS;
 use crate::record::columns::COLUMNS;
 
 /// Set by the script: the shell that asks.

@@ -8,8 +8,8 @@ use crate::base::error::{Error, Result};
 use crate::bench::engine::isolated::{Isolation, kill_counters};
 use crate::cli::complete;
 use crate::config::axes::Axis;
-use crate::config::file::repeated_remark;
 use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::source::repeated_remark;
 use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
 use crate::methods::registry::Names;
@@ -254,7 +254,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::file::{Source, parse};
+    use crate::config::file::parse;
+    use crate::config::source::Source;
 
     fn flags(arguments: &[String]) -> Overrides {
         let command = SweepFlags::augment_args(Command::new("run").no_binary_name(true));

@@ -10,7 +10,7 @@ use crate::config::sweep::AXES;
 use crate::methods::precond;
 use crate::methods::precond::options::Parameter;
 use crate::methods::registry;
-use crate::problem::generator::GENERATORS;
+use crate::problem::generators::GENERATORS;
 use crate::record::columns::COLUMNS;
 use crate::report::plot::kinds::KINDS;
 

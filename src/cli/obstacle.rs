@@ -24,8 +24,9 @@ use crate::record::obstacle::refuse_others;
 use crate::record::obstacle::{self as record, Record};
 use crate::record::output::Existing;
 use crate::record::output::Outputs;
-use crate::report::obstacle::{self as report, figure};
+use crate::report::obstacle as report;
 use crate::report::plot;
+use crate::report::plot::obstacle as figure;
 
 /// Arguments of `obstacle`.
 #[derive(Debug, clap::Args)]
@@ -225,7 +226,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     }
     if interrupted {
         say("stopped; with --output FILE a run can be continued by --resume");
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        return Ok(ExitCode::from(crate::base::error::STOPPED));
     }
     let failed = records.iter().filter(|r| !r.status.succeeded()).count();
     if failed > 0 {

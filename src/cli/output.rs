@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
+use crate::record::{Record, read};
 use crate::report::columns::Columns;
 use crate::report::{Report, ReportFormat};
 
@@ -70,4 +71,13 @@ pub fn error(error: &Error) {
         let style = bold(AnsiColor::Cyan);
         let _ = writeln!(err, "{style}hint:{style:#} {hint}");
     }
+}
+
+/// The records of a result file; says when its last one is cut off.
+pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
+    let contents = read::read(path)?;
+    for remark in contents.remarks() {
+        say(&format!("note: {}: {remark}", path.display()));
+    }
+    Ok(contents.records)
 }

@@ -7,7 +7,7 @@ use crate::base::files;
 use crate::base::input::say;
 use crate::base::parse::pieces;
 use crate::case::Case;
-use crate::cli::{compare, complete};
+use crate::cli::{complete, output};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::quantity::quantity;
@@ -75,7 +75,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     }
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(rounds::aggregated(&compare::records(path)?));
+        records.extend(rounds::aggregated(&output::records(path)?));
     }
     for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
         say(&format!("note: {note}"));

@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
                 End::Failed(error) => return Err(error.clone()),
                 End::Interrupted => {
                     say(&interrupted(outputs));
-                    return Ok(ExitCode::from(interrupt::EXIT_CODE));
+                    return Ok(ExitCode::from(crate::base::error::STOPPED));
                 }
                 End::Complete => {}
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::base::error::Result;
 use crate::base::input::say;
-use crate::cli::{compare, output};
+use crate::cli::output;
 use crate::record::{contents, rounds};
 use crate::report::{ReportFormat, versus};
 
@@ -31,7 +31,7 @@ pub struct VersusArgs {
 pub fn run(args: &VersusArgs) -> Result<ExitCode> {
     let mut records = Vec::new();
     for path in &args.files {
-        records.extend(rounds::aggregated(&compare::records(path)?));
+        records.extend(rounds::aggregated(&output::records(path)?));
     }
     for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
         say(&format!("note: {note}"));

@@ -1,13 +1,11 @@
 //! An experiment: sweeps, how to measure them and what a paper published about them.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::base::error::{Error, Place, Result};
 use crate::base::status::Status;
 use crate::case::Case;
-use crate::config::file::{self, Source};
 use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::record::Record;
@@ -47,25 +45,6 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Reads a TOML file; files that it names, also matrices and right-hand sides, are looked for beside it.
-    pub fn open(path: &Path) -> Result<Self> {
-        let text = file::text(path)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let files = RefCell::new(vec![path.to_owned()]);
-        let beside = |name: &str| {
-            files.borrow_mut().push(folder.join(name));
-            file::text(&folder.join(name))
-        };
-        let name = path.display().to_string();
-        let experiment = file::parse(&Source {
-            name: &name,
-            text: &text,
-            folder: Some(folder),
-            beside: &beside,
-        })?;
-        Ok(Self { files: files.into_inner(), ..experiment })
-    }
-
     /// An experiment of one sweep.
     pub fn of(sweep: Sweep) -> Self {
         Self { sweeps: vec![sweep], ..Self::default() }

@@ -5,10 +5,10 @@ use toml::de::DeValue;
 
 use crate::base::error::{Error, Result};
 use crate::base::parse::number;
-use crate::config::file::{Source, beside};
 use crate::config::keys;
 use crate::config::marks::{Marks, Spacing};
 use crate::config::quantity::{QUANTITIES, Quantity, quantity};
+use crate::config::source::{Source, beside};
 use crate::config::sweep::{Axis, axis};
 
 /// What a figure is made of.

@@ -18,6 +18,7 @@ pub mod published;
 pub mod quantity;
 pub mod sampling;
 pub mod scale;
+pub mod source;
 pub mod sweep;
 mod values;
 pub mod write;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::obstacle::axes::{AXES, Sweep};
 use crate::base::error::{Error, Result};
-use crate::config::file::{self, Source};
 use crate::config::library::{self, OBSTACLE};
+use crate::config::source::{self, Source};
 use crate::obstacle::case::{Case, Mode};
 
 /// A published row: m, mode, nodes, seconds, relaxations.
@@ -68,10 +68,10 @@ impl Experiment {
         if name.contains('/') || Path::new(name).extension().is_some_and(|e| e == "toml") {
             let path = Path::new(name);
             let folder = path.parent().unwrap_or(Path::new(""));
-            let beside = |name: &str| file::text(&folder.join(name));
+            let beside = |name: &str| source::text(&folder.join(name));
             return parse(&Source {
                 name,
-                text: &file::text(path)?,
+                text: &source::text(path)?,
                 folder: None,
                 beside: &beside,
             });

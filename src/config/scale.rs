@@ -36,7 +36,7 @@ impl Scale {
                 .hint("only generated matrices such as `poisson3d:120` have one")
         };
         let (name, arguments) = spec.split_once(':').ok_or_else(cannot)?;
-        let generator = Generator::find(name).ok_or_else(cannot)?;
+        let generator = crate::problem::generators::find(name).ok_or_else(cannot)?;
         generator.arguments(arguments)?;
         let arguments = written_out(generator, arguments);
         let (grid, parameters) = arguments.split_once(',').unwrap_or((&arguments, ""));

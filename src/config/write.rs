@@ -93,7 +93,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::case::LevelRule;
-    use crate::config::file::{Source, parse};
+    use crate::config::file::parse;
+    use crate::config::source::Source;
 
     #[test]
     fn what_is_written_is_read_back() {

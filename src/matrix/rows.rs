@@ -1,15 +1,13 @@
 //! Matrices whose rows are made independently of each other, on one thread or all.
 
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use rayon::prelude::*;
+use std::ops::Range;
 
 use super::Csr;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::{block_pattern, permuted_to};
+use crate::matrix::pattern::{block_pattern, inverse_on, permuted_to};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -226,39 +224,10 @@ impl Sums {
     }
 }
 
-/// [`inverse`] on one thread or all.
-///
-/// # Panics
-/// If a number is named twice.
-pub fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
-    if threads == Threads::One {
-        return inverse(order);
-    }
-    let place: Vec<AtomicU32> =
-        order.par_iter().with_min_len(CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect();
-    order.par_iter().with_min_len(CHUNK).enumerate().for_each(|(i, &number)| {
-        let before = place[number as usize].swap(i as u32, Ordering::Relaxed);
-        assert!(before == u32::MAX, "row {number} is named twice");
-    });
-    place.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect()
-}
-
-/// The place of each number in `order`.
-///
-/// # Panics
-/// If a number is named twice.
-pub fn inverse(order: &[u32]) -> Vec<u32> {
-    let mut place = vec![u32::MAX; order.len()];
-    for (i, &number) in (0..).zip(order) {
-        assert!(place[number as usize] == u32::MAX, "row {number} is named twice");
-        place[number as usize] = i;
-    }
-    place
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrix::inverse;
 
     fn random(n: usize, m: usize, seed: u64) -> Csr {
         use rand::{Rng, SeedableRng};

@@ -13,6 +13,7 @@ pub mod field;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod node;
+pub mod part;
 pub mod problem;
 pub mod reference;
 pub mod solve;

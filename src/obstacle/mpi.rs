@@ -17,7 +17,8 @@ use mpi::ffi;
 
 use super::case::{Case, Split, Transport};
 use super::field::Extent;
-use super::node::{Face, Node};
+use super::node::Node;
+use super::part::Face;
 use super::solve::{Exchange, Limits, Relaxation, judge, solve};
 use super::threads::Ran;
 use crate::base::error::Result;

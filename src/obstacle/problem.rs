@@ -21,7 +21,7 @@
 
 use std::f64::consts::PI;
 
-use super::case::{Case, MAX_POINTS};
+use super::case::{Case, MAX_POINTS, Method, Mode, Split, StopOn, Transport};
 use crate::base::error::{Error, Result};
 use crate::matrix::hash::vector_hash;
 
@@ -211,6 +211,78 @@ pub(crate) fn convection(text: &str) -> Result<[f64; 3]> {
         Ok(b) if text.split(':').count() == 3 && b.iter().all(|v| v.is_finite()) => Ok(b),
         _ => Err(Error::input(format!("convection `{text}` is not of the form b1:b2:b3"))
             .hint("three numbers, such as `1:0.5:0`")),
+    }
+}
+
+impl Case {
+    /// Finds what cannot be together, before anything runs.
+    ///
+    /// # Errors
+    /// Names the settings and their values.
+    pub fn check(&self) -> Result<()> {
+        let m = self.m;
+        Problem::new(self)?;
+        for (name, split) in [("norm-split", Some(self.norm_split)), ("split", self.split)] {
+            if let Some(split) = split.filter(|s| s.y > m || s.z > m) {
+                return Err(Error::input(format!(
+                    "{name} {split} has more parts than the {m} grid points of a direction"
+                ))
+                .hint("choose a larger m or fewer parts"));
+            }
+        }
+        if !self.check_every.is_multiple_of(self.sweeps_per_pass) {
+            let (every, pass) = (self.check_every, self.sweeps_per_pass);
+            return Err(Error::input(format!(
+                "check-every {every} is no multiple of sweeps-per-pass {pass}"
+            ))
+            .hint("the iterate can only be looked at between passes"));
+        }
+        if self.sweeps_per_pass > 1 {
+            let what = if self.backend != "cuda" {
+                Some(format!("on backend `{}`", self.backend))
+            } else if self.method != Method::Jacobi || self.mode != Mode::Sync {
+                Some("for other methods than synchronous Jacobi".to_owned())
+            } else if self.split.is_some_and(|s| s != Split::WHOLE) {
+                Some("on several GPUs".to_owned())
+            } else if self.stop != StopOn::StepNorm {
+                Some("with stop complementarity".to_owned())
+            } else {
+                None
+            };
+            if let Some(what) = what {
+                return Err(Error::input(format!(
+                    "sweeps-per-pass {} cannot be had {what}",
+                    self.sweeps_per_pass
+                ))
+                .hint("it is for synchronous Jacobi with the step norm on one GPU"));
+            }
+        }
+        let single = self.split.is_some_and(|s| s != Split::WHOLE);
+        if self.backend == "cpu" && single {
+            return Err(Error::input(format!(
+                "split {} on backend `cpu`, which is one thread",
+                self.split.unwrap_or(Split::WHOLE)
+            ))
+            .hint("use `cpu-mt`, or leave the split out"));
+        }
+        if ["cuda", crate::obstacle::MPI_CUDA].contains(&self.backend.as_str())
+            && let Some(split) = self.split.filter(|s| s.y > 1)
+        {
+            return Err(Error::input(format!("split {split} on several GPUs: they share z alone"))
+                .hint(format!("use `1x{}`", split.count())));
+        }
+        let gpus = self.backend == crate::obstacle::MPI_CUDA || self.backend == "cuda" && single;
+        if gpus && self.method != Method::Jacobi {
+            return Err(Error::input("several GPUs run the Jacobi method alone"));
+        }
+        if self.transport == Transport::Messages && !crate::obstacle::over_ranks(&self.backend) {
+            return Err(Error::input(format!(
+                "transport `messages` on backend `{}`, which has no ranks",
+                self.backend
+            ))
+            .hint("it is for `mpi-cuda`; leave it out"));
+        }
+        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::case::{Case, Method, Mode, StopOn};
 use super::field::{Field, Layout};
-use super::node::{Face, Region};
+use super::part::{Face, Region};
 use crate::base::measure::now;
 use crate::base::status::Status;
 

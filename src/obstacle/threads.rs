@@ -5,7 +5,8 @@ use std::sync::{Barrier, OnceLock};
 
 use super::case::{Case, Split};
 use super::field::{Extent, Layout};
-use super::node::{Face, Node};
+use super::node::Node;
+use super::part::Face;
 use super::problem::Problem;
 use super::solve::{Exchange, Limits, Outcome, judge, solve};
 use crate::base::cores;

@@ -13,7 +13,6 @@ use crate::matrix::market::{self, Layout, Symmetry};
 use crate::base::units::plural;
 
 use super::Problem;
-use super::generator::Generator;
 
 /// Environment variable with the folders that are searched for matrices by name, separated as in
 /// `PATH`.
@@ -78,7 +77,7 @@ fn looks_like_path(spec: &str) -> bool {
 pub(crate) fn located(spec: &str, folder: &Path) -> String {
     let in_folder = |path: &str| folder.join(path).display().to_string();
     let name = spec.split(':').next().unwrap_or_default();
-    if Generator::find(name).is_some() {
+    if crate::problem::generators::find(name).is_some() {
         // of the arguments only a field may be a file
         let argument = |word: &str| match word.split_once('=') {
             Some(("field", path)) if folder.join(path).is_file() => {

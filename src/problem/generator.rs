@@ -1,4 +1,4 @@
-//! The registry of generated matrices and how their arguments are written.
+//! What a generator of matrices is, and how its arguments are written.
 //!
 //! A spec reads `name:SIZE[,key=value]...` or `name:PRESET[,key=value]...`; SIZE is `60x50x40`, or
 //! `60` for the same size in every direction.
@@ -8,25 +8,6 @@ use std::fmt::Write as _;
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
 use crate::matrix::Csr;
-
-use super::{
-    blockpoisson3d, bubbly, channel3d, convdiff3d, fem_p1, layered, obstacle, permeability,
-    poisson3d, reservoir,
-};
-
-/// Every generator; a new one is a new file and a line here.
-pub static GENERATORS: &[&Generator] = &[
-    &poisson3d::GENERATOR,
-    &blockpoisson3d::GENERATOR,
-    &channel3d::GENERATOR,
-    &convdiff3d::GENERATOR,
-    &fem_p1::GENERATOR,
-    &reservoir::GENERATOR,
-    &bubbly::GENERATOR,
-    &layered::GENERATOR,
-    &permeability::GENERATOR,
-    &obstacle::GENERATOR,
-];
 
 /// A family of matrices.
 #[derive(Debug)]
@@ -130,11 +111,6 @@ impl Arguments {
 const LIMIT: u64 = u32::MAX as u64;
 
 impl Generator {
-    /// The generator called `name`.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        GENERATORS.iter().copied().find(|g| g.name == name)
-    }
-
     /// How the size is written.
     pub fn size_form(&self) -> String {
         format!("N or {}", ["NX", "NY", "NZ"][..self.dimensions].join("x"))

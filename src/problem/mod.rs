@@ -11,6 +11,7 @@ mod fem_p1;
 mod field;
 mod file;
 pub mod generator;
+pub mod generators;
 pub mod info;
 mod layered;
 mod obstacle;

@@ -12,7 +12,8 @@ use super::Problem;
 use super::catalogue::{self, Entry};
 use super::field;
 use super::file::{self, Folders, own_rhs_path};
-use super::generator::{Arguments, GENERATORS, Generator};
+use super::generator::{Arguments, Generator};
+use super::generators::GENERATORS;
 
 /// Cells that are made at once, and along an edge of a grid in small.
 const FEW: usize = 50_000;
@@ -42,7 +43,7 @@ impl Source {
     /// When nothing is called so, or a matrix of the catalogue is not at hand.
     pub fn find(spec: &str, folders: &Folders) -> Result<Self> {
         let (name, text) = spec.split_once(':').map_or((spec, None), |(n, t)| (n, Some(t)));
-        if let Some(generator) = Generator::find(name) {
+        if let Some(generator) = crate::problem::generators::find(name) {
             let Some(text) = text else {
                 return Err(Error::input(format!("`{name}` needs a size")).hint(generator.usage()));
             };

@@ -9,7 +9,7 @@ use crate::base::status::Status;
 use crate::obstacle::Problem;
 use crate::obstacle::case::{Case, Split};
 use crate::record::schema::Environment;
-use crate::record::table::{Column, Row, columns};
+use crate::record::table::{Column, OBSTACLE, Row, columns};
 
 /// What the iteration did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
 });
 
 impl Row for Record {
-    const COMMAND: &'static str = "obstacle";
+    const COMMAND: &'static str = OBSTACLE;
     type Case = Case;
 
     fn case(&self) -> &Case {

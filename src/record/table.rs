@@ -58,13 +58,19 @@ pub trait Row: Rendered + Clone + Default + Serialize + DeserializeOwned {
     fn schema() -> &'static [Column];
 }
 
+/// The command of runs of linear solvers.
+const RUN: &str = "run";
+
+/// The command of runs of the obstacle problem.
+pub(super) const OBSTACLE: &str = "obstacle";
+
 /// The command whose records have these columns, `run` or `obstacle`.
 pub fn command(columns: &[&str]) -> Option<&'static str> {
     let has = |all: &[&str]| all.iter().all(|name| columns.contains(name));
     if has(&["matrix", "precond", "status"]) {
-        Some(Record::COMMAND)
+        Some(RUN)
     } else if has(&["obstacle", "relaxations"]) {
-        Some(crate::record::obstacle::Record::COMMAND)
+        Some(OBSTACLE)
     } else {
         None
     }
@@ -78,7 +84,7 @@ pub fn other_command<R: Row>(columns: &[&str]) -> Option<Error> {
 }
 
 impl Row for Record {
-    const COMMAND: &'static str = "run";
+    const COMMAND: &'static str = RUN;
     type Case = Case;
 
     fn case(&self) -> &Case {

@@ -11,7 +11,7 @@ use crate::bench::advise::{Advice, Finalist, Question, Trial, Tried, describe};
 use crate::case::Case;
 use crate::config::AXES;
 use crate::record::table::fields;
-use crate::report::runs::{common_settings, head, varying};
+use crate::report::cells::{common_settings, head, varying};
 use crate::report::{Head, Report, Sheet};
 
 /// Values of a setting that are named in a reason at most, and combinations in a line.

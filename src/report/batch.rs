@@ -9,7 +9,7 @@ use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::record::Record;
 use crate::record::gather::{Gathered, Rows};
-use crate::report::runs::devices;
+use crate::report::cells::devices;
 
 /// Runs of one file.
 #[derive(Clone, Debug, Default)]

@@ -23,7 +23,7 @@ use crate::config::sweep::Axis;
 use crate::record::contents;
 use crate::record::contents::Difference;
 use crate::record::{Record, rounds};
-use crate::report::runs::{head, marks, solve, varying};
+use crate::report::cells::{head, marks, solve, varying};
 use crate::report::{Head, Report, Sheet, places};
 use ratio::{Basis, Ratio};
 

@@ -4,7 +4,7 @@ use crate::base::units::{plural, seconds};
 use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::record::Record;
-use crate::report::runs::{head, varying};
+use crate::report::cells::{head, varying};
 
 /// Settings that make another system, or ask for another solution.
 const SYSTEM: &[&str] = &["matrix", "read-as", "zeros", "rhs", "rtol", "kind"];

@@ -5,7 +5,7 @@ use crate::config::Experiment;
 use crate::config::sweep::Axis;
 use crate::record::Record;
 use crate::report::Sheet;
-use crate::report::runs::{common_settings, execution, status, varying};
+use crate::report::cells::{common_settings, execution, status, varying};
 
 /// Citation, settings but for those `shown` in the table, and what was inferred and noted.
 pub(super) fn heading(

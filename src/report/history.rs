@@ -7,8 +7,8 @@ use crate::config::sweep::Axis;
 use crate::config::{Experiment, History};
 use crate::record::Record;
 use crate::record::table::fields;
+use crate::report::cells::{devices, execution};
 use crate::report::heading::{failures, opened};
-use crate::report::runs::{devices, execution};
 use crate::report::{Head, Report, Sheet};
 
 /// Digits that are printed, as many as the paper has.

@@ -4,6 +4,7 @@
 
 pub mod advice;
 pub mod batch;
+pub mod cells;
 pub mod columns;
 pub mod compare;
 pub mod csv;

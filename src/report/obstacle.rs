@@ -1,7 +1,5 @@
 //! Tables of runs of the obstacle problem, beside what the paper has.
 
-pub mod figure;
-
 use crate::base::units::{grouped, percent, residual, seconds, significant};
 use crate::config::obstacle::axes::AXES;
 use crate::config::obstacle::{Experiment, Published, PublishedRow};

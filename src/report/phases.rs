@@ -9,8 +9,8 @@ use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
 use crate::record::Record;
 use crate::record::table::fields;
+use crate::report::cells::{devices, execution, head, speedup, status};
 use crate::report::heading::{failures, opened};
-use crate::report::runs::{devices, execution, head, speedup, status};
 use crate::report::{Head, Report, Sheet};
 
 /// The table of `records`. `not_comparable` says why there are no verdicts, when another matrix than

@@ -5,8 +5,8 @@ use crate::base::units::median_seconds;
 use crate::base::units::{grouped, percent, plural, seconds, significant};
 use crate::case::{Case, Format};
 use crate::record::Record;
-use crate::report::runs::marks_of;
-use crate::report::runs::{devices, head, status, varying};
+use crate::report::cells::marks_of;
+use crate::report::cells::{devices, head, status, varying};
 use crate::report::{Head, Sheet};
 
 /// Heads of what was measured, in the order of the table; those of the last one are words.

@@ -14,8 +14,8 @@ use crate::config::sweep::Axis;
 use crate::config::{Experiment, Published};
 use crate::record::Record;
 use crate::record::table::fields;
+use crate::report::cells::{devices, head, speedup, status, varying};
 use crate::report::heading::heading;
-use crate::report::runs::{devices, head, speedup, status, varying};
 use crate::report::{Head, Report, Sheet};
 use speed::{Reached, converged, solved, speed_summary, time_cells, time_heads};
 

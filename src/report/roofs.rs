@@ -5,7 +5,7 @@ use crate::base::units::{grouped, seconds, significant};
 use crate::case::{Case, Trisolve};
 use crate::record::Record;
 use crate::record::schema::Traffic;
-use crate::report::runs::{head, varying};
+use crate::report::cells::{head, varying};
 use crate::report::{Head, Sheet};
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::methods::solver;
 use crate::methods::solver::Steps;
 use crate::record::Record;
-use crate::report::runs::{head, varying};
+use crate::report::cells::{head, varying};
 use crate::report::{Head, Sheet};
 
 /// A row per record whose steps were timed apart; `None` when there is none.

@@ -14,10 +14,9 @@ use crate::base::status::Status;
 use crate::base::units::{grouped, plural, seconds, significant};
 use crate::case::{Case, Trisolve};
 use crate::config::sweep::{AXES, Axis};
-use crate::problem::generator::Generator;
 use crate::record::Record;
 use crate::report::batch::key;
-use crate::report::runs::{common_settings, devices, head, speedup, varying};
+use crate::report::cells::{common_settings, devices, head, speedup, varying};
 use crate::report::{Head, Report, Sheet};
 
 /// Who competes.
@@ -109,7 +108,7 @@ impl<'a> System<'a> {
     /// Place in [`GROUPS`]. Of a grid is what a generator in three directions made, in its order.
     fn group(&self) -> usize {
         let name = self.case.matrix.split(':').next().unwrap_or_default();
-        let grid = Generator::find(name).is_some_and(|g| g.dimensions == 3);
+        let grid = crate::problem::generators::find(name).is_some_and(|g| g.dimensions == 3);
         match (grid && self.case.ordering.is_natural(), self.case.fill) {
             (true, 0) => 0,
             (true, _) => 1,

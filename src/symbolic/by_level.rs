@@ -9,7 +9,7 @@
 
 use rayon::prelude::*;
 
-use super::fill::FillPattern;
+use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
 use crate::base::memory;
 use crate::base::threads::Threads;

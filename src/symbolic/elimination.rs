@@ -1,6 +1,6 @@
 //! Fill levels row by row, in the order of elimination.
 
-use super::fill::FillPattern;
+use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
 use crate::base::memory;
 use crate::matrix::pattern::{Pattern, TooLarge};

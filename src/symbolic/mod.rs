@@ -7,6 +7,7 @@ mod cells;
 pub mod colour;
 mod elimination;
 pub mod fill;
+mod fill_pattern;
 pub mod grid;
 pub mod hyperplanes;
 mod lattice;
@@ -21,7 +22,8 @@ pub mod stencil;
 
 pub use cells::{coloured, eliminated};
 pub use colour::{Colouring, colours, colours_of_power, independent_set};
-pub use fill::{FillPattern, iluk, iluk_on};
+pub use fill::{iluk, iluk_on};
+pub use fill_pattern::FillPattern;
 pub use hyperplanes::{GridPattern, NoGrid};
 pub use lattice::Lattice;
 pub use multi_elimination::{Eliminated, Rest, multi_elimination};

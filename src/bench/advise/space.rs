@@ -209,14 +209,14 @@ impl Space {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::case::{ReadAs, Setting};
     use crate::matrix::SYMMETRY_TOLERANCE;
     use crate::problem::load;
 
     /// The settings for the system `spec` on one thread where those of `fixed` have but these values.
-    pub(in crate::bench::advise) fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
+    pub(crate) fn space(spec: &str, fixed: &[(&str, &str)]) -> Space {
         let structure = Structure::of(&load(spec, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
         let mut sweep = Sweep::default();
         for (name, words) in fixed {

@@ -22,8 +22,15 @@ use crate::base::measure::{check_memory, memory_free};
 use crate::base::memory;
 use crate::matrix::Csr;
 
-use super::entries::Entry;
 use sort::{finish_in_order, merge, sort_rows, sum_duplicates, zeros};
+
+/// One stored or mirrored entry, row and column from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Entry {
+    pub(super) row: u32,
+    pub(super) col: u32,
+    pub(super) value: f64,
+}
 
 /// Entries a range should hold on average: 16 bytes each, about one second-level cache.
 const RANGE: usize = 1 << 15;

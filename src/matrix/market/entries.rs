@@ -11,19 +11,13 @@ use crate::base::input::is_stdin;
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
 
+use super::assemble::Entry;
 use super::assemble::{self, Assembled, Assembly, Counted, OF_AN_ENTRY, Plan, Ranges};
 use super::blocks::{Fault, Part, Text};
-use super::header::{self, Field, Header, Layout, Symmetry};
+use super::field::{Field, Symmetry};
+use super::header::{self, Header, Layout};
 use super::line::{self, Rules};
 use super::{Matrix, number};
-
-/// One stored or mirrored entry, row and column from 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Entry {
-    pub(super) row: u32,
-    pub(super) col: u32,
-    pub(super) value: f64,
-}
 
 /// The entries of one block.
 #[derive(Debug)]

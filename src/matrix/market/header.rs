@@ -1,6 +1,7 @@
 //! The first lines of a file: banner and sizes.
 
 use super::blocks::{Fault, Text};
+use super::field::{Field, Symmetry};
 use super::line::{self, Words};
 use crate::base::error::Result;
 
@@ -11,28 +12,6 @@ pub enum Layout {
     Coordinate,
     /// All values, column by column.
     Array,
-}
-
-/// What the values are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// Floating-point numbers.
-    Real,
-    /// Integers.
-    Integer,
-    /// None: every entry is 1.
-    Pattern,
-}
-
-/// Which entries the file leaves out because others imply them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symmetry {
-    /// None.
-    General,
-    /// Those above the diagonal: `a(j,i) = a(i,j)`. Also `hermitian`, whose values are real here.
-    Symmetric,
-    /// Those on and above the diagonal: `a(j,i) = -a(i,j)`.
-    SkewSymmetric,
 }
 
 /// Banner and size line.

@@ -2,7 +2,7 @@
 //! the source of every message about a line.
 
 use super::blocks::Fault;
-use super::header::{Field, Symmetry};
+use super::field::{Field, Symmetry};
 use super::number;
 
 /// Whether a byte separates words.

@@ -13,6 +13,7 @@
 mod assemble;
 mod blocks;
 mod entries;
+mod field;
 mod header;
 mod line;
 mod number;
@@ -27,7 +28,8 @@ use crate::base::choices::ReadAs;
 use crate::base::error::Result;
 use crate::matrix::Csr;
 
-pub use header::{Field, Layout, Symmetry};
+pub use field::{Field, Symmetry};
+pub use header::Layout;
 pub use vector::Vector;
 pub(crate) use write::atomically;
 pub use write::{write_matrix, write_vector};

@@ -6,7 +6,8 @@ use crate::base::measure::check_memory;
 
 use super::blocks::{Fault, Part, Text};
 use super::entries;
-use super::header::{self, Field, Layout};
+use super::field::Field;
+use super::header::{self, Layout};
 use super::line;
 use super::number;
 

@@ -11,7 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::matrix::Csr;
 
-use super::header::Symmetry;
+use super::field::Symmetry;
 
 /// Writes `matrix` to `path`, gzipped when the name ends in `.gz`.
 ///

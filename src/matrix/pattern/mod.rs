@@ -10,8 +10,8 @@ use std::borrow::Cow;
 
 use super::Csr;
 use crate::base::threads::Threads;
-pub use permuted::permuted;
 pub(crate) use permuted::permuted_to;
+pub use permuted::{inverse, inverse_on, permuted};
 
 /// The filled pattern would hold more entries than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

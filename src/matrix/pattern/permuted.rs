@@ -1,9 +1,15 @@
 //! Patterns with their rows and columns in another order.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rayon::prelude::*;
+
 use super::Pattern;
 use super::rows::{Lengths, laid};
 use crate::base::threads::Threads;
-use crate::matrix::inverse_on;
+
+/// Fewest numbers of a task.
+const CHUNK: usize = 2048;
 
 /// The pattern with row i and column i of `order[i]`.
 pub fn permuted(threads: Threads, p: &Pattern, order: &[u32]) -> Pattern<'static> {
@@ -25,4 +31,34 @@ pub(crate) fn permuted_to(
         to.sort_unstable();
     });
     pattern
+}
+
+/// The place of each number in `order`.
+///
+/// # Panics
+/// If a number is named twice.
+pub fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut place = vec![u32::MAX; order.len()];
+    for (i, &number) in (0..).zip(order) {
+        assert!(place[number as usize] == u32::MAX, "row {number} is named twice");
+        place[number as usize] = i;
+    }
+    place
+}
+
+/// [`inverse`] on one thread or all.
+///
+/// # Panics
+/// If a number is named twice.
+pub fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
+    if threads == Threads::One {
+        return inverse(order);
+    }
+    let place: Vec<AtomicU32> =
+        order.par_iter().with_min_len(CHUNK).map(|_| AtomicU32::new(u32::MAX)).collect();
+    order.par_iter().with_min_len(CHUNK).enumerate().for_each(|(i, &number)| {
+        let before = place[number as usize].swap(i as u32, Ordering::Relaxed);
+        assert!(before == u32::MAX, "row {number} is named twice");
+    });
+    place.into_par_iter().with_min_len(CHUNK).map(AtomicU32::into_inner).collect()
 }

@@ -1,5 +1,6 @@
 //! Projected Richardson on one GPU or several of one host; mirrors `obstacle::threads`.
 
+mod connect;
 #[cfg(feature = "mpi")]
 mod ipc;
 mod kernels;
@@ -136,7 +137,7 @@ impl Run<'_> {
 
     fn prepare(&mut self) -> Result<()> {
         let (look, case) = (self.look(), self.case);
-        peers::connect(&mut self.parts)?;
+        connect::connect(&mut self.parts)?;
         for part in &mut self.parts {
             if case.colours_in_one_pass() {
                 part.prepare_blocked(1, 2)?;
@@ -160,7 +161,7 @@ impl Run<'_> {
             for part in &mut self.parts {
                 part.begin_step()?;
             }
-            peers::meet(&mut self.parts)?;
+            connect::meet(&mut self.parts)?;
             let step = match (self.case.mode, self.parts.len()) {
                 (Mode::Async, _) => self.asynchronous(limits, &mut outcome)?,
                 (Mode::Sync, 1) => self.alone(limits, &mut outcome)?,
@@ -279,7 +280,7 @@ impl Run<'_> {
     fn sweep_together(&mut self, look: bool, number: usize) -> Result<()> {
         // never below: the host adds up
         let launch = Launch { number, bound: -1.0 };
-        peers::meet(&mut self.parts)?;
+        connect::meet(&mut self.parts)?;
         for part in &mut self.parts {
             part.sweep(Kind::Jacobi, look, launch)?;
             part.swap();

@@ -18,7 +18,7 @@ use crate::compute::cuda::launch::{Address, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source};
 use crate::obstacle::field::{Extent, Field, Layout};
-use crate::obstacle::node::Region;
+use crate::obstacle::part::Region;
 use crate::obstacle::{Case, Problem, Split, StopOn};
 
 /// Words of `Control` of `obstacle.cuh`.

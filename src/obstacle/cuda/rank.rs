@@ -21,7 +21,7 @@ use crate::compute::cuda::device::Device;
 use crate::compute::cuda::memory::failed;
 use crate::obstacle::field::{Extent, Layout};
 use crate::obstacle::mpi::{Direct, HANDLE, Message, OfHost, Ranked, give_up};
-use crate::obstacle::node::{Face, Region};
+use crate::obstacle::part::{Face, Region};
 use crate::obstacle::solve::{Look, Relaxation};
 use crate::obstacle::{Case, Mode, Problem, StopOn};
 

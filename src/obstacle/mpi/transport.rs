@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::super::case::Split;
 use super::super::field::{Extent, Layout};
-use super::super::node::Face;
+use super::super::part::Face;
 use super::world::{OfHost, World, all_or_none, gather, reduce};
 use crate::base::error::{Error, Result};
 use crate::base::input::say;

@@ -6,11 +6,10 @@ use crate::config::FigureSpec;
 use crate::config::marks::Marks;
 use crate::config::quantity::Quantity;
 use crate::config::sweep::Axis as Setting;
-use crate::problem::generator::Generator;
 use crate::record::Record;
+use crate::report::cells::{devices, varying};
 use crate::report::plot::Names;
 use crate::report::plot::{Axis, Figure, Origin, Panel, Points, Series};
-use crate::report::runs::{devices, varying};
 
 /// The figure of `records`, of which those that failed are left out. `remark` is said below it.
 pub fn figure(
@@ -250,7 +249,7 @@ impl Parameters {
 /// catalogue has its name.
 fn parameters(matrix: &str, names: &Names) -> Vec<String> {
     let kind = matrix.split(':').next().unwrap_or_default();
-    if Generator::find(kind).is_none() {
+    if crate::problem::generators::find(kind).is_none() {
         return vec![names.get(matrix).to_owned()];
     }
     matrix.split(',').skip(1).map(|word| word.trim().to_owned()).collect()

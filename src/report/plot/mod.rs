@@ -9,6 +9,7 @@ pub mod from_records;
 pub mod kinds;
 mod names;
 mod numbers;
+pub mod obstacle;
 mod png;
 mod scale;
 pub(crate) mod style;

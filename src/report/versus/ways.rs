@@ -5,7 +5,7 @@ use crate::base::units::{seconds, significant};
 use crate::case::Trisolve;
 use crate::config::sweep::Axis;
 use crate::record::Record;
-use crate::report::runs::{head, speedup};
+use crate::report::cells::{head, speedup};
 use crate::report::{Head, Sheet};
 
 use super::{METRICS, Side, System, levels};

@@ -5,8 +5,8 @@ use crate::config::marks::{Marks, Spacing};
 use crate::config::sweep::{AXES, Axis as Setting};
 use crate::record::Record;
 use crate::record::schema::SampleInterval;
+use crate::report::cells::varying;
 use crate::report::plot::{Axis, Figure, Names, Panel, Points, Series, too_wide};
-use crate::report::runs::varying;
 
 /// Most characters of a name in a figure.
 pub(super) const LONGEST_NAME: usize = 44;

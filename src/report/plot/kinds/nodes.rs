@@ -3,7 +3,7 @@
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::report::batch::ObstacleBatch;
-use crate::report::obstacle::figure::scaling;
+use crate::report::plot::obstacle::scaling;
 
 pub(super) const KIND: Kind = Kind {
     name: "nodes",
