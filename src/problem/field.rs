@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::file::Folders;
+use super::folders::Folders;
 use crate::base::error::{Error, Result};
 use crate::base::input;
 use crate::base::input::{Lines, Stream};

@@ -11,7 +11,8 @@ use crate::matrix::lower_triangle;
 use super::Problem;
 use super::catalogue::{self, Entry};
 use super::field;
-use super::file::{self, Folders, own_rhs_path};
+use super::file::{self, own_rhs_path};
+use super::folders::{self, Folders};
 use super::generator::{Arguments, Generator};
 use super::generators::GENERATORS;
 
@@ -134,7 +135,7 @@ fn absent(entry: &Entry) -> Error {
     let error = Error::input(format!("matrix `{name}` is not on this machine"));
     let get = match &entry.group {
         Some(_) => format!("fetch it with `bilu-bench matrix get {name}`"),
-        None => format!("put `{name}.mtx.gz` in a folder named by {}", file::MATRICES),
+        None => format!("put `{name}.mtx.gz` in a folder named by {}", folders::MATRICES),
     };
     match &entry.twin {
         Some(twin) => error.hint(format!("{get}, or use its twin `{twin}`")),
