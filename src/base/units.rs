@@ -106,9 +106,21 @@ pub fn aligned(indent: usize, pairs: &[(String, String)]) -> String {
     text
 }
 
+/// Bytes of memory in GiB, small ones in MiB.
+pub fn memory(bytes: usize) -> String {
+    let mib = bytes as f64 / f64::from(1 << 20);
+    if mib < 100.0 { format!("{mib:.1} MiB") } else { format!("{:.2} GiB", mib / 1024.0) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn little_memory_is_said_in_mib() {
+        let shown = [0, 3 << 19, (100 << 20) - 1, 100 << 20, 3 << 29].map(memory);
+        assert_eq!(shown, ["0.0 MiB", "1.5 MiB", "100.0 MiB", "0.10 GiB", "1.50 GiB"]);
+    }
 
     #[test]
     fn times_take_the_unit_that_fits() {

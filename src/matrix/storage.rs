@@ -6,6 +6,7 @@ use super::{Bsr, Csr};
 use crate::base::choices::Format;
 use crate::base::error::{Error, Result};
 use crate::base::measure::memory_free;
+use crate::base::units::memory;
 
 /// Rows of a tile of HYB and DIA, whose numbers lie together in memory, one column after the other: a
 /// product then reads one stream and not as many as there are columns. The last tile has the rows that
@@ -73,11 +74,10 @@ pub(super) fn check_padding(format: &str, stored: usize, nnz: usize) -> Result<(
         if needed <= free {
             return Ok(());
         }
-        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
         return Err(Error::memory(format!(
-            "{:.2} GiB needed for `{format}`, {:.2} GiB free",
-            gib(needed),
-            gib(free)
+            "{} needed for `{format}`, {} free",
+            memory(needed),
+            memory(free)
         )));
     }
     Err(Error::input(format!(

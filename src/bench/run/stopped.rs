@@ -2,6 +2,7 @@
 
 use crate::base::error::Kind;
 use crate::base::status::Status;
+use crate::base::units::memory;
 use crate::compute::preconditioner::Failure;
 
 /// Why a case ended before its solves were measured.
@@ -30,7 +31,6 @@ impl From<crate::Error> for Stopped {
 
 impl From<Failure> for Stopped {
     fn from(f: Failure) -> Self {
-        let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);
         match f {
             Failure::Breakdown(why) => Stopped::ended(Status::Breakdown, why.to_string()),
             Failure::NoPivot { block, subscripts: [i, j, k] } => {
@@ -50,15 +50,15 @@ impl From<Failure> for Stopped {
             Failure::TooLarge { at, needed, free } => Stopped::ended(
                 Status::OutOfMemory,
                 format!(
-                    "{:.2} GiB needed for the factors up to row {}, {:.2} GiB free",
-                    gib(needed),
+                    "{} needed for the factors up to row {}, {} free",
+                    memory(needed),
                     at.row,
-                    gib(free)
+                    memory(free)
                 ),
             ),
             Failure::OutOfMemory { needed, free } => Stopped::ended(
                 Status::OutOfMemory,
-                format!("{:.2} GiB needed, {:.2} GiB free", gib(needed), gib(free)),
+                format!("{} needed, {} free", memory(needed), memory(free)),
             ),
             Failure::Broken(why) => Stopped::ended(Status::Breakdown, why),
             Failure::Backend(e) => e.into(),

@@ -11,6 +11,7 @@ use cudarc::driver::{
 
 use super::launch::Address;
 use crate::base::error::{Error, Result};
+use crate::base::units;
 
 /// An error of the driver, with what was being done.
 pub(crate) fn failed(what: &str, e: DriverError) -> Error {
@@ -70,13 +71,8 @@ impl Memory {
 
     /// That `needed` bytes cannot be had.
     fn lacks(self, needed: usize) -> Error {
-        let gib = |bytes: usize| bytes as f64 / (1024 * MIB) as f64;
-        Error::memory(format!(
-            "GPU memory: {:.2} GiB needed, {:.2} of {:.2} GiB free",
-            gib(needed),
-            gib(self.free),
-            gib(self.total)
-        ))
+        let [needed, free, total] = [needed, self.free, self.total].map(units::memory);
+        Error::memory(format!("GPU memory: {needed} needed, {free} of {total} free"))
     }
 }
 
@@ -292,7 +288,7 @@ mod tests {
     #[test]
     fn too_little_memory_is_told_in_gib() {
         let error = Memory { free: 512 * MIB, total: 2048 * MIB }.lacks(3 << 29);
-        assert_eq!(error.message(), "GPU memory: 1.50 GiB needed, 0.50 of 2.00 GiB free");
+        assert_eq!(error.message(), "GPU memory: 1.50 GiB needed, 0.50 GiB of 2.00 GiB free");
         assert_eq!(error.kind(), Kind::Memory);
     }
 }
