@@ -2,6 +2,7 @@
 
 mod common;
 
+use bilu_bench::compute::{Factors, Products, Vectors};
 use std::sync::Arc;
 
 use bilu_bench::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};

@@ -11,6 +11,7 @@ mod patterns;
 mod preconditioners;
 mod sizes;
 
+use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -65,7 +66,7 @@ const SINGLE_LIMIT: f64 = 1e-8;
 pub fn way<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
     let ilu =
         k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve, FactorPrecision::Float64)?;
-    Ok(k.ilu_trisolve(&ilu))
+    Ok(ilu.trisolve())
 }
 
 /// Compares `k` with the CPU; `trisolves` are the ways of triangular solves to try, at least one.

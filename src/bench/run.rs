@@ -15,6 +15,7 @@ mod transposed;
 mod verdict;
 mod watch;
 
+use crate::compute::Products;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -160,7 +161,7 @@ pub fn solve_case(
 }
 
 /// The matrix as the product takes it, and its transpose in both forms where a method needs it.
-type Stored<K> = (<K as Backend>::Matrix, Option<(Arc<Csr>, <K as Backend>::Matrix)>);
+type Stored<K> = (<K as Products>::Matrix, Option<(Arc<Csr>, <K as Products>::Matrix)>);
 
 struct Job<'a> {
     case: &'a Case,

@@ -4,19 +4,21 @@
 //! [`Slot`]s on the backend, so that a step of a method needs no answer from the device; reading a
 //! slot is the only point of synchronisation.
 
-pub mod algebra;
+pub mod clock;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod fgbilu;
 pub mod krylov;
+pub mod platform;
 pub mod preconditioner;
+pub mod products;
 pub mod scalar;
+pub mod setup;
 pub mod tune;
+pub mod vectors;
 
 use std::sync::Arc;
-
-use algebra::Algebra;
 
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::base::error::{Error, Result};
@@ -24,9 +26,14 @@ use crate::base::parse::choice_name;
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
+pub use clock::Clock;
 pub use fgbilu::GridFactors;
 use krylov::{Settings, Solver, System};
+pub use platform::Platform;
+pub use products::Products;
 pub use scalar::Step;
+pub use setup::SetupOps;
+pub use vectors::Vectors;
 
 /// Index of a scalar that lives on the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,176 +137,36 @@ pub struct Bytes {
     pub moved: usize,
 }
 
-/// A device that computes: vectors, products and block ILU.
-///
-/// Operations may be asynchronous; [`read`](Backend::read), [`download`](Backend::download) and
-/// [`synchronise`](Backend::synchronise) wait. Vectors have the padded length.
-pub trait Backend: Algebra {
-    /// A dense vector.
-    type Vector;
-    /// A matrix stored for products, in one of the [`Format`]s.
-    type Matrix;
+/// What factors say of themselves.
+pub trait FactorInfo {
+    /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
+    /// way to the device and without what the solves make of the factors. `None` where
+    /// [`ilu_factor`](Factors::ilu_factor) does nothing else.
+    fn factor_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Pattern of the factors.
+    fn pattern(&self) -> &FillPattern;
+    /// Unknowns per block of the factors.
+    fn block_size(&self) -> usize;
+    /// Bytes of one application.
+    fn bytes(&self) -> Bytes;
+    /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
+    fn trisolve(&self) -> Trisolve;
+    /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
+    /// measurement says of it and of the others. A measurement is made by the first
+    /// [`ilu_factor`](Factors::ilu_factor), and may change the way.
+    fn trisolve_reason(&self) -> Option<&str> {
+        None
+    }
+    /// Levels of the forward and the backward solve.
+    fn levels(&self) -> [usize; 2];
+}
+
+/// Block ILU factors `L D U'` with unit diagonals of L and U'.
+pub trait Factors: SetupOps {
     /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U'.
-    type BlockIlu;
-    /// A point in the backend's time: an event of its stream, or the clock of the host.
-    type Mark;
-    /// Operations that were recorded to be replayed.
-    type Recording: Default;
-
-    /// What the backend runs on, for the records.
-    fn device(&self) -> String;
-    /// Threads of the backend; 1 on a GPU's host side.
-    fn threads(&self) -> usize;
-    /// Bytes that can still be had for vectors, matrices and factors.
-    fn memory_free(&self) -> usize;
-    /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
-    /// moves bytes. Measured once and remembered.
-    fn copy_bandwidth(&self) -> f64;
-    /// Seconds in which one thread block hands a value to another through the memory they share:
-    /// what a level of a triangular solve takes at least when it follows from the one before. With
-    /// it, levels have a roof as bytes have. Measured once and remembered; `None` where it is not
-    /// measured.
-    fn handover_latency(&self) -> Option<f64> {
-        None
-    }
-    /// Waits, and tells of the first operation that failed since the backend was made, if any.
-    fn check(&self) -> Result<()>;
-    /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
-    /// ways of triangular solves against each other.
-    fn uncounted(&self) -> f64 {
-        0.0
-    }
-    /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
-    /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
-    fn compile_seconds(&self) -> Option<f64> {
-        None
-    }
-    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
-    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
-    fn trial_seconds(&self) -> Option<f64> {
-        None
-    }
-    /// Seconds that the backend's threads together have been ready to run so far while others had the
-    /// processors; `None` for one thread, on a GPU, and where the system does not tell.
-    fn kept_waiting(&self) -> Option<f64> {
-        None
-    }
-    /// Triangular solves so far that one of several threads made, being faster while others had the
-    /// processors.
-    fn solved_alone(&self) -> usize {
-        0
-    }
-    /// The time at which all work so far is done.
-    fn mark(&self) -> Self::Mark;
-    /// Seconds between two marks; waits for the later one.
-    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
-
-    /// A vector of `n` zeros.
-    fn vector(&self, n: usize) -> Result<Self::Vector>;
-    /// Copies from the host.
-    fn upload(&self, from: &[f64], to: &mut Self::Vector);
-    /// Copies to the host; waits.
-    fn download(&self, from: &Self::Vector, to: &mut [f64]);
-    /// Sets every entry.
-    fn fill(&self, x: &mut Self::Vector, value: f64);
-    /// `y = x`.
-    fn copy(&self, x: &Self::Vector, y: &mut Self::Vector);
-    /// `y = a x + b y`.
-    fn axpby(&self, a: Coef, x: &Self::Vector, b: Coef, y: &mut Self::Vector);
-    /// `x = a x`.
-    fn scale(&self, a: Coef, x: &mut Self::Vector);
-    /// `out = x . y`.
-    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: Slot);
-    /// `out = |x|`.
-    fn norm(&self, x: &Self::Vector, out: Slot);
-    /// `out[j] = basis[j] . w` in one pass over the basis.
-    fn multi_dot(&self, basis: &[Self::Vector], w: &Self::Vector, out: Slot);
-    /// `w -= sum_j coef[j] basis[j]` in one pass over the basis; `norm_out = |w|`.
-    fn multi_axpy_norm(
-        &self,
-        basis: &[Self::Vector],
-        coef: Slot,
-        w: &mut Self::Vector,
-        norm_out: Slot,
-    );
-    /// `x = sum_j coef[j] basis[j]`.
-    fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
-    /// `out = product of num / product of den`; zero when the denominator is zero.
-    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
-    /// Does at most [`MOST_STEPS`](scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
-    fn scalars(&self, steps: &[Step]);
-    /// Reads slots `first..first + out.len()` to the host; waits.
-    fn read(&self, first: Slot, out: &mut [f64]);
-    /// Waits until all work is done.
-    fn synchronise(&self);
-
-    /// Executes the operations that follow as a case asks for.
-    ///
-    /// # Errors
-    /// When the backend has no such execution.
-    fn execute(&self, execution: Execution) -> Result<()> {
-        match execution {
-            Execution::Fused => Ok(()),
-            other => Err(no_execution(other, "the backend computes on a CPU")),
-        }
-    }
-    /// Iterations that a method should do between looks at its residual, 1 or an even number, at most
-    /// [`AT_ONCE`].
-    fn iterations_at_once(&self) -> usize {
-        1
-    }
-    /// Does `work`, whose operations are the same on the same operands at every call with
-    /// `recording`, which is new at first: they may be recorded and replayed. `work` reads nothing.
-    fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
-        work();
-    }
-    /// The method called `solver` as one kernel for `system`, in place of the one that is written over
-    /// the operations of a backend: an outcome and, but for rounding, iterates are the same.
-    ///
-    /// # Errors
-    /// When there is none for the solver, the preconditioner or the format.
-    fn in_kernel(
-        &self,
-        _solver: &str,
-        _settings: &Settings,
-        _system: &System<Self>,
-    ) -> Result<Box<dyn Solver<Self>>>
-    where
-        Self: Sized,
-    {
-        Err(no_execution(Execution::Persistent, "the backend computes on a CPU"))
-    }
-
-    /// Stores `a` for products. Its order must be a multiple of `block_size`.
-    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
-    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
-    /// on the device stay where they are.
-    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
-    /// Format in which a matrix is stored, never [`Format::Auto`].
-    fn format(&self, a: &Self::Matrix) -> Format;
-    /// What tuning chose for the product's kernel, where that is in use.
-    fn tuned(&self, a: &Self::Matrix) -> Option<String> {
-        let _ = a;
-        None
-    }
-    /// Bytes of one product.
-    fn matrix_bytes(&self, a: &Self::Matrix) -> Bytes;
-    /// `y = A x`.
-    fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
-    /// `r = b - A x`.
-    fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
-
-    /// A matrix that a setup has made, stored for products in the format that is read fastest, in blocks
-    /// of `block_size` where they divide its order.
-    ///
-    /// # Errors
-    /// When it does not fit or holds a number that is not finite.
-    fn operator(&self, a: Self::Sparse, block_size: usize) -> Result<Self::Matrix>;
-    /// Runs work that the host does for the backend and tells it on which threads: one for the
-    /// backend of one thread, all for the others.
-    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
-        work(Threads::Pool)
-    }
+    type BlockIlu: FactorInfo;
     /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
     /// `precision`; all arithmetic is in float64.
     fn ilu_analyse(
@@ -335,12 +202,6 @@ pub trait Backend: Algebra {
         a: &Self::Sparse,
         shift: f64,
     ) -> std::result::Result<(), Breakdown>;
-    /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
-    /// way to the device and without what the solves make of the factors. `None` where
-    /// [`ilu_factor`](Backend::ilu_factor) does nothing else.
-    fn ilu_factor_seconds(&self, _ilu: &Self::BlockIlu) -> Option<f64> {
-        None
-    }
     /// Way of triangular solves with few levels of many rows each, as colours make them.
     fn coloured_trisolve(&self) -> Trisolve {
         Trisolve::Auto
@@ -352,31 +213,63 @@ pub trait Backend: Algebra {
     fn ilu_inverse_diagonal(&self, ilu: &Self::BlockIlu) -> Result<Vec<f64>>;
     /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
     fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
-    /// Pattern of the factors.
-    fn ilu_pattern<'a>(&self, ilu: &'a Self::BlockIlu) -> &'a FillPattern;
-    /// Unknowns per block of the factors.
-    fn ilu_block_size(&self, ilu: &Self::BlockIlu) -> usize;
-    /// Bytes of one application.
-    fn ilu_bytes(&self, ilu: &Self::BlockIlu) -> Bytes;
-    /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
-    fn ilu_trisolve(&self, ilu: &Self::BlockIlu) -> Trisolve;
-    /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
-    /// measurement says of it and of the others. A measurement is made by the first
-    /// [`ilu_factor`](Backend::ilu_factor), and may change the way.
-    fn ilu_trisolve_reason<'a>(&self, _ilu: &'a Self::BlockIlu) -> Option<&'a str> {
-        None
-    }
-    /// Levels of the forward and the backward solve.
-    fn ilu_levels(&self, ilu: &Self::BlockIlu) -> [usize; 2];
-
     /// Prepares FGBILU on a grid: order and storage, no values.
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
         block_size: usize,
         style: FgbiluStyle,
-    ) -> Result<Box<dyn GridFactors<Self>>>;
+    ) -> Result<Box<dyn GridFactors<Self>>>
+    where
+        Self: Backend + Sized;
 }
+
+/// How the operations of a Krylov method are executed.
+pub trait Executions: Vectors {
+    /// Operations that were recorded to be replayed.
+    type Recording: Default;
+    /// Executes the operations that follow as a case asks for.
+    ///
+    /// # Errors
+    /// When the backend has no such execution.
+    fn execute(&self, execution: Execution) -> Result<()> {
+        match execution {
+            Execution::Fused => Ok(()),
+            other => Err(no_execution(other, "the backend computes on a CPU")),
+        }
+    }
+    /// Iterations that a method should do between looks at its residual, 1 or an even number, at most
+    /// [`AT_ONCE`].
+    fn iterations_at_once(&self) -> usize {
+        1
+    }
+    /// Does `work`, whose operations are the same on the same operands at every call with
+    /// `recording`, which is new at first: they may be recorded and replayed. `work` reads nothing.
+    fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
+        work();
+    }
+    /// The method called `solver` as one kernel for `system`, in place of the one that is written over
+    /// the operations of a backend: an outcome and, but for rounding, iterates are the same.
+    ///
+    /// # Errors
+    /// When there is none for the solver, the preconditioner or the format.
+    fn in_kernel(
+        &self,
+        _solver: &str,
+        _settings: &Settings,
+        _system: &System<Self>,
+    ) -> Result<Box<dyn Solver<Self>>>
+    where
+        Self: Backend + Sized,
+    {
+        Err(no_execution(Execution::Persistent, "the backend computes on a CPU"))
+    }
+}
+
+/// A device that computes: everything that preconditioners and solvers are written over.
+pub trait Backend: Platform + Clock + Vectors + Products + SetupOps + Factors + Executions {}
+
+impl<K: Platform + Clock + Vectors + Products + SetupOps + Factors + Executions> Backend for K {}
 
 /// Most iterations between looks at a residual.
 pub const AT_ONCE: usize = 16;

@@ -1,5 +1,6 @@
 //! Formats for regular patterns, on boxes with wells and other matrices.
 
+use crate::compute::Products;
 use std::sync::Arc;
 
 use super::operations::products;

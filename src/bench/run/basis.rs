@@ -1,5 +1,6 @@
 //! A basis to measure the orthogonalisation of GMRES on.
 
+use crate::compute::Vectors;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

@@ -1,6 +1,7 @@
 //! New values on the same pattern, as each step of a Newton iteration brings them: the matrix and
 //! the factors take them over, everything that depends on the pattern alone stays.
 
+use crate::compute::{Products, Vectors};
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};

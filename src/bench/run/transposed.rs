@@ -4,6 +4,7 @@
 //! only factorisation that agrees with A on the pattern, so that of A' on the transposed pattern is
 //! its transpose. M' is therefore set up on A' like M on A.
 
+use crate::compute::Vectors;
 use std::sync::Arc;
 
 use crate::compute::Backend;

@@ -17,8 +17,9 @@ use super::pace::Pace;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::{Blocks, Values};
-use crate::base::choices::FactorPrecision;
+use crate::base::choices::{FactorPrecision, Trisolve};
 use crate::base::memory::Buffer;
+use crate::compute::FactorInfo;
 use crate::compute::{Breakdown, Bytes, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, PatternView};
@@ -95,20 +96,6 @@ impl BlockIlu {
                 blocks.inverse_diagonal.iter().map(|&v| f64::from(v)).collect()
             }
         }
-    }
-
-    /// Levels of the forward and backward solve.
-    pub(super) fn levels(&self) -> [usize; 2] {
-        self.levels
-    }
-
-    /// Bytes held, and bytes one application moves at least: factors and indices once, r read, z
-    /// written and, between the two sweeps, read and written again.
-    pub(super) fn bytes(&self) -> Bytes {
-        let numbers = self.pattern.blocks() * self.block_size * self.block_size;
-        let held = self.values.precision().bytes() * numbers + self.pattern.bytes();
-        let vector = 8 * self.pattern.rows() * self.block_size;
-        Bytes { held, moved: held + 4 * vector }
     }
 
     /// Numeric factorisation; see [`crate::compute::Backend::ilu_factor`].
@@ -423,5 +410,31 @@ fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut 
         }
         let diagonal = position[i] as usize - 1;
         row[diagonal * bb + r * b + r] += job.shift;
+    }
+}
+impl FactorInfo for BlockIlu {
+    fn pattern(&self) -> &FillPattern {
+        &self.pattern
+    }
+
+    fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    // bytes held, and bytes one application moves at least: factors and indices once, r read, z
+    // written and, between the two sweeps, read and written again.
+    fn bytes(&self) -> Bytes {
+        let numbers = self.pattern.blocks() * self.block_size * self.block_size;
+        let held = self.values.precision().bytes() * numbers + self.pattern.bytes();
+        let vector = 8 * self.pattern.rows() * self.block_size;
+        Bytes { held, moved: held + 4 * vector }
+    }
+
+    fn trisolve(&self) -> Trisolve {
+        Trisolve::Auto
+    }
+
+    fn levels(&self) -> [usize; 2] {
+        self.levels
     }
 }

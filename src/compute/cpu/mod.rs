@@ -27,7 +27,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::scalar::{self, quotient};
-use super::{Backend, Breakdown, Bytes, Coef, GridFactors, SLOTS, Slot, Step};
+use super::{
+    Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, SLOTS,
+    Slot, Step, Vectors,
+};
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::base::cores;
 use crate::base::error::{Error, Result};
@@ -135,13 +138,7 @@ fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
     basis.iter().map(|v| &**v).collect()
 }
 
-impl Backend for Cpu {
-    type Vector = Buffer<f64>;
-    type Matrix = Matrix;
-    type BlockIlu = BlockIlu;
-    type Mark = Instant;
-    type Recording = ();
-
+impl Platform for Cpu {
     fn device(&self) -> String {
         let brand = crate::base::measure::cpu_name();
         match self.threads() {
@@ -166,6 +163,17 @@ impl Backend for Cpu {
         Ok(())
     }
 
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(|| work(Threads::Pool)),
+            None => work(Threads::One),
+        }
+    }
+}
+
+impl Clock for Cpu {
+    type Mark = Instant;
+
     fn kept_waiting(&self) -> Option<f64> {
         self.crowding.seconds()
     }
@@ -181,6 +189,12 @@ impl Backend for Cpu {
     fn seconds(&self, from: &Instant, to: &Instant) -> f64 {
         to.duration_since(*from).as_secs_f64()
     }
+
+    fn synchronise(&self) {}
+}
+
+impl Vectors for Cpu {
+    type Vector = Buffer<f64>;
 
     fn vector(&self, n: usize) -> Result<Buffer<f64>> {
         Ok(Buffer::zeros(n))
@@ -274,8 +288,14 @@ impl Backend for Cpu {
         let first = first.0 as usize;
         out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
     }
+}
 
-    fn synchronise(&self) {}
+impl Executions for Cpu {
+    type Recording = ();
+}
+
+impl Products for Cpu {
+    type Matrix = Matrix;
 
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
         self.converting(|| product::stored(a, block_size, format))
@@ -303,17 +323,10 @@ impl Backend for Cpu {
     fn residual(&self, a: &Matrix, x: &Buffer<f64>, b: &Buffer<f64>, r: &mut Buffer<f64>) {
         self.on(a.stored(), |parallel| a.product(x, Some(b), r, parallel));
     }
+}
 
-    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
-        self.matrix(&a.matrix, block_size, Format::Auto)
-    }
-
-    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(|| work(Threads::Pool)),
-            None => work(Threads::One),
-        }
-    }
+impl Factors for Cpu {
+    type BlockIlu = BlockIlu;
 
     fn ilu_analyse(
         &self,
@@ -377,26 +390,6 @@ impl Backend for Cpu {
             let seconds = measure::seconds_since(start);
             plan.pace.solved(seconds, self.threads(), || self.crowding.seconds());
         }
-    }
-
-    fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
-        &ilu.pattern
-    }
-
-    fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
-        ilu.block_size
-    }
-
-    fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
-        ilu.bytes()
-    }
-
-    fn ilu_trisolve(&self, _: &BlockIlu) -> Trisolve {
-        Trisolve::Auto
-    }
-
-    fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
-        ilu.levels()
     }
 
     fn fgbilu_analyse(

@@ -176,6 +176,7 @@ mod tests {
     use super::*;
     use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
     use crate::compute::Backend;
+    use crate::compute::Factors as _;
     use crate::compute::cpu::Cpu;
     use crate::matrix::pattern::block_pattern;
     use crate::problem;

@@ -24,7 +24,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;
 use crate::base::parse::choice_name;
 use crate::base::units;
-use crate::compute::{Breakdown, Bytes};
+use crate::compute::{Breakdown, Bytes, FactorInfo};
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Factors on the GPU, and how they are solved with.
@@ -206,14 +206,6 @@ impl BlockIlu {
         }
     }
 
-    /// Seconds of the last factorisation on the device.
-    pub(super) fn factor_seconds(&self) -> f64 {
-        match &self.by {
-            By::Us(f, ..) => f.seconds(),
-            By::Vendor(ilu) => ilu.factor_seconds(),
-        }
-    }
-
     /// `z = (L D U')^-1 r`.
     pub(super) fn apply(
         &self,
@@ -232,21 +224,6 @@ impl BlockIlu {
             By::Us(_, solve, _) => solve.apply(d, r, z),
             By::Vendor(ilu) => ilu.apply(r, z),
         }
-    }
-
-    /// Bytes of one application.
-    pub(super) fn bytes(&self) -> Bytes {
-        match &self.by {
-            By::Vendor(ilu) => return ilu.bytes(),
-            By::Us(_, solve, _) => {
-                if let Some(bytes) = solve.bytes() {
-                    return bytes;
-                }
-            }
-        }
-        let (pattern, b) = (&self.pattern, self.block_size);
-        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
-        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
     }
 }
 
@@ -316,5 +293,48 @@ impl Trial {
         let others: String = others.collect();
         let text = format!("{}: {} measured{others}", choice_name(&way), units::seconds(seconds));
         Ok((way, Some(text)))
+    }
+}
+
+impl FactorInfo for BlockIlu {
+    fn pattern(&self) -> &FillPattern {
+        &self.pattern
+    }
+
+    fn block_size(&self) -> usize {
+        self.block_size
+    }
+
+    fn bytes(&self) -> Bytes {
+        match &self.by {
+            By::Vendor(ilu) => return ilu.bytes(),
+            By::Us(_, solve, _) => {
+                if let Some(bytes) = solve.bytes() {
+                    return bytes;
+                }
+            }
+        }
+        let (pattern, b) = (&self.pattern, self.block_size);
+        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
+        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
+    }
+
+    fn trisolve(&self) -> Trisolve {
+        self.trisolve
+    }
+
+    fn trisolve_reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    fn levels(&self) -> [usize; 2] {
+        self.levels
+    }
+
+    fn factor_seconds(&self) -> Option<f64> {
+        Some(match &self.by {
+            By::Us(f, ..) => f.seconds(),
+            By::Vendor(ilu) => ilu.factor_seconds(),
+        })
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
+use crate::compute::{FactorInfo, Factors};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};
@@ -82,7 +83,7 @@ impl GridFactors<Cuda> for Tiles {
     }
 
     fn factor_seconds(&self, k: &Cuda) -> Option<f64> {
-        k.ilu_factor_seconds(&self.0)
+        self.0.factor_seconds()
     }
 
     fn apply(&self, k: &Cuda, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
@@ -90,7 +91,7 @@ impl GridFactors<Cuda> for Tiles {
     }
 
     fn bytes(&self, k: &Cuda) -> Bytes {
-        k.ilu_bytes(&self.0)
+        self.0.bytes()
     }
 }
 

@@ -54,6 +54,7 @@ mod vector;
 mod vendor;
 mod wavefront;
 
+use crate::compute::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;

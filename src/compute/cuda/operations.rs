@@ -1,5 +1,6 @@
 //! The verbs of a backend on a GPU.
 
+use crate::compute::{Clock, Executions, Factors, Platform, Products, Vectors};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice};
@@ -34,13 +35,7 @@ impl Cuda {
     }
 }
 
-impl Backend for Cuda {
-    type Vector = CudaSlice<f64>;
-    type Matrix = Matrix;
-    type BlockIlu = BlockIlu;
-    type Mark = Option<CudaEvent>;
-    type Recording = Recording;
-
+impl Platform for Cuda {
     fn device(&self) -> String {
         match self.library.get() {
             Some(library) if self.vendor => {
@@ -71,6 +66,10 @@ impl Backend for Cuda {
         self.synchronise();
         self.failure.borrow().clone().map_or(Ok(()), Err)
     }
+}
+
+impl Clock for Cuda {
+    type Mark = Option<CudaEvent>;
 
     fn uncounted(&self) -> f64 {
         self.uncounted.get() + self.device.compile_seconds()
@@ -99,6 +98,14 @@ impl Backend for Cuda {
             }
         }
     }
+
+    fn synchronise(&self) {
+        self.note("device", self.device.stream().synchronize());
+    }
+}
+
+impl Vectors for Cuda {
+    type Vector = CudaSlice<f64>;
 
     fn vector(&self, n: usize) -> Result<CudaSlice<f64>> {
         self.device.zeros(n)
@@ -182,10 +189,10 @@ impl Backend for Cuda {
             self.read_slots(first, out);
         }
     }
+}
 
-    fn synchronise(&self) {
-        self.note("device", self.device.stream().synchronize());
-    }
+impl Executions for Cuda {
+    type Recording = Recording;
 
     fn execute(&self, execution: Execution) -> Result<()> {
         if self.vendor && execution == Execution::Persistent {
@@ -215,6 +222,11 @@ impl Backend for Cuda {
     ) -> Result<Box<dyn Solver<Self>>> {
         in_kernel::make(self, solver, settings, system)
     }
+}
+
+impl Products for Cuda {
+    type Matrix = Matrix;
+
     fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
         let d = &self.device;
         a.check_finite()?;
@@ -322,6 +334,10 @@ impl Backend for Cuda {
             }
         }
     }
+}
+
+impl Factors for Cuda {
+    type BlockIlu = BlockIlu;
 
     fn ilu_analyse(
         &self,
@@ -365,14 +381,6 @@ impl Backend for Cuda {
         }
     }
 
-    fn ilu_factor_seconds(&self, ilu: &BlockIlu) -> Option<f64> {
-        Some(ilu.factor_seconds())
-    }
-
-    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
-        self.for_products(a, block_size)
-    }
-
     fn coloured_trisolve(&self) -> Trisolve {
         if self.vendor { Trisolve::Auto } else { Trisolve::Levels }
     }
@@ -383,30 +391,6 @@ impl Backend for Cuda {
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) {
         ilu.apply(&self.device, r, z).unwrap_or_else(|e| self.failed(e));
-    }
-
-    fn ilu_pattern<'a>(&self, ilu: &'a BlockIlu) -> &'a FillPattern {
-        &ilu.pattern
-    }
-
-    fn ilu_block_size(&self, ilu: &BlockIlu) -> usize {
-        ilu.block_size
-    }
-
-    fn ilu_bytes(&self, ilu: &BlockIlu) -> Bytes {
-        ilu.bytes()
-    }
-
-    fn ilu_trisolve(&self, ilu: &BlockIlu) -> Trisolve {
-        ilu.trisolve
-    }
-
-    fn ilu_trisolve_reason<'a>(&self, ilu: &'a BlockIlu) -> Option<&'a str> {
-        ilu.reason.as_deref()
-    }
-
-    fn ilu_levels(&self, ilu: &BlockIlu) -> [usize; 2] {
-        ilu.levels
     }
 
     fn fgbilu_analyse(

@@ -1,5 +1,6 @@
 //! The coarse matrix `E = Z' A Z` and its inverse.
 
+use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use super::vectors::{NONE, Vectors};
@@ -94,7 +95,7 @@ impl<K: Backend> Coarse<K> {
     pub(super) fn moved(&self, k: &K) -> usize {
         match self {
             Self::Dense(m) => k.matrix_bytes(m).moved,
-            Self::Sparse(m, ilu, _) => k.matrix_bytes(m).moved + k.ilu_bytes(ilu).moved,
+            Self::Sparse(m, ilu, _) => k.matrix_bytes(m).moved + ilu.bytes().moved,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::compute::cpu::Cpu;
 use crate::compute::krylov::Projection;
 use crate::compute::krylov::{Outcome, Settings, Stop, System};
+use crate::compute::{Products, Vectors as _};
 use crate::methods::precond;
 use crate::methods::precond::Setup;
 use crate::methods::solver;
@@ -124,7 +125,12 @@ struct Watching<'a> {
 }
 
 impl Preconditioner<Cpu> for Watching<'_> {
-    fn apply(&self, k: &Cpu, r: &<Cpu as Backend>::Vector, z: &mut <Cpu as Backend>::Vector) {
+    fn apply(
+        &self,
+        k: &Cpu,
+        r: &<Cpu as crate::compute::Vectors>::Vector,
+        z: &mut <Cpu as crate::compute::Vectors>::Vector,
+    ) {
         let size = |v: &[f64]| v.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         let unsigned: Vec<f64> = r.iter().map(|v| v.abs()).collect();
         let sizes = [&r[..], &unsigned].map(|v| size(&pieces(self.vectors, v)));

@@ -1,6 +1,7 @@
 //! Decoupled block ILU(k) (Yang et al., Algorithm 5): symbolic phase on the point pattern, then
 //! block factorisation on the filled pattern, applied as `L D U'` (equation 6).
 
+use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
@@ -32,28 +33,28 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
     }
 
     fn bytes(&self, k: &K) -> Bytes {
-        k.ilu_bytes(&self.0)
+        self.0.bytes()
     }
 
     fn numeric_bytes(&self, k: &K) -> usize {
         // indices and the values of A once, the factors once; a place of fill counts as one of A,
         // for a zero has to be written there before the rows are added up
-        let (pattern, b) = (k.ilu_pattern(&self.0), k.ilu_block_size(&self.0));
+        let (pattern, b) = (self.0.pattern(), self.0.block_size());
         pattern.bytes() + 2 * 8 * pattern.blocks() * b * b
     }
 
     fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
-        k.ilu_factor_seconds(&self.0)
+        self.0.factor_seconds()
     }
 
     fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
-        let pattern = k.ilu_pattern(&self.0);
-        let b = k.ilu_block_size(&self.0);
-        let [lower, upper] = k.ilu_levels(&self.0);
-        let trisolve = k.ilu_trisolve(&self.0);
+        let pattern = self.0.pattern();
+        let b = self.0.block_size();
+        let [lower, upper] = self.0.levels();
+        let trisolve = self.0.trisolve();
         let blocks = pattern.blocks();
         let triangles = blocks > pattern.rows();
-        let reason = k.ilu_trisolve_reason(&self.0).filter(|_| triangles);
+        let reason = self.0.trisolve_reason().filter(|_| triangles);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(blocks * b * b),

@@ -7,9 +7,9 @@ use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Method, Phase, Ready, Setup, Takes};
 use crate::base::setting::Setting;
-use crate::compute::algebra::Part;
 use crate::compute::preconditioner::FactorSize;
 use crate::compute::preconditioner::Preconditioner;
+use crate::compute::setup::Part;
 use crate::compute::{Backend, Bytes, Coef};
 
 const PARAMETERS: &[Parameter] = &[

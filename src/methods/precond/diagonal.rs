@@ -1,5 +1,6 @@
 //! The inverse of the diagonal blocks, for vectors.
 
+use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use super::Setup;
@@ -27,8 +28,8 @@ impl<K: Backend> Diagonal<K> {
 
     /// Bytes held, and moved at least: diagonal, r and z.
     pub(super) fn bytes(&self, k: &K) -> crate::compute::Bytes {
-        let n = k.ilu_pattern(&self.0).rows() * k.ilu_block_size(&self.0);
-        let numbers = 8 * n * k.ilu_block_size(&self.0);
+        let n = self.0.pattern().rows() * self.0.block_size();
+        let numbers = 8 * n * self.0.block_size();
         crate::compute::Bytes { held: numbers, moved: numbers + 16 * n }
     }
 }

@@ -6,7 +6,7 @@ use super::work::{Phased, STORED, host, rows};
 use super::{Method, Phase, Ready, Setup, Takes, bilu};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
-use crate::compute::algebra::Triangles;
+use crate::compute::setup::Triangles;
 
 pub(super) const METHOD: Method = Method {
     name: "isai",

@@ -12,9 +12,9 @@ use super::{Phase, Ready, Setup};
 use crate::base::choices::Trisolve;
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::algebra::Algebra;
 use crate::compute::preconditioner::FactorSize;
 use crate::compute::preconditioner::{Failure, Form, Preconditioner};
+use crate::compute::setup::SetupOps;
 use crate::compute::{Backend, Breakdown, Bytes};
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, Sums};
@@ -22,7 +22,7 @@ use crate::symbolic::{FillPattern, Schedule, is_symmetric};
 
 /// What is factored, made of `P A P'`.
 pub(super) type Change<K> =
-    Box<dyn Fn(&K, &<K as Algebra>::Sparse) -> Result<<K as Algebra>::Sparse, Failure>>;
+    Box<dyn Fn(&K, &<K as SetupOps>::Sparse) -> Result<<K as SetupOps>::Sparse, Failure>>;
 
 /// What is factored, and in which order.
 pub(super) struct Plan<K: Backend> {

@@ -7,6 +7,7 @@ use super::*;
 use crate::base::choices::{LevelRule, ReadAs};
 use crate::base::threads::Threads;
 use crate::case::Case;
+use crate::compute::Vectors;
 use crate::compute::cpu::sparse::inverses;
 use crate::compute::cpu::{Cpu, dense};
 use crate::matrix::pattern::block_pattern;

@@ -10,6 +10,7 @@ use crate::compute::krylov::stop::CYCLE;
 use crate::compute::krylov::stop::{End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
+use crate::compute::{Products, Vectors};
 
 pub(super) const METHOD: Method = Method {
     name: "qmr",

@@ -1,14 +1,15 @@
 //! Block ILU factors as plain matrices, for what is made of them.
 
+use crate::compute::{Factors, Vectors};
 use std::sync::Arc;
 
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::Breakdown;
-use crate::compute::algebra::Triangles;
 use crate::compute::cpu::ilu::BlockIlu;
 use crate::compute::cpu::values::Values;
+use crate::compute::setup::Triangles;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;

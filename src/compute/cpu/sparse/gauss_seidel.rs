@@ -7,7 +7,7 @@ use crate::base::threads::Threads;
 use crate::compute::preconditioner::Failure;
 use crate::matrix::{Csr, Sums};
 
-/// [`gauss_seidel`](crate::compute::algebra::Algebra::gauss_seidel).
+/// [`gauss_seidel`](crate::compute::setup::SetupOps::gauss_seidel).
 pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result<Csr, Failure> {
     let a = &whole_blocks(threads, a, b);
     let scaled = diagonal::scaled(threads, a, b, |i, j| j > i)?;
@@ -62,7 +62,7 @@ fn eliminated(threads: Threads, a: &Csr, size: usize, b: usize) -> Result<Csr, F
     )
 }
 
-/// [`with_gauss_seidel`](crate::compute::algebra::Algebra::with_gauss_seidel).
+/// [`with_gauss_seidel`](crate::compute::setup::SetupOps::with_gauss_seidel).
 pub(super) fn with_rest(
     threads: Threads,
     a: &Csr,

@@ -6,6 +6,7 @@ mod extracted;
 mod gauss_seidel;
 pub mod inverses;
 
+use crate::compute::{Platform, Products};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::base::error::Result;
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
-use crate::compute::algebra::{Algebra, Part, Triangles};
 use crate::compute::preconditioner::Failure;
+use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::matrix::pattern::{Pattern, block_pattern_on};
 use crate::matrix::{Asymmetry, Csr, Sums};
 use crate::symbolic::{FillPattern, power, scalar_order};
@@ -36,19 +37,19 @@ impl Sparse {
         Self { matrix: Arc::new(matrix), block_size: like.block_size }
     }
 
-    /// [`Algebra::largest_row_sum`] on one thread or all.
+    /// [`SetupOps::largest_row_sum`] on one thread or all.
     pub fn largest_row_sum(&self) -> f64 {
         let sum = |i: usize| self.matrix.row(i).1.iter().map(|v| v.abs()).sum::<f64>();
         (0..self.matrix.rows()).map(sum).fold(0.0, f64::max)
     }
 
-    /// [`Algebra::transposed`].
+    /// [`SetupOps::transposed`].
     #[must_use]
     pub fn transposed(&self) -> Self {
         Self::like(self, self.matrix.transposed())
     }
 
-    /// [`Algebra::times`].
+    /// [`SetupOps::times`].
     ///
     /// # Errors
     /// When there are more entries than indices.
@@ -56,7 +57,7 @@ impl Sparse {
         Ok(Self::like(self, self.matrix.times(&other.matrix, threads)?))
     }
 
-    /// [`Algebra::mean`].
+    /// [`SetupOps::mean`].
     ///
     /// # Errors
     /// When there are more entries than indices.
@@ -77,7 +78,7 @@ impl Sparse {
         Ok(Self::like(self, made?))
     }
 
-    /// [`Algebra::identity_minus`].
+    /// [`SetupOps::identity_minus`].
     ///
     /// # Errors
     /// When there are more entries than indices.
@@ -99,7 +100,7 @@ impl Sparse {
         Ok(Self::like(self, made?))
     }
 
-    /// [`Algebra::scaled`].
+    /// [`SetupOps::scaled`].
     ///
     /// # Errors
     /// When a diagonal block that is needed cannot be inverted.
@@ -109,7 +110,7 @@ impl Sparse {
         Ok(Self::like(self, made))
     }
 
-    /// [`Algebra::permuted`].
+    /// [`SetupOps::permuted`].
     #[must_use]
     pub fn permuted(&self, order: &[u32], threads: Threads) -> Self {
         let order = match self.block_size {
@@ -119,7 +120,7 @@ impl Sparse {
         Self::like(self, self.matrix.permuted_on(threads, &order))
     }
 
-    /// [`Algebra::gauss_seidel`].
+    /// [`SetupOps::gauss_seidel`].
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
@@ -128,7 +129,7 @@ impl Sparse {
         Ok(Self::like(self, made))
     }
 
-    /// [`Algebra::with_gauss_seidel`].
+    /// [`SetupOps::with_gauss_seidel`].
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
@@ -137,7 +138,7 @@ impl Sparse {
         Ok(Self::like(self, made))
     }
 
-    /// [`Algebra::inverse_diagonal`].
+    /// [`SetupOps::inverse_diagonal`].
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
@@ -145,7 +146,7 @@ impl Sparse {
         Ok(Self::like(self, diagonal::inverse(threads, &self.matrix, self.block_size)?))
     }
 
-    /// [`Algebra::lower_power`], whose numbers may take `free` bytes. Blocks above the diagonal are there,
+    /// [`SetupOps::lower_power`], whose numbers may take `free` bytes. Blocks above the diagonal are there,
     /// too: they are passed over.
     ///
     /// # Errors
@@ -165,7 +166,7 @@ impl Sparse {
         })
     }
 
-    /// [`Algebra::factorised_inverse`].
+    /// [`SetupOps::factorised_inverse`].
     ///
     /// # Errors
     /// When a small system is not definite, or too large.
@@ -175,7 +176,7 @@ impl Sparse {
         Ok(Self::like(self, inverses::factorised(threads, &whole, pattern, b)?))
     }
 
-    /// [`Algebra::least_squares_inverse`].
+    /// [`SetupOps::least_squares_inverse`].
     ///
     /// # Errors
     /// When columns depend on each other, or are too many.
@@ -184,7 +185,7 @@ impl Sparse {
         Ok(Self::like(self, inverses::least_squares(threads, &whole)?))
     }
 
-    /// [`Algebra::triangular_inverse`].
+    /// [`SetupOps::triangular_inverse`].
     ///
     /// # Errors
     /// When there are more entries than indices.
@@ -193,7 +194,7 @@ impl Sparse {
     }
 }
 
-/// [`Algebra::triangles`].
+/// [`SetupOps::triangles`].
 ///
 /// # Errors
 /// When a diagonal block cannot be inverted.
@@ -210,7 +211,7 @@ pub fn triangles(
     Ok(Triangles { lower, inverse_diagonal, upper })
 }
 
-impl Algebra for Cpu {
+impl SetupOps for Cpu {
     type Sparse = Sparse;
     type Pattern = Pattern<'static>;
 
@@ -294,5 +295,9 @@ impl Algebra for Cpu {
         shift: f64,
     ) -> Result<Triangles<Sparse>, Failure> {
         self.on_host(|threads| triangles(threads, pattern, block_size, (a, shift)))
+    }
+
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<crate::compute::cpu::Matrix> {
+        self.matrix(&a.matrix, block_size, crate::base::choices::Format::Auto)
     }
 }

@@ -6,6 +6,7 @@ mod orders;
 mod products;
 mod stored;
 
+use crate::compute::{Platform, Products};
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::base::choices::Format;
 use crate::base::error::{Kind, Result};
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::algebra::{Algebra, Part, Triangles};
 use crate::compute::cpu::sparse::{Sparse as HostSparse, triangles as host_triangles};
 use crate::compute::preconditioner::Failure;
+use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::compute::{Backend, Breakdown};
 use crate::matrix::pattern::Pattern as HostPattern;
 use crate::matrix::{Asymmetry, Csr, Dia};
@@ -125,7 +126,7 @@ fn of_two(
     }
 }
 
-impl Algebra for Cuda {
+impl SetupOps for Cuda {
     type Sparse = Sparse;
     type Pattern = Pattern;
 
@@ -272,5 +273,9 @@ impl Algebra for Cuda {
             inverse_diagonal: Sparse::on_device(Compressed::diagonal(d, n, factors.diagonal)?),
             upper: of(f.structure.upper, upper, factors.upper),
         })
+    }
+
+    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+        self.for_products(a, block_size)
     }
 }

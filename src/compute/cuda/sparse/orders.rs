@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::products::LONGEST_SORTED;
 use crate::base::error::Result;
-use crate::compute::algebra::Part;
 use crate::compute::cuda::compressed::{Compressed, THREADS, kernel, lanes, of_lanes, run};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::sources::SPARSE;
+use crate::compute::setup::Part;
 
 impl Compressed {
     /// `P A P'`.

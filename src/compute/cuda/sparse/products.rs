@@ -6,13 +6,13 @@
 use cudarc::driver::CudaSlice;
 
 use crate::base::error::Result;
-use crate::compute::algebra::Part;
 use crate::compute::cuda::compressed::{
     Compressed, LANES, THREADS, fault, kernel, lanes, of_lanes, run,
 };
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::address;
 use crate::compute::cuda::sources::SPARSE;
+use crate::compute::setup::Part;
 
 /// Compressed of a transpose up to this length are put in order by one thread.
 pub(super) const LONGEST_SORTED: usize = 256;

@@ -1,6 +1,7 @@
 //! Approximate inverses, series and sweeps.
 
 use super::*;
+use crate::compute::Vectors;
 
 #[test]
 fn neumann_series_are_their_polynomials_in_both_forms() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::base::error::Result;
 use crate::compute::preconditioner::Failure;
+use crate::compute::products::Products;
 use crate::matrix::{Asymmetry, Csr};
 use crate::symbolic::FillPattern;
 
@@ -42,7 +43,7 @@ pub struct Triangles<S> {
 
 /// Computes with square sparse matrices by rows, where the backend computes. Results are those of one CPU
 /// thread but for rounding; what cannot be computed is told in the same words.
-pub trait Algebra {
+pub trait SetupOps: Products {
     /// A square sparse matrix, entries by rows in the order of their columns.
     type Sparse;
     /// The same without numbers.
@@ -160,4 +161,11 @@ pub trait Algebra {
         a: &Csr,
         shift: f64,
     ) -> Result<Triangles<Self::Sparse>, Failure>;
+
+    /// A matrix that a setup has made, stored for products in the format that is read fastest, in blocks
+    /// of `block_size` where they divide its order.
+    ///
+    /// # Errors
+    /// When it does not fit or holds a number that is not finite.
+    fn operator(&self, a: Self::Sparse, block_size: usize) -> Result<Self::Matrix>;
 }

@@ -1,0 +1,40 @@
+//! Time on a backend.
+
+/// The time of a backend, and what of it no phase is charged with.
+///
+/// Operations may be asynchronous: [`synchronise`](Clock::synchronise) waits.
+pub trait Clock {
+    /// A point in the backend's time: an event of its stream, or the clock of the host.
+    type Mark;
+    /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
+    /// ways of triangular solves against each other.
+    fn uncounted(&self) -> f64 {
+        0.0
+    }
+    /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
+    /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
+    fn compile_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
+    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
+    fn trial_seconds(&self) -> Option<f64> {
+        None
+    }
+    /// Seconds that the backend's threads together have been ready to run so far while others had the
+    /// processors; `None` for one thread, on a GPU, and where the system does not tell.
+    fn kept_waiting(&self) -> Option<f64> {
+        None
+    }
+    /// Triangular solves so far that one of several threads made, being faster while others had the
+    /// processors.
+    fn solved_alone(&self) -> usize {
+        0
+    }
+    /// The time at which all work so far is done.
+    fn mark(&self) -> Self::Mark;
+    /// Seconds between two marks; waits for the later one.
+    fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
+    /// Waits until all work is done.
+    fn synchronise(&self);
+}

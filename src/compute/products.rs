@@ -1,0 +1,33 @@
+//! Matrices stored for products.
+
+use std::sync::Arc;
+
+use super::Bytes;
+use super::vectors::Vectors;
+use crate::base::choices::Format;
+use crate::base::error::Result;
+use crate::matrix::Csr;
+
+/// Products with a matrix in one of the [`Format`]s.
+pub trait Products: Vectors {
+    /// A matrix stored for products, in one of the [`Format`]s.
+    type Matrix;
+    /// Stores `a` for products. Its order must be a multiple of `block_size`.
+    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
+    /// on the device stay where they are.
+    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
+    /// Format in which a matrix is stored, never [`Format::Auto`].
+    fn format(&self, a: &Self::Matrix) -> Format;
+    /// What tuning chose for the product's kernel, where that is in use.
+    fn tuned(&self, a: &Self::Matrix) -> Option<String> {
+        let _ = a;
+        None
+    }
+    /// Bytes of one product.
+    fn matrix_bytes(&self, a: &Self::Matrix) -> Bytes;
+    /// `y = A x`.
+    fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
+    /// `r = b - A x`.
+    fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
+}

@@ -1,0 +1,48 @@
+//! Dense vectors and scalars that stay where they are computed.
+
+use super::scalar::{self, Step};
+use super::{Coef, Slot};
+use crate::base::error::Result;
+
+/// Vectors of the padded length and the operations of Krylov methods on them. Operations may be
+/// asynchronous; [`read`](Vectors::read) and [`download`](Vectors::download) wait.
+pub trait Vectors {
+    /// A dense vector.
+    type Vector;
+    /// A vector of `n` zeros.
+    fn vector(&self, n: usize) -> Result<Self::Vector>;
+    /// Copies from the host.
+    fn upload(&self, from: &[f64], to: &mut Self::Vector);
+    /// Copies to the host; waits.
+    fn download(&self, from: &Self::Vector, to: &mut [f64]);
+    /// Sets every entry.
+    fn fill(&self, x: &mut Self::Vector, value: f64);
+    /// `y = x`.
+    fn copy(&self, x: &Self::Vector, y: &mut Self::Vector);
+    /// `y = a x + b y`.
+    fn axpby(&self, a: Coef, x: &Self::Vector, b: Coef, y: &mut Self::Vector);
+    /// `x = a x`.
+    fn scale(&self, a: Coef, x: &mut Self::Vector);
+    /// `out = x . y`.
+    fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: Slot);
+    /// `out = |x|`.
+    fn norm(&self, x: &Self::Vector, out: Slot);
+    /// `out[j] = basis[j] . w` in one pass over the basis.
+    fn multi_dot(&self, basis: &[Self::Vector], w: &Self::Vector, out: Slot);
+    /// `w -= sum_j coef[j] basis[j]` in one pass over the basis; `norm_out = |w|`.
+    fn multi_axpy_norm(
+        &self,
+        basis: &[Self::Vector],
+        coef: Slot,
+        w: &mut Self::Vector,
+        norm_out: Slot,
+    );
+    /// `x = sum_j coef[j] basis[j]`.
+    fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
+    /// `out = product of num / product of den`; zero when the denominator is zero.
+    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
+    /// Does at most [`MOST_STEPS`](scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
+    fn scalars(&self, steps: &[Step]);
+    /// Reads slots `first..first + out.len()` to the host; waits.
+    fn read(&self, first: Slot, out: &mut [f64]);
+}
