@@ -59,8 +59,7 @@ impl Reader<'_> {
         let mut from = self.at.clone();
         let mut rest = path;
         match rest.first()?.as_str() {
-            "crate" => return Some(rest[1..].to_vec()),
-            "$crate" => return Some(rest[1..].to_vec()),
+            "crate" | "$crate" => return Some(rest[1..].to_vec()),
             "self" => rest = &rest[1..],
             "super" => {}
             first => {
@@ -88,24 +87,24 @@ impl Reader<'_> {
             }
             UseTree::Name(name) if name.ident == "self" => {
                 let alias = before.last().cloned().unwrap_or_default();
-                self.used(before.clone(), Some(alias), exported);
+                self.used(before, Some(alias), exported);
             }
             UseTree::Name(name) => {
                 let path = [before.as_slice(), &[name.ident.to_string()]].concat();
-                self.used(path, Some(name.ident.to_string()), exported);
+                self.used(&path, Some(name.ident.to_string()), exported);
             }
             UseTree::Rename(rename) => {
                 let path = [before.as_slice(), &[rename.ident.to_string()]].concat();
-                self.used(path, Some(rename.rename.to_string()), exported);
+                self.used(&path, Some(rename.rename.to_string()), exported);
             }
-            UseTree::Glob(_) => self.used(before.clone(), None, exported),
+            UseTree::Glob(_) => self.used(before, None, exported),
         }
     }
 
-    fn used(&mut self, path: Names, alias: Option<String>, exported: bool) {
+    fn used(&mut self, path: &[String], alias: Option<String>, exported: bool) {
         // a path in a `use` may begin with a module of this one
-        let local = [self.at.as_slice(), &path].concat();
-        let Some(absolute) = self.absolute(&path).or(Some(local)) else { return };
+        let local = [self.at.as_slice(), path].concat();
+        let Some(absolute) = self.absolute(path).or(Some(local)) else { return };
         match alias {
             Some(alias) => {
                 self.found.aliases.insert(alias, absolute.clone());
@@ -326,7 +325,9 @@ fn circles(edges: &Edges) -> Vec<String> {
             let used: BTreeSet<&str> = uses.values().flatten().copied().collect();
             let before = uses.len();
             let names: BTreeSet<&str> = uses.keys().copied().collect();
-            uses.values_mut().for_each(|to| to.retain(|b| names.contains(b)));
+            for to in uses.values_mut() {
+                to.retain(|b| names.contains(b));
+            }
             uses.retain(|a, to| !to.is_empty() && used.contains(a));
             if uses.len() == before {
                 break;

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bilu_bench::case::{Case, LevelRule, ReadAs, Side};
-use bilu_bench::compute::Backend;
 use bilu_bench::compute::cpu::Cpu;
 use bilu_bench::compute::krylov::{Settings, Stop, System};
 use bilu_bench::matrix::Csr;

@@ -20,10 +20,9 @@ pub mod vectors;
 
 use std::sync::Arc;
 
-use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Trisolve};
 use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
-use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use clock::Clock;

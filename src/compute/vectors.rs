@@ -1,6 +1,6 @@
 //! Dense vectors and scalars that stay where they are computed.
 
-use super::scalar::{self, Step};
+use super::scalar::Step;
 use super::{Coef, Slot};
 use crate::base::error::Result;
 

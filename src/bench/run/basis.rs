@@ -1,6 +1,5 @@
 //! A basis to measure the orthogonalisation of GMRES on.
 
-use crate::compute::Vectors;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -37,6 +36,7 @@ pub(super) fn filled<K: Backend>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compute::Vectors as _;
     use crate::compute::cpu::Cpu;
 
     #[test]

@@ -1,7 +1,6 @@
 //! New values on the same pattern, as each step of a Newton iteration brings them: the matrix and
 //! the factors take them over, everything that depends on the pattern alone stays.
 
-use crate::compute::{Products, Vectors};
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
@@ -75,6 +74,7 @@ mod tests {
     use crate::case::{Case, Format, ReadAs};
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::{Settings, Stop, System};
+    use crate::compute::{Products as _, Vectors as _};
     use crate::methods::precond;
     use crate::methods::precond::Setup;
     use crate::methods::solver;

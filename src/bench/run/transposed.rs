@@ -4,7 +4,6 @@
 //! only factorisation that agrees with A on the pattern, so that of A' on the transposed pattern is
 //! its transpose. M' is therefore set up on A' like M on A.
 
-use crate::compute::Vectors;
 use std::sync::Arc;
 
 use crate::compute::Backend;
@@ -75,6 +74,7 @@ mod tests {
     use super::*;
     use crate::case::Case;
     use crate::case::{LevelRule, ReadAs};
+    use crate::compute::Vectors as _;
     use crate::compute::cpu::Cpu;
     use crate::methods::precond;
     use crate::problem::load;

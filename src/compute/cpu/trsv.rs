@@ -175,7 +175,6 @@ fn backward_row_body<K: BlockSize, T: Entry, S: Simd>(
 mod tests {
     use super::*;
     use crate::case::{FactorPrecision, LevelRule, ReadAs, Trisolve};
-    use crate::compute::Backend;
     use crate::compute::Factors as _;
     use crate::compute::cpu::Cpu;
     use crate::matrix::pattern::block_pattern;

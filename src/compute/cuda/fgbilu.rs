@@ -15,7 +15,7 @@ use super::sources::{FGBILU_ACC, FGBILU_CL};
 use super::{BlockIlu, Cuda};
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Trisolve};
 use crate::base::error::{Error, Result};
-use crate::compute::{Backend, Breakdown, Bytes, GridFactors, SingularBlock};
+use crate::compute::{Breakdown, Bytes, GridFactors, SingularBlock};
 use crate::matrix::Csr;
 use crate::symbolic::GridPattern;
 
@@ -82,7 +82,7 @@ impl GridFactors<Cuda> for Tiles {
         k.ilu_factor(&mut self.0, a, shift)
     }
 
-    fn factor_seconds(&self, k: &Cuda) -> Option<f64> {
+    fn factor_seconds(&self, _k: &Cuda) -> Option<f64> {
         self.0.factor_seconds()
     }
 
@@ -90,7 +90,7 @@ impl GridFactors<Cuda> for Tiles {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn bytes(&self, k: &Cuda) -> Bytes {
+    fn bytes(&self, _k: &Cuda) -> Bytes {
         self.0.bytes()
     }
 }

@@ -61,7 +61,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{DriverError, PinnedHostSlice};
 
-use super::{Backend, SLOTS, Slot};
+use super::{SLOTS, Slot};
 use crate::base::error::{Error, Result};
 pub use compressed::setup_variants;
 use cusparse::{Handle, Spmv, SpmvSell};

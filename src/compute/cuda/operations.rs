@@ -17,7 +17,7 @@ use super::{Cuda, Matrix, fgbilu, in_kernel};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::base::error::{Error, Result};
 use crate::compute::krylov::{Settings, Solver, System};
-use crate::compute::{Backend, Breakdown, Bytes, Coef, GridFactors, Slot, Step, no_execution};
+use crate::compute::{Breakdown, Bytes, Coef, GridFactors, Slot, Step, no_execution};
 use crate::matrix::pattern::PatternView;
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, Schedule};

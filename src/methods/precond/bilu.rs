@@ -32,22 +32,22 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         Form::Factors(&self.0)
     }
 
-    fn bytes(&self, k: &K) -> Bytes {
+    fn bytes(&self, _: &K) -> Bytes {
         self.0.bytes()
     }
 
-    fn numeric_bytes(&self, k: &K) -> usize {
+    fn numeric_bytes(&self, _: &K) -> usize {
         // indices and the values of A once, the factors once; a place of fill counts as one of A,
         // for a zero has to be written there before the rows are added up
         let (pattern, b) = (self.0.pattern(), self.0.block_size());
         pattern.bytes() + 2 * 8 * pattern.blocks() * b * b
     }
 
-    fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
+    fn numeric_kernel_seconds(&self, _: &K) -> Option<f64> {
         self.0.factor_seconds()
     }
 
-    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
+    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
         let pattern = self.0.pattern();
         let b = self.0.block_size();
         let [lower, upper] = self.0.levels();

@@ -27,7 +27,7 @@ impl<K: Backend> Diagonal<K> {
     }
 
     /// Bytes held, and moved at least: diagonal, r and z.
-    pub(super) fn bytes(&self, k: &K) -> crate::compute::Bytes {
+    pub(super) fn bytes(&self, _: &K) -> crate::compute::Bytes {
         let n = self.0.pattern().rows() * self.0.block_size();
         let numbers = 8 * n * self.0.block_size();
         crate::compute::Bytes { held: numbers, moved: numbers + 16 * n }

@@ -10,7 +10,6 @@ use crate::compute::krylov::stop::CYCLE;
 use crate::compute::krylov::stop::{End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
-use crate::compute::{Products, Vectors};
 
 pub(super) const METHOD: Method = Method {
     name: "qmr",
@@ -305,6 +304,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::Stop;
+    use crate::compute::{Products as _, Vectors as _};
     use crate::methods::precond;
     use crate::methods::precond::Setup;
     use crate::problem::load;

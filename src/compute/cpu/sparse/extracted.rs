@@ -1,6 +1,5 @@
 //! Block ILU factors as plain matrices, for what is made of them.
 
-use crate::compute::{Factors, Vectors};
 use std::sync::Arc;
 
 use crate::base::choices::FactorPrecision;
@@ -82,8 +81,8 @@ fn scalar(
 mod tests {
     use super::*;
     use crate::base::choices::{LevelRule, ReadAs, Trisolve};
-    use crate::compute::Backend;
     use crate::compute::cpu::Cpu;
+    use crate::compute::{Factors as _, Vectors as _};
     use crate::matrix::pattern::block_pattern;
     use crate::problem::load;
     use crate::symbolic::iluk;

@@ -14,7 +14,6 @@ use super::Cpu;
 use crate::base::error::Result;
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::Backend;
 use crate::compute::preconditioner::Failure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::matrix::pattern::{Pattern, block_pattern_on};
