@@ -1,14 +1,15 @@
-//! What one launch for both colours reads, cut into chunks (`kernels/colour_stream.cu`).
+//! What one launch for both colours reads, cut into chunks (`kernels/sptrsv/colours/stream.cu`).
 
 use rayon::prelude::*;
 
 use super::colour_slices::{Kind, Layout, Plan};
+use super::layout::shared;
 use crate::base::error::{Error, Result};
 
 /// Unit of addresses and sizes of chunks.
 pub(super) const UNIT: usize = 16;
 
-/// What a launch looks like, as `colour_stream.cu` says.
+/// What a launch looks like, as `sptrsv/colours/stream.cu` says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Warps of a thread block that solve.
@@ -21,19 +22,20 @@ pub(super) struct Shape {
     pub(super) most_stages: usize,
 }
 
-/// A chunk; mirrors `Listed` of `colour_stream.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub(super) struct Chunk {
-    /// Where it is, in [`UNIT`]s.
-    at: u32,
-    slice: u32,
-    /// First of its entries of each row.
-    from: u32,
-    what: u32,
-    refill: u32,
-    turns: u32,
-    place: u32,
+shared! {
+    /// A chunk.
+    #[derive(Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Chunk = "Listed" of "sptrsv/colours/stream.cu" {
+        /// Where it is, in [`UNIT`]s.
+        at: u32,
+        slice: u32,
+        /// First of its entries of each row.
+        from: u32,
+        what: u32,
+        refill: u32,
+        turns: u32,
+        place: u32,
+    }
 }
 
 /// A chunk with the number of its colour and its bytes.
@@ -140,7 +142,7 @@ fn listed(shares: &[Share], warp: usize, workers: usize, most: usize) -> Vec<Lis
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) chunks: Vec<Chunk>,
-    /// As in `colour_stream.cu`.
+    /// As in `sptrsv/colours/stream.cu`.
     pub(super) starts: Vec<u32>,
     pub(super) colours: usize,
     pub(super) stages: usize,

@@ -1,5 +1,5 @@
 //! In which order the rows of a factorisation are taken, and where each is held meanwhile
-//! (`kernels/ilu.cu`).
+//! (`kernels/ilu/rows.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 use rayon::prelude::*;
@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::device::{Device, grid};
 use super::entries::Entries;
 use super::launch::{RowsArg, address, launch};
+use super::layout::shared;
 use super::memory::failed;
 use super::sources::{ILU, Variant};
 use super::storage::DevicePattern;
@@ -22,7 +23,7 @@ const NONE: u32 = u32::MAX;
 /// Bytes that the driver keeps of each thread block's shared memory.
 const RESERVED: usize = 1024;
 
-/// How a variant of the kernel is launched: `factor_launch` of `ilu.cu`.
+/// How a variant of the kernel is launched: `factor_launch` of `ilu/rows.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     /// Threads of a thread block.
@@ -78,8 +79,10 @@ fn held(rows: usize, length: impl Fn(usize) -> usize + Sync, several: usize, mos
     common.max(several).min(most).min(longest)
 }
 
-/// Words of a `Task` of `ilu_rows.cuh`.
+/// Words that tell a thread block about a row.
 const TASK: usize = 12;
+
+shared! { words [u32; TASK] = "Task" of "ilu/rows.cuh"; }
 
 /// What is known of the rows, in the order in which they are taken, and where they are held.
 pub(super) struct Rows {

@@ -1,5 +1,5 @@
 //! Solves by the colours of a lattice in one launch, for scalar factors on a box of cells
-//! (`kernels/colour_boxes.cu`).
+//! (`kernels/sptrsv/colours/boxes.cu`).
 
 mod division;
 mod lists;
@@ -14,6 +14,7 @@ use self::lists::Lists;
 use self::plan::{Plan, Shape};
 use super::device::{Device, grid};
 use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
+use super::layout::Layout;
 use super::memory::failed;
 use super::numbers::Values;
 use super::solve::{Solve, System};
@@ -22,10 +23,13 @@ use super::storage::Structure;
 use crate::base::error::Result;
 use crate::compute::Bytes;
 
+/// Structs that the kernels share.
+pub(super) const LAYOUTS: [&[Layout]; 2] = [plan::LAYOUTS, plan::steps::LAYOUTS];
+
 /// Compute capability from which the kernel is compiled.
 const OLDEST: (i32, i32) = (9, 0);
 
-/// Threads of the kernel that lays values out; mirrors `colour_boxes.cu`.
+/// Threads of the kernel that lays values out; mirrors `sptrsv/colours/boxes.cu`.
 const LAYOUT_THREADS: u32 = 512;
 
 /// A launch for all colours.

@@ -1,4 +1,4 @@
-//! Bdia on the device (`Bdia` of `kernels/formats.cuh`).
+//! Bdia on the device (`Bdia` of `kernels/spmv/formats.cuh`).
 
 use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
@@ -8,11 +8,12 @@ use crate::base::error::Result;
 use crate::base::memory::Buffer;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{BdiaArg, WellsArg, address};
+use crate::compute::cuda::layout::shared;
 use crate::matrix::Bdia;
 use crate::matrix::bdia::Wells;
 use crate::matrix::storage::TILE;
 
-/// Most offsets of a cell's blocks; mirrors `formats.cuh`.
+/// Most offsets of a cell's blocks; mirrors `spmv/formats.cuh`.
 const OFFSETS: usize = 7;
 
 /// A Bdia matrix with H column-major in tiles of rows.
@@ -24,13 +25,14 @@ pub(super) struct DeviceBdia {
     wells: Option<DeviceWells>,
 }
 
+shared! { words [u32; 4] = "Well" of "spmv/formats.cuh"; }
+
 /// W, WT and D in the order of the cells.
 struct DeviceWells {
     /// Entries in the row of each, by number.
     entries: Vec<u32>,
     near: CudaSlice<[u32; 2]>,
-    /// Of each its first row of a cell, its first entry, their number, its own number: `Well` of
-    /// `formats.cuh`.
+    /// Of each its first row of a cell, its first entry, their number, its own number.
     well: CudaSlice<[u32; 4]>,
     row: CudaSlice<f64>,
     column: CudaSlice<f64>,

@@ -1,8 +1,11 @@
-//! What the thread blocks of `kernels/colour_boxes.cu` do step by step.
+//! What the thread blocks of `kernels/sptrsv/colours/boxes.cu` do step by step.
 
 use std::ops::Range;
 
 use super::{Common, Own, WARP};
+use crate::compute::cuda::layout::shared;
+
+shared! { words [u32; 4] = "Step" of "sptrsv/colours/boxes.cu"; }
 
 /// What a step does beside its entries; mirrors the kernel.
 pub(in crate::compute::cuda::colour_boxes) const FIRST: u32 = 1 << 8;
