@@ -2,6 +2,8 @@
 //! `scripts/fetch-nvrtc.sh` gets it.
 #![cfg(feature = "cuda")]
 
+mod code;
+
 use assert_cmd::Command;
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::compute::cuda::nvrtc;
@@ -24,6 +26,9 @@ const ARCH: (i32, i32) = (9, 0);
 
 /// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
 const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
+
+/// File for hashes of the machine code (`scripts/same-code.sh`).
+const CODE_HASHES: &str = "BILU_BENCH_CODE_HASHES";
 
 /// A kernel, its block size (0 by default where there is none) and its macros.
 type Spilling = (&'static str, usize, &'static [(&'static str, usize)]);
@@ -95,11 +100,8 @@ fn stencil(fill: usize) -> Stencil {
     Stencil::of_lower(factors(fill).lower.view()).expect("a box")
 }
 
-#[test]
-fn every_kernel_compiles_without_warnings_and_spills() {
-    if !has_nvrtc() {
-        return;
-    }
+/// Every source with every variant that is compiled for some matrix.
+fn programs() -> Vec<(&'static Source, Variant)> {
     let sizes = |source: &Source| match &source.sizes {
         Some(of) => BLOCK_SIZES.iter().copied().filter(|b| of.contains(b)).collect(),
         None => vec![0],
@@ -153,17 +155,36 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         .collect();
     programs.extend(single);
     programs.push((&sources::PENCILS, Variant::from(0).storing(FactorPrecision::Float32)));
-    let faults: Vec<String> = programs
+    programs
+}
+
+#[test]
+fn every_kernel_compiles_without_warnings_and_spills() {
+    if !has_nvrtc() {
+        return;
+    }
+    let compiled: Vec<(Vec<String>, String)> = programs()
         .into_par_iter()
-        .flat_map_iter(|(source, variant)| {
-            let faults = match nvrtc::compile(source, variant.clone(), ARCH) {
-                Ok(compiled) => faults(&compiled, &variant),
-                Err(error) => vec![error.to_string()],
+        .map(|(source, variant)| {
+            let (faults, line) = match nvrtc::compile(source, variant.clone(), ARCH) {
+                Ok(compiled) => {
+                    let kernels = compiled.kernels();
+                    let kernels: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
+                    (faults(&compiled, &variant), code::line(&kernels, &variant, &compiled.cubin))
+                }
+                Err(error) => (vec![error.to_string()], String::new()),
             };
-            faults.into_iter().map(move |fault| format!("{}, {variant:?}: {fault}", source.name))
+            let named = |fault| format!("{}, {variant:?}: {fault}", source.name);
+            (faults.into_iter().map(named).collect(), line)
         })
         .collect();
+    let (faults, mut lines): (Vec<_>, Vec<_>) = compiled.into_iter().unzip();
+    let faults = faults.concat();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+    if let Some(path) = std::env::var_os(CODE_HASHES) {
+        lines.sort_unstable();
+        std::fs::write(path, lines.join("\n") + "\n").unwrap();
+    }
 }
 
 /// 64 products of 64 values in at most 32 registers, and a variable that nothing uses.
@@ -194,6 +215,22 @@ fn the_check_sees_warnings_and_spills() {
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].starts_with("spilling.cu(3): warning #177-D"), "{found:?}");
     assert!(found[1].starts_with("spilling spills: "), "{found:?}");
+}
+
+#[test]
+fn hashes_are_those_of_the_code() {
+    if !has_nvrtc() {
+        return;
+    }
+    let line = |name, text: &str| {
+        let source = Source { name, text: text.to_owned().leak(), sizes: None };
+        let compiled = nvrtc::compile(&source, 0, ARCH).unwrap();
+        code::line(&["k"], &0.into(), &compiled.cubin)
+    };
+    let text = "extern \"C\" __global__ void k(int* x) { *x = 1; }";
+    let lower = format!("// a line above\n\n{text}");
+    assert_eq!(line("a", text), line("folder/b", &lower));
+    assert_ne!(line("a", text), line("a", &text.replace('1', "2")));
 }
 
 #[test]
