@@ -1,5 +1,5 @@
 //! Tells the program which source revision and compiler made it, so that every result names them,
-//! and embeds the experiments under `configs/`.
+//! and embeds the experiments under `configs/` and the headers under `kernels/`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ fn main() {
     println!("cargo:rustc-env=BILU_BENCH_REVISION={}", revision(&root));
     println!("cargo:rustc-env=BILU_BENCH_COMPILER={compiler}");
     println!("cargo:rustc-env=BILU_BENCH_TARGET={}", env::var("TARGET").unwrap_or_default());
-    embed_configs(&root);
+    embed(&root.join("configs"), &["toml", "csv"], "configs.rs");
+    embed(&root.join("kernels"), &["cuh"], "headers.rs");
 }
 
 /// Short commit hash, with `-dirty` when tracked files differ from it. A crate unpacked from a
@@ -50,32 +51,31 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Writes `configs.rs`: the path below `configs/` and the text of every TOML and CSV file there.
-fn embed_configs(root: &Path) {
-    let folder = root.join("configs");
+/// Writes `list`: the path below `folder` and the text of every file there that ends in one of `endings`.
+fn embed(folder: &Path, endings: &[&str], list: &str) {
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
-    collect(&folder, &mut files);
+    collect(folder, endings, &mut files);
     files.sort();
     let mut code = String::from("&[\n");
     for file in &files {
-        let name = file.strip_prefix(&folder).expect("collected below it");
+        let name = file.strip_prefix(folder).expect("collected below it");
         let name = name.to_str().expect("names in the repository are UTF-8").replace('\\', "/");
         let path = file.to_str().expect("cargo builds in UTF-8 paths");
         writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string grows");
     }
     code.push(']');
-    let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("configs.rs");
+    let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(list);
     fs::write(target, code).expect("OUT_DIR can be written");
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
             println!("cargo:rerun-if-changed={}", path.display());
-            collect(&path, files);
-        } else if path.extension().is_some_and(|e| e == "toml" || e == "csv") {
+            collect(&path, endings, files);
+        } else if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) {
             files.push(path);
         }
     }

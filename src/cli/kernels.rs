@@ -241,7 +241,7 @@ mod tests {
         };
         let report = report(&[
             program(Some(4), Ok(vec![kernel("a", 32), kernel("b", 40)])),
-            program(None, Err(Error::run("`spmv.cu` does not compile"))),
+            program(None, Err(Error::run("`spmv/csr.cu` does not compile"))),
         ]);
         let cells: Vec<String> = report.sheets[0].rows.iter().map(|r| r.join("|")).collect();
         let expected = [
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(report.keys().len(), 10);
         assert!(report.rows.iter().all(|row| row.len() == 10));
         assert_eq!(report.rows[1]["registers"], 40);
-        assert_eq!(report.rows[2]["error"], "`spmv.cu` does not compile");
+        assert_eq!(report.rows[2]["error"], "`spmv/csr.cu` does not compile");
         assert_eq!(report.rows[2]["registers"], Value::Null);
     }
 }

@@ -1,4 +1,4 @@
-//! One line of a projected relaxation; mirrors `kernels/obstacle.cu`, bit for bit.
+//! One line of a projected relaxation; mirrors `kernels/obstacle/sweep.cu`, bit for bit.
 
 use crate::compute::cpu::multiversion::multiversion;
 use crate::compute::cpu::stream::{LANES, Stream};

@@ -1,4 +1,4 @@
-//! What one launch for both colours reads, cut into chunks (`kernels/colour_stream.cu`).
+//! What one launch for both colours reads, cut into chunks (`kernels/sptrsv/colours/stream.cu`).
 
 use rayon::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::base::error::{Error, Result};
 /// Unit of addresses and sizes of chunks.
 pub(super) const UNIT: usize = 16;
 
-/// What a launch looks like, as `colour_stream.cu` says.
+/// What a launch looks like, as `sptrsv/colours/stream.cu` says.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// Warps of a thread block that solve.
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     pub(super) most_stages: usize,
 }
 
-/// A chunk; mirrors `Listed` of `colour_stream.cu`.
+/// A chunk; mirrors `Listed` of `sptrsv/colours/stream.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Chunk {
@@ -140,7 +140,7 @@ fn listed(shares: &[Share], warp: usize, workers: usize, most: usize) -> Vec<Lis
 #[derive(Debug)]
 pub(super) struct Cut {
     pub(super) chunks: Vec<Chunk>,
-    /// As in `colour_stream.cu`.
+    /// As in `sptrsv/colours/stream.cu`.
     pub(super) starts: Vec<u32>,
     pub(super) colours: usize,
     pub(super) stages: usize,

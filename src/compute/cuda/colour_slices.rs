@@ -1,4 +1,4 @@
-//! Rows colour by colour in slices, and how the columns of a slice are stored, as `kernels/colours.cu` reads
+//! Rows colour by colour in slices, and how the columns of a slice are stored, as `kernels/sptrsv/colours/slices.cu` reads
 //! them.
 
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::base::threads::Threads;
 use crate::matrix::pattern::PatternView;
 use crate::symbolic::{FillPattern, Schedule};
 
-/// How a slice stores columns; mirrors `colours.cu`.
+/// How a slice stores columns; mirrors `sptrsv/colours/slices.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Wide,
@@ -165,7 +165,7 @@ fn sort_by_lengths(rows: &mut [u32], lengths: impl Fn(&u32) -> [usize; 2] + Sync
         .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
-/// Where a triangle's blocks and columns lie: as in `colours.cu`.
+/// Where a triangle's blocks and columns lie: as in `sptrsv/colours/slices.cu`.
 #[derive(Default)]
 pub(super) struct Layout {
     pub(super) start: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Solves by one or two colours in one launch, for scalar factors (`kernels/colour_stream.cu`).
+//! Solves by one or two colours in one launch, for scalar factors (`kernels/sptrsv/colours/stream.cu`).
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use crate::compute::Bytes;
 /// Compute capability from which there are bulk copies.
 const OLDEST: (i32, i32) = (9, 0);
 
-/// Threads of the kernels that lay chunks out; mirrors `colour_stream.cu`.
+/// Threads of the kernels that lay chunks out; mirrors `sptrsv/colours/stream.cu`.
 const LAYOUT_THREADS: u32 = 256;
 
 /// A launch for both colours.

@@ -1,4 +1,4 @@
-//! Solves with factors of few levels of many rows each, as colours make them (`kernels/colours.cu`).
+//! Solves with factors of few levels of many rows each, as colours make them (`kernels/sptrsv/colours/slices.cu`).
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -27,7 +27,7 @@ use crate::compute::Bytes;
 use crate::matrix::inverse;
 use crate::matrix::pattern::Pattern;
 
-/// Threads of a block; mirrors `colours.cu`.
+/// Threads of a block; mirrors `sptrsv/colours/slices.cu`.
 const THREADS: u32 = 128;
 
 /// Most colours that are launched one by one.

@@ -1,4 +1,4 @@
-//! Sparse matrices by rows on the device (`kernels/sparse.cu`).
+//! Sparse matrices by rows on the device (`kernels/setup/sparse.cu`).
 
 use std::rc::Rc;
 
@@ -12,9 +12,9 @@ use crate::compute::cuda::sources::{SPARSE, Source, Variant};
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
-/// Threads of a block; mirrors `sparse.cu`.
+/// Threads of a block; mirrors `setup/sparse.cu`.
 pub(in crate::compute::cuda) const THREADS: u32 = 256;
-/// Lengths that a thread block adds up; mirrors `sparse.cu`.
+/// Lengths that a thread block adds up; mirrors `setup/sparse.cu`.
 const PART: usize = THREADS as usize * 8;
 
 /// Groups of threads that the kernels are compiled for.
@@ -216,7 +216,7 @@ impl Compressed {
     }
 }
 
-/// A kernel of `sparse.cu` for which groups do not matter.
+/// A kernel of `setup/sparse.cu` for which groups do not matter.
 pub(in crate::compute::cuda) fn kernel(d: &Device, name: &str) -> Result<CudaFunction> {
     d.kernel(&SPARSE, of_lanes(LANES[1]), name)
 }

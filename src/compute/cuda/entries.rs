@@ -1,4 +1,4 @@
-//! Entries of the matrix that is factorised, on the device (`kernels/ilu_tasks.cuh`).
+//! Entries of the matrix that is factorised, on the device (`kernels/ilu/tasks.cuh`).
 
 use cudarc::driver::CudaSlice;
 

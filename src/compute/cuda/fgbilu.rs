@@ -1,5 +1,5 @@
-//! FGBILU on the GPU (Luo et al. 2015): the paper's two styles (`kernels/fgbilu_acc.cu`,
-//! `kernels/fgbilu_cl.cu`), and our block ILU(0).
+//! FGBILU on the GPU (Luo et al. 2015): the paper's two styles (`kernels/fgbilu/acc.cu`,
+//! `kernels/fgbilu/cl.cu`), and our block ILU(0).
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -21,11 +21,11 @@ use crate::symbolic::GridPattern;
 /// Largest blocks of the style `cl`: a thread block has a thread for each element.
 const LARGEST_CL: usize = 32;
 
-/// Arrays of couplings and the diagonal among them; mirrors `fgbilu.cuh`.
+/// Arrays of couplings and the diagonal among them; mirrors `fgbilu/grid.cuh`.
 const ARRAYS: usize = 7;
 const DELTA: usize = 3;
 
-/// Threads of a block of the kernels in `fgbilu_acc.cu`.
+/// Threads of a block of the kernels in `fgbilu/acc.cu`.
 const THREADS: u32 = 256;
 
 /// No block without a pivot.
@@ -277,7 +277,7 @@ impl GridFactors<Cuda> for Elementwise {
     }
 }
 
-/// A launch of at least `count` threads for a kernel of `fgbilu_acc.cu`.
+/// A launch of at least `count` threads for a kernel of `fgbilu/acc.cu`.
 fn threads(count: usize) -> LaunchConfig {
     grid(count.div_ceil(THREADS as usize).max(1), THREADS)
 }

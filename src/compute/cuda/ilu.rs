@@ -1,4 +1,4 @@
-//! Block ILU(k) factors on the GPU: numeric factorisation (`kernels/ilu.cu`).
+//! Block ILU(k) factors on the GPU: numeric factorisation (`kernels/ilu/rows.cu`).
 
 use std::sync::Arc;
 
@@ -259,7 +259,7 @@ impl ByRows {
 /// Most jobs of a row that one warp works on; more are shared out among four.
 const MOST_JOBS: usize = 64;
 
-/// Updates that a variant of `ilu.cu` makes at once, where rows have about `upper` blocks of U': for
+/// Updates that a variant of `ilu/rows.cu` makes at once, where rows have about `upper` blocks of U': for
 /// blocks of one about as many as come from one row above, but 32 were slower than 16.
 fn width(block_size: usize, upper: f64) -> usize {
     match block_size {
@@ -283,7 +283,7 @@ fn ahead(block_size: usize, jobs: usize) -> usize {
     if jobs <= 4 { jobs.clamp(2, most) } else { most }
 }
 
-/// The variant of `ilu.cu` for rows of about `jobs` jobs of `width` updates.
+/// The variant of `ilu/rows.cu` for rows of about `jobs` jobs of `width` updates.
 fn listed(block_size: usize, width: usize, jobs: usize) -> Variant {
     let mut defines = Vec::new();
     if block_size == 1 {
@@ -327,7 +327,7 @@ fn jobs(pattern: &FillPattern, width: usize) -> usize {
     rows().map(of_row).sum::<usize>().div_ceil(rows().count().max(1))
 }
 
-/// The variants of `ilu.cu` that need the most registers.
+/// The variants of `ilu/rows.cu` that need the most registers.
 pub fn largest_factor_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_LISTED {
         return vec![block_size.into()];

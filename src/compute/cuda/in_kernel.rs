@@ -1,4 +1,4 @@
-//! Krylov methods as one kernel (`kernels/bicgstab.cu`, `kernels/qmr.cu`).
+//! Krylov methods as one kernel (`kernels/krylov/bicgstab.cu`, `kernels/krylov/qmr.cu`).
 //!
 //! A launch does some hundred iterations at most and leaves behind what the next one goes on with, so
 //! that a solve can be watched and given up. The host replays the residuals of a launch through the
@@ -33,16 +33,16 @@ mod arguments;
 /// Shared memory of a block that is not for vectors: the barrier's.
 const RESERVED: usize = 4096;
 /// Most sums of a barrier in each set of their parts, and numbers before the parts; mirror
-/// `grid_barrier.cuh`.
+/// `krylov/grid_barrier.cuh`.
 const PARTS: usize = 4 * 2;
 const BEFORE_PARTS: usize = 16;
-/// Cycles whose residuals are remembered; mirrors `in_kernel.cuh`.
+/// Cycles whose residuals are remembered; mirrors `krylov/in_kernel.cuh`.
 const REMEMBERED: usize = 16;
 const _: () = assert!(REMEMBERED > STALL_CYCLES);
 
 /// Most iterations of a launch.
 const MOST: usize = 512;
-/// Words of what a launch leaves behind: `Report` of `in_kernel.cuh`, a norm for each iteration, half
+/// Words of what a launch leaves behind: `Report` of `krylov/in_kernel.cuh`, a norm for each iteration, half
 /// a word for what broke down.
 const REPORT: usize = 9;
 const WORDS: usize = REPORT + MOST + MOST / 2;

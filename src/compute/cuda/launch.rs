@@ -62,89 +62,89 @@ pub(crate) const MOST: usize = 32;
 by_value! {
     /// `Coef` of `common.cuh`.
     CoefArg { value: f64, kind: u32, a: u16, b: u16 }
-    /// `Basis` of `vector.cu`.
+    /// `Basis` of `vectors/operations.cu`.
     Basis { v: [Address; MOST] }
-    /// `Numbers` of `vector.cu`.
+    /// `Numbers` of `vectors/operations.cu`.
     Numbers { v: [f64; MOST] }
-    /// `Meeting` of `vector.cu`.
+    /// `Meeting` of `vectors/operations.cu`.
     Meeting { partials: Address, arrived: Address }
-    /// `Slots` of `vector.cu`.
+    /// `Slots` of `vectors/operations.cu`.
     SlotList { at: [u16; 8] }
-    /// `Step` of `vector.cu`.
+    /// `Step` of `vectors/operations.cu`.
     StepArg { a: CoefArg, b: CoefArg, out: u32, operation: u32 }
-    /// `Steps` of `vector.cu`.
+    /// `Steps` of `vectors/operations.cu`.
     StepsArg { at: [StepArg; MOST_STEPS] }
-    /// `Pattern` of `ilu.cu`.
+    /// `Pattern` of `ilu/rows.cu`.
     PatternArg { row_ptr: Address, col_ind: Address }
-    /// `Factors` of `ilu.cu`.
+    /// `Factors` of `ilu/rows.cu`.
     FactorsArg { lower: Address, diagonal: Address, upper: Address }
-    /// `Matrix` of `ilu.cu`.
+    /// `Matrix` of `ilu/rows.cu`.
     MatrixArg { val: Address, place: Address, absent: Address, n_absent: u32, shift: f64 }
-    /// `Rows` of `ilu.cu`.
+    /// `Rows` of `ilu/rows.cu`.
     RowsArg { task: Address, count: u32, held: u32, listed: u32, spill: Address }
-    /// `Slices` of `trsv.cu`.
+    /// `Slices` of `sptrsv/slices.cu`.
     SlicesArg { order: Address, first: Address, start: Address, length: Address, col_ind: Address, val: Address, gate: Address }
-    /// `Tiles` of `wavefront_geometry.cuh`.
+    /// `Tiles` of `sptrsv/wavefront/geometry.cuh`.
     TilesArg { nx: i32, ny: i32, nz: i32, tiles: i32, across: i32, steps: i32, tile: Address, warp: Address, place: Address }
-    /// `Box` of `wavefront.cu`.
+    /// `Box` of `sptrsv/wavefront.cu`.
     BoxArg { tiles: TilesArg, val: Address, exchange: Address, other: Address }
-    /// `Matrix` of `stencil_rows.cuh`.
+    /// `Matrix` of `ilu/stencil/rows.cuh`.
     MarchedArg { row_ptr: Address, val: Address, shift: f64 }
-    /// `Factors` of `stencil_ilu.cu`.
+    /// `Factors` of `ilu/stencil/entries.cu`.
     RecordsArg { lower: Address, upper: Address, error: Address }
-    /// `Factors` of `stencil_blocks.cu` and of `stencil_long.cu`.
+    /// `Factors` of `ilu/stencil/blocks.cu` and of `ilu/stencil/long.cu`.
     StencilBlocksArg { lower_pattern: PatternArg, upper_pattern: PatternArg, lower: Address, diagonal: Address, upper: Address, exchange: Address, other: Address, error: Address }
-    /// `Parts` of `parts.cuh`.
+    /// `Parts` of `sptrsv/parts.cuh`.
     PartsArg { slices: Address, order: Address, col_ind: Address, val: Address, segments: Address, parts: Address, count: u32, region: u32, slots: u32 }
-    /// `Grid` of `fgbilu.cuh`.
+    /// `Grid` of `fgbilu/grid.cuh`.
     GridArg { ni: u32, nj: u32, nk: u32, order: Address, block: Address, d: Address }
-    /// `Sparse` of `sparse.cuh`.
+    /// `Sparse` of `setup/sparse.cuh`.
     SparseArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
-    /// `Rest` of `formats.cuh`.
+    /// `Rest` of `spmv/formats.cuh`.
     RestArg { near: Address, row: Address, start: Address, col_ind: Address, val: Address, own: Address, owns: u32 }
-    /// `Hyb` of `formats.cuh`.
+    /// `Hyb` of `spmv/formats.cuh`.
     HybArg { rows: u32, width: u32, col_ind: Address, val: Address, rest: RestArg }
-    /// `Dia` of `formats.cuh`.
+    /// `Dia` of `spmv/formats.cuh`.
     DiaArg { rows: u32, count: u32, offsets: Address, val: Address, rest: RestArg }
-    /// `Sell` of `formats.cuh`.
+    /// `Sell` of `spmv/formats.cuh`.
     SellArg { rows: u32, slice_ptr: Address, order: Address, col_ind: Address, val: Address }
-    /// `Wells` of `formats.cuh`.
+    /// `Wells` of `spmv/formats.cuh`.
     WellsArg { count: u32, near: Address, well: Address, row: Address, column: Address, diagonal: Address }
-    /// `Bdia` of `formats.cuh`.
+    /// `Bdia` of `spmv/formats.cuh`.
     BdiaArg { rows: u32, at: [i32; 7], val: Address, wells: WellsArg }
-    /// `Blocks` of `formats.cuh`.
+    /// `Blocks` of `spmv/formats.cuh`.
     BlocksArg { rows: u32, row_ptr: Address, col_ind: Address, val: Address }
-    /// `Rules` of `in_kernel.cuh`.
+    /// `Rules` of `krylov/in_kernel.cuh`.
     RulesArg { rtol: f64, diverged: f64, stall: f64, most: u32, before: u32, cycle: u32, stall_cycles: u32 }
-    /// `History` of `in_kernel.cuh`.
+    /// `History` of `krylov/in_kernel.cuh`.
     HistoryArg { norm: Address, broken: Address, cycles: Address }
-    /// `Inverse` of `in_kernel.cuh` for triangular factors.
+    /// `Inverse` of `krylov/in_kernel.cuh` for triangular factors.
     FactorsOfKernelArg { lower: PartsArg, upper: PartsArg, diagonal: Address, right: Address, y: Address }
-    /// `Solve` of `bicgstab.cu`.
+    /// `Solve` of `krylov/bicgstab.cu`.
     BicgstabArg { starts: Address, b: Address, x: Address, hat: [Address; 3], home: Address, n: u64, on_chip: u32, longest: u32, parts: Address, fresh: u32, rules: RulesArg, history: HistoryArg, report: Address }
-    /// `Solve` of `qmr.cu`.
+    /// `Solve` of `krylov/qmr.cu`.
     QmrArg { starts: Address, b: Address, x: Address, p: Address, q: Address, home: Address, n: u64, on_chip: u32, longest: u32, inverse: Address, transposed_inverse: Address, parts: Address, fresh: u32, left: u32, rules: RulesArg, history: HistoryArg, report: Address }
-    /// `Slices` of `colours.cu`.
+    /// `Slices` of `sptrsv/colours/slices.cu`.
     ColourSlicesArg { row: Address, first: Address, start: Address, shape: Address, columns: Address, index: Address, val: Address }
-    /// `Sweep` of `colours.cu`.
+    /// `Sweep` of `sptrsv/colours/slices.cu`.
     ColourSweepArg { right: Address, x: Address, diagonal: Address, to: Address, out: Address, right_placed: u32, x_placed: u32 }
-    /// `Stream` of `colour_stream.cu`.
+    /// `Stream` of `sptrsv/colours/stream.cu`.
     ColourStreamArg { chunks: Address, starts: Address, arrivals: Address, colours: u32, stages: u32, stage_bytes: u32, stays: u32, r: Address, z: Address }
-    /// `Rows` of `colour_stream.cu`.
+    /// `Rows` of `sptrsv/colours/stream.cu`.
     ColourRowsArg { place: Address, factor_row: Address, first: Address }
-    /// `Columns` of `colour_stream.cu`.
+    /// `Columns` of `sptrsv/colours/stream.cu`.
     ColourColumnsArg { shape: Address, columns: Address, index: Address }
-    /// `Factor` of `colour_stream.cu`.
+    /// `Factor` of `sptrsv/colours/stream.cu`.
     ColourFactorArg { row_ptr: Address, values: Address }
-    /// `Boxes` of `colour_boxes.cu`.
+    /// `Boxes` of `sptrsv/colours/boxes.cu`.
     ColourBoxesArg { part: Address, steps: Address, rows: Address, val: Address, lists: Address, events: Address, from: Address, to: Address, launches: Address, published: Address, line: u32, plane: u32, pitch: u32, layer: u32, origin: u32, cells: u32, most_steps: u32, listed: u32, handovers: u32, pad: u32, r: Address, z: Address }
-    /// `Layout` of `colour_boxes.cu`.
+    /// `Layout` of `sptrsv/colours/boxes.cu`.
     BoxLayoutArg { listed: Address, distances: Address, starts: Address, cell: Address, row: Address, colours: u32, pad: u32 }
-    /// `Triangle` of `colour_boxes.cu` and of `pencils.cu`.
+    /// `Triangle` of `sptrsv/colours/boxes.cu` and of `sptrsv/pencils.cu`.
     TriangleArg { row_ptr: Address, col_ind: Address, val: Address }
-    /// `Pencils` of `pencils.cuh`.
+    /// `Pencils` of `sptrsv/pencils.cuh`.
     PencilsArg { nx: i32, ny: i32, nz: i32, across: i32, down: i32, turns: i32, lower: Address, upper: Address, diagonal: Address, exchange: Address, launches: Address, r: Address, z: Address }
-    /// `Solve` of `trsv.cu`.
+    /// `Solve` of `sptrsv/slices.cu`.
     SolveArg { r: Address, diagonal: Address, y: Address, z: Address }
 }
 

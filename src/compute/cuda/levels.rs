@@ -1,4 +1,4 @@
-//! Triangular solves with one launch per level (`kernels/trsv.cu`).
+//! Triangular solves with one launch per level (`kernels/sptrsv/slices.cu`).
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 

@@ -1,4 +1,4 @@
-//! Vectors in another order than factors (`kernels/vector.cu`).
+//! Vectors in another order than factors (`kernels/vectors/operations.cu`).
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use super::memory::failed;
 use super::sources::VECTOR;
 use crate::base::error::Result;
 
-/// Threads of a block; mirrors `vector.cu`.
+/// Threads of a block; mirrors `vectors/operations.cu`.
 const THREADS: u32 = 256;
 
 /// The place of each block row of the factors in the vectors, and both vectors in the factors' order.

@@ -1,4 +1,4 @@
-//! Factors in the numbers in which the solves read them (`kernels/stored.cuh`, `kernels/narrow.cu`).
+//! Factors in the numbers in which the solves read them (`kernels/stored.cuh`, `kernels/sptrsv/narrow.cu`).
 
 use std::rc::Rc;
 

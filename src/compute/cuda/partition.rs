@@ -1,5 +1,5 @@
 //! Parts of a triangular factor: who solves which rows, in which order, and where each row finds its
-//! operands (`kernels/partitioned.cu`).
+//! operands (`kernels/sptrsv/partitioned.cu`).
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 

@@ -1,4 +1,4 @@
-//! Triangular solves by parts that stay inside a multiprocessor (`kernels/partitioned.cu`).
+//! Triangular solves by parts that stay inside a multiprocessor (`kernels/sptrsv/partitioned.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
@@ -52,7 +52,7 @@ fn ahead_for(block_size: usize, split: usize, longest: usize) -> usize {
     ahead.min(most_ahead(block_size))
 }
 
-/// The variant of `partitioned.cu` for rows of up to `longest` blocks.
+/// The variant of `sptrsv/partitioned.cu` for rows of up to `longest` blocks.
 fn variant(block_size: usize, split: usize, longest: usize) -> Variant {
     let ahead = ahead_for(block_size, split, longest);
     let whole = usize::from(longest.div_ceil(split) <= ahead);
@@ -98,7 +98,7 @@ fn uneven_each(block_size: usize, split: usize, lengths: Lengths) -> Option<usiz
     (longer && most_lanes(block_size) > split).then_some(each)
 }
 
-/// The variant of `partitioned.cu` for rows that different numbers of lanes share, up to `longest` blocks.
+/// The variant of `sptrsv/partitioned.cu` for rows that different numbers of lanes share, up to `longest` blocks.
 fn uneven_variant(block_size: usize, split: usize, each: usize, longest: usize) -> Variant {
     let whole = usize::from(longest <= each * most_lanes(block_size));
     let threads = threads_of(block_size);
@@ -107,12 +107,12 @@ fn uneven_variant(block_size: usize, split: usize, each: usize, longest: usize) 
     Variant { defines, ..block_size.into() }
 }
 
-/// The variant of `partitioned.cu` for solves within another kernel.
+/// The variant of `sptrsv/partitioned.cu` for solves within another kernel.
 pub fn resident_variant(block_size: usize) -> Option<Variant> {
     (block_size <= LARGEST_RESIDENT_BLOCK).then(|| resident(block_size))
 }
 
-/// The variants of `partitioned.cu` that need the most registers; none for blocks that are too large.
+/// The variants of `sptrsv/partitioned.cu` that need the most registers; none for blocks that are too large.
 pub fn largest_variants(block_size: usize) -> Vec<Variant> {
     if block_size > LARGEST_BLOCK {
         return Vec::new();
@@ -155,7 +155,7 @@ fn costs(p: &FillPattern, block_size: usize, split: usize) -> Costs {
 }
 
 /// Lanes that share a row at least, and blocks that a lane has under way, of solves within another
-/// kernel; mirrors `in_kernel.cuh`.
+/// kernel; mirrors `krylov/in_kernel.cuh`.
 fn in_kernel_row(block_size: usize) -> (usize, usize) {
     if block_size <= 4 { (1, 4) } else { (2, 2) }
 }

@@ -1,5 +1,5 @@
 //! Triangular solves of scalar factors on a box of cells that are coupled along its axes alone, both triangles
-//! in one launch (`kernels/pencils.cu`).
+//! in one launch (`kernels/sptrsv/pencils.cu`).
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ use super::triangles;
 use crate::base::error::{Error, Result};
 use crate::compute::Bytes;
 
-/// Pencils of a thread block along x and y; mirrors `pencils.cuh`.
+/// Pencils of a thread block along x and y; mirrors `sptrsv/pencils.cuh`.
 const PATCH: [usize; 2] = [16, 8];
 /// Steps by which the last lane lags behind the first; likewise.
 const LAG: usize = 10;

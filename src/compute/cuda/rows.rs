@@ -1,5 +1,5 @@
 //! In which order the rows of a factorisation are taken, and where each is held meanwhile
-//! (`kernels/ilu.cu`).
+//! (`kernels/ilu/rows.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 use rayon::prelude::*;
@@ -22,7 +22,7 @@ const NONE: u32 = u32::MAX;
 /// Bytes that the driver keeps of each thread block's shared memory.
 const RESERVED: usize = 1024;
 
-/// How a variant of the kernel is launched: `factor_launch` of `ilu.cu`.
+/// How a variant of the kernel is launched: `factor_launch` of `ilu/rows.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Launch {
     /// Threads of a thread block.
@@ -78,7 +78,7 @@ fn held(rows: usize, length: impl Fn(usize) -> usize + Sync, several: usize, mos
     common.max(several).min(most).min(longest)
 }
 
-/// Words of a `Task` of `ilu_rows.cuh`.
+/// Words of a `Task` of `ilu/rows.cuh`.
 const TASK: usize = 12;
 
 /// What is known of the rows, in the order in which they are taken, and where they are held.

@@ -1,4 +1,4 @@
-//! Triangular factors in the order in which a solve reads them (`kernels/trsv.cu`).
+//! Triangular factors in the order in which a solve reads them (`kernels/sptrsv/slices.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
@@ -11,7 +11,7 @@ use super::sources::{TRSV, Variant};
 use crate::base::error::{Error, Result};
 use crate::symbolic::Schedule;
 
-/// Threads of a block and slices it works on; mirrors `trsv.cu`.
+/// Threads of a block and slices it works on; mirrors `sptrsv/slices.cu`.
 pub(super) const THREADS: u32 = 128;
 pub(super) const SLICES_PER_BLOCK: usize = THREADS as usize / 32;
 

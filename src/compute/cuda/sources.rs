@@ -7,7 +7,7 @@ use crate::base::choices::FactorPrecision;
 /// A file of kernels, compiled at run time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
-    /// File name without its ending.
+    /// Path below `kernels/` without its ending.
     pub name: &'static str,
     /// The file.
     pub text: &'static str,
@@ -63,73 +63,33 @@ macro_rules! sources {
 const ANY: Option<RangeInclusive<usize>> = Some(1..=usize::MAX);
 
 sources! {
-    VECTOR, "vector", None;
-    HANDOVER, "handover", None;
-    NARROW, "narrow", None;
-    SPARSE, "sparse", None;
-    ROW_SYSTEMS, "row_systems", None;
-    SPMV, "spmv", ANY;
-    FORMATS, "formats", None;
-    BDIA, "bdia", ANY;
-    BICGSTAB, "bicgstab", ANY;
-    QMR, "qmr", ANY;
-    ILU, "ilu", ANY;
-    STENCIL_ILU, "stencil_ilu", None;
-    STENCIL_BLOCKS, "stencil_blocks", Some(2..=4);
-    STENCIL_LONG, "stencil_long", None;
-    VENDOR, "vendor", ANY;
-    TRSV, "trsv", ANY;
-    COLOURS, "colours", ANY;
-    COLOUR_STREAM, "colour_stream", None;
-    COLOUR_BOXES, "colour_boxes", None;
-    WAVEFRONT, "wavefront", ANY;
-    PENCILS, "pencils", None;
-    PARTITIONED, "partitioned", ANY;
-    FGBILU_ACC, "fgbilu_acc", ANY;
-    FGBILU_CL, "fgbilu_cl", ANY;
-    OBSTACLE, "obstacle", None;
-    OBSTACLE_BLOCKED, "obstacle_blocked", None;
+    VECTOR, "vectors/operations", None;
+    HANDOVER, "runtime/handover", None;
+    NARROW, "sptrsv/narrow", None;
+    SPARSE, "setup/sparse", None;
+    ROW_SYSTEMS, "setup/row_systems", None;
+    SPMV, "spmv/csr", ANY;
+    FORMATS, "spmv/formats", None;
+    BDIA, "spmv/bdia", ANY;
+    BICGSTAB, "krylov/bicgstab", ANY;
+    QMR, "krylov/qmr", ANY;
+    ILU, "ilu/rows", ANY;
+    STENCIL_ILU, "ilu/stencil/entries", None;
+    STENCIL_BLOCKS, "ilu/stencil/blocks", Some(2..=4);
+    STENCIL_LONG, "ilu/stencil/long", None;
+    VENDOR, "cusparse/layouts", ANY;
+    TRSV, "sptrsv/slices", ANY;
+    COLOURS, "sptrsv/colours/slices", ANY;
+    COLOUR_STREAM, "sptrsv/colours/stream", None;
+    COLOUR_BOXES, "sptrsv/colours/boxes", None;
+    WAVEFRONT, "sptrsv/wavefront", ANY;
+    PENCILS, "sptrsv/pencils", None;
+    PARTITIONED, "sptrsv/partitioned", ANY;
+    FGBILU_ACC, "fgbilu/acc", ANY;
+    FGBILU_CL, "fgbilu/cl", ANY;
+    OBSTACLE, "obstacle/sweep", None;
+    OBSTACLE_BLOCKED, "obstacle/blocked", None;
 }
 
-macro_rules! headers {
-    ($($name:literal),*) => {
-        /// Headers that the sources may include, by name.
-        pub static HEADERS: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))),*];
-    };
-}
-
-headers!(
-    "absent.cuh",
-    "barriers.cuh",
-    "colours.cuh",
-    "common.cuh",
-    "fgbilu.cuh",
-    "formats.cuh",
-    "grid_barrier.cuh",
-    "ilu_blocks.cuh",
-    "ilu_jobs.cuh",
-    "ilu_large.cuh",
-    "ilu_point.cuh",
-    "ilu_products.cuh",
-    "ilu_rows.cuh",
-    "ilu_tasks.cuh",
-    "in_kernel.cuh",
-    "invert.cuh",
-    "multiply.cuh",
-    "obstacle.cuh",
-    "parts.cuh",
-    "pencils.cuh",
-    "sparse.cuh",
-    "stencil_exchange.cuh",
-    "stencil_loader.cuh",
-    "stencil_rows.cuh",
-    "stencil_shares.cuh",
-    "stored.cuh",
-    "triangle.cuh",
-    "wavefront_carriers.cuh",
-    "wavefront_geometry.cuh",
-    "wavefront_tile.cuh",
-    "wavefront_transport.cuh",
-    "wavefront_worker.cuh"
-);
+/// Headers that the sources may include: their paths below `kernels/`, and their texts.
+pub static HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));

@@ -1,4 +1,4 @@
-//! Products with a sparse matrix (`kernels/spmv.cu`).
+//! Products with a sparse matrix (`kernels/spmv/csr.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
@@ -9,10 +9,10 @@ use crate::base::error::Result;
 use crate::compute::Bytes;
 use crate::matrix::{Bsr, Csr};
 
-/// Threads of a block; mirrors `spmv.cu`.
+/// Threads of a block; mirrors `spmv/csr.cu`.
 const THREADS: u32 = 256;
 
-/// Entries and rows of a chunk of CSR rows; the entries mirror `spmv.cu`.
+/// Entries and rows of a chunk of CSR rows; the entries mirror `spmv/csr.cu`.
 const CHUNK: u32 = 2048;
 const CHUNK_ROWS: u32 = 512;
 

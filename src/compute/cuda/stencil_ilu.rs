@@ -1,5 +1,5 @@
-//! Structure on a pattern that is one stencil on a box, as a wavefront (`kernels/stencil_ilu.cu` for
-//! entries, `kernels/stencil_long.cu` for those of long rows, `kernels/stencil_blocks.cu` for blocks).
+//! Structure on a pattern that is one stencil on a box, as a wavefront (`kernels/ilu/stencil/entries.cu` for
+//! entries, `kernels/ilu/stencil/long.cu` for those of long rows, `kernels/ilu/stencil/blocks.cu` for blocks).
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};

@@ -1,4 +1,4 @@
-//! Rows of a factorisation on a pattern that is one stencil on a box (`kernels/stencil_rows.cuh`): which
+//! Rows of a factorisation on a pattern that is one stencil on a box (`kernels/ilu/stencil/rows.cuh`): which
 //! entries the matrix has.
 
 use rayon::prelude::*;

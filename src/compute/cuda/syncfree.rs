@@ -1,4 +1,4 @@
-//! Triangular solves whose rows wait for rows through the L2 cache (`kernels/trsv.cu`).
+//! Triangular solves whose rows wait for rows through the L2 cache (`kernels/sptrsv/slices.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
@@ -27,14 +27,14 @@ fn most_ahead(block_size: usize) -> usize {
     }
 }
 
-/// The variant of `trsv.cu` for rows of `longest` blocks: few different ones, so that few are compiled.
+/// The variant of `sptrsv/slices.cu` for rows of `longest` blocks: few different ones, so that few are compiled.
 fn variant(block_size: usize, longest: usize) -> Variant {
     const STEPS: [usize; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
     let ahead = STEPS.iter().copied().find(|&step| step >= longest).unwrap_or(longest);
     Variant { defines: vec![("AHEAD", ahead.min(most_ahead(block_size)))], ..block_size.into() }
 }
 
-/// The variant of `trsv.cu` that needs the most registers.
+/// The variant of `sptrsv/slices.cu` that needs the most registers.
 pub fn largest_variant(block_size: usize) -> Variant {
     variant(block_size, usize::MAX)
 }

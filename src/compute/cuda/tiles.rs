@@ -1,4 +1,4 @@
-//! Tiles of the wavefronts (`kernels/wavefront_geometry.cuh`): columns of a box that a thread block has, and
+//! Tiles of the wavefronts (`kernels/sptrsv/wavefront/geometry.cuh`): columns of a box that a thread block has, and
 //! which there are.
 
 use cudarc::driver::CudaSlice;
@@ -62,7 +62,7 @@ impl Tile {
     }
 
     /// Whether a thread block has the threads and, the stages of its factors being as small as can
-    /// be, the shared memory; follows `wavefront.cu`.
+    /// be, the shared memory; follows `sptrsv/wavefront.cu`.
     fn fits(&self, block_size: usize, march: &March) -> bool {
         let [ty, tz] = [self.size(0), self.size(1)];
         let [hy, hz] = [march.depth(1), march.depth(2)];
@@ -77,7 +77,7 @@ impl Tile {
         32 * (2 * warps + loaders) <= 1024 && 8 * (ring * row + warps * of_warp) <= 220 * 1024
     }
 
-    /// A tile for the factorisation of a stencil (`stencil_rows.cuh`), of whose rows A has `given` (block)
+    /// A tile for the factorisation of a stencil (`ilu/stencil/rows.cuh`), of whose rows A has `given` (block)
     /// entries. `None` when what rows hand on does not fit the shared memory.
     pub(super) fn of_factorisation(
         block_size: usize,
@@ -100,7 +100,7 @@ impl Tile {
         tiles.into_iter().find(|tile| tile.fits_factorisation(block_size, march, given))
     }
 
-    /// A tile for a factorisation whose rows are shared by eight lanes each (`stencil_long.cu`); A has `given` entries
+    /// A tile for a factorisation whose rows are shared by eight lanes each (`ilu/stencil/long.cu`); A has `given` entries
     /// in a row. `None` when the stencil reaches too far or what rows hand on does not fit the shared memory.
     pub(super) fn of_long_rows(
         stencil: &Stencil,
@@ -140,7 +140,7 @@ impl Tile {
         stencil.extents[0] + skew + march.longest_delay()
     }
 
-    /// As [`Tile::fits_factorisation`]; follows `stencil_long.cu`.
+    /// As [`Tile::fits_factorisation`]; follows `ilu/stencil/long.cu`.
     fn fits_long_rows(&self, march: &March, given: usize) -> bool {
         let [ty, tz] = [self.size(0), self.size(1)];
         let [hy, hz] = [march.depth(1), march.depth(2)];
@@ -159,7 +159,7 @@ impl Tile {
     }
 
     /// Whether the tile is as wide as the stencil reaches, and a thread block has the threads and the shared
-    /// memory for it; follows `stencil_ilu.cu` and `stencil_blocks.cu`.
+    /// memory for it; follows `ilu/stencil/entries.cu` and `ilu/stencil/blocks.cu`.
     fn fits_factorisation(&self, block_size: usize, march: &March, given: usize) -> bool {
         let [ty, tz] = [self.size(0), self.size(1)];
         let [hy, hz] = [march.depth(1), march.depth(2)];

@@ -1,4 +1,4 @@
-//! The updates of a factorisation, listed once for a pattern (`kernels/ilu.cu`).
+//! The updates of a factorisation, listed once for a pattern (`kernels/ilu/rows.cu`).
 
 use cudarc::driver::{CudaSlice, DriverError};
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ pub(super) struct Updates {
 }
 
 impl Updates {
-    /// Lists them for a `variant` of `ilu.cu` that makes `width` updates at once. `None` when a row
+    /// Lists them for a `variant` of `ilu/rows.cu` that makes `width` updates at once. `None` when a row
     /// has too many blocks for it, or the list would take more than a quarter of the free memory.
     pub(super) fn new(
         d: &Device,

@@ -1,4 +1,4 @@
-//! Vector operations and reductions (`kernels/vector.cu`).
+//! Vector operations and reductions (`kernels/vectors/operations.cu`).
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
@@ -11,13 +11,13 @@ use crate::base::error::Result;
 use crate::compute::scalar::MOST_STEPS;
 use crate::compute::{Coef, SLOTS, Slot, Step};
 
-/// Threads of a block; mirrors `vector.cu`.
+/// Threads of a block; mirrors `vectors/operations.cu`.
 const THREADS: u32 = 256;
 
-/// Vectors that a warp of `dots` takes; mirrors `vector.cu`.
+/// Vectors that a warp of `dots` takes; mirrors `vectors/operations.cu`.
 const VECTORS_PER_WARP: usize = 4;
 
-/// Kernels of `vector.cu`, and the scalars they share.
+/// Kernels of `vectors/operations.cu`, and the scalars they share.
 pub(super) struct Vectors {
     fill: CudaFunction,
     axpby: CudaFunction,

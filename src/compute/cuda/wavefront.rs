@@ -1,4 +1,4 @@
-//! Triangular solves with factors that are one stencil on a box (`kernels/wavefront.cu`).
+//! Triangular solves with factors that are one stencil on a box (`kernels/sptrsv/wavefront.cu`).
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
 use crate::symbolic::Stencil;
 
-/// The variant of `wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
+/// The variant of `sptrsv/wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
 pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
     let march = stencil.march();
     Tile::new(block_size, &march, stencil.extents[2]).map(|tile| variant(block_size, &march, &tile))

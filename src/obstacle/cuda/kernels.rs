@@ -8,7 +8,7 @@ use crate::compute::cuda::launch::Address;
 use crate::compute::cuda::sources::Variant;
 use crate::obstacle::Method;
 
-/// `Grid` of `obstacle.cuh`.
+/// `Grid` of `obstacle/grid.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct GridArg {
@@ -28,7 +28,7 @@ pub(super) struct GridArg {
     pub(super) slice: u64,
 }
 
-/// `Ending` of `obstacle.cuh`.
+/// `Ending` of `obstacle/grid.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct EndingArg {
@@ -48,7 +48,7 @@ unsafe impl DeviceRepr for GridArg {}
 // SAFETY: as above
 unsafe impl DeviceRepr for EndingArg {}
 
-/// What `METHOD` of `obstacle.cu` is for.
+/// What `METHOD` of `obstacle/sweep.cu` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Jacobi = 0,
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// What `obstacle.cu` is compiled for.
+/// What `obstacle/sweep.cu` is compiled for.
 pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines =
@@ -86,7 +86,7 @@ pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
     variant
 }
 
-/// What `obstacle_blocked.cu` is compiled for.
+/// What `obstacle/blocked.cu` is compiled for.
 pub(super) fn blocked_variant(sweeps: usize, colours: usize, floor: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];

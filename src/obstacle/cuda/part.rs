@@ -1,4 +1,4 @@
-//! A GPU's part of the grid and its kernels (`kernels/obstacle.cu`, `kernels/obstacle_blocked.cu`).
+//! A GPU's part of the grid and its kernels (`kernels/obstacle/sweep.cu`, `kernels/obstacle/blocked.cu`).
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -21,7 +21,7 @@ use crate::obstacle::field::{Extent, Field, Layout};
 use crate::obstacle::part::Region;
 use crate::obstacle::{Case, Problem, Split, StopOn};
 
-/// Words of `Control` of `obstacle.cuh`.
+/// Words of `Control` of `obstacle/grid.cuh`.
 const CONTROL: usize = 8;
 
 /// Threads of a thread block of `conclude`.

@@ -7,7 +7,7 @@ use cudarc::driver::DeviceRepr;
 use crate::obstacle::Split;
 use crate::obstacle::field::Extent;
 
-/// `Tile` of `obstacle.cuh`.
+/// `Tile` of `obstacle/grid.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Tile {

@@ -1,5 +1,5 @@
 //! Solves by the colours of a lattice in one launch, for scalar factors on a box of cells
-//! (`kernels/colour_boxes.cu`).
+//! (`kernels/sptrsv/colours/boxes.cu`).
 
 mod division;
 mod lists;
@@ -25,7 +25,7 @@ use crate::compute::Bytes;
 /// Compute capability from which the kernel is compiled.
 const OLDEST: (i32, i32) = (9, 0);
 
-/// Threads of the kernel that lays values out; mirrors `colour_boxes.cu`.
+/// Threads of the kernel that lays values out; mirrors `sptrsv/colours/boxes.cu`.
 const LAYOUT_THREADS: u32 = 512;
 
 /// A launch for all colours.

@@ -1,4 +1,4 @@
-//! What each thread block of `kernels/colour_boxes.cu` does: its rows, steps and hand-overs.
+//! What each thread block of `kernels/sptrsv/colours/boxes.cu` does: its rows, steps and hand-overs.
 
 pub(super) mod steps;
 

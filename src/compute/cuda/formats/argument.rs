@@ -3,7 +3,7 @@
 use super::{Formatted, Way};
 use crate::compute::cuda::launch::{BdiaArg, DiaArg, HybArg, address};
 
-/// The struct of `kernels/formats.cuh` of a format.
+/// The struct of `kernels/spmv/formats.cuh` of a format.
 pub(in crate::compute::cuda) enum Argument {
     Hyb(HybArg),
     Dia(DiaArg),

@@ -1,4 +1,4 @@
-//! Bdia on the device (`Bdia` of `kernels/formats.cuh`).
+//! Bdia on the device (`Bdia` of `kernels/spmv/formats.cuh`).
 
 use cudarc::driver::CudaSlice;
 use rayon::prelude::*;
@@ -12,7 +12,7 @@ use crate::matrix::Bdia;
 use crate::matrix::bdia::Wells;
 use crate::matrix::storage::TILE;
 
-/// Most offsets of a cell's blocks; mirrors `formats.cuh`.
+/// Most offsets of a cell's blocks; mirrors `spmv/formats.cuh`.
 const OFFSETS: usize = 7;
 
 /// A Bdia matrix with H column-major in tiles of rows.
@@ -30,7 +30,7 @@ struct DeviceWells {
     entries: Vec<u32>,
     near: CudaSlice<[u32; 2]>,
     /// Of each its first row of a cell, its first entry, their number, its own number: `Well` of
-    /// `formats.cuh`.
+    /// `spmv/formats.cuh`.
     well: CudaSlice<[u32; 4]>,
     row: CudaSlice<f64>,
     column: CudaSlice<f64>,

@@ -1,4 +1,4 @@
-//! What of the kernels may be chosen: the macros of `kernels/multiply.cuh`.
+//! What of the kernels may be chosen: the macros of `kernels/spmv/multiply.cuh`.
 
 use crate::base::choices::Format;
 use crate::compute::cuda::sources::{BDIA, FORMATS, Source, Variant};

@@ -1,4 +1,4 @@
-//! Products with HYB, SELL, DIA and Bdia (`kernels/formats.cu`, `kernels/bdia.cu`).
+//! Products with HYB, SELL, DIA and Bdia (`kernels/spmv/formats.cu`, `kernels/spmv/bdia.cu`).
 
 mod argument;
 mod bdia;
@@ -29,7 +29,7 @@ pub use trials::SUBJECTS;
 const WARP: usize = 32;
 /// Most rows that a lane has.
 const MOST_ROWS: usize = 4;
-/// The kernels know the tiles of HYB and DIA (`formats.cuh`), in which a warp has its rows.
+/// The kernels know the tiles of HYB and DIA (`spmv/formats.cuh`), in which a warp has its rows.
 const _: () = assert!(TILE == 256 && TILE.is_multiple_of(WARP * MOST_ROWS));
 /// Rows of a window of SELL within which rows are sorted by length.
 const WINDOW: usize = 1024;

@@ -1,4 +1,4 @@
-//! Single entries beside another part, gathered by rows (`Rest` of `kernels/formats.cuh`).
+//! Single entries beside another part, gathered by rows (`Rest` of `kernels/spmv/formats.cuh`).
 
 use cudarc::driver::CudaSlice;
 
@@ -8,7 +8,7 @@ use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{RestArg, address};
 use crate::matrix::Coo;
 
-/// Rows with more single entries have a warp of their own; mirrors `formats.cuh`.
+/// Rows with more single entries have a warp of their own; mirrors `spmv/formats.cuh`.
 const LONG: u32 = 16;
 
 /// Entries of a COO part on the device; nothing when there are none.

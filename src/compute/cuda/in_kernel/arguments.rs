@@ -22,7 +22,7 @@ pub(super) enum MatrixArgument {
 }
 
 impl MatrixArgument {
-    /// FORMAT of `in_kernel.cuh`.
+    /// FORMAT of `krylov/in_kernel.cuh`.
     pub(super) fn number(&self) -> usize {
         match self {
             Point(_) => 0,
@@ -99,7 +99,7 @@ pub(super) enum Inverse {
 }
 
 impl Inverse {
-    /// PRECOND of `in_kernel.cuh`.
+    /// PRECOND of `krylov/in_kernel.cuh`.
     pub(super) fn number(&self) -> usize {
         match self {
             Self::None => 0,

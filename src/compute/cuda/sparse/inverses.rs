@@ -1,4 +1,4 @@
-//! Approximate inverses on the device, each row from a small dense system (`kernels/row_systems.cu`).
+//! Approximate inverses on the device, each row from a small dense system (`kernels/setup/row_systems.cu`).
 //!
 //! `None` is what is left to the host: systems that shared memory does not hold, and matrices without such an
 //! inverse, of which the host tells why.

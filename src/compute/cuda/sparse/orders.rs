@@ -1,5 +1,5 @@
 //! Sparse matrices in another order, and those in which elimination finds the factors of symmetric Gauss-Seidel
-//! (`kernels/sparse.cu`). `None` is what is left to the host, as in `products.rs`.
+//! (`kernels/setup/sparse.cu`). `None` is what is left to the host, as in `products.rs`.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Products, sums, parts and transposes of sparse matrices on the device (`kernels/sparse.cu`).
+//! Products, sums, parts and transposes of sparse matrices on the device (`kernels/setup/sparse.cu`).
 //!
 //! `None` is what the device leaves to the host: rows that are too long for a group of threads, and what
 //! cannot be computed, of which the host tells why.
@@ -17,7 +17,7 @@ use crate::compute::cuda::sources::SPARSE;
 /// Compressed of a transpose up to this length are put in order by one thread.
 pub(super) const LONGEST_SORTED: usize = 256;
 
-/// A part as `sparse.cu` numbers it.
+/// A part as `setup/sparse.cu` numbers it.
 fn number(part: Part) -> u32 {
     match part {
         Part::All => 0,

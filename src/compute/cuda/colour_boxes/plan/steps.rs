@@ -1,4 +1,4 @@
-//! What the thread blocks of `kernels/colour_boxes.cu` do step by step.
+//! What the thread blocks of `kernels/sptrsv/colours/boxes.cu` do step by step.
 
 use std::ops::Range;
 

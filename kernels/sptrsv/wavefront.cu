@@ -1,0 +1,179 @@
+// Triangular solves with factors whose pattern is one stencil on a box, as pipelined wavefronts.
+//
+// The unknowns are cells (x, y, z) of nx * ny * nz in natural order, x fastest; a cell depends on the
+// cells at constant OFFSETS from it, all of them earlier in that order. With y' = y + SHEAR * z no
+// dependency points forward in y' or z, and t = x + ALPHA * y' + BETA * z grows along all of them:
+// t is the level. A thread block owns a tile of columns (y', z) and marches along x, one level per
+// step, all columns at once. Values that columns hand to one another live in a ring in shared
+// memory, one row per step; those of neighbouring tiles are awaited in the L2 cache by warps of
+// their own, one step like all others. Factors are stored in the order in which the lanes use them,
+// without indices, and come by bulk copies; right-hand sides and solutions are in natural order, and
+// are turned in shared memory. U' is solved as a lower triangle on the box turned around.
+#include "common.cuh"
+
+// A lane has one row of a block: there is no wavefront of larger ones; and bulk copies came with
+// compute capability 9.0.
+#if BS <= 32 && __CUDA_ARCH__ >= 900
+
+#include "sptrsv/wavefront/carriers.cuh"
+#include "sptrsv/wavefront/worker.cuh"
+
+// One triangle. `from` is the right-hand side (y when solving with U', which is multiplied by D first).
+template <bool BACKWARD>
+__device__ void wavefront(const Box& box, const double* from, double* to) {
+    extern __shared__ __align__(16) double memory[];
+    double* const ring = memory;
+    double* const rhs = ring + RING * ROW;
+    Stored* const factors = reinterpret_cast<Stored*>(rhs + WARPS * RHS);
+    u64* const brought = reinterpret_cast<u64*>(factors + WARPS * FACTORS);
+    u64* const solved = brought + WARPS * TURNS;
+    u64* const full = solved + WARPS * TURNS;
+    u64* const finished = full + WARPS * STAGES;
+    const int role = threadIdx.x / 32 / WARPS, warp = threadIdx.x / 32 % WARPS, lane = threadIdx.x % 32;
+    for (int n = threadIdx.x; n < RING * ROW; n += THREADS) ring[n] = 0.0;
+    for (int n = threadIdx.x; n < BARRIERS; n += THREADS) {
+        u64* const barrier = brought + n;
+        prepare_barrier(barrier, barrier == finished ? (WARPS + LOADERS) * 32
+                                 : barrier >= full   ? 1
+                                 : barrier < solved && CARRIED ? 33
+                                                               : 32);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    __syncthreads();
+    const Desk desk = {rhs + warp * RHS, factors + warp * FACTORS, brought + warp * TURNS,
+                       solved + warp * TURNS};
+    if (role == 0) {
+        Worker<BACKWARD> worker{box, ring, desk, full + warp * STAGES, min(lane, ACTIVE - 1), lane >= ACTIVE};
+        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) worker.march(k, warp);
+    } else if (role == 1) {
+        Porter<BACKWARD> porter{box, ring, desk, from, to, lane};
+        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x) porter.march(k, warp);
+    } else {
+        for (int k = blockIdx.x; k < box.tiles; k += gridDim.x)
+            load_tile(box, ring, k, threadIdx.x - 2 * WARPS * 32);
+    }
+    // no warp is gone while others still meet at the end of a step
+    if (role == 1) wait(finished, 0);
+    else arrive(finished);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+wavefront_forward(Box box, const double* r, double* y) {
+    wavefront<false>(box, r, y);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+wavefront_backward(Box box, const double* y, double* z) {
+    wavefront<true>(box, y, z);
+}
+
+// Factors into records: blocks of the pattern of L or U', and inverse diagonal blocks. Four warps per
+// warp of a tile.
+struct Filed {
+    const u32* row_ptr;
+    const u32* col_ind;
+    const double* blocks;
+    const Stored* diagonal;
+};
+
+template <bool BACKWARD>
+__device__ void store_blocks(const Box& box, const Filed& f, Stored* __restrict__ val) {
+    using R = Records<BACKWARD>;
+    const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32;
+    const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
+    const int column = min(lane, ACTIVE - 1) / BS;
+    const int ty = warp % WARPS_Y * PATCH_Y + column % PATCH_Y;
+    const int tz = warp / WARPS_Y * PATCH_Z + column / PATCH_Y;
+    const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
+    if (lane >= ACTIVE) return;
+    for (int n = threadIdx.x / 32; n < mine.y; n += 4) {
+        const int x = tile.z + mine.x + n - skew(ty, tz);
+        const bool inside = here >= 0 && (u32)x < (u32)box.nx;
+        const u32 i = inside ? natural<BACKWARD>(box, here + x) : 0;
+        Stored* to = val + ((size_t)(u32)mine.z + n) * R::RECORD + lane;
+        if (BACKWARD) {
+            for (int c = 0; c < BS; ++c)
+                to[c * ACTIVE] = (Stored)(inside ? f.diagonal[(size_t)i * BB + c * BS + lane % BS] : (Stored)0);
+            to += UNIT;
+        }
+#pragma unroll 1
+        for (int o = 0; o < N; ++o, to += UNIT) {
+            const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
+            u32 e = NONE;
+            if (inside && there >= 0 && (u32)from < (u32)box.nx)
+                e = find(f.col_ind, f.row_ptr[i], f.row_ptr[i + 1], natural<BACKWARD>(box, there + from));
+            for (int c = 0; c < BS; ++c)
+                to[c * ACTIVE] = (Stored)(e == NONE ? 0.0 : f.blocks[(size_t)e * BB + c * BS + lane % BS]);
+        }
+    }
+}
+
+// The same for entries (blocks of one), of which lanes read those of consecutive cells and write those of
+// neighbouring columns.
+template <bool BACKWARD>
+__device__ void store_entries(const Box& box, const Filed& f, Stored* __restrict__ val) {
+    using R = Records<BACKWARD>;
+    __shared__ Stored turned[32][33];
+    const int k = blockIdx.x / WARPS, warp = blockIdx.x % WARPS, lane = threadIdx.x % 32, part = threadIdx.x / 32;
+    const int4 tile = box.tile[k], mine = box.warp[blockIdx.x];
+    auto column = [&](int c, int& ty, int& tz) {
+        ty = warp % WARPS_Y * PATCH_Y + c % PATCH_Y;
+        tz = warp / WARPS_Y * PATCH_Z + c / PATCH_Y;
+    };
+    for (int first = 0; first < mine.y; first += 32) {
+#pragma unroll 1
+        for (int unit = 0; unit < R::UNITS; ++unit) {
+            const int o = unit - FIRST<BACKWARD>;
+            __syncthreads();
+#pragma unroll 1
+            for (int c = part; c < ACTIVE; c += 4) {
+                int ty, tz;
+                column(c, ty, tz);
+                const int yy = tile.x * TY + ty, z = tile.y * TZ + tz, here = line(box, yy, z);
+                const int x = tile.z + mine.x + first + lane - skew(ty, tz);
+                Stored v = 0;
+                if (here >= 0 && (u32)x < (u32)box.nx) {
+                    const u32 i = natural<BACKWARD>(box, here + x);
+                    if (o < 0) {
+                        v = f.diagonal[i];
+                    } else {
+                        const int there = line(box, yy + offset(o, 1), z + offset(o, 2)), from = x + offset(o, 0);
+                        if (there >= 0 && (u32)from < (u32)box.nx) {
+                            const u32 begin = f.row_ptr[i], end = f.row_ptr[i + 1];
+                            // a row that has them all needs no search
+                            const u32 e = end - begin == N
+                                              ? begin + (BACKWARD ? N - 1 - rank(o) : rank(o))
+                                              : find(f.col_ind, begin, end, natural<BACKWARD>(box, there + from));
+                            if (e != NONE) v = (Stored)f.blocks[e];
+                        }
+                    }
+                }
+                turned[lane][c] = v;
+            }
+            __syncthreads();
+            for (int n = part; n < min(32, mine.y - first); n += 4)
+                if (lane < ACTIVE)
+                    val[((size_t)(u32)mine.z + first + n) * R::RECORD + unit * UNIT + lane] = turned[n][lane];
+        }
+    }
+}
+
+template <bool BACKWARD>
+__device__ void store_records(const Box& box, const Filed& f, Stored* val) {
+    if constexpr (BS == 1) store_entries<BACKWARD>(box, f, val);
+    else store_blocks<BACKWARD>(box, f, val);
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+wavefront_store_lower(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
+                      const Stored* diagonal, Stored* val) {
+    store_records<false>(box, {row_ptr, col_ind, blocks, diagonal}, val);
+}
+
+extern "C" __global__ void __launch_bounds__(128)
+wavefront_store_upper(Box box, const u32* row_ptr, const u32* col_ind, const double* blocks,
+                      const Stored* diagonal, Stored* val) {
+    store_records<true>(box, {row_ptr, col_ind, blocks, diagonal}, val);
+}
+
+#endif
