@@ -3,6 +3,7 @@
 #![cfg(feature = "cuda")]
 
 mod code;
+mod structs;
 
 use assert_cmd::Command;
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};

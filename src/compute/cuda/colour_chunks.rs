@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::colour_slices::{Kind, Layout, Plan};
+use super::layout::shared;
 use crate::base::error::{Error, Result};
 
 /// Unit of addresses and sizes of chunks.
@@ -21,19 +22,20 @@ pub(super) struct Shape {
     pub(super) most_stages: usize,
 }
 
-/// A chunk; mirrors `Listed` of `sptrsv/colours/stream.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub(super) struct Chunk {
-    /// Where it is, in [`UNIT`]s.
-    at: u32,
-    slice: u32,
-    /// First of its entries of each row.
-    from: u32,
-    what: u32,
-    refill: u32,
-    turns: u32,
-    place: u32,
+shared! {
+    /// A chunk.
+    #[derive(Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Chunk = "Listed" of "sptrsv/colours/stream.cu" {
+        /// Where it is, in [`UNIT`]s.
+        at: u32,
+        slice: u32,
+        /// First of its entries of each row.
+        from: u32,
+        what: u32,
+        refill: u32,
+        turns: u32,
+        place: u32,
+    }
 }
 
 /// A chunk with the number of its colour and its bytes.

@@ -15,6 +15,7 @@ use super::formats::Argument;
 use super::launch::{
     BicgstabArg, FactorsOfKernelArg, HistoryArg, QmrArg, RulesArg, address, launch,
 };
+use super::layout::shared;
 use super::memory::failed;
 use super::partitioned::RESIDENT_THREADS as THREADS;
 use super::ranges::Ranges;
@@ -42,10 +43,11 @@ const _: () = assert!(REMEMBERED > STALL_CYCLES);
 
 /// Most iterations of a launch.
 const MOST: usize = 512;
-/// Words of what a launch leaves behind: `Report` of `krylov/in_kernel.cuh`, a norm for each iteration, half
-/// a word for what broke down.
+/// Words of what a launch leaves behind: a report, a norm for each iteration, half a word for what broke down.
 const REPORT: usize = 9;
 const WORDS: usize = REPORT + MOST + MOST / 2;
+
+shared! { words [u64; REPORT] = "Report" of "krylov/in_kernel.cuh"; }
 
 /// A method that there is as one kernel.
 struct Method {

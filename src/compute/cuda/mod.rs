@@ -22,6 +22,7 @@ mod ilu;
 mod in_kernel;
 mod lattice;
 pub(crate) mod launch;
+pub mod layout;
 mod levels;
 mod limits;
 pub mod memory;
@@ -71,6 +72,7 @@ use formats::Formatted;
 pub use formats::{SUBJECTS, product_variants};
 pub use ilu::largest_factor_variants;
 pub use in_kernel::in_kernel_variants;
+use layout::Layout;
 pub use limits::Limits;
 use memory::failed;
 pub use partitioned::{largest_variants, resident_variant};
@@ -79,6 +81,19 @@ pub use stencil_ilu::stencil_ilu_variant;
 pub use syncfree::largest_variant;
 use vector::Vectors;
 pub use wavefront::stencil_variant;
+
+/// Structs that the kernels share with this backend.
+pub fn layouts() -> impl Iterator<Item = &'static Layout> {
+    let all = [
+        launch::LAYOUTS,
+        rows::LAYOUTS,
+        partition::LAYOUTS,
+        colour_chunks::LAYOUTS,
+        in_kernel::LAYOUTS,
+        formats::LAYOUTS,
+    ];
+    all.into_iter().chain(colour_boxes::LAYOUTS).flatten()
+}
 
 /// Computes on the first GPU.
 ///

@@ -129,6 +129,24 @@ pub fn compile(source: &Source, variant: impl Into<Variant>, arch: (i32, i32)) -
     })
 }
 
+/// Errors of the front end in `source` with other texts: its own, and those of its headers by name.
+///
+/// # Errors
+/// When NVRTC is not there or cannot begin.
+pub fn objections(
+    source: &Source,
+    text: &str,
+    headers: &[(&str, &str)],
+    variant: impl Into<Variant>,
+    arch: (i32, i32),
+) -> Result<Vec<String>> {
+    let nvrtc = nvrtc()?;
+    let mut options = options(source, variant, arch);
+    options.push("-fdevice-syntax-only".to_owned());
+    let (_, log, _) = nvrtc.build(source.name, text, headers, &options).map_err(Error::run)?;
+    Ok(log.lines().filter(|line| line.contains(": error: ")).map(str::to_owned).collect())
+}
+
 /// What NVRTC calls a program.
 type Program = *mut c_void;
 
@@ -255,10 +273,23 @@ impl Drop for Owned<'_> {
 impl Nvrtc {
     /// Compiles, or tells the first error.
     fn compile(&self, source: &Source, options: &[String]) -> Result<Compiled, String> {
-        let text = c_string(source.text)?;
-        let name = c_string(&format!("{}.cu", source.name))?;
-        let header_texts = CStrings::new(HEADERS.iter().map(|(_, text)| *text))?;
-        let header_names = CStrings::new(HEADERS.iter().map(|(name, _)| *name))?;
+        let (program, log, built) = self.build(source.name, source.text, HEADERS, options)?;
+        built.map_err(|why| first_error(&log).map_or(why, str::to_owned))?;
+        Ok(Compiled { cubin: program.read(self.cubin_size, self.cubin)?, log })
+    }
+
+    /// A program, what the compiler said, and whether it succeeded.
+    fn build(
+        &self,
+        name: &str,
+        text: &str,
+        headers: &[(&str, &str)],
+        options: &[String],
+    ) -> Result<(Owned<'_>, String, Result<(), String>), String> {
+        let text = c_string(text)?;
+        let name = c_string(&format!("{name}.cu"))?;
+        let header_texts = CStrings::new(headers.iter().map(|(_, text)| *text))?;
+        let header_names = CStrings::new(headers.iter().map(|(name, _)| *name))?;
         let options = CStrings::new(options.iter().map(String::as_str))?;
         let mut program = ptr::null_mut();
         // SAFETY: all strings end in NUL and outlive the program, the counts are those of the lists
@@ -278,8 +309,7 @@ impl Nvrtc {
             unsafe { (self.compile_program)(program.program, options.count(), options.as_ptr()) };
         let log = program.read(self.log_size, self.log)?;
         let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
-        self.check(compiled).map_err(|why| first_error(&log).map_or(why, str::to_owned))?;
-        Ok(Compiled { cubin: program.read(self.cubin_size, self.cubin)?, log })
+        Ok((program, log, self.check(compiled)))
     }
 
     /// What a status other than success means.

@@ -1,10 +1,9 @@
 //! Parts of a triangular factor: who solves which rows, in which order, and where each row finds its
 //! operands (`kernels/sptrsv/partitioned.cu`).
 
-#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
-
 use rayon::prelude::*;
 
+use super::layout::shared;
 use super::owners::{Owners, Triangle};
 use crate::base::error::{Error, Result};
 use crate::matrix::pattern::PatternView;
@@ -46,24 +45,17 @@ impl Shape {
     }
 }
 
-/// `Slice` of the kernel.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slice {
-    pub first: u32,
-    pub start: u32,
-    /// Rows; in the upper byte the logarithm of the lanes that share one, where that differs.
-    pub shape: u16,
-    pub length: u16,
-    pub slot: u32,
+shared! {
+    #[derive(Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Slice = "Slice" of "sptrsv/parts.cuh" {
+        first: u32,
+        start: u32,
+        /// Rows; in the upper byte the logarithm of the lanes that share one, where that differs.
+        shape: u16,
+        length: u16,
+        slot: u32,
+    }
 }
-
-// SAFETY: plain numbers in C layout without gaps, as the kernel declares them
-unsafe impl bytemuck::Zeroable for Slice {}
-// SAFETY: as above
-unsafe impl bytemuck::Pod for Slice {}
-// SAFETY: as above
-unsafe impl cudarc::driver::DeviceRepr for Slice {}
 
 /// A strictly triangular factor cut into parts; see `Parts` of the kernel for the arrays.
 #[derive(Debug, Default, PartialEq, Eq)]

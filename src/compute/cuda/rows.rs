@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::device::{Device, grid};
 use super::entries::Entries;
 use super::launch::{RowsArg, address, launch};
+use super::layout::shared;
 use super::memory::failed;
 use super::sources::{ILU, Variant};
 use super::storage::DevicePattern;
@@ -78,8 +79,10 @@ fn held(rows: usize, length: impl Fn(usize) -> usize + Sync, several: usize, mos
     common.max(several).min(most).min(longest)
 }
 
-/// Words of a `Task` of `ilu/rows.cuh`.
+/// Words that tell a thread block about a row.
 const TASK: usize = 12;
+
+shared! { words [u32; TASK] = "Task" of "ilu/rows.cuh"; }
 
 /// What is known of the rows, in the order in which they are taken, and where they are held.
 pub(super) struct Rows {

@@ -115,7 +115,7 @@ impl Triangle {
     fn argument(&self) -> BoxArg {
         let turn = self.turn.get();
         BoxArg {
-            tiles: self.tiles.argument(),
+            base: self.tiles.argument(),
             val: self.val.address(),
             exchange: address(&self.exchange[turn]),
             other: address(&self.exchange[1 - turn]),

@@ -1,52 +1,14 @@
 //! Variants of the kernels of the obstacle problem and the structs that they take by value.
 
-#![allow(unsafe_code, reason = "parameters of kernels")]
-
-use cudarc::driver::DeviceRepr;
-
 use crate::compute::cuda::launch::Address;
+use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::sources::Variant;
 use crate::obstacle::Method;
 
-/// `Grid` of `obstacle/grid.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct GridArg {
-    pub(super) old: Address,
-    pub(super) next: Address,
-    pub(super) source: Address,
-    pub(super) floor: Address,
-    pub(super) before: Address,
-    pub(super) behind: Address,
-    pub(super) centre: f64,
-    pub(super) share: f64,
-    pub(super) flat: f64,
-    pub(super) nx: u32,
-    pub(super) ny: u32,
-    pub(super) nz: u32,
-    pub(super) pitch: u32,
-    pub(super) slice: u64,
+shared! {
+    pub(super) GridArg = "Grid" of "obstacle/grid.cuh" { old: Address, next: Address, source: Address, floor: Address, before: Address, behind: Address, centre: f64, share: f64, flat: f64, nx: u32, ny: u32, nz: u32, pitch: u32, slice: u64 }
+    pub(super) EndingArg = "Ending" of "obstacle/grid.cuh" { control: Address, squared: Address, worst: Address, part: Address, first: Address, parts: u32, sweep: u32, by_worst: u32, bound: f64 }
 }
-
-/// `Ending` of `obstacle/grid.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub(super) struct EndingArg {
-    pub(super) control: Address,
-    pub(super) squared: Address,
-    pub(super) worst: Address,
-    pub(super) part: Address,
-    pub(super) first: Address,
-    pub(super) parts: u32,
-    pub(super) sweep: u32,
-    pub(super) by_worst: u32,
-    pub(super) bound: f64,
-}
-
-// SAFETY: plain numbers in C layout, as the kernels declare them
-unsafe impl DeviceRepr for GridArg {}
-// SAFETY: as above
-unsafe impl DeviceRepr for EndingArg {}
 
 /// What `METHOD` of `obstacle/sweep.cu` is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

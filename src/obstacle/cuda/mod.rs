@@ -19,6 +19,7 @@ use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
 use crate::base::status::Status;
 use crate::compute::cuda::device::Device;
+use crate::compute::cuda::layout::Layout;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
 use crate::obstacle::field::Extent;
@@ -32,6 +33,11 @@ pub use rank::{RankNode, check_rank_memory, device_of};
 
 /// Bytes that sweeps move between looks at whether the time step has ended: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
+
+/// Structs that the kernels share with this module.
+pub fn layouts() -> impl Iterator<Item = &'static Layout> {
+    [kernels::LAYOUTS, part::LAYOUTS, tiles::LAYOUTS].into_iter().flatten()
+}
 
 /// Every variant of the sources, for the tests of their compilation.
 pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {

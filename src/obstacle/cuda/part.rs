@@ -15,14 +15,17 @@ use super::tiles::{Shape, Tile, Tiles};
 use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{Address, address, launch};
+use crate::compute::cuda::layout::shared;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source};
 use crate::obstacle::field::{Extent, Field, Layout};
 use crate::obstacle::part::Region;
 use crate::obstacle::{Case, Problem, Split, StopOn};
 
-/// Words of `Control` of `obstacle/grid.cuh`.
+/// Words that tell how a time step goes on.
 const CONTROL: usize = 8;
+
+shared! { words [u32; CONTROL] = "Control" of "obstacle/grid.cuh"; }
 
 /// Threads of a thread block of `conclude`.
 const CONCLUDING: u32 = 1024;

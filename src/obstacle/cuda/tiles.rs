@@ -1,25 +1,13 @@
 //! How a part of the grid is cut into what thread blocks take.
 
-#![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
-
-use cudarc::driver::DeviceRepr;
-
+use crate::compute::cuda::layout::shared;
 use crate::obstacle::Split;
 use crate::obstacle::field::Extent;
 
-/// `Tile` of `obstacle/grid.cuh`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub(super) struct Tile {
-    pub(super) y0: u32,
-    pub(super) y1: u32,
-    pub(super) z0: u32,
-    pub(super) z1: u32,
-    pub(super) slot: u32,
+shared! {
+    #[derive(Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Tile = "Tile" of "obstacle/grid.cuh" { y0: u32, y1: u32, z0: u32, z1: u32, slot: u32 }
 }
-
-// SAFETY: plain numbers in C layout, as the kernels declare them
-unsafe impl DeviceRepr for Tile {}
 
 /// All tiles of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,6 +14,7 @@ use self::lists::Lists;
 use self::plan::{Plan, Shape};
 use super::device::{Device, grid};
 use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
+use super::layout::Layout;
 use super::memory::failed;
 use super::numbers::Values;
 use super::solve::{Solve, System};
@@ -21,6 +22,9 @@ use super::sources::{COLOUR_BOXES, Variant};
 use super::storage::Structure;
 use crate::base::error::Result;
 use crate::compute::Bytes;
+
+/// Structs that the kernels share.
+pub(super) const LAYOUTS: [&[Layout]; 2] = [plan::LAYOUTS, plan::steps::LAYOUTS];
 
 /// Compute capability from which the kernel is compiled.
 const OLDEST: (i32, i32) = (9, 0);

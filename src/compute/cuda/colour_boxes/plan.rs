@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use super::division::{Division, within};
 use super::lists::{Cell, Lists};
+use crate::compute::cuda::layout::shared;
 use steps::{PLACES, Steps};
 
 /// Banks of shared memory for numbers of eight bytes: so many neighbouring threads read together.
@@ -33,29 +34,11 @@ pub(super) struct Shape {
     pub(super) shared: usize,
 }
 
-/// `Part` of the kernel.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
-pub(super) struct Part {
-    pub(super) cell: u32,
-    pub(super) extents: [u32; 3],
-    pub(super) value: u32,
-    pub(super) row: u32,
-    pub(super) step: u32,
-    pub(super) steps: u32,
-    pub(super) event: u32,
-    pub(super) rows: u32,
-    pad: [u32; 2],
-}
-
-/// `Listed` of the kernel.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
-pub(super) struct Listed {
-    pub(super) first: u32,
-    pub(super) count: u32,
-    pub(super) pieces: u32,
-    pub(super) size: u32,
+shared! {
+    #[derive(Debug, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Part = "Part" of "sptrsv/colours/boxes.cu" { cell: u32, nx: u32, ny: u32, nz: u32, value: u32, row: u32, step: u32, steps: u32, event: u32, rows: u32, pad: [u32; 2] }
+    #[derive(Debug, bytemuck::Pod, bytemuck::Zeroable)]
+    pub(super) Listed = "Listed" of "sptrsv/colours/boxes.cu" { first: u32, count: u32, pieces: u32, size: u32 }
 }
 
 /// All tables of the kernel.
@@ -209,9 +192,12 @@ impl Plan {
         }
         let [first, end] = self.division.bounds(part);
         let number = |n: usize| u32::try_from(n).ok();
+        let [nx, ny, nz] = std::array::from_fn(|axis| (end[axis] - first[axis]) as u32);
         self.parts.push(Part {
             cell: lists.number(first),
-            extents: std::array::from_fn(|axis| (end[axis] - first[axis]) as u32),
+            nx,
+            ny,
+            nz,
             value: number(self.values)?,
             row: number(self.rows.len())?,
             step: number(self.steps.len())?,

@@ -8,6 +8,7 @@ use crate::base::error::Result;
 use crate::base::memory::Buffer;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::{BdiaArg, WellsArg, address};
+use crate::compute::cuda::layout::shared;
 use crate::matrix::Bdia;
 use crate::matrix::bdia::Wells;
 use crate::matrix::storage::TILE;
@@ -24,13 +25,14 @@ pub(super) struct DeviceBdia {
     wells: Option<DeviceWells>,
 }
 
+shared! { words [u32; 4] = "Well" of "spmv/formats.cuh"; }
+
 /// W, WT and D in the order of the cells.
 struct DeviceWells {
     /// Entries in the row of each, by number.
     entries: Vec<u32>,
     near: CudaSlice<[u32; 2]>,
-    /// Of each its first row of a cell, its first entry, their number, its own number: `Well` of
-    /// `spmv/formats.cuh`.
+    /// Of each its first row of a cell, its first entry, their number, its own number.
     well: CudaSlice<[u32; 4]>,
     row: CudaSlice<f64>,
     column: CudaSlice<f64>,

@@ -20,6 +20,7 @@ use crate::matrix::storage::TILE;
 use crate::matrix::{Bdia, Coo, Csr, Dia, Hyb, Sell, Storage};
 pub(super) use argument::Argument;
 use bdia::DeviceBdia;
+pub(super) use bdia::LAYOUTS;
 pub use choices::product_variants;
 use choices::{alone, axes};
 use rest::Rest;

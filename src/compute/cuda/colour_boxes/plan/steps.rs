@@ -3,6 +3,9 @@
 use std::ops::Range;
 
 use super::{Common, Own, WARP};
+use crate::compute::cuda::layout::shared;
+
+shared! { words [u32; 4] = "Step" of "sptrsv/colours/boxes.cu"; }
 
 /// What a step does beside its entries; mirrors the kernel.
 pub(in crate::compute::cuda::colour_boxes) const FIRST: u32 = 1 << 8;
