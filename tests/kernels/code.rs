@@ -22,10 +22,24 @@ const ASIDE: [&str; 9] = [
 pub(crate) fn line(kernels: &[&str], variant: &Variant, cubin: &[u8]) -> String {
     let Variant { block_size, defines, lists } = variant;
     let mut line = format!("{} {block_size}", kernels.join(","));
+<<<<<<< HEAD
     defines.iter().for_each(|(name, value)| write!(line, " {name}={value}").unwrap());
     lists.iter().for_each(|(name, list)| write!(line, " {name}={list}").unwrap());
     let hash: String = hash(cubin).iter().map(|byte| format!("{byte:02x}")).collect();
     line + " " + &hash
+=======
+    for (name, value) in defines {
+        write!(line, " {name}={value}").unwrap();
+    }
+    for (name, list) in lists {
+        write!(line, " {name}={list}").unwrap();
+    }
+    line.push(' ');
+    for byte in hash(cubin) {
+        write!(line, "{byte:02x}").unwrap();
+    }
+    line
+>>>>>>> h-k
 }
 
 /// SHA-256 of the sections of a 64-bit ELF file that decide what a GPU does: code, constants, initial

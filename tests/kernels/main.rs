@@ -219,6 +219,22 @@ fn the_check_sees_warnings_and_spills() {
 }
 
 #[test]
+fn hashes_are_those_of_the_code() {
+    if !has_nvrtc() {
+        return;
+    }
+    let line = |name, text: &str| {
+        let source = Source { name, text: text.to_owned().leak(), sizes: None };
+        let compiled = nvrtc::compile(&source, 0, ARCH).unwrap();
+        code::line(&["k"], &0.into(), &compiled.cubin)
+    };
+    let text = "extern \"C\" __global__ void k(int* x) { *x = 1; }";
+    let lower = format!("// a line above\n\n{text}");
+    assert_eq!(line("a", text), line("folder/b", &lower));
+    assert_ne!(line("a", text), line("a", &text.replace('1', "2")));
+}
+
+#[test]
 fn errors_name_source_line_and_block_size() {
     if !has_nvrtc() {
         return;

@@ -72,7 +72,9 @@ fn every_wrong_offset_is_found() {
     let mut wrong = Vec::new();
     for layout in layouts() {
         let mut fields = layout.fields.to_vec();
-        fields.iter_mut().for_each(|field| field.offset += 1);
+        for field in &mut fields {
+            field.offset += 1;
+        }
         // words have no fields
         let size = layout.size + usize::from(fields.is_empty());
         for (name, _) in layout.declared {
