@@ -170,7 +170,7 @@ impl Table {
 
     /// Its result files in `folder`.
     fn files(&self, folder: &Path) -> Vec<PathBuf> {
-        ["csv", "json"].map(|extension| self.file(folder, extension)).to_vec()
+        vec![self.file(folder, "csv")]
     }
 
     /// What is made from its records in `folder`: the table, and the figure if it is one.

@@ -9,7 +9,7 @@ use crate::record::schema::Environment;
 pub const COMPILER: &str = env!("BILU_BENCH_COMPILER");
 /// Target it was built for.
 pub const TARGET: &str = env!("BILU_BENCH_TARGET");
-/// Program version and source revision: `0.1.0 (9cd0d2757f68)`.
+/// Program version and source revision: `0.2.0 (9cd0d2757f68)`.
 pub const REVISION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BILU_BENCH_REVISION"), ")");
 
