@@ -1,4 +1,4 @@
-//! Where and by which program a record was made.
+//! Machine and program of a record.
 
 use std::sync::LazyLock;
 
@@ -42,7 +42,7 @@ pub fn now() -> String {
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// Fills in what the backend does not know: host, program and the start of the run.
+/// Adds host, program and start of the run, which the backend does not know.
 pub fn complete(environment: &mut Environment, start: String) {
     environment.cpu.clone_from(&CPU);
     environment.os.clone_from(&OS);

@@ -48,7 +48,7 @@ unsafe impl DeviceRepr for GridArg {}
 // SAFETY: as above
 unsafe impl DeviceRepr for EndingArg {}
 
-/// What `METHOD` of `obstacle.cu` is for.
+/// Values of `METHOD` of `obstacle.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Jacobi = 0,
@@ -58,7 +58,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The one of a method that waits.
+    /// That of a synchronous method.
     pub(super) fn of(method: Method) -> Self {
         match method {
             Method::Jacobi => Self::Jacobi,
@@ -72,21 +72,21 @@ impl Kind {
         if matches!(self, Self::Lines | Self::Points) { 2 } else { 1 }
     }
 
-    /// Whether the new values are where the old ones were.
+    /// Whether the sweep is in place.
     pub(super) fn in_place(self) -> bool {
         matches!(self, Self::Points | Self::InPlace)
     }
 }
 
-/// What `obstacle.cu` is compiled for.
-pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
+/// Compile-time parameters of `obstacle.cu`.
+pub(super) fn variant(kind: Kind, floor: bool, with_residual: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines =
-        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", look.into())];
+        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", with_residual.into())];
     variant
 }
 
-/// What `obstacle_blocked.cu` is compiled for.
+/// Compile-time parameters of `obstacle_blocked.cu`.
 pub(super) fn blocked_variant(sweeps: usize, colours: usize, floor: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines = vec![("SWEEPS", sweeps), ("FLOOR", floor.into())];
