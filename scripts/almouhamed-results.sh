@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tunes the kernels of the products on this machine's GPU, runs the figures of Al-Mouhamed and Khan
 # (configs/almouhamed) and larger systems, and writes what is kept in the repository: per experiment
-# the records as CSV and JSON and their table as Markdown, the tables of the tuning as Markdown and
+# the records as CSV and their table as Markdown, the tables of the tuning as Markdown and
 # JSON, and what `doctor` says of the machine.
 #
 #   scripts/almouhamed-results.sh [FOLDER] [OUT]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the published tables of Yang et al. 2016 on this machine's GPU and CPU, and writes what is kept
-# in the repository: per table the records as CSV and JSON, the comparison with the published numbers
-# as Markdown, CSV and JSON, and what `doctor` says of the machine.
+# in the repository: per table the records as CSV, the comparison with the published numbers as Markdown
+# and CSV, and what `doctor` says of the machine.
 #
 #   scripts/gpu-results.sh [FOLDER] [OUT]
 #
@@ -24,7 +24,7 @@ for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
         local limit=$1
         shift
         timeout --kill-after=60 "$limit" "$bilu" reproduce "$paper/$table" "${flags[@]}" --resume \
-            --output "$out/$table.csv" --output "$out/$table.json" "$@"
+            --output "$out/$table.csv" "$@"
     }
     code=0
     run 14400 --format markdown >"$out/$table.md" || code=$?
@@ -34,10 +34,8 @@ for table in ${BILU_BENCH_TABLES:-table1 table2 table3}; do
         failed=1
         continue
     fi
-    # everything is finished: these only print; 1 is a case that did not converge, which is a result
-    for format in csv json; do
-        run 600 --quiet --format "$format" >"$out/$table-published.$format" || [ $? = 1 ]
-    done
+    # everything is finished: this only prints; 1 is a case that did not converge, which is a result
+    run 600 --quiet --format csv >"$out/$table-published.csv" || [ $? = 1 ]
 done
 printf '\nresults in %s\n' "$out"
 exit "$failed"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the experiments of Gupta et al. (configs/gupta) on this machine's GPU and processors, and writes
-# what is kept in the repository: per experiment the records as CSV and JSON and their tables as
+# what is kept in the repository: per experiment the records as CSV and their tables as
 # Markdown, figures of those that have one, and what `doctor` says of the machine.
 #
 #   scripts/gupta-results.sh [FOLDER] [OUT]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tables and figures of Luo et al. 2015 (configs/luo) on this machine's GPU and CPU, and writes
-# what is kept in the repository: per table the records as CSV and JSON and the comparison with the
+# what is kept in the repository: per table the records as CSV and the comparison with the
 # published numbers as Markdown, the figures as SVG and PNG, and what `doctor` says of the machine.
 #
 #   scripts/luo-results.sh [FOLDER] [OUT]
@@ -103,7 +103,7 @@ for name in $long; do
     # files that are resumed together get each other's records
     [ ! -s "$scratch/cpu/$name.csv" ] ||
         "$bilu" reproduce "luo/$name" "${cpu_flags[@]}" --quiet --resume --output "$out/$name.csv" \
-            --output "$out/$name.json" --output "$scratch/cpu/$name.csv" >/dev/null || [ $? = 1 ]
+            --output "$scratch/cpu/$name.csv" >/dev/null || [ $? = 1 ]
     records "$name" "$out" "${cpu_flags[@]}" || failed=1
 done
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the experiments with the obstacle problem (configs/obstacle) on this machine and writes what is
-# kept in the repository: per experiment the records as CSV and JSON and its tables, beside the published
+# kept in the repository: per experiment the records as CSV and its tables, beside the published
 # values, as Markdown, the scaling as SVG and PNG, and what `doctor` says of the machine.
 #
 #   scripts/obstacle-results.sh [FOLDER] [OUT]
@@ -148,7 +148,7 @@ fi
 for name in $chosen; do
     # ranks have written theirs
     [ "$name" != gpu-ranks ] || continue
-    files=(--output "$out/$name.csv" --output "$out/$name.json")
+    files=(--output "$out/$name.csv")
     for file in "$scratch/$name".*.csv; do
         [ ! -s "$file" ] || files+=(--output "$file")
     done

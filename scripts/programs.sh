@@ -132,9 +132,9 @@ finish_results() {
     exit "$failed"
 }
 
-# experiments FOLDER NAMES: runs the experiments NAMES of configs/FOLDER with `flags`, each to a CSV file, a
-# JSON file and a table in `out`, within what is left of `limit` seconds. Sets `failed`, and `stopped` to those
-# that were not finished.
+# experiments FOLDER NAMES: runs the experiments NAMES of configs/FOLDER with `flags`, each to a CSV file
+# and a table in `out`, within what is left of `limit` seconds. Sets `failed`, and `stopped` to those that were
+# not finished.
 experiments() {
     local folder=$1 name left code
     failed=0
@@ -149,7 +149,7 @@ experiments() {
         code=0
         # a run that failed prints nothing: the table before stays
         timeout --kill-after=60 "$left" "$bilu" reproduce "$folder/$name" "${flags[@]}" --resume \
-            --output "$out/$name.csv" --output "$out/$name.json" --format markdown \
+            --output "$out/$name.csv" --format markdown \
             >"$scratch/$name.md" || code=$?
         [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"
         # 1 is a case that did not converge, which is a result

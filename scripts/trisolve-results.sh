@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compares every way of the triangular solves and the factorisation with cuSPARSE on this machine's
+# Compares every algorithm of the triangular solves and the factorisation with cuSPARSE on this machine's
 # GPU (configs/trisolve), and writes what is kept in the repository: per experiment the records as
-# CSV and JSON and their table as Markdown, the summary over all of them (`bilu-bench versus`) as
-# Markdown, CSV and JSON, and what `doctor` says of the machine.
+# CSV and their table as Markdown, the summary over all of them (`bilu-bench versus`) as Markdown and
+# CSV, and what `doctor` says of the machine.
 #
 #   scripts/trisolve-results.sh [FOLDER] [OUT]
 #
@@ -27,7 +27,7 @@ for file in general point-grids block-grids reservoirs; do
     [ ! -s "$out/$file.csv" ] || files+=("$out/$file.csv")
 done
 if [ "${#files[@]}" -gt 0 ]; then
-    for form in markdown:md csv:csv json:json; do
+    for form in markdown:md csv:csv; do
         "$bilu" versus "${files[@]}" --format "${form%:*}" >"$scratch/versus" || failed=1
         [ ! -s "$scratch/versus" ] || mv "$scratch/versus" "$out/versus.${form#*:}"
     done

@@ -1,4 +1,4 @@
-//! One cell of a sweep: everything that decides a run.
+//! One case of a sweep: every setting of a run.
 
 mod setting;
 
@@ -21,10 +21,10 @@ pub struct Case {
     pub matrix: String,
     /// How a symmetric file is read.
     pub read_as: ReadAs,
-    /// What becomes of stored zeros.
+    /// Treatment of explicitly stored zeros.
     #[serde(default)]
     pub zeros: Zeros,
-    /// New order of the unknowns, of the right-hand side too.
+    /// Ordering of the unknowns, applied to matrix and right-hand side.
     #[serde(default, alias = "reorder")]
     pub ordering: Ordering,
     /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
@@ -40,7 +40,7 @@ pub struct Case {
     pub fill: usize,
     /// Update rule of the fill level.
     pub level_rule: LevelRule,
-    /// Added to the diagonal before factorisation, relative to the largest diagonal entry.
+    /// Diagonal shift before the factorisation, relative to the largest diagonal entry.
     pub shift: f64,
     /// Deflation vectors, the second level.
     #[serde(default)]
@@ -57,16 +57,16 @@ pub struct Case {
     pub rtol: f64,
     /// Iteration limit.
     pub max_iterations: usize,
-    /// Largest difference of mirrored entries, relative as in [`crate::matrix::Asymmetry`], that methods for
-    /// symmetric matrices take for rounding.
+    /// Largest difference of entries (i, j) and (j, i), relative as in [`crate::matrix::Asymmetry`], that methods for
+    /// symmetric matrices accept as rounding.
     #[serde(default = "symmetry_tolerance")]
     pub symmetry_tolerance: f64,
     /// Storage format of the product.
     pub format: Format,
-    /// Numbers in which the factors are stored for the triangular solves.
+    /// Precision in which the factors are stored for the triangular solves.
     #[serde(default)]
     pub factor_precision: FactorPrecision,
-    /// Way of the triangular solves on a GPU.
+    /// Algorithm of the triangular solves on a GPU.
     #[serde(default)]
     pub trisolve: Trisolve,
     /// Execution of FGBILU on a GPU.
@@ -80,9 +80,9 @@ pub struct Case {
 }
 
 impl Case {
-    /// The same on another backend, as a sweep has it: without the way of triangular solves, the
-    /// style of FGBILU, the execution and the side of the preconditioner where the backend and the
-    /// methods have no choice of them.
+    /// The same case on another backend. The algorithm of the triangular solves, the style of FGBILU, the
+    /// execution and the side of the preconditioner take their defaults where backend and methods offer
+    /// no choice.
     #[must_use]
     pub fn on(&self, backend: &str) -> Self {
         let mut on = Self { backend: backend.to_owned(), ..self.clone() };
@@ -101,7 +101,7 @@ impl Case {
         on
     }
 
-    /// The same, as a sweep has it, where only products run: without the settings of a solve.
+    /// The same case; where only products run, the settings of a solve take their defaults.
     #[must_use]
     pub fn for_its_kind(self) -> Self {
         match self.kind {
@@ -122,7 +122,7 @@ impl Case {
     }
 }
 
-/// Of records that do not tell.
+/// For records without this column.
 fn symmetry_tolerance() -> f64 {
     SYMMETRY_TOLERANCE
 }

@@ -204,11 +204,11 @@ fn records_of_another_matrix_are_not_added_to() {
             let words = format!("run --matrix a.mtx --fill {fill} --resume -o {form}");
             let message = error(place.path(), &words);
             let start = format!(
-                "error: {form}: `a.mtx` is not what its records are of: n = 64, nnz = 352, hash {matrix} in \
+                "error: {form}: `a.mtx` is not the system of its records: n = 64, nnz = 352, hash {matrix} in \
                  the file, n = 64, nnz = 352, hash "
             );
             assert!(message.starts_with(&start), "{message}");
-            assert!(message.contains("hint: write to another file, or begin anew with --force"));
+            assert!(message.contains("hint: write to another file, or start over with --force"));
         }
     }
     assert!(place.files() == before);
@@ -246,7 +246,7 @@ fn another_right_hand_side_is_another_system() {
     vector("2\n");
     let before = place.files();
     let message = error(place.path(), &format!("{run} --fill 1 --resume -o b.csv"));
-    let why = "b.csv: `file:b.mtx` of `poisson3d:4` is not what its records are of: hash ";
+    let why = "b.csv: `file:b.mtx` of `poisson3d:4` is not the system of its records: hash ";
     assert!(message.contains(why), "{message}");
     assert!(place.files() == before);
 }

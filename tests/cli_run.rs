@@ -57,7 +57,7 @@ fn every_file_holds_every_case_and_the_table_shows_them() {
     assert!(rows.iter().all(|r| r.status == Status::Converged && r.size.n == 1728));
     assert!(rows[1].convergence.iterations < rows[0].convergence.iterations);
     assert!(rows.iter().all(|r| !r.environment.cpu.is_empty() && r.environment.threads == 1));
-    // storing the matrix is timed apart; a CPU compiles no kernels and has one way of triangular solves
+    // storing the matrix is timed apart; a CPU compiles no kernels and has one algorithm of triangular solves
     assert!(rows.iter().all(|r| r.times.compile_s.is_none()));
     assert!(rows.iter().all(|r| r.times.matrix_s.is_some_and(|s| s > 0.0)));
     assert!(rows.iter().all(|r| r.factor.trisolve_used.is_none()));

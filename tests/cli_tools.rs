@@ -241,7 +241,7 @@ fn the_self_test_refuses_what_it_cannot_test() {
     assert_eq!(
         refused(&["--self-test", "--backend", "cpu-mt", "--trisolve", "auto,levels"], 2),
         "error: --trisolve: the backend `cpu-mt` has no triangular solves `levels`\n\
-         hint: leave it out: such a backend has one way\n"
+         hint: omit it: this backend has one algorithm\n"
     );
     match bilu_bench::compute::available("cuda") {
         Ok(()) => eprintln!("skipped: there is a GPU"),
@@ -250,8 +250,9 @@ fn the_self_test_refuses_what_it_cannot_test() {
             assert!(text.starts_with(&format!("error: {why}\n")), "{text}");
             for part in ["stencils", "pencils"] {
                 let text = refused(&["--self-test", "--quick", "--only", part], 2);
-                let what =
-                    format!("`{part}` needs the backend `cuda`: `cpu-mt` marches through no boxes");
+                let what = format!(
+                    "`{part}` needs the backend `cuda`: `cpu-mt` has no algorithms for boxes"
+                );
                 let hint = format!("there is no GPU to test: {why}");
                 assert_eq!(text, format!("error: --only: {what}\nhint: {hint}\n"));
             }

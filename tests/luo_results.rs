@@ -134,8 +134,7 @@ fn named_processors_are_for_the_cpu_alone() {
     // what is compared with the GPU first; the long rest to a folder of its own, then brought together
     assert!(ran.calls[0].ends_with(CPU) && ran.calls[0].contains("table3"), "{:?}", ran.calls);
     assert_eq!(calls_of(&ran, "luo/table1 --quiet --resume --output scratch/cpu/ ").len(), 1);
-    let together =
-        "--output out/table1.csv --output out/table1.json --output scratch/cpu/table1.csv";
+    let together = "--output out/table1.csv --output scratch/cpu/table1.csv";
     assert_eq!(calls_of(&ran, together).len(), 1);
     assert!(calls_of(&ran, "figure").is_empty(), "{:?}", ran.calls);
 }

@@ -102,9 +102,9 @@ fn records_of_another_problem_are_not_added_to() {
     std::fs::write(&file, &other).unwrap();
     let (code, _, stderr) = outcome(&more);
     let message = format!(
-        "error: {name}: m 8, obstacle flat:-0.1 is not the problem that its records are of: hash \
+        "error: {name}: m 8, obstacle flat:-0.1 is not the problem of its records: hash \
          0123456789abcdef in the file, {hash} now\n\
-         hint: write to another file, or begin anew with --force\n"
+         hint: write to another file, or start over with --force\n"
     );
     assert_eq!((code, stderr), (Some(2), message));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), other);

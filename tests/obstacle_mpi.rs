@@ -169,7 +169,7 @@ fn ranks_with_a_gpu_each_are_one_core_bit_for_bit() {
         for transport in ["auto", "messages"] {
             let way = ["--transport", transport];
             let (many, said) = gpus(count, &way);
-            let refused = said.matches("note: sides go as messages between ranks: ").count();
+            let refused = said.matches("note: halos go as messages between ranks: ").count();
             assert!(refused <= 1 && (transport == "auto" || refused == 0), "{said}");
             let used = match (count, transport, refused) {
                 (1, ..) => None,

@@ -1,5 +1,5 @@
-//! Ways into neighbours' memory that fail, each in its place: `mpirun` runs this program with nodes on
-//! cores that claim to have such ways. `cargo test --features mpi`.
+//! Failures of direct stores into neighbours' memory, one at each step: `mpirun` runs this program with nodes
+//! on cores that claim to have shared memory. `cargo test --features mpi`.
 #![cfg(feature = "mpi")]
 
 use std::process::Command;
@@ -10,17 +10,17 @@ use bilu_bench::obstacle::field::{Extent, Layout};
 use bilu_bench::obstacle::mpi::{self, Direct, HANDLE, Ranked};
 use bilu_bench::obstacle::node::Node;
 use bilu_bench::obstacle::part::{Face, Region};
-use bilu_bench::obstacle::solve::{Limits, Look, Relaxation};
+use bilu_bench::obstacle::solve::{Limits, Monitored, Relaxation};
 use bilu_bench::obstacle::threads;
 use bilu_bench::obstacle::{Case, Problem, Split};
 
-/// How the ways of the middle one of three ranks fail.
+/// Failures of the direct stores of the middle one of three ranks.
 const FAULTS: [(&str, &str); 5] = [
     ("offer", "memory of the GPU cannot be opened"),
     ("open", "cannot open memory of another process"),
-    // only one of the two sides of each way
+    // only one side of each pair
     ("half", "does not reach each other"),
-    ("knock", "cannot write memory of another process"),
+    ("signal", "cannot write memory of another process"),
     ("deaf", "does not reach each other"),
 ];
 
@@ -63,14 +63,14 @@ impl Direct for Claiming<'_> {
         self.opened.retain(|open| *open != face);
     }
 
-    fn knock(&mut self) -> Result<()> {
-        if self.has("knock") {
+    fn signal(&mut self) -> Result<()> {
+        if self.has("signal") {
             return Err(Error::run("cannot write memory of another process"));
         }
         Ok(())
     }
 
-    fn was_told(&self, _: Face) -> Result<bool> {
+    fn signalled(&self, _: Face) -> Result<bool> {
         if self.has("deaf") {
             return Err(Error::run("cannot read"));
         }
@@ -93,8 +93,8 @@ impl Relaxation for Claiming<'_> {
         self.node.passes()
     }
 
-    fn begin_sweep(&mut self, look: Look) {
-        self.node.begin_sweep(look);
+    fn begin_sweep(&mut self, monitored: Monitored) {
+        self.node.begin_sweep(monitored);
     }
 
     fn jacobi(&mut self, region: Region) {
@@ -170,7 +170,7 @@ fn rank() {
 }
 
 #[test]
-fn ways_that_fail_become_messages_and_a_note_says_why() {
+fn failing_stores_become_messages_and_a_note_says_why() {
     for (fault, why) in FAULTS {
         let mut command = Command::new("mpirun");
         command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "3"]);
@@ -182,7 +182,7 @@ fn ways_that_fail_become_messages_and_a_note_says_why() {
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         assert!(output.status.success(), "{fault}: {stdout}{stderr}");
         assert_eq!(stdout.matches("1 passed").count(), 3, "{fault}: {stdout}");
-        let note = "note: sides go as messages between ranks: ";
+        let note = "note: halos go as messages between ranks: ";
         let notes: Vec<&str> = stderr.lines().filter(|line| line.starts_with(note)).collect();
         assert_eq!(notes.len(), 1, "{fault}: {stderr}");
         assert!(notes[0].contains(why), "{fault}: {}", notes[0]);

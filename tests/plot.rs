@@ -75,8 +75,8 @@ fn a_paper_goes_to_a_folder_with_its_figures() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let figure = ["csv", "json", "md", "png", "svg"].map(|e| format!("figure1.{e}"));
-    let table = ["csv", "json", "md"].map(|e| format!("table1.{e}"));
+    let figure = ["csv", "md", "png", "svg"].map(|e| format!("figure1.{e}"));
+    let table = ["csv", "md"].map(|e| format!("table1.{e}"));
     assert_eq!(names, [figure.as_slice(), &table].concat());
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     assert_eq!(read("figure1.csv").lines().count(), 1 + 6);
@@ -121,8 +121,8 @@ fn a_paper_goes_to_a_folder_with_its_figures() {
     assert_eq!(std::fs::read_to_string(folder.join("again.svg")).unwrap(), svg);
     assert_eq!(std::fs::read(folder.join("again.png")).unwrap(), png);
 
-    // other quantities, from JSON
-    let other = ["plot", "out/figure1.json", "--show", "block-size", "-o", "other.svg"];
+    // other quantities
+    let other = ["plot", "out/figure1.csv", "--show", "block-size", "-o", "other.svg"];
     assert_eq!(run(folder, &other), (Some(0), String::new()));
     let other = std::fs::read_to_string(folder.join("other.svg")).unwrap();
     assert!(other.contains("unknowns per point n") && !other.contains("another machine"));

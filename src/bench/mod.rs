@@ -1,4 +1,4 @@
-//! Runs cases and searches among them: what is measured, in which order, and what becomes of it.
+//! Runs cases, schedules and measures sweeps, and searches for the best settings.
 
 pub mod advise;
 pub mod engine;

@@ -1,4 +1,4 @@
-//! Runs a case where it wants to run and yields its record.
+//! Runs an obstacle case on its backend and returns its record.
 
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -16,31 +16,31 @@ use crate::obstacle::{MPI, MPI_CUDA, node};
 use crate::record::environment;
 use crate::record::obstacle::{Cost, Iteration, Record};
 
-/// How to measure.
+/// Measuring options.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// Timed runs of a case.
+    /// Timed repetitions of a case.
     pub repetitions: usize,
-    /// Seconds after which a run ends.
+    /// Time limit of a run, in seconds.
     pub time_limit_s: f64,
-    /// Whether the solution of the last run is kept; nodes that are ranks keep none.
+    /// Whether to keep the solution of the last run; not available on ranks.
     pub keep: bool,
 }
 
-/// What a case yields.
+/// Result of a case.
 #[derive(Clone, Debug)]
 pub struct Solved {
-    /// What was measured.
+    /// The record.
     pub record: Record,
-    /// u at the end of the last run, x fastest, then y, without the boundary, where it was asked for and a
-    /// run came to an end.
+    /// u at the end of the last run, x fastest, then y, without the boundary; if requested and a run was
+    /// completed.
     pub u: Option<Vec<f64>>,
 }
 
-/// Runs a case; `None` when the user stopped it. What cannot run here is a record.
+/// Runs a case; `None` when the user cancelled it. A case that cannot run here yields a record, too.
 ///
 /// # Errors
-/// When ranks no longer agree: a run over MPI cannot go on.
+/// When ranks disagree: a run over MPI cannot continue.
 pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Option<Solved>> {
     let start = environment::now();
     let mut solved = Solved { record: Record { case: case.clone(), ..Record::default() }, u: None };
@@ -61,7 +61,7 @@ pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Op
     Ok(Some(solved))
 }
 
-/// Fills the record; `false` when the user stopped it.
+/// Fills the record; `false` when the user cancelled the case.
 fn measured(
     case: &Case,
     measure: Measure,
@@ -94,7 +94,7 @@ fn measured(
     }
     let complete = record.status == Status::NotConverged && case.epsilon == 0.0;
     if complete {
-        // all relaxations that were asked for
+        // all requested relaxations
         record.status = Status::Complete;
     }
     if record.status == Status::Converged && record.iteration.complementarity.is_none() {
@@ -252,7 +252,7 @@ fn on_ranks(
     Ok(of_ranks(ran, split, world.copy_bandwidth(), record))
 }
 
-/// Notes what a run on ranks took.
+/// Adds the times of a run on ranks to the record.
 #[cfg(feature = "mpi")]
 fn of_ranks(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Outcome {
     record.iteration.nodes = split.count();

@@ -47,30 +47,30 @@ impl Finding {
     }
 }
 
-/// Rounding differs by the order of sums alone.
+/// Results differ only by the rounding of reordered sums.
 const LIMIT: f64 = 1e-12;
 
-/// The same for solves with factors of diagonally dominant matrices: nothing makes rounding grow, so
-/// that differences relative to the largest entry are backward errors, too.
+/// The same for solves with factors of diagonally dominant matrices. Rounding errors do not grow, so that
+/// differences relative to the largest entry are also backward errors.
 const SOLVE_LIMIT: f64 = 1e-13;
 
 /// The same for factors stored in float32: where two backends' float64 differs in its last bit, one
-/// number in some hundred millions is rounded the other way, by 6e-8 of itself. It is less than
-/// arithmetic in float32 would make of any solve.
+/// value in some hundred million is rounded in the other direction, by 6e-8 of itself. The limit is below the
+/// error of any solve in float32 arithmetic.
 const SINGLE_LIMIT: f64 = 1e-8;
 
-/// The way that `trisolve` stands for on `k`.
+/// The algorithm that `k` uses for `trisolve`.
 ///
 /// # Errors
-/// When `k` cannot solve triangular systems in this way.
-pub fn way<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
+/// When `k` does not have it.
+pub fn algorithm<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
     let ilu =
         k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve, FactorPrecision::Float64)?;
     Ok(ilu.trisolve())
 }
 
-/// Compares `k` with the CPU; `trisolves` are the ways of triangular solves to try, at least one.
-/// `seed` decides the input. Every comparison is handed to `report` as it is made.
+/// Compares `k` with the CPU; `trisolves` are the algorithms of triangular solves to compare, at least one.
+/// `seed` decides the input. `report` receives every comparison as it is made.
 ///
 /// # Errors
 /// When an operation fails altogether.
@@ -87,7 +87,7 @@ pub fn compare<K: Backend + 'static>(
     bench.formats()?;
     // the choice may fall on each of these, which a tool may have to leave out
     let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
-    let all = choice.iter().all(|way| trisolves.contains(way));
+    let all = choice.iter().all(|algorithm| trisolves.contains(algorithm));
     bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
     bench.algebra()?;
     bench.deflation()?;
@@ -98,7 +98,7 @@ pub fn compare<K: Backend + 'static>(
     if trisolves.contains(&Trisolve::Pencils) {
         bench.pencils()?;
     }
-    if trisolves.iter().any(|way| matches!(way, Trisolve::Auto | Trisolve::Wavefront)) {
+    if trisolves.iter().any(|algorithm| matches!(algorithm, Trisolve::Auto | Trisolve::Wavefront)) {
         let chosen = all || trisolves.contains(&Trisolve::Auto);
         let mut styles = FgbiluStyle::value_variants().to_vec();
         styles.retain(|style| chosen || *style != FgbiluStyle::Auto);
@@ -133,7 +133,7 @@ pub enum Part {
     Triangles,
 }
 
-/// Compares a part alone; else as [`compare`]. Only preconditioners and triangles ask for `trisolves`.
+/// As [`compare`], for one part. Only preconditioners and triangles use `trisolves`.
 ///
 /// # Errors
 /// When an operation fails altogether.
@@ -164,10 +164,10 @@ pub fn compare_part<K: Backend + 'static>(
     k.check()
 }
 
-/// Those that take any matrix.
+/// The algorithms that accept any matrix.
 fn general(trisolves: &[Trisolve]) -> Vec<Trisolve> {
     let boxes = [Trisolve::Wavefront, Trisolve::Pencils];
-    trisolves.iter().copied().filter(|way| !boxes.contains(way)).collect()
+    trisolves.iter().copied().filter(|algorithm| !boxes.contains(algorithm)).collect()
 }
 
 struct Bench<'a, K: Backend> {

@@ -1,4 +1,4 @@
-//! Runs one case and yields its record.
+//! Runs one case and returns its record.
 
 mod basis;
 mod crowd;
@@ -38,14 +38,14 @@ use crate::methods::solver;
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;
-use phases::{PhaseClock, PhaseSeconds, Stretch};
+use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
 pub use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
 use transposed::Both;
 pub(crate) use verdict::contradicts;
-use watch::{History, Watch};
+use watch::{ConvergenceMonitor, History};
 
 /// A stage of a case, for progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +60,21 @@ pub enum Stage {
     WarmUp,
     /// Timed solve number i (from 1).
     Solve(usize),
-    /// Bandwidth of the pieces.
+    /// Times and bandwidth of single operations.
     Traffic,
     /// Numeric phase on new values number i (from 1).
     NewValues(usize),
 }
 
-/// Told each stage as it starts, and again at every iteration of a solve; `false` abandons the case.
+/// Progress callback, called at the start of each stage and at every iteration; `false` cancels the case.
 pub type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
 /// `case.ordering`) with right-hand side `b`.
 ///
-/// Never fails: breakdown, divergence, exhausted memory and unknown combinations are records.
-/// `progress` is told each stage as it starts; when it returns `false` the case is abandoned and
-/// `None` is returned (Ctrl-C).
+/// Never fails: breakdown, divergence, exhausted memory and unsupported combinations are records.
+/// `progress` is called at the start of each stage; when it returns `false` (Ctrl-C), the case is
+/// cancelled and `None` is returned.
 pub fn run_case(
     case: &Case,
     problem: &Problem,
@@ -85,8 +85,8 @@ pub fn run_case(
     run_case_reusing(case, problem, b, measure, progress, &mut Reuse::default())
 }
 
-/// As [`run_case`]; the pattern of the factors is taken from an earlier case of the same matrix
-/// where `reuse` holds it, and `symbolic_s` is then the time it took there.
+/// As [`run_case`]; if `reuse` holds the pattern of the factors from an earlier case of the same matrix, it
+/// is used, and `symbolic_s` is the time of that case.
 pub fn run_case_reusing(
     case: &Case,
     problem: &Problem,
@@ -98,13 +98,13 @@ pub fn run_case_reusing(
     solve_case(case, problem, b, measure, progress, reuse).map(|solved| solved.record)
 }
 
-/// What a case yields.
+/// Result of a case.
 #[derive(Clone, Debug)]
 pub struct Solved {
-    /// What was measured.
+    /// The record.
     pub record: Record,
     /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
-    /// `None` where no solve came to an end.
+    /// `None` if no solve was completed.
     pub x: Option<Vec<f64>>,
 }
 
@@ -261,7 +261,7 @@ impl Job<'_> {
         };
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
-        // conjugate gradients know of deflation; to the others both levels are one preconditioner
+        // CG projects; the other solvers take both levels as one preconditioner
         let adapted = match &deflation {
             Some(deflation) if case.solver != "cg" => {
                 let scratch = RefCell::new(k.vector(n)?);
@@ -285,10 +285,10 @@ impl Job<'_> {
         let crowd = Crowd::before(k);
         let outcome = self.solve(k, &mut *method, &system, &mut x)?;
         crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
-        // its vectors make room for those of the measurements
+        // free its vectors for those of the measurements
         drop(method);
-        self.judge(k, &x, &outcome);
-        // the second level has no part in what one application of the first is measured at
+        self.conclude(k, &x, &outcome);
+        // one application is measured for the first level alone
         let system = System { m: &*m, ..system };
         match roof {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
@@ -298,7 +298,7 @@ impl Job<'_> {
         self.measure_new_values(k, &mut matrix, &mut *m)
     }
 
-    /// Converts the matrix, and its transpose where that is asked for, to the format of the product;
+    /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
     /// repeated.
     fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
         let Case { block_size, format, .. } = *self.case;
@@ -307,14 +307,14 @@ impl Job<'_> {
             if !(self.progress)(Stage::Storage) {
                 return Err(Stopped::Cancelled);
             }
-            let stretch = Stretch::start(k);
+            let stopwatch = Stopwatch::start(k);
             let matrix = k.matrix(self.a, block_size, format)?;
             let other = with_transposed.then(|| {
                 let a = Arc::new(self.a.transposed());
                 k.matrix(&a, block_size, format).map(|matrix| (a, matrix))
             });
             let other = other.transpose()?;
-            samples.push(stretch.seconds(k));
+            samples.push(stopwatch.seconds(k));
             k.check()?;
             if self.measure.another(samples.len(), seconds_since(start)) {
                 continue;
@@ -358,7 +358,7 @@ impl Job<'_> {
         }
     }
 
-    /// Sets deflation up; its time is part of the setup.
+    /// Sets up deflation; its time is part of the setup.
     fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, Stopped> {
         let (choice, b) = (self.case.deflation, self.case.block_size);
         if choice == deflation::Choice::None {
@@ -371,10 +371,10 @@ impl Job<'_> {
             if !(self.progress)(Stage::Numeric) {
                 return Err(Stopped::Cancelled);
             }
-            let stretch = Stretch::start(k);
+            let stopwatch = Stopwatch::start(k);
             let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
             let deflation = Deflation::new(k, self.a, &vectors)?;
-            samples.push(stretch.seconds(k));
+            samples.push(stopwatch.seconds(k));
             k.check()?;
             if !self.measure.another(samples.len(), seconds_since(start)) {
                 break (vectors, deflation);
@@ -392,8 +392,8 @@ impl Job<'_> {
         Ok(Some(deflation))
     }
 
-    /// Refuses a matrix that is not symmetric where the methods need one that is; what is taken for rounding is
-    /// told, and stays in the matrix.
+    /// Rejects an unsymmetric matrix where a method requires symmetry. Asymmetry within the tolerance is kept and
+    /// noted in the record.
     fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
         let Case { solver, precond, symmetry_tolerance, .. } = self.case;
         let of_solver = solver::needs_symmetric(solver);
@@ -410,8 +410,9 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// A record instead of a killed process when another format does not fit: it is made on the host,
-    /// and unlike the blocks that [`Format::Auto`] takes it may be far larger than the matrix.
+    /// Checks that the format fits into memory, so that the case ends with a record and not with a killed
+    /// process: formats are built on the host, and can be far larger than the matrix and than the blocks
+    /// of [`Format::Auto`].
     fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let b = self.case.block_size;
         let needed = match self.case.format {
@@ -428,7 +429,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// A record instead of a killed process when the Krylov vectors do not fit.
+    /// Checks that the Krylov vectors fit into memory, as [`check_matrix`](Self::check_matrix) does.
     fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
         let vectors = solver::vectors(&self.case.solver, self.case.restart);
         let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
@@ -451,12 +452,12 @@ impl Job<'_> {
             if !progress(stage) {
                 return Err(Stopped::Cancelled);
             }
-            let mut watch = Watch::new(progress, stage, &mut history);
+            let mut monitor = ConvergenceMonitor::new(progress, stage, &mut history);
             let start = k.mark();
-            let outcome = method.solve(k, system, x, &mut watch);
+            let outcome = method.solve(k, system, x, &mut monitor);
             let seconds = k.seconds(&start, &k.mark());
             k.check()?;
-            if watch.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
+            if monitor.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
         };
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
         let mut samples = Vec::new();
@@ -490,8 +491,8 @@ impl Job<'_> {
         Ok(outcome)
     }
 
-    /// Status, residuals and their agreement.
-    fn judge<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
+    /// Recomputes the residual and sets status and residuals.
+    fn conclude<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
         let mut solution = vec![0.0; self.a.rows()];
         k.download(x, &mut solution);
         let Scaled { matrix, b, .. } = self.system;

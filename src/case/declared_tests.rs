@@ -1,7 +1,7 @@
 //! What methods declare that they use is what they use: every method with two values of every setting.
 
 use super::*;
-use crate::bench::engine::Renumbered;
+use crate::bench::engine::Permuted;
 use crate::bench::run::run_case;
 use crate::case::{FactorPrecision, FgbiluStyle, LevelRule, Orthogonalisation, Side, Trisolve};
 use crate::config::sampling::Measure;
@@ -41,7 +41,7 @@ fn run(case: &Case) -> Record {
     if case.ordering.is_natural() {
         return run_case(case, &problem, &b, &measure, &mut |_| true).unwrap();
     }
-    let other = Renumbered::of(case, &problem, &b).unwrap();
+    let other = Permuted::of(case, &problem, &b).unwrap();
     run_case(case, &other.problem, &other.rhs.1, &measure, &mut |_| true).unwrap()
 }
 

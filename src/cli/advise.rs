@@ -1,4 +1,4 @@
-//! `advise`: which settings solve a system fastest here.
+//! `advise`: searches for the settings that solve a system fastest on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,25 +24,25 @@ use crate::report::advice::report as advice_report;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Tries block sizes, fill levels and their rule, orderings, preconditioners, \
-                        solvers, backends and ways of triangular solves that suit the matrix, gives \
-                        up what is slower than the best so far, and measures the best in turns. \
-                        What is compared is the time from the matrix in memory to the solution: \
-                        ordering, storage, setup and solves."
+                        solvers, backends and algorithms of triangular solves that suit the matrix, \
+                        aborts trials that are slower than the best so far, and measures the best \
+                        in alternation. The criterion is the time from the matrix in memory to the \
+                        solution: ordering, storage, setup and solves."
 )]
 pub struct AdviseArgs {
     /// Matrix: a generator (`poisson3d:60`), a catalogue name or a Matrix Market file
     #[arg(value_name = "MATRIX", add = complete::matrix())]
     matrix: String,
 
-    /// Seconds for everything after the matrix is loaded
+    /// Time budget in seconds, from the loaded matrix on
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = budget, allow_negative_numbers = true)]
     time_budget: f64,
 
-    /// Solves with the same factors: 1 makes a cheap setup pay, many a good one
+    /// Number of solves with the same factors: with 1 a cheap setup pays off, with many a good one
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     solves: u32,
 
-    /// Values of a setting that are allowed, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
+    /// Restrict a setting to these values, such as `backend=cpu`, `fill=0..2` or `rtol=1e-8`
     /// (repeatable; `bilu-bench list settings` names them)
     #[arg(long, value_name = "SETTING=VALUES", add = complete::assignment())]
     set: Vec<String>,
@@ -51,15 +51,15 @@ pub struct AdviseArgs {
     #[arg(long, value_enum, default_value_t)]
     read_as: ReadAs,
 
-    /// Write the best as an experiment that `run` reads
+    /// Write the best settings as an experiment for `run`
     #[arg(short, long, value_name = "FILE.toml")]
     output: Option<PathBuf>,
 
-    /// Overwrite that file
+    /// Overwrite the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// Form of the table
+    /// Format of the table
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: ReportFormat,
 
@@ -67,15 +67,15 @@ pub struct AdviseArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Also run every combination and compare the best of them, as JSON
+    /// Also run every combination and compare the best of them with the advice, as JSON
     #[arg(long, hide = true)]
     exhaustive: bool,
 
-    /// File of the sweep of `--exhaustive`, which goes on where it ends
+    /// Result file of the sweep of `--exhaustive`; an interrupted sweep continues from it
     #[arg(long, hide = true, requires = "exhaustive", value_name = "FILE")]
     sweep_file: Option<PathBuf>,
 
-    /// Seconds after which that sweep ends
+    /// Time limit of that sweep, in seconds
     #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = budget, allow_negative_numbers = true)]
     sweep_budget: Option<f64>,
 }
@@ -87,10 +87,10 @@ fn budget(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Settings that are given otherwise.
+/// Settings that have flags of their own.
 const NOT_SEARCHED: [&str; 4] = ["matrix", "read-as", "zeros", "kind"];
 
-/// The values that `--set` allows.
+/// The sweep to which `--set` restricts the search.
 fn allowed(words: &[String]) -> Result<Sweep> {
     let place = |e: Error| e.in_file("--set");
     let given = |name: &&str| words.iter().any(|word| word.starts_with(&format!("{name}=")));
@@ -165,13 +165,13 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiment that repeats the best.
+/// The experiment that runs the best settings again.
 fn experiment(matrix: &str, advice: &Advice, case: &Case) -> String {
     let note = advice.structure.describe();
     write::stated(&format!("Advice for {matrix}"), &[note], case)
 }
 
-/// A line about a trial.
+/// One line that reports a trial.
 fn progress(tried: &Tried, best: f64) -> String {
     let how = match &tried.trial {
         advise::Trial::Solved { seconds: s, record, .. } => {

@@ -1,4 +1,4 @@
-//! Two commands measured in turns: old, new, new, old and so on, so that what drifts meets both alike.
+//! Measures two commands in alternation (old, new, new, old, ...), so that drift affects both alike.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,12 +11,12 @@ use crate::record::output::{Existing, Outputs};
 use crate::record::read::FileFormat;
 use crate::record::{Record, rounds};
 
-/// The records of both commands in all rounds, those of a round with its number. Each command is `run ...`,
-/// of this program, or another program with its arguments; it writes its records to a file that is named
-/// to it. With `keep` they are also written to `old.csv` and `new.csv` there, at once.
+/// Runs both commands in all rounds and returns their records, numbered by round. A command is `run ...`, of
+/// this program, or another program with its arguments; `-o FILE` tells it where to write its records.
+/// With `keep` each round is also appended to `old.csv` and `new.csv` in that folder.
 ///
 /// # Errors
-/// When a command cannot be read or run or leaves no record, or files are there already.
+/// When a command cannot be parsed or run or leaves no record, or the files exist already.
 pub(super) fn measure(
     commands: &[String; 2],
     rounds: usize,
@@ -48,7 +48,7 @@ fn files(folder: &Path) -> Result<[Outputs; 2]> {
     Ok([open("old.csv")?, open("new.csv")?])
 }
 
-/// The words of a command, as a shell takes them apart, without variables and patterns.
+/// Splits a command into words as a shell does, without expanding variables and patterns.
 fn words(command: &str) -> Result<Vec<String>> {
     let words = shell_words::split(command)
         .map_err(|e| Error::input(format!("`{command}`: {e}")).in_file("--run"))?;

@@ -1,4 +1,4 @@
-//! `compare`: two result files side by side, or two commands measured in turns.
+//! `compare`: compares two result files, or two commands measured in alternation.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,30 +28,30 @@ use crate::report::compare::{self, Rule};
                         --fail-on-regression=10"
 )]
 pub struct CompareArgs {
-    /// Result file of before; with --run a command
+    /// Result file of the old version; with --run a command
     #[arg(allow_hyphen_values = true)]
     old: PathBuf,
-    /// Result file of after; with --run a command
+    /// Result file of the new version; with --run a command
     #[arg(allow_hyphen_values = true)]
     new: PathBuf,
 
-    /// Take OLD and NEW as commands and measure them in turns, so that drift of the machine meets both
+    /// Run OLD and NEW as commands in alternation, so that drift of the machine affects both alike
     #[arg(long)]
     run: bool,
 
-    /// Turns of both commands; six are the fewest with an interval [default: 6]
+    /// Rounds, each of which runs both commands; an interval needs at least six [default: 6]
     #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
 
-    /// Folder for the records, old.csv and new.csv; made if it is not there
+    /// Folder for the records, old.csv and new.csv; created if necessary
     #[arg(long, value_name = "FOLDER", requires = "run")]
     keep: Option<PathBuf>,
 
-    /// The same rounds of both files were measured in turns, as by --run --keep
+    /// Equal rounds of both files were measured in alternation, as by --run --keep
     #[arg(long, conflicts_with = "run")]
     paired: bool,
 
-    /// Settings that make two records the same case, such as matrix,block-size,fill
+    /// Settings that identify a case in both files, such as matrix,block-size,fill
     /// [default: all]
     #[arg(long, value_name = "SETTINGS", conflicts_with = "ignore")]
     by: Option<String>,
@@ -60,21 +60,21 @@ pub struct CompareArgs {
     #[arg(long, value_name = "SETTINGS")]
     ignore: Option<String>,
 
-    /// Changes up to this many percent are none
+    /// Changes up to this percentage count as `same`
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     threshold: String,
 
-    /// Percent by which two runs of one program may differ because the machine drifts: `slower`
-    /// and `faster` must be beyond it too, but for turns
+    /// Percentage by which two runs of the same program may differ because the machine drifts: `slower`
+    /// and `faster` must exceed it too, except with alternating runs
     #[arg(long, value_name = "PERCENT", default_value = "5", allow_hyphen_values = true)]
     drift: String,
 
-    /// Exit with 1 when a case became slower by more than PERCENT, beyond the noise, no longer
-    /// converges or is of another matrix [default: the threshold]
+    /// Exit with code 1 when a case is slower by more than PERCENT (beyond the noise), no longer
+    /// converges or has another matrix [default: the threshold]
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     fail_on_regression: Option<String>,
 
-    /// Form of the report
+    /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: ReportFormat,
 }
@@ -124,11 +124,11 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode> {
     Ok(if fail { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Turns of two commands unless the user says otherwise: the fewest with an interval.
+/// Default number of rounds of two commands: the fewest that give an interval.
 const ROUNDS: usize = 6;
 
-/// Whether both sides have the same values of a setting: what two commands were given to differ in joins no
-/// cases.
+/// Whether both sides have the same values of a setting. A setting in which two commands are meant to differ
+/// does not identify cases.
 fn alike(axis: &Axis, sides: &[Vec<Record>; 2]) -> bool {
     let [old, new] = sides.each_ref().map(|records| {
         records.iter().map(|r| (axis.text)(&r.case)).collect::<std::collections::BTreeSet<_>>()
@@ -152,7 +152,7 @@ fn join_axes(args: &CompareArgs) -> Result<Vec<&'static Axis>> {
     }
 }
 
-/// Refuses records that were solved and have no time: there is nothing to compare.
+/// Rejects records of finished solves without a time: there is nothing to compare.
 fn timed(path: &Path, records: &[Record]) -> Result<()> {
     let mut solved = records.iter().filter(|r| r.status.succeeded()).peekable();
     if solved.peek().is_some() && solved.all(|r| r.times.solve_s.is_none()) {

@@ -1,4 +1,4 @@
-//! What a shell offers as values, asked through the environment by the script of `completions`.
+//! Completion of values for shells; the script of `completions` requests it through the environment.
 
 use std::ffi::OsStr;
 
@@ -17,10 +17,10 @@ use crate::problem::catalogue;
 use crate::problem::generators::GENERATORS;
 use crate::record::columns::COLUMNS;
 
-/// Set by the script: the shell that asks.
+/// Set by the script: the name of the shell.
 pub(super) const VARIABLE: &str = "BILU_BENCH_COMPLETE";
 
-/// Answers a shell and ends the process, where one asks.
+/// Answers a completion request and ends the process; returns if there is none.
 pub fn answer() {
     CompleteEnv::with_factory(Cli::command).var(VARIABLE).complete();
 }
@@ -92,19 +92,19 @@ pub(super) fn columns() -> Vec<String> {
     std::iter::once("all").chain(COLUMNS.iter().map(|(name, _)| *name)).map(str::to_owned).collect()
 }
 
-/// Matrices that can be fetched or are known.
+/// Matrices of the catalogue.
 pub(super) fn known_matrices() -> Vec<String> {
     catalogue::entries().iter().map(|entry| entry.name.clone()).collect()
 }
 
-/// Generators, which want a size, and matrices of the catalogue that are on this machine.
+/// Generators, which need a size, and the catalogue's matrices on this machine.
 fn matrices() -> Vec<String> {
     let folders = Folders::from_env();
     let here = known_matrices().into_iter().filter(|name| folders.find(name).is_some());
     GENERATORS.iter().map(|g| format!("{}:", g.name)).chain(here).collect()
 }
 
-/// The values of a setting that can be named.
+/// The enumerable values of a setting.
 fn offered(name: &str, choices: fn() -> Vec<String>) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match name {
@@ -116,14 +116,14 @@ fn offered(name: &str, choices: fn() -> Vec<String>) -> Vec<String> {
     }
 }
 
-/// The names that begin as `current` does, behind what comes before it.
+/// The names with the prefix `current`, each after `before`.
 fn starting(current: &OsStr, before: &str, names: Vec<String>) -> Vec<CompletionCandidate> {
     let Some(text) = current.to_str() else { return Vec::new() };
     let begins = names.into_iter().filter(|name| name.starts_with(text));
     begins.map(|name| CompletionCandidate::new(format!("{before}{name}"))).collect()
 }
 
-/// The names that may stand last in a list, without those that it has.
+/// The names that can complete the last item of a list, without those already in it.
 fn last_of_list(current: &OsStr, mut names: Vec<String>) -> Vec<CompletionCandidate> {
     let Some(text) = current.to_str() else { return Vec::new() };
     let split = text.rfind(',').map_or(0, |at| at + 1);
@@ -132,7 +132,7 @@ fn last_of_list(current: &OsStr, mut names: Vec<String>) -> Vec<CompletionCandid
     starting(OsStr::new(last), before, names)
 }
 
-/// Files with these endings, and folders on the way to them.
+/// Files with these extensions, and folders that may contain them.
 fn files(current: &OsStr, endings: &'static [&'static str]) -> Vec<CompletionCandidate> {
     let ends = move |path: &std::path::Path| {
         let name = path.to_string_lossy();

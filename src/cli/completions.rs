@@ -1,4 +1,4 @@
-//! `completions`: scripts for shells, which ask this program for what may follow.
+//! `completions`: completion scripts for shells, which query this program.
 
 use clap_complete::env::Shells;
 
@@ -8,7 +8,7 @@ use crate::cli::{complete, output};
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionsArgs {
-    /// Shell to complete for
+    /// Shell of the script
     #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
     shell: String,
 }

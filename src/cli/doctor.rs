@@ -1,4 +1,4 @@
-//! `doctor`: what this machine offers to the program.
+//! `doctor`: capabilities of this machine.
 
 #![allow(unsafe_code, reason = "queries of the system")]
 
@@ -175,7 +175,7 @@ fn gib(bytes: usize) -> f64 {
     rounded(bytes as f64 / f64::from(1 << 30))
 }
 
-/// Where matrices are looked for and kept, and whether they can be.
+/// Folders in which matrices are searched and stored, and whether they are writable.
 fn folders() -> Findings {
     let folders = Folders::from_env();
     let mut found: Findings = folders
@@ -194,7 +194,7 @@ fn folders() -> Findings {
     found
 }
 
-/// The folder and whether files can be made in it, or in what it would be made in.
+/// The folder, and whether files can be created in it or, before it exists, in its parent.
 fn writable(folder: &Path) -> String {
     let existing = folder.ancestors().find(|f| f.is_dir()).unwrap_or(folder);
     let state = match (tempfile::tempfile_in(existing).is_ok(), existing == folder) {
@@ -219,7 +219,7 @@ mod gpu {
     use crate::compute::cuda::{Device, cubins, nvrtc};
     use crate::compute::tune::store;
 
-    /// Driver and devices, or why there are none; the libraries.
+    /// Driver and devices, or why there are none, and the libraries.
     pub(super) fn findings() -> Findings {
         let mut found = driver();
         let nvrtc = nvrtc::version().map(|(major, minor)| format!("{major}.{minor}"));
@@ -229,7 +229,7 @@ mod gpu {
         found
     }
 
-    /// Where compiled kernels and what tuning found are kept, below the folder of the cache.
+    /// Folders of compiled kernels and tuning results, below the cache folder.
     pub(super) fn kernels_folder(cache: Option<&Path>) -> Findings {
         let text = |folder: Option<PathBuf>| folder.map_or_else(|| "off".into(), |f| writable(&f));
         vec![
@@ -247,7 +247,7 @@ mod gpu {
     }
 
     fn driver() -> Findings {
-        // SAFETY: only looks for the library; every other call panics without it, so it comes first
+        // SAFETY: only searches for the library; every other call panics without it, so it comes first
         if !unsafe { sys::is_culib_present() } {
             return vec![finding("cuda", "no CUDA driver or GPU found; the CPU backends work")];
         }

@@ -1,4 +1,4 @@
-//! Flags that `run` and `reproduce` share: the axes of a sweep, measuring, result files.
+//! Flags shared by `run` and `reproduce`: axes of a sweep, measurement, result files.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use crate::record::output::Existing;
 use crate::report::ReportFormat;
 use crate::report::columns::Columns;
 
-/// The flags of the axes and of measuring, made from the same lists that the TOML keys are.
+/// The flags of the axes and of the measurement, generated from the same lists as the TOML keys.
 #[derive(Clone, Debug, Default)]
 pub struct SweepFlags {
     /// Flag name and the words given to it.
@@ -26,7 +26,7 @@ pub struct SweepFlags {
     only: Vec<String>,
 }
 
-/// What the flags say.
+/// The values of the flags.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overrides {
     /// Axes that were given.
@@ -35,7 +35,7 @@ pub struct Overrides {
     pub only: Sweep,
     /// Measuring options that were given.
     pub measure: MeasureOptions,
-    /// What was noticed.
+    /// Remarks about them.
     pub remarks: Vec<String>,
 }
 
@@ -62,10 +62,10 @@ impl SweepFlags {
     }
 }
 
-/// The values that words `SETTING=VALUES` name.
+/// Parses words `SETTING=VALUES`.
 ///
 /// # Errors
-/// When a word has another form, a setting is not there or a value is none of it.
+/// When a word has another form, or a setting or a value is unknown.
 pub(super) fn settings(words: &[String]) -> Result<Sweep> {
     let mut sweep = Sweep::default();
     for word in words {
@@ -107,7 +107,7 @@ pub(super) fn words(
 pub(super) fn axis_flags<C: Default, S>(command: Command, axes: &'static [Axis<C, S>]) -> Command {
     let default = C::default();
     let mut command = command.next_help_heading(
-        "Sweep: one value or a list a,b; whole numbers also inclusive ranges 0..3",
+        "Sweep: a value or a list a,b; whole numbers also as inclusive ranges 0..3",
     );
     for axis in axes {
         let choices = match (axis.choices)().as_slice() {
@@ -125,7 +125,7 @@ impl Args for SweepFlags {
     fn augment_args(command: Command) -> Command {
         let only = flag("only", "SETTING=VALUES").add(complete::assignment());
         let only = only.action(ArgAction::Append).help(
-            "Of all cases run those with these values, such as `backend=cuda` or `fill=0..1` (repeatable)",
+            "Run only the cases with these values, such as `backend=cuda` or `fill=0..1` (repeatable)",
         );
         let mut command = axis_flags(command, AXES).arg(only).next_help_heading("Measuring");
         for setting in SETTINGS {
@@ -139,20 +139,20 @@ impl Args for SweepFlags {
     }
 }
 
-/// Cases in processes of their own.
+/// Isolation of cases in separate processes.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Isolation")]
 pub struct IsolationFlags {
-    /// Run every case in a process of its own, which reads the matrix anew: a crash or a lack of memory
+    /// Run every case in a separate process, which reads the matrix again: a crash or a lack of memory
     /// costs one record
     #[arg(long)]
     isolate: bool,
 
-    /// Seconds that a case may take in all, setup included; isolates
+    /// Time limit of a case in seconds, setup included; implies --isolate
     #[arg(long, value_name = "SECONDS", value_parser = case_limit, allow_negative_numbers = true)]
     case_limit: Option<f64>,
 
-    /// The only round to run, for a case in a process of its own
+    /// The only round to run, for a case in a separate process
     #[arg(long, hide = true)]
     pub round: Option<usize>,
 }
@@ -165,7 +165,7 @@ fn case_limit(text: &str) -> Result<f64, String> {
 }
 
 impl IsolationFlags {
-    /// Whether cases run in processes of their own.
+    /// Whether cases run in separate processes.
     pub fn isolates(self) -> bool {
         self.isolate || self.case_limit.is_some()
     }
@@ -190,30 +190,30 @@ impl IsolationFlags {
 #[command(next_help_heading = "Output")]
 #[command(group(clap::ArgGroup::new("files").multiple(true)))]
 pub struct OutputFlags {
-    /// Result file, .csv, .jsonl, .json or .md; every finished case is in it at once (repeatable). Of
-    /// `reproduce` also a folder: records, tables and figures, named as the paper's
+    /// Result file, .csv, .jsonl, .json or .md; every finished case is written at once (repeatable).
+    /// `reproduce` also takes a folder: records, tables and figures, named as in the paper
     #[arg(short, long, value_name = "FILE", group = "files")]
     pub output: Vec<PathBuf>,
 
-    /// File for x of the last solve, `.npy` (`NumPy`) or `.mtx` (Matrix Market); several cases need names that
-    /// differ, made of settings and the number of the case: `x-{precond}-k{fill}.npy`, `x-{case}.npy`
+    /// File for the solution x of the last solve, `.npy` (`NumPy`) or `.mtx` (Matrix Market). Several cases need
+    /// a pattern of settings, or of the number of the case: `x-{precond}-k{fill}.npy`, `x-{case}.npy`
     #[arg(long, value_name = "FILE", group = "files")]
     pub solution: Option<PathBuf>,
 
-    /// Keep the records in the result files and run only the cases that are missing
+    /// Keep the records in the result files and run only the missing cases
     #[arg(long, requires = "output", conflicts_with = "force")]
     resume: bool,
 
-    /// Overwrite files that exist; result files stay until the first new record is complete
+    /// Overwrite existing files; a result file is kept until the first new record is complete
     #[arg(long, requires = "files")]
     force: bool,
 
-    /// Form of the report on standard output
+    /// Format of the report on standard output
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     pub format: ReportFormat,
 
-    /// Columns of the table, by their heads or as `list columns` calls them; `all` whatever the terminal's
-    /// width [default: those for which there is room]
+    /// Columns of the table, by their heads or by the names of `list columns`; `all` ignores the width of
+    /// the terminal [default: those that fit]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, add = complete::list_of(complete::columns))]
     pub columns: Option<String>,
 
@@ -222,14 +222,14 @@ pub struct OutputFlags {
     pub quiet: bool,
 }
 
-/// How the columns that do not fit are seen.
+/// Hint about the columns that do not fit.
 pub const ALL: &str = "`--columns all` shows them";
 
 impl OutputFlags {
-    /// Which columns the table has, where `heads` and those of the records `columns` are known.
+    /// The columns of the table; known names are `heads` and the record columns `columns`.
     ///
     /// # Errors
-    /// At the first that is not.
+    /// At the first unknown name.
     pub fn columns(&self, heads: &[&str], columns: Names) -> Result<Columns> {
         let Some(text) = &self.columns else { return Ok(Columns::Fit) };
         let records = columns.iter().map(|(name, _)| *name);

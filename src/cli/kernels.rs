@@ -1,4 +1,4 @@
-//! `kernels`: compiles the CUDA kernels and shows what they need.
+//! `kernels`: compiles the CUDA kernels and shows their registers, shared memory and spills.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -37,8 +37,7 @@ pub struct KernelsArgs {
     json: bool,
 }
 
-/// Compiles everything and prints the table. Fails when a source does not compile, after the others
-/// are shown.
+/// Compiles every source and prints the table. Fails after the table when a source does not compile.
 pub fn run(args: &KernelsArgs) -> Result<ExitCode> {
     let arch = match &args.arch {
         Some(text) => parse_arch(text).map_err(|e| e.in_file("--arch"))?,
@@ -97,11 +96,11 @@ fn first_gpu() -> Option<(i32, i32)> {
             Ok((of(MAJOR)?, of(MINOR)?))
         }
     };
-    // SAFETY: only looks for the library; every other call panics without it, so it comes first
+    // SAFETY: only searches for the library; every other call panics without it, so it comes first
     if unsafe { sys::is_culib_present() } { capability().ok() } else { None }
 }
 
-/// Every source with every block size that it is for; those that do not know of blocks once.
+/// Every source with each of its block sizes; sources without a block size once.
 fn programs(sizes: &[usize]) -> Vec<(&'static Source, Option<usize>)> {
     let of = |source: &&'static Source| -> Vec<(&'static Source, Option<usize>)> {
         match &source.sizes {
@@ -116,7 +115,7 @@ fn programs(sizes: &[usize]) -> Vec<(&'static Source, Option<usize>)> {
     sources::ALL.iter().flat_map(of).collect()
 }
 
-/// A source that was compiled for a block size.
+/// A source compiled for a block size.
 struct Program {
     source: &'static Source,
     block_size: Option<usize>,

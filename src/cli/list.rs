@@ -1,4 +1,4 @@
-//! `list`: every name that a sweep may use.
+//! `list`: every name that a sweep accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ use crate::report::plot::kinds::KINDS;
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
-    /// Only this section
+    /// List only this section
     #[arg(value_name = "SECTION", add = complete::one_of(names))]
     section: Option<String>,
 
@@ -90,7 +90,7 @@ fn sections() -> Result<Vec<Section>> {
     ])
 }
 
-/// What preconditioners take behind a colon.
+/// Parameters of the preconditioners, given after a colon.
 fn parameters() -> Vec<(String, String)> {
     let of = |(name, all): (&str, &'static [Parameter])| {
         let name = name.to_owned();

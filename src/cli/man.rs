@@ -1,4 +1,4 @@
-//! `man`: manual pages, made from the same descriptions as `--help`.
+//! `man`: manual pages, generated from the descriptions of `--help`.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,7 @@ use crate::cli::{Cli, output};
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub struct ManArgs {
-    /// Folder for the pages of the program and of every command; without it the program's page is
-    /// printed
+    /// Folder for the pages of the program and of every command; without it, prints the program's page
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

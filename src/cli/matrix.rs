@@ -37,15 +37,15 @@ pub struct MatrixArgs {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
-    /// Generators and known matrices
+    /// List generators and known matrices
     List(ListArgs),
-    /// What a matrix looks like: symmetry, blocks, grid, fill of its factors
+    /// Show the structure of a matrix: symmetry, blocks, grid, fill of its factors
     Info(InfoArgs),
     /// Fetch a matrix of the catalogue from the SuiteSparse collection
     Get(GetArgs),
     /// Write a generated matrix to a file
     Generate(GenerateArgs),
-    /// Read a matrix and write it in another form
+    /// Read a matrix and write it in another format
     Convert(ConvertArgs),
 }
 
@@ -64,7 +64,7 @@ struct InfoArgs {
     /// How a symmetric file is read
     #[arg(long, value_enum, default_value_t)]
     read_as: ReadAs,
-    /// Fill levels k of ILU(k) to work out: `0..3`, `2` or `none`
+    /// Fill levels k of ILU(k) to compute: `0..3`, `2` or `none`
     #[arg(long, value_name = "LEVELS", default_value = "0..3", value_parser = parse_levels, allow_negative_numbers = true)]
     fill: Levels,
     /// Print JSON
@@ -77,10 +77,10 @@ struct GetArgs {
     /// Name in the catalogue
     #[arg(add = complete::one_of(complete::known_matrices))]
     name: String,
-    /// Server that is laid out like the SuiteSparse collection
+    /// Server with the layout of the SuiteSparse collection
     #[arg(long, value_name = "URL", env = download::SUITESPARSE, default_value = download::BASE_URL)]
     base_url: String,
-    /// Folder to put it in, instead of the program's data folder
+    /// Destination folder, instead of the program's data folder
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -93,10 +93,10 @@ struct GenerateArgs {
     /// File to write, `.mtx` or `.mtx.gz`
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also write this right-hand side, beside the matrix as `<stem>_rhs.mtx`
+    /// Also write this right-hand side, next to the matrix as `<stem>_rhs.mtx`
     #[arg(long, value_name = "RHS")]
     rhs: Option<String>,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
 }
@@ -118,15 +118,15 @@ struct ConvertArgs {
     /// Read only the stored triangle of a symmetric matrix
     #[arg(long, conflicts_with = "symmetric")]
     as_stored: bool,
-    /// Write only the lower triangle; the matrix must be symmetric but for rounding, and is averaged with its
-    /// transpose where it is not to the last bit
+    /// Write only the lower triangle. The matrix must be symmetric up to rounding; if it is not exactly
+    /// symmetric, it is averaged with its transpose
     #[arg(long)]
     symmetric: bool,
-    /// Difference of mirrored entries that `--symmetric` takes for rounding, relative to the larger of both
-    /// or to the largest of their rows
+    /// Difference of entries (i, j) and (j, i) that `--symmetric` accepts as rounding, relative to the larger of both
+    /// or to the largest entry of their rows
     #[arg(long, value_name = "X", default_value_t = SYMMETRY_TOLERANCE, value_parser = parse_tolerance, requires = "symmetric", allow_negative_numbers = true)]
     symmetry_tolerance: f64,
-    /// Overwrite a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
@@ -243,7 +243,7 @@ impl From<&Generator> for GeneratorRow {
 struct CatalogueRow {
     #[serde(flatten)]
     entry: &'static catalogue::Entry,
-    /// Its file, where it is on this machine.
+    /// Its file, if it is on this machine.
     file: Option<PathBuf>,
 }
 
@@ -301,7 +301,7 @@ fn list(args: &ListArgs, folders: &Folders) -> String {
     )
 }
 
-/// A table as text, the longest cells in several lines where a terminal of `width` asks for it.
+/// A table as text; the longest cells are wrapped where a terminal of `width` columns requires it.
 fn fitted(table: &mut Table, width: Option<usize>) -> String {
     if let Some(width) = width {
         table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
@@ -309,7 +309,7 @@ fn fitted(table: &mut Table, width: Option<usize>) -> String {
     table.to_string()
 }
 
-/// What `info --json` shows.
+/// The JSON of `info --json`.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct InfoReport<'a> {

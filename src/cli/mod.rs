@@ -51,9 +51,9 @@ pub struct Cli {
 enum Command {
     /// Run a sweep given by flags, a TOML file or both
     Run(run::RunArgs),
-    /// Run a paper's table and show it beside the published numbers
+    /// Run the tables of a paper and compare them with the published values
     Reproduce(reproduce::ReproduceArgs),
-    /// Find the settings that solve a system fastest here, by a bounded search
+    /// Search for the settings that solve a system fastest on this machine
     Advise(advise::AdviseArgs),
     /// Solve evolution obstacle problems by projected Richardson: CPU, GPUs, MPI
     Obstacle(obstacle::ObstacleArgs),
@@ -61,24 +61,24 @@ enum Command {
     Matrix(matrix::MatrixArgs),
     /// List solvers, preconditioners, backends, formats, generators and experiments
     List(list::ListArgs),
-    /// Compare two result files, or two commands in turns, with a verdict that knows the noise
+    /// Compare two result files, or two alternating commands, with a verdict that accounts for noise
     Compare(compare::CompareArgs),
-    /// Set our GPU kernels against cuSPARSE in result files, system by system
+    /// Compare our GPU kernels with cuSPARSE, from result files, system by system
     Versus(versus::VersusArgs),
     /// Draw figures of result files
     Plot(plot::PlotArgs),
-    /// Make one page of figures and tables of result files
+    /// Write one page of figures and tables from result files
     Report(report::ReportArgs),
     /// Compile the CUDA kernels and show their registers, shared memory and spills
     #[cfg(feature = "cuda")]
     Kernels(kernels::KernelsArgs),
-    /// Choose how GPU kernels are compiled and launched by trying, for later runs on this device
+    /// Tune compile and launch parameters of GPU kernels, for later runs on this device
     Tune(tune::TuneArgs),
-    /// Show what this machine offers: processor, memory, bandwidth, GPU, folders; test the GPU
+    /// Show the capabilities of this machine: processor, memory, bandwidth, GPU, folders; test the GPU
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
-    /// Print the manual page, or write those of all commands to a folder
+    /// Print the manual page, or write the pages of all commands to a folder
     Man(man::ManArgs),
     /// Print the reference of CSV columns or TOML keys as Markdown
     Docs(docs::DocsArgs),
@@ -87,7 +87,7 @@ enum Command {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// Those of the subcommand; a wrong value in the environment that every one of them would leave unnoticed.
+/// Those of the subcommand, and an invalid environment variable that no subcommand checks itself.
 pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     simd::check_environment()?;
     threads::start()?;

@@ -46,11 +46,11 @@ pub struct ObstacleArgs {
     #[command(flatten)]
     sweep: Flags,
 
-    /// Timed runs of a case
+    /// Timed repetitions of a case
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), allow_negative_numbers = true, help_heading = "Measuring")]
     repetitions: u16,
 
-    /// Seconds after which a run of a case ends
+    /// Time limit of a run of a case, in seconds
     #[arg(
         long,
         value_name = "SECONDS",
@@ -60,7 +60,7 @@ pub struct ObstacleArgs {
     )]
     time_limit: String,
 
-    /// Draws points relaxed per second against nodes (.svg, .png)
+    /// Figure of grid points relaxed per second against nodes (.svg, .png)
     #[arg(long, value_name = "FILE", group = "files")]
     figure: Vec<PathBuf>,
 
@@ -68,7 +68,7 @@ pub struct ObstacleArgs {
     output: OutputFlags,
 }
 
-/// The flags of the settings, made from the same list that the TOML keys are.
+/// The flags of the settings, generated from the same list as the TOML keys.
 #[derive(Clone, Debug, Default)]
 struct Flags {
     /// Flag name and the words given to it.
@@ -107,8 +107,8 @@ impl Args for Flags {
     }
 }
 
-/// Runs the cases and prints their tables. A rank that fails ends the others; what is wrong for all of
-/// them the first one says.
+/// Runs the cases and prints their tables. A rank that fails ends the others; the first rank reports errors
+/// that concern all.
 pub fn run(args: &ObstacleArgs) -> Result<ExitCode> {
     let done = run_cases(args);
     #[cfg(feature = "mpi")]
@@ -236,10 +236,10 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether one of the cases can run here, or there is none: else no result file is touched.
+/// Checks, before a result file is touched, that some case can run here or that there is none.
 ///
 /// # Errors
-/// Why no GPU can be used, where all of them need one.
+/// When all cases need a GPU and none can be used.
 fn usable<'a>(mut pending: impl Iterator<Item = &'a Case>) -> Result<()> {
     let Some(first) = pending.next().filter(|case| case.backend == "cuda") else { return Ok(()) };
     if pending.all(|case| case.backend == first.backend) {
@@ -248,7 +248,7 @@ fn usable<'a>(mut pending: impl Iterator<Item = &'a Case>) -> Result<()> {
     Ok(())
 }
 
-/// The files of the solutions, where they are asked for.
+/// The files of the solutions, if requested.
 fn solutions(args: &ObstacleArgs, cases: &[Case]) -> Result<Option<Solutions>> {
     let Some(pattern) = &args.output.solution else { return Ok(None) };
     if let Some(case) = cases.iter().find(|case| obstacle::over_ranks(&case.backend)) {
@@ -264,7 +264,7 @@ fn solutions(args: &ObstacleArgs, cases: &[Case]) -> Result<Option<Solutions>> {
 struct Ranks {
     /// Whether this is the one that prints and writes.
     first: bool,
-    /// Whether there may be others.
+    /// Whether there may be other processes.
     many: bool,
 }
 
@@ -300,7 +300,7 @@ impl Ranks {
         answer
     }
 
-    /// What the first rank opened; when it could not, nobody goes on.
+    /// The files that the first rank opened; if it fails, all ranks end.
     fn together<T: Default>(&self, opened: Result<T>) -> Result<T> {
         if self.agree(opened.is_ok()) {
             return opened;

@@ -11,7 +11,7 @@ use crate::record::{Record, read};
 use crate::report::columns::Columns;
 use crate::report::{Report, ReportFormat};
 
-/// Writes to standard output. A reader that went away (`| head`) is no error.
+/// Writes to standard output. A closed pipe (`| head`) is not an error.
 pub fn print(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -21,8 +21,8 @@ pub fn print(text: &str) -> Result<()> {
     }
 }
 
-/// Prints a report in a format. A table has the `columns` that are asked for; on a terminal it has those
-/// for which there is room, and says `how` the others are seen.
+/// Prints a report in a format. A table has the requested `columns`; by default those that fit the terminal,
+/// and a line that says `how` to see the others.
 pub fn report(report: &Report, format: ReportFormat, columns: &Columns, how: &str) -> Result<()> {
     let mut report = report.clone();
     if matches!(format, ReportFormat::Table | ReportFormat::Markdown) {
@@ -39,12 +39,12 @@ pub fn report(report: &Report, format: ReportFormat, columns: &Columns, how: &st
     print(&format.render(&report)?)
 }
 
-/// The same for a command that has no flag for its columns.
+/// The same for a command without a flag for columns.
 pub fn tables(report: &Report, format: ReportFormat) -> Result<()> {
     self::report(report, format, &Columns::Fit, "`| less -S` shows them")
 }
 
-/// Characters in a line of the terminal that standard output is: COLUMNS where it is set, as in `ps`.
+/// Width of the terminal behind standard output, in characters; `COLUMNS` overrides it, as in `ps`.
 pub(super) fn width() -> Option<usize> {
     let out = std::io::stdout();
     if !out.is_terminal() {
@@ -73,7 +73,7 @@ pub fn error(error: &Error) {
     }
 }
 
-/// The records of a result file; says when its last one is cut off.
+/// The records of a result file; prints a note when the last one is truncated.
 pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
     for remark in contents.remarks() {

@@ -1,4 +1,4 @@
-//! `plot`: figures of result files, a paper's own or of a kind that any results have.
+//! `plot`: figures of result files, those of a paper or of a general kind.
 
 use std::path::{Path, PathBuf};
 
@@ -21,11 +21,11 @@ use crate::report::plot::{Form, from_records};
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Without --kind it is the figure of a paper, which one shows in the cases of \
-                        the files. `reproduce PAPER -o FOLDER/` draws it, too; this draws it again, \
-                        without running anything. With --kind it is one that `report` has; where \
-                        there are several, a number stands before the extension. A .csv holds the \
-                        numbers of the figure."
+    after_help = "Without --kind, draws the figure of a paper, which the cases of the files \
+                        determine. `reproduce PAPER -o FOLDER/` draws it as well; this command draws \
+                        it again without running anything. With --kind, draws figures of `report`; \
+                        several figures are numbered before the extension. A .csv file holds the \
+                        data of the figure."
 )]
 pub struct PlotArgs {
     /// Result files, .csv, .jsonl or .json; with --kind also folders of them
@@ -36,23 +36,23 @@ pub struct PlotArgs {
     #[arg(short, long, required = true, value_name = "FILE")]
     output: Vec<PathBuf>,
 
-    /// Overwrite figures that exist
+    /// Overwrite existing figures
     #[arg(long)]
     force: bool,
 
-    /// Figures of this kind
+    /// Draw the figures of this kind
     #[arg(long, value_name = "KIND", conflicts_with_all = ["experiment", "show"], help = kind_help(), add = complete::one_of(kinds))]
     kind: Option<String>,
 
-    /// Figure of this experiment, such as `luo/figure9`, where the cases do not tell
+    /// Draw the figure of this experiment, such as `luo/figure9`, where the cases do not determine it
     #[arg(long, value_name = "PAPER/FIGURE", add = complete::one_of(complete::papers))]
     experiment: Option<String>,
 
-    /// Quantities to show in place of the figure's own, such as `product-percent-of-copy`
+    /// Quantities to plot instead of the figure's own, such as `product-percent-of-copy`
     #[arg(long, value_name = "NAMES")]
     show: Option<String>,
 
-    /// Folder of papers to use in place of those in the program
+    /// Folder of papers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
 }

@@ -12,10 +12,10 @@ use crate::report::page::{Options, Page};
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The page is one file with figures and tables that needs no network and no \
-                        script. Files of every kind are read: solves, products, obstacle problems, \
-                        tuning, comparisons. Rows that are damaged are left out and named. \
-                        `plot --kind` draws each of its figures as a file of its own."
+    after_help = "The page is a single file with figures and tables, without scripts or network \
+                        access. All kinds of result files are read: solves, products, obstacle \
+                        problems, tuning, comparisons. Damaged rows are skipped and listed. \
+                        `plot --kind` draws each of its figures to a separate file."
 )]
 pub struct ReportArgs {
     /// Result files, .csv, .jsonl or .json, and folders of them
@@ -30,19 +30,19 @@ pub struct ReportArgs {
     #[arg(long, default_value = "bilu-bench results")]
     title: String,
 
-    /// Most rows of a table
+    /// Largest number of rows of a table
     #[arg(long, default_value_t = 1000, value_name = "N")]
     rows: usize,
 
-    /// Folder for the tables of the page as CSV files, made if it is not there; tables.csv lists them
+    /// Folder for the tables of the page as CSV files, created if necessary; tables.csv lists them
     #[arg(long, value_name = "FOLDER")]
     tables: Option<PathBuf>,
 
-    /// Overwrite the page and the tables where they exist
+    /// Overwrite an existing page and existing tables
     #[arg(long)]
     force: bool,
 
-    /// Folder of papers to use in place of those in the program
+    /// Folder of papers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `reproduce`: a paper's tables beside the published numbers.
+//! `reproduce`: runs the tables of a paper and compares them with the published values.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,19 +21,19 @@ use crate::report::{self, Report};
 
 /// Arguments of `reproduce`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Without a paper, lists the papers and their tables. Flags replace the \
+#[command(after_help = "Without a paper, lists the papers and their tables. Flags override the \
                         settings of the tables: `reproduce yang/table1 --level-rule overwrite,min` \
-                        shows the textbook rule beside the published one.")]
+                        runs the textbook rule next to the published one.")]
 pub struct ReproduceArgs {
     /// `yang` for all tables of a paper, `yang/table1` for one
     #[arg(value_name = "PAPER[/TABLE]", add = complete::one_of(complete::papers))]
     name: Option<String>,
 
-    /// Smaller grid: a factor below 1, or the longest grid edge (no verdict then)
+    /// Smaller grid: a factor below 1, or the longest grid edge (disables the verdict)
     #[arg(long, value_name = "S", allow_hyphen_values = true)]
     scale: Option<String>,
 
-    /// Folder of papers to use in place of those in the program
+    /// Folder of papers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     configs: Option<PathBuf>,
 
@@ -109,7 +109,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     session.end(&experiments, &outcomes, &outputs)
 }
 
-/// The folder that `--output` names in place of files, made when it is not there.
+/// The folder that `--output` names instead of files, created if necessary.
 fn folder(paths: &[PathBuf]) -> Result<Option<&Path>> {
     let is_folder = |path: &&PathBuf| path.is_dir() || path.to_string_lossy().ends_with('/');
     let Some(folder) = paths.iter().find(is_folder) else { return Ok(None) };
@@ -126,7 +126,7 @@ fn folder(paths: &[PathBuf]) -> Result<Option<&Path>> {
 struct Table {
     name: String,
     experiment: Experiment,
-    /// Why its iterations cannot be judged, when another matrix is run.
+    /// Why its iterations have no verdict: another matrix is run.
     not_comparable: Option<String>,
 }
 
@@ -170,7 +170,7 @@ impl Table {
 
     /// Its result files in `folder`.
     fn files(&self, folder: &Path) -> Vec<PathBuf> {
-        ["csv", "json"].map(|extension| self.file(folder, extension)).to_vec()
+        vec![self.file(folder, "csv")]
     }
 
     /// What is made from its records in `folder`: the table, and the figure if it is one.

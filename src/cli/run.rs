@@ -20,7 +20,7 @@ use crate::report;
 #[command(after_help = "The cases are the cross product of all values, in the order of the flags \
                         above: the matrix is the outermost loop, the backend the innermost.")]
 pub struct RunArgs {
-    /// Matrices, as `--matrix` takes them, or an experiment (`FILE.toml`), whose settings flags replace
+    /// Matrices, as for `--matrix`, or an experiment (`FILE.toml`), whose settings flags override
     #[arg(value_name = "MATRIX|FILE.toml", add = complete::matrix_or_experiment())]
     inputs: Vec<OsString>,
 
@@ -108,7 +108,7 @@ fn is_experiment(path: &Path) -> Result<bool> {
     let name = path.display();
     let lower = path.to_string_lossy().to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| lower.ends_with(ending));
-    // a stream cannot be looked into: it is an experiment
+    // a stream cannot be inspected: it is taken as an experiment
     if ends(&[".toml"]) || path.starts_with("/dev") {
         return Ok(true);
     }
@@ -132,7 +132,7 @@ fn is_experiment(path: &Path) -> Result<bool> {
     }
 }
 
-/// What was probably meant by a name that no file has, where it is no name of a matrix either.
+/// A suggestion for a name that is neither a file nor a matrix.
 fn better(path: &Path) -> Option<String> {
     let name = path.to_str()?;
     for ending in [".toml", ".mtx", ".mtx.gz"] {

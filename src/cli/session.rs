@@ -1,5 +1,5 @@
-//! What `run` and `reproduce` have in common around the engine: result files, progress, Ctrl-C and
-//! the exit code.
+//! Common frame of `run` and `reproduce` around the engine: result files, progress, Ctrl-C and the exit
+//! code.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -27,8 +27,8 @@ use crate::problem::{Folders, Source};
 use crate::record::Record;
 use crate::record::output::{Existing, Outputs};
 
-/// Finds what can be known to be wrong before anything runs: measuring options that contradict each
-/// other, matrices that nobody knows or whose file is not there.
+/// Detects errors before anything runs: contradictory measuring options, unknown matrices and missing
+/// files.
 pub fn check(experiment: &Experiment) -> Result<()> {
     experiment.measure.resolve()?;
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
@@ -48,13 +48,13 @@ pub fn check(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
-/// The files that experiments are made of, see [`inputs`].
+/// The input files of experiments, see [`inputs`].
 fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
     let all = experiments.iter().map(|experiment| inputs(experiment));
     Ok(all.collect::<Result<Vec<_>>>()?.concat())
 }
 
-/// The files that an experiment is made of: those that name it, matrices, right-hand sides, fields.
+/// The input files of an experiment: its own, matrices, right-hand sides, fields.
 pub fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
     let mut files = experiment.files.clone();
@@ -76,20 +76,20 @@ pub struct Session<'a> {
     flags: &'a OutputFlags,
     isolation: IsolationFlags,
     interrupts: &'static AtomicUsize,
-    /// Backends that cannot compute here.
+    /// Backends that are not usable here.
     missing: Vec<Missing>,
-    /// With the system that was loaded before anything ran.
+    /// Keeps the system that was loaded before anything ran.
     solvers: Solvers,
 }
 
-/// A backend that cannot compute here, and why.
+/// A backend that is not usable here, and why.
 struct Missing {
     backend: String,
     why: Error,
 }
 
 impl<'a> Session<'a> {
-    /// Says what was noticed in the flags and starts to listen for Ctrl-C.
+    /// Prints remarks about the flags and installs the Ctrl-C handler.
     pub fn start(
         flags: &'a OutputFlags,
         isolation: IsolationFlags,
@@ -100,13 +100,12 @@ impl<'a> Session<'a> {
         Ok(Self { flags, isolation, interrupts, missing: Vec::new(), solvers })
     }
 
-    /// Opens the result files for `experiments`, each group of `files` with the same records, after a
-    /// look at everything that can be wrong: backends, inputs, the records that are there, matrices and
-    /// right-hand sides. Says which backends are left out because something is missing.
+    /// Opens the result files for `experiments`, each group of `files` with the same records, after it
+    /// has checked backends, inputs, existing records, matrices and right-hand sides. Prints which backends are
+    /// skipped because something is missing.
     ///
     /// # Errors
-    /// When a case has to run and no backend can compute, or anything else is wrong; then every file is as
-    /// it was.
+    /// When a case has to run and no backend is usable, or a check fails; all files are then unchanged.
     pub fn open(
         &mut self,
         experiments: &[&Experiment],
@@ -158,12 +157,12 @@ impl<'a> Session<'a> {
         Ok(outputs)
     }
 
-    /// How an experiment is measured in this process.
+    /// The measuring options of an experiment in this process.
     fn measure(&self, experiment: &Experiment) -> Result<Measure> {
         Ok(Measure { round: self.isolation.round, ..experiment.measure.resolve()? })
     }
 
-    /// Looks at the systems of the cases that can run, `pending` among them in their order.
+    /// Checks the systems of the cases that can run, `pending` among them in their order.
     fn preflight(
         &mut self,
         cases: &[Case],
@@ -174,7 +173,7 @@ impl<'a> Session<'a> {
         let cases: Vec<Case> = cases.iter().filter(|case| !is_missing(case)).cloned().collect();
         let first = pending.iter().find(|case| !is_missing(case));
         let mut observer = progress::observer(self.flags.quiet);
-        // a process of its own reads the matrix anew
+        // a separate process reads the matrix again
         let (keep, interrupts) = (!self.isolation.isolates(), self.interrupts);
         let going = || interrupts.load(Ordering::SeqCst) == 0;
         let observed = observer.as_mut();
@@ -184,7 +183,7 @@ impl<'a> Session<'a> {
         checked
     }
 
-    /// The files of the solutions of each experiment, where they are asked for.
+    /// The files of the solutions of each experiment, if requested.
     ///
     /// # Errors
     /// Those of [`Solutions::plan`].
@@ -195,7 +194,7 @@ impl<'a> Session<'a> {
         Solutions::plan(pattern, AXES, &cases, self.flags.existing(), &read)
     }
 
-    /// Runs the cases of `experiment` that `outputs` lacks, on the backends that are there.
+    /// Runs the cases of `experiment` that are missing in `outputs`, on the available backends.
     pub fn run(
         &mut self,
         experiment: &Experiment,
@@ -243,7 +242,7 @@ impl<'a> Session<'a> {
         ))
     }
 
-    /// Exit code of the whole, with the experiments of `outcomes`; says how to go on after Ctrl-C and how many runs failed.
+    /// Exit code of the command. Prints how to continue after Ctrl-C, and how many runs failed.
     pub fn end(
         &self,
         experiments: &[&Experiment],
@@ -276,7 +275,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The records of a file that is continued.
+/// The records of a file that is resumed.
 fn earlier(outputs: &Outputs) -> Option<Earlier> {
     let file = outputs.paths().next()?.display().to_string();
     Some(Earlier { file, records: outputs.records() }).filter(|e| !e.records.is_empty())
@@ -287,7 +286,7 @@ fn finished(case: &Case, measure: &Measure, done: &[Record]) -> bool {
     engine::pending(std::slice::from_ref(case), measure, done).is_empty()
 }
 
-/// Refuses standard input as the matrix of cases whose processes read it anew.
+/// Rejects standard input as the matrix of isolated cases, whose processes read it again.
 fn refuse_stdin(cases: &[Case]) -> Result<()> {
     if cases.iter().all(|case| !is_stdin(Path::new(&case.matrix))) {
         return Ok(());
@@ -322,7 +321,7 @@ fn backends(cases: &[Case]) -> Vec<&str> {
     names
 }
 
-/// Those that cannot compute here; a wrong setting of theirs is an error.
+/// Backends that are not usable here; an invalid setting of one is an error.
 fn missing(backends: &[&str]) -> Result<Vec<Missing>> {
     let missing = |name: &&str| match compute::available(name) {
         Ok(()) => None,

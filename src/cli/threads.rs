@@ -1,4 +1,4 @@
-//! How many threads the environment asks for.
+//! Number of threads set by the environment.
 
 use std::ffi::OsStr;
 
@@ -8,10 +8,10 @@ use crate::base::input::say;
 /// Environment variables with the number of threads of setups and of reading, the first that is set.
 const NAMES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 
-/// Starts as many threads as the environment asks for, where it does, but no more than are of use.
+/// Starts the thread pool with the number of threads that the environment sets, up to a limit.
 ///
 /// # Errors
-/// Names a value that is no number, and threads that cannot be started.
+/// When the value is not a number, or the threads cannot be started.
 pub fn start() -> Result<()> {
     let given = NAMES.into_iter().find_map(|name| Some((name, std::env::var_os(name)?)));
     let Some((name, value)) = given else { return Ok(()) };
@@ -27,12 +27,12 @@ pub fn start() -> Result<()> {
     })
 }
 
-/// Most threads: some more than processors may be wanted to see what they cost.
+/// Largest number of threads: oversubscription is allowed within limits, to measure its cost.
 fn most(processors: usize) -> usize {
     (4 * processors).max(16)
 }
 
-/// The number of threads that `value` means; `None` for the usual one.
+/// Parses a number of threads; `None` for the default.
 fn parsed(name: &str, value: &OsStr) -> Result<Option<usize>> {
     let text = value.to_string_lossy();
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

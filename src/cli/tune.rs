@@ -1,4 +1,4 @@
-//! `tune`: searches the choices of GPU kernels and keeps the best for later runs.
+//! `tune`: searches the parameters of GPU kernels and keeps the best for later runs.
 
 use std::process::ExitCode;
 
@@ -10,40 +10,40 @@ use crate::report::ReportFormat;
 /// Arguments of `tune`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "What is found is kept for this device in `tuning` below the cache folder (see \
-                        `doctor`), and used by every later run; its records say so in the column \
-                        `tuned`. A search that the budget ended goes on at the next call."
+    after_help = "The results are kept for this device in `tuning` below the cache folder (see \
+                        `doctor`) and used by every later run, whose records name them in the column \
+                        `tuned`. A search that the budget stopped continues at the next call."
 )]
 pub struct TuneArgs {
     /// Kernels, by the format of the product [default: all]
     #[arg(long, value_name = "KERNELS")]
     kernel: Option<String>,
 
-    /// Cells along each edge of the reservoirs that are multiplied with: lists and ranges
+    /// Edge lengths of the reservoir matrices, in cells: lists and ranges
     #[arg(long, value_name = "CELLS", default_value = "32,64,101")]
     edge: String,
 
-    /// Unknowns of a cell: lists and ranges
+    /// Unknowns per cell: lists and ranges
     #[arg(long, value_name = "SIZES", default_value = "1..4,8")]
     block_size: String,
 
-    /// Where the blocks of every other cell lie: `block`, `half` or both
+    /// Bias of the reservoirs, the position of the blocks of every other cell: `block`, `half` or both
     #[arg(long, value_name = "BIAS", default_value = "block")]
     bias: String,
 
-    /// Seconds for all searches together
+    /// Time budget of all searches, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 120.0, allow_negative_numbers = true)]
     budget: f64,
 
-    /// Forget what was tried before
+    /// Discard earlier results
     #[arg(long)]
     fresh: bool,
 
-    /// File for everything that was tried, as JSON
+    /// File for all trials, as JSON
     #[arg(short, long, value_name = "FILE")]
     output: Option<std::path::PathBuf>,
 
-    /// Overwrite that file
+    /// Overwrite the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
 

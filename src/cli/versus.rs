@@ -1,4 +1,4 @@
-//! `versus`: our kernels against cuSPARSE in result files.
+//! `versus`: compares our kernels with cuSPARSE, from result files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,18 +11,20 @@ use crate::report::{ReportFormat, versus};
 
 /// Arguments of `versus`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "For each system the fastest way of `cuda` stands beside the fastest of \
+#[command(
+    after_help = "Compares, for each system, the fastest algorithm of `cuda` with the fastest of \
                         cuSPARSE: for one application of the preconditioner (cuSPARSE's solves \
-                        with our factors are cuSPARSE's), for the factorisation on the device, and \
-                        for the numeric phase and the solve together. Where several of our ways \
-                        were measured (`--trisolve all`), all of them stand side by side, with \
-                        their percent of roof. Geometric means follow.")]
+                        with our factors count as cuSPARSE's), for the factorisation on the device, \
+                        and for numeric phase and solve together. Where several of our algorithms \
+                        were measured (`--trisolve all`), a table lists all of them with their \
+                        percentage of the roofline. Geometric means follow."
+)]
 pub struct VersusArgs {
     /// Result files of `run` with the backends cuda and cusparse
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Form of the report
+    /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
     format: ReportFormat,
 }

@@ -12,7 +12,7 @@ pub struct Axis<C, S> {
     pub metavar: &'static str,
     /// What it means.
     pub help: &'static str,
-    /// Accepted names, empty when the values are no fixed set.
+    /// Accepted names; empty when the values are not a fixed set.
     pub choices: fn() -> Vec<String>,
     /// The value in a case, as it would be written in a flag.
     pub text: fn(&C) -> String,
@@ -27,7 +27,7 @@ impl<C, S> Axis<C, S> {
     /// given more than once and kept once.
     ///
     /// # Errors
-    /// When a word is no value of it.
+    /// When a word is not a value of this axis.
     pub fn set(&self, sweep: &mut S, words: &[String]) -> Result<Vec<String>> {
         (self.set)(sweep, words)
     }

@@ -1,4 +1,4 @@
-//! An experiment: sweeps, how to measure them and what a paper published about them.
+//! An experiment: sweeps, measuring options and published results.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use crate::config::measure::MeasureOptions;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::record::Record;
 
-/// What to know about paths in a file.
+/// Hint about paths in a file.
 const FROM_THE_FOLDER: &str = "relative paths in a TOML file count from its folder";
 
-/// What is run and what is known about it.
+/// An experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
     /// Title of its table.
@@ -22,15 +22,15 @@ pub struct Experiment {
     pub notes: Vec<String>,
     /// Settings that a paper does not state, each with the reason for its value.
     pub inferred: Vec<String>,
-    /// How to measure.
+    /// Measuring options.
     pub measure: MeasureOptions,
     /// The sweeps, run one after the other.
     pub sweeps: Vec<Sweep>,
-    /// Where matrices are named, if in a file.
+    /// Where the file names its matrices, if there is one.
     pub matrix_places: Vec<(String, Place)>,
     /// The files that it was read from.
     pub files: Vec<PathBuf>,
-    /// Of their cases those with these values are run.
+    /// Restricts the cases to these values.
     pub only: Sweep,
     /// Published iterations and times of solves.
     pub published: Option<Published>,
@@ -40,7 +40,7 @@ pub struct Experiment {
     pub phases: Option<Phases>,
     /// Its figure.
     pub figure: Option<FigureSpec>,
-    /// What was noticed while reading.
+    /// Remarks about reading it.
     pub remarks: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ impl Experiment {
     /// word `all` can: `--precond all` asks for what applies. A value with a name of its own is asked
     /// for in any case.
     pub fn not_applicable<'a>(&self, records: &'a [Record]) -> Vec<&'a Record> {
-        // settings that one preconditioner heeds and another does not make no other case
+        // settings that a preconditioner does not use do not make another case
         const ESSENTIAL: [&str; 6] = ["matrix", "rhs", "block-size", "kind", "solver", "backend"];
         let cannot = |r: &&Record| r.status == Status::Unsupported;
         let alike = |a: &Record, b: &Record| {

@@ -1,4 +1,4 @@
-//! The figure of an experiment: what it shows, and published points beside.
+//! The figure of an experiment: its quantities and published points.
 
 use toml::Spanned;
 use toml::de::DeValue;
@@ -11,23 +11,23 @@ use crate::config::quantity::{QUANTITIES, Quantity, quantity};
 use crate::config::source::{Source, beside};
 use crate::config::sweep::{Axis, axis};
 
-/// What a figure is made of.
+/// Description of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureSpec {
     /// Lines or bars.
     pub marks: Marks,
-    /// What is shown on the horizontal axis.
+    /// Quantity on the horizontal axis.
     pub x: &'static Quantity,
-    /// How that axis is divided.
+    /// Scale of that axis.
     pub x_spacing: Spacing,
-    /// What is shown on the vertical axes, a panel for each.
+    /// Quantities on the vertical axes, one panel each.
     pub y: Vec<&'static Quantity>,
-    /// How those axes are divided.
+    /// Scale of those axes.
     pub y_spacing: Spacing,
     /// Settings whose values have panels of their own. `matrix` stands for the parameters of generated
     /// matrices beside their grid, and for the names of others. Series are made of the other settings that vary.
     pub panels: Vec<&'static Axis>,
-    /// Where the published points come from.
+    /// Source of the published points.
     pub citation: String,
     /// Published points.
     pub published: Vec<PublishedPoint>,
@@ -36,7 +36,7 @@ pub struct FigureSpec {
 /// A point that a paper publishes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedPoint {
-    /// What it is a value of.
+    /// Its quantity.
     pub quantity: &'static Quantity,
     /// Series that it belongs to.
     pub series: String,

@@ -228,7 +228,7 @@ fn device(source: &Source<'_>, value: Spanned<DeValue<'_>>, timed: bool) -> Resu
 }
 
 impl Experiment {
-    /// Reads a TOML file; files that it names, also matrices and right-hand sides, are looked for beside it.
+    /// Reads a TOML file; the files that it names, matrices and right-hand sides included, are resolved against its folder.
     pub fn open(path: &Path) -> Result<Self> {
         let contents = text(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -6,11 +6,11 @@ use crate::base::parse::{number, whole};
 /// Sums of squares of the residual vector per iterative correction, as a paper prints them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
-    /// Where the numbers come from.
+    /// Source of the values.
     pub citation: String,
     /// Corrections over which the executions must agree.
     pub corrections: usize,
-    /// Decimal digits to which they must.
+    /// Decimal digits to which they must agree.
     pub digits: usize,
     /// Headings of the published columns.
     pub names: Vec<String>,

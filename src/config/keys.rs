@@ -32,40 +32,44 @@ pub struct Table {
 /// Keys of the file itself.
 pub const FILE: Table = Table {
     name: "",
-    help: "The file itself.",
+    help: "Keys at the top level.",
     keys: &[
         key("title", "text", "title of its table"),
-        key("notes", "texts", "remarks below the table"),
+        key("notes", "texts", "remarks printed below the table"),
         key(
             "inferred",
             "texts",
-            "settings that a paper does not state, each with the reason: `rtol 1e-6: not stated`",
+            "settings that the paper does not state, each with the reason for its value: `rtol 1e-6: not stated`",
         ),
-        key("measure", "table", "how to measure"),
-        key("sweep", "tables", "what is run, one sweep after the other; at least one"),
-        key("published", "table", "printed iterations and times of solves"),
-        key("history", "table", "a printed residual history"),
-        key("phases", "table", "printed times of phases per grid point"),
-        key("figure", "table", "the figure of the experiment"),
+        key("measure", "table", "how cases are timed"),
+        key("sweep", "tables", "sweeps to run, in this order; at least one"),
+        key("published", "table", "published iterations and solve times"),
+        key("history", "table", "published residual history"),
+        key("phases", "table", "published times of the phases per grid point"),
+        key("figure", "table", "figure of the experiment"),
     ],
 };
 
 /// Keys of `[published]`.
 pub const PUBLISHED: Table = Table {
     name: "published",
-    help: "Printed iterations and times, a row of the CSV file for each case.",
+    help: "Published iterations and times, one row of the CSV file per case.",
     keys: &[
-        key("csv", "file", "beside the TOML file"),
-        key("citation", "text", "where the numbers come from"),
+        key("csv", "file", "CSV file in the folder of the TOML file"),
+        key("citation", "text", "source of the values"),
         key(
             "keys",
             "table",
-            "setting = column: what tells the rows apart, `{ block-size = \"b\", fill = \"k\" }`",
+            "setting = column: the settings that identify a row, `{ block-size = \"b\", fill = \"k\" }`",
         ),
-        key("iterations", "column", "column of the iterations"),
-        key("tolerance-percent", "number", "deviation up to which iterations are ok, 0 to 100"),
-        key("slow", "device", "the paper's slow device"),
-        key("fast", "device", "its fast device"),
+        key("iterations", "column", "column with the iterations"),
+        key(
+            "tolerance-percent",
+            "number",
+            "largest deviation of the iterations that counts as ok, 0 to 100",
+        ),
+        key("slow", "device", "slow device of the paper"),
+        key("fast", "device", "fast device of the paper"),
     ],
 };
 
@@ -74,53 +78,57 @@ pub const DEVICE: Table = Table {
     name: "published.slow, published.fast, phases.slow",
     help: "A device of a paper.",
     keys: &[
-        key("device", "text", "what the paper calls it"),
-        key("backend", "name", "the backend that stands for it"),
-        key("seconds", "column", "column of its times; not in `[phases]`"),
+        key("device", "text", "name of the device in the paper"),
+        key("backend", "name", "corresponding backend"),
+        key("seconds", "column", "column with its times; not in `[phases]`"),
     ],
 };
 
 /// Keys of `[history]`.
 pub const HISTORY: Table = Table {
     name: "history",
-    help: "Printed sums of squares of the residual per correction.",
+    help: "Published sums of squares of the residual after each correction.",
     keys: &[
-        key("csv", "file", "beside the TOML file: the correction, then a column for each method"),
-        key("citation", "text", "where the numbers come from"),
-        key("corrections", "whole number", "corrections up to which backends have to agree"),
-        key("digits", "whole number", "digits to which they have to, 1 to 16"),
+        key(
+            "csv",
+            "file",
+            "CSV file in the folder of the TOML file: the correction, then one column per method",
+        ),
+        key("citation", "text", "source of the values"),
+        key("corrections", "whole number", "number of corrections over which backends must agree"),
+        key("digits", "whole number", "decimal digits to which they must agree, 1 to 16"),
     ],
 };
 
 /// Keys of `[phases]`.
 pub const PHASES: Table = Table {
     name: "phases",
-    help: "Printed times of factorisation, solve and residual per grid point.",
+    help: "Published times of factorisation, solve and residual per grid point.",
     keys: &[
         key("show", "name", "`times` (default), `work` or `series`"),
-        key("csv", "file", "beside the TOML file, a row for each task"),
-        key("citation", "text", "where the numbers come from"),
-        key("slow", "device", "the paper's slow device and the backend that stands for it"),
-        key("fast", "text", "the paper's fast device; every GPU backend stands beside it"),
+        key("csv", "file", "CSV file in the folder of the TOML file, one row per task"),
+        key("citation", "text", "source of the values"),
+        key("slow", "device", "slow device of the paper and the corresponding backend"),
+        key("fast", "text", "fast device of the paper, to which every GPU backend is compared"),
     ],
 };
 
 /// Keys of `[figure]`.
 pub const FIGURE: Table = Table {
     name: "figure",
-    help: "The figure that `reproduce` and `plot` draw.",
+    help: "Figure drawn by `reproduce` and `plot`.",
     keys: &[
         key("marks", "name", "`lines` (default) or `bars`"),
-        key("x", "quantity", "what the horizontal axis shows"),
+        key("x", "quantity", "quantity on the horizontal axis"),
         key("x-axis", "name", "`linear` (default) or `log`"),
-        key("y", "quantities", "what the vertical axes show, a panel for each"),
+        key("y", "quantities", "quantities on the vertical axes, one panel each"),
         key("y-axis", "name", "`linear` (default) or `log`"),
-        key("panels", "settings", "settings whose values have panels of their own"),
-        key("citation", "text", "where the published points come from"),
+        key("panels", "settings", "settings with one panel per value"),
+        key("citation", "text", "source of the published points"),
         key(
             "csv",
             "file",
-            "published points, `quantity,series,x,y`; without x a value holds for all",
+            "published points, `quantity,series,x,y`; a point without x holds for all x",
         ),
     ],
 };

@@ -15,7 +15,7 @@ pub(crate) const OBSTACLE: &str = "obstacle";
 /// Path below `configs/` and text of every TOML and CSV file there.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/configs.rs"));
 
-/// Where experiments are looked up.
+/// Source of experiments.
 #[derive(Clone, Debug, Default)]
 pub enum Library {
     /// Those that the program carries.
@@ -161,15 +161,15 @@ mod tests {
 
     #[test]
     fn triangular_solves_are_compared_on_every_system_with_every_way() {
-        let ways = 1 + <Trisolve as clap::ValueEnum>::value_variants().len();
+        let algorithms = 1 + <Trisolve as clap::ValueEnum>::value_variants().len();
         for (table, systems) in
             [("point-grids", 3 * 4), ("block-grids", 6 * 4), ("general", 4 * 4), ("reservoirs", 8)]
         {
             let entry = Entry { paper: "trisolve".into(), table: table.into() };
             let (cases, _) = Library::Embedded.open(&entry).unwrap().cases().unwrap();
-            assert_eq!(cases.len(), systems * ways, "{table}");
-            // all ways of one factor in turn: they share its pattern
-            for of_one in cases.chunks(ways) {
+            assert_eq!(cases.len(), systems * algorithms, "{table}");
+            // all algorithms for one factor in sequence: they share its pattern
+            for of_one in cases.chunks(algorithms) {
                 let shared = |c: &Case| Case { trisolve: Trisolve::Auto, ..c.on("cuda") };
                 assert!(of_one.iter().all(|c| shared(c) == shared(&of_one[0])), "{table}");
                 assert_eq!(of_one.iter().filter(|c| c.backend == "cusparse").count(), 1);

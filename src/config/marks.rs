@@ -1,4 +1,4 @@
-//! How figures are drawn, as far as an experiment says it.
+//! Marks and scales of figures that an experiment can choose.
 
 /// How the points of a series are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ impl Marks {
     }
 }
 
-/// How an axis is divided.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
     /// Equal steps, from zero on where no value is negative.

@@ -48,21 +48,21 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "min-repetitions",
         metavar: "N",
-        help: "Fewest timed solves per case, also beyond the time budget [default: 6 and 100 ms of solves, as far as \
-               the budget goes]",
+        help: "Least number of timed solves per case, even beyond the time budget [default: 6 solves and 100 ms, \
+               within the budget]",
         set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.min_repetitions = Some(v)),
     },
     Setting {
         name: "max-repetitions",
         metavar: "N",
-        help: "Most timed solves per case, and most samples of setup, product and the rest [default: 10 solves, or \
-               as many as 100 ms take, up to 1000]",
+        help: "Largest number of timed solves per case, and of samples of setup, product and other operations \
+               [default: 10 solves, or as many as fit in 100 ms, up to 1000]",
         set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.max_repetitions = Some(v)),
     },
     Setting {
         name: "time-budget",
         metavar: "SECONDS",
-        help: "No further repetition after this many seconds of timed solves, or of setups [default: 5]",
+        help: "No further repetition once timed solves, or setups, have taken this many seconds [default: 5]",
         set: |o, t| seconds(t).map(|v| o.time_budget_s = Some(v)),
     },
     Setting {
@@ -74,20 +74,20 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "repeat-values",
         metavar: "N",
-        help: "Numeric phases timed after the solves, each on new values of the same pattern [default: 0]",
+        help: "Number of numeric phases timed after the solves, each with new values on the same pattern [default: 0]",
         set: |o, t| whole(t, 0, MAX_REPETITIONS).map(|v| o.repeat_values = Some(v)),
     },
     Setting {
         name: "history",
         metavar: "N",
-        help: "Residuals kept per case: the initial one and those of the first N iterations [default: 0, none]",
+        help: "Residuals recorded per case: the initial one and those of the first N iterations [default: 0, none]",
         set: |o, t| whole(t, 0, MAX_HISTORY).map(|v| o.history = Some(v)),
     },
     Setting {
         name: "rounds",
         metavar: "N",
-        help: "Rounds in each of which every case is measured once, with its share of the samples, so that \
-               slow drift of the machine meets all cases alike; a row for each case and round [default: 1]",
+        help: "Rounds over all cases, each with its share of the samples, so that slow drift of the machine affects \
+               all cases alike; one row per case and round [default: 1]",
         set: |o, t| whole(t, 1, MAX_ROUNDS).map(|v| o.rounds = Some(v)),
     },
 ];

@@ -99,7 +99,7 @@ pub struct PublishedTask {
 pub struct Phases {
     /// What it shows.
     pub show: Show,
-    /// Where the numbers come from.
+    /// Source of the values.
     pub citation: String,
     /// The paper's slow device, and the backend that stands for it.
     pub slow: Option<(String, String)>,

@@ -4,14 +4,14 @@ use crate::base::error::{Error, Result};
 use crate::case::Case;
 use crate::config::sweep::Axis;
 
-/// One of the two devices that a paper compares, and the backend that stands for it here.
+/// One of the two devices that a paper compares, and the corresponding backend.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
     /// Column of its seconds.
     pub seconds: String,
     /// Its name in the paper.
     pub device: String,
-    /// Backend that takes its place.
+    /// Corresponding backend.
     pub backend: String,
 }
 
@@ -20,7 +20,7 @@ pub struct Device {
 pub struct PublishedSpec {
     /// File, relative to the experiment.
     pub csv: String,
-    /// Where the numbers come from.
+    /// Source of the values.
     pub citation: String,
     /// Settings that key a row, each with its column.
     pub keys: Vec<(&'static Axis, String)>,
@@ -71,7 +71,7 @@ impl PublishedRow {
 /// Published results of one table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// Where the numbers come from.
+    /// Source of the values.
     pub citation: String,
     /// Settings that key a row.
     pub keys: Vec<&'static Axis>,

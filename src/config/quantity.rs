@@ -1,9 +1,9 @@
-//! What a figure can show of a record, by name.
+//! Quantities of a record that figures can show, by name.
 
 use crate::config::phases::{Task, overall_s};
 use crate::record::Record;
 
-/// A number of a record with what it is called.
+/// A quantity of a record.
 pub struct Quantity {
     /// Its name in the `[figure]` of an experiment.
     pub name: &'static str,
@@ -13,7 +13,7 @@ pub struct Quantity {
     pub value: fn(&Record) -> Option<f64>,
 }
 
-/// Everything that can be shown.
+/// All quantities.
 pub const QUANTITIES: &[Quantity] = &[
     Quantity {
         name: "points",

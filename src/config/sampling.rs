@@ -1,18 +1,18 @@
 //! How long and how often a case is measured.
 
-/// How long and how often to measure.
+/// Measuring options, resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
-    /// Fewest timed solves, also where they take longer than the budget.
+    /// Least number of timed solves, even beyond the budget.
     pub min_repetitions: usize,
     /// Samples that every measurement takes, setups and products included, where limits allow them: the
     /// fewest of which there is a 95 % confidence interval.
     pub samples: usize,
     /// Seconds of samples that every measurement takes at least, where limits allow them.
     pub min_time_s: f64,
-    /// Timed solves after which a wide interval asks for no further one.
+    /// Number of timed solves after which a wide interval no longer causes another one.
     pub enough: usize,
-    /// Most timed solves, and most samples of everything else.
+    /// Largest number of timed solves, and of samples of everything else.
     pub max_repetitions: usize,
     /// Stop repeating after this many seconds of timed solves (the minimum is kept). A first solve
     /// that takes longer than this counts as a measurement instead of a warm-up.
@@ -27,7 +27,7 @@ pub struct Measure {
     pub once: bool,
     /// Rounds over all cases, among which the samples of a case are divided.
     pub rounds: usize,
-    /// The only one of them to run.
+    /// The only round to run.
     pub round: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Measure {
     }
 }
 
-/// Half width of the interval over the median at which solves are repeated no more.
+/// Solves are repeated until the half width of the interval is at most this share of the median.
 const PRECISE: f64 = 0.02;
 
 impl Measure {

@@ -49,10 +49,10 @@ axes! {
         "How a symmetric file is read",
         choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);
     zeros: Zeros, "zeros", "WHAT",
-        "Entries stored although they are zero: kept in the pattern or removed from it",
+        "Explicitly stored zeros: kept in the pattern or removed from it",
         choices::<Zeros>, choice_name, |t, out| one(choice("treatment of zeros", t), out);
     ordering: Ordering, "ordering", "NAME",
-        "Order of the unknowns, block by block; `random` takes a seed, `random:SEED`",
+        "Ordering of the unknowns, by blocks; `random` takes a seed, `random:SEED`",
         || names(registry::ORDERINGS), Ordering::to_string, |t, out| one(t.parse(), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
@@ -61,10 +61,10 @@ axes! {
         "Unknowns per block, 1 to 128",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_BLOCK_SIZE, out);
     kind: RunKind, "kind", "WHAT",
-        "What is run: `solve`, or `spmv` for products alone",
+        "What is run: `solve`, or `spmv` for matrix-vector products alone",
         choices::<RunKind>, choice_name, |t, out| one(choice("kind of run", t), out);
     precond: String, "precond", "NAME",
-        "Preconditioner, with parameters as in `mcilu:p=1,q=2`; `all` is one of each kind",
+        "Preconditioner, with parameters as in `mcilu:p=1,q=2`; `all`: one of each kind",
         || names(registry::PRECONDITIONERS), String::clone,
         precond_names;
     fill: usize, "fill", "K",
@@ -74,7 +74,7 @@ axes! {
         "Update rule of the fill level: `min` is the textbook's, `overwrite` keeps the last update",
         choices::<LevelRule>, choice_name, |t, out| one(choice("level rule", t), out);
     shift: f64, "shift", "X",
-        "Added to the diagonal before factorisation, relative to its largest entry",
+        "Diagonal shift before the factorisation, relative to the largest diagonal entry",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
     deflation: deflation::Choice, "deflation", "VECTORS",
@@ -95,26 +95,26 @@ axes! {
         choices::<Orthogonalisation>, choice_name,
         |t, out| one(choice("orthogonalisation", t), out);
     rtol: f64, "rtol", "X",
-        "Converged when the monitored residual is at most X times its initial value; 0: all iterations of \
-         the limit are made, unless the residual becomes zero before",
+        "Tolerance: a solve has converged when the monitored residual is at most X times its initial value; \
+         with 0 it runs to the iteration limit, or until the residual is zero",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
     max_iterations: usize, "max-iterations", "N",
         "Iteration limit, 1 to 1000000000",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_ITERATIONS, out);
     symmetry_tolerance: f64, "symmetry-tolerance", "X",
-        "Difference of mirrored entries that `cg`, `ic` and `fsai` take for rounding, relative to the larger \
-         of both or to the largest of their rows",
+        "Difference of entries (i, j) and (j, i) that `cg`, `ic` and `fsai` accept as rounding, relative to the larger \
+         of both or to the largest entry of their rows",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
         || names(registry::FORMATS), choice_name, format;
     factor_precision: FactorPrecision, "factor-precision", "NAME",
-        "Numbers in which the factors are stored for the triangular solves; arithmetic is in float64",
+        "Precision in which the factors are stored for the triangular solves; arithmetic is in float64",
         choices::<FactorPrecision>, choice_name, |t, out| one(choice("factor precision", t), out);
     trisolve: Trisolve, "trisolve", "NAME",
-        "Way of the triangular solves; only the backend `cuda` has a choice",
+        "Algorithm of the triangular solves; only the backend `cuda` has a choice",
         || names(registry::TRISOLVES), choice_name, trisolve;
     fgbilu_style: FgbiluStyle, "fgbilu-style", "NAME",
         "Execution of fgbilu; only the backend `cuda` has a choice",
@@ -124,14 +124,14 @@ axes! {
         "Execution of the solver; only a GPU has a choice",
         || names(registry::EXECUTIONS), choice_name, |t, out| one(choice("execution", t), out);
     backend: String, "backend", "NAME",
-        "Where it runs",
+        "Backend that runs the case",
         || names(registry::BACKENDS), String::clone,
         |t, out| one(registered("backend", t, registry::BACKENDS), out);
 }
 
 impl Sweep {
-    /// The cases in the order of [`AXES`]: the cross product, where settings without a meaning for
-    /// a backend, a solver or the kind of run do not multiply its cases.
+    /// The cases in the order of [`AXES`]: the cross product. Settings that a backend, a
+    /// solver or the kind of run does not use do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
         let mut seen = HashSet::new();
@@ -285,9 +285,9 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_triangular_solves_multiply_only_the_cases_that_have_them() {
-        let of = |ways: &str, backends: &str| -> Vec<String> {
-            let mut sweep = set("trisolve", &[ways]).unwrap();
+    fn triangular_solves_multiply_only_the_cases_that_have_them() {
+        let of = |algorithms: &str, backends: &str| -> Vec<String> {
+            let mut sweep = set("trisolve", &[algorithms]).unwrap();
             axis("backend").unwrap().set(&mut sweep, &[backends.into()]).unwrap();
             let cases = sweep.cases().unwrap();
             cases.iter().map(|c| format!("{} {}", c.backend, choice_name(&c.trisolve))).collect()
@@ -322,8 +322,8 @@ mod tests {
         axis("backend").unwrap().set(&mut sweep, &["cpu,cuda".into()]).unwrap();
         let cases = sweep.cases().unwrap();
         let text = cases.iter().map(|c| {
-            let (way, style) = (choice_name(&c.trisolve), choice_name(&c.fgbilu_style));
-            format!("{} {} {way} {style}", c.precond, c.backend)
+            let (algorithm, style) = (choice_name(&c.trisolve), choice_name(&c.fgbilu_style));
+            format!("{} {} {algorithm} {style}", c.precond, c.backend)
         });
         assert_eq!(
             text.collect::<Vec<_>>(),
@@ -392,7 +392,7 @@ mod tests {
         assert_eq!(message("solver", "gmers"), "unknown solver `gmers`");
         assert_eq!(message("precond", "billu"), "unknown preconditioner `billu`");
         assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
-        assert_eq!(message("trisolve", "level"), "unknown way of triangular solves `level`");
+        assert_eq!(message("trisolve", "level"), "unknown algorithm of triangular solves `level`");
         assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
         assert_eq!(message("ordering", "rmc"), "unknown ordering `rmc`");
         assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");

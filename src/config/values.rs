@@ -1,4 +1,4 @@
-//! Values of axes that are more than one choice or number: lists behind one word, right-hand sides.
+//! Axis values that are not a single choice or number: words that stand for lists, right-hand sides.
 
 use clap::ValueEnum;
 
@@ -15,7 +15,7 @@ pub(super) fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Matrices: in the arguments of a generator numbers of many digits are written in short.
+/// Matrices: numbers with many digits in the arguments of a generator are shortened.
 pub(super) fn matrix(text: &str) -> String {
     let argument = |word: &str| match word.split_once('=') {
         Some((key, value)) if value.parse::<f64>().is_ok() => format!("{key}={}", shown(value)),
@@ -33,18 +33,18 @@ pub(super) fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
     one(precond::canonical(text), out)
 }
 
-/// Ways of triangular solves; `all` is each of them, without `auto`, which is one of them.
+/// Algorithms of triangular solves; `all` is every one but `auto`, which chooses among them.
 pub(super) fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
     if text == "all" {
-        let ways = Trisolve::value_variants().iter().filter(|way| **way != Trisolve::Auto);
-        out.extend(ways);
+        let all = Trisolve::value_variants().iter();
+        out.extend(all.filter(|algorithm| **algorithm != Trisolve::Auto));
         return Ok(());
     }
-    registered("way of triangular solves", text, registry::TRISOLVES)?;
-    one(choice("way of triangular solves", text), out)
+    registered("algorithm of triangular solves", text, registry::TRISOLVES)?;
+    one(choice("algorithm of triangular solves", text), out)
 }
 
-/// Storage formats; `all` is each of them, without `auto`, which is one of them.
+/// Storage formats; `all` is every one but `auto`, which chooses among them.
 pub(super) fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
     if text == "all" {
         let formats = Format::value_variants().iter().filter(|format| **format != Format::Auto);

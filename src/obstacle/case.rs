@@ -1,4 +1,4 @@
-//! One run of the obstacle problem: everything that decides it.
+//! One run of the obstacle problem: all its settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,20 +32,20 @@ pub enum Method {
     RedBlack,
 }
 
-/// What a node does about values of its neighbours that are not there yet.
+/// What a node does when values of its neighbours have not arrived yet.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// It waits for those of the sweep before.
+    /// It waits for those of the previous sweep.
     #[default]
     Sync,
-    /// It goes on with the latest that arrived.
+    /// It continues with the latest values received.
     Async,
 }
 
-/// What has to fall below epsilon for a time step to end.
+/// Stopping criterion: the quantity that must fall below epsilon for a time step to end.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
@@ -54,22 +54,22 @@ pub enum StopOn {
     /// `||U^(p+1) - U^p||_2` over each part of `norm-split`, the largest of them (the paper's).
     #[default]
     StepNorm,
-    /// `max |min(A U - G, U - Phi)|` of the iterate. Jacobi sweeps find that of the values they begin with,
-    /// and the one that finds it below is not counted nor kept. With colours it is what each point has when
-    /// the sweep comes to it.
+    /// `max |min(A U - G, U - Phi)|` of the iterate. A Jacobi sweep computes it for its old values; the sweep
+    /// that finds it below epsilon is neither counted nor kept. With colours it is the value at each point
+    /// just before its relaxation.
     Complementarity,
 }
 
-/// How sides go between ranks that have a GPU each.
+/// Halo exchange between ranks that have a GPU each.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// Straight into the neighbour's memory where both are on one host that allows it, else as messages.
+    /// Direct stores into the neighbour's memory where both are on the same host and it permits that, else messages.
     #[default]
     Auto,
-    /// As messages through the memory of the host.
+    /// Messages through host memory.
     Messages,
 }
 
@@ -165,25 +165,25 @@ pub struct Case {
     pub time_step: f64,
     /// Time steps.
     pub steps: usize,
-    /// How a sweep makes new values.
+    /// Relaxation method of a sweep.
     pub method: Method,
-    /// With or without waiting.
+    /// Synchronous or asynchronous.
     pub mode: Mode,
     /// Sweeps per pass through memory.
     pub sweeps_per_pass: usize,
-    /// What ends a time step.
+    /// Stopping criterion of a time step.
     pub stop: StopOn,
-    /// Bound of it.
+    /// Tolerance of the stopping criterion.
     pub epsilon: f64,
-    /// Parts over which the norm of a step is taken, the largest counts; the paper's nodes.
+    /// Subdomains over which the norm of an update is taken, of which the largest counts; the paper's nodes.
     pub norm_split: Split,
-    /// Sweeps between looks at whether to stop.
+    /// Sweeps between tests of the stopping criterion.
     pub check_every: usize,
-    /// Most relaxations of a node in a time step.
+    /// Limit of relaxations per node and time step.
     pub max_relaxations: usize,
-    /// Nodes: threads, GPUs or ranks, each with a part of the grid; none for the backend's own.
+    /// Nodes: threads, GPUs or ranks, each with a part of the grid; `None` leaves the choice to the backend.
     pub split: Option<Split>,
-    /// How sides go between ranks that have a GPU each.
+    /// Halo exchange between ranks that have a GPU each.
     #[serde(default)]
     pub transport: Transport,
     /// Where it runs, a name in [`BACKENDS`](super::BACKENDS).
@@ -225,8 +225,7 @@ impl Case {
             && self.stop == StopOn::StepNorm
     }
 
-    /// Whether what ends a time step is found of the values that a sweep begins with, and these are still
-    /// there after it.
+    /// Whether the stopping test applies to the old values of a sweep, which are kept until after it.
     pub fn looks_before_sweep(&self) -> bool {
         self.stop == StopOn::Complementarity && self.method == Method::Jacobi
     }

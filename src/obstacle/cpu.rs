@@ -6,8 +6,8 @@ use crate::obstacle::Coefficients;
 
 pub use crate::compute::cpu::stream::fence;
 
-/// What a line is made of: its old values with one more at each end, those of the lines around it,
-/// the right-hand side over the diagonal entry, and the lower bound.
+/// Input of a line: its old values with one more at each end, those of the adjacent lines, the right-hand
+/// side divided by the diagonal entry, and the lower bound.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
     /// From x = -1 to x = nx.
@@ -37,7 +37,7 @@ pub enum Select {
     Odd,
 }
 
-/// How far a relaxation went.
+/// Monitored quantities of a relaxation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change {
     /// Sum of the squared changes.
@@ -47,8 +47,8 @@ pub struct Change {
 }
 
 /// New values of a line into `out`, which begins on a cache line; points that are not selected keep
-/// their old ones. With `stream` they go past the caches. The complementarity is taken where it is
-/// asked for.
+/// their old ones. With `stream` the stores bypass the caches. The complementarity residual is computed on
+/// request.
 ///
 /// # Panics
 /// When a line is shorter than `out`.
@@ -72,7 +72,7 @@ pub fn relax(
     }
 }
 
-/// For what a relaxation is compiled.
+/// Compile-time parameters of a relaxation.
 trait Kind: Copy {
     /// Parity of the points that get new values; 2 for all.
     const PARITY: usize;

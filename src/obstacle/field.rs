@@ -31,9 +31,8 @@ impl Extent {
     }
 }
 
-/// How the numbers of a part lie in memory: lines of x one behind the other, each with at least one 0
-/// behind it, which is also the 0 before the next; a line of neighbours before and behind those of
-/// each slice, a slice before and behind all.
+/// Memory layout of a part: consecutive lines in x, each followed by at least one 0, which also precedes the
+/// next line; a ghost line before and after the lines of each slice, and a ghost slice before and after all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Points in x.
@@ -42,9 +41,9 @@ pub struct Layout {
     pub ny: usize,
     /// Slices, without neighbours.
     pub nz: usize,
-    /// Numbers from a line to the next: a multiple of 8, so that lines begin on cache lines.
+    /// Values from one line to the next: a multiple of 8, so that lines begin on cache lines.
     pub pitch: usize,
-    /// Numbers from a slice to the next.
+    /// Values from one slice to the next.
     pub slice: usize,
 }
 
@@ -56,13 +55,13 @@ impl Layout {
         Self { nx: extent.m, ny, nz, pitch, slice: pitch * (ny + 2) }
     }
 
-    /// Place of the first number of line `y` of slice `z`; 0 and `ny + 1` are neighbours, likewise z.
+    /// Index of the first value of line `y` of slice `z`; 0 and `ny + 1` are ghosts, likewise in z.
     #[inline(always)]
     pub fn line(&self, y: usize, z: usize) -> usize {
         z * self.slice + y * self.pitch
     }
 
-    /// Numbers in all.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.slice * (self.nz + 2)
     }
@@ -73,11 +72,11 @@ impl Layout {
     }
 }
 
-/// Numbers of a part.
+/// Values of a part.
 pub struct Field {
-    /// How they lie.
+    /// Their layout.
     pub layout: Layout,
-    /// They.
+    /// The values.
     pub data: Buffer<f64>,
 }
 
@@ -85,7 +84,7 @@ impl Field {
     /// Zeros.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// When memory is exhausted.
     pub fn zeros(layout: Layout) -> Result<Self> {
         Ok(Self { layout, data: Buffer::try_zeros(layout.len())? })
     }
@@ -116,7 +115,7 @@ impl Field {
         }
     }
 
-    /// The numbers without neighbours, x fastest, then y.
+    /// The values without ghosts, x fastest, then y.
     pub fn values(&self) -> Vec<f64> {
         let layout = self.layout;
         let lines = (1..=layout.nz).flat_map(|z| (1..=layout.ny).map(move |y| layout.line(y, z)));

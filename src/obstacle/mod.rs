@@ -2,8 +2,8 @@
 //! (L. Ziane Khodja, M. Chau, R. Couturier, J. Bahi, P. Spitéri: Solving sparse nonlinear systems of
 //! obstacle problems on GPU clusters, in: Designing Scientific Applications on GPUs, CRC Press).
 //!
-//! A grid is shared by nodes: threads, ranks or GPUs. Each relaxes its part and exchanges the values
-//! at its sides with up to four neighbours, with or without waiting for them.
+//! The grid is divided among nodes: threads, ranks or GPUs. Each relaxes its part and exchanges halos with up to
+//! four neighbours, synchronously or asynchronously.
 
 pub mod case;
 pub mod cpu;
@@ -22,7 +22,7 @@ pub mod threads;
 pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn, Transport};
 pub use problem::{Coefficients, OBSTACLES, Obstacle, Problem};
 
-/// Where a run may take place.
+/// The backends.
 pub const BACKENDS: crate::methods::registry::Names = &[
     ("cpu", "one thread"),
     ("cpu-mt", "a thread for each part, by default as many as there are cores"),
@@ -42,7 +42,7 @@ pub fn over_ranks(backend: &str) -> bool {
     [MPI, MPI_CUDA].contains(&backend)
 }
 
-/// What to do about a program without MPI.
+/// Hint for a program without MPI.
 #[cfg(not(feature = "mpi"))]
 pub fn no_mpi() -> crate::Error {
     crate::Error::run("this program was built without the feature `mpi`").hint(

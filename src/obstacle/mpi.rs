@@ -1,8 +1,8 @@
-//! Nodes that are ranks of MPI, each with a core or a GPU, after section 4 of the paper: nonblocking
-//! exchange of the sides, `MPI_Waitall` where nodes wait for each other, `MPI_Test` and the latest values
-//! where they do not, and a token that goes round the ranks to find out whether all are done.
+//! Nodes as MPI ranks, each with a core or a GPU, after section 4 of the paper: nonblocking halo exchange,
+//! `MPI_Waitall` in synchronous mode, `MPI_Test` and the latest values in asynchronous mode, and a token that
+//! circulates among the ranks to detect global convergence.
 //!
-//! A rank that ends without the others ends the job: `mpirun` says so, and records are on disk by then.
+//! A rank that ends without the others ends the job: `mpirun` reports it, and records are on disk by then.
 
 #![allow(unsafe_code, reason = "calls of MPI")]
 
@@ -25,7 +25,7 @@ use crate::base::error::Result;
 use crate::base::measure::timed;
 pub use transfer::Message;
 use transfer::{Request, Transfer};
-use transport::Ways;
+use transport::Transports;
 pub use transport::{Direct, HANDLE};
 pub use world::{OfHost, World, abort, agree, all_or_none, give_up, started, world};
 use world::{everyone, reduce, word};
@@ -36,21 +36,20 @@ const LATEST: c_int = 2;
 const TOKEN: c_int = 3;
 const COUNT: c_int = 4;
 
-/// A node that ranks can have: its messages are where its device reads and writes them.
+/// A node for a rank; its message buffers are where its device reads and writes them.
 pub trait Ranked: Relaxation {
-    /// Numbers of a message.
+    /// Buffer of a message.
     type Message: Message;
-    /// A message of `len` numbers.
+    /// A buffer of `len` values.
     fn message(&self, len: usize) -> Self::Message;
-    /// The node as one whose sides may go straight into the neighbours' memory.
+    /// The node as one that may store its halo directly into the neighbours' memory.
     fn direct(&mut self) -> Option<&mut dyn Direct> {
         None
     }
-    /// Tells neighbours that write this node's memory, and it theirs, that what was begun so far is done,
-    /// when it is.
-    fn tell(&mut self) {}
-    /// What is begun from now on waits until they have told as often.
-    fn await_told(&mut self) {}
+    /// Enqueues a signal to neighbours with direct stores that the work so far is complete.
+    fn signal_neighbours(&mut self) {}
+    /// Makes later work wait until the neighbours have signalled as often.
+    fn await_signals(&mut self) {}
 }
 
 impl Ranked for Node<'_> {
@@ -61,16 +60,16 @@ impl Ranked for Node<'_> {
     }
 }
 
-/// The way to a neighbour.
+/// The connection to a neighbour.
 struct Link<M> {
     face: Face,
     peer: usize,
     dated: [Transfer<M>; 2],
     undated: [Transfer<M>; 2],
-    /// The latest values that are here, and whether they have come since they were put in place.
+    /// The latest values received, and whether they are newer than the ghost values.
     latest: M,
     fresh: bool,
-    /// Whether the node copies the side that is to be sent without a date.
+    /// Whether the node is copying a face for an undated message.
     reading: bool,
     /// Undated messages sent and received.
     sent: u64,
@@ -78,7 +77,7 @@ struct Link<M> {
 }
 
 impl<M: Message> Link<M> {
-    /// Takes what has arrived without a date; the last counts.
+    /// Receives undated messages; the last one counts.
     fn drain(&mut self) {
         while self.undated[1].request.test() {
             std::mem::swap(&mut self.latest, &mut self.undated[1].numbers);
@@ -88,7 +87,7 @@ impl<M: Message> Link<M> {
         }
     }
 
-    /// Sends the side that the node was asked to copy, when it has.
+    /// Sends the requested face once the node has copied it.
     fn send_if_read(&mut self, node: &mut impl Ranked) {
         if self.reading && node.has_read(false) {
             self.reading = false;
@@ -98,22 +97,27 @@ impl<M: Message> Link<M> {
     }
 }
 
-/// A rank's way to the others.
+/// Communication of a rank with the others.
 struct Rank<M> {
     world: World,
     links: Vec<Link<M>>,
-    /// Whether the first rank has sent the token off.
+    /// Whether the first rank has started the token.
     started: bool,
-    /// Whether receipts without a date are under way.
+    /// Whether undated receives are posted.
     listening: bool,
-    /// Whether sides with a date are still to be sent.
+    /// Whether dated halos remain to be sent.
     unsent: bool,
 }
 
 impl<M: Message> Rank<M> {
-    fn new(world: World, split: Split, ways: &Ways, node: &impl Ranked<Message = M>) -> Self {
+    fn new(
+        world: World,
+        split: Split,
+        transports: &Transports,
+        node: &impl Ranked<Message = M>,
+    ) -> Self {
         let link = |face: Face| {
-            if ways.direct.contains(&face) {
+            if transports.direct.contains(&face) {
                 return None;
             }
             let peer = face.neighbour(split, world.rank())?;
@@ -135,7 +139,7 @@ impl<M: Message> Rank<M> {
         Self { world, links, started: false, listening: false, unsent: false }
     }
 
-    /// Sends the sides that have been read.
+    /// Sends the faces that the node has copied.
     fn send(&mut self) {
         for link in &mut self.links {
             link.dated[0].send(link.peer, DATED);
@@ -157,7 +161,7 @@ impl<M: Message> Rank<M> {
         }
     }
 
-    /// The token, when it is here.
+    /// The token, if this rank holds it.
     fn take_token(&self) -> Option<c_int> {
         let from = ((self.world.rank() + self.world.size() - 1) % self.world.size()) as c_int;
         let (mut flag, mut value) = (0, 0);
@@ -179,7 +183,7 @@ impl<M: Message> Rank<M> {
         (flag != 0).then_some(value)
     }
 
-    /// Receives everything that was sent, so that no message is left for the next run.
+    /// Receives all outstanding messages, so that none is left for the next run.
     fn close(&mut self) {
         if !self.listening {
             return;
@@ -218,14 +222,14 @@ impl<M: Message> Rank<M> {
     }
 }
 
-/// What the token says.
+/// Values of the token.
 const NOT_ALL: c_int = 0;
 const ALL: c_int = 1;
 const TOGETHER: c_int = 2;
 
 impl<N: Ranked> Exchange<N> for Rank<N::Message> {
     fn begin(&mut self, node: &mut N) {
-        node.tell();
+        node.signal_neighbours();
         for link in &mut self.links {
             link.dated[1].receive(link.peer, DATED);
             node.read_face(link.face, &mut link.dated[0].numbers);
@@ -237,7 +241,7 @@ impl<N: Ranked> Exchange<N> for Rank<N::Message> {
     }
 
     fn finish(&mut self, node: &mut N) {
-        node.await_told();
+        node.await_signals();
         if std::mem::take(&mut self.unsent) {
             node.has_read(true);
             self.send();
@@ -340,7 +344,7 @@ impl<N: Ranked> Exchange<N> for Rank<N::Message> {
 }
 
 /// Runs a case on all ranks, each with the `node` of its part of `split`. No rank keeps the solution. Also
-/// how sides went from rank to rank.
+/// returns the column `transport-used`.
 ///
 /// # Errors
 /// When MPI cannot be started, or a rank cannot have its node.
@@ -354,22 +358,22 @@ pub fn run<N: Ranked>(
     let extent = Extent::of_node(case.m, split, world.rank());
     let (node, setup) = timed(|| all_or_none(node(extent)));
     let mut node = node?;
-    let ways = match node.direct() {
+    let transports = match node.direct() {
         Some(direct) if case.transport == Transport::Auto => {
-            Ways::find(world, split, case.m, direct)
+            Transports::find(world, split, case.m, direct)
         }
-        _ => Ways::messages(world),
+        _ => Transports::messages(world),
     };
-    let mut way = Rank::new(world, split, &ways, &node);
+    let mut exchange = Rank::new(world, split, &transports, &node);
     reduce(&mut [], &mut []);
-    let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
-    way.close();
-    judge(&mut node, &mut way, &mut outcome);
+    let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut exchange, limits));
+    exchange.close();
+    judge(&mut node, &mut exchange, &mut outcome);
     if let Some(direct) = node.direct() {
         // before any of the memory is given back, which the ranks do after they have met below
-        ways.direct.iter().for_each(|&face| direct.close(face));
+        transports.direct.iter().for_each(|&face| direct.close(face));
     }
     let mut slowest = [setup, seconds];
     reduce(&mut [], &mut slowest);
-    Ok((Ran { outcome, seconds: slowest, solution: None }, ways.used))
+    Ok((Ran { outcome, seconds: slowest, solution: None }, transports.used))
 }

@@ -1,10 +1,10 @@
-//! A node: its part of the grid, the sweeps over it and what its neighbours need of it.
+//! A node on a CPU core: its part of the grid, the sweeps over it and its halo.
 
 use super::case::{Case, Method, Split};
 use super::field::{Extent, Field, Layout};
 use super::part::{Face, Region};
 use super::problem::Problem;
-use super::solve::{Look, Relaxation, fingerprint};
+use super::solve::{Monitored, Relaxation, fingerprint};
 use crate::base::error::{Error, Result};
 use crate::base::memory::Buffer;
 use crate::obstacle::cpu::{Change, Lines, Select, fence, relax};
@@ -18,9 +18,9 @@ pub struct Node<'a> {
     case: &'a Case,
     problem: &'a Problem,
     extent: Extent,
-    /// The iterate, with values of neighbours around it.
+    /// The iterate with its ghosts.
     u: Field,
-    /// Where Jacobi puts the next one.
+    /// The next iterate of a Jacobi sweep.
     next: Option<Field>,
     /// Right-hand side over the diagonal entry.
     source: Field,
@@ -28,8 +28,8 @@ pub struct Node<'a> {
     /// A line of the floor where it is the same everywhere, and one of new values.
     flat: Vec<f64>,
     line: Buffer<f64>,
-    /// Whether the sweep looks at the complementarity.
-    look: bool,
+    /// Whether the sweep computes the complementarity residual.
+    with_residual: bool,
     /// Squared changes of the last sweep in each part of `norm-split`.
     squared: Vec<f64>,
     complementarity: f64,
@@ -57,7 +57,7 @@ impl<'a> Node<'a> {
             floor: Field::floor(problem, &extent)?,
             flat: vec![problem.flat_floor().unwrap_or_default(); layout.nx],
             line: Buffer::zeros(layout.nx),
-            look: false,
+            with_residual: false,
             squared: vec![0.0; case.norm_split.count()],
             complementarity: 0.0,
             extent,
@@ -74,7 +74,7 @@ impl<'a> Node<'a> {
         &self.u
     }
 
-    /// Gives the lines of the outermost values of a side to `to`, each with its place in the side.
+    /// Passes the lines of boundary values of a face to `to`, each with its index in the face.
     pub fn each_line(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
         let layout = self.layout();
         for (number, at) in face.lines(layout, false).enumerate() {
@@ -82,7 +82,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Lets `from` write the lines of the values behind a side.
+    /// Lets `from` write the lines of ghost values behind a face.
     pub fn each_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
         let layout = self.layout();
         for (number, at) in face.lines(layout, true).enumerate() {
@@ -138,8 +138,8 @@ impl Relaxation for Node<'_> {
         if self.case.method == Method::Jacobi { 1 } else { 2 }
     }
 
-    fn begin_sweep(&mut self, look: Look) {
-        self.look = look == Look::Complementarity;
+    fn begin_sweep(&mut self, monitored: Monitored) {
+        self.with_residual = monitored == Monitored::Complementarity;
         self.squared.fill(0.0);
         self.complementarity = 0.0;
     }
@@ -155,13 +155,19 @@ impl Relaxation for Node<'_> {
     fn jacobi(&mut self, region: Region) {
         let Layout { ny, nz, pitch, .. } = self.layout();
         let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
-        let look = self.look;
+        let with_residual = self.with_residual;
         let mut next = self.next.take().expect("Jacobi has a second field");
         let mut line = |node: &mut Self, y: usize, z: usize| {
             let at = node.u.layout.line(y, z);
             let out = &mut next.data[at..at + node.u.layout.nx];
-            let change =
-                relax(node.problem.coefficients, node.lines(y, z), Select::All, look, true, out);
+            let change = relax(
+                node.problem.coefficients,
+                node.lines(y, z),
+                Select::All,
+                with_residual,
+                true,
+                out,
+            );
             node.note(y, z, change);
         };
         match region {
@@ -197,7 +203,7 @@ impl Relaxation for Node<'_> {
         let Layout { ny, nz, nx, pitch, .. } = self.layout();
         let (y0, z0) = (self.extent.y.start, self.extent.z.start);
         let block = (BLOCK_BYTES / (3 * 8 * pitch)).max(8);
-        let look = self.look;
+        let with_residual = self.with_residual;
         let mut out = std::mem::replace(&mut self.line, Buffer::zeros(0));
         let mut from = 1;
         while from <= ny {
@@ -218,7 +224,7 @@ impl Relaxation for Node<'_> {
                         self.problem.coefficients,
                         self.lines(y, z),
                         select,
-                        look,
+                        with_residual,
                         false,
                         &mut out,
                     );
@@ -262,7 +268,7 @@ impl Relaxation for Node<'_> {
     }
 }
 
-/// Refuses what the memory of `place`, this host or a GPU, cannot hold.
+/// Rejects a case that does not fit into the memory of `place`, this host or a GPU.
 ///
 /// # Errors
 /// With the bytes needed and free.

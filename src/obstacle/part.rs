@@ -3,7 +3,7 @@
 use super::case::Split;
 use super::field::Layout;
 
-/// A side of a part that another part may touch.
+/// A face of a part towards a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
     /// Towards smaller y.
@@ -20,13 +20,13 @@ impl Face {
     /// All, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::South, Self::North, Self::Rear, Self::Front];
 
-    /// The side of the neighbour that touches this one.
+    /// The opposite face, that of the neighbour.
     #[must_use]
     pub fn opposite(self) -> Self {
         [Self::North, Self::South, Self::Front, Self::Rear][self as usize]
     }
 
-    /// The node behind this side of node `number`, if any.
+    /// The neighbour of node `number` at this face, if any.
     pub fn neighbour(self, split: Split, number: usize) -> Option<usize> {
         let (y, z) = (number % split.y, number / split.y);
         match self {
@@ -37,7 +37,7 @@ impl Face {
         }
     }
 
-    /// Lines of this side: of the outermost values, or one further out those of the neighbour.
+    /// Lines of this face: the boundary values, or the ghost values one line further out.
     pub(super) fn lines(self, layout: Layout, outside: bool) -> impl Iterator<Item = usize> {
         let further = usize::from(outside);
         let (ny, nz) = (layout.ny, layout.nz);
@@ -50,7 +50,7 @@ impl Face {
         zs.flat_map(move |z| ys.clone().map(move |y| layout.line(y, z)))
     }
 
-    /// Values of this side.
+    /// Number of values of this face.
     pub fn len(self, layout: Layout) -> usize {
         layout.nx
             * match self {
@@ -60,11 +60,11 @@ impl Face {
     }
 }
 
-/// Lines of a part that a Jacobi sweep does at a time.
+/// Regions of a part that a Jacobi sweep relaxes separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Region {
-    /// Those that need nothing of a neighbour.
+    /// The points that need no ghost value.
     Inner,
-    /// The others.
+    /// The other points.
     Rim,
 }

@@ -235,7 +235,7 @@ impl Case {
             return Err(Error::input(format!(
                 "check-every {every} is no multiple of sweeps-per-pass {pass}"
             ))
-            .hint("the iterate can only be looked at between passes"));
+            .hint("the iterate can only be tested between passes"));
         }
         if self.sweeps_per_pass > 1 {
             let what = if self.backend != "cuda" {

@@ -1,4 +1,4 @@
-//! The time steps of a node, synchronous and asynchronous, over any way to its neighbours.
+//! The time steps of a node, synchronous and asynchronous, over any kind of exchange with its neighbours.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -9,31 +9,30 @@ use super::part::{Face, Region};
 use crate::base::measure::now;
 use crate::base::status::Status;
 
-/// What is asked of a sweep.
+/// The quantity that a sweep computes besides the new values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Look {
-    /// New values alone.
+pub enum Monitored {
+    /// None.
     #[default]
-    Nowhere,
-    /// Its change.
+    Nothing,
+    /// The norm of the update.
     Change,
-    /// Its change, and the complementarity of the values it began with.
+    /// The norm of the update, and the complementarity residual of the old values.
     Complementarity,
 }
 
 /// A node: its part of the grid, on whatever device, and the sweeps over it.
 pub trait Relaxation {
-    /// Begins a time step: the right-hand side of the iterate as it is.
+    /// Begins a time step: computes the right-hand side from the current iterate.
     fn begin_step(&mut self);
-    /// Passes of a sweep, between which neighbours' values are wanted again.
+    /// Passes of a sweep; the halo is exchanged before each.
     fn passes(&self) -> usize;
-    /// Forgets the change of the sweep before.
-    fn begin_sweep(&mut self, look: Look);
+    /// Begins a sweep and resets the monitored quantities.
+    fn begin_sweep(&mut self, monitored: Monitored);
     /// Does, or begins, a region of a Jacobi sweep; after both, [`swap`](Self::swap) makes the new values
     /// the iterate.
     fn jacobi(&mut self, region: Region);
-    /// Makes the values of a Jacobi sweep the iterate. A second call takes it back: what is swept from
-    /// stays as it is.
+    /// Makes the values of a Jacobi sweep the iterate. A second call reverts that: the old values are kept.
     fn swap(&mut self);
     /// Does pass `colour` of a red-black sweep, in place.
     fn colour(&mut self, colour: usize);
@@ -51,72 +50,71 @@ pub trait Relaxation {
     fn all_in_step(&self) -> bool {
         false
     }
-    /// Waits for what the last sweep was asked.
+    /// Waits for the monitored quantities of the last sweep.
     fn conclude(&mut self) {}
-    /// Squared changes of the last sweep that was asked for its own, for each part of `norm-split`.
+    /// Squared norms of the last monitored update, for each subdomain of `norm-split`.
     fn squared(&self) -> &[f64];
-    /// Largest complementarity residual that it saw.
+    /// Its largest complementarity residual.
     fn complementarity(&self) -> f64;
     /// Largest `|min(A u - g, u - phi)|` of the iterate, points on the obstacle, and the node's part of the
-    /// [`fingerprint`]. Neighbours' values have to be there.
+    /// [`fingerprint`]. The halo must be current.
     fn verify(&mut self) -> (f64, u64, u64);
-    /// How its values lie.
+    /// Memory layout of its values.
     fn layout(&self) -> Layout;
-    /// Begins to copy the outermost values of a side; `to` is left alone until [`has_read`](Self::has_read)
-    /// says that they are there.
+    /// Begins to copy the boundary values of a face to `to`, which is valid once
+    /// [`has_read`](Self::has_read) returns true.
     fn read_face(&mut self, face: Face, to: &mut [f64]);
-    /// Whether all that [`read_face`](Self::read_face) began is there; waits for it if told to.
+    /// Whether all copies of [`read_face`](Self::read_face) are complete; waits for them on request.
     fn has_read(&mut self, _wait: bool) -> bool {
         true
     }
-    /// Writes the values behind a side.
+    /// Writes the ghost values behind a face.
     fn write_ghost(&mut self, face: Face, from: &[f64]);
 }
 
-/// The way from a node to the others.
+/// Communication of a node with the others.
 pub trait Exchange<N> {
-    /// Sends the outermost values of the iterate and asks for those of the neighbours.
+    /// Begins a halo exchange: sends the boundary values, and posts receives of those of the neighbours.
     fn begin(&mut self, node: &mut N);
-    /// Waits for the neighbours' values of the same call and puts them around the iterate.
+    /// Completes the halo exchange of the same call: waits, and writes the ghost values.
     fn finish(&mut self, node: &mut N);
-    /// Makes the outermost values available, without waiting for anybody.
+    /// Makes the boundary values available to the neighbours without waiting.
     fn publish(&mut self, node: &mut N);
-    /// Puts the latest values of the neighbours that are here around the iterate.
+    /// Writes the latest received values of the neighbours to the ghost values.
     fn refresh(&mut self, node: &mut N);
-    /// A look at the token that goes round the nodes: it returns to the first node as true when every
-    /// node called with `converged` as it passed. `true` once on every node after such a round.
+    /// Polls the token that circulates among the nodes. It returns to the first node as true when every node
+    /// was `converged` as it passed. Returns `true` once on every node after such a round.
     fn ring(&mut self, converged: bool) -> bool;
-    /// Adds up `sums` and takes the largest of each of `largest` over all nodes. Every node gets the
-    /// same bits.
+    /// Sums `sums` and takes the maxima of `largest` over all nodes; bitwise equal results on every node.
     fn reduce(&mut self, sums: &mut [f64], largest: &mut [f64]);
-    /// Adds up over all nodes, modulo 2^64.
+    /// Sum over all nodes, modulo 2^64.
     fn count(&mut self, number: u64) -> u64;
-    /// Nodes in all.
+    /// Number of nodes.
     fn nodes(&self) -> usize;
 }
 
 /// What may end a run early.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
-    /// The user's requests to stop.
+    /// Number of Ctrl-C interrupts.
     pub interrupts: &'a AtomicUsize,
-    /// When the time is over.
+    /// Time limit.
     pub deadline: Option<Instant>,
 }
 
-/// Why a time step ends before it has converged; the later ones count more.
+/// Why a time step ends before it has converged; later variants take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stopped {
-    /// All relaxations are made that are allowed.
+    /// The limit of relaxations is reached.
     Exhausted = 1,
-    /// The time is over.
+    /// The time limit is reached.
     Late = 2,
-    /// The user asked for it.
+    /// The user cancelled the run.
     Cancelled = 3,
 }
 
 impl Stopped {
-    /// How such a run ends; `None` when nobody is interested any more.
+    /// Status of such a run; `None` for a cancelled one.
     pub fn status(self) -> Option<Status> {
         match self {
             Self::Exhausted => Some(Status::NotConverged),
@@ -125,7 +123,7 @@ impl Stopped {
         }
     }
 
-    /// As a number that the nodes can take the largest of; 0 is none.
+    /// As a number for a maximum over the nodes; 0 for `None`.
     fn number(stopped: Option<Self>) -> f64 {
         stopped.map_or(0.0, |stopped| f64::from(stopped as u8))
     }
@@ -223,7 +221,7 @@ pub fn solve<N: Relaxation>(
     outcome
 }
 
-/// Complementarity, contact and fingerprint of what [`solve`] left.
+/// Complementarity residual, contact points and fingerprint of the solution of [`solve`].
 pub fn judge<N: Relaxation>(node: &mut N, exchange: &mut impl Exchange<N>, outcome: &mut Outcome) {
     exchange.begin(node);
     exchange.finish(node);
@@ -241,19 +239,24 @@ struct Step {
     stopped: Option<Stopped>,
 }
 
-/// What a sweep is asked that decides whether the time step has ended.
-fn deciding(case: &Case) -> Look {
+/// Which quantity the stopping test needs from a sweep.
+fn deciding(case: &Case) -> Monitored {
     match case.stop {
-        StopOn::StepNorm => Look::Change,
-        StopOn::Complementarity => Look::Complementarity,
+        StopOn::StepNorm => Monitored::Change,
+        StopOn::Complementarity => Monitored::Complementarity,
     }
 }
 
 /// One sweep with the neighbours' values of the sweep before.
-fn sweep<N: Relaxation>(case: &Case, node: &mut N, exchange: &mut impl Exchange<N>, look: Look) {
-    node.begin_sweep(look);
+fn sweep<N: Relaxation>(
+    case: &Case,
+    node: &mut N,
+    exchange: &mut impl Exchange<N>,
+    monitored: Monitored,
+) {
+    node.begin_sweep(monitored);
     if case.method == Method::Jacobi {
-        // what needs no neighbour hides the way of what does
+        // the inner region overlaps with the halo exchange
         exchange.begin(node);
         node.jacobi(Region::Inner);
         exchange.finish(node);
@@ -311,7 +314,7 @@ fn synchronous<N: Relaxation>(
         let next = sweeps + 1;
         let last = next >= case.max_relaxations;
         let check = next % case.check_every == 0 || last;
-        sweep(case, node, exchange, if check { deciding(case) } else { Look::Nowhere });
+        sweep(case, node, exchange, if check { deciding(case) } else { Monitored::Nothing });
         sweeps = next;
         if check {
             let stopped = limits.stopped().or(last.then_some(Stopped::Exhausted));
@@ -336,7 +339,7 @@ fn asynchronous<N: Relaxation>(
     limits: Limits<'_>,
     outcome: &mut Outcome,
 ) -> Step {
-    let look = deciding(case);
+    let monitored = deciding(case);
     let (mut sweeps, mut bound) = (0, case.epsilon);
     // nobody may see values of the time step before
     exchange.begin(node);
@@ -351,7 +354,7 @@ fn asynchronous<N: Relaxation>(
         if stopped.is_none() {
             sweeps += 1;
             let check = sweeps % case.check_every == 0 || sweeps >= case.max_relaxations;
-            node.begin_sweep(if check { look } else { Look::Nowhere });
+            node.begin_sweep(if check { monitored } else { Monitored::Nothing });
             if case.method == Method::Jacobi {
                 exchange.refresh(node);
                 node.jacobi_at_will();
@@ -377,7 +380,7 @@ fn asynchronous<N: Relaxation>(
             // with those of all tells
             let swept = stopped.is_none() || node.all_in_step();
             if swept {
-                sweep(case, node, exchange, look);
+                sweep(case, node, exchange, monitored);
                 sweeps += 1;
             } else {
                 // the others wait for the values

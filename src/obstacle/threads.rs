@@ -13,22 +13,22 @@ use crate::base::cores;
 use crate::base::error::{Error, Result};
 use crate::base::measure::timed;
 
-/// Numbers that one thread writes and others read, each whole at any time.
+/// Values that one thread writes and others read, each accessed atomically.
 type Shared = Vec<AtomicU64>;
 
 fn shared(len: usize) -> Shared {
     (0..len).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Mailboxes of a face: two that synchronous exchanges use in turn, so that one barrier is enough, and
-/// one for values without a date.
+/// Mailboxes of a face: two for alternating synchronous exchanges, so that one barrier is enough, and one for
+/// asynchronous values.
 const BOXES: usize = 3;
 const UNDATED: usize = 2;
 
-/// What the threads share.
+/// State shared by the threads.
 struct Team {
     split: Split,
-    /// Whether all threads could be started, and whether a node found no memory.
+    /// Whether all threads could be started, and whether memory of a node was exhausted.
     started: OnceLock<bool>,
     failed: AtomicBool,
     barrier: Barrier,
@@ -36,7 +36,7 @@ struct Team {
     mail: Vec<[[Shared; BOXES]; 4]>,
     /// For each node, two in turn.
     numbers: Vec<[Shared; 2]>,
-    /// The node that has the token, the token, and the rounds that ended well.
+    /// The node that holds the token, the token, and the number of successful rounds.
     holder: AtomicUsize,
     token: AtomicBool,
     rounds: AtomicUsize,
@@ -67,14 +67,14 @@ impl Team {
     }
 }
 
-/// A thread's way to the others.
+/// Communication of a thread with the others.
 struct Member<'a> {
     team: &'a Team,
     number: usize,
     /// Exchanges and reductions so far.
     exchanges: usize,
     reductions: usize,
-    /// Rounds of the token seen, and whether one is under way (first node alone).
+    /// Rounds of the token seen, and whether one is in progress (first node only).
     rounds: usize,
     started: bool,
 }
@@ -192,17 +192,17 @@ impl<'a> Exchange<Node<'a>> for Member<'_> {
     }
 }
 
-/// What a run on threads yields.
+/// Result of a run on threads.
 pub struct Ran {
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
     /// Seconds of the setup and of the time steps.
     pub seconds: [f64; 2],
-    /// The solution, x fastest, where it was asked for.
+    /// The solution, x fastest, if requested.
     pub solution: Option<Vec<f64>>,
 }
 
-/// What every thread yields, or the error of one, whichever it is: those that it stopped yield nothing.
+/// Results of all threads, or the error of one; threads that this error stopped have no result.
 fn all<T>(threads: Vec<Result<Option<T>>>) -> Result<Vec<T>> {
     let results = threads.into_iter().collect::<Result<Vec<_>>>()?;
     let all = results.into_iter().collect::<Option<Vec<_>>>();
@@ -237,15 +237,15 @@ pub fn run(
         if node.is_err() {
             team.failed.store(true, Ordering::SeqCst);
         }
-        let mut way =
+        let mut exchange =
             Member { team: &team, number, exchanges: 0, reductions: 0, rounds: 0, started: false };
-        way.reduce(&mut [], &mut []);
+        exchange.reduce(&mut [], &mut []);
         let mut node = node?;
         if team.failed.load(Ordering::SeqCst) {
             return Ok(None);
         }
-        let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut way, limits));
-        judge(&mut node, &mut way, &mut outcome);
+        let (mut outcome, seconds) = timed(|| solve(case, &mut node, &mut exchange, limits));
+        judge(&mut node, &mut exchange, &mut outcome);
         let values = keep.then(|| (node.extent().clone(), node.iterate().values()));
         Ok(Some((outcome, [setup, seconds], values)))
     };

@@ -1,4 +1,4 @@
-//! Whether records of one name are of one system: the same matrix, the same right-hand side.
+//! Detects records with the same name but different systems: another matrix or right-hand side.
 //!
 //! A file may change under its name, and a generator from version to version. Records hold a hash of what
 //! was solved; those of earlier versions have n and nnz alone.
@@ -11,7 +11,7 @@ use crate::base::units::grouped;
 use crate::record::Record;
 use crate::record::schema::SystemHash;
 
-/// In what the systems of two records of one name differ.
+/// Difference of the systems of two records with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
     /// In the matrix.
@@ -21,7 +21,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// What is another one, in words.
+    /// The part that differs, in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::Matrix => "other matrix",
@@ -30,8 +30,8 @@ impl Difference {
     }
 }
 
-/// How the systems of two records differ that have the same name; `None` where nothing is known to, or where
-/// the names are others.
+/// The difference of the systems of two records with the same name; `None` if none is known or the names
+/// differ.
 pub fn difference(a: &Record, b: &Record) -> Option<Difference> {
     let differ = |a: Option<&String>, b: Option<&String>| a.zip(b).is_some_and(|(a, b)| a != b);
     let sizes = |a: usize, b: usize| a > 0 && b > 0 && a != b;
@@ -55,7 +55,7 @@ fn one_name(a: &Record, b: &Record) -> bool {
     a.case.matrix == b.case.matrix && name(a) == name(b)
 }
 
-/// Refuses records of the system of `new` in a result file when they are of another one.
+/// Rejects a result file whose records of the system of `new` have other contents.
 ///
 /// # Errors
 /// Names the file, the matrix, both contents and what to do.
@@ -79,13 +79,13 @@ pub fn refuse_others<'a>(
         Difference::RightHandSide => format!(" of `{}`", new.case.matrix),
     };
     Err(Error::input(format!(
-        "`{name}`{of} is not what its records are of: {there} in the file, {here} now"
+        "`{name}`{of} is not the system of its records: {there} in the file, {here} now"
     ))
     .in_file(file)
-    .hint("write to another file, or begin anew with --force"))
+    .hint("write to another file, or start over with --force"))
 }
 
-/// How many records of the system of `new` cannot be checked, since they are older than hashes.
+/// Number of records of the system of `new` without hashes, which cannot be checked.
 pub fn unchecked<'a>(earlier: impl Iterator<Item = &'a Record>, new: &Record) -> usize {
     let of = |r: &&Record| one_name(r, new);
     earlier.filter(of).filter(|r| r.hash.matrix_hash.is_none() && r.size.n > 0).count()
@@ -101,8 +101,7 @@ fn matrix(record: &Record) -> String {
     text
 }
 
-/// Gives records of one name but other contents names of their own, so that no table and no figure mixes
-/// them: `a.mtx#0123abcd`, with the first digits of the hash, or `a.mtx#n=64,nnz=288`. Right-hand sides
+/// Renames records with the same name but different contents, so that no table or figure mixes them: `a.mtx#0123abcd`, with the first digits of the hash, or `a.mtx#n=64,nnz=288`. Right-hand sides
 /// likewise. Says what was done.
 pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
     let mut notes = Vec::new();
@@ -173,7 +172,7 @@ impl Difference {
     }
 }
 
-/// What tells a record's system from others of its name; none where nothing is known of it.
+/// Suffix that distinguishes the system of a record from others of its name; `None` if nothing is known of it.
 fn label(record: &Record, what: Difference) -> Option<String> {
     let hash = match what {
         Difference::Matrix => &record.hash.matrix_hash,

@@ -63,14 +63,14 @@ fn other_contents_are_refused_with_both() {
     let error = refused(of("a", 1000, None, None)).unwrap();
     assert_eq!(
         error.to_string(),
-        "f.csv: `a` is not what its records are of: n = 1,000, nnz = 3,000 in the file, n = 8, nnz = 24, \
+        "f.csv: `a` is not the system of its records: n = 1,000, nnz = 3,000 in the file, n = 8, nnz = 24, \
          hash 1 now"
     );
-    assert_eq!(error.hint_text(), Some("write to another file, or begin anew with --force"));
+    assert_eq!(error.hint_text(), Some("write to another file, or start over with --force"));
     let error = refused(of("a", 8, Some("1"), Some("7"))).unwrap();
     assert_eq!(
         error.to_string(),
-        "f.csv: `ones` of `a` is not what its records are of: hash 7 in the file, hash 2 now"
+        "f.csv: `ones` of `a` is not the system of its records: hash 7 in the file, hash 2 now"
     );
     let old = [of("a", 8, None, None), of("b", 8, None, None), of("a", 0, None, None), new.clone()];
     assert_eq!(unchecked(old.iter(), &new), 1);

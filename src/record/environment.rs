@@ -1,4 +1,4 @@
-//! Where and by which program a record was made.
+//! Machine and program of a record.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::record::schema::Environment;
 pub const COMPILER: &str = env!("BILU_BENCH_COMPILER");
 /// Target it was built for.
 pub const TARGET: &str = env!("BILU_BENCH_TARGET");
-/// Program version and source revision: `0.1.0 (9cd0d2757f68)`.
+/// Program version and source revision: `0.2.0 (9cd0d2757f68)`.
 pub const REVISION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BILU_BENCH_REVISION"), ")");
 
@@ -42,7 +42,7 @@ pub fn now() -> String {
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// Fills in what the backend does not know: host, program and the start of the run.
+/// Adds host, program and start of the run, which the backend does not know.
 pub fn complete(environment: &mut Environment, start: String) {
     environment.cpu.clone_from(&CPU);
     environment.os.clone_from(&OS);

@@ -1,4 +1,4 @@
-//! Results of every kind from files and folders, for reports: what is damaged is left out and named.
+//! Gathers results of every kind from files and folders, for reports; damaged ones are skipped and listed.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -20,22 +20,22 @@ use crate::record::{contents, rounds};
 /// Largest file that is read.
 pub const LARGEST_FILE: u64 = 256 << 20;
 
-/// Most rows that are kept of all files together.
+/// Largest number of rows, over all files.
 pub const MOST_ROWS: usize = 100_000;
 
-/// Most files that a folder may have below it.
+/// Largest number of files in a folder tree.
 const MOST_FILES: usize = 10_000;
 
-/// Folders in folders that are looked into.
+/// Largest depth of nested folders.
 const DEEPEST: usize = 16;
 
-/// Damaged rows of a file that are named one by one.
+/// Number of damaged rows of a file that are listed individually.
 const NAMED: usize = 5;
 
-/// Name of the file with what `bilu-bench doctor` said of the machine.
+/// Name of the file with the output of `bilu-bench doctor`.
 const DOCTOR: &str = "environment.txt";
 
-/// Everything that was found.
+/// All results found.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
     /// The files that hold rows, in the order of their names.
@@ -44,7 +44,7 @@ pub struct Gathered {
     pub doctor: Vec<(String, String)>,
     /// Every file that was read.
     pub paths: Vec<PathBuf>,
-    /// What was left out, and why.
+    /// What was skipped, and why.
     pub notes: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Gathered {
     }
 }
 
-/// The rows of a file. A CSV file and a JSON file of the same rows are one set.
+/// The rows of a file. A CSV file and a JSON file with the same rows are one set.
 #[derive(Clone, Debug)]
 pub struct Set {
     /// Path without the extension.
@@ -78,9 +78,9 @@ pub enum Rows {
     Runs(Vec<Record>),
     /// Obstacle problems.
     Obstacle(Vec<crate::record::obstacle::Record>),
-    /// What `tune` tried.
+    /// Trials of `tune`.
     Tuning(Vec<Trial>),
-    /// Rows that were made of records by `compare` or `versus`: columns and cells.
+    /// Rows of `compare` or `versus`: columns and cells.
     Derived(Vec<String>, Vec<Vec<String>>),
 }
 
@@ -100,7 +100,7 @@ impl Rows {
         self.len() == 0
     }
 
-    /// What they are, in words.
+    /// Their kind, in words.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Runs(_) => "solves and products",
@@ -111,7 +111,7 @@ impl Rows {
     }
 }
 
-/// What `tune` found for a kernel with certain choices.
+/// A trial of `tune`: a kernel with certain parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Trial {
@@ -121,15 +121,15 @@ pub struct Trial {
     pub kernel: String,
     /// Scalar rows.
     pub rows: usize,
-    /// What was chosen.
+    /// The parameters.
     pub choices: String,
     /// Median time of a product; none where it does not run.
     pub seconds: Option<f64>,
-    /// Bytes that must move over that time.
+    /// Least memory traffic divided by that time.
     pub gbps: Option<f64>,
-    /// That in percent of the copy bandwidth.
+    /// That as a percentage of the copy bandwidth.
     pub percent_of_copy: Option<f64>,
-    /// Whether the search came to its end.
+    /// Whether the search was completed.
     pub search: String,
 }
 
@@ -274,7 +274,7 @@ impl Gathering {
         }
     }
 
-    /// Leaves rows that are known already, and those beyond [`MOST_ROWS`].
+    /// Drops duplicate rows, and those beyond [`MOST_ROWS`].
     fn keep<T: std::fmt::Debug>(&mut self, rows: &mut Vec<T>) {
         rows.retain(|row| {
             if !self.seen.insert(fingerprint(row)) {
@@ -293,7 +293,7 @@ fn readable(path: &Path) -> bool {
     FileFormat::of(path).is_ok_and(|format| format != FileFormat::Markdown)
 }
 
-/// A number that equal rows share.
+/// Hash of a row.
 fn fingerprint(row: &impl std::fmt::Debug) -> u64 {
     struct Sink(DefaultHasher);
     impl std::fmt::Write for Sink {
@@ -308,7 +308,7 @@ fn fingerprint(row: &impl std::fmt::Debug) -> u64 {
     sink.0.finish()
 }
 
-/// Rows of a file that are left out.
+/// Skipped rows of a file.
 struct Damage<'a> {
     file: &'a str,
     notes: Vec<String>,
@@ -332,7 +332,7 @@ impl Damage<'_> {
     }
 }
 
-/// What the columns say that the rows are.
+/// The kind of rows with these columns.
 enum Known {
     Runs,
     Obstacle,

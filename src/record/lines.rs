@@ -1,4 +1,4 @@
-//! How the lines of a result file look: its columns, their order and what ends a line.
+//! Layout of a result file: its columns, their order and the line ending.
 
 use std::marker::PhantomData;
 
@@ -99,7 +99,7 @@ impl<R: Row> Layout<R> {
         lines
     }
 
-    /// Takes the columns over with which the file was written anew.
+    /// Adopts the columns with which the file was rewritten.
     pub(super) fn grown(&mut self) {
         self.header = self.extended_header();
     }

@@ -15,14 +15,14 @@ use crate::record::table::{Column, OBSTACLE, Row, columns};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Iteration {
-    /// Points of the grid.
+    /// Grid points.
     pub points: usize,
     /// Nodes that shared them.
     pub nodes: usize,
-    /// How.
+    /// Nodes in y and z.
     pub split_used: Option<Split>,
-    /// How sides went from node to node, where nodes are GPUs or ranks: `direct` into the neighbour's
-    /// memory, as `messages`, or between some this way and between others that.
+    /// Halo exchange between GPUs or ranks: `direct` stores into the neighbour's memory, `messages`, or
+    /// both, where neighbours differ.
     pub transport_used: Option<String>,
     /// Sweeps of a node in each time step, the mean over the nodes.
     pub sweeps: Vec<f64>,
@@ -30,27 +30,27 @@ pub struct Iteration {
     pub sweeps_per_node: f64,
     /// Sweeps of all nodes in all time steps: what the paper counts.
     pub relaxations: u64,
-    /// Norm of the last step, the largest over the parts of `norm-split`.
+    /// Norm of the last update, the largest over the subdomains of `norm-split`.
     pub step_norm: Option<f64>,
     /// Largest `|min(A U - G, U - Phi)|` of the solution.
     pub complementarity: Option<f64>,
     /// Points where the solution is on the obstacle.
     pub contact_points: u64,
-    /// Times that all nodes thought to be done and were not.
+    /// Times that convergence was detected and the check by all nodes refuted it.
     pub false_alarms: usize,
-    /// A number made of all bits of the solution, in hexadecimal digits.
+    /// Hash of all bits of the solution, hexadecimal.
     pub fingerprint: String,
 }
 
-/// What it took.
+/// Times and memory traffic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Cost {
-    /// Run-time compilation of kernels, in no other time; empty on a CPU.
+    /// Run-time compilation of kernels, excluded from the other times; empty on a CPU.
     pub compile_s: Option<f64>,
-    /// Fields and coefficients.
+    /// Setup of fields and coefficients.
     pub setup_s: Option<f64>,
-    /// All time steps, the median over the repetitions; the slowest node's.
+    /// All time steps, on the slowest node; median over the repetitions.
     pub solve_s: Option<f64>,
     /// Shortest repetition.
     pub solve_low_s: Option<f64>,
@@ -60,13 +60,13 @@ pub struct Cost {
     pub repetitions: usize,
     /// `solve-s` over the sweeps of a node, in milliseconds.
     pub ms_per_sweep: Option<f64>,
-    /// Bytes that a sweep moves at least when each sweep is a pass through memory.
+    /// Least memory traffic of a sweep, in bytes, when each sweep is a pass over memory.
     pub sweep_bytes: Option<usize>,
-    /// Those over the time of a sweep, in GB/s; above the bandwidth where a pass makes several sweeps.
+    /// `sweep-bytes` divided by the time of a sweep, in GB/s; above the bandwidth where a pass fuses several sweeps.
     pub sweep_gbps: Option<f64>,
     /// Measured copy bandwidth of all devices together, in GB/s.
     pub copy_gbps: Option<f64>,
-    /// `sweep-gbps` in percent of `copy-gbps`.
+    /// `sweep-gbps` as a percentage of `copy-gbps`.
     pub percent_of_bandwidth: Option<f64>,
 }
 
@@ -81,54 +81,54 @@ pub struct Record {
     pub status: Status,
     /// Why, when it did not converge.
     pub reason: Option<String>,
-    /// Content of the problem, [`Problem::hash`]; none in records of before.
+    /// Hash of the problem, [`Problem::hash`]; none in records of earlier versions.
     #[serde(default)]
     pub problem_hash: Option<String>,
     /// What the iteration did.
     #[serde(flatten)]
     pub iteration: Iteration,
-    /// What it took.
+    /// Times and memory traffic.
     #[serde(flatten)]
     pub cost: Cost,
-    /// Where.
+    /// Where it ran.
     #[serde(flatten)]
     pub environment: Environment,
 }
 
 /// Meaning of the columns that are neither settings nor in every record.
 pub const COLUMNS: &[(&str, &str)] = &[
-    ("status", "how it ended"),
-    ("reason", "why, when it did not converge"),
+    ("status", "how the run ended"),
+    ("reason", "why it did not converge"),
     (
         "problem-hash",
-        "XXH3 of coefficients, source and obstacle as solved; empty in records of before",
+        "XXH3 of coefficients, source and obstacle; empty in records of earlier versions",
     ),
-    ("points", "points of the grid"),
-    ("nodes", "nodes that shared them: threads, GPUs or ranks"),
-    ("split-used", "parts in y and z"),
+    ("points", "grid points"),
+    ("nodes", "nodes that share the grid: threads, GPUs or ranks"),
+    ("split-used", "nodes in y and z"),
     (
         "transport-used",
-        "how sides went between GPUs or ranks: direct into the neighbour's memory, messages, direct and messages",
+        "halo exchange between GPUs or ranks: direct (stores into the neighbour's memory), messages, or direct and messages",
     ),
-    ("sweeps", "sweeps of a node in each time step, the mean over the nodes"),
-    ("sweeps-per-node", "sweeps of a node in all time steps"),
+    ("sweeps", "sweeps per node in each time step, mean over the nodes"),
+    ("sweeps-per-node", "sweeps per node in all time steps"),
     ("relaxations", "sweeps of all nodes in all time steps"),
-    ("step-norm", "norm of the last step, the largest over the parts of norm-split"),
+    ("step-norm", "norm of the last update, the largest over the subdomains of norm-split"),
     ("complementarity", "largest |min(A U - G, U - Phi)| of the solution"),
-    ("contact-points", "points where the solution is on the obstacle"),
-    ("false-alarms", "times that all nodes thought to be done and were not"),
-    ("fingerprint", "a number made of all bits of the solution, in hexadecimal digits"),
-    ("compile-s", "run-time compilation of kernels, in no other time, seconds"),
-    ("setup-s", "fields and coefficients, seconds"),
-    ("solve-s", "all time steps, the slowest node's, seconds (median)"),
+    ("contact-points", "grid points where the solution touches the obstacle"),
+    ("false-alarms", "times that convergence was detected and the check by all nodes refuted it"),
+    ("fingerprint", "hash of all bits of the solution, hexadecimal"),
+    ("compile-s", "run-time compilation of kernels, excluded from the other times, seconds"),
+    ("setup-s", "setup of fields and coefficients, seconds"),
+    ("solve-s", "all time steps, on the slowest node, seconds (median)"),
     ("solve-low-s", "shortest repetition, seconds"),
     ("solve-high-s", "longest repetition, seconds"),
-    ("repetitions", "repetitions"),
-    ("ms-per-sweep", "solve-s over the sweeps of a node, milliseconds"),
-    ("sweep-bytes", "bytes that a sweep moves at least when each is a pass through memory"),
-    ("sweep-gbps", "sweep-bytes over the time of a sweep, 1e9 bytes per second"),
-    ("copy-gbps", "measured copy bandwidth of all devices together, 1e9 bytes per second"),
-    ("percent-of-bandwidth", "sweep-gbps in percent of copy-gbps"),
+    ("repetitions", "timed repetitions"),
+    ("ms-per-sweep", "solve-s divided by sweeps-per-node, milliseconds"),
+    ("sweep-bytes", "least memory traffic of a sweep, when each is a pass over memory, bytes"),
+    ("sweep-gbps", "sweep-bytes divided by the time of a sweep, 1e9 bytes per second"),
+    ("copy-gbps", "measured copy bandwidth, sum over the devices, 1e9 bytes per second"),
+    ("percent-of-bandwidth", "sweep-gbps as a percentage of copy-gbps"),
 ];
 
 static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
@@ -189,11 +189,11 @@ pub fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Result<()> 
     let (m, obstacle) = (case.m, &case.obstacle);
     let there = old.problem_hash.as_deref().unwrap_or_default();
     Err(Error::input(format!(
-        "m {m}, obstacle {obstacle} is not the problem that its records are of: hash {there} in the file, \
+        "m {m}, obstacle {obstacle} is not the problem of its records: hash {there} in the file, \
          {now} now"
     ))
     .in_file(file)
-    .hint("write to another file, or begin anew with --force"))
+    .hint("write to another file, or start over with --force"))
 }
 
 /// Whether the settings of two cases ask for the same problem, however it is solved.
@@ -222,13 +222,13 @@ mod tests {
             record(&larger, Some("0123456789abcdef")),
         ];
         assert_eq!(refuse_others("a.csv", &known, &case), Ok(()));
-        // another way to solve it
+        // another method of solution
         let case = Case { backend: "cpu-mt".into(), steps: 1, ..case };
         assert_eq!(refuse_others("a.csv", &known, &case), Ok(()));
         let error = refuse_others("a.csv", &known, &larger).unwrap_err();
         assert!(
             error.to_string().starts_with(
-                "a.csv: m 9, obstacle zero is not the problem that its records are of: hash \
+                "a.csv: m 9, obstacle zero is not the problem of its records: hash \
                  0123456789abcdef in the file, "
             ),
             "{error}"

@@ -1,8 +1,8 @@
-//! Result files that grow by one record at a time and are whole after each.
+//! Result files that grow by one record at a time and are complete after each.
 //!
 //! What a file holds is read and checked by [`Outputs::check`], which changes nothing; [`Outputs::start`]
-//! makes what is not there. A file that is to be overwritten, or that needs further columns, is replaced
-//! together with the first new record: written beside, then renamed.
+//! creates missing files. A file that is to be overwritten, or that needs further columns, is replaced
+//! together with the first new record: written to a temporary file, then renamed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ pub enum Existing {
     /// Refuse it.
     #[default]
     Refuse,
-    /// Keep its records and add those that are missing.
+    /// Keep its records and add the missing ones.
     Resume,
     /// Replace it as soon as there is a record.
     Overwrite,
@@ -48,7 +48,7 @@ struct Output<R> {
     next: Next,
 }
 
-/// What the next record goes with.
+/// How the next record is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Next {
     /// It is appended behind so many bytes and what is missing there: a line end, or a header.
@@ -65,7 +65,7 @@ pub struct Outputs<R = Record> {
     earlier: Vec<R>,
     /// Records that were added.
     added: usize,
-    /// What was noticed while reading them.
+    /// Remarks about reading them.
     pub remarks: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use crate::record::schema::Record;
 use crate::record::table;
 use crate::record::table::Row;
 
-/// Format of a result file, told by its extension.
+/// Format of a result file, determined by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// One row per record under a header; appended to.
@@ -135,7 +135,7 @@ fn rows<R: Row>(name: &str, format: FileFormat, bytes: &[u8]) -> Result<Contents
 
 /// What to do with a JSON file that ends too early: it is rewritten whole, so something else cut it.
 const CUT_OFF: &str = "the file was cut off, and only .csv and .jsonl can lose their last record: go on from \
-                       one of these, or begin anew with --force";
+                       one of these, or start over with --force";
 
 fn json<R: Row>(name: &str, bytes: &[u8]) -> Result<Contents<R>> {
     let records = if bytes.trim_ascii().is_empty() {

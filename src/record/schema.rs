@@ -40,13 +40,13 @@ mod known {
     }
 }
 
-/// What the system was made of, as it was solved: with `read-as` and `zeros` applied, before padding and
-/// before its unknowns were renumbered.
+/// Hashes of the system: after `read-as` and `zeros` are applied, before padding and before the
+/// permutation of the unknowns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct SystemHash {
     /// Of order, pattern and values of the matrix, 16 hexadecimal digits; empty where there was no matrix
-    /// and in records of before.
+    /// and in records of earlier versions.
     #[serde(default)]
     pub matrix_hash: Option<String>,
     /// Of the values of the right-hand side, likewise.
@@ -58,14 +58,14 @@ pub struct SystemHash {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Times {
-    /// Finding the order and renumbering matrix and right-hand side, once for all cases that share it;
-    /// in no phase, and empty in natural order.
+    /// Computing the permutation and applying it to matrix and right-hand side, once for all cases that
+    /// share it; excluded from all phases, and empty for the natural ordering.
     #[serde(default)]
     pub ordering_s: Option<f64>,
-    /// Run-time compilation and loading of the device's kernels, in no phase; empty on a CPU.
+    /// Run-time compilation and loading of the device's kernels, excluded from all phases; empty on a CPU.
     pub compile_s: Option<f64>,
-    /// Trying ways of triangular solves against each other, in no phase, over all setups of the case;
-    /// empty where there is no choice.
+    /// Trial runs that choose the algorithm of the triangular solves, over all setups of the case; excluded
+    /// from all phases, and empty where there is no choice.
     pub trial_s: Option<f64>,
     /// Conversion of the matrix to the format of the product and its transfer to the backend (median).
     /// Not part of the setup.
@@ -76,25 +76,25 @@ pub struct Times {
     pub analysis_s: Option<f64>,
     /// Numeric factorisation.
     pub numeric_s: Option<f64>,
-    /// The factorisation on the device alone, a part of the numeric phase: without the values' way
-    /// to a GPU. On a CPU the phase is nothing else.
+    /// Factorisation on the device, part of the numeric phase: without the transfer of the values to a
+    /// GPU. On a CPU it is the whole phase.
     pub numeric_kernel_s: Option<f64>,
     /// Deflation: vectors, A Z, the coarse matrix and its inverse.
     #[serde(default)]
     pub deflation_s: Option<f64>,
-    /// The three phases and deflation together.
+    /// Sum of the three phases and deflation.
     pub setup_s: Option<f64>,
     /// Median solve time over the repetitions.
     pub solve_s: Option<f64>,
-    /// Lower end of what [`solve_interval`](Self::solve_interval) says.
+    /// Lower end of the [`solve_interval`](Self::solve_interval).
     pub solve_low_s: Option<f64>,
     /// Upper end of it.
     pub solve_high_s: Option<f64>,
-    /// What the two ends are; empty for a single solve.
+    /// Kind of interval; empty for a single solve.
     #[serde(default)]
     pub solve_interval: Option<SampleInterval>,
-    /// Repetitions of the solve that were timed, samples of the product where it runs alone; the rounds
-    /// where the interval is of rounds.
+    /// Timed solves, or samples of the product where it runs alone; number of rounds where the interval
+    /// refers to rounds.
     pub repetitions: usize,
     /// Time to solution, [`to_solution`](Self::to_solution) with one solve.
     pub total_s: Option<f64>,
@@ -102,29 +102,29 @@ pub struct Times {
     pub ms_per_iteration: Option<f64>,
     /// Median numeric phase on new values of the same pattern: symbolic phase and analysis reused.
     pub renumeric_s: Option<f64>,
-    /// Median time in which the stored matrix takes over new values of the same pattern.
+    /// Median time to update the stored matrix with new values of the same pattern.
     pub rematrix_s: Option<f64>,
 }
 
-/// What the two ends beside a median time are.
+/// Kind of interval of a median time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SampleInterval {
     /// The 95 % confidence interval of the median.
     #[serde(rename = "95%")]
     Confidence,
-    /// Least and largest of samples too few for an interval.
+    /// Minimum and maximum of samples that are too few for a confidence interval.
     #[serde(rename = "range")]
     Range,
-    /// As [`Confidence`](Self::Confidence), of the medians of rounds.
+    /// As [`Confidence`](Self::Confidence), but of the medians of rounds.
     #[serde(rename = "95%-of-rounds")]
     ConfidenceOfRounds,
-    /// As [`Range`](Self::Range), of the medians of rounds.
+    /// As [`Range`](Self::Range), but of the medians of rounds.
     #[serde(rename = "range-of-rounds")]
     RangeOfRounds,
 }
 
 impl SampleInterval {
-    /// What the ends of `median` are, of the medians of rounds where `of_rounds`.
+    /// The kind of the interval of `median`; of the medians of rounds if `of_rounds`.
     fn of(median: &Median, of_rounds: bool) -> Option<Self> {
         match (median.spread, of_rounds) {
             (Spread::None, _) => None,
@@ -141,12 +141,12 @@ impl SampleInterval {
     }
 }
 
-/// Repetitions from which on files that do not say so hold a 95 % interval.
+/// Fewest repetitions for which files without the column hold a 95 % interval.
 const ENOUGH: usize = 6;
 
 impl Times {
     /// Seconds from the matrix in memory to the last of `solves` solutions: ordering, conversion of the
-    /// matrix, setup and solves. What is not known beside setup and solve counts as nothing.
+    /// matrix, setup and solves. Unknown times other than setup and solve count as zero.
     pub fn to_solution(&self, solves: usize) -> Option<f64> {
         Some(self.before_solves()? + solves as f64 * self.solve_s?)
     }
@@ -161,14 +161,14 @@ impl Times {
         Some(self.matrix_s.unwrap_or(0.0) + self.numeric_s? + self.solve_s?)
     }
 
-    /// The median solve with its interval or range. Files of former versions do not say which, and hold
+    /// The median solve with its interval or range. Files of earlier versions do not state which, and hold
     /// the range for fewer than six repetitions.
     pub fn solve(&self) -> Option<Median> {
         let ends = self.solve_low_s.zip(self.solve_high_s);
         Some(median(self.solve_s?, ends, self.solve_interval, self.repetitions))
     }
 
-    /// Sets the median solve and its interval or range, of the medians of rounds where `of_rounds`.
+    /// Sets the median solve and its interval or range; of the medians of rounds if `of_rounds`.
     pub fn set_solve(&mut self, solve: &Median, of_rounds: bool) {
         let (low, high) = solve.ends();
         self.solve_s = Some(solve.value);
@@ -178,7 +178,7 @@ impl Times {
     }
 }
 
-/// A median of `count` samples as it was written: see [`Times::solve`].
+/// A median of `count` samples, as read from a file: see [`Times::solve`].
 fn median(
     value: f64,
     ends: Option<(f64, f64)>,
@@ -208,52 +208,52 @@ pub struct Convergence {
     pub monitored_residual: Option<f64>,
     /// `|b - A x| / |b|`, recomputed in float64 after the solve.
     pub true_residual: Option<f64>,
-    /// Norms of the monitored residual: before the first iteration, then after each, as many as were
-    /// asked for.
+    /// Norms of the monitored residual: before the first iteration, then after each, up to the number
+    /// requested.
     #[serde(default)]
     pub residual_history: Vec<f64>,
 }
 
-/// Bytes moved and what they cost: measured once per case, outside the timed solve.
+/// Memory traffic and operation times, measured once per case outside the timed solve.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Traffic {
-    /// Bytes the matrix and the factors occupy on the backend.
+    /// Memory of matrix and factors on the backend, in bytes.
     pub memory_bytes: Option<usize>,
     /// Seconds of one preconditioner application (median).
     pub apply_s: Option<f64>,
-    /// Bytes one preconditioner application must move at least.
+    /// Least memory traffic of one preconditioner application, in bytes.
     pub apply_bytes: Option<usize>,
     /// `apply_bytes / apply_s` in GB/s (1e9).
     pub apply_gbps: Option<f64>,
     /// Seconds of one product `y = A x` (median).
     pub spmv_s: Option<f64>,
-    /// Lower end of what [`spmv_interval`](Self::spmv_interval) says.
+    /// Lower end of the [`spmv_interval`](Self::spmv_interval).
     #[serde(default)]
     pub spmv_low_s: Option<f64>,
     /// Upper end of it.
     #[serde(default)]
     pub spmv_high_s: Option<f64>,
-    /// What the two ends are; empty for a single sample.
+    /// Kind of interval; empty for a single sample.
     #[serde(default)]
     pub spmv_interval: Option<SampleInterval>,
-    /// Samples of the product; the rounds where the interval is of rounds.
+    /// Samples of the product; number of rounds where the interval refers to rounds.
     #[serde(default)]
     pub spmv_samples: Option<usize>,
-    /// Bytes one product must move at least.
+    /// Least memory traffic of one product, in bytes.
     pub spmv_bytes: Option<usize>,
     /// `spmv_bytes / spmv_s` in GB/s (1e9).
     pub spmv_gbps: Option<f64>,
-    /// Two operations for each stored entry of the matrix over `spmv_s`, 1e9 per second.
+    /// Two operations per stored entry divided by `spmv_s`, 1e9 per second.
     pub spmv_gflops: Option<f64>,
-    /// `spmv_gbps` in percent of the copy bandwidth.
+    /// `spmv_gbps` as a percentage of the copy bandwidth.
     pub spmv_percent_of_bandwidth: Option<f64>,
     /// Seconds of one residual `r = b - A x` of the iterative correction (median).
     #[serde(default)]
     pub residual_s: Option<f64>,
-    /// Seconds of one orthogonalisation of GMRES against a whole restart's basis (median).
+    /// Seconds of one orthogonalisation of GMRES against the full basis (median).
     pub orthogonalisation_s: Option<f64>,
-    /// Bytes that moves at least, both passes over the basis, in GB/s (1e9).
+    /// Its least memory traffic, two passes over the basis, divided by its time, in GB/s (1e9).
     pub orthogonalisation_gbps: Option<f64>,
     /// Seconds of one inner product, where BiCGStab or QMR runs step by step (median).
     #[serde(default)]
@@ -265,23 +265,23 @@ pub struct Traffic {
     pub copy_gbps: Option<f64>,
     /// Microseconds per level of the preconditioner application.
     pub us_per_level: Option<f64>,
-    /// Measured seconds, in microseconds, in which a value goes from one thread block to another.
+    /// Measured CTA-to-CTA latency: microseconds for a value to reach another thread block.
     pub handover_us: Option<f64>,
-    /// Bytes over copy bandwidth, in percent of the application's time.
+    /// Time of the traffic at copy bandwidth, as a percentage of the application's time.
     pub percent_of_bandwidth: Option<f64>,
-    /// Levels times hand-over latency, in percent of the application's time.
+    /// Levels times CTA-to-CTA latency, as a percentage of the application's time.
     pub percent_of_latency: Option<f64>,
-    /// The larger of both: how near the application is to what the device allows.
+    /// The larger of both: how close the application is to the roofline.
     pub percent_of_roof: Option<f64>,
-    /// Bytes the factorisation must move at least.
+    /// Least memory traffic of the factorisation, in bytes.
     pub numeric_bytes: Option<usize>,
     /// `numeric_bytes / numeric_kernel_s` in GB/s (1e9).
     pub numeric_gbps: Option<f64>,
     /// Microseconds per level of the factorisation.
     pub numeric_us_per_level: Option<f64>,
-    /// Bytes over copy bandwidth, in percent of the factorisation's time.
+    /// Time of the traffic at copy bandwidth, as a percentage of the factorisation's time.
     pub numeric_percent_of_bandwidth: Option<f64>,
-    /// Levels times hand-over latency, in percent of the factorisation's time.
+    /// Levels times CTA-to-CTA latency, as a percentage of the factorisation's time.
     pub numeric_percent_of_latency: Option<f64>,
     /// The larger of both.
     pub numeric_percent_of_roof: Option<f64>,
@@ -294,7 +294,7 @@ impl Traffic {
         Some(median(self.spmv_s?, ends, self.spmv_interval, self.spmv_samples.unwrap_or(1)))
     }
 
-    /// Sets the median product and its interval or range, of the medians of rounds where `of_rounds`.
+    /// Sets the median product and its interval or range; of the medians of rounds if `of_rounds`.
     pub fn set_spmv(&mut self, product: &Median, of_rounds: bool) {
         let (low, high) = product.ends();
         self.spmv_s = Some(product.value);
@@ -304,7 +304,7 @@ impl Traffic {
     }
 }
 
-/// Where a record was measured.
+/// Machine and program of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Environment {
@@ -321,10 +321,10 @@ pub struct Environment {
     /// Program version and source revision.
     pub revision: String,
     /// Version of the columns, [`SCHEMA_VERSION`](crate::record::columns::SCHEMA_VERSION); none in records
-    /// of before.
+    /// of earlier versions.
     #[serde(default)]
     pub schema: Option<usize>,
-    /// Start of the run, UTC, RFC 3339. It comes last: a line whose date is whole was not cut off.
+    /// Start of the run, UTC, RFC 3339. It comes last: a line with a complete date is not truncated.
     pub date: String,
 }
 
@@ -335,12 +335,12 @@ pub struct Record {
     /// What was run.
     #[serde(flatten)]
     pub case: Case,
-    /// Format that `auto` chose, or the one asked for.
+    /// Format that `auto` chose, or the one requested.
     pub format_used: Option<String>,
-    /// What tuning chose for the product's kernel; empty where the usual choices are in use.
+    /// Tuned parameters of the product's kernel; empty for the default ones.
     #[serde(default)]
     pub tuned: Option<String>,
-    /// The round it was measured in, from 1; empty without rounds.
+    /// Number of its round, from 1; empty without rounds.
     #[serde(default)]
     pub round: Option<usize>,
     /// How it ended.
@@ -371,7 +371,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Puts `remark` behind what [`reason`](Self::reason) says already.
+    /// Appends `remark` to [`reason`](Self::reason).
     pub(crate) fn remark(&mut self, remark: String) {
         self.reason = Some(match self.reason.take() {
             Some(before) => format!("{before}; {remark}"),

@@ -1,4 +1,4 @@
-//! Advice in words: the best few, what each of their settings is worth, and how sure that is.
+//! The report of `advise`: the best configurations, the effect of each of their settings, and the confidence.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::record::table::fields;
 use crate::report::cells::{common_settings, head, varying};
 use crate::report::{Head, Report, Sheet};
 
-/// Values of a setting that are named in a reason at most, and combinations in a line.
+/// Largest number of values of a setting in a reason, and of combinations in a line.
 const MOST_NAMED: usize = 4;
 
 /// The table of the best, with the reasons below it.
@@ -72,7 +72,7 @@ fn cells(f: &Finalist, of_the_best: String) -> [String; 8] {
     ]
 }
 
-/// Why, how sure, and what was left.
+/// The reasons, the confidence, and what remains undecided.
 fn notes(question: &Question, advice: &Advice) -> Vec<String> {
     let mut notes = match advice.finalists.first() {
         None => vec![nothing(question, advice)],
@@ -121,7 +121,7 @@ fn notes(question: &Question, advice: &Advice) -> Vec<String> {
     notes
 }
 
-/// What is said when nothing was solved: the reasons, most frequent first.
+/// The report when no trial succeeded: the reasons, most frequent first.
 fn nothing(question: &Question, advice: &Advice) -> String {
     let found = &advice.found;
     if found.tried.is_empty() && !found.interrupted {
@@ -179,7 +179,7 @@ fn why(case: &Case, advice: &Advice) -> Vec<String> {
     lines
 }
 
-/// What another value does.
+/// The effect of another value.
 struct Effect {
     /// Place among the others.
     order: f64,
@@ -188,7 +188,7 @@ struct Effect {
     once: bool,
 }
 
-/// What single trials rest on and from which difference on they say something.
+/// The basis of single trials, and the smallest difference that they can show.
 fn by_single(finalists: &[Finalist]) -> String {
     format!("by one measurement each, which tells nothing below {:.2}x", noise(finalists))
 }
@@ -220,7 +220,7 @@ enum Single {
     Within(f64),
     /// About this, beyond noise.
     Apart(f64),
-    /// It was given up, at a multiple of the best that is beyond noise.
+    /// It was aborted at a multiple of the best that exceeds the noise.
     GivenUp,
 }
 
@@ -273,7 +273,7 @@ fn differs_only(a: &Case, b: &Case, setting: &str) -> bool {
     all.next().is_some_and(|axis| axis.name == setting) && all.next().is_none()
 }
 
-/// The settings of `case` that `other` has not.
+/// The settings of `case` in which `other` differs.
 fn difference(case: &Case, other: &Case) -> String {
     let differs = AXES.iter().filter(|axis| (axis.text)(case) != (axis.text)(other));
     let words: Vec<String> =
@@ -281,7 +281,7 @@ fn difference(case: &Case, other: &Case) -> String {
     words.join(", ")
 }
 
-/// Whether the best is told from the others: by rounds from the finalists, and by single trials from the rest.
+/// Whether the best is distinguished from the others: from the finalists by rounds, from the rest by single trials.
 fn sure(best: &Finalist, advice: &Advice) -> Vec<String> {
     let name = describe(&best.case);
     let as_fast = as_fast(best, advice);

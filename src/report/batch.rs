@@ -1,4 +1,4 @@
-//! Results with the experiment that they are of: what figures and pages are made from.
+//! Results together with their experiment: the input of figures and pages.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use crate::report::cells::devices;
 /// Runs of one file.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// Name of the file, without what all names begin with.
+    /// Name of the file, without the common prefix of all names.
     pub name: String,
     /// The runs.
     pub records: Vec<Record>,
-    /// Name of the experiment that they are of, `paper/table`, with the experiment.
+    /// The experiment that they belong to, with its name `paper/table`.
     pub experiment: Option<(String, Experiment)>,
-    /// Whether they are of other grids or settings than the experiment's, so that no verdict holds.
+    /// Whether grids or settings differ from those of the experiment, so that there is no verdict.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -45,7 +45,7 @@ pub struct Batches {
 }
 
 impl Batch {
-    /// What it is called: the title of its experiment, or the name of its file.
+    /// Its heading: the title of its experiment, or the name of its file.
     pub fn title(&self) -> &str {
         let title = self.experiment.as_ref().and_then(|(_, e)| e.title.as_deref());
         title.unwrap_or(&self.name)
@@ -66,7 +66,7 @@ impl Batch {
 }
 
 impl Batches {
-    /// The runs of `gathered`, with the experiments of `library` that they are of.
+    /// The runs of `gathered`, assigned to experiments of `library`.
     ///
     /// # Errors
     /// When an experiment of the library is not valid.
@@ -171,7 +171,7 @@ impl Known {
     }
 }
 
-/// The experiment whose name the file has.
+/// The experiment with the name of the file.
 fn obstacle_experiment(
     name: &str,
     records: &[crate::record::obstacle::Record],

@@ -1,4 +1,4 @@
-//! Heads and cells that the tables of runs share.
+//! Heads and cells shared by the tables of runs.
 
 use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
@@ -36,15 +36,15 @@ pub(super) fn head_name(axis: &Axis) -> &'static str {
     }
 }
 
-/// What tells a run from the others of its system: the backend, and the choices beside it that vary
-/// and are not `auto`.
+/// Label that distinguishes a run from others of the same system: the backend, and varying choices other than
+/// `auto`.
 pub fn execution(case: &Case, varying: &[&Axis]) -> String {
     let others = varying.iter().filter(|axis| !["matrix", "backend"].contains(&axis.name));
     let words = others.map(|axis| (axis.text)(case)).filter(|text| text != "auto");
     std::iter::once(case.backend.clone()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-/// The settings that do not vary, in words; those that play no part are left out.
+/// The settings that do not vary, in words, without those that are not used.
 pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
     let default = Case::default();
@@ -129,13 +129,13 @@ pub fn solve(record: &Record) -> String {
     record.times.solve().as_ref().map(median_seconds).unwrap_or_default()
 }
 
-/// What the marks beside the solves of `records` mean, one line for each that is there.
+/// Explanations of the marks at the solves of `records`, one line per mark in use.
 pub fn marks<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
     let solves = records.into_iter().map(|r| (r.times.solve(), r.times.solve_interval));
     marks_of("solve", solves)
 }
 
-/// What those beside the medians of `what` mean.
+/// Explanations of the marks at the medians of `what`.
 pub(super) fn marks_of(
     what: &str,
     medians: impl Iterator<Item = (Option<Median>, Option<SampleInterval>)>,
@@ -167,7 +167,7 @@ pub(super) fn marks_of(
     lines
 }
 
-/// The status; everything but convergence stands out and has its reason below the table.
+/// The status; anything but success is marked and explained below the table.
 pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
     let mark = record
         .reason

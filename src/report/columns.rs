@@ -1,4 +1,4 @@
-//! Which columns of a table are shown: those that fit a terminal, all, or those that were asked for.
+//! Selects the columns of a table: those that fit a terminal, all, or those requested.
 
 use serde_json::{Map, Value};
 use tabled::grid::util::string::get_text_width;
@@ -8,8 +8,8 @@ use crate::base::parse::pieces;
 use crate::base::units::{grouped, residual, seconds, significant};
 use crate::report::{Head, Report, Sheet};
 
-/// Columns that a narrow terminal goes without, the least important first. All others stay: settings,
-/// iterations, solve, total, verdict, status.
+/// Columns to omit on a narrow terminal, the least important first. All others stay: settings, iterations,
+/// solve, total, verdict, status.
 const LEAST: &[&str] = &[
     // of runs and preconditioners
     "most of setup",
@@ -65,13 +65,13 @@ const LEAST: &[&str] = &[
 /// Characters beside each cell: two blanks and the line to the next one.
 const BESIDE: usize = 3;
 
-/// Heads that are not called as the column of the record.
+/// Heads whose name differs from the column of the record.
 const ALIASES: &[(&str, &str)] = &[("block", "block-size"), ("k", "fill")];
 
 /// Which columns are shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
-    /// Those for which there is room.
+    /// Those that fit.
     #[default]
     Fit,
     /// All.
@@ -81,10 +81,10 @@ pub enum Columns {
 }
 
 impl Columns {
-    /// What `text` asks for: `all`, or a list of `known` names.
+    /// Parses `all`, or a list of `known` names.
     ///
     /// # Errors
-    /// At a name that is not known.
+    /// At an unknown name.
     pub fn parse(text: &str, known: &[&str]) -> Result<Self> {
         if text == "all" {
             return Ok(Self::All);
@@ -106,8 +106,8 @@ impl Columns {
 }
 
 impl Report {
-    /// The report without the columns for which a terminal of `width` characters has no room; every table
-    /// says which they are, and `how` they are seen.
+    /// The report without the columns that do not fit a terminal of `width` characters; every table names
+    /// them, and `how` to show them.
     #[must_use]
     pub fn fitted(mut self, width: usize, how: &str) -> Self {
         for sheet in &mut self.sheets {

@@ -1,4 +1,4 @@
-//! Two result files side by side.
+//! Comparison of two result files.
 //!
 //! Of a case in both files the ratio r of the new solve time over the old one has a 95 % interval [l, h]
 //! (see [`ratio`]): from the medians of rounds where both files have enough of them, else from the
@@ -27,14 +27,14 @@ use crate::report::cells::{head, marks, solve, varying};
 use crate::report::{Head, Report, Sheet, places};
 use ratio::{Basis, Ratio};
 
-/// How records are judged.
+/// Options of the verdicts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rule {
-    /// Changes up to this many percent are none.
+    /// Changes up to this percentage count as the same.
     pub threshold_percent: f64,
-    /// Percent by which two runs of one program may differ as a whole.
+    /// Percentage by which two runs of the same program may differ as a whole.
     pub drift_percent: f64,
-    /// Whether the same rounds of both sides were measured one after the other.
+    /// Whether equal rounds of both sides were measured one after the other.
     pub paired: bool,
 }
 
@@ -49,11 +49,11 @@ pub enum Verdict {
     Same,
     /// The intervals are too wide, or there is none.
     Unclear,
-    /// Did not converge before and does now.
+    /// Converges now and did not before.
     Fixed,
-    /// Converged before and does not now.
+    /// Converged before and no longer does.
     Broken,
-    /// Converges in neither.
+    /// Converges in neither file.
     Failed,
     /// Another matrix or right-hand side of the same name: nothing to compare.
     Other(Difference),
@@ -84,7 +84,7 @@ impl Verdict {
         matches!(self, Self::Slower | Self::Broken)
     }
 
-    /// Judges two records by their status, and by the interval of their ratio.
+    /// Verdict on two records, from their status and the interval of their ratio.
     fn of(old: &Record, new: &Record, ratio: Option<Ratio>, threshold_percent: f64) -> Self {
         match (old.status.succeeded(), new.status.succeeded()) {
             (true, true) => {
@@ -99,7 +99,7 @@ impl Verdict {
         }
     }
 
-    /// Judges the interval of a ratio that drift may have changed by the factor `allowance`.
+    /// Verdict on the interval of a ratio that drift may have changed by the factor `allowance`.
     pub(crate) fn of_interval(
         (low, high): (f64, f64),
         threshold_percent: f64,
@@ -181,7 +181,7 @@ pub struct Overall {
     pub ratio: f64,
     /// Its interval.
     pub interval: (f64, f64),
-    /// What it says.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Cases with an interval.
     pub cases: usize,
@@ -206,7 +206,7 @@ impl Overall {
     }
 }
 
-/// Joins the rows `old` and `new`, those of rounds included, on the settings `by` and judges each pair.
+/// Joins the rows `old` and `new`, those of rounds included, on the settings `by`, with a verdict on each pair.
 ///
 /// # Errors
 /// When the files have no case in common, or one of them two records of a case.
@@ -331,7 +331,7 @@ fn quotient(new: Option<f64>, old: Option<f64>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then_some(ratio)
 }
 
-/// Counts per verdict, the geometric mean of the ratios, what intervals are made from.
+/// Counts per verdict, the geometric mean of the ratios, and the origin of the intervals.
 fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     let all = [
         Verdict::Faster,
@@ -407,7 +407,7 @@ fn together(pairs: &[Pair]) -> Option<String> {
     ))
 }
 
-/// What the intervals are made from, a line for each way that is there.
+/// How the intervals are computed, a line for each method in use.
 fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     let widened = match rule.drift_percent {
         0.0 => String::new(),
@@ -415,7 +415,7 @@ fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     };
     let line = |basis| match basis {
         Basis::Pairs => {
-            "intervals of the median ratio of rounds that were measured in turns".to_owned()
+            "intervals of the median ratio of rounds that were measured in alternation".to_owned()
         }
         Basis::Rounds => {
             format!(

@@ -153,7 +153,7 @@ fn rounds_of_a_case_are_one_row_and_say_what_intervals_are_made_from() {
     let paired = Rule { paired: true, ..drift };
     let (verdict, lines) = notes(&side(1.0, 6), &side(1.06, 6), &paired);
     assert_eq!(verdict, "slower");
-    let line = "intervals of the median ratio of rounds that were measured in turns";
+    let line = "intervals of the median ratio of rounds that were measured in alternation";
     assert!(lines.contains(&line.to_owned()), "{lines:?}");
     let samples = [repeated(case(0), 10, 1.0, 1.0)];
     let (verdict, lines) = notes(&samples, &side(1.0, 5), &drift);

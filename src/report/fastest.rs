@@ -1,4 +1,4 @@
-//! Which case of a system takes the least time in all.
+//! The fastest case of each system, by total time.
 
 use crate::base::units::{plural, seconds};
 use crate::case::Case;
@@ -6,10 +6,10 @@ use crate::config::sweep::Axis;
 use crate::record::Record;
 use crate::report::cells::{head, varying};
 
-/// Settings that make another system, or ask for another solution.
+/// Settings that identify a system and the requested solution.
 const SYSTEM: &[&str] = &["matrix", "read-as", "zeros", "rhs", "rtol", "kind"];
 
-/// A line for each system of which several cases were run and one converged.
+/// One line per system with several cases of which one converged.
 pub(super) fn lines(records: &[Record]) -> Vec<String> {
     let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
     let (of_system, settings): (Vec<_>, Vec<_>) =

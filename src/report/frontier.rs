@@ -1,5 +1,5 @@
-//! Preconditioners of one system against each other: iterations against the time of each, and after how
-//! many solves a dearer setup has paid for itself.
+//! Comparison of preconditioners on one system: iterations against time per iteration, and the number of solves
+//! after which a more expensive setup pays off.
 
 use crate::base::units::{grouped, seconds, significant};
 use crate::case::Case;
@@ -9,7 +9,7 @@ use crate::methods::precond::Phase;
 use crate::record::Record;
 use crate::report::{Head, Sheet};
 
-/// Kinds of preconditioners from which on they are compared in a table of their own.
+/// Fewest kinds of preconditioners for a separate table.
 const ENOUGH: usize = 3;
 
 /// A table for each system and backend that several preconditioners solved, best first.
@@ -32,7 +32,7 @@ pub(super) fn sheets(records: &[Record]) -> Vec<Sheet> {
     groups.into_iter().map(|(of, group)| sheet(&of, group)).collect()
 }
 
-/// What the preconditioners of a table have in common.
+/// The settings that the preconditioners of a table share.
 #[derive(PartialEq)]
 struct Of {
     matrix: String,
@@ -48,7 +48,7 @@ impl Of {
     }
 }
 
-/// What a preconditioner is told by in its table.
+/// The label of a preconditioner in its table.
 fn name(case: &Case) -> String {
     let mut name = case.precond.clone();
     if ["bilu", "ic", "isai"].contains(&name.as_str()) || name.starts_with("sweeps") {
@@ -142,13 +142,13 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
     ]
 }
 
-/// Setups of more solves than this are given a reason.
+/// Setups that take longer than this number of solves are explained.
 const LONG_SETUP: f64 = 10.0;
 
-/// What the setup of deflation does, on the host.
+/// Work of the setup of deflation, on the host.
 const DEFLATION: &str = "sums over A between the vectors and the inverse of their matrix";
 
-/// The phase that takes most of the setup and its share; of a long setup also what is done in it.
+/// The dominant phase of the setup and its share; for a long setup also its work.
 fn longest_phase(record: &Record) -> String {
     let t = &record.times;
     let phases = [
@@ -177,7 +177,7 @@ fn longest_phase(record: &Record) -> String {
     format!("{share}: {work}{place}")
 }
 
-/// Solves after which `record` is cheaper than the one of the cheapest setup.
+/// Number of solves after which `record` is cheaper than the record with the cheapest setup.
 fn break_even(record: &Record, cheapest: Option<&Record>) -> String {
     let Some(cheapest) = cheapest.filter(|_| record.status.succeeded()) else {
         return String::new();
@@ -194,7 +194,7 @@ fn break_even(record: &Record, cheapest: Option<&Record>) -> String {
     grouped((solves.ceil() as usize).max(1))
 }
 
-/// Whether none of the others is better in one way and no worse in the other.
+/// Whether no other record is better in one measure and at least as good in the other.
 fn on_frontier(record: &Record, group: &[&Record]) -> bool {
     let of = |r: &Record| Some((r.convergence.iterations, r.times.ms_per_iteration?));
     let Some((iterations, ms)) = of(record).filter(|_| record.status.succeeded()) else {

@@ -1,4 +1,4 @@
-//! What stands above and below every table that puts records beside published numbers.
+//! Heading and notes of every table that compares records with published values.
 
 use crate::case::Case;
 use crate::config::Experiment;

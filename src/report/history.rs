@@ -1,4 +1,4 @@
-//! Measured residual histories beside a published one.
+//! Comparison of measured residual histories with a published one.
 
 use serde_json::Value;
 
@@ -79,7 +79,7 @@ fn printed(value: f64) -> String {
     format!("{value:.0$e}", PRINTED - 1)
 }
 
-/// The record that the others are compared with: the one of one thread, else the first.
+/// The reference record: the one on one thread, else the first.
 fn first(records: &[Record]) -> Option<&Record> {
     records.iter().find(|r| r.case.backend == "cpu").or(records.first())
 }

@@ -1,4 +1,4 @@
-//! What is shown at the end: tables to read, rows to process further.
+//! Reports: tables for people, rows for programs.
 //!
 //! A [`Report`] holds both; each output format is one small file with an [`Export`].
 
@@ -47,7 +47,7 @@ pub enum ReportFormat {
     Json,
 }
 
-/// The records of an experiment beside what it has as published, in the form that suits that.
+/// The records of an experiment compared with its published values, in the form that suits these.
 /// `not_comparable` says why there are no verdicts, when another matrix than the paper's was run.
 pub fn of_experiment(
     name: &str,
@@ -106,8 +106,8 @@ impl Report {
         markdown::text(self)
     }
 
-    /// Puts the tables and rows of `other` below those of `self`. Keys that only one of them has
-    /// are empty in the rows of the other.
+    /// Appends the tables and rows of `other`. Keys that only one of the two has are empty in the rows of the
+    /// other.
     pub fn append(&mut self, other: Self) {
         self.sheets.extend(other.sheets);
         self.rows.extend(other.rows);
@@ -129,12 +129,12 @@ impl Report {
     }
 }
 
-/// One table with what belongs above and below it.
+/// One table, with the lines above and below it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sheet {
     /// Title.
     pub title: Option<String>,
-    /// Lines above the table: what all its rows have in common.
+    /// Lines above the table: the settings that all rows share.
     pub preamble: Vec<String>,
     /// Column heads.
     pub columns: Vec<Head>,

@@ -1,4 +1,4 @@
-//! Tables of runs of the obstacle problem, beside what the paper has.
+//! Tables of runs of the obstacle problem, compared with the published values.
 
 use crate::base::units::{grouped, percent, residual, seconds, significant};
 use crate::config::obstacle::axes::AXES;
@@ -8,7 +8,7 @@ use crate::record::obstacle::Record;
 use crate::record::table::{Rendered, fields};
 use crate::report::{Head, Report, Sheet};
 
-/// What is shown when there is no value.
+/// Cell of a missing value.
 const NOTHING: &str = "-";
 
 /// The records as a table, and beside the published values where `experiment` has some.
@@ -159,7 +159,7 @@ fn name(mode: Mode) -> &'static str {
     }
 }
 
-/// What tells runs of one m and mode from each other.
+/// Label that distinguishes runs of the same m and mode.
 fn label(case: &Case) -> String {
     let default = Case::default();
     let names = ["method", "split", "transport", "sweeps-per-pass", "norm-split"];

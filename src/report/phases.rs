@@ -1,4 +1,4 @@
-//! Times of phases per grid point, beside published ones.
+//! Times of phases per grid point, compared with published ones.
 
 use serde_json::{Map, Value};
 
@@ -77,9 +77,8 @@ fn sheet(
     sheet
 }
 
-/// Microseconds per point below which a factorisation and one solve cannot be on a GPU: its levels and
-/// those of both sweeps, at the measured time from thread block to thread block, and the bytes that they
-/// move at least, at copy bandwidth.
+/// Lower bounds of a factorisation and one solve on a GPU, in microseconds per point: levels of the three phases
+/// at the measured CTA-to-CTA latency, and least memory traffic at copy bandwidth.
 fn roofs(record: &Record) -> Option<[f64; 2]> {
     let (t, f) = (&record.traffic, &record.factor);
     let levels = 2 * f.levels_lower? + f.levels_upper?;
@@ -89,16 +88,16 @@ fn roofs(record: &Record) -> Option<[f64; 2]> {
     Some([latency_us, transfer_us].map(|us| us / record.size.block_rows as f64))
 }
 
-/// What the three kinds of table are made from.
+/// Input of the three kinds of table.
 struct Table<'a> {
     phases: &'a Phases,
     records: &'a [Record],
     varying: &'a [&'static Axis],
-    /// Whether speedups are judged.
+    /// Whether speedups have a verdict.
     judged: bool,
 }
 
-/// A number with three digits, nothing for none.
+/// A number with three digits; empty for `None`.
 fn three(value: Option<f64>) -> String {
     value.map(|v| significant(v, 3)).unwrap_or_default()
 }
@@ -224,8 +223,8 @@ impl Table<'_> {
         );
         if self.records.iter().any(|record| roofs(record).is_some()) {
             sheet.notes.push(
-                "roofs of a factorisation and one solve: the levels of the three phases at the \
-                 hand-over from thread block to thread block, the bytes at copy bandwidth"
+                "roofs of a factorisation and one solve: the levels of the three phases at \
+                 CTA-to-CTA latency, the memory traffic at copy bandwidth"
                     .into(),
             );
         }

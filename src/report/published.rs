@@ -37,7 +37,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Judges `measured` against `published` iterations.
+    /// Verdict on `measured` against `published` iterations.
     pub fn of(record: &Record, published: Option<&PublishedRow>, tolerance_percent: f64) -> Self {
         let Some(row) = published else { return Self::None };
         if record.status != Status::Converged {
@@ -181,7 +181,7 @@ fn find<'a>(records: &'a [Record], case: &Case, backend: &str) -> Option<&'a Rec
 }
 
 /// One record for each line: what differs only in the backend shares a line. Where a backend has
-/// several ways of triangular solves, each has a line.
+/// several algorithms of triangular solves, each has a line.
 fn line_records(records: &[Record]) -> Vec<&Record> {
     let mut firsts: Vec<&Record> = Vec::new();
     for record in records {

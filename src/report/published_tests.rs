@@ -169,10 +169,10 @@ fn without_a_gpu_nothing_is_said_of_its_speed() {
 fn each_way_of_triangular_solves_has_a_line_beside_the_same_cpu() {
     let mut records = on(&["cpu", "cusparse"], &[240]);
     for (trisolve, seconds) in [(Trisolve::Levels, 4.0), (Trisolve::Syncfree, 0.5)] {
-        let mut way = on(&["cuda"], &[240]).remove(0);
-        way.case.trisolve = trisolve;
-        way.times.solve_s = Some(seconds);
-        records.push(way);
+        let mut variant = on(&["cuda"], &[240]).remove(0);
+        variant.case.trisolve = trisolve;
+        variant.times.solve_s = Some(seconds);
+        records.push(variant);
     }
     let (text, report) = rendered(&records, None);
     assert_eq!(

@@ -33,8 +33,8 @@ pub fn sheet(records: &[Record]) -> Option<Sheet> {
     for record in &records {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
         // chosen by the backend
-        let way = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::Auto);
-        row.push(way.as_ref().map_or_else(String::new, choice_name));
+        let chosen = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::Auto);
+        row.push(chosen.as_ref().map_or_else(String::new, choice_name));
         row.extend(cells(record));
         sheet.rows.push(row);
     }
@@ -71,7 +71,7 @@ fn cells(record: &Record) -> [String; 14] {
     ]
 }
 
-/// Why each way was chosen, where the backend did, with what tells the records apart.
+/// Why the backend chose each algorithm, with the settings in which the records differ.
 fn choices(records: &[&Record]) -> Vec<String> {
     let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
     let varying = varying(&cases);

@@ -133,7 +133,7 @@ fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
     lines
 }
 
-/// The cells of what was measured; where records are `ordered` in several ways, with what that costs
+/// The cells of what was measured; where records have several orderings (`ordered`), with what that costs
 /// and with the rows of a level.
 fn measurements(record: &Record, ordered: bool) -> [String; 14] {
     let Record { factor, times, convergence, .. } = record;

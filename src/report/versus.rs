@@ -130,7 +130,7 @@ impl<'a> System<'a> {
         speedup(seconds(Side::Library), seconds(Side::Ours))
     }
 
-    /// Seconds of cuSPARSE's solves over those of the way that the program chose by itself.
+    /// Time of cuSPARSE's solves divided by that of the algorithm that `auto` chose.
     fn automatic(&self) -> Option<f64> {
         let [apply, ..] = &METRICS;
         let chosen = self
@@ -149,7 +149,7 @@ impl<'a> System<'a> {
     }
 }
 
-/// Sets the best of our ways against the best of cuSPARSE's, for each system of `records`.
+/// Compares our fastest algorithm with cuSPARSE's, for each system of `records`.
 ///
 /// # Errors
 /// When a case has two records, or no system has both sides.
@@ -214,7 +214,7 @@ fn table(systems: &[System<'_>], varying: &[&'static Axis]) -> Sheet {
     }
     sheet.drop_empty_columns();
     sheet.notes = vec![
-        "ratio: cuSPARSE's time over ours, the fastest way of each; auto ratio: over the way that \
+        "ratio: cuSPARSE's time over ours, the fastest algorithm of each; auto ratio: over the algorithm that \
          `--trisolve auto` takes"
             .into(),
         "solve: L and U once; factor: the factorisation on the device; numeric + Krylov: matrix-s, \
@@ -244,7 +244,7 @@ fn summary(systems: &[System<'_>]) -> Sheet {
         Head::words("at"),
     ];
     let everything = GROUPS.len();
-    let ways = ways::measured(systems);
+    let algorithms = ways::measured(systems);
     for group in 0..=everything {
         let members = || systems.iter().filter(move |s| group == everything || s.group() == group);
         let mut line = |of: String, ratio: &dyn Fn(&System<'_>) -> Option<f64>| {
@@ -264,8 +264,8 @@ fn summary(systems: &[System<'_>]) -> Sheet {
         for metric in &METRICS {
             line(metric.name.into(), &|s| s.ratio(metric));
         }
-        for way in ways.iter().filter(|_| ways.len() > 1) {
-            line(format!("solve, {}", choice_name(way)), &|s| ways::ratio(s, *way));
+        for algorithm in algorithms.iter().filter(|_| algorithms.len() > 1) {
+            line(format!("solve, {}", choice_name(algorithm)), &|s| ways::ratio(s, *algorithm));
         }
     }
     // with a fixed number of iterations nothing converges, and no system has this ratio
@@ -322,8 +322,8 @@ fn machine_row(system: &System<'_>) -> Map<String, Value> {
     put("levels-lower".into(), ours.and_then(|r| r.factor.levels_lower).into());
     put("levels-upper".into(), ours.and_then(|r| r.factor.levels_upper).into());
     put("rows-per-level".into(), ours.and_then(|r| r.factor.rows_per_level).into());
-    let way = ours.and_then(|r| r.factor.trisolve_used.as_ref()).map(choice_name);
-    put("trisolve-used".into(), way.into());
+    let used = ours.and_then(|r| r.factor.trisolve_used.as_ref()).map(choice_name);
+    put("trisolve-used".into(), used.into());
     for metric in &METRICS {
         for (side, name) in [(Side::Ours, "cuda"), (Side::Library, "cusparse")] {
             let best = system.best(metric, side).map(|(_, s)| s);

@@ -4,11 +4,12 @@ use crate::report::ReportFormat;
 
 /// A record of a GPU: seconds of an application, of the factorisation and of the solve; the
 /// numeric phase takes twice as long as the factorisation.
-fn gpu(case: &Case, backend: &str, way: Trisolve, seconds: [f64; 3]) -> Record {
+fn gpu(case: &Case, backend: &str, algorithm: Trisolve, seconds: [f64; 3]) -> Record {
     let [apply, factor, solve] = seconds;
-    let trisolve = if backend == "cuda" { way } else { Trisolve::Auto };
+    let trisolve = if backend == "cuda" { algorithm } else { Trisolve::Auto };
     let mut r = record(Case { trisolve, ..case.on(backend) }, 50, solve);
-    r.factor.trisolve_used = Some(if way == Trisolve::Auto { Trisolve::Levels } else { way });
+    r.factor.trisolve_used =
+        Some(if algorithm == Trisolve::Auto { Trisolve::Levels } else { algorithm });
     r.traffic.apply_s = Some(apply);
     r.traffic.percent_of_roof = Some(12.345);
     r.times.numeric_kernel_s = Some(factor);
@@ -126,7 +127,7 @@ fn every_way_has_a_column_and_a_mean() {
     let mut records = vec![
         gpu(&near, "cuda", Trisolve::Levels, [4e-3, 3e-3, 0.4]),
         gpu(&near, "cuda", Trisolve::Wavefront, [1e-3, 3e-3, 0.4]),
-        // what was chosen is not a way of its own
+        // what was chosen is not an algorithm of its own
         gpu(&near, "cuda", Trisolve::Auto, [9e-3, 3e-3, 0.4]),
         gpu(&near, "cusparse", Trisolve::Cusparse, [8e-3, 8e-3, 0.6]),
         absent,
@@ -140,21 +141,21 @@ fn every_way_has_a_column_and_a_mean() {
         }
     }
     let told = report(&records).unwrap();
-    let [_, ways, means] = &told.sheets[..] else { panic!("three sheets") };
-    let heads: Vec<&str> = ways.columns.iter().map(|c| &*c.text).collect();
+    let [_, algorithms, means] = &told.sheets[..] else { panic!("three sheets") };
+    let heads: Vec<&str> = algorithms.columns.iter().map(|c| &*c.text).collect();
     assert_eq!(heads, ["matrix", "levels L/U", "by wavefront", "by levels", "cuSPARSE"]);
     assert_eq!(
-        ways.rows[0][1..],
+        algorithms.rows[0][1..],
         ["190/191", "1.000 ms (12.3 %)", "4.000 ms (12.3 %)", "8.000 ms (12.3 %)"]
     );
-    assert_eq!(ways.rows[1][2..], ["2.000 ms (12.3 %)", "", "4.000 ms (12.3 %)"]);
+    assert_eq!(algorithms.rows[1][2..], ["2.000 ms (12.3 %)", "", "4.000 ms (12.3 %)"]);
     let of = |name: &str| means.rows.iter().find(|r| r[0] == "all" && r[1] == name).unwrap();
-    // sqrt(8 x 2), and the one way that the second system has not
+    // sqrt(8 x 2), and the one algorithm that the second system lacks
     assert_eq!(of("solve, wavefront")[2..5], ["2 of 2", "4.00", "2.00"]);
     assert_eq!(of("solve, levels")[2..5], ["1 of 2", "2.00", "2.00"]);
     // nothing was to converge
     assert_eq!(means.notes, [""; 0]);
-    // one way is no comparison of ways
+    // one algorithm is no comparison
     records.retain(|r| r.case.trisolve != Trisolve::Levels);
     assert_eq!(report(&records).unwrap().sheets.len(), 2);
 }

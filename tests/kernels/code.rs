@@ -22,12 +22,6 @@ const ASIDE: [&str; 9] = [
 pub(crate) fn line(kernels: &[&str], variant: &Variant, cubin: &[u8]) -> String {
     let Variant { block_size, defines, lists } = variant;
     let mut line = format!("{} {block_size}", kernels.join(","));
-<<<<<<< HEAD
-    defines.iter().for_each(|(name, value)| write!(line, " {name}={value}").unwrap());
-    lists.iter().for_each(|(name, list)| write!(line, " {name}={list}").unwrap());
-    let hash: String = hash(cubin).iter().map(|byte| format!("{byte:02x}")).collect();
-    line + " " + &hash
-=======
     for (name, value) in defines {
         write!(line, " {name}={value}").unwrap();
     }
@@ -39,7 +33,6 @@ pub(crate) fn line(kernels: &[&str], variant: &Variant, cubin: &[u8]) -> String 
         write!(line, "{byte:02x}").unwrap();
     }
     line
->>>>>>> h-k
 }
 
 /// SHA-256 of the sections of a 64-bit ELF file that decide what a GPU does: code, constants, initial

@@ -1,4 +1,4 @@
-//! A search against the sweep of everything that it may choose from.
+//! Compares a search with an exhaustive sweep of its space.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
@@ -26,10 +26,10 @@ const LEAST_LIMIT: f64 = 1.0;
 /// What takes longer than so many seconds, and this many times the best, is run once.
 const LONG: f64 = 1.0;
 const FAR: f64 = 1.5;
-/// Seconds in which both winners are measured again, in turns.
+/// Seconds for measuring both winners again, in alternation.
 const DUEL_S: f64 = 20.0;
 
-/// How a sweep is made.
+/// Options of a sweep.
 #[derive(Clone, Debug, Default)]
 pub struct Sweeping {
     /// Where results are kept, combination by combination: what is there is not run again.
@@ -39,19 +39,19 @@ pub struct Sweeping {
     pub budget_s: Option<f64>,
 }
 
-/// What the sweep knows of a combination.
+/// Result of a combination in the sweep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Entry {
     /// Median seconds, where it was solved.
     seconds: Option<f64>,
-    /// Seconds that finding out took.
+    /// Seconds that this took.
     spent: f64,
 }
 
 /// Entries of a file, with the words of their combinations.
 type Entries = HashMap<String, Entry>;
 
-/// Runs every combination, then both winners in turns: `ratio` is the time of the advised settings over
+/// Runs every combination, then both winners in alternation: `ratio` is the time of the advised settings over
 /// that of the best of the sweep, `time-share` the time of the search over that of the sweep; compiling
 /// kernels counts in neither. `swept` is the number of combinations that were run.
 ///

@@ -1,13 +1,13 @@
-//! Which of the finalists are the best: what their rounds say, and what they cannot say.
+//! Decides which finalists are the best, as far as their rounds can distinguish them.
 
 use crate::base::measure::Median;
 use crate::case::Case;
 use crate::record::Record;
 
-/// Rounds from which on an interval of a median is one (by ranks, 95 %).
+/// Fewest rounds for a 95 % confidence interval of a median (by ranks).
 pub const ROUNDS: usize = 6;
-/// Intervals are apart when this factor does not join them either: memory that lies elsewhere in the next run
-/// of the program costs as much.
+/// Intervals are separate only if they remain so after scaling by this factor: another memory placement in the next
+/// run of the program costs as much.
 const APART: f64 = 1.02;
 
 /// Single trials tell nothing below this factor, however quiet the rounds were: the search takes longer than they do,
@@ -20,7 +20,7 @@ pub fn noise(finalists: &[Finalist]) -> f64 {
     finalists.iter().map(|f| f.disturbed).fold(LEAST_NOISE, f64::max)
 }
 
-/// A setting of everything, and what it takes.
+/// A combination of settings, and its time.
 #[derive(Clone, Debug)]
 pub struct Finalist {
     /// What was run.
@@ -40,13 +40,13 @@ pub(super) fn is_faster(one: &Median, other: &Median) -> bool {
     one.count.min(other.count) >= ROUNDS && APART * one.ends().1 < other.ends().0
 }
 
-/// The finalists that cannot be told from the first, which is fastest by its median and among them.
+/// The finalists that cannot be distinguished from the first, the one with the smallest median, which is among them.
 pub fn equals(finalists: &[Finalist]) -> Vec<&Finalist> {
     let Some(first) = finalists.first() else { return Vec::new() };
     finalists.iter().filter(|f| !is_faster(&first.seconds, &f.seconds)).collect()
 }
 
-/// What one finalist takes over what another takes, where they can be told apart.
+/// Ratio of the times of two finalists, if they can be distinguished.
 pub fn ratio(one: &Median, over: &Median) -> Option<f64> {
     (is_faster(one, over) || is_faster(over, one)).then(|| one.value / over.value)
 }

@@ -1,7 +1,7 @@
-//! What a change of one value did to the time, and what it may do elsewhere.
+//! Model of the effect of changing one value on the time.
 //!
-//! Settings depend on each other: another block size pays with one preconditioner and not with the next.
-//! What a change did near a point counts more than what it did far away.
+//! Settings interact: another block size may pay off with one preconditioner and not with the next. Effects
+//! observed near a point weigh more than those observed far away.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ pub(super) type Change = (usize, usize, usize);
 /// A pair that differs by one more value counts this many times less.
 const FADING: f64 = 4.0;
 
-/// What is known of the time of a combination.
+/// Knowledge about the time of a combination.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Known {
     /// Seconds.

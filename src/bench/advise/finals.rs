@@ -1,4 +1,4 @@
-//! The best of a search measured properly: in turns, so that a noisy minute hits all of them alike.
+//! Measures the finalists of a search in alternation, so that noise affects all of them alike.
 
 use crate::base::measure::{Median, median};
 use crate::bench::advise::decision::{Finalist, ROUNDS, is_faster};
@@ -8,23 +8,23 @@ use crate::case::Case;
 use crate::config::AXES;
 use crate::record::Record;
 
-/// Finalists at most.
+/// Largest number of finalists.
 const MOST: usize = 6;
-/// A finalist was within this many times the best in the search.
+/// Largest time of a finalist in the search, relative to the best.
 const WITHIN: f64 = 1.3;
-/// Where all turns of a further one take no more than a share of the search, which is so for small systems,
-/// whose single times say little, there are more.
+/// More finalists are admitted as long as all rounds of a further one take no more than a share of the search, as
+/// for small systems, whose single times are unreliable.
 const MOST_CHEAP: usize = 12;
 const WITHIN_CHEAP: f64 = 2.0;
 const CHEAP: f64 = 0.06;
-/// The second of the search is a finalist up to this many times the best: a winner needs a rival.
+/// The second best of the search is a finalist up to this factor: a winner needs a rival.
 const WITHIN_SECOND: f64 = 10.0;
-/// Rounds at most; after [`ROUNDS`] a finalist that is clearly slower is dropped.
+/// Largest number of rounds; after [`ROUNDS`] a clearly slower finalist is dropped.
 const TURNS: usize = 15;
-/// Half width of the interval over the median at which turns end.
+/// Rounds end when the half width of the interval is at most this share of the median.
 const PRECISE: f64 = 0.02;
-/// A trial here is given up only when something goes wrong: after this many times the best, and this
-/// many seconds, which a busy machine may take for the shortest of them.
+/// A trial of the finals is aborted only when something goes wrong: after this many times the best time and this
+/// many seconds, which a busy machine may need for the shortest.
 const PATIENCE: f64 = 10.0;
 const LEAST_PATIENCE: f64 = 2.0;
 
@@ -54,7 +54,7 @@ impl Runner {
 }
 
 /// Measures the best of `seen` until `budget` seconds since the search began are over, at least once.
-/// Fastest first. `told` hears how many there are.
+/// Fastest first. `told` receives the number of finalists.
 pub fn finals(
     seen: &Found,
     tries: &mut dyn Tries,
@@ -89,8 +89,8 @@ pub fn finals(
     seen.best().into_iter().collect()
 }
 
-/// Of the trials that were given up by their time, which another process may have taken, the one most like `best`
-/// and with the least fixed costs, below `limit`: a rival where nothing else was solved.
+/// Of the trials aborted for their time, which another process may have caused, the one most similar to `best`
+/// with the lowest fixed costs, below `limit`: a rival where nothing else was solved.
 fn given_up_beside<'a>(best: &Case, limit: f64, seen: &'a Found) -> Option<&'a Case> {
     let apart = |case: &Case| AXES.iter().filter(|a| (a.text)(case) != (a.text)(best)).count();
     let given_up = seen.tried.iter().filter_map(|t| match t.trial {
@@ -100,7 +100,7 @@ fn given_up_beside<'a>(best: &Case, limit: f64, seen: &'a Found) -> Option<&'a C
     given_up.min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|(_, _, case)| case)
 }
 
-/// Of trials that differ in a setting which changed nothing, the plainer one in the place of the faster.
+/// Replaces a finalist by the simpler of two trials that differ only in a setting without effect.
 fn without_twins(solved: Vec<&Tried>) -> Vec<&Tried> {
     let mut kept: Vec<&Tried> = Vec::new();
     for tried in solved {
@@ -113,13 +113,13 @@ fn without_twins(solved: Vec<&Tried>) -> Vec<&Tried> {
     kept
 }
 
-/// Settings that decide on nothing but the course of the iterations.
+/// Settings that affect only the iterations.
 const OF_THE_COURSE: [&str; 2] = ["restart", "orthogonalisation"];
-/// Settings that decide on nothing but the pattern of the factors.
+/// Settings that affect only the pattern of the factors.
 const OF_THE_PATTERN: [&str; 2] = ["fill", "level-rule"];
 
-/// Whether two trials differ in one setting alone, and show that it changed nothing: every residual is the same to
-/// the last bit, as with a restart beyond the iterations that are made.
+/// Whether two trials differ in a single setting without effect: all residuals are bitwise equal, as with a restart
+/// beyond the number of iterations.
 pub fn changed_nothing(one: &Tried, other: &Tried) -> bool {
     let (Trial::Solved { record: a, .. }, Trial::Solved { record: b, .. }) =
         (&one.trial, &other.trial)
@@ -152,8 +152,7 @@ impl Found {
     }
 }
 
-/// Measures `cases` in turns, each trial up to `limit` seconds. Fastest first; those that are not
-/// solved are left out.
+/// Measures `cases` in alternation, each trial up to `limit` seconds. Fastest first, without those that fail.
 pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64) -> Vec<Finalist> {
     let new = |case| Runner { case, rounds: Vec::new() };
     let mut runners: Vec<Runner> = cases.into_iter().map(new).collect();

@@ -1,8 +1,8 @@
 //! Which settings solve a system fastest on this machine: a bounded search with measurements.
 //!
-//! [`Structure`] sees what the matrix suggests, [`Space`] holds the combinations of settings that have
-//! a meaning for it, [`search()`] tries the promising ones once and gives up what is slow, [`finals()`]
-//! measures the best in turns, and [`report`] says what was found, why, and how sure it is.
+//! [`Structure`] analyses the matrix, [`Space`] holds the combinations of settings that apply to it,
+//! [`search()`] tries the promising ones once and aborts slow ones, [`finals()`] measures the best in
+//! alternation, and [`report`] states the result, its reasons and its confidence.
 
 pub mod check;
 pub mod decision;
@@ -33,28 +33,28 @@ pub use space::{Knob, Point, Space};
 pub use structure::Structure;
 pub use trial::{Trial, Trials, Tries};
 
-/// Share of the time budget in which the search goes on; the rest is for the finals.
+/// Share of the time budget for the search; the rest is for the finals.
 const SEARCH_SHARE: f64 = 0.7;
 
-/// What to find.
+/// Input of the search.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Matrix and right-hand side; everything else is searched.
     pub base: Case,
-    /// Values that the user allows, by setting.
+    /// Values to which the user restricts the settings.
     pub fixed: Sweep,
     /// Solves with the same factors.
     pub solves: usize,
-    /// Seconds for everything.
+    /// Time budget in seconds.
     pub budget_s: f64,
 }
 
-/// What was found.
+/// Result of the search.
 #[derive(Debug)]
 pub struct Advice {
-    /// What the matrix shows.
+    /// Properties of the matrix.
     pub structure: Structure,
-    /// What was searched.
+    /// The search space.
     pub space: Space,
     /// The search.
     pub found: Found,
@@ -62,20 +62,20 @@ pub struct Advice {
     pub finalists: Vec<Finalist>,
     /// Backends left out, and why.
     pub missing: Vec<String>,
-    /// Seconds that it took.
+    /// Seconds of the whole search.
     pub seconds: f64,
-    /// Seconds of them in which kernels were compiled and loaded, which later searches find compiled.
+    /// Seconds of compiling and loading kernels, which later searches find in the cache.
     pub compile_s: f64,
 }
 
-/// The space of a question on the backends that are here.
+/// The search space of a question on the available backends.
 ///
 /// # Errors
-/// When no combination is left, and when none of the backends that the user allows can compute here.
+/// When no combination remains, or none of the allowed backends is usable here.
 pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
     let (mut backends, mut missing, mut first) = (Vec::new(), Vec::new(), None);
     let given = question.fixed.backend.as_ref();
-    // the vendor's library is a baseline, not advice: only where it is asked for
+    // the vendor's library is a baseline, not advice: only on request
     let all = || ["cuda", "cpu-mt", "cpu"].map(String::from).to_vec();
     // to ask a GPU takes a second or more: not where it is not wanted
     for name in given.cloned().unwrap_or_else(all) {
@@ -101,19 +101,19 @@ pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<S
     Ok((space, missing))
 }
 
-/// What [`advise`] tells while it is at work.
+/// Progress events of [`advise`].
 #[derive(Debug)]
 pub enum Told<'a> {
-    /// A trial of the search, and the least seconds so far.
+    /// A trial of the search, and the shortest time so far.
     Tried(&'a Tried, f64),
-    /// So many finalists are measured in rounds from now on.
+    /// The finals begin, with this number of finalists.
     Finals(usize),
 }
 
-/// Answers a question about `problem` with right-hand side `b`; `told` hears how it goes on.
+/// Answers a question about `problem` with right-hand side `b`; `told` receives progress events.
 ///
 /// # Errors
-/// When no combination of settings is left to try.
+/// When no combination of settings can be tried.
 pub fn advise(
     question: &Question,
     problem: &Problem,

@@ -109,12 +109,12 @@ struct Search<'a> {
     centred: bool,
     /// Short trials that were given up, which others on the machine may have made slow.
     doubtful: VecDeque<Point>,
-    looked: HashSet<Point>,
+    retried: HashSet<Point>,
     budget: f64,
 }
 
 /// Searches `space` for `budget` seconds at most; a trial that has begun is ended by its own limit.
-/// `told` hears of every trial.
+/// `told` receives every trial.
 ///
 /// # Errors
 /// When the space is empty or too large.
@@ -137,7 +137,7 @@ pub fn search(
         queue: points.first().cloned().into_iter().collect(),
         centred: false,
         doubtful: VecDeque::new(),
-        looked: HashSet::new(),
+        retried: HashSet::new(),
         budget,
     };
     let mut interrupted = false;
@@ -196,12 +196,12 @@ impl Search<'_> {
         }
     }
 
-    /// Keeps trial `at` for a second look when it was given up at a `limit` that one time slice of another
+    /// Schedules trial `at` for a retry when it was aborted at a `limit` that one time slice of another
     /// process is long, unless its fixed costs alone are out of the question.
     fn note_doubt(&mut self, at: usize, limit: f64) {
         let Tried { point, trial, .. } = &self.tried[at];
         let near = matches!(trial, Trial::CutOff { fixed } if *fixed < FAR * self.best);
-        if near && limit < MOMENT && self.looked.insert(point.clone()) {
+        if near && limit < MOMENT && self.retried.insert(point.clone()) {
             self.doubtful.push_back(point.clone());
         }
     }

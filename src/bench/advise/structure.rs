@@ -23,7 +23,7 @@ pub struct Structure {
     pub orderings: Vec<Ordering>,
 }
 
-/// Orderings that are looked at, each with the one that it makes needless.
+/// Orderings to evaluate, each with the one that it supersedes.
 const ORDERINGS: &[(&str, Option<&str>)] = &[
     ("shortest-axis-last", None),
     ("rcm", None),
@@ -34,7 +34,7 @@ const ORDERINGS: &[(&str, Option<&str>)] = &[
 ];
 
 impl Structure {
-    /// Looks at a system; what differs less than the tolerance is symmetric ([`crate::matrix::Csr::asymmetry_beyond`]).
+    /// Analyses a system; differences below the tolerance count as symmetric ([`crate::matrix::Csr::asymmetry_beyond`]).
     pub fn of(problem: &Problem, symmetry_tolerance: f64) -> Self {
         let a = &*problem.matrix;
         let info = info::inspect(a);

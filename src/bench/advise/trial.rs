@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 use crate::base::error::Result;
 use crate::base::measure::{memory_free, now, seconds_since};
 use crate::base::status::Status;
-use crate::bench::engine::Renumbered;
+use crate::bench::engine::Permuted;
 use crate::bench::run::{Reuse, Stage, contradicts, run_case_reusing};
 use crate::case::{Case, Ordering};
 use crate::compute;
@@ -101,7 +101,7 @@ pub struct Trials<'a> {
     /// How many times as long as undisturbed a run of a short trial takes.
     noise: f64,
     reuse: Reuse,
-    ordered: HashMap<(Ordering, usize), Result<Renumbered>>,
+    ordered: HashMap<(Ordering, usize), Result<Permuted>>,
 }
 
 impl<'a> Trials<'a> {
@@ -128,7 +128,7 @@ impl<'a> Trials<'a> {
         if each.saturating_mul(self.ordered.len() + 1) > memory_free() / 8 {
             self.ordered.clear();
         }
-        self.ordered.insert(key, Renumbered::of(case, self.problem, self.b));
+        self.ordered.insert(key, Permuted::of(case, self.problem, self.b));
     }
 }
 

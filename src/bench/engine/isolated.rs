@@ -20,7 +20,7 @@ use crate::record::output::Outputs;
 use crate::record::read::read;
 use crate::record::{Record, environment};
 
-/// How often a child is looked at.
+/// Interval at which a child is polled.
 const POLL: Duration = Duration::from_millis(2);
 /// What is kept of a child's last words.
 const LAST_WORDS: usize = 300;
@@ -38,11 +38,11 @@ pub struct Isolation {
     pub flags: Vec<String>,
     /// Seconds that a case may take, from reading the matrix to the record.
     pub limit_s: Option<f64>,
-    /// Files in which the kernel counts the processes that it ended for want of memory.
+    /// Files in which the kernel counts the processes killed by the OOM killer.
     pub counters: Vec<PathBuf>,
 }
 
-/// Where the kernel counts the processes that it ended for want of memory.
+/// The files in which the kernel counts the processes killed by the OOM killer.
 pub fn kill_counters() -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("/proc/vmstat")];
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -152,8 +152,8 @@ impl Isolation {
         })))
     }
 
-    /// How often the kernel has ended a process for want of memory, as far as it tells: in the group of
-    /// this process, whose limit may be below the machine's memory, and on the machine.
+    /// Number of processes killed by the OOM killer so far, as counted by the kernel: in the control group of this
+    /// process, whose limit may be below the machine's memory, and on the machine.
     fn kills(&self) -> u64 {
         let read = |path: &PathBuf| std::fs::read_to_string(path).ok();
         self.counters.iter().filter_map(read).map(|text| kills_in(&text)).sum()
@@ -192,8 +192,8 @@ enum Ended {
     Stopped,
 }
 
-/// Status and reason of a case whose child left no record; `out_of_memory` says that the kernel ended a
-/// process for want of memory meanwhile.
+/// Status and reason of a case whose child left no record; `out_of_memory` says that the OOM killer
+/// killed a process meanwhile.
 fn explain(ended: &Ended, words: &Path, out_of_memory: bool) -> (Status, String) {
     let status = match ended {
         Ended::Late(limit) => {
@@ -214,8 +214,7 @@ fn explain(ended: &Ended, words: &Path, out_of_memory: bool) -> (Status, String)
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(status) {
         if signal == SIGKILL {
             return if out_of_memory {
-                let reason =
-                    format!("its process was ended by the kernel for want of memory{said}");
+                let reason = format!("its process was killed by the OOM killer{said}");
                 (Status::OutOfMemory, reason)
             } else {
                 (Status::Failed, format!("its process was killed by SIGKILL{said}"))
@@ -274,7 +273,7 @@ mod tests {
         );
         assert_eq!(
             told("echo oom_kill 4 > EVENTS; kill -9 $$", None),
-            (Status::OutOfMemory, "its process was ended by the kernel for want of memory".into())
+            (Status::OutOfMemory, "its process was killed by the OOM killer".into())
         );
         assert_eq!(
             told("echo \"error: no such matrix\" >&2; exit 2", None),

@@ -100,7 +100,7 @@ fn as_solved(problem: Problem, case: &Case) -> Problem {
     }
 }
 
-/// What is told about a run while it goes on.
+/// Receives the events of a run.
 pub trait Observer {
     /// Of `total` cases those in `pending` follow; the others are finished already.
     fn begin(&mut self, total: usize, pending: &[&Case]);
@@ -140,7 +140,7 @@ pub struct Outcome {
 }
 
 /// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
-/// stop: it is looked at whenever a stage starts. A solution is in its file before its case is recorded.
+/// stop: it is polled at the start of every stage. A solution is in its file before its case is recorded.
 pub fn execute(
     cases: &[Case],
     measure: &Measure,
@@ -172,7 +172,7 @@ fn turns<'a>(cases: &'a [Case], measure: &Measure) -> Vec<(&'a Case, Option<usiz
     rounds.iter().flat_map(|round| cases.iter().map(|case| (case, *round))).collect()
 }
 
-/// The record of a case in a round among those of before.
+/// The earlier record of a case in a round.
 fn record_of<'a>(case: &Case, round: Option<usize>, earlier: &'a [Record]) -> Option<&'a Record> {
     earlier.iter().find(|r| r.case == *case && r.round == round)
 }
@@ -244,7 +244,7 @@ fn each_pending(
     Outcome { records: rounds::aggregated(&records), end }
 }
 
-/// Refuses to add rounds to cases that were measured without, or the other way round: no reader could tell
+/// Refuses to add rounds to cases measured without rounds, or vice versa: no reader could tell
 /// how often what was measured.
 fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> Result<()> {
     let with = rounds.iter().any(Option::is_some);
@@ -324,7 +324,7 @@ fn step(
     }))
 }
 
-/// A system that has no such order, or is not there for want of memory: then without its size.
+/// Why there is no system: the ordering cannot be computed, or memory is exhausted, then without its size.
 struct NoSystem {
     why: Error,
     n: usize,
@@ -348,16 +348,16 @@ impl NoSystem {
     }
 }
 
-/// What a case runs on.
+/// The system of a case.
 struct System<'a> {
     problem: &'a Problem,
     b: &'a [f64],
-    /// Seconds that ordering it took, unless it is in natural order.
+    /// Seconds of the ordering; `None` for the natural ordering.
     ordering_s: Option<f64>,
     hash: SystemHash,
 }
 
-/// The system and the right-hand side of the case before, which the next one mostly shares.
+/// System and right-hand side of the previous case, which the next one usually shares.
 struct Loaded<'a> {
     cases: &'a [Case],
     problem: Option<(Case, Problem)>,
@@ -365,33 +365,33 @@ struct Loaded<'a> {
     /// Of both, before they are reordered.
     hash: SystemHash,
     reordered: Option<Reordered>,
-    /// Matrices whose remarks were told.
+    /// Matrices whose remarks have been reported.
     told: HashSet<String>,
 }
 
-/// The same with the unknowns in another order.
+/// A permuted system, kept for the cases that share it.
 struct Reordered {
-    /// Which order, and the unknowns per block.
+    /// Its ordering and block size.
     of: (Ordering, usize),
-    /// Or why there is none.
-    system: Result<Renumbered>,
+    /// The system, or why the ordering cannot be computed.
+    system: Result<Permuted>,
 }
 
-/// A system in another order.
-pub(crate) struct Renumbered {
+/// A system after a symmetric permutation of its unknowns.
+pub(crate) struct Permuted {
     order: Vec<u32>,
     pub(crate) problem: Problem,
     /// The right-hand side, with its name.
     pub(crate) rhs: (String, Vec<f64>),
-    /// Seconds that finding the order and renumbering took.
+    /// Seconds to compute and to apply the permutation.
     pub(crate) seconds: f64,
 }
 
-impl Renumbered {
+impl Permuted {
     /// The system and the right-hand side of a case.
     ///
     /// # Errors
-    /// When there is no such order.
+    /// When the ordering cannot be computed for the matrix.
     pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
         let start = now();
         let order = problem.order(case.ordering, case.block_size)?;
@@ -402,7 +402,7 @@ impl Renumbered {
 }
 
 impl<'a> Loaded<'a> {
-    /// Nothing yet, of the cases that follow.
+    /// Nothing loaded yet, for `cases`.
     fn new(cases: &'a [Case]) -> Self {
         Self {
             cases,
@@ -423,7 +423,7 @@ impl<'a> Loaded<'a> {
         }
     }
 
-    /// The system of a case; within, why it cannot be ordered as the case asks.
+    /// The system of a case; the inner error says why its ordering cannot be computed.
     fn get(
         &mut self,
         case: &Case,
@@ -462,7 +462,7 @@ impl<'a> Loaded<'a> {
         if self.reordered.as_ref().is_none_or(|known| known.of != of) {
             // free the old one first
             self.reordered = None;
-            self.reordered = Some(Reordered { of, system: Renumbered::of(case, problem, b) });
+            self.reordered = Some(Reordered { of, system: Permuted::of(case, problem, b) });
         }
         let Reordered { system, .. } = self.reordered.as_mut().expect("made above");
         Ok(match system {
@@ -474,7 +474,7 @@ impl<'a> Loaded<'a> {
                 if other.rhs.0 != case.rhs {
                     other.rhs = (case.rhs.clone(), reordered(b, &other.order));
                 }
-                let Renumbered { problem, rhs, seconds, .. } = other;
+                let Permuted { problem, rhs, seconds, .. } = other;
                 Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds), hash })
             }
         })

@@ -1,5 +1,5 @@
-//! What can be known to be wrong before a result file is opened for writing: matrices that cannot be read,
-//! right-hand sides that do not fit, blocks that are too large, records of other systems.
+//! Checks before a result file is opened for writing: matrices that cannot be read, right-hand sides that do not
+//! fit, blocks that are too large, records of other systems.
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::units::plural;
@@ -10,7 +10,7 @@ use crate::matrix::hash::{matrix_hash, vector_hash};
 use crate::problem::{self, Folders, Problem, Source};
 use crate::record::{Record, contents};
 
-/// The records of a result file that is continued.
+/// The records of a result file that is resumed.
 #[derive(Clone, Debug)]
 pub struct Earlier {
     /// The file, for messages.
@@ -24,18 +24,18 @@ pub struct Earlier {
 pub struct Broken {
     /// Its name in the cases.
     pub matrix: String,
-    /// What is wrong with it or its right-hand side.
+    /// The error of the matrix or its right-hand side.
     pub error: Box<Error>,
 }
 
 /// Loads every system of `cases` that is in a file, one after the other, and checks what is asked of it.
-/// Generated ones are made where that is little work, and else in small. The system of
+/// Generated ones are built if that is cheap, and otherwise at a smaller size. The system of
 /// `first`, the case that runs first, is loaded last and, with `keep`, stays in `solvers`, so that one system
-/// alone is not read twice. Stops early when `going` says no.
+/// alone is not read twice. Stops early when `going` returns false.
 ///
 /// # Errors
-/// The first system that is broken or is not that of its earlier records. One without room in memory is no
-/// error: it will be a record.
+/// At the first system that is invalid or differs from that of its earlier records. A system that does not fit
+/// into memory is not an error: it yields a record.
 pub fn check(
     cases: &[Case],
     first: Option<&Case>,
@@ -75,7 +75,7 @@ struct System<'a> {
 }
 
 impl System<'_> {
-    /// Loads and checks it; yields it if it is to be kept.
+    /// Loads and checks it; returns it if it is to be kept.
     fn check(
         &self,
         keep: bool,

@@ -14,7 +14,7 @@ use crate::bench::run::Stage;
 use crate::case::{Case, Execution, FactorPrecision, FgbiluStyle, RunKind, Trisolve};
 use crate::record::Record;
 
-/// The observer that fits where standard error goes.
+/// The observer for the kind of standard error: terminal or file.
 pub fn observer(quiet: bool) -> Box<dyn Observer> {
     if quiet {
         silence();
@@ -26,7 +26,7 @@ pub fn observer(quiet: bool) -> Box<dyn Observer> {
     }
 }
 
-/// Only remarks.
+/// Prints remarks only.
 struct Quiet;
 
 impl Observer for Quiet {
@@ -159,8 +159,7 @@ impl Bars {
     }
 }
 
-/// Relative cost of a case on one matrix: a higher fill level fills more, a larger block holds more
-/// zeros.
+/// Relative cost of a case on one matrix: grows with the fill level and with the zeros in larger blocks.
 fn cost(case: &Case) -> f64 {
     (1.0 + case.fill as f64) * (1.0 + case.block_size as f64 / 4.0)
 }
@@ -184,10 +183,10 @@ fn name(case: &Case) -> String {
         let format = choice_name(&case.format);
         return format!("{matrix}, product in {format}, block size {block_size}, {backend}");
     }
-    let way = match (case.trisolve, case.fgbilu_style) {
+    let algorithm = match (case.trisolve, case.fgbilu_style) {
         (Trisolve::Auto, FgbiluStyle::Auto) => String::new(),
         (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
-        (way, _) => format!(" {}", choice_name(&way)),
+        (algorithm, _) => format!(" {}", choice_name(&algorithm)),
     };
     let stored = match case.factor_precision {
         FactorPrecision::Float64 => String::new(),
@@ -199,7 +198,7 @@ fn name(case: &Case) -> String {
     };
     format!(
         "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, \
-         {backend}{way}{stored}{execution}"
+         {backend}{algorithm}{stored}{execution}"
     )
 }
 

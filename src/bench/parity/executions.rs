@@ -41,7 +41,7 @@ struct Solve {
 
 impl<K: Backend + 'static> Bench<'_, K> {
     /// Some of the first iterates, and all residuals up to the last of them; with triangular factors
-    /// only where the backend may choose any way of solving with them.
+    /// only where the backend may choose any algorithm for their solves.
     pub(super) fn executions(&mut self, any_way: bool) -> Result<()> {
         let methods =
             self.sizes.methods.iter().filter(|(.., precond, _)| any_way || *precond != "bilu");

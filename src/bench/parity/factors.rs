@@ -1,4 +1,4 @@
-//! Block ILU factors and the solves with them, in every way.
+//! Block ILU factors and the solves with them, in every algorithm.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ const HALVES: [(&str, Coupled); 2] =
     [("lower half of a box", Ordering::is_lt), ("upper half of a box", Ordering::is_gt)];
 
 impl<K: Backend + 'static> Bench<'_, K> {
-    /// Solves with a matrix in each of the `ways`, compared with the sequential solve.
+    /// Solves with a matrix in each of the `algorithms`, compared with the sequential solve.
     fn solves(
         &mut self,
         name: &str,
         a: &Csr,
         (b, fill): (usize, usize),
         precision: FactorPrecision,
-        ways: &[Trisolve],
+        algorithms: &[Trisolve],
     ) -> Result<()> {
         let pattern = pattern(a, b, fill);
-        self.solves_on(&pattern, name, a, (b, fill), precision, ways)
+        self.solves_on(&pattern, name, a, (b, fill), precision, algorithms)
     }
 
     /// The same with factors on a pattern that has more entries than those of `a` and their fill.
@@ -44,61 +44,67 @@ impl<K: Backend + 'static> Bench<'_, K> {
         a: &Csr,
         (b, fill): (usize, usize),
         precision: FactorPrecision,
-        ways: &[Trisolve],
+        algorithms: &[Trisolve],
     ) -> Result<()> {
         let r = self.random(a.rows());
         let limit = match precision {
             FactorPrecision::Float64 => SOLVE_LIMIT,
             FactorPrecision::Float32 => SINGLE_LIMIT,
         };
-        let request = |way| Request { pattern, b, way, precision };
+        let request = |algorithm| Request { pattern, b, algorithm, precision };
         let want = solve_with(&self.cpu, a, &request(Trisolve::Auto), &r)?;
-        for &way in ways {
-            let got = solve_with(self.k, a, &request(way), &r)?;
+        for &algorithm in algorithms {
+            let got = solve_with(self.k, a, &request(algorithm), &r)?;
             let bits = 8 * precision.bytes();
-            let check = format!("{name}, ILU({fill}) {way:?}, b {b}, factors of {bits} bits");
+            let check = format!("{name}, ILU({fill}) {algorithm:?}, b {b}, factors of {bits} bits");
             self.found(check, &got, &want, limit);
         }
         Ok(())
     }
 
     /// Any pattern.
-    pub(super) fn triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
-        self.factors(ways)?;
-        self.reservoirs(ways)?;
-        self.patterns(ways)?;
-        self.empty_triangles(ways)?;
-        self.long_chain(ways)?;
-        self.single(ways)?;
-        self.singular(ways)
+    pub(super) fn triangles(&mut self, algorithms: &[Trisolve]) -> Result<()> {
+        self.factors(algorithms)?;
+        self.reservoirs(algorithms)?;
+        self.patterns(algorithms)?;
+        self.empty_triangles(algorithms)?;
+        self.long_chain(algorithms)?;
+        self.single(algorithms)?;
+        self.singular(algorithms)
     }
 
     /// Grids whose last rows are those of wells, after a short step of time: after long ones the solution
     /// grows so much that rounding alone makes more of a difference than is allowed. Rows that are shifted by
     /// half a block have singular blocks on the diagonal, so those have no factors.
-    fn reservoirs(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn reservoirs(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let in_place = self.sizes.reservoirs.iter().filter(|(spec, _)| !spec.contains("bias=half"));
         for &(spec, b) in in_place.filter(|(spec, _)| spec.starts_with("reservoir")) {
             let matrix = &format!("{spec},days=0.003");
             let a = problem::load(matrix, ReadAs::Expanded)?.matrix;
             let a = crate::matrix::bsr::pad(&a, b).map_or(a, Arc::new);
             for fill in [0, 2] {
-                self.solves(matrix, &a, (b, fill), FactorPrecision::Float64, ways)?;
+                self.solves(matrix, &a, (b, fill), FactorPrecision::Float64, algorithms)?;
             }
         }
         Ok(())
     }
 
-    fn factors(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn factors(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for &b in self.sizes.blocks {
             for &fill in self.sizes.fills {
                 let rows = self.sizes.block_rows[usize::from(b > 8)];
                 let random = self.matrix(rows, b, 2, false);
                 let grid = problem::load(self.sizes.grid, ReadAs::Expanded)?.matrix;
                 let grid = crate::matrix::bsr::pad(&grid, b).map_or(grid, Arc::new);
-                self.solves("random matrix", &random, (b, fill), FactorPrecision::Float64, ways)?;
+                self.solves(
+                    "random matrix",
+                    &random,
+                    (b, fill),
+                    FactorPrecision::Float64,
+                    algorithms,
+                )?;
                 if b <= 8 {
-                    self.solves("grid", &grid, (b, fill), FactorPrecision::Float64, ways)?;
+                    self.solves("grid", &grid, (b, fill), FactorPrecision::Float64, algorithms)?;
                 }
             }
         }
@@ -154,8 +160,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let row = 17 * b + b / 2;
             let entries = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[entries].fill(0.0);
-            let way = Trisolve::Wavefront;
-            self.breakdown("singular cell of a box", &a, b, way, FactorPrecision::Float64)?;
+            let algorithm = Trisolve::Wavefront;
+            self.breakdown("singular cell of a box", &a, b, algorithm, FactorPrecision::Float64)?;
         }
         // but not for a matrix that lacks some of its entries
         let full = self.box_matrix([9, 7, 8], 1, |_| true);
@@ -213,10 +219,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     /// Triangles that are narrow, wide, long or uneven.
-    fn patterns(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn patterns(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for &(rows, b) in self.sizes.patterns {
             for &(name, columns) in patterns::PATTERNS {
-                self.pattern((name, columns), (rows, b), FactorPrecision::Float64, ways)?;
+                self.pattern((name, columns), (rows, b), FactorPrecision::Float64, algorithms)?;
             }
         }
         Ok(())
@@ -227,65 +233,67 @@ impl<K: Backend + 'static> Bench<'_, K> {
         (name, columns): (&str, Columns),
         (rows, b): (usize, usize),
         precision: FactorPrecision,
-        ways: &[Trisolve],
+        algorithms: &[Trisolve],
     ) -> Result<()> {
         let a = patterns::matrix(columns, rows, b, &mut self.rng);
-        self.solves(&format!("{name} of {rows}"), &a, (b, 0), precision, ways)
+        self.solves(&format!("{name} of {rows}"), &a, (b, 0), precision, algorithms)
     }
 
     /// A triangle without entries, and the other one a chain.
-    fn empty_triangles(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn empty_triangles(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for pattern in patterns::ONE_TRIANGLE {
-            self.pattern(*pattern, (97, 1), FactorPrecision::Float64, ways)?;
+            self.pattern(*pattern, (97, 1), FactorPrecision::Float64, algorithms)?;
         }
         Ok(())
     }
 
     /// A row per level, many more than anything holds at a time.
-    fn long_chain(&mut self, ways: &[Trisolve]) -> Result<()> {
-        let mut ways = ways.to_vec();
-        ways.retain(|way| !matches!(way, Trisolve::Levels | Trisolve::Pointwise));
+    fn long_chain(&mut self, algorithms: &[Trisolve]) -> Result<()> {
+        let mut algorithms = algorithms.to_vec();
+        algorithms.retain(|algorithm| !matches!(algorithm, Trisolve::Levels | Trisolve::Pointwise));
         let chain = patterns::PATTERNS[0];
-        self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &ways)
+        self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &algorithms)
     }
 
     /// Factors stored in float32, by those that can.
-    fn single(&mut self, ways: &[Trisolve]) -> Result<()> {
-        let mut ways = ways.to_vec();
+    fn single(&mut self, algorithms: &[Trisolve]) -> Result<()> {
+        let mut algorithms = algorithms.to_vec();
         let diagonal = Arc::new(FillPattern::diagonal(3));
-        ways.retain(|&way| self.k.ilu_analyse(&diagonal, 1, way, FactorPrecision::Float32).is_ok());
+        algorithms.retain(|&algorithm| {
+            self.k.ilu_analyse(&diagonal, 1, algorithm, FactorPrecision::Float32).is_ok()
+        });
         for &size in self.sizes.single {
             for &pattern in patterns::PATTERNS
                 .iter()
                 .filter(|(name, _)| ["random", "band of 11"].contains(name))
             {
-                self.pattern(pattern, size, FactorPrecision::Float32, &ways)?;
+                self.pattern(pattern, size, FactorPrecision::Float32, &algorithms)?;
             }
         }
-        match ways.first() {
-            Some(&way) => self.out_of_range(way),
+        match algorithms.first() {
+            Some(&algorithm) => self.out_of_range(algorithm),
             None => Ok(()),
         }
     }
 
     /// A block row that float32 cannot hold is named.
-    fn out_of_range(&mut self, way: Trisolve) -> Result<()> {
+    fn out_of_range(&mut self, algorithm: Trisolve) -> Result<()> {
         let b = 2;
         let mut a = (*self.matrix(41, b, 2, false)).clone();
         let rows = a.row_ptr()[17 * b] as usize..a.row_ptr()[18 * b] as usize;
         a.values_mut()[rows].iter_mut().for_each(|v| *v *= 1e-60);
-        self.breakdown("out of range", &a, b, way, FactorPrecision::Float32)
+        self.breakdown("out of range", &a, b, algorithm, FactorPrecision::Float32)
     }
 
     /// A singular block is found in the same row, at the same step.
-    fn singular(&mut self, ways: &[Trisolve]) -> Result<()> {
+    fn singular(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for &b in self.sizes.singular {
             let mut a = (*self.matrix(41, b, 2, false)).clone();
             let row = 17 * b;
             // the first row of block 17 becomes zero: so does the row of its diagonal block
             let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[range].fill(0.0);
-            self.breakdown("singular block", &a, b, ways[0], FactorPrecision::Float64)?;
+            self.breakdown("singular block", &a, b, algorithms[0], FactorPrecision::Float64)?;
         }
         Ok(())
     }
@@ -295,12 +303,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
         name: &str,
         a: &Csr,
         b: usize,
-        way: Trisolve,
+        algorithm: Trisolve,
         precision: FactorPrecision,
     ) -> Result<()> {
         fn found<B: Backend>(k: &B, a: &Csr, request: &Request) -> Result<Vec<f64>> {
-            let Request { pattern, b, way, precision } = *request;
-            let mut ilu = k.ilu_analyse(pattern, b, way, precision)?;
+            let Request { pattern, b, algorithm, precision } = *request;
+            let mut ilu = k.ilu_analyse(pattern, b, algorithm, precision)?;
             let number = |n: usize| n as f64 + 1.0;
             Ok(match k.ilu_factor(&mut ilu, a, 0.0) {
                 Ok(()) => vec![-1.0; 3],
@@ -311,9 +319,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
             })
         }
         let pattern = pattern(a, b, 0);
-        let request = |way| Request { pattern: &pattern, b, way, precision };
+        let request = |algorithm| Request { pattern: &pattern, b, algorithm, precision };
         let want = found(&self.cpu, a, &request(Trisolve::Auto))?;
-        let got = found(self.k, a, &request(way))?;
+        let got = found(self.k, a, &request(algorithm))?;
         let there = if want[0] == 18.0 { want } else { vec![f64::NAN; 3] };
         self.found(format!("{name}, b {b}"), &got, &there, SOLVE_LIMIT);
         Ok(())

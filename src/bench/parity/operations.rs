@@ -145,13 +145,13 @@ pub(super) fn pattern(a: &Csr, b: usize, fill: usize) -> Arc<FillPattern> {
     Arc::new(iluk(&point, fill, LevelRule::Min, usize::MAX).expect("small"))
 }
 
-/// What factors are asked for.
+/// The factors to compute.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) pattern: &'a Arc<FillPattern>,
     /// Unknowns per block.
     pub(super) b: usize,
-    pub(super) way: Trisolve,
+    pub(super) algorithm: Trisolve,
     pub(super) precision: FactorPrecision,
 }
 
@@ -162,9 +162,9 @@ pub(super) fn solve_with<B: Backend>(
     request: &Request,
     r: &[f64],
 ) -> Result<Vec<f64>> {
-    let Request { pattern, b, way, precision } = *request;
+    let Request { pattern, b, algorithm, precision } = *request;
     let n = r.len();
-    let mut ilu = k.ilu_analyse(pattern, b, way, precision)?;
+    let mut ilu = k.ilu_analyse(pattern, b, algorithm, precision)?;
     let mut all = Vec::new();
     for a in [a, a, &scaled(a)] {
         if let Err(broken) = k.ilu_factor(&mut ilu, a, 0.0) {

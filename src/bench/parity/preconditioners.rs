@@ -40,8 +40,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let r = self.random(a.rows());
             for text in precond::ALL.iter().chain(MORE) {
                 let coloured = ["mcilu", "mcsgs", "meilu"].contains(&precond::name(text));
-                let ways = if coloured { trisolves } else { &trisolves[..1] };
-                for &trisolve in ways {
+                let algorithms = if coloured { trisolves } else { &trisolves[..1] };
+                for &trisolve in algorithms {
                     let of = |trisolve| Case {
                         precond: (*text).to_owned(),
                         block_size: b,

@@ -9,7 +9,7 @@ pub enum Extent {
     /// Every operation with many sizes: what a change of a kernel must pass.
     #[default]
     Full,
-    /// Every operation with few and small sizes, for a look that takes seconds and for tools that
+    /// Every operation with few and small sizes, for a check that takes seconds and for tools that
     /// slow every access down.
     Quick,
 }
@@ -38,7 +38,7 @@ pub(super) struct Sizes {
     pub(super) grids: &'static [([usize; 3], usize)],
     /// Block rows and block sizes of matrices with special patterns.
     pub(super) patterns: &'static [(usize, usize)],
-    /// Rows of a chain, for ways that do not launch a kernel per level.
+    /// Rows of a chain, for algorithms that do not launch a kernel per level.
     pub(super) chain: usize,
     /// Block rows and block sizes of matrices whose factors are stored in float32.
     pub(super) single: &'static [(usize, usize)],

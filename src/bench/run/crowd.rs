@@ -1,4 +1,4 @@
-//! Whether other processes had the processors while a case was measured.
+//! Detects whether other processes occupied the processors during a measurement.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -7,10 +7,10 @@ use crate::base::measure::{now, seconds_since};
 use crate::base::units::plural;
 use crate::compute::Backend;
 
-/// Part of their time that threads may wait for a processor without a word.
+/// Share of their time that threads may wait for a processor without a remark.
 const QUIET: f64 = 0.1;
 
-/// Seconds below which nothing is said: a turn of another process lasts milliseconds.
+/// Seconds below which there is no remark: a time slice of another process lasts milliseconds.
 const SHORT: f64 = 0.1;
 
 /// When the solves began, and how long threads had waited until then.
@@ -21,12 +21,12 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// As it is now.
+    /// The current state.
     pub(super) fn before<K: Backend>(k: &K) -> Self {
         Self { start: now(), waited: k.kept_waiting(), alone: k.solved_alone() }
     }
 
-    /// What a record says of the time since then.
+    /// Remark for the record about the time since then.
     pub(super) fn remark<K: Backend>(&self, k: &K) -> Option<String> {
         let waited = k.kept_waiting()? - self.waited?;
         let alone = k.solved_alone() - self.alone;

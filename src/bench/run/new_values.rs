@@ -1,12 +1,12 @@
-//! New values on the same pattern, as each step of a Newton iteration brings them: the matrix and
-//! the factors take them over, everything that depends on the pattern alone stays.
+//! New values on the same pattern, as in each step of a Newton iteration: matrix and factors are updated, and
+//! everything that depends only on the pattern is reused.
 
 use std::sync::Arc;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::phases::Stretch;
+use super::phases::Stopwatch;
 use super::{Job, Stage, Stopped};
 use crate::base::measure::median;
 use crate::compute::Backend;
@@ -17,7 +17,7 @@ use crate::matrix::Csr;
 const CHANGE: f64 = 0.01;
 
 impl Job<'_> {
-    /// Times both steps for as many new matrices as are asked for, and keeps the medians. `matrix`
+    /// Times both steps for the requested number of new matrices, and records the medians. `matrix`
     /// and `m` hold the values of the last one afterwards.
     pub(super) fn measure_new_values<K: Backend>(
         &mut self,
@@ -32,12 +32,12 @@ impl Job<'_> {
             }
             let a = Arc::new(near(self.a, turn as u64));
             k.synchronise();
-            let stretch = Stretch::start(k);
+            let stopwatch = Stopwatch::start(k);
             k.matrix_values(matrix, &a)?;
-            matrix_s.push(stretch.seconds(k));
-            let stretch = Stretch::start(k);
+            matrix_s.push(stopwatch.seconds(k));
+            let stopwatch = Stopwatch::start(k);
             let refactored = m.refactor(k, &a, self.case.shift);
-            numeric_s.push(stretch.seconds(k));
+            numeric_s.push(stopwatch.seconds(k));
             k.check()?;
             if let Err(why) = refactored {
                 self.record.remark(format!("with new values: {why}"));

@@ -14,31 +14,31 @@ use crate::symbolic::FillPattern;
 /// Seconds of the symbolic, analysis and numeric phase, where the method has them.
 pub(super) type PhaseSeconds = [Option<f64>; 3];
 
-/// A stretch of time without what the backend says is not to be counted.
+/// Measures wall-clock time without what the backend excludes, such as the compilation of kernels.
 #[derive(Clone, Copy)]
-pub(super) struct Stretch {
+pub(super) struct Stopwatch {
     start: Instant,
-    /// Seconds not to be counted until then.
-    uncounted: f64,
+    /// Excluded seconds at the start.
+    excluded: f64,
 }
 
-impl Stretch {
+impl Stopwatch {
     pub(super) fn start<K: Backend>(k: &K) -> Self {
-        Self { uncounted: k.uncounted(), start: now() }
+        Self { excluded: k.uncounted(), start: now() }
     }
 
-    /// Seconds until all work is done; waits.
+    /// Waits for all work, and returns the seconds since the start.
     pub(super) fn seconds<K: Backend>(&self, k: &K) -> f64 {
         k.synchronise();
-        seconds_since(self.start) - (k.uncounted() - self.uncounted)
+        seconds_since(self.start) - (k.uncounted() - self.excluded)
     }
 }
 
-/// Clock of one setup; passes the phases on to the progress display.
+/// Times the phases of one setup and reports them to the progress display.
 pub(super) struct PhaseClock<'a, K> {
     k: &'a K,
     progress: Progress<'a>,
-    running: Option<(Phase, Stretch)>,
+    running: Option<(Phase, Stopwatch)>,
     seconds: PhaseSeconds,
     cancelled: bool,
     /// Patterns of earlier cases, and which one this case needs.
@@ -51,8 +51,8 @@ impl<'a, K: Backend> PhaseClock<'a, K> {
     }
 
     fn end(&mut self) {
-        if let Some((phase, stretch)) = self.running.take() {
-            self.charge(phase, stretch.seconds(self.k));
+        if let Some((phase, stopwatch)) = self.running.take() {
+            self.charge(phase, stopwatch.seconds(self.k));
         }
     }
 
@@ -60,7 +60,7 @@ impl<'a, K: Backend> PhaseClock<'a, K> {
         *self.seconds[phase as usize].get_or_insert(0.0) += seconds;
     }
 
-    /// Ends the last phase; `None` when the case was abandoned.
+    /// Ends the last phase; `None` when the case was cancelled.
     pub(super) fn finish(mut self) -> Option<PhaseSeconds> {
         self.end();
         (!self.cancelled).then_some(self.seconds)
@@ -75,7 +75,7 @@ impl<K: Backend> Phases for PhaseClock<'_, K> {
             Phase::Analysis | Phase::Numeric => Stage::Numeric,
         };
         self.cancelled |= !(self.progress)(stage);
-        self.running = Some((phase, Stretch::start(self.k)));
+        self.running = Some((phase, Stopwatch::start(self.k)));
     }
 
     fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
@@ -87,9 +87,9 @@ impl<K: Backend> Phases for PhaseClock<'_, K> {
     }
 
     fn found_pattern(&mut self, pattern: &Arc<FillPattern>) {
-        if let Some((_, stretch)) = self.running {
+        if let Some((_, stopwatch)) = self.running {
             let (reuse, of) = &mut self.patterns;
-            reuse.keep(*of, pattern, stretch.seconds(self.k));
+            reuse.keep(*of, pattern, stopwatch.seconds(self.k));
         }
     }
 }
@@ -131,7 +131,7 @@ mod tests {
         assert!(clock.known_pattern().is_some_and(|known| Arc::ptr_eq(&known, &pattern)));
         clock.begin(Phase::Numeric);
         let [symbolic, analysis, numeric] = clock.finish().unwrap();
-        // nothing else was done in that phase
+        // the phase did nothing else
         assert!((2.5..3.5).contains(&symbolic.unwrap()) && numeric.unwrap() < 1.0);
         assert_eq!((analysis, stages), (None, vec![Stage::Symbolic, Stage::Numeric]));
     }

@@ -1,26 +1,26 @@
-//! Matrices and right-hand sides whose norms have no square in float64.
+//! Scaling of matrices and right-hand sides whose squared norms overflow or underflow in float64.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::matrix::Csr;
 
-/// Methods multiply up to four norms with each other, and these fall with the residual: entries between
-/// 2^-100 and 2^100 leave room for both.
+/// Methods multiply up to four norms, which decrease with the residual: entries between 2^-100 and 2^100 leave
+/// room for both.
 const EXPONENT: i32 = 100;
 
-/// A system with its largest entries near 1: `A x = b` as `(A / 2^p) y = b / 2^q`. A power of two rounds
-/// nothing, and relative residuals are those of what was given.
+/// A system with its largest entries near 1: `A x = b` as `(A / 2^p) y = b / 2^q`. Scaling by a
+/// power of two is exact, and relative residuals do not change.
 pub(super) struct Scaled<'a> {
     /// The matrix, without padding.
     pub(super) matrix: Cow<'a, Arc<Csr>>,
     /// The right-hand side.
     pub(super) b: Cow<'a, [f64]>,
-    /// What became of them.
+    /// The scaling.
     pub(super) scaling: Scaling,
 }
 
-/// Powers of two by which a system was divided; 0 where it was in no danger.
+/// Exponents of the powers of two by which a system was divided; 0 where scaling was not necessary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scaling {
     /// That of the matrix.
@@ -30,12 +30,12 @@ pub(super) struct Scaling {
 }
 
 impl Scaling {
-    /// The power of two with which the solution of the scaled system is that of what was given.
+    /// Exponent of the power of two that turns the solution of the scaled system into that of the original.
     pub(super) fn of_solution(self) -> i32 {
         self.b - self.matrix
     }
 
-    /// What a record says of it.
+    /// Remark for the record.
     pub(super) fn remarks(self) -> impl Iterator<Item = String> {
         [("matrix", self.matrix), ("right-hand side", self.b)]
             .into_iter()
@@ -62,7 +62,7 @@ pub(super) fn in_range<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
     }
 }
 
-/// The system as it is.
+/// The unscaled system.
 pub(super) fn as_given<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
     Scaled { matrix: Cow::Borrowed(matrix), b: Cow::Borrowed(b), scaling: Scaling::default() }
 }
@@ -117,7 +117,7 @@ mod tests {
         let a = matrix.values()[0];
         assert!((0.5..2.0).contains(&a) && (0.5..2.0).contains(&b[0]), "{a} {}", b[0]);
         assert_eq!(times(a, scaling.matrix), 3e200);
-        // 6e-160 / 3e200 is no number of float64, so its exponent is looked at
+        // 6e-160 / 3e200 underflows in float64, so the exponent is compared
         assert_eq!(scaling.of_solution(), scaling.b - scaling.matrix);
         let x = b[0] / a;
         assert_eq!(x.log2().floor() as i32 + scaling.of_solution(), -1195);

@@ -1,4 +1,4 @@
-//! What a case hands on to the next one of the same matrix.
+//! Results that cases of the same matrix share.
 
 use std::sync::{Arc, Weak};
 
@@ -7,11 +7,11 @@ use crate::case::{Case, LevelRule};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 
-/// What is worked out from the pattern of a matrix and does not depend on how it is solved with.
+/// Results of the symbolic phase, which depend only on the pattern of the matrix.
 ///
 /// Cases that differ in their solver, triangular solves or backend alone share the pattern of the
-/// factors: it is worked out once, and each case is charged with the time that this took. The
-/// backend of one thread shares with none of many.
+/// factors: it is computed once, and each case reports its time. The backend with one thread does not
+/// share with backends with many.
 #[derive(Debug, Default)]
 pub struct Reuse {
     matrix: Weak<Csr>,
@@ -28,21 +28,21 @@ struct Known {
     seconds: f64,
 }
 
-/// What the pattern of the factors depends on besides the matrix, and who works it out: the time of
-/// one thread is not that of many.
+/// What the pattern of the factors depends on besides the matrix, and the number of threads that compute it,
+/// on which its time depends.
 pub(super) type Of = (usize, usize, LevelRule, Threads);
 
-/// The pattern's key of a case on a backend whose work on the host `threads` do.
+/// Key of the pattern of a case on a backend that uses `threads` on the host.
 pub(super) fn key(case: &Case, threads: Threads) -> Of {
     (case.block_size, case.fill, case.level_rule, threads)
 }
 
-/// A pattern that took less than this many seconds is worked out anew, so that every case has a
+/// A pattern that took less than this many seconds is computed again, so that every case has a
 /// time of its own.
 const WORTH_KEEPING: f64 = 0.1;
 
 impl Reuse {
-    /// Forgets what is of another matrix.
+    /// Discards the results of another matrix.
     pub(super) fn begin(&mut self, matrix: &Arc<Csr>) {
         // the weak reference holds the place, so no other matrix can be there
         if !std::ptr::eq(self.matrix.as_ptr(), Arc::as_ptr(matrix)) {
@@ -58,7 +58,7 @@ impl Reuse {
         }
     }
 
-    /// The pattern and the seconds it took; any other is forgotten.
+    /// The pattern and its time in seconds; discards any other.
     pub(super) fn pattern(&mut self, of: Of) -> Option<(Arc<FillPattern>, f64)> {
         self.pattern.take_if(|known| known.of != of);
         self.pattern.as_ref().map(|known| (Arc::clone(&known.pattern), known.seconds))

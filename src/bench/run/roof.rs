@@ -1,5 +1,5 @@
-//! The least time that a device allows: every byte at copy bandwidth, and every level after the
-//! one before. An operation cannot be faster than the slower of the two.
+//! Roofline: lower bounds of a time, from memory traffic at copy bandwidth and from the latency of sequential
+//! levels. An operation is at best as fast as the larger of the two.
 
 /// What bounds a device.
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Roof {
 pub(super) struct Share {
     /// Bytes over copy bandwidth.
     pub(super) bandwidth: Option<f64>,
-    /// Levels times hand-over latency.
+    /// Levels times CTA-to-CTA latency.
     pub(super) latency: Option<f64>,
 }
 

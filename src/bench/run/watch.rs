@@ -1,28 +1,28 @@
-//! What is seen of a solve while it goes on: progress and residuals.
+//! Monitors a solve: progress and residual history.
 
 use super::{Progress, Stage};
 use crate::compute::krylov::Monitor;
 
-/// Shows iterations to the progress callback, and keeps the residuals of the last solve.
-pub(super) struct Watch<'a> {
+/// Reports iterations to the progress callback, and records the residuals of the last solve.
+pub(super) struct ConvergenceMonitor<'a> {
     progress: Progress<'a>,
     stage: Stage,
     cancelled: bool,
     history: &'a mut History,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ConvergenceMonitor<'a> {
     pub(super) fn new(progress: Progress<'a>, stage: Stage, history: &'a mut History) -> Self {
         Self { progress, stage, cancelled: false, history }
     }
 
-    /// Whether the user abandoned the case.
+    /// Whether the user cancelled the case.
     pub(super) fn cancelled(&self) -> bool {
         self.cancelled
     }
 }
 
-impl Monitor for Watch<'_> {
+impl Monitor for ConvergenceMonitor<'_> {
     fn start(&mut self, norm: f64) {
         self.history.start(norm);
     }
@@ -38,9 +38,9 @@ impl Monitor for Watch<'_> {
 #[derive(Debug)]
 pub(super) struct History {
     pub(super) norms: Vec<f64>,
-    /// Iterations that are kept; 0 keeps nothing.
+    /// Number of iterations to record; 0 records nothing.
     iterations: usize,
-    /// Whether no residual was infinite or no number: files hold none such, nor what follows.
+    /// Whether all residuals so far were finite; recording ends at the first that is not.
     finite: bool,
 }
 
@@ -49,7 +49,7 @@ impl History {
         Self { norms: Vec::new(), iterations, finite: true }
     }
 
-    /// A solve starts with a residual of this norm; an earlier one is forgotten.
+    /// Starts a solve with the norm of its initial residual, and discards the previous solve.
     fn start(&mut self, norm: f64) {
         self.norms.clear();
         self.finite = true;
@@ -58,7 +58,7 @@ impl History {
         }
     }
 
-    /// The residual after the next iteration, relative to that of the start.
+    /// Adds the residual after the next iteration, relative to the initial one.
     fn add(&mut self, residual: f64) {
         if let Some(first) = self.norms.first()
             && self.norms.len() <= self.iterations

@@ -27,11 +27,11 @@ pub(super) struct SelfTestArgs {
     #[arg(long, requires = "self_test", value_name = "NAME")]
     backend: Option<String>,
 
-    /// Ways of triangular solves to compare [default: each that the backend has]
+    /// Algorithms of triangular solves to compare [default: all of the backend]
     #[arg(long, requires = "self_test", value_name = "NAME", value_delimiter = ',')]
     trisolve: Vec<Trisolve>,
 
-    /// Seed of the input [default: another one each time]
+    /// Seed of the random input [default: a new one for each run]
     #[arg(long, requires = "self_test", value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
 
@@ -39,11 +39,11 @@ pub(super) struct SelfTestArgs {
     #[arg(long, requires = "self_test")]
     quick: bool,
 
-    /// Compare a part alone
+    /// Compare one part alone
     #[arg(long, requires = "self_test", value_name = "PART")]
     only: Option<Part>,
 
-    /// List the comparisons that agree, too
+    /// List the comparisons that agree as well
     #[arg(short, long, requires = "self_test")]
     verbose: bool,
 }
@@ -67,7 +67,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     compute::available(&name)?;
     check_part(&name, args.only)?;
     let test = SelfTest {
-        ways: ways(&name, &args.trisolve)?,
+        algorithms: algorithms(&name, &args.trisolve)?,
         only: args.only,
         required: !args.trisolve.is_empty(),
         extent: if args.quick { Extent::Quick } else { Extent::Full },
@@ -81,7 +81,7 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
     }
 }
 
-/// Refuses a part of which the backend called `name` has nothing, and says what stands in the way.
+/// Rejects a part that the backend called `name` does not have, with the reason.
 fn check_part(name: &str, only: Option<Part>) -> Result<()> {
     let Some(part) = only.filter(|part| matches!(part, Part::Stencils | Part::Pencils)) else {
         return Ok(());
@@ -91,7 +91,7 @@ fn check_part(name: &str, only: Option<Part>) -> Result<()> {
     }
     let part = choice_name(&part);
     let error = Error::input(format!(
-        "`{part}` needs the backend `cuda`: `{name}` marches through no boxes"
+        "`{part}` needs the backend `cuda`: `{name}` has no algorithms for boxes"
     ));
     Err(match compute::available("cuda") {
         Ok(()) => error.in_file("--only").hint("leave `--backend` out"),
@@ -99,26 +99,28 @@ fn check_part(name: &str, only: Option<Part>) -> Result<()> {
     })
 }
 
-/// The ways of triangular solves on the backend called `name`: those asked for, else all it has,
+/// The algorithms of triangular solves to compare on the backend called `name`: those requested, else all,
 /// its own choice first.
-fn ways(name: &str, asked: &[Trisolve]) -> Result<Vec<Trisolve>> {
+fn algorithms(name: &str, asked: &[Trisolve]) -> Result<Vec<Trisolve>> {
     let all =
         if compute::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::Auto] };
-    match asked.iter().find(|way| !all.contains(way)) {
-        Some(way) => {
-            let way = choice_name(way);
-            Err(Error::input(format!("the backend `{name}` has no triangular solves `{way}`"))
-                .in_file("--trisolve")
-                .hint("leave it out: such a backend has one way"))
+    match asked.iter().find(|algorithm| !all.contains(algorithm)) {
+        Some(algorithm) => {
+            let algorithm = choice_name(algorithm);
+            Err(Error::input(format!(
+                "the backend `{name}` has no triangular solves `{algorithm}`"
+            ))
+            .in_file("--trisolve")
+            .hint("omit it: this backend has one algorithm"))
         }
         None => Ok(if asked.is_empty() { all } else { asked }.to_vec()),
     }
 }
 
 struct SelfTest {
-    /// Ways of triangular solves, at least one.
-    ways: Vec<Trisolve>,
-    /// Whether each of them must be there.
+    /// Algorithms of triangular solves, at least one.
+    algorithms: Vec<Trisolve>,
+    /// Whether an algorithm that is missing is an error.
     required: bool,
     only: Option<Part>,
     extent: Extent,
@@ -130,16 +132,16 @@ impl Visitor for SelfTest {
     type Output = Result<ExitCode>;
 
     fn visit<K: Backend + 'static>(self, k: &K) -> Result<ExitCode> {
-        let mut ways = Vec::new();
+        let mut algorithms = Vec::new();
         let solves = matches!(self.only, None | Some(Part::Preconditioners | Part::Triangles));
-        for &way in self.ways.iter().filter(|_| solves) {
-            match parity::way(k, way) {
+        for &algorithm in self.algorithms.iter().filter(|_| solves) {
+            match parity::algorithm(k, algorithm) {
                 // the backend's own choice is also one of the others
-                Ok(way) if ways.contains(&way) => {}
-                Ok(way) => ways.push(way),
-                Err(why) if self.required || way == Trisolve::Auto => return Err(why),
+                Ok(algorithm) if algorithms.contains(&algorithm) => {}
+                Ok(algorithm) => algorithms.push(algorithm),
+                Err(why) if self.required || algorithm == Trisolve::Auto => return Err(why),
                 Err(why) => {
-                    let name = choice_name(&way);
+                    let name = choice_name(&algorithm);
                     output::print(&format!("triangular solves {name} left out: {why}\n"))?;
                 }
             }
@@ -153,8 +155,10 @@ impl Visitor for SelfTest {
             }
         };
         let compared = match self.only {
-            Some(part) => parity::compare_part(k, part, &ways, self.extent, self.seed, &mut report),
-            None => parity::compare(k, &ways, self.extent, self.seed, &mut report),
+            Some(part) => {
+                parity::compare_part(k, part, &algorithms, self.extent, self.seed, &mut report)
+            }
+            None => parity::compare(k, &algorithms, self.extent, self.seed, &mut report),
         };
         if let Err(error) = compared {
             let (done, seed) = (plural(tally.total, "comparison"), self.seed);
@@ -214,7 +218,7 @@ mod tests {
             let error = check_part("cpu-mt", Some(part)).unwrap_err();
             let name = choice_name(&part);
             let text = format!(
-                "--only: `{name}` needs the backend `cuda`: `cpu-mt` marches through no boxes"
+                "--only: `{name}` needs the backend `cuda`: `cpu-mt` has no algorithms for boxes"
             );
             assert_eq!(error.to_string(), text);
             // with a GPU the hint is another

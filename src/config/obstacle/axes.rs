@@ -27,55 +27,55 @@ axes! {
         "Grid points in each direction",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_POINTS, out);
     obstacle: String, "obstacle", "NAME",
-        "Lower bound phi: zero, none, flat:V, hill:H",
+        "Obstacle (lower bound phi): zero, none, flat:V, hill:H",
         Vec::new, String::clone, |t, out| one(Obstacle::parse(t).map(|_| t.to_owned()), out);
     convection: String, "convection", "B",
-        "Convection b1:b2:b3, removed by the change of variables",
+        "Convection b1:b2:b3, eliminated by a change of variables",
         Vec::new, String::clone, |t, out| one(convection(t).map(|_| t.to_owned()), out);
     eta: f64, "eta", "ETA",
-        "Diffusion",
+        "Diffusion coefficient",
         Vec::new, |v: &f64| number_text(*v), |t, out| one(positive(t), out);
     c: f64, "c", "C",
-        "Reaction",
+        "Reaction coefficient",
         Vec::new, |v: &f64| number_text(*v), |t, out| one(number(t, "0 or above", |v| v >= 0.0), out);
     time_step: f64, "time-step", "K",
         "Length of a time step",
         Vec::new, |v: &f64| number_text(*v), |t, out| one(positive(t), out);
     steps: usize, "steps", "N",
-        "Time steps",
+        "Number of time steps",
         Vec::new, usize::to_string, |t, out| count(t, 1, 1_000_000, out);
     method: Method, "method", "NAME",
-        "How a sweep makes new values",
+        "Relaxation method of a sweep",
         choices::<Method>, choice_name, |t, out| one(choice("method", t), out);
     stop: StopOn, "stop", "NAME",
-        "What ends a time step when it is below epsilon",
+        "Stopping criterion: a time step ends when this quantity is below epsilon",
         choices::<StopOn>, choice_name, |t, out| one(choice("criterion", t), out);
     epsilon: f64, "epsilon", "EPS",
-        "Bound of it",
+        "Tolerance of the stopping criterion",
         Vec::new, |v: &f64| number_text(*v), |t, out| one(number(t, "0 or above", |v| v >= 0.0), out);
     norm_split: Split, "norm-split", "YxZ",
-        "Parts in y and z over which the norm of a step is taken, the largest counts",
+        "Subdomains in y and z over which the norm of an update is taken; the largest counts",
         Vec::new, Split::to_string, |t, out| one(t.parse(), out);
     max_relaxations: usize, "max-relaxations", "N",
-        "Most sweeps of a node in a time step",
+        "Limit of sweeps per node and time step",
         Vec::new, usize::to_string, |t, out| count(t, 1, 1_000_000_000, out);
     backend: String, "backend", "NAME",
-        "Where it runs",
+        "Backend that runs it",
         backends, String::clone, |t, out| one(registered("backend", t, BACKENDS), out);
     split: Option<Split>, "split", "YxZ",
-        "Nodes in y and z: threads, ranks or GPUs; auto for the backend's own",
+        "Nodes in y and z: threads, ranks or GPUs; `auto` leaves the choice to the backend",
         Vec::new, split_text, split;
     transport: Transport, "transport", "NAME",
-        "How sides go between ranks with a GPU each: into the neighbour's memory where that is possible, or as messages",
+        "Halo exchange between ranks with a GPU each: direct stores into the neighbour's memory where possible, or messages",
         choices::<Transport>, choice_name, |t, out| one(choice("transport", t), out);
     sweeps_per_pass: usize, "sweeps-per-pass", "N",
-        "Jacobi sweeps that one pass through the memory of a GPU makes",
+        "Jacobi sweeps fused into one pass over the memory of a GPU",
         Vec::new, usize::to_string, |t, out| count(t, 1, MAX_SWEEPS_PER_PASS, out);
     check_every: usize, "check-every", "N",
-        "Sweeps between looks at whether to stop",
+        "Sweeps between tests of the stopping criterion",
         Vec::new, usize::to_string, |t, out| count(t, 1, 1_000_000, out);
     mode: Mode, "mode", "NAME",
-        "With or without waiting for the neighbours",
+        "Synchronous, or asynchronous: sweeps do not wait for the neighbours",
         choices::<Mode>, choice_name, |t, out| one(choice("mode", t), out);
 }
 

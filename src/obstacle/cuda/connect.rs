@@ -1,4 +1,4 @@
-//! Parts of one process as each other's neighbours.
+//! Connects the parts of one process as neighbours.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, sys};
 
 use super::part::Part;
-use super::peers::Way;
+use super::peers::RemoteWindow;
 use crate::base::error::{Error, Result};
 use crate::compute::cuda::memory::failed;
 
-/// Lets neighbours of one process write each other's fields and tells each part where.
+/// Enables peer access between neighbours of one process, and gives each part the addresses of its neighbours.
 ///
 /// # Errors
-/// When two of them have no way to each other.
+/// When two of them cannot access each other's memory.
 pub(super) fn connect(parts: &mut [Part]) -> Result<()> {
     for i in 1..parts.len() {
         for (from, to) in [(i - 1, i), (i, i - 1)] {
@@ -23,10 +23,10 @@ pub(super) fn connect(parts: &mut [Part]) -> Result<()> {
     }
     for i in 0..parts.len() {
         let into = |other: Option<&Part>, end| {
-            other.map(|other: &Part| Way::into(other.home.at(), other.layout, end))
+            other.map(|other: &Part| RemoteWindow::into(other.window.at(), other.layout, end))
         };
         let before = i.checked_sub(1).and_then(|i| parts.get(i));
-        parts[i].ways.to = [into(before, 0), into(parts.get(i + 1), 1)];
+        parts[i].neighbours.to = [into(before, 0), into(parts.get(i + 1), 1)];
     }
     // nobody writes where zeros are still being written
     for part in parts {
@@ -36,13 +36,13 @@ pub(super) fn connect(parts: &mut [Part]) -> Result<()> {
     Ok(())
 }
 
-/// All go on when what all have launched has ended.
+/// Later work of all parts waits for the work that all have launched so far.
 pub(super) fn meet(parts: &mut [Part]) -> Result<()> {
-    parts.iter_mut().try_for_each(Part::tell)?;
+    parts.iter_mut().try_for_each(Part::signal)?;
     parts.iter().try_for_each(Part::wait)
 }
 
-/// Lets the GPU of `from` write the memory of that of `to`.
+/// Enables writes from the GPU of `from` to that of `to`.
 fn open(from: &Part, to: &Part) -> Result<()> {
     let [from, to] = [from, to].map(|part| part.device.stream().context());
     let mut can = 0;

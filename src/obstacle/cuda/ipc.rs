@@ -12,7 +12,7 @@ use crate::compute::cuda::launch::Address;
 use crate::compute::cuda::memory::failed;
 use crate::obstacle::mpi::HANDLE;
 
-/// What another process needs to open the allocation that begins at `at`.
+/// Handle with which another process opens the allocation at `at`.
 ///
 /// # Errors
 /// When the system does not let processes share memory of a GPU.
@@ -32,7 +32,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens what [`handle`] of another process describes.
+    /// Opens the allocation of a [`handle`] of another process.
     ///
     /// # Errors
     /// When the GPU of this context cannot reach it, or the system does not allow it.
@@ -49,7 +49,7 @@ impl Opened {
         Ok(Self { at, context: Arc::clone(context) })
     }
 
-    /// Where it begins here.
+    /// Its address in this process.
     pub(super) fn at(&self) -> Address {
         self.at
     }
@@ -57,9 +57,9 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // an error cannot be told any more
+        // an error cannot be reported any more
         let _ = self.context.bind_to_thread();
-        // SAFETY: opened above; a rank waits for its kernels before it gives its ways up
+        // SAFETY: opened above; a rank waits for its kernels before it closes the memory
         let _ = unsafe { sys::cuIpcCloseMemHandle(self.at) };
     }
 }

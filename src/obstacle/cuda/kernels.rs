@@ -10,7 +10,7 @@ shared! {
     pub(super) EndingArg = "Ending" of "obstacle/grid.cuh" { control: Address, squared: Address, worst: Address, part: Address, first: Address, parts: u32, sweep: u32, by_worst: u32, bound: f64 }
 }
 
-/// What `METHOD` of `obstacle/sweep.cu` is for.
+/// Values of `METHOD` of `obstacle/sweep.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Jacobi = 0,
@@ -20,7 +20,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The one of a method that waits.
+    /// That of a synchronous method.
     pub(super) fn of(method: Method) -> Self {
         match method {
             Method::Jacobi => Self::Jacobi,
@@ -34,7 +34,7 @@ impl Kind {
         if matches!(self, Self::Lines | Self::Points) { 2 } else { 1 }
     }
 
-    /// Whether the new values are where the old ones were.
+    /// Whether the sweep is in place.
     pub(super) fn in_place(self) -> bool {
         matches!(self, Self::Points | Self::InPlace)
     }
@@ -44,7 +44,7 @@ impl Kind {
 pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines =
-        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", look.into())];
+        vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", with_residual.into())];
     variant
 }
 

@@ -31,7 +31,7 @@ use part::{Launch, Part};
 #[cfg(feature = "mpi")]
 pub use rank::{RankNode, check_rank_memory, device_of};
 
-/// Bytes that sweeps move between looks at whether the time step has ended: some milliseconds.
+/// Memory traffic of the sweeps between two tests of the stopping criterion: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
 
 /// Structs that the kernels share with this module.
@@ -44,7 +44,10 @@ pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {
     let mut list = Vec::new();
     for floor in [false, true] {
         for kind in [Kind::Jacobi, Kind::Lines, Kind::Points, Kind::InPlace] {
-            list.extend([false, true].map(|look| (&OBSTACLE, kernels::variant(kind, floor, look))));
+            list.extend(
+                [false, true]
+                    .map(|with_residual| (&OBSTACLE, kernels::variant(kind, floor, with_residual))),
+            );
         }
         let passes = (2..=MAX_SWEEPS_PER_PASS).map(|sweeps| (sweeps, 1)).chain([(1, 2)]);
         list.extend(passes.map(|(sweeps, colours)| {
@@ -54,9 +57,9 @@ pub fn obstacle_variants() -> Vec<(&'static Source, Variant)> {
     list
 }
 
-/// Devices that a run takes, for its record.
+/// Devices of a run, for its record.
 pub struct Used {
-    /// What they are.
+    /// Their description.
     pub device: String,
     /// Copy bandwidth of one in GB/s, where it could be measured.
     pub copy_gbps: Option<f64>,
@@ -104,13 +107,13 @@ struct Run<'a> {
 struct FreeRun {
     /// Sweeps launched in the time step.
     launched: usize,
-    /// After which of them it was done.
+    /// The sweep after which it had converged.
     done: Option<usize>,
-    /// What its last look saw.
+    /// The monitored quantity at its last poll.
     value: f64,
-    /// Looks under way, and where their answers come.
+    /// Polls in flight, and where their results arrive.
     asked: VecDeque<(usize, CudaEvent)>,
-    /// Place of the next.
+    /// Index of the next poll.
     place: usize,
 }
 
@@ -119,11 +122,11 @@ impl FreeRun {
         Self { launched, done: None, value: f64::INFINITY, asked: VecDeque::new(), place: 0 }
     }
 
-    /// Takes the answer to the oldest look; waits for it.
-    fn hear(&mut self, part: &Part, look: bool) -> Result<()> {
+    /// Takes the result of the oldest poll; waits for it.
+    fn poll(&mut self, part: &Part, with_residual: bool) -> Result<()> {
         let Some((place, event)) = self.asked.pop_front() else { return Ok(()) };
         let state = part.answer(place, &event)?;
-        self.value = if look { state.worst } else { state.norm };
+        self.value = if with_residual { state.worst } else { state.norm };
         self.done = state.done.then_some(state.sweeps);
         Ok(())
     }
@@ -137,12 +140,12 @@ struct Step {
 }
 
 impl Run<'_> {
-    fn look(&self) -> bool {
+    fn with_residual(&self) -> bool {
         self.case.stop == StopOn::Complementarity
     }
 
     fn prepare(&mut self) -> Result<()> {
-        let (look, case) = (self.look(), self.case);
+        let (with_residual, case) = (self.with_residual(), self.case);
         connect::connect(&mut self.parts)?;
         for part in &mut self.parts {
             if case.colours_in_one_pass() {
@@ -150,10 +153,10 @@ impl Run<'_> {
             } else if case.sweeps_per_pass > 1 {
                 part.prepare_blocked(case.sweeps_per_pass, 1)?;
             } else {
-                part.prepare(Kind::of(case.method), look)?;
+                part.prepare(Kind::of(case.method), with_residual)?;
             }
             if case.mode == Mode::Async {
-                part.prepare(Kind::InPlace, look)?;
+                part.prepare(Kind::InPlace, with_residual)?;
             }
             // the complementarity of the solution
             part.prepare(Kind::Jacobi, true)?;
@@ -184,7 +187,7 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Sweeps to launch before the next look at the state.
+    /// Sweeps to launch before the next poll of the state.
     fn ahead(&self) -> usize {
         let points = self.parts[0].layout.len() as f64;
         let pass = self.parts[0].levels();
@@ -192,14 +195,14 @@ impl Run<'_> {
         passes * pass
     }
 
-    /// Why to stop in front of sweep `next`.
+    /// Whether to stop before sweep `next`, and why.
     fn stopped(&self, limits: Limits<'_>, sweeps: usize) -> Option<Stopped> {
         limits.stopped().or((sweeps >= self.case.max_relaxations).then_some(Stopped::Exhausted))
     }
 
-    /// One GPU: the kernels end the time step themselves, and what was launched beyond does nothing.
+    /// One GPU: the kernels end the time step themselves; later launches return at once.
     fn alone(&mut self, limits: Limits<'_>, outcome: &mut Outcome) -> Result<Step> {
-        let (case, look, ahead) = (self.case, self.look(), self.ahead());
+        let (case, with_residual, ahead) = (self.case, self.with_residual(), self.ahead());
         let kind = Kind::of(case.method);
         let part = &mut self.parts[0];
         let (start, levels) = (part.fields_order(), part.levels());
@@ -217,14 +220,14 @@ impl Run<'_> {
                 if part.in_passes() {
                     part.pass(launch)?;
                 } else {
-                    part.sweep(kind, look, launch)?;
+                    part.sweep(kind, with_residual, launch)?;
                 }
                 if !in_place {
                     part.swap();
                 }
             }
             let event = part.ask(place)?;
-            // one look behind, so that the GPU always has work
+            // one poll behind, so that the GPU always has work
             let before = asked.replace((place, event));
             place = 1 - place;
             let exhausted = launched >= case.max_relaxations;
@@ -250,16 +253,16 @@ impl Run<'_> {
         }
     }
 
-    /// Several GPUs that wait for each other's sides after each sweep; a look at the norm needs all.
+    /// Several GPUs that wait for each other's halos after each sweep; polling the norm needs all of them.
     fn together(&mut self, limits: Limits<'_>, outcome: &mut Outcome) -> Result<Step> {
-        let (case, look) = (self.case, self.look());
+        let (case, with_residual) = (self.case, self.with_residual());
         let mut sweeps = 0;
         loop {
             let until = (sweeps + case.check_every).min(case.max_relaxations);
             while sweeps < until {
                 sweeps += 1;
                 let number = if sweeps == until { sweeps } else { 0 };
-                self.sweep_together(look, number)?;
+                self.sweep_together(with_residual, number)?;
             }
             let done = self.change(outcome)? < case.epsilon;
             if done {
@@ -272,8 +275,8 @@ impl Run<'_> {
         }
     }
 
-    /// Takes the last sweep back where it has shown that the values it began with meet the bound; how many
-    /// sweeps that are.
+    /// Reverts the last sweep if its old values already met the tolerance; returns the number of reverted
+    /// sweeps.
     fn take_back(&mut self) -> usize {
         let back = self.case.looks_before_sweep();
         if back {
@@ -282,19 +285,19 @@ impl Run<'_> {
         usize::from(back)
     }
 
-    /// A Jacobi sweep of all parts, each after its neighbours' sweep before.
-    fn sweep_together(&mut self, look: bool, number: usize) -> Result<()> {
+    /// A Jacobi sweep of all parts, each after its neighbours' previous sweep.
+    fn sweep_together(&mut self, with_residual: bool, number: usize) -> Result<()> {
         // never below: the host adds up
         let launch = Launch { number, bound: -1.0 };
         connect::meet(&mut self.parts)?;
         for part in &mut self.parts {
-            part.sweep(Kind::Jacobi, look, launch)?;
+            part.sweep(Kind::Jacobi, with_residual, launch)?;
             part.swap();
         }
         Ok(())
     }
 
-    /// What ends a time step, of the last sweep that counted; waits for all.
+    /// The monitored quantity of the last counted sweep; waits for all GPUs.
     fn change(&mut self, outcome: &mut Outcome) -> Result<f64> {
         let mut worst = 0.0_f64;
         let mut squared = vec![0.0; self.case.norm_split.count()];
@@ -307,14 +310,14 @@ impl Run<'_> {
             }
         }
         outcome.step_norm = squared.iter().fold(0.0, |a: f64, v| a.max(v.sqrt()));
-        Ok(if self.look() { worst } else { outcome.step_norm })
+        Ok(if self.with_residual() { worst } else { outcome.step_norm })
     }
 
-    /// Every GPU sweeps in place with what is there of its neighbours, and of its own thread blocks.
-    /// When each is done for itself a synchronous sweep tells.
+    /// Every GPU sweeps in place with the latest values of its neighbours and of its own thread blocks. When
+    /// each has converged locally, a synchronous sweep verifies it.
     fn asynchronous(&mut self, limits: Limits<'_>, outcome: &mut Outcome) -> Result<Step> {
         const STRICTER: f64 = 0.8;
-        let look = self.look();
+        let with_residual = self.with_residual();
         let mut bound = self.case.epsilon;
         let mut sweeps = vec![0; self.parts.len()];
         loop {
@@ -323,7 +326,7 @@ impl Run<'_> {
                 part.forget()?;
             }
             // values of all, and of one time
-            self.sweep_in_step(look)?;
+            self.sweep_in_step(with_residual)?;
             for own in &mut sweeps {
                 *own += 1;
             }
@@ -342,7 +345,7 @@ impl Run<'_> {
         }
     }
 
-    /// Asynchronous sweeps until the last look at each GPU was below `bound`; adds them to `sweeps`. One
+    /// Asynchronous sweeps until the last poll of each GPU was below `bound`; adds them to `sweeps`. One
     /// GPU ends by itself where it is, several go on until all are there. Waits for nobody else.
     fn run_free(
         &mut self,
@@ -350,20 +353,20 @@ impl Run<'_> {
         bound: f64,
         sweeps: &mut [usize],
     ) -> Result<Option<Stopped>> {
-        let (case, look, alone) = (self.case, self.look(), self.parts.len() == 1);
-        // a look at least every 32 sweeps
+        let (case, with_residual, alone) = (self.case, self.with_residual(), self.parts.len() == 1);
+        // a poll at least every 32 sweeps
         let ahead = self.ahead().clamp(1, 32);
         let mut runs: Vec<_> = sweeps.iter().map(|&made| FreeRun::after(made)).collect();
         let mut stopped = None;
         while runs.iter().any(|run| run.value >= bound) && stopped.is_none() {
             for (run, part) in runs.iter_mut().zip(&mut self.parts) {
                 if let Some((_, event)) = run.asked.front() {
-                    let heard = event.try_is_complete();
-                    if heard.map_err(|e| failed("an asynchronous sweep failed", e))? {
-                        run.hear(part, look)?;
+                    let complete = event.try_is_complete();
+                    if complete.map_err(|e| failed("an asynchronous sweep failed", e))? {
+                        run.poll(part, with_residual)?;
                     }
                 }
-                // a batch is under way while the next waits
+                // one batch is in flight while the next waits
                 while run.asked.len() < 2 && run.launched < case.max_relaxations {
                     let until = (run.launched + ahead).min(case.max_relaxations);
                     while run.launched < until {
@@ -371,7 +374,7 @@ impl Run<'_> {
                         let counts = alone && run.launched.is_multiple_of(case.check_every);
                         let number = if counts || run.launched == until { run.launched } else { 0 };
                         let bound = if alone { bound } else { -1.0 };
-                        part.sweep(Kind::InPlace, look, Launch { number, bound })?;
+                        part.sweep(Kind::InPlace, with_residual, Launch { number, bound })?;
                     }
                     run.asked.push_back((run.place, part.ask(run.place)?));
                     run.place = 1 - run.place;
@@ -382,7 +385,7 @@ impl Run<'_> {
         }
         for ((run, part), sweeps) in runs.iter_mut().zip(&mut self.parts).zip(sweeps) {
             while !run.asked.is_empty() {
-                run.hear(part, look)?;
+                run.poll(part, with_residual)?;
             }
             *sweeps = run.done.unwrap_or(run.launched);
         }
@@ -390,14 +393,14 @@ impl Run<'_> {
         Ok(stopped.filter(|_| runs.iter().any(|run| run.value >= bound)))
     }
 
-    /// A sweep of the method that waits, whose change counts.
-    fn sweep_in_step(&mut self, look: bool) -> Result<()> {
+    /// A synchronous sweep whose update is monitored.
+    fn sweep_in_step(&mut self, with_residual: bool) -> Result<()> {
         let kind = Kind::of(self.case.method);
         if self.case.method == Method::Jacobi {
-            return self.sweep_together(look, 1);
+            return self.sweep_together(with_residual, 1);
         }
         let part = &mut self.parts[0];
-        part.sweep(kind, look, Launch { number: 1, bound: -1.0 })?;
+        part.sweep(kind, with_residual, Launch { number: 1, bound: -1.0 })?;
         if !kind.in_place() {
             part.swap();
         }
@@ -441,7 +444,7 @@ pub fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
     crate::obstacle::node::check_memory(needed, devices[0].memory()?.free, "each GPU")
 }
 
-/// Numbers for each point that a GPU holds.
+/// Values per grid point on a GPU.
 fn fields(problem: &Problem) -> usize {
     3 + usize::from(problem.flat_floor().is_none())
 }

@@ -10,7 +10,7 @@ use cudarc::driver::{
 };
 
 use super::kernels::{EndingArg, GridArg, Kind, blocked_variant, variant};
-use super::peers::{Home, Ways};
+use super::peers::{Neighbours, Window};
 use super::tiles::{Shape, Tile, Tiles};
 use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
@@ -30,21 +30,21 @@ shared! { words [u32; CONTROL] = "Control" of "obstacle/grid.cuh"; }
 /// Threads of a thread block of `conclude`.
 const CONCLUDING: u32 = 1024;
 
-/// Kernels of a way of sweeping with their tiles.
+/// Kernels of a kind of sweep, with their tiles.
 struct Sweep {
     kernel: CudaFunction,
     list: CudaSlice<Tile>,
     first: CudaSlice<u32>,
     config: LaunchConfig,
     segments: u32,
-    /// Tiles at the sides that neighbours want, which are the first.
+    /// Tiles at the faces towards neighbours, which come first.
     rim: u32,
     colours: u32,
     /// Sweeps of a launch.
     levels: u32,
 }
 
-/// State of a time step as the kernels left it.
+/// State of a time step, as written by the kernels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Control {
     pub(super) done: bool,
@@ -58,9 +58,9 @@ pub(super) struct Control {
 /// One sweep or pass of several to launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Launch {
-    /// Number of its last sweep in the time step; 0 when nobody asks for its change.
+    /// Number of its last sweep in the time step; 0 if its update is not monitored.
     pub(super) number: usize,
-    /// Below which change the kernels themselves end the time step.
+    /// Tolerance with which the kernels themselves end the time step.
     pub(super) bound: f64,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Part {
     norm: Split,
     by_worst: bool,
     /// The iterate and the field that is not.
-    pub(super) home: Home,
+    pub(super) window: Window,
     /// Which field is the iterate.
     now: usize,
     source: CudaSlice<f64>,
@@ -89,8 +89,8 @@ pub(super) struct Part {
     squared: CudaSlice<f64>,
     worst: CudaSlice<f64>,
     host: [PinnedHostSlice<u32>; 2],
-    /// Where neighbours look for the sides.
-    pub(super) ways: Ways,
+    /// Where neighbours read the boundary values.
+    pub(super) neighbours: Neighbours,
 }
 
 impl Part {
@@ -121,7 +121,7 @@ impl Part {
             layout,
             norm: case.norm_split,
             by_worst: case.stop == StopOn::Complementarity,
-            home: Home::new(&device, layout)?,
+            window: Window::new(&device, layout)?,
             now: 0,
             source: device.zeros(layout.len())?,
             floor,
@@ -135,19 +135,19 @@ impl Part {
             squared: device.zeros(1)?,
             worst: device.zeros(1)?,
             host: [pinned()?, pinned()?],
-            ways: Ways::default(),
+            neighbours: Neighbours::default(),
             problem,
             extent,
             device,
         })
     }
 
-    /// Compiles what a run needs, so that the first sweep does not wait for it.
-    pub(super) fn prepare(&mut self, kind: Kind, look: bool) -> Result<()> {
-        if self.sweeps.iter().any(|(k, l, _)| (*k, *l) == (kind, look)) {
+    /// Compiles the kernels of a run before the first sweep.
+    pub(super) fn prepare(&mut self, kind: Kind, with_residual: bool) -> Result<()> {
+        if self.sweeps.iter().any(|(k, l, _)| (*k, *l) == (kind, with_residual)) {
             return Ok(());
         }
-        let variant = variant(kind, self.floor.is_some(), look);
+        let variant = variant(kind, self.floor.is_some(), with_residual);
         let [wide, lines, warps, slices] =
             self.device.constants::<4>(&OBSTACLE, variant.clone(), "sweep_shape")?;
         let kernel = self.device.kernel(&OBSTACLE, variant, "sweep")?;
@@ -167,7 +167,7 @@ impl Part {
         };
         let sweep = self.cut(kernel, shape, across, (32, warps, 1), 0)?;
         let sweep = Sweep { colours: kind.colours(), ..sweep };
-        self.sweeps.push((kind, look, sweep));
+        self.sweeps.push((kind, with_residual, sweep));
         Ok(())
     }
 
@@ -223,26 +223,26 @@ impl Part {
         })
     }
 
-    /// Where the iterate is.
+    /// Address of the iterate.
     #[cfg(feature = "mpi")]
     pub(super) fn iterate(&self) -> Address {
-        self.home.fields()[self.now]
+        self.window.fields()[self.now]
     }
 
-    /// Tells the neighbours that all that was launched so far is done, when it is.
-    pub(super) fn tell(&mut self) -> Result<()> {
-        self.ways.tell(self.device.stream())
+    /// Enqueues a signal to the neighbours that the work launched so far is complete.
+    pub(super) fn signal(&mut self) -> Result<()> {
+        self.neighbours.signal(self.device.stream())
     }
 
-    /// What is launched from now on waits until the neighbours have told as often.
+    /// Makes later launches wait until the neighbours have signalled as many steps.
     pub(super) fn wait(&self) -> Result<()> {
-        self.ways.wait(self.device.stream(), &self.home)
+        self.neighbours.wait(self.device.stream(), &self.window)
     }
 
     fn grid(&self, in_place: bool) -> GridArg {
-        let fields = self.home.fields();
+        let fields = self.window.fields();
         let to = if in_place { self.now } else { 1 - self.now };
-        let ghost = |end: usize| self.ways.to[end].map_or(0, |way| way.ghosts[to]);
+        let ghost = |end: usize| self.neighbours.to[end].map_or(0, |remote| remote.ghosts[to]);
         let Layout { nx, ny, nz, pitch, slice, .. } = self.layout;
         GridArg {
             old: fields[self.now],
@@ -276,7 +276,7 @@ impl Part {
         }
     }
 
-    /// Puts the right-hand side of a time step in place and forgets the end of the one before.
+    /// Computes the right-hand side of a time step and resets its state.
     pub(super) fn begin_step(&mut self) -> Result<()> {
         let fault = |e: DriverError| failed("cannot begin a time step", e);
         self.forget()?;
@@ -287,7 +287,7 @@ impl Part {
             .map_err(fault)
     }
 
-    /// The time step goes on.
+    /// Continues the time step.
     pub(super) fn forget(&mut self) -> Result<()> {
         let stream = self.device.stream();
         stream.memset_zeros(&mut self.control).map_err(|e| failed("cannot clear memory", e))
@@ -303,13 +303,13 @@ impl Part {
     }
 
     /// Launches a sweep of a kind that was prepared.
-    pub(super) fn sweep(&mut self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
-        self.sweep_over(None, kind, look, launch)?;
-        self.conclude_sweep(kind, look, launch)
+    pub(super) fn sweep(&mut self, kind: Kind, with_residual: bool, launch: Launch) -> Result<()> {
+        self.sweep_over(None, kind, with_residual, launch)?;
+        self.conclude_sweep(kind, with_residual, launch)
     }
 
-    fn prepared(&self, kind: Kind, look: bool) -> &Sweep {
-        let found = self.sweeps.iter().find(|(k, l, _)| (*k, *l) == (kind, look));
+    fn prepared(&self, kind: Kind, with_residual: bool) -> &Sweep {
+        let found = self.sweeps.iter().find(|(k, l, _)| (*k, *l) == (kind, with_residual));
         &found.expect("prepared").2
     }
 
@@ -319,10 +319,10 @@ impl Part {
         &mut self,
         region: Option<Region>,
         kind: Kind,
-        look: bool,
+        with_residual: bool,
         launch: Launch,
     ) -> Result<()> {
-        let sweep = self.prepared(kind, look);
+        let sweep = self.prepared(kind, with_residual);
         let (grid, ending) = (self.grid(kind.in_place()), self.ending(sweep, launch));
         let (y, z) = (self.extent.y.start, self.extent.z.start);
         let first = if kind == Kind::Points { y + z } else { y } as u32;
@@ -345,9 +345,14 @@ impl Part {
         Ok(())
     }
 
-    /// Adds up what a sweep left, where its change counts.
-    pub(super) fn conclude_sweep(&self, kind: Kind, look: bool, launch: Launch) -> Result<()> {
-        self.conclude(launch, self.ending(self.prepared(kind, look), launch))
+    /// Sums the partial norms of a monitored sweep.
+    pub(super) fn conclude_sweep(
+        &self,
+        kind: Kind,
+        with_residual: bool,
+        launch: Launch,
+    ) -> Result<()> {
+        self.conclude(launch, self.ending(self.prepared(kind, with_residual), launch))
     }
 
     /// Launches a pass of several sweeps, the last of which counts.
@@ -396,7 +401,7 @@ impl Part {
         self.now = 1 - self.now;
     }
 
-    /// Asks for the state as it will be here, into place 0 or 1.
+    /// Enqueues a copy of the state at this point of the stream, into slot 0 or 1.
     pub(super) fn ask(&mut self, place: usize) -> Result<CudaEvent> {
         let fault = |e: DriverError| failed("cannot read the state", e);
         let stream = self.device.stream();
@@ -404,7 +409,7 @@ impl Part {
         stream.record_event(Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)).map_err(fault)
     }
 
-    /// The state that was asked for; waits.
+    /// The requested state; waits.
     pub(super) fn answer(&self, place: usize, event: &CudaEvent) -> Result<Control> {
         let fault = |e: DriverError| failed("a sweep failed", e);
         event.synchronize().map_err(fault)?;
@@ -441,6 +446,6 @@ impl Part {
 
     /// The iterate.
     pub(super) fn field(&self) -> Result<Field> {
-        self.home.read(self.device.stream(), self.now)
+        self.window.read(self.device.stream(), self.now)
     }
 }

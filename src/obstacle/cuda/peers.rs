@@ -1,7 +1,7 @@
-//! Neighbours that write each other's memory: the sides of a part go straight from the sweep that makes
-//! them to where the neighbour's next sweep looks. The GPUs keep each other in step by numbers in their
-//! memory, for which streams wait; the host waits for nothing. Parts of one process and of several
-//! (`ipc.rs`) differ in how they come by the addresses alone.
+//! Neighbours that write each other's memory: a sweep stores the boundary values of its part directly into the
+//! ghost slices that the neighbour's next sweep reads. The GPUs synchronise by flag words in their memory,
+//! on which streams wait; the host does not wait. Parts of one process and of several processes (`ipc.rs`)
+//! differ only in how they obtain the addresses.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -14,23 +14,23 @@ use crate::compute::cuda::memory::Apart;
 use crate::compute::cuda::memory::failed;
 use crate::obstacle::field::{Field, Layout};
 
-/// Bytes between what lies in a home: lines begin on cache lines, and numbers of neighbours do not share one.
+/// Alignment within a window: lines begin on cache lines, and flag words of two neighbours do not share one.
 const ALIGNED: usize = 512;
 
-/// Where the iterate of a part lives, in one piece of memory: two fields, then for the neighbour before and
-/// the one behind the number of its last step.
-pub(super) struct Home {
+/// The memory of a part that neighbours can write, one allocation: two fields of the iterate, then the flag
+/// words of the neighbour before and the one behind, each with the number of its last step.
+pub(super) struct Window {
     memory: Apart,
     layout: Layout,
 }
 
-impl Home {
-    /// Zeros.
+impl Window {
+    /// A window of zeros.
     pub(super) fn new(device: &Device, layout: Layout) -> Result<Self> {
         Ok(Self { memory: Apart::zeros(device.stream(), bytes(layout))?, layout })
     }
 
-    /// Where it begins.
+    /// Its first address.
     pub(super) fn at(&self) -> Address {
         self.memory.at()
     }
@@ -40,20 +40,20 @@ impl Home {
         [0, 1].map(|k| self.at() + field(self.layout, k))
     }
 
-    /// The numbers of a field; waits.
+    /// The values of field `k`; waits.
     pub(super) fn read(&self, stream: &CudaStream, k: usize) -> Result<Field> {
         let fault = |e| failed("cannot download", e);
         let mut values = Field::zeros(self.layout)?;
         stream.synchronize().map_err(fault)?;
-        // SAFETY: a field has as many numbers on both sides
+        // SAFETY: a field has as many values on both sides
         unsafe { result::memcpy_dtoh_sync(&mut values.data[..], self.fields()[k]) }
             .map_err(fault)?;
         Ok(values)
     }
 
-    /// What the neighbour at `end`, 0 before and 1 behind, has written last; waits.
+    /// The flag word of the neighbour at `end`, 0 before and 1 behind; waits.
     #[cfg(feature = "mpi")]
-    pub(super) fn heard(&self, end: usize) -> Result<u32> {
+    pub(super) fn signalled(&self, end: usize) -> Result<u32> {
         let mut number = [0_u32];
         // SAFETY: one number at a place of this memory
         unsafe { result::memcpy_dtoh_sync(&mut number, self.at() + step(self.layout, end)) }
@@ -62,32 +62,32 @@ impl Home {
     }
 }
 
-/// Bytes of a home.
+/// Bytes of a window.
 fn bytes(layout: Layout) -> usize {
     step(layout, 2) as usize
 }
 
-/// Where field `k` begins in a home.
+/// Offset of field `k` in a window.
 fn field(layout: Layout, k: usize) -> u64 {
     (k * (size_of::<f64>() * layout.len()).next_multiple_of(ALIGNED)) as u64
 }
 
-/// Where the number of the neighbour at `end` is.
+/// Offset of the flag word of the neighbour at `end`.
 fn step(layout: Layout, end: usize) -> u64 {
     field(layout, 2) + (end * ALIGNED) as u64
 }
 
-/// A way into the memory of the neighbour at one end.
+/// Addresses in the window of the neighbour at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
-    /// The slice in each of its fields where it looks for the values of this part.
+pub(super) struct RemoteWindow {
+    /// In each of its fields the ghost slice that receives the values of this part.
     pub(super) ghosts: [Address; 2],
-    /// Where it looks for the number of this part's last step.
+    /// Its flag word for this part's steps.
     step: Address,
 }
 
-impl Way {
-    /// Into the home that begins at `at`, of a part with `layout` that lies before (`end` 0) or behind (1).
+impl RemoteWindow {
+    /// Those in the window at `at` of a part with `layout` that lies before (`end` 0) or behind (1).
     pub(super) fn into(at: Address, layout: Layout, end: usize) -> Self {
         // the slice behind the last of the part before, that before the first of the part behind
         let z = if end == 0 { layout.nz + 1 } else { 0 };
@@ -99,56 +99,56 @@ impl Way {
     }
 }
 
-/// A part's ways to its neighbours, before and behind, and the steps that it has told them of.
+/// A part's neighbours, before and behind, and the number of steps signalled to them.
 #[derive(Default)]
-pub(super) struct Ways {
-    pub(super) to: [Option<Way>; 2],
-    told: u32,
+pub(super) struct Neighbours {
+    pub(super) to: [Option<RemoteWindow>; 2],
+    epoch: u32,
 }
 
-impl Ways {
-    /// Whether there are none.
+impl Neighbours {
+    /// Whether there is no neighbour.
     pub(super) fn is_empty(&self) -> bool {
         self.to.iter().all(Option::is_none)
     }
 
-    /// Steps that the neighbours were told of.
+    /// Number of steps signalled so far.
     #[cfg(feature = "mpi")]
-    pub(super) fn told(&self) -> u32 {
-        self.told
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
     }
 
-    /// Tells the neighbours that all that was launched so far is done, when it is.
-    pub(super) fn tell(&mut self, stream: &CudaStream) -> Result<()> {
+    /// Enqueues a signal to the neighbours that the work launched so far is complete.
+    pub(super) fn signal(&mut self, stream: &CudaStream) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
-        let fault = |e| failed("cannot tell a neighbour of a sweep", e);
+        let fault = |e| failed("cannot signal a sweep to a neighbour", e);
         stream.context().bind_to_thread().map_err(fault)?;
-        self.told = self.told.wrapping_add(1);
-        for way in self.to.iter().flatten() {
-            // SAFETY: a number in the neighbour's memory, which stays open until nobody sweeps; what the
-            // stream wrote before is there before the number
-            unsafe { sys::cuStreamWriteValue32_v2(stream.cu_stream(), way.step, self.told, 0) }
+        self.epoch = self.epoch.wrapping_add(1);
+        for remote in self.to.iter().flatten() {
+            // SAFETY: a flag word in the neighbour's memory, which stays open until no sweep runs; earlier
+            // writes of the stream are visible before it
+            unsafe { sys::cuStreamWriteValue32_v2(stream.cu_stream(), remote.step, self.epoch, 0) }
                 .result()
                 .map_err(fault)?;
         }
         Ok(())
     }
 
-    /// What is launched from now on waits until the neighbours have told of as many steps.
-    pub(super) fn wait(&self, stream: &CudaStream, home: &Home) -> Result<()> {
+    /// Makes later launches wait until the neighbours have signalled as many steps.
+    pub(super) fn wait(&self, stream: &CudaStream, window: &Window) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
         let fault = |e| failed("cannot wait for a neighbour", e);
         stream.context().bind_to_thread().map_err(fault)?;
-        // at least, as numbers that go round
+        // greater or equal, modulo 2^32
         let flags = sys::CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         for end in (0..2).filter(|&end| self.to[end].is_some()) {
-            let at = home.at() + step(home.layout, end);
-            // SAFETY: a number in this part's memory
-            unsafe { sys::cuStreamWaitValue32_v2(stream.cu_stream(), at, self.told, flags) }
+            let at = window.at() + step(window.layout, end);
+            // SAFETY: a flag word in this part's memory
+            unsafe { sys::cuStreamWaitValue32_v2(stream.cu_stream(), at, self.epoch, flags) }
                 .result()
                 .map_err(fault)?;
         }
@@ -163,29 +163,29 @@ mod tests {
     use crate::obstacle::field::Extent;
 
     #[test]
-    fn a_way_leads_to_the_slices_that_the_neighbour_reads_and_to_a_number_of_its_own() {
+    fn remote_addresses_are_the_ghost_slices_and_a_flag_word_of_their_own() {
         let split = Split { y: 1, z: 3 };
         let layout = |number| Layout::of(&Extent::of_node(20, split, number));
         let at = [1 << 20, 2 << 20, 3 << 20];
         let slice = layout(0).slice as u64 * 8;
         // of the middle part
-        let before = Way::into(at[0], layout(0), 0);
-        let behind = Way::into(at[2], layout(2), 1);
+        let before = RemoteWindow::into(at[0], layout(0), 0);
+        let behind = RemoteWindow::into(at[2], layout(2), 1);
         // 6, 7 and 7 slices
         assert_eq!(before.ghosts[0], at[0] + 7 * slice);
         assert_eq!(behind.ghosts[0], at[2]);
-        for (way, number) in [(before, 0), (behind, 2)] {
+        for (remote, number) in [(before, 0), (behind, 2)] {
             let second = field(layout(number), 1);
             assert!(second >= layout(number).len() as u64 * 8 && second.is_multiple_of(512));
-            assert_eq!(way.ghosts[1] - way.ghosts[0], second);
+            assert_eq!(remote.ghosts[1] - remote.ghosts[0], second);
         }
-        // the part before hears of it as of the one behind, and the other way round
+        // the part before sees this one as its neighbour behind, and vice versa
         assert_eq!(before.step, at[0] + step(layout(0), 1));
         assert_eq!(behind.step, at[2] + step(layout(2), 0));
         assert!(bytes(layout(0)) as u64 >= step(layout(0), 1) + 4);
-        // what the outer parts write to the middle does not meet
+        // the writes of the outer parts to the middle one are disjoint
         let [from_first, from_last] =
-            [Way::into(at[1], layout(1), 1), Way::into(at[1], layout(1), 0)];
+            [RemoteWindow::into(at[1], layout(1), 1), RemoteWindow::into(at[1], layout(1), 0)];
         assert_ne!(from_first.step, from_last.step);
         assert_eq!(from_last.ghosts[0] - from_first.ghosts[0], 8 * slice);
     }

@@ -1,6 +1,6 @@
-//! A rank of MPI with a GPU: its sides go straight into the memory of neighbours on its host, as those of
-//! several GPUs of one process do (`peers.rs`), or through pinned host memory, on a stream of their own,
-//! while the inside is swept.
+//! An MPI rank with a GPU. Its halo is stored directly into the memory of neighbours on its host, as between
+//! several GPUs of one process (`peers.rs`), or goes through pinned host memory on a separate stream while the
+//! interior is swept.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -15,20 +15,20 @@ use super::fields;
 use super::ipc::{Opened, handle};
 use super::kernels::Kind;
 use super::part::{Launch, Part};
-use super::peers::Way;
+use super::peers::RemoteWindow;
 use crate::base::error::{Error, Result};
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::memory::failed;
 use crate::obstacle::field::{Extent, Layout};
 use crate::obstacle::mpi::{Direct, HANDLE, Message, OfHost, Ranked, give_up};
 use crate::obstacle::part::{Face, Region};
-use crate::obstacle::solve::{Look, Relaxation};
+use crate::obstacle::solve::{Monitored, Relaxation};
 use crate::obstacle::{Case, Mode, Problem, StopOn};
 
 /// Bytes of a number of a field.
 const BYTES_A_NUMBER: usize = size_of::<f64>();
 
-/// Asynchronous sweeps that may be under way: one runs while the next waits, and no more, so that
+/// Asynchronous sweeps that may be in flight: one runs while the next waits, and no more, so that
 /// neighbours' values are not old when a sweep begins.
 const UNDER_WAY: usize = 2;
 
@@ -71,7 +71,7 @@ impl DerefMut for Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // an error cannot be told any more
+        // an error cannot be reported any more
         let _ = self.context.bind_to_thread();
         // SAFETY: allocated above, and its copies have ended: a rank waits for them before it goes on
         let _ = unsafe { result::free_host(self.numbers.as_ptr().cast()) };
@@ -109,17 +109,17 @@ pub struct RankNode {
     part: Part,
     /// Memory of the neighbours before and behind that this rank writes.
     opened: [Option<Opened>; 2],
-    /// Whether a side goes as a message.
+    /// Whether any halo goes as a message.
     messages: bool,
-    /// Where sides are copied.
+    /// Stream of the halo copies.
     copies: Arc<CudaStream>,
-    /// The last launch that wrote the sides.
+    /// The last launch that wrote the boundary values.
     sides: CudaEvent,
-    /// The last copy of a side to the host.
+    /// The last halo copy to the host.
     read: CudaEvent,
     /// Ends of asynchronous sweeps.
     under_way: VecDeque<CudaEvent>,
-    look: Look,
+    monitored: Monitored,
     squared: Vec<f64>,
     worst: f64,
 }
@@ -133,11 +133,11 @@ impl RankNode {
         let copies = device.stream().context().new_stream();
         let copies = copies.map_err(|e| failed("cannot make a stream", e))?;
         let mut part = Part::new(device, case, extent)?;
-        let look = case.stop == StopOn::Complementarity;
-        part.prepare(Kind::Jacobi, look)?;
+        let with_residual = case.stop == StopOn::Complementarity;
+        part.prepare(Kind::Jacobi, with_residual)?;
         part.prepare(Kind::Jacobi, false)?;
         if case.mode == Mode::Async {
-            part.prepare(Kind::InPlace, look)?;
+            part.prepare(Kind::InPlace, with_residual)?;
             part.prepare(Kind::InPlace, false)?;
         }
         // the complementarity of the solution
@@ -152,18 +152,19 @@ impl RankNode {
             sides,
             read,
             under_way: VecDeque::new(),
-            look: Look::Nowhere,
+            monitored: Monitored::Nothing,
             worst: 0.0,
         })
     }
 
     fn launch(&self) -> (bool, Launch) {
         // never below: the ranks add up
-        let launch = Launch { number: usize::from(self.look != Look::Nowhere), bound: -1.0 };
-        (self.look == Look::Complementarity, launch)
+        let launch =
+            Launch { number: usize::from(self.monitored != Monitored::Nothing), bound: -1.0 };
+        (self.monitored == Monitored::Complementarity, launch)
     }
 
-    /// Copies a side between the host and the slice at `z`.
+    /// Copies a face between the host and the slice at `z`.
     fn copy(&self, z: usize, host: Host<'_>) -> Result<()> {
         let Layout { nx, ny, pitch, .. } = self.part.layout;
         let device = self.part.iterate() + (BYTES_A_NUMBER * self.part.layout.line(1, z)) as u64;
@@ -216,18 +217,18 @@ impl RankNode {
     }
 
     fn sweep(&mut self, region: Region) -> Result<()> {
-        let (look, launch) = self.launch();
+        let (with_residual, launch) = self.launch();
         if !self.messages {
             // nothing of the host's to wait for: one launch, its first tiles those of the rim
             return match region {
                 Region::Inner => Ok(()),
-                Region::Rim => self.part.sweep(Kind::Jacobi, look, launch),
+                Region::Rim => self.part.sweep(Kind::Jacobi, with_residual, launch),
             };
         }
-        self.part.sweep_over(Some(region), Kind::Jacobi, look, launch)?;
+        self.part.sweep_over(Some(region), Kind::Jacobi, with_residual, launch)?;
         if region == Region::Rim {
             self.record_sides()?;
-            self.part.conclude_sweep(Kind::Jacobi, look, launch)?;
+            self.part.conclude_sweep(Kind::Jacobi, with_residual, launch)?;
         }
         Ok(())
     }
@@ -238,8 +239,8 @@ impl RankNode {
     }
 
     fn sweep_at_will(&mut self) -> Result<()> {
-        let (look, launch) = self.launch();
-        self.part.sweep(Kind::InPlace, look, launch)?;
+        let (with_residual, launch) = self.launch();
+        self.part.sweep(Kind::InPlace, with_residual, launch)?;
         self.record_sides()?;
         self.under_way.push_back(mark(self.part.device.stream())?);
         if self.under_way.len() > UNDER_WAY
@@ -287,7 +288,7 @@ fn mark(stream: &CudaStream) -> Result<CudaEvent> {
         .map_err(|e| failed("cannot make an event", e))
 }
 
-/// What a rank cannot go on without.
+/// Unwraps a result without which a rank cannot continue.
 fn needed<T>(result: Result<T>) -> T {
     result.unwrap_or_else(|error| give_up(&error))
 }
@@ -303,16 +304,16 @@ impl Ranked for RankNode {
         Some(self)
     }
 
-    fn tell(&mut self) {
-        needed(self.part.tell());
+    fn signal_neighbours(&mut self) {
+        needed(self.part.signal());
     }
 
-    fn await_told(&mut self) {
+    fn await_signals(&mut self) {
         needed(self.part.wait());
     }
 }
 
-/// The end of z where a side is: 0 before, 1 behind.
+/// The end in z of a face: 0 before, 1 behind.
 fn end(face: Face) -> usize {
     usize::from(face == Face::Front)
 }
@@ -321,12 +322,13 @@ impl Direct for RankNode {
     fn offer(&mut self) -> Result<[u8; HANDLE]> {
         let stream = self.part.device.stream();
         stream.synchronize().map_err(|e| failed("cannot wait for the GPU", e))?;
-        handle(stream.context(), self.part.home.at())
+        handle(stream.context(), self.part.window.at())
     }
 
     fn open(&mut self, face: Face, of: &[u8; HANDLE], layout: Layout) -> Result<()> {
         let opened = Opened::new(self.part.device.stream().context(), of)?;
-        self.part.ways.to[end(face)] = Some(Way::into(opened.at(), layout, end(face)));
+        self.part.neighbours.to[end(face)] =
+            Some(RemoteWindow::into(opened.at(), layout, end(face)));
         self.opened[end(face)] = Some(opened);
         Ok(())
     }
@@ -334,18 +336,18 @@ impl Direct for RankNode {
     fn close(&mut self, face: Face) {
         let done = self.part.device.stream().synchronize();
         needed(done.map_err(|e| failed("a sweep failed", e)));
-        self.part.ways.to[end(face)] = None;
+        self.part.neighbours.to[end(face)] = None;
         self.opened[end(face)] = None;
     }
 
-    fn knock(&mut self) -> Result<()> {
-        self.part.tell()?;
+    fn signal(&mut self) -> Result<()> {
+        self.part.signal()?;
         let done = self.part.device.stream().synchronize();
         done.map_err(|e| failed("cannot write memory of another process", e))
     }
 
-    fn was_told(&self, face: Face) -> Result<bool> {
-        Ok(self.part.home.heard(end(face))? == self.part.ways.told())
+    fn signalled(&self, face: Face) -> Result<bool> {
+        Ok(self.part.window.signalled(end(face))? == self.part.neighbours.epoch())
     }
 
     fn settle(&mut self, messages: bool) {
@@ -362,8 +364,8 @@ impl Relaxation for RankNode {
         1
     }
 
-    fn begin_sweep(&mut self, look: Look) {
-        self.look = look;
+    fn begin_sweep(&mut self, monitored: Monitored) {
+        self.monitored = monitored;
     }
 
     fn jacobi(&mut self, region: Region) {
@@ -388,7 +390,7 @@ impl Relaxation for RankNode {
 
     fn all_in_step(&self) -> bool {
         // the neighbours write into the field that is the next iterate here
-        !self.part.ways.is_empty()
+        !self.part.neighbours.is_empty()
     }
 
     fn conclude(&mut self) {

@@ -1,4 +1,4 @@
-//! How a part of the grid is cut into what thread blocks take.
+//! Tiling of a part of the grid for thread blocks.
 
 use crate::compute::cuda::layout::shared;
 use crate::obstacle::Split;
@@ -12,25 +12,25 @@ shared! {
 /// All tiles of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tiles {
-    /// Those of a thread block one behind the other in z.
+    /// The tiles; those of a thread block are consecutive in z.
     pub(super) list: Vec<Tile>,
     /// Tiles of a thread block.
     pub(super) segments: usize,
-    /// Tiles at the sides that come first.
+    /// Tiles at faces, which come first.
     pub(super) early: usize,
     /// First slot of each part over which norms are taken, then the number of slots; in tiles.
     pub(super) first: Vec<u32>,
 }
 
-/// What a cut has to keep to.
+/// Constraints of a tiling.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shape {
     /// Lines of a tile.
     pub(super) lines: usize,
     /// Slices of a tile; none where a thread block goes through all.
     pub(super) slices: Option<usize>,
-    /// Whether the tiles at the first and at the last slice come before all others: what they make has
-    /// a way to go.
+    /// Whether the tiles of the first and of the last slice come before all others, because their values are
+    /// sent to neighbours.
     pub(super) early: [bool; 2],
 }
 

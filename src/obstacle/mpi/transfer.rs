@@ -1,4 +1,4 @@
-//! Nonblocking transfers of sides between ranks.
+//! Nonblocking halo transfers between ranks.
 
 use std::ffi::{c_int, c_void};
 use std::ops::DerefMut;
@@ -7,7 +7,7 @@ use mpi::ffi;
 
 use super::world::{double, everyone};
 
-/// A transfer under way, or none.
+/// A transfer in flight, or none.
 pub(super) struct Request(ffi::MPI_Request);
 
 impl Request {
@@ -16,7 +16,7 @@ impl Request {
         Self(unsafe { ffi::RSMPI_REQUEST_NULL })
     }
 
-    /// Whether it has ended; then it is none.
+    /// Whether it has completed; it is reset then.
     pub(super) fn test(&mut self) -> bool {
         let mut flag = 0;
         // SAFETY: the request is one of ours or none
@@ -38,7 +38,7 @@ impl Request {
         }
     }
 
-    /// Gives a receipt up for which nothing was sent.
+    /// Cancels a receive without a matching send.
     pub(super) fn cancel(&mut self) {
         // SAFETY: a receipt of ours that is under way
         unsafe {
@@ -48,12 +48,12 @@ impl Request {
     }
 }
 
-/// Numbers of a message. They never move and keep their length while a transfer is under way.
+/// Buffer of a message. It does not move or change its length while a transfer is in flight.
 pub trait Message: DerefMut<Target = [f64]> {}
 
 impl Message for Box<[f64]> {}
 
-/// Sides on their way to or from a neighbour.
+/// Halo messages to or from a neighbour.
 pub(super) struct Transfer<M> {
     pub(super) numbers: M,
     pub(super) request: Request,

@@ -1,5 +1,5 @@
-//! How sides go from rank to rank: straight into the neighbour's memory where both have a GPU of one host
-//! and the system lets processes share its memory, as messages otherwise.
+//! Halo exchange between ranks: direct stores into the neighbour's memory where both have a GPU of the same
+//! host and the system lets processes share its memory, messages otherwise.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,47 +10,47 @@ use super::world::{OfHost, World, all_or_none, gather, reduce};
 use crate::base::error::{Error, Result};
 use crate::base::input::say;
 
-/// Bytes by which another process finds memory of a GPU.
+/// Bytes of the handle with which another process opens memory of a GPU.
 pub const HANDLE: usize = 64;
 
-/// A node that can write its neighbours' memory in z, and they its.
+/// A node that can write the memory of its neighbours in z, and whose memory they can write.
 pub trait Direct {
-    /// What a neighbour needs to open this node's memory; what was written there so far is done.
+    /// The handle with which a neighbour opens this node's memory, after earlier writes there are complete.
     ///
     /// # Errors
-    /// When the system does not let processes share it.
+    /// When the system does not let processes share the memory.
     fn offer(&mut self) -> Result<[u8; HANDLE]>;
-    /// Opens the memory of the neighbour behind a side, which has `layout`.
+    /// Opens the memory, of layout `layout`, of the neighbour at a face.
     ///
     /// # Errors
-    /// When it is not in reach.
+    /// When it cannot be opened.
     fn open(&mut self, face: Face, of: &[u8; HANDLE], layout: Layout) -> Result<()>;
-    /// Gives the way through a side up; none of this node's sweeps is under way.
+    /// Closes the memory of the neighbour at a face; none of this node's sweeps is in flight.
     fn close(&mut self, face: Face);
-    /// Tells those whose memory is open of a step; waits until they have been told.
+    /// Signals a step to all neighbours whose memory is open, and waits until the signals are written.
     ///
     /// # Errors
-    /// When that fails.
-    fn knock(&mut self) -> Result<()>;
-    /// Whether the neighbour behind a side has told of as many.
+    /// When a signal cannot be written.
+    fn signal(&mut self) -> Result<()>;
+    /// Whether the neighbour at a face has signalled as many steps.
     ///
     /// # Errors
     /// When this node's own memory cannot be read.
-    fn was_told(&self, face: Face) -> Result<bool>;
-    /// Hears whether any side goes as a message.
+    fn signalled(&self, face: Face) -> Result<bool>;
+    /// Called once the transports are settled: whether any halo goes as a message.
     fn settle(&mut self, messages: bool);
 }
 
-/// What a rank tells all others of itself.
+/// Information about a rank that all others receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Card {
+struct RankInfo {
     /// The first rank of its host.
     host: u64,
-    /// By which its memory can be opened.
+    /// Handle of its memory, if it can be shared.
     handle: Option<[u8; HANDLE]>,
 }
 
-impl Card {
+impl RankInfo {
     const BYTES: usize = 8 + 1 + HANDLE;
 
     fn to_bytes(self) -> [u8; Self::BYTES] {
@@ -71,32 +71,32 @@ impl Card {
 
     /// The handle by which rank `own` can open the memory of rank `other`, where it can.
     fn between<'a>(
-        cards: &'a [Self],
+        infos: &'a [Self],
         own: usize,
         other: usize,
-        hindrance: &mut Hindrance,
+        reason: &mut FallbackReason,
     ) -> Option<&'a [u8; HANDLE]> {
-        if cards[own].host != cards[other].host {
+        if infos[own].host != infos[other].host {
             let (a, b) = (own.min(other), own.max(other));
-            hindrance.caused_by(Error::run(format!("ranks {a} and {b} are on different hosts")));
+            reason.caused_by(Error::run(format!("ranks {a} and {b} are on different hosts")));
             return None;
         }
-        if cards[other].handle.is_none() {
-            hindrance.follows(format!("rank {other} cannot share its memory"));
+        if infos[other].handle.is_none() {
+            reason.follows(format!("rank {other} cannot share its memory"));
         }
-        cards[other].handle.as_ref()
+        infos[other].handle.as_ref()
     }
 }
 
-/// Why a rank has no way to a neighbour: what it found itself, and what follows from what others found, which
-/// is said where nobody has found more.
+/// Why halos of a rank go as messages: an error of its own, or a consequence of another rank's error, which is
+/// reported only if no rank has an error of its own.
 #[derive(Default)]
-struct Hindrance {
+struct FallbackReason {
     cause: Option<Error>,
     effect: Option<Error>,
 }
 
-impl Hindrance {
+impl FallbackReason {
     fn caused_by(&mut self, e: Error) {
         self.cause.get_or_insert(e);
     }
@@ -105,7 +105,7 @@ impl Hindrance {
         self.effect.get_or_insert_with(|| Error::run(what));
     }
 
-    /// What is said of all ranks' hindrances.
+    /// The reason to report, over all ranks.
     fn of_all(self) -> Option<Error> {
         let [cause, effect] =
             [self.cause, self.effect].map(|own| all_or_none(own.map_or(Ok(()), Err)).err());
@@ -113,62 +113,62 @@ impl Hindrance {
     }
 }
 
-/// The ways of a rank to its neighbours.
+/// The transports between a rank and its neighbours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ways {
-    /// Sides that go straight into the neighbour's memory.
+pub(super) struct Transports {
+    /// Faces with direct stores into the neighbour's memory.
     pub(super) direct: Vec<Face>,
-    /// What the record says of those of all ranks.
+    /// The value of the column `transport-used`, over all ranks.
     pub(super) used: Option<&'static str>,
 }
 
-impl Ways {
-    /// All sides as messages.
+impl Transports {
+    /// Messages at all faces.
     pub(super) fn messages(world: World) -> Self {
         Self { direct: Vec::new(), used: used(0.0, (world.size() - 1) as f64) }
     }
 
-    /// Direct ways where neighbours can have them; all ranks call this together. Why sides go as messages all
-    /// the same is a note of the first rank.
+    /// Direct stores where both neighbours can; a collective call. The first rank prints a note why other halos
+    /// go as messages.
     pub(super) fn find(world: World, split: Split, m: usize, node: &mut dyn Direct) -> Self {
         let OfHost { host, .. } = world.of_host();
         let offer = node.offer();
-        let card = Card { host: host as u64, handle: offer.as_ref().ok().copied() };
-        let cards: Vec<Card> = gather(card.to_bytes()).iter().map(Card::of_bytes).collect();
+        let info = RankInfo { host: host as u64, handle: offer.as_ref().ok().copied() };
+        let infos: Vec<RankInfo> = gather(info.to_bytes()).iter().map(RankInfo::of_bytes).collect();
         let own = world.rank();
         let sides: Vec<(Face, usize)> = Face::ALL
             .into_iter()
             .filter_map(|face| Some((face, face.neighbour(split, own)?)))
             .collect();
-        let mut hindrance = Hindrance::default();
+        let mut reason = FallbackReason::default();
         let mut opened = Vec::new();
         for &(face, other) in sides.iter().filter(|_| offer.is_ok()) {
             let layout = Layout::of(&Extent::of_node(m, split, other));
-            let Some(handle) = Card::between(&cards, own, other, &mut hindrance) else { continue };
+            let Some(handle) = RankInfo::between(&infos, own, other, &mut reason) else { continue };
             match node.open(face, handle, layout) {
                 Ok(()) => opened.push(face),
-                Err(e) => hindrance.caused_by(e),
+                Err(e) => reason.caused_by(e),
             }
         }
         if let Err(e) = offer
             && !sides.is_empty()
         {
-            hindrance.caused_by(e);
+            reason.caused_by(e);
         }
-        // whether what is written arrives
-        if let Err(e) = node.knock() {
+        // test that a write arrives
+        if let Err(e) = node.signal() {
             opened.drain(..).for_each(|face| node.close(face));
-            hindrance.caused_by(e);
+            reason.caused_by(e);
         }
         reduce(&mut [], &mut []);
-        let mut heard = [0_u8; Face::ALL.len()];
+        let mut arrived = [0_u8; Face::ALL.len()];
         for &face in &opened {
-            // a neighbour that cannot be heard was not
-            heard[face as usize] = u8::from(node.was_told(face).unwrap_or(false));
+            // a signal that cannot be read counts as missing
+            arrived[face as usize] = u8::from(node.signalled(face).unwrap_or(false));
         }
-        let all = gather(heard);
+        let all = gather(arrived);
         let both = |face: Face, other: usize| {
-            heard[face as usize] == 1 && all[other][face.opposite() as usize] == 1
+            arrived[face as usize] == 1 && all[other][face.opposite() as usize] == 1
         };
         let mut direct = Vec::new();
         for &(face, other) in &sides {
@@ -177,17 +177,16 @@ impl Ways {
             } else if opened.contains(&face) {
                 node.close(face);
                 let (a, b) = (own.min(other), own.max(other));
-                hindrance
-                    .follows(format!("what ranks {a} and {b} write does not reach each other"));
+                reason.follows(format!("writes of ranks {a} and {b} do not reach each other"));
             }
         }
         node.settle(direct.len() < sides.len());
-        let mut ways = [direct.len() as f64, (sides.len() - direct.len()) as f64];
-        reduce(&mut ways, &mut []);
-        if let Some(why) = hindrance.of_all().filter(|_| own == 0) {
-            say_once(&format!("note: sides go as messages between ranks: {why}"));
+        let mut counts = [direct.len() as f64, (sides.len() - direct.len()) as f64];
+        reduce(&mut counts, &mut []);
+        if let Some(why) = reason.of_all().filter(|_| own == 0) {
+            say_once(&format!("note: halos go as messages between ranks: {why}"));
         }
-        Self { direct, used: used(ways[0], ways[1]) }
+        Self { direct, used: used(counts[0], counts[1]) }
     }
 }
 
@@ -201,7 +200,7 @@ fn used(direct: f64, messages: f64) -> Option<&'static str> {
     }
 }
 
-/// The same for each case is said for the first.
+/// Prints a note, but not when it repeats the previous one.
 fn say_once(text: &str) {
     static SAID: Mutex<String> = Mutex::new(String::new());
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
@@ -216,27 +215,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_is_read_as_it_was_written() {
+    fn rank_info_is_read_back() {
         let mut handle = [0; HANDLE];
         handle.iter_mut().zip(7..).for_each(|(to, byte)| *to = byte);
-        for card in [
-            Card { host: 3, handle: Some(handle) },
-            Card { host: u64::MAX - 1, handle: None },
-            Card { host: 0, handle: Some([0; HANDLE]) },
+        for info in [
+            RankInfo { host: 3, handle: Some(handle) },
+            RankInfo { host: u64::MAX - 1, handle: None },
+            RankInfo { host: 0, handle: Some([0; HANDLE]) },
         ] {
-            assert_eq!(Card::of_bytes(&card.to_bytes()), card);
+            assert_eq!(RankInfo::of_bytes(&info.to_bytes()), info);
         }
     }
 
     #[test]
-    fn a_way_is_direct_within_a_host_and_where_memory_is_shared() {
-        let card = |host, byte: Option<u8>| Card { host, handle: byte.map(|b| [b; HANDLE]) };
-        let cards = [card(0, Some(1)), card(0, Some(2)), card(0, None), card(3, Some(4))];
+    fn transports_are_direct_within_a_host_and_where_memory_is_shared() {
+        let info = |host, byte: Option<u8>| RankInfo { host, handle: byte.map(|b| [b; HANDLE]) };
+        let infos = [info(0, Some(1)), info(0, Some(2)), info(0, None), info(3, Some(4))];
         let between = |own, other| {
-            let mut hindrance = Hindrance::default();
-            let handle = Card::between(&cards, own, other, &mut hindrance).map(|handle| handle[0]);
+            let mut reason = FallbackReason::default();
+            let handle = RankInfo::between(&infos, own, other, &mut reason).map(|handle| handle[0]);
             let text = |e: Option<Error>| e.map(|e| e.to_string()).unwrap_or_default();
-            (handle, text(hindrance.cause), text(hindrance.effect))
+            (handle, text(reason.cause), text(reason.effect))
         };
         let (none, hosts) = (String::new(), "ranks 2 and 3 are on different hosts".to_owned());
         assert_eq!(between(0, 1), (Some(2), none.clone(), none.clone()));

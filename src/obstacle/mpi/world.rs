@@ -1,4 +1,4 @@
-//! The ranks of the job, and what all of them do together.
+//! The ranks of the job, and collective operations.
 
 #![allow(unsafe_code, reason = "calls of MPI")]
 
@@ -112,7 +112,7 @@ impl World {
         *SUM.get_or_init(|| self.together(|| copy_bandwidth_beside(self.of_host().size)))
     }
 
-    /// The sum of what all ranks measure at the same time.
+    /// Sum of a value that all ranks measure at the same time.
     pub fn together(&self, measure: impl FnOnce() -> f64) -> Option<f64> {
         reduce(&mut [], &mut []);
         let mut sum = [measure()];
@@ -131,7 +131,7 @@ pub fn agree(answer: bool) -> bool {
     number != 0
 }
 
-/// An error when any rank has one: its own, or what the first of the others says.
+/// An error on every rank if any rank has one: its own, or that of the first other rank.
 ///
 /// # Errors
 /// As said.
@@ -177,7 +177,7 @@ pub(super) fn gather<const N: usize>(own: [u8; N]) -> Vec<[u8; N]> {
     all
 }
 
-/// Says what is wrong on this rank and ends all: the others would wait for it.
+/// Prints the error of this rank and aborts all, since the others would wait for it.
 pub fn give_up(error: &Error) -> ! {
     say(&format!("error: {error}"));
     abort();

@@ -23,7 +23,7 @@ pub struct Ratio {
     pub interval: Option<(f64, f64)>,
     /// What it is made from.
     pub basis: Basis,
-    /// Factor by which drift between the runs may have changed the ratio: 1 of what was measured in turns.
+    /// Factor by which drift between the runs may have changed the ratio: 1 for alternating measurements.
     pub allowance: f64,
 }
 

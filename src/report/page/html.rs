@@ -19,7 +19,7 @@ const ABOVE: usize = 5;
 /// Points up to which a figure has its numbers as a table below.
 const LISTED: usize = 160;
 
-/// An anchor that no other has.
+/// A unique anchor.
 pub(super) fn anchor(name: &str, seen: &mut HashMap<String, usize>) -> String {
     let count = seen.entry(name.to_owned()).or_insert(0);
     *count += 1;
@@ -155,9 +155,9 @@ fn sheet(sheet: &Sheet, most: usize) -> Markup {
     }
 }
 
-/// The cells alone.
+/// The cells.
 fn table(sheet: &Sheet, most: usize) -> Markup {
-    let judges: Vec<bool> = sheet.columns.iter().map(|head| is_verdict(&head.text)).collect();
+    let verdicts: Vec<bool> = sheet.columns.iter().map(|head| is_verdict(&head.text)).collect();
     html! {
         div.scroll tabindex="0" role="region" aria-label=(sheet.title.as_deref().unwrap_or("Table")) {
             table {
@@ -169,7 +169,7 @@ fn table(sheet: &Sheet, most: usize) -> Markup {
                         tr {
                             @for (i, cell) in row.iter().enumerate() {
                                 @let words = sheet.columns.get(i).is_some_and(|head| head.words);
-                                @let judged = judges.get(i).copied().unwrap_or(false);
+                                @let judged = verdicts.get(i).copied().unwrap_or(false);
                                 td class=[class(cell, words, judged)] { (cell) }
                             }
                         }
@@ -180,7 +180,7 @@ fn table(sheet: &Sheet, most: usize) -> Markup {
     }
 }
 
-/// Columns whose cells say whether something is as it should be.
+/// Columns of verdicts.
 fn is_verdict(head: &str) -> bool {
     head.contains("verdict") || head.contains(" against ") || head == "status"
 }

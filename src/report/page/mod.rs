@@ -1,5 +1,5 @@
-//! One page of results: figures, tables and where they come from, in one file that needs no network
-//! and no script; and its tables as files of their own.
+//! One page of results: figures, tables and their origin, in a single file without scripts or network access; and
+//! its tables as separate files.
 
 pub mod heads;
 mod html;
@@ -31,7 +31,7 @@ struct Section {
     id: &'static str,
     /// Its heading.
     title: String,
-    /// What stands below it.
+    /// Its contents.
     parts: Vec<Part>,
 }
 
@@ -61,9 +61,9 @@ impl Section {
 pub struct Options<'a> {
     /// Its title.
     pub title: &'a str,
-    /// Rows of a table at most; what is left out is said.
+    /// Largest number of rows of a table; omitted rows are noted.
     pub rows: usize,
-    /// Where the experiments of papers are.
+    /// Source of the experiments.
     pub library: &'a Library,
 }
 

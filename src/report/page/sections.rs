@@ -1,4 +1,4 @@
-//! The sections that are no figures: summary, machines, tables, notes.
+//! The sections other than figures: summary, machines, tables, notes.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ use crate::report::{Head, Sheet, of_experiment, runs, versus};
 /// Records up to which a file is set beside a paper's table: it has more rows than any of them.
 const MOST_JUDGED: usize = 2000;
 
-/// What is above the figures.
+/// The sections above the figures.
 pub(super) fn before(content: &Content<'_>) -> Vec<Section> {
     let others = [machines(content), published(content)];
     std::iter::once(summary(content)).chain(others.into_iter().flatten()).collect()
 }
 
-/// What is below them.
+/// The sections below the figures.
 pub(super) fn after(content: &Content<'_>) -> Vec<Section> {
     let all =
         [library(content), obstacles(content), tuning(content), tables(content), derived(content)];
@@ -105,7 +105,7 @@ fn summary(content: &Content<'_>) -> Section {
     Section { id: "summary", title: "Summary".into(), parts }
 }
 
-/// A device that results are of.
+/// A device with results.
 #[derive(PartialEq)]
 struct Device {
     backend: String,
@@ -199,7 +199,7 @@ fn machines(content: &Content<'_>) -> Option<Section> {
     Some(Section { id: "machines", title: "Machines".into(), parts })
 }
 
-/// Tables of papers, with what was printed.
+/// Tables of papers, with the published values.
 fn published(content: &Content<'_>) -> Option<Section> {
     let mut parts = Vec::new();
     for batch in &content.batches.runs {
@@ -252,9 +252,9 @@ fn library(content: &Content<'_>) -> Option<Section> {
         }
     }
     let how = html! {
-        p.how { "For each system the fastest way of " code { "cuda" } " beside the fastest of cuSPARSE: \
+        p.how { "For each system the fastest algorithm of " code { "cuda" } " and the fastest of cuSPARSE: \
                  one application of the preconditioner, the factorisation on the device, and the \
-                 numeric phase with the solve. A ratio above 1 is time that cuSPARSE needs more." }
+                 numeric phase with the solve. A ratio above 1 means that cuSPARSE takes longer." }
     };
     Section::below("versus", "Against cuSPARSE", how, parts)
 }
@@ -309,8 +309,8 @@ fn tuning(content: &Content<'_>) -> Option<Section> {
         ]);
     }
     let how = html! {
-        p.how { "What " code { "bilu-bench tune" } " found: the fastest choices of each kernel and system, \
-                 and how much slower the slowest that ran was." }
+        p.how { "Results of " code { "bilu-bench tune" } ": the fastest parameters of each kernel and system, \
+                 and the factor by which the slowest were slower." }
     };
     Section::below("tuning", "Tuning", how, vec![Part::Table(best)])
 }
@@ -319,9 +319,9 @@ fn tuning(content: &Content<'_>) -> Option<Section> {
 fn tables(content: &Content<'_>) -> Option<Section> {
     let how = html! {
         p.how { "Every run, with the settings in which those of a file differ; times are medians with \
-                 their 95 % confidence interval, or with number and range of the samples where these are \
-                 fewer than six. The files hold more columns, which "
-            code { "docs/csv.md" } " describes." }
+                 their 95 % confidence interval, or with number and range of fewer than six samples. \
+                 The files hold more columns, described in "
+            code { "docs/csv.md" } "." }
     };
     let mut parts = Vec::new();
     for batch in &content.batches.runs {
@@ -362,13 +362,13 @@ fn derived(content: &Content<'_>) -> Option<Section> {
         _ => None,
     };
     let how = html! {
-        p.how { "Rows that " code { "compare" } " and " code { "versus" } " wrote, as they are." }
+        p.how { "Rows of " code { "compare" } " and " code { "versus" } ", unchanged." }
     };
     let parts = content.gathered.sets.iter().filter_map(of).collect();
     Section::below("comparisons", "Comparisons", how, parts)
 }
 
-/// What words mean.
+/// Glossary.
 fn methods(_: &Content<'_>) -> Section {
     let terms = [
         (
@@ -383,25 +383,22 @@ fn methods(_: &Content<'_>) -> Section {
         ),
         (
             "total",
-            "time to solution: ordering, conversion of the matrix, setup and one solve; compilation is apart",
+            "time to solution: ordering, conversion of the matrix, setup and one solve; compilation is excluded",
         ),
         ("iterations", "applications of the preconditioned operator; full steps of BiCGStab"),
-        ("residual", "|b - A x| / |b|, computed again in float64 after the solve"),
-        (
-            "k, fill",
-            "the fill level of ILU(k); fill is the blocks of the factors over those of the matrix",
-        ),
-        ("levels L/U", "steps that a level-scheduled triangular solve takes one after the other"),
+        ("residual", "|b - A x| / |b|, recomputed in float64 after the solve"),
+        ("k, fill", "fill level of ILU(k); fill: factor blocks divided by matrix blocks"),
+        ("levels L/U", "sequential steps of a level-scheduled triangular solve"),
         ("cpu, cpu-mt", "one thread, all cores"),
         (
             "cuda, cusparse",
-            "one NVIDIA GPU with this program's kernels, with the vendor's routines",
+            "one NVIDIA GPU, with this program's kernels or with the routines of cuSPARSE",
         ),
         (
             "whiskers, ±, [low, high]",
-            "95 % confidence interval of the median, of six samples or more",
+            "95 % confidence interval of the median, for six samples or more",
         ),
-        ("(n: low–high)", "least and largest of n samples, too few for an interval"),
+        ("(n: low–high)", "minimum and maximum of n samples, too few for an interval"),
     ];
     let body = html! {
         dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }

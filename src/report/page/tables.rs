@@ -7,13 +7,13 @@ use crate::report::csv::text;
 
 /// Columns of the list of all tables, with their meanings.
 pub const COLUMNS: &[(&str, &str)] = &[
-    ("file", "name of the table's file"),
+    ("file", "file of the table"),
     ("section", "heading of the section of the page"),
-    ("heading", "heading below it, where there is one"),
-    ("title", "title of the table, where it has one"),
-    ("rows", "rows of the table"),
-    ("settings", "what all its rows have in common"),
-    ("notes", "what stands below the table"),
+    ("heading", "subheading, if any"),
+    ("title", "title of the table, if any"),
+    ("rows", "number of rows"),
+    ("settings", "settings that all rows share"),
+    ("notes", "notes below the table"),
 ];
 
 /// Names and contents of the files of all tables, the list of them first.

@@ -6,7 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::report::plot::{Figure, numbers, png, svg};
 
-/// Form of a figure's file, told by its extension.
+/// Format of a figure's file, determined by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Scalable, as text.

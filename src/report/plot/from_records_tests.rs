@@ -19,7 +19,7 @@ fn timed(case: Case, points: usize, us: [f64; 3]) -> Record {
     r.times.numeric_kernel_s = seconds(us[0]);
     r.traffic.apply_s = seconds(us[1]);
     r.traffic.residual_s = seconds(us[2]);
-    r.environment.revision = "0.1.0 (abc)".into();
+    r.environment.revision = "0.2.0 (abc)".into();
     r.environment.date = "2026-11-21T22:03:09Z".into();
     r
 }
@@ -83,7 +83,7 @@ fn series_are_executions_over_points_beside_the_published() {
         figure.source,
         [
             "measured on cpu: Some CPU, 1 thread; cuda: Some CPU",
-            "bilu-bench 0.1.0 (abc), 2026-11-21",
+            "bilu-bench 0.2.0 (abc), 2026-11-21",
             "published: the paper's Table 3, whose values are those of the largest grid of Figure 9",
             "not shown: 1 case that failed",
             "a remark",

@@ -35,11 +35,11 @@ pub struct Figure {
     pub marks: Marks,
     /// Panels, row by row.
     pub panels: Vec<Panel>,
-    /// Panels in a row; as the renderer sees fit where it is 0.
+    /// Panels per row; 0 leaves the choice to the renderer.
     pub columns: usize,
     /// Lines below: machines, revision, citation.
     pub source: Vec<String>,
-    /// Series that were asked for and have no room.
+    /// Requested series that do not fit.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -55,7 +55,7 @@ pub struct LeftOut {
 /// One pair of axes with its series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
-    /// What tells it from the other panels; empty for the only one.
+    /// Its title; empty for a single panel.
     pub title: String,
     /// Horizontal axis.
     pub x: Axis,
@@ -68,7 +68,7 @@ pub struct Panel {
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Axis {
-    /// What it shows, with the unit in brackets.
+    /// Its label, with the unit in brackets.
     pub label: String,
     /// Linear or logarithmic; no part in bars' horizontal axis.
     pub spacing: Spacing,
@@ -81,7 +81,7 @@ pub struct Axis {
 pub struct Series {
     /// Name in the legend; series of the same name look the same in every panel.
     pub name: String,
-    /// Whose numbers they are.
+    /// Origin of the values.
     pub origin: Origin,
     /// The numbers, by increasing x. In bars, x is the number of the category.
     pub points: Points,
@@ -113,7 +113,7 @@ impl Default for Points {
     }
 }
 
-/// Whose numbers a series shows.
+/// Origin of the values of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// Ours: solid lines, filled markers.
@@ -121,7 +121,7 @@ pub enum Origin {
     Measured,
     /// A paper's: dashed lines, hollow markers.
     Published,
-    /// What the machine allows: thin lines without markers.
+    /// A bound of the machine: thin lines without markers.
     Limit,
 }
 

@@ -1,4 +1,4 @@
-//! The numbers of a figure as rows, for programs that draw it in their own way.
+//! The data of a figure as rows, for other plotting programs.
 
 use crate::base::error::{Error, Result};
 use crate::report::plot::{Figure, LeftOut, Origin, Points, Series};
@@ -6,20 +6,20 @@ use crate::report::plot::{Figure, LeftOut, Origin, Points, Series};
 /// Columns of the rows with their meaning.
 pub const COLUMNS: &[(&str, &str)] = &[
     ("figure", "title of the figure"),
-    ("panel", "title of the panel; empty for the only one"),
+    ("panel", "title of the panel; empty for a single panel"),
     ("series", "name in the legend"),
     (
         "origin",
-        "measured, published, limit: what the machine allows or the tolerance asks for, or left out: a \
-         series that is not drawn because there are too many, without numbers",
+        "measured, published, limit (a bound of the machine, or the tolerance), or left out (a series that is \
+         not drawn because there are too many; it has no values)",
     ),
-    ("category", "name on the axis of categories, where there is one"),
-    ("label", "what is written beside the point"),
-    ("x", "place on the axis that x-label names, or number of the category; empty: all of it"),
+    ("category", "name on the category axis, if any"),
+    ("label", "text beside the point"),
+    ("x", "value on the axis that x-label names, or index of the category; empty: holds for all x"),
     ("y", "value on the axis that y-label names"),
-    ("low", "lower end of the 95 % confidence interval of y, where it is known"),
-    ("high", "upper end of it"),
-    ("x-label", "horizontal axis with its unit; of stacked bars the length of a piece"),
+    ("low", "lower end of the 95 % confidence interval of y, if known"),
+    ("high", "upper end of the interval"),
+    ("x-label", "horizontal axis with its unit; for stacked bars the length of a segment"),
     ("y-label", "vertical axis with its unit"),
 ];
 

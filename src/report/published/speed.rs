@@ -1,4 +1,4 @@
-//! Times of the table: their columns, and whether speedups reach what is wanted.
+//! Times of the table: their columns, and whether speedups reach the published ones.
 
 use super::{Line, Sides, place};
 use crate::base::status::Status;
@@ -6,8 +6,7 @@ use crate::base::units::{percent, plural, seconds, significant};
 use crate::config::Published;
 use crate::record::Record;
 
-/// What the table says about one measured time beside another, both on this machine or both as
-/// quotients: the deviation in percent.
+/// Verdict on a measured value relative to a reference: the deviation in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reached {
     /// At least as good; the deviation is not negative.

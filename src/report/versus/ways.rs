@@ -1,4 +1,4 @@
-//! Every way of the triangular solves beside each other, where more than one was measured.
+//! Comparison of all algorithms of the triangular solves, where more than one was measured.
 
 use crate::base::parse::choice_name;
 use crate::base::units::{seconds, significant};
@@ -10,8 +10,8 @@ use crate::report::{Head, Sheet};
 
 use super::{METRICS, Side, System, levels};
 
-/// Our ways, in the order of their columns.
-const WAYS: [Trisolve; 6] = [
+/// Our algorithms, in the order of their columns.
+const ALGORITHMS: [Trisolve; 6] = [
     Trisolve::Wavefront,
     Trisolve::Pencils,
     Trisolve::Partitioned,
@@ -20,16 +20,19 @@ const WAYS: [Trisolve; 6] = [
     Trisolve::Pointwise,
 ];
 
-/// Those of [`WAYS`] that some system was solved by.
+/// Those of [`ALGORITHMS`] that were measured for some system.
 pub(super) fn measured(systems: &[System<'_>]) -> Vec<Trisolve> {
-    WAYS.into_iter().filter(|way| systems.iter().any(|s| asked(s, *way).is_some())).collect()
+    ALGORITHMS
+        .into_iter()
+        .filter(|algorithm| systems.iter().any(|s| asked(s, *algorithm).is_some()))
+        .collect()
 }
 
-/// The record of a way that was asked for by name, if it gave a time.
-fn asked<'a>(system: &System<'a>, way: Trisolve) -> Option<&'a Record> {
-    let of_way =
-        |r: &&Record| r.case.backend == "cuda" && r.case.trisolve == way && time(r).is_some();
-    system.records.iter().copied().find(of_way)
+/// The record of an algorithm requested by name, if it has a time.
+fn asked<'a>(system: &System<'a>, algorithm: Trisolve) -> Option<&'a Record> {
+    let matches =
+        |r: &&Record| r.case.backend == "cuda" && r.case.trisolve == algorithm && time(r).is_some();
+    system.records.iter().copied().find(matches)
 }
 
 /// Seconds of one application.
@@ -37,22 +40,25 @@ fn time(record: &Record) -> Option<f64> {
     (METRICS[0].seconds)(record)
 }
 
-/// cuSPARSE's time of an application over that of a way.
-pub(super) fn ratio(system: &System<'_>, way: Trisolve) -> Option<f64> {
+/// Time of an application by cuSPARSE divided by that of an algorithm.
+pub(super) fn ratio(system: &System<'_>, algorithm: Trisolve) -> Option<f64> {
     let library = system.best(&METRICS[0], Side::Library).map(|(_, s)| s);
-    speedup(library, asked(system, way).and_then(time))
+    speedup(library, asked(system, algorithm).and_then(time))
 }
 
-/// A row per system and a column per way; none where there are fewer than two ways.
+/// A row per system and a column per algorithm; none for fewer than two algorithms.
 pub(super) fn sheet(systems: &[System<'_>], varying: &[&'static Axis]) -> Option<Sheet> {
-    let ways = measured(systems);
-    if ways.len() < 2 {
+    let algorithms = measured(systems);
+    if algorithms.len() < 2 {
         return None;
     }
-    let mut sheet = Sheet { title: Some("Every way of the solves".into()), ..Sheet::default() };
+    let mut sheet =
+        Sheet { title: Some("All algorithms of the triangular solves".into()), ..Sheet::default() };
     sheet.columns.extend(varying.iter().map(|axis| head(axis)));
     sheet.columns.push(Head::number("levels L/U"));
-    sheet.columns.extend(ways.iter().map(|way| Head::number(format!("by {}", choice_name(way)))));
+    sheet.columns.extend(
+        algorithms.iter().map(|algorithm| Head::number(format!("by {}", choice_name(algorithm)))),
+    );
     sheet.columns.push(Head::number("cuSPARSE"));
     for system in systems {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&system.case)).collect();
@@ -63,16 +69,20 @@ pub(super) fn sheet(systems: &[System<'_>], varying: &[&'static Axis]) -> Option
                 .find_map(|r| Some(levels(r)).filter(|l| !l.is_empty()))
                 .unwrap_or_default(),
         );
-        row.extend(ways.iter().map(|way| asked(system, *way).map(cell).unwrap_or_default()));
+        row.extend(
+            algorithms
+                .iter()
+                .map(|algorithm| asked(system, *algorithm).map(cell).unwrap_or_default()),
+        );
         let library = system.best(&METRICS[0], Side::Library).map(|(record, _)| record);
         row.push(library.map(cell).unwrap_or_default());
         sheet.rows.push(row);
     }
     sheet.drop_empty_columns();
     sheet.notes = vec![
-        "L and U once; in brackets the percent of the larger of bytes over bandwidth and levels times \
-         the latency of a hand-over between thread blocks, which a way that passes many levels inside \
-         one of them can exceed"
+        "one application of L and U; in brackets the percentage of the roofline, the larger of bytes over \
+         bandwidth and levels times CTA-to-CTA latency. An algorithm that passes many levels inside a \
+         thread block can exceed 100 %"
             .into(),
     ];
     Some(sheet)

@@ -12,13 +12,13 @@ use crate::report::plot::{Figure, LeftOut, Names, Origin, Panel, Series};
 pub(super) const KIND: Kind = Kind {
     name: "frontier",
     title: "Iterations against their cost",
-    summary: "Each marker is one way to solve the same system on the same backend: further left it \
-              needs fewer iterations, further down each of them is cheaper. Thin lines join equal \
-              times of the whole solve. What lies on the frontier is beaten by no other in both.",
+    summary: "Each marker is a configuration that solves the same system on the same backend: to the \
+              left it needs fewer iterations, further down each iteration is cheaper. Thin lines join \
+              equal solve times. No configuration beats one on the frontier in both.",
     draw: |batches| batches.runs.iter().filter_map(plot).collect(),
 };
 
-/// Ways to solve a system from which on they are compared.
+/// Fewest configurations of a system for a comparison.
 const ENOUGH: usize = 4;
 
 /// Most systems of a file that are shown.

@@ -15,7 +15,7 @@ pub(super) const KIND: Kind = Kind {
     summary: "Shares of the phases in the time to solution: the order of the unknowns, conversion and \
               transfer of the matrix, the pattern of the factors (symbolic), level schedules and storage (analysis), their \
               values (numeric), deflation, and the solve; the time behind the name is that of all of \
-              them. Compilation of kernels and trials of ways are in no phase.",
+              them. Compilation of kernels and trials of algorithms are excluded.",
     draw: |batches| batches.runs.iter().filter_map(plot).collect(),
 };
 

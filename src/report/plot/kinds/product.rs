@@ -41,21 +41,21 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let names = Names::of(&batch.records);
     let (mut panels, mut left_out) = (Vec::new(), Vec::new());
     for (backend, of_backend) in grouped(records.iter().copied(), |r| r.case.backend.clone()) {
-        let ways = grouped(of_backend, |r| name(&r.case, &differ, &names));
+        let variants = grouped(of_backend, |r| name(&r.case, &differ, &names));
         let (mut rates, mut shares) = (Vec::new(), Vec::new());
-        for (i, (way, mut own)) in ways.into_iter().enumerate() {
+        for (i, (variant, mut own)) in variants.into_iter().enumerate() {
             own.sort_by_key(|r| r.size.nnz);
-            let way = if way.is_empty() { backend.clone() } else { way };
+            let variant = if variant.is_empty() { backend.clone() } else { variant };
             if i >= SERIES {
-                left_out.push(LeftOut { panel: backend.clone(), series: short(&way) });
+                left_out.push(LeftOut { panel: backend.clone(), series: short(&variant) });
                 continue;
             }
             let nnz = |r: &Record| r.size.nnz as f64;
             let of = |value: fn(&Record) -> Option<f64>| {
                 own.iter().filter_map(|r| Some((nnz(r), value(r)?))).collect::<Vec<_>>()
             };
-            rates.push(series(short(&way), of(|r| r.traffic.spmv_gflops)));
-            shares.push(series(short(&way), of(|r| r.traffic.spmv_percent_of_bandwidth)));
+            rates.push(series(short(&variant), of(|r| r.traffic.spmv_gflops)));
+            shares.push(series(short(&variant), of(|r| r.traffic.spmv_percent_of_bandwidth)));
         }
         shares.retain(|s| matches!(&s.points, Points::Pairs(p) if !p.is_empty()));
         if !shares.is_empty() {

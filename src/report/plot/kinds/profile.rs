@@ -14,27 +14,28 @@ use crate::report::plot::{Figure, LeftOut, Names, Panel};
 pub(super) const KIND: Kind = Kind {
     name: "profile",
     title: "Performance profiles",
-    summary: "For each way to solve, the share of systems (up) that it solves in at most so many times \
-              (across) the time of the best way for that system (Dolan and Moré 2002). At 1 a curve \
-              shows how often a way is the fastest; to the right it rises to the share of systems that \
-              it solves at all. The time is that to the solution: ordering, conversion of the matrix, setup and solve.",
+    summary: "For each configuration, the share of systems (vertical) that it solves within a factor \
+              (horizontal) of the time of the best configuration for that system (Dolan and Moré 2002). \
+              At 1 a curve shows how often a configuration is the fastest; to the right it rises to the \
+              share of systems that it solves at all. The time is the time to solution: ordering, \
+              conversion of the matrix, setup and solve.",
     draw,
 };
 
-/// Systems from which on a profile says something.
+/// Fewest systems for a profile.
 const ENOUGH: usize = 3;
 
 /// Most curves.
 const CURVES: usize = 12;
 
-/// Ways, those that were tried on most systems, among which the curves are chosen.
+/// Most configurations, those tried on most systems first, among which the curves are chosen.
 const CANDIDATES: usize = 64;
 
 /// Largest factor that is shown.
 const FARTHEST: f64 = 1000.0;
 
-/// A comparison: what it is of, the settings of a way by which it is called, and those of which the
-/// best is taken; all others make the system.
+/// A comparison: its subject, the settings that name a configuration, and those over which the best
+/// is taken. All other settings identify the system.
 const COMPARISONS: [(&str, &[&str], &[&str]); 3] = [
     ("backends", &["backend"], &["trisolve", "execution", "fgbilu-style"]),
     ("preconditioners", &["precond", "fill", "deflation", "level-rule", "block-size"], &[]),
@@ -63,11 +64,11 @@ fn seconds(record: &Record) -> f64 {
     total.filter(|_| record.status.succeeded()).unwrap_or(f64::INFINITY)
 }
 
-/// The names of the ways, and the times of those that were tried on each system.
+/// The names of the configurations, and for each system the times of those tried on it.
 type Systems = (Vec<String>, Vec<HashMap<usize, f64>>);
 
 fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems {
-    let (mut ways, mut places) = (Vec::new(), HashMap::new());
+    let (mut configurations, mut places) = (Vec::new(), HashMap::new());
     let apart = [settings, best_of].concat();
     let groups = grouped(records.iter().copied(), |r| key_without(&r.case, &apart));
     let differ = differing(records.iter().copied());
@@ -79,38 +80,44 @@ fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems 
             // no matrix among them
             let name = name(&record.case, &shown, &Names::default());
             let at = *places.entry(name.clone()).or_insert_with(|| {
-                ways.push(name);
-                ways.len() - 1
+                configurations.push(name);
+                configurations.len() - 1
             });
             let time = times.entry(at).or_insert(f64::INFINITY);
             *time = time.min(seconds(record));
         }
         systems.push(times);
     }
-    (ways, systems)
+    (configurations, systems)
 }
 
-/// Ways that were tried on the same systems, and these: from the way that was tried on most on, each
-/// next one leaves as many as can be, and no fewer than a quarter.
-fn chosen(ways: usize, systems: &[HashMap<usize, f64>]) -> (Vec<usize>, Vec<&HashMap<usize, f64>>) {
+/// Configurations tried on the same systems, and these systems. Starts with the configuration tried on
+/// most systems; each further one keeps as many systems as possible, and no fewer than a quarter.
+fn chosen(
+    configurations: usize,
+    systems: &[HashMap<usize, f64>],
+) -> (Vec<usize>, Vec<&HashMap<usize, f64>>) {
     let (mut chosen, mut common): (Vec<usize>, Vec<_>) = (Vec::new(), systems.iter().collect());
-    let mut tried = vec![0; ways];
-    systems.iter().flat_map(HashMap::keys).for_each(|&way| tried[way] += 1);
-    let mut candidates: Vec<usize> = (0..ways).collect();
-    candidates.sort_by_key(|&way| std::cmp::Reverse(tried[way]));
+    let mut tried = vec![0; configurations];
+    systems.iter().flat_map(HashMap::keys).for_each(|&configuration| tried[configuration] += 1);
+    let mut candidates: Vec<usize> = (0..configurations).collect();
+    candidates.sort_by_key(|&configuration| std::cmp::Reverse(tried[configuration]));
     candidates.truncate(CANDIDATES);
     while chosen.len() < CURVES {
-        let left = |way: usize| common.iter().filter(|times| times.contains_key(&way)).count();
-        let others = candidates.iter().filter(|way| !chosen.contains(way));
-        let others = others.map(|&way| (left(way), way));
+        let left = |configuration: usize| {
+            common.iter().filter(|times| times.contains_key(&configuration)).count()
+        };
+        let others = candidates.iter().filter(|configuration| !chosen.contains(configuration));
+        let others = others.map(|&configuration| (left(configuration), configuration));
         // of equal ones the first
-        let next = others.max_by_key(|&(left, way)| (left, std::cmp::Reverse(way)));
-        let Some((left, way)) = next else { break };
+        let next =
+            others.max_by_key(|&(left, configuration)| (left, std::cmp::Reverse(configuration)));
+        let Some((left, configuration)) = next else { break };
         if left < ENOUGH || (!chosen.is_empty() && 4 * left < common.len()) {
             break;
         }
-        common.retain(|times| times.contains_key(&way));
-        chosen.push(way);
+        common.retain(|times| times.contains_key(&configuration));
+        chosen.push(configuration);
     }
     (chosen, common)
 }
@@ -122,11 +129,11 @@ fn plot(
     cpu: &str,
     records: &[&Record],
 ) -> Option<Plot> {
-    let (ways, systems) = systems(settings, best_of, records);
-    let (chosen, common) = chosen(ways.len(), &systems);
-    // what nobody solves has no best way
+    let (configurations, systems) = systems(settings, best_of, records);
+    let (chosen, common) = chosen(configurations.len(), &systems);
+    // a system that no configuration solves has no best time
     let best = |times: &HashMap<usize, f64>| {
-        chosen.iter().map(|way| times[way]).fold(f64::INFINITY, f64::min)
+        chosen.iter().map(|configuration| times[configuration]).fold(f64::INFINITY, f64::min)
     };
     let solved: Vec<&HashMap<usize, f64>> =
         common.into_iter().filter(|times| best(times).is_finite()).collect();
@@ -134,24 +141,28 @@ fn plot(
         return None;
     }
     let mut profiles = Vec::new();
-    for way in &chosen {
-        let mut ratios: Vec<f64> = solved.iter().map(|times| times[way] / best(times)).collect();
+    for configuration in &chosen {
+        let mut ratios: Vec<f64> =
+            solved.iter().map(|times| times[configuration] / best(times)).collect();
         ratios.sort_by(f64::total_cmp);
-        profiles.push((ways[*way].clone(), ratios));
+        profiles.push((configurations[*configuration].clone(), ratios));
     }
     let finite = profiles.iter().flat_map(|(_, ratios)| ratios).filter(|r| r.is_finite());
     let last = (1.1 * finite.fold(1.0_f64, |a, b| a.max(*b))).min(FARTHEST);
     let curves =
         profiles.iter().map(|(name, ratios)| series(short(name), distribution(ratios, last)));
     let panel = Panel {
-        x: axis("time over that of the best way", Spacing::Log),
+        x: axis("time relative to the best configuration", Spacing::Log),
         y: axis("share of systems (%)", Spacing::Linear),
         series: curves.collect(),
         ..Panel::default()
     };
-    let left_out = (0..ways.len())
-        .filter(|way| !chosen.contains(way))
-        .map(|way| LeftOut { panel: String::new(), series: short(&ways[way]) });
+    let left_out = (0..configurations.len())
+        .filter(|configuration| !chosen.contains(configuration))
+        .map(|configuration| LeftOut {
+            panel: String::new(),
+            series: short(&configurations[configuration]),
+        });
     let left_out: Vec<LeftOut> = left_out.collect();
     let left = match left_out.len() {
         0 => String::new(),

@@ -13,7 +13,7 @@ pub(super) const KIND: Kind = Kind {
     title: "Percent of the roof",
     summary: "How near each operation is to what the machine allows: the bytes that it must move at \
               least at the measured copy bandwidth, for triangular solves and factorisations on a GPU \
-              the larger of that and levels times the hand-over latency, over its time. Bars are \
+              the larger of that and levels times the CTA-to-CTA latency, over its time. Bars are \
               medians over the runs of a file, whiskers reach from the least to the largest. Data \
               that stay in a cache, and levels inside a multiprocessor, can exceed 100 %.",
     draw,

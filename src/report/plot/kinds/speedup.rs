@@ -63,7 +63,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let base = BASES.into_iter().find(|base| backends.contains(base))?;
     let mut slow: HashMap<String, &Record> = HashMap::new();
     for record in solved().filter(|r| r.case.backend == base) {
-        // the fastest way of several
+        // the fastest of several variants
         let place = slow.entry(key(&record.case.on(base))).or_insert(record);
         if record.times.solve_s < place.times.solve_s {
             *place = record;
@@ -93,8 +93,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
         return None;
     }
     let differ = differing(ratios.iter().map(|r| r.record));
-    let ways = ["backend", "trisolve", "execution", "fgbilu-style"];
-    let settings = without(&differ, &[&["matrix"], &ways[..]].concat());
+    let variants = ["backend", "trisolve", "execution", "fgbilu-style"];
+    let settings = without(&differ, &[&["matrix"], &variants[..]].concat());
     let names = Names::of(&batch.records);
     for ratio in &mut ratios {
         let case = &ratio.record.case;
@@ -102,8 +102,9 @@ fn plot(batch: &Batch) -> Option<Plot> {
         ratio.category =
             short(if name.is_empty() { names.get(&case.matrix) } else { name.as_str() });
     }
-    let ways: Vec<&Setting> = differ.into_iter().filter(|s| ways.contains(&s.name)).collect();
-    Some(figure(batch, base, &ratios, &ways))
+    let variants: Vec<&Setting> =
+        differ.into_iter().filter(|s| variants.contains(&s.name)).collect();
+    Some(figure(batch, base, &ratios, &variants))
 }
 
 fn quotient(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
@@ -121,7 +122,7 @@ fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
     Some((slow_low / fast_high, slow_high / fast_low))
 }
 
-fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) -> Plot {
+fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], variants: &[&Setting]) -> Plot {
     let called = Names::of(&batch.records);
     let matrices = grouped(ratios, |r| r.record.case.matrix.clone());
     let several = matrices.len() > PANELS;
@@ -141,11 +142,15 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], ways: &[&Setting]) ->
         left_out.extend(rest.into_iter().map(|series| LeftOut { panel: panel.clone(), series }));
         for (what, value) in QUANTITIES {
             let mut series = Vec::new();
-            for (way, of_way) in
-                grouped(own.iter().copied(), |r| name(&r.record.case, ways, &called))
+            for (variant, of_variant) in
+                grouped(own.iter().copied(), |r| name(&r.record.case, variants, &called))
             {
-                let way = if way.is_empty() { of_way[0].record.case.backend.clone() } else { way };
-                series.push(bars(&way, &names, &of_way, value, what == "solve"));
+                let variant = if variant.is_empty() {
+                    of_variant[0].record.case.backend.clone()
+                } else {
+                    variant
+                };
+                series.push(bars(&variant, &names, &of_variant, value, what == "solve"));
             }
             if what == "solve" {
                 series.extend(published(&names, own));
