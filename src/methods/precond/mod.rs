@@ -9,6 +9,7 @@ mod fsai;
 mod ic;
 mod isai;
 pub(crate) mod jacobi;
+mod l1_jacobi;
 pub(crate) mod mcilu;
 mod mcsgs;
 mod meilu;
@@ -229,7 +230,7 @@ macro_rules! registry {
 }
 
 registry! {
-    none jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
+    none jacobi l1_jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
 }
 
 /// The name in `name:key=value,key=value`.
