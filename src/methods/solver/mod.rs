@@ -4,6 +4,7 @@ pub(crate) mod bicgstab;
 mod cg;
 mod correction;
 pub(crate) mod gmres;
+mod idr;
 mod orthogonality;
 mod projections;
 pub(crate) mod qmr;
@@ -211,5 +212,5 @@ macro_rules! registry {
 }
 
 registry! {
-    gmres::Gmres bicgstab::BiCgStab cg::Cg qmr::Qmr correction::Correction
+    gmres::Gmres bicgstab::BiCgStab cg::Cg idr::Idr qmr::Qmr correction::Correction
 }
