@@ -10,7 +10,7 @@ pub use crate::base::choices::{
 };
 pub use crate::base::setting::Setting;
 use crate::matrix::SYMMETRY_TOLERANCE;
-use crate::methods::deflation;
+use crate::methods::{deflation, precond, solver};
 pub use crate::symbolic::ordering::Ordering;
 
 /// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
@@ -107,7 +107,7 @@ impl Case {
         match self.kind {
             RunKind::Solve => self,
             RunKind::Spmv => Self {
-                precond: "none".into(),
+                precond: precond::none::METHOD.name.into(),
                 matrix: self.matrix,
                 read_as: self.read_as,
                 zeros: self.zeros,
@@ -137,12 +137,12 @@ impl Default for Case {
             rhs: "ones".into(),
             block_size: 1,
             kind: RunKind::default(),
-            precond: "bilu".into(),
+            precond: precond::bilu::METHOD.name.into(),
             fill: 0,
             level_rule: LevelRule::default(),
             shift: 0.0,
             deflation: deflation::Choice::default(),
-            solver: "gmres".into(),
+            solver: solver::gmres::METHOD.name.into(),
             side: Side::default(),
             restart: 20,
             orthogonalisation: Orthogonalisation::default(),

@@ -23,6 +23,8 @@ use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
 use crate::compute::Backend;
 use crate::compute::cpu::Cpu;
 use crate::matrix::Csr;
+use crate::methods::precond::Takes;
+use crate::methods::{precond, solver};
 use crate::problem;
 use crate::symbolic::FillPattern;
 use operations::{basis_operations, iterations, products, scalars, simple};
@@ -284,8 +286,12 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
     fn solvers(&mut self, trisolves: &[Trisolve]) -> Result<()> {
         let a = problem::load(self.sizes.system, ReadAs::Expanded)?.matrix;
         let rhs = self.random(a.rows());
-        for &(solver, precond, b, fill) in self.sizes.solvers {
-            if precond == "fgbilu" && !grids::offered(self.k)? {
+        let all = solver::compared().flat_map(|(solver, with)| {
+            let count = with.len().min(self.sizes.compared);
+            with[..count].iter().map(move |with| (solver, *with))
+        });
+        for (solver, (precond, b, fill)) in all {
+            if precond::takes(precond) == Some(Takes::Grid) && !grids::offered(self.k)? {
                 continue;
             }
             let case = Case {

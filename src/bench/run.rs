@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::base::error::Kind;
 use crate::base::measure::{median, memory_free, now, seconds_since};
 use crate::base::status::Status;
-use crate::case::{Case, Execution, Format, RunKind, Side};
+use crate::case::{Case, Execution, Format, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
 use crate::compute::preconditioner::{Failure, Preconditioner};
@@ -33,7 +33,7 @@ use crate::matrix::{Csr, bsr};
 use crate::methods::deflation;
 use crate::methods::deflation::{Adapted, Deflation, Vectors};
 use crate::methods::precond;
-use crate::methods::precond::{Setup, Takes};
+use crate::methods::precond::{Setup, Shape, Takes};
 use crate::methods::solver;
 use crate::problem::Problem;
 use crate::record::Record;
@@ -261,9 +261,9 @@ impl Job<'_> {
         };
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
-        // CG projects; the other solvers take both levels as one preconditioner
+        // unless deflation is part of the method, both levels are one preconditioner
         let adapted = match &deflation {
-            Some(deflation) if case.solver != "cg" => {
+            Some(deflation) if !solver::deflates(&case.solver) => {
                 let scratch = RefCell::new(k.vector(n)?);
                 Some(Adapted { m: &*m, deflation, scratch })
             }
@@ -474,12 +474,9 @@ impl Job<'_> {
         let m = median(&samples).expect("at least one repetition");
         let scaling = self.system.scaling;
         // M, but for the identity, is scaled with A
-        let exponent = match self.case.side {
-            Side::Left if self.case.solver == "gmres" && self.case.precond != "none" => {
-                scaling.of_solution()
-            }
-            _ => scaling.b,
-        };
+        let with_m = precond::shape(&self.case.precond) != Shape::Identity
+            && solver::monitors_preconditioned(&self.case.solver, self.case.side);
+        let exponent = if with_m { scaling.of_solution() } else { scaling.b };
         let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
         // files hold finite numbers alone
         self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
@@ -524,10 +521,11 @@ fn unsuited(case: &Case) -> Option<String> {
         if case.backend == "cusparse" {
             return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
         }
-        if case.solver == "qmr" {
-            return Some(
-                "`qmr` needs the transposed preconditioner, and deflation has none".into(),
-            );
+        if solver::needs_transposed(&case.solver) {
+            return Some(format!(
+                "`{}` needs the transposed preconditioner, and deflation has none",
+                case.solver
+            ));
         }
     }
     let Case { solver, precond, .. } = case;

@@ -27,7 +27,7 @@ pub(super) fn matrix(text: &str) -> String {
 /// Preconditioners; `all` is one of each kind.
 pub(super) fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
     if text == "all" {
-        out.extend(precond::ALL.iter().map(|spec| (*spec).to_owned()));
+        out.extend(precond::all());
         return Ok(());
     }
     one(precond::canonical(text), out)

@@ -3,7 +3,7 @@
 use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
 use crate::base::units::{median_seconds, plural};
-use crate::case::Case;
+use crate::case::{Case, Setting};
 use crate::compute;
 use crate::config::sweep::{AXES, Axis};
 use crate::record::Record;
@@ -65,11 +65,14 @@ pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
         say("ordering", format!("order {}", case.ordering));
     }
     say("rhs", format!("rhs {}", case.rhs));
-    let restarted = case.solver == "gmres" && fixed("restart");
-    say("solver", if restarted { format!("gmres({})", case.restart) } else { case.solver.clone() });
+    let restarted = case.uses(Setting::Restart) && fixed("restart");
+    say(
+        "solver",
+        if restarted { format!("{}({})", case.solver, case.restart) } else { case.solver.clone() },
+    );
     say("precond", case.precond.clone());
     say("block-size", format!("block size {}", case.block_size));
-    if case.precond == "bilu" {
+    if case.uses(Setting::Fill) {
         say("fill", format!("k = {}", case.fill));
         if case.level_rule != default.level_rule {
             say("level-rule", "level rule overwrite".into());

@@ -2,10 +2,10 @@
 //! after which a more expensive setup pays off.
 
 use crate::base::units::{grouped, seconds, significant};
-use crate::case::Case;
+use crate::case::{Case, Setting};
 use crate::compute::on_gpu;
-use crate::methods::precond;
 use crate::methods::precond::Phase;
+use crate::methods::{deflation, precond};
 use crate::record::Record;
 use crate::report::{Head, Sheet};
 
@@ -51,7 +51,7 @@ impl Of {
 /// The label of a preconditioner in its table.
 fn name(case: &Case) -> String {
     let mut name = case.precond.clone();
-    if ["bilu", "ic", "isai"].contains(&name.as_str()) || name.starts_with("sweeps") {
+    if precond::uses(&name, Setting::Fill) == Some(true) {
         name = format!("{name}, k = {}", case.fill);
     }
     if case.trisolve != crate::case::Trisolve::Auto {
@@ -96,10 +96,9 @@ fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {
     sheet.drop_empty_columns();
     if let Some(cheapest) = cheapest {
         let (name, deflation) = (name(&cheapest.case), cheapest.case.deflation);
-        let with = if deflation == crate::methods::deflation::Choice::None {
-            String::new()
-        } else {
-            format!(" with {deflation}")
+        let with = match deflation {
+            deflation::Choice::None => String::new(),
+            some => format!(" with {some}"),
         };
         sheet.notes.push(format!(
             "break-even: solves of one matrix after which setup and solves are cheaper than those of \
@@ -119,7 +118,10 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
     let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
     let percent = |v: f64| significant(v, 3);
     let solves = times.setup_s.zip(times.solve_s).map(|(setup, solve)| setup / solve);
-    let deflation = record.case.deflation.to_string();
+    let deflation = match record.case.deflation {
+        deflation::Choice::None => String::new(),
+        some => some.to_string(),
+    };
     let iterations = if record.status.succeeded() {
         grouped(record.convergence.iterations)
     } else {
@@ -127,7 +129,7 @@ fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<Str
     };
     vec![
         name(&record.case),
-        if deflation == "none" { String::new() } else { deflation },
+        deflation,
         record.factor.deflation_vectors.map(grouped).unwrap_or_default(),
         iterations,
         times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),

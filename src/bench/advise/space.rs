@@ -7,7 +7,7 @@ use crate::compute;
 use crate::config::sweep::{Axis, axis};
 use crate::config::{AXES, Sweep};
 use crate::methods::precond;
-use crate::methods::precond::Takes;
+use crate::methods::precond::{Shape, Takes};
 use crate::methods::solver;
 
 /// Most combinations that a space may have.
@@ -34,12 +34,6 @@ pub struct Space {
     grid: bool,
 }
 
-/// Preconditioners for any matrix, those of symmetric ones, and the one of a grid.
-const ANY: &[&str] =
-    &["bilu", "jacobi", "mcilu", "mcilu:p=1", "mcsgs", "meilu", "spai", "tns", "isai", "sweeps"];
-const SYMMETRIC: &[&str] = &["ic", "fsai", "fsai:power=2", "chebyshev"];
-const OF_GRID: &str = "fgbilu";
-
 /// Settings on which the meaning of others depends.
 const FIRST: &[&str] = &["precond", "backend", "solver", "fill"];
 
@@ -56,18 +50,8 @@ impl Space {
         fixed: &Sweep,
     ) -> Result<Self> {
         let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        let mut preconds = words(ANY);
-        if structure.symmetric {
-            preconds.extend(words(SYMMETRIC));
-        }
-        if structure.is_grid() {
-            preconds.push(OF_GRID.into());
-        }
-        let solvers: &[&str] = match (structure.maybe_definite, structure.symmetric) {
-            (true, _) => &["cg", "bicgstab", "gmres"],
-            (false, true) => &["gmres", "bicgstab", "cg"],
-            (false, false) => &["bicgstab", "gmres"],
-        };
+        let preconds = precond::advised(&base.precond, structure.symmetric, structure.is_grid());
+        let solvers = solver::advised(structure.maybe_definite, structure.symmetric);
         let trisolves: &[&str] = if backends.contains(&"cuda") {
             &["auto", "levels", "syncfree", "wavefront", "partitioned"]
         } else {
@@ -84,7 +68,7 @@ impl Space {
             ("precond", preconds),
             ("fill", words(&["0", "1", "2", "3"])),
             ("block-size", blocks),
-            ("solver", words(solvers)),
+            ("solver", words(&solvers)),
             ("backend", words(backends)),
             ("ordering", orderings),
             ("level-rule", words(&["min", "overwrite"])),
@@ -182,23 +166,22 @@ impl Space {
 
     /// Whether the methods of a case suit each other and the matrix.
     fn possible(&self, case: &Case) -> bool {
-        let in_order = case.ordering.is_natural() || case.ordering.name() == "shortest-axis-last";
         let taken = match precond::takes(&case.precond) {
-            Some(Takes::Grid) => self.grid && in_order,
+            Some(Takes::Grid) => self.grid && case.ordering.keeps_grids(),
             Some(Takes::Symmetric) => self.symmetric,
             Some(Takes::Any) | None => true,
         };
         let symmetric = self.symmetric && precond::symmetric(&case.precond);
         let transposed = precond::transposable(&case.precond);
         let replays = solver::replays(&case.solver);
-        let in_kernel = match precond::name(&case.precond) {
-            "bilu" => matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned),
-            name => matches!(name, "jacobi" | "none"),
-        };
+        let shape = precond::shape(&case.precond);
+        // one kernel solves with triangles in its own way
+        let suited = shape != Shape::Triangles
+            || matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned);
         let executed = match case.execution {
             Execution::Fused | Execution::Calls => true,
             Execution::Graph => replays,
-            Execution::Persistent => replays && in_kernel,
+            Execution::Persistent => suited && solver::is_persistent(&case.solver, shape),
         };
         case.kind == RunKind::Solve
             && taken
@@ -292,7 +275,7 @@ pub(crate) mod tests {
                 let found: Vec<&String> = orderings.iter().filter(with).collect();
                 let expected = match precond::uses(precond, Setting::Ordering) {
                     // the grid is in the order of the unknowns
-                    _ if precond == OF_GRID => &orderings[..2],
+                    _ if precond::takes(precond) == Some(Takes::Grid) => &orderings[..2],
                     Some(true) => &orderings[..],
                     _ => &orderings[..1],
                 };

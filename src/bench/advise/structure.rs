@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::problem::Problem;
 use crate::problem::info;
 use crate::problem::info::Info;
-use crate::symbolic::ordering::Ordering;
+use crate::symbolic::ordering::{self, Ordering};
 
 /// What is seen without solving.
 #[derive(Clone, Debug)]
@@ -22,16 +22,6 @@ pub struct Structure {
     /// Orderings that change something and that the system has, natural order first.
     pub orderings: Vec<Ordering>,
 }
-
-/// Orderings to evaluate, each with the one that it supersedes.
-const ORDERINGS: &[(&str, Option<&str>)] = &[
-    ("shortest-axis-last", None),
-    ("rcm", None),
-    ("red-black", Some("multicolour")),
-    ("multicolour", None),
-    ("nested-dissection", None),
-    ("min-degree", None),
-];
 
 impl Structure {
     /// Analyses a system; differences below the tolerance count as symmetric ([`crate::matrix::Csr::asymmetry_beyond`]).
@@ -105,9 +95,8 @@ fn orderings(problem: &Problem, b: usize) -> Vec<Ordering> {
     let mut found: Vec<(Ordering, Vec<u32>)> =
         problem.order(natural, b).map(|order| (natural, order)).into_iter().collect();
     let mut needless: Vec<&str> = Vec::new();
-    for &(name, instead_of) in ORDERINGS {
-        let ordering: Ordering = name.parse().expect("a name in the registry");
-        if needless.contains(&name) {
+    for (ordering, instead_of) in ordering::advised() {
+        if needless.contains(&ordering.name()) {
             continue;
         }
         let Ok(order) = problem.order(ordering, b) else { continue };

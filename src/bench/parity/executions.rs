@@ -7,14 +7,14 @@ use clap::ValueEnum;
 use super::operations::{here, there, unknown};
 use super::{Bench, Finding};
 use crate::base::error::Result;
-use crate::case::{Case, Execution, Format, ReadAs, Side};
+use crate::case::{Case, Execution, Format, ReadAs, Setting, Side};
 use crate::compute::Backend;
 use crate::compute::krylov::{Settings, Stop, System, Transposed};
 use crate::compute::preconditioner::Preconditioner;
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;
 use crate::methods::precond;
-use crate::methods::precond::Setup;
+use crate::methods::precond::{Setup, Shape};
 use crate::methods::solver;
 use crate::problem;
 
@@ -28,9 +28,31 @@ const ITERATE_LIMIT: f64 = 1e-10;
 /// Residuals, beside the largest of which they are compared, down to where no execution has stopped.
 const SMALLEST: f64 = 1e-8;
 
-/// A system and the methods that solve it: block size, format, preconditioner, solver, side.
-pub(super) type Methods =
-    (&'static str, usize, Format, &'static str, &'static [(&'static str, Side)]);
+/// A system and what solves it: block size, format, preconditioner, sides.
+pub(super) type Methods = (&'static str, usize, Format, &'static str, Sides);
+
+/// Sides with which solvers are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sides {
+    /// The right.
+    Right,
+    /// Both, where the solver has the choice.
+    Each,
+}
+
+/// Solvers that have other executions, and the sides of their preconditioner.
+fn solvers(sides: Sides) -> impl Iterator<Item = (&'static str, Side)> {
+    let all = solver::NAMES.iter().map(|(name, _)| *name).filter(|name| solver::replays(name));
+    all.flat_map(move |name| {
+        let each = sides == Sides::Each && solver::uses(name, Setting::Side) == Some(true);
+        let left = each.then_some((name, Side::Left));
+        std::iter::once((name, Side::Right)).chain(left)
+    })
+}
+
+/// A method that begins anew where a divisor is zero, and one that ends.
+const BICGSTAB: &str = solver::bicgstab::METHOD.name;
+const QMR: &str = solver::qmr::METHOD.name;
 
 /// How a solve went.
 struct Solve {
@@ -43,13 +65,14 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// Some of the first iterates, and all residuals up to the last of them; with triangular factors
     /// only where the backend may choose any algorithm for their solves.
     pub(super) fn executions(&mut self, any_way: bool) -> Result<()> {
-        let methods =
-            self.sizes.methods.iter().filter(|(.., precond, _)| any_way || *precond != "bilu");
-        for &(spec, b, format, precond, solvers) in methods {
+        let triangles = |precond: &str| precond::shape(precond) == Shape::Triangles;
+        let methods = self.sizes.methods.iter();
+        let methods = methods.filter(|(.., precond, _)| any_way || !triangles(precond));
+        for &(spec, b, format, precond, sides) in methods {
             let a = problem::load(spec, ReadAs::Expanded)?.matrix;
             let a = pad(&a, b).map_or(a, Arc::new);
             let rhs = self.random(a.rows());
-            for &(name, side) in solvers {
+            for (name, side) in solvers(sides) {
                 let case = Case {
                     matrix: spec.into(),
                     solver: name.into(),
@@ -104,8 +127,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let fits = match execution {
             Execution::Graph => solver::replays(&case.solver),
             Execution::Persistent => {
-                let solves = case.solver == "bicgstab" || case.precond != "bilu";
-                case.format != Format::Sell && solves
+                case.format != Format::Sell
+                    && solver::is_persistent(&case.solver, precond::shape(&case.precond))
             }
             _ => true,
         };
@@ -123,24 +146,24 @@ impl<K: Backend + 'static> Bench<'_, K> {
         // A e1 leaves e1 towards e2, A' e1 towards e3
         let apart = [[2.0, 0.0, 1.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]];
         for (solver, name, rows, rhs) in [
-            ("bicgstab", "anew", anew, [0.0, 0.0, 2.0]),
-            ("bicgstab", "quarter turn", quarter_turn, [1.0, 0.0, 0.0]),
-            ("qmr", "quarter turn", quarter_turn, [1.0, 0.0, 0.0]),
-            ("qmr", "apart", apart, [1.0, 0.0, 0.0]),
+            (BICGSTAB, "anew", anew, [0.0, 0.0, 2.0]),
+            (BICGSTAB, "quarter turn", quarter_turn, [1.0, 0.0, 0.0]),
+            (QMR, "quarter turn", quarter_turn, [1.0, 0.0, 0.0]),
+            (QMR, "apart", apart, [1.0, 0.0, 0.0]),
         ] {
             let col_ind = (0..3).flat_map(|_| 0..3).collect();
             let values = rows.concat();
             let a = Arc::new(Csr::new(3, 3, vec![0, 3, 6, 9], col_ind, values)?);
             let case = Case {
                 solver: solver.into(),
-                precond: "none".into(),
+                precond: precond::none::METHOD.name.into(),
                 format: Format::Csr,
                 ..Case::default()
             };
             let want = solves(&self.cpu, &a, &rhs, &case, &[9])?.remove(0);
             for &execution in Execution::value_variants() {
                 // one that begins anew has done further iterations in a graph when it is looked at
-                let late = execution == Execution::Graph && solver == "bicgstab";
+                let late = execution == Execution::Graph && solver::begins_anew(solver);
                 if late || !self.has(execution, &case)? {
                     continue;
                 }

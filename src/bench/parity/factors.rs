@@ -78,7 +78,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// half a block have singular blocks on the diagonal, so those have no factors.
     fn reservoirs(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let in_place = self.sizes.reservoirs.iter().filter(|(spec, _)| !spec.contains("bias=half"));
-        for &(spec, b) in in_place.filter(|(spec, _)| spec.starts_with("reservoir")) {
+        for &(spec, b) in in_place.filter(|(spec, _)| spec.contains("wells=")) {
             let matrix = &format!("{spec},days=0.003");
             let a = problem::load(matrix, ReadAs::Expanded)?.matrix;
             let a = crate::matrix::bsr::pad(&a, b).map_or(a, Arc::new);

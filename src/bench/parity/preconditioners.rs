@@ -16,19 +16,6 @@ use crate::methods::precond::{Setup, Takes};
 use crate::problem;
 use crate::symbolic::FillPattern;
 
-/// Those of `all` and what they leave out: several colours, sets and long series.
-const MORE: &[&str] = &[
-    "spai",
-    "mcilu:p=1,colouring=first-fit",
-    "mcilu:p=2,pattern=power",
-    "mcsgs:omega=1.3",
-    "meilu:last=ilu,colouring=first-fit",
-    "meilu:levels=3,last=ilu",
-    "tns:order=3",
-    "chebyshev:degree=7",
-    "sweeps:sweeps=2",
-];
-
 /// Rounding of methods in which products follow products.
 const CHAIN_LIMIT: f64 = 10.0 * LIMIT;
 
@@ -38,22 +25,21 @@ impl<K: Backend + 'static> Bench<'_, K> {
         for &(spec, b, _) in self.sizes.systems {
             let a = problem::load(spec, ReadAs::Expanded)?.matrix;
             let r = self.random(a.rows());
-            for text in precond::ALL.iter().chain(MORE) {
-                let coloured = ["mcilu", "mcsgs", "meilu"].contains(&precond::name(text));
+            for text in precond::all().chain(precond::compared()) {
+                let coloured = precond::has_own_order(&text);
                 let algorithms = if coloured { trisolves } else { &trisolves[..1] };
                 for &trisolve in algorithms {
                     let of = |trisolve| Case {
-                        precond: (*text).to_owned(),
+                        precond: text.clone(),
                         block_size: b,
                         trisolve,
                         ..Case::default()
                     };
                     // a definite matrix or none
-                    if precond::takes(text) == Some(Takes::Symmetric) && a.asymmetry().is_some() {
+                    if precond::takes(&text) == Some(Takes::Symmetric) && a.asymmetry().is_some() {
                         continue;
                     }
-                    // the pivots of its factors cannot be looked at
-                    if *text == "ic" && self.k.device().contains("cuSPARSE") {
+                    if precond::reads_pivots(&text) && self.k.device().contains("cuSPARSE") {
                         continue;
                     }
                     let got = applied(self.k, &a, &of(trisolve), &r)?;
@@ -77,13 +63,15 @@ impl<K: Backend + 'static> Bench<'_, K> {
         {
             let a = Arc::new(patterns::matrix(columns, n, 1, &mut self.rng));
             let r = self.random(n);
-            for text in ["mcilu", "mcilu:p=1"] {
+            for text in
+                precond::all().filter(|text| precond::name(text) == precond::mcilu::METHOD.name)
+            {
                 for (factor_precision, limit) in [
                     (FactorPrecision::Float64, CHAIN_LIMIT),
                     (FactorPrecision::Float32, SINGLE_LIMIT),
                 ] {
                     let of = |trisolve| Case {
-                        precond: text.to_owned(),
+                        precond: text.clone(),
                         trisolve,
                         factor_precision,
                         ..Case::default()
@@ -115,8 +103,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let (r, x) = (self.random(p.matrix.rows()), self.random(p.matrix.rows()));
             let got = deflated(self.k, &p.matrix, &v, [&r, &x])?;
             let want = deflated(&self.cpu, &p.matrix, &v, [&r, &x])?;
-            for (part, (got, want)) in
-                ["projection", "correction"].iter().zip(got.iter().zip(&want))
+            for (part, (got, want)) in ["projection", "correction"].iter().zip(got.iter().zip(&want))
             {
                 let check = format!("deflation {choice}, {part}, {spec}, b {b}");
                 self.found(check, got, want, CHAIN_LIMIT);
@@ -134,8 +121,7 @@ fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) ->
     let (n, mut all) = (a.rows(), Vec::new());
     let (r, mut z) = (there(k, r)?, k.vector(n)?);
     for turn in 0..3 {
-        if turn == 2 && ["bilu", "mcilu", "mcsgs", "meilu"].contains(&precond::name(&case.precond))
-        {
+        if turn == 2 {
             m.refactor(k, &Arc::new(scaled(a)), 0.0).map_err(|e| failed(e.to_string()))?;
         }
         k.fill(&mut z, f64::NAN);

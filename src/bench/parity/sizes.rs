@@ -1,7 +1,8 @@
 //! How much is compared.
 
-use super::executions::Methods;
-use crate::case::{Format, Side};
+use super::executions::{Methods, Sides};
+use crate::case::Format;
+use crate::methods::precond;
 
 /// How much is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,13 +61,13 @@ pub(super) struct Sizes {
     pub(super) sparse: &'static [usize],
     /// Rows of matrices whose factors are solved with by colours.
     pub(super) coloured: &'static [usize],
-    /// Solvers with preconditioner, block size and fill level.
-    pub(super) solvers: &'static [(&'static str, &'static str, usize, usize)],
+    /// Most preconditioners with each solver.
+    pub(super) compared: usize,
 }
 
-const BOTH: &[(&str, Side)] = &[("bicgstab", Side::Right), ("qmr", Side::Right)];
-const EACH_SIDE: &[(&str, Side)] =
-    &[("bicgstab", Side::Right), ("qmr", Side::Right), ("qmr", Side::Left)];
+const NONE: &str = precond::none::METHOD.name;
+const JACOBI: &str = precond::jacobi::METHOD.name;
+const BILU: &str = precond::bilu::METHOD.name;
 
 const FULL: Sizes = Sizes {
     vectors: &[1, 2, 3, 31, 257, 1001, 70_003],
@@ -173,40 +174,40 @@ const FULL: Sizes = Sizes {
         ("blockpoisson3d:9x8x11,b=25", 25),
     ],
     methods: &[
-        ("poisson3d:1x1x1", 1, Format::Csr, "none", BOTH),
-        ("poisson3d:1x1x1", 1, Format::Csr, "jacobi", BOTH),
-        ("poisson3d:7x1x5", 1, Format::Csr, "jacobi", BOTH),
-        ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, "jacobi", BOTH),
-        ("poisson3d:19x17x5", 1, Format::Csr, "none", EACH_SIDE),
-        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Csr, "jacobi", BOTH),
-        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Bdia, "jacobi", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Csr, "jacobi", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bsr, "jacobi", EACH_SIDE),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Hyb, "jacobi", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Dia, "jacobi", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bdia, "jacobi", EACH_SIDE),
-        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bsr, "jacobi", BOTH),
-        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bdia, "jacobi", BOTH),
-        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bsr, "jacobi", BOTH),
-        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bdia, "jacobi", BOTH),
-        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bsr, "jacobi", BOTH),
-        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bdia, "jacobi", BOTH),
+        ("poisson3d:1x1x1", 1, Format::Csr, NONE, Sides::Right),
+        ("poisson3d:1x1x1", 1, Format::Csr, JACOBI, Sides::Right),
+        ("poisson3d:7x1x5", 1, Format::Csr, JACOBI, Sides::Right),
+        ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, JACOBI, Sides::Right),
+        ("poisson3d:19x17x5", 1, Format::Csr, NONE, Sides::Each),
+        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Csr, JACOBI, Sides::Right),
+        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Bdia, JACOBI, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Csr, JACOBI, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bsr, JACOBI, Sides::Each),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Hyb, JACOBI, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Dia, JACOBI, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bdia, JACOBI, Sides::Each),
+        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bsr, JACOBI, Sides::Right),
+        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bdia, JACOBI, Sides::Right),
+        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bsr, JACOBI, Sides::Right),
+        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bdia, JACOBI, Sides::Right),
+        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bsr, JACOBI, Sides::Right),
+        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bdia, JACOBI, Sides::Right),
         // factors: none to solve with, ranges, and tiles, with rows that one, two and more lanes share
-        ("poisson3d:1x1x1", 1, Format::Csr, "bilu", BOTH),
-        ("poisson3d:7x1x5", 1, Format::Csr, "bilu", BOTH),
-        ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, "bilu", BOTH),
-        ("blockpoisson3d:9x8x7,b=7", 7, Format::Bsr, "bilu", BOTH),
-        ("poisson3d:19x17x5", 1, Format::Csr, "bilu", EACH_SIDE),
-        ("poisson3d:31x29x27", 1, Format::Dia, "bilu", BOTH),
-        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Bdia, "bilu", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Csr, "bilu", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bsr, "bilu", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Hyb, "bilu", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Dia, "bilu", BOTH),
-        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bdia, "bilu", EACH_SIDE),
-        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bdia, "bilu", BOTH),
-        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bdia, "bilu", BOTH),
-        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bdia, "bilu", BOTH),
+        ("poisson3d:1x1x1", 1, Format::Csr, BILU, Sides::Right),
+        ("poisson3d:7x1x5", 1, Format::Csr, BILU, Sides::Right),
+        ("blockpoisson3d:3x2x1,b=5", 5, Format::Bsr, BILU, Sides::Right),
+        ("blockpoisson3d:9x8x7,b=7", 7, Format::Bsr, BILU, Sides::Right),
+        ("poisson3d:19x17x5", 1, Format::Csr, BILU, Sides::Each),
+        ("poisson3d:31x29x27", 1, Format::Dia, BILU, Sides::Right),
+        ("reservoir:9x10x11,k=1,wells=4,days=0.003", 1, Format::Bdia, BILU, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Csr, BILU, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bsr, BILU, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Hyb, BILU, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Dia, BILU, Sides::Right),
+        ("reservoir:13x9x12,k=2,wells=7,days=0.003", 2, Format::Bdia, BILU, Sides::Each),
+        ("reservoir:7x11x13,k=3,wells=6,days=0.003", 3, Format::Bdia, BILU, Sides::Right),
+        ("reservoir:30x17x19,k=4,wells=9,days=0.003", 4, Format::Bdia, BILU, Sides::Right),
+        ("reservoir:11x12x9,k=8,wells=5,days=0.001", 8, Format::Bdia, BILU, Sides::Right),
     ],
     uneven: &[1, 33, 1001, 5000],
     system: "poisson3d:20",
@@ -220,18 +221,7 @@ const FULL: Sizes = Sizes {
     ],
     sparse: &[1, 2, 37, 60, 101, 301],
     coloured: &[1, 33, 1_025, 70_001],
-    solvers: &[
-        ("gmres", "bilu", 1, 0),
-        ("gmres", "bilu", 4, 1),
-        ("bicgstab", "bilu", 2, 1),
-        ("cg", "bilu", 1, 0),
-        ("cg", "jacobi", 4, 0),
-        ("gmres", "none", 1, 0),
-        ("correction", "bilu", 4, 1),
-        ("correction", "fgbilu", 1, 0),
-        ("gmres", "fgbilu", 4, 0),
-        ("bicgstab", "fgbilu", 2, 0),
-    ],
+    compared: usize::MAX,
 };
 
 const QUICK: Sizes = Sizes {
@@ -264,12 +254,12 @@ const QUICK: Sizes = Sizes {
         ("reservoir:7x6x8,k=4,wells=3,bias=half", 4),
     ],
     methods: &[
-        ("poisson3d:1x1x1", 1, Format::Csr, "jacobi", BOTH),
-        ("reservoir:5x6x3,k=1,wells=3,days=0.003", 1, Format::Csr, "jacobi", BOTH),
-        ("reservoir:7x6x8,k=2,wells=3,days=0.003", 2, Format::Bdia, "jacobi", EACH_SIDE),
-        ("reservoir:3x6x5,k=3,wells=2,days=0.003", 3, Format::Bsr, "jacobi", BOTH),
-        ("reservoir:7x6x8,k=2,wells=3,days=0.003", 2, Format::Bdia, "bilu", BOTH),
-        ("poisson3d:7x6x5", 8, Format::Bsr, "bilu", BOTH),
+        ("poisson3d:1x1x1", 1, Format::Csr, JACOBI, Sides::Right),
+        ("reservoir:5x6x3,k=1,wells=3,days=0.003", 1, Format::Csr, JACOBI, Sides::Right),
+        ("reservoir:7x6x8,k=2,wells=3,days=0.003", 2, Format::Bdia, JACOBI, Sides::Each),
+        ("reservoir:3x6x5,k=3,wells=2,days=0.003", 3, Format::Bsr, JACOBI, Sides::Right),
+        ("reservoir:7x6x8,k=2,wells=3,days=0.003", 2, Format::Bdia, BILU, Sides::Right),
+        ("poisson3d:7x6x5", 8, Format::Bsr, BILU, Sides::Right),
     ],
     uneven: &[150],
     system: "poisson3d:6",
@@ -279,12 +269,7 @@ const QUICK: Sizes = Sizes {
     ],
     sparse: &[37, 101],
     coloured: &[67],
-    solvers: &[
-        ("gmres", "bilu", 2, 1),
-        ("bicgstab", "bilu", 1, 0),
-        ("cg", "jacobi", 2, 0),
-        ("correction", "fgbilu", 1, 0),
-    ],
+    compared: 1,
 };
 
 impl Extent {

@@ -4,9 +4,11 @@ use super::roof::Roof;
 use super::stopped::Stopped;
 use super::{Job, Stage, basis};
 use crate::base::measure::{Median, median, now, seconds_since};
+use crate::case::Setting;
 use crate::compute::krylov::System;
 use crate::compute::{Backend, Slot};
 use crate::config::sampling::Measure;
+use crate::methods::solver;
 use crate::record::schema::Traffic;
 
 /// Calls are repeated within a sample until it lasts about this long, in seconds.
@@ -73,13 +75,13 @@ impl Job<'_> {
             t.numeric_percent_of_roof = share.larger();
         }
         self.measure_steps(k, system, x, &mut t);
-        if self.case.solver == "correction" {
+        if solver::recomputes_residual(&self.case.solver) {
             let m = system.m;
             let mut r = k.vector(self.a.rows())?;
             let time = sample(k, self.measure, || m.residual(k, system.a, x, system.b, &mut r));
             t.residual_s = Some(time.value);
         }
-        if self.case.solver == "gmres" {
+        if self.case.uses(Setting::Orthogonalisation) {
             self.measure_orthogonalisation(k, x, &mut t)?;
         }
         self.record.traffic = t;

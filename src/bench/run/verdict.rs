@@ -1,8 +1,9 @@
 //! What a record says of how a solve ended.
 
 use crate::base::status::Status;
-use crate::case::{Case, Side};
+use crate::case::Case;
 use crate::compute::krylov::{End, Outcome};
+use crate::methods::solver;
 
 /// A true residual this many times the tolerance contradicts the monitored one.
 const CONTRADICTION: f64 = 10.0;
@@ -66,8 +67,7 @@ fn converged(case: &Case, monitored: f64, true_residual: f64) -> (Status, Option
         return (Status::Converged, None);
     }
     let text = format!("true residual {true_residual:.1e} where {monitored:.1e} was monitored");
-    // of the methods with a choice of side, only GMRES monitors another residual on the left
-    if case.solver != "gmres" || case.side != Side::Left {
+    if !solver::monitors_preconditioned(&case.solver, case.side) {
         return (Status::FalseConvergence, Some(text));
     }
     let status = if above(OF_ZERO, true_residual) {
@@ -83,6 +83,7 @@ fn converged(case: &Case, monitored: f64, true_residual: f64) -> (Status, Option
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Side;
 
     fn of(case: &Case, end: End, monitored: f64, true_residual: f64) -> (Status, String) {
         let outcome = Outcome { end, iterations: 7, residual: monitored, remark: None };

@@ -5,7 +5,7 @@ use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Shape};
 use crate::base::choices::Trisolve;
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
@@ -69,10 +69,9 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "bilu",
     summary: "block ILU(k) by level of fill",
-    parameters: &[],
     uses: &[
         Setting::BlockSize,
         Setting::Fill,
@@ -82,14 +81,13 @@ pub(super) const METHOD: Method = Method {
         Setting::FactorPrecision,
         Setting::Trisolve,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("pattern of the factors")),
         analysis: Some(host("schedules and layout of the solves")),
         numeric: Some(device("values of the factors")),
     },
+    shape: Shape::Triangles,
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

@@ -5,7 +5,7 @@ use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::preconditioner::FactorSize;
 use crate::compute::preconditioner::Preconditioner;
@@ -74,19 +74,23 @@ impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "chebyshev",
     summary: "Chebyshev polynomial of D^-1 A",
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize],
-    takes: Takes::Any,
-    symmetric: |_| true,
     transposable: false,
     work: Phased {
         symbolic: None,
         analysis: Some(STORED),
         numeric: Some(rows("A divided by its diagonal, and its largest sum of a row")),
     },
+    variants: Variants {
+        advised: Advised::Symmetric(&[""]),
+        compared: &["degree=7"],
+        ..Variants::PLAIN
+    },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Advised, Method, Phase, Ready, Setup, Takes, Variants};
 use crate::base::choices::{FactorPrecision, LevelRule};
 use crate::base::error::Error;
 use crate::base::measure::memory_free;
@@ -66,10 +66,9 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "fgbilu",
     summary: "block ILU(0) of a seven-point grid in wavefront order, without pivoting",
-    parameters: &[],
     uses: &[
         Setting::BlockSize,
         Setting::Shift,
@@ -78,13 +77,14 @@ pub(super) const METHOD: Method = Method {
         Setting::FgbiluStyle,
     ],
     takes: Takes::Grid,
-    symmetric: |_| true,
     transposable: false,
     work: Phased {
         symbolic: Some(host("the grid and its hyperplanes")),
         analysis: Some(host("order and storage of the factors")),
         numeric: Some(device("values of the factors")),
     },
+    variants: Variants { all: &[], advised: Advised::Grid(&[""]), compared: &[] },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

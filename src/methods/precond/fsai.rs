@@ -5,7 +5,7 @@
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
 use super::work::{Phased, STORED, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Advised, Method, Phase, Ready, Setup, Takes, Variants};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 
@@ -16,19 +16,23 @@ const PARAMETERS: &[Parameter] = &[Parameter {
     summary: "q of the pattern |A|^q",
 }];
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "fsai",
     summary: "factorised sparse approximate inverse G' G of definite matrices",
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize, Setting::Ordering, Setting::SymmetryTolerance],
     takes: Takes::Symmetric,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(rows("A brought there, its symmetry and the power of its pattern")),
         analysis: Some(STORED),
         numeric: Some(rows("a small dense system for each row")),
     },
+    variants: Variants {
+        all: &["", "power=2"],
+        advised: Advised::Symmetric(&["", "power=2"]),
+        compared: &[],
+    },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -5,17 +5,16 @@ use rayon::prelude::*;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, device, host};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Advised, Method, Phase, Ready, Setup, Shape, Takes, Variants};
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
 use crate::compute::cpu::dense;
 use crate::compute::preconditioner::Failure;
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "ic",
     summary: "incomplete Cholesky by level of fill, kept as L D L'; symmetric matrices",
-    parameters: &[],
     uses: &[
         Setting::BlockSize,
         Setting::Fill,
@@ -27,13 +26,15 @@ pub(super) const METHOD: Method = Method {
         Setting::SymmetryTolerance,
     ],
     takes: Takes::Symmetric,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("symmetry of A and pattern of the factors")),
         analysis: Some(host("schedules and layout of the solves")),
         numeric: Some(device("values of the factors and signs of their pivots")),
     },
+    shape: Shape::Triangles,
+    reads_pivots: true,
+    variants: Variants { advised: Advised::Symmetric(&[""]), ..Variants::PLAIN },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

@@ -3,15 +3,14 @@
 
 use super::approximate::Chain;
 use super::work::{Phased, STORED, host, rows};
-use super::{Method, Phase, Ready, Setup, Takes, bilu};
+use super::{Method, Phase, Ready, Setup, bilu};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::setup::Triangles;
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "isai",
     summary: "block ILU(k) with incomplete sparse approximate inverses of its triangles",
-    parameters: &[],
     uses: &[
         Setting::BlockSize,
         Setting::Fill,
@@ -19,14 +18,12 @@ pub(super) const METHOD: Method = Method {
         Setting::Shift,
         Setting::Ordering,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("pattern of the factors")),
         analysis: Some(STORED),
         numeric: Some(rows("factors, and a small system for each of their rows")),
     },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

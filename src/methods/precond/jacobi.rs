@@ -4,25 +4,23 @@ use std::sync::Arc;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, host};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Shape};
 use crate::base::choices::Trisolve;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::symbolic::FillPattern;
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "jacobi",
     summary: "block Jacobi: inverse of the diagonal blocks",
-    parameters: &[],
     uses: &[Setting::BlockSize, Setting::Shift, Setting::FactorPrecision],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("pattern of the diagonal")),
         analysis: Some(host("storage of the diagonal")),
         numeric: Some(host("the diagonal of A")),
     },
+    shape: Shape::Diagonal,
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

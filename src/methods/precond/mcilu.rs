@@ -5,7 +5,7 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Plan, room};
 use super::work::{Phased, host, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::choices::LevelRule;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
@@ -39,7 +39,7 @@ const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "mcilu",
     summary: "multicolour block ILU(p,q) by the power(q)-pattern method",
     parameters: PARAMETERS,
@@ -50,14 +50,18 @@ pub(super) const METHOD: Method = Method {
         Setting::FactorPrecision,
         Setting::Trisolve,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("colours, order and fill")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, then factored")),
     },
+    own_order: true,
+    variants: Variants {
+        all: &["", "p=1"],
+        advised: Advised::Always(&["", "p=1"]),
+        compared: &["p=1,colouring=first-fit", "p=2,pattern=power"],
+    },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

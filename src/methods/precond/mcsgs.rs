@@ -4,7 +4,7 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan};
 use super::work::{Phased, host, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::matrix::pattern::block_pattern_on;
@@ -22,7 +22,7 @@ const PARAMETERS: &[Parameter] = &[
     COLOURING,
 ];
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "mcsgs",
     summary: "multicolour symmetric Gauss-Seidel, SSOR with omega",
     parameters: PARAMETERS,
@@ -33,14 +33,14 @@ pub(super) const METHOD: Method = Method {
         Setting::FactorPrecision,
         Setting::Trisolve,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("colours and order")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, D + L times D^-1 times D + U, factored")),
     },
+    own_order: true,
+    variants: Variants { compared: &["omega=1.3"], ..Variants::PLAIN },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

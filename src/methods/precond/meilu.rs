@@ -5,7 +5,7 @@
 use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan, room};
 use super::work::{Phased, host, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Variants, jacobi};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::preconditioner::Failure;
@@ -23,14 +23,14 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "last",
-        default: "jacobi",
-        range: Range::Words(&["jacobi", "sgs", "ilu"]),
+        default: jacobi::METHOD.name,
+        range: Range::Words(&[jacobi::METHOD.name, "sgs", "ilu"]),
         summary: "for what is left: block Jacobi, multicolour SGS or multicolour ILU(0,1)",
     },
     COLOURING,
 ];
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "meilu",
     summary: "multi-elimination ILU with maximal independent sets",
     parameters: PARAMETERS,
@@ -41,14 +41,18 @@ pub(super) const METHOD: Method = Method {
         Setting::FactorPrecision,
         Setting::Trisolve,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("independent sets, what is left of them, its colours")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, then factored")),
     },
+    own_order: true,
+    variants: Variants {
+        all: &["", "last=sgs", "last=ilu"],
+        compared: &["last=ilu,colouring=first-fit", "levels=3,last=ilu"],
+        ..Variants::PLAIN
+    },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
@@ -57,7 +61,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let (levels, last) = (options.whole("levels"), options.word("last").to_owned());
     let b = s.settings.block_size;
     let how = Colouring::named(options.word("colouring"));
-    let rest = if last == "jacobi" { Rest::Diagonal } else { Rest::Coloured(how) };
+    let rest = if last == jacobi::METHOD.name { Rest::Diagonal } else { Rest::Coloured(how) };
     s.phases.begin(Phase::Symbolic);
     let [limit, each, free] = room(s.k, b);
     let found = s.k.on_host(|threads| {

@@ -1,18 +1,19 @@
 //! Preconditioners, written once over the [`Backend`] trait.
 
 mod approximate;
-mod bilu;
+pub(crate) mod bilu;
 mod chebyshev;
 mod diagonal;
-mod fgbilu;
+pub(crate) mod fgbilu;
 mod fsai;
 mod ic;
 mod isai;
-mod jacobi;
-mod mcilu;
+pub(crate) mod jacobi;
+mod l1_jacobi;
+pub(crate) mod mcilu;
 mod mcsgs;
 mod meilu;
-mod none;
+pub(crate) mod none;
 pub mod options;
 mod ordered;
 mod scratch;
@@ -113,8 +114,8 @@ impl Phases for () {
 pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
 
 /// What a preconditioner is: what it is called, what it can do and which settings it uses.
-struct Method {
-    name: &'static str,
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
     /// A line about it.
     summary: &'static str,
     parameters: &'static [Parameter],
@@ -126,7 +127,77 @@ struct Method {
     /// Whether, set up on A', it is the transpose of the one set up on A: not the least squares of the
     /// columns of A, nor a polynomial whose interval comes from its rows.
     transposable: bool,
+    shape: Shape,
+    /// Whether it solves with factors in an order of its own, by colours or independent sets.
+    own_order: bool,
+    /// Whether the setup looks at the pivots of factors, which a library may keep to itself.
+    reads_pivots: bool,
     work: Phased,
+    variants: Variants,
+}
+
+/// What a preconditioner is to a kernel that does a whole solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// M = I.
+    Identity,
+    /// Factors of a diagonal pattern.
+    Diagonal,
+    /// Triangular factors in the order of A.
+    Triangles,
+    /// Something else.
+    Other,
+}
+
+/// Parameters with which a preconditioner appears where several are asked for at once; none are its
+/// defaults.
+struct Variants {
+    /// In the `all` of a sweep: one of each kind that takes any matrix, and for the kinds of which the paper
+    /// or its library has several, those.
+    all: &'static [&'static str],
+    advised: Advised,
+    /// What a backend is compared with one CPU thread on beside those of `all`: what they leave out, as
+    /// several colours, sets and long series.
+    compared: &'static [&'static str],
+}
+
+/// Systems for which `advise` tries a preconditioner, and with which parameters.
+enum Advised {
+    Never,
+    Always(&'static [&'static str]),
+    Symmetric(&'static [&'static str]),
+    Grid(&'static [&'static str]),
+}
+
+impl Method {
+    /// What most are.
+    const PLAIN: Self = Self {
+        name: "",
+        summary: "",
+        parameters: &[],
+        uses: &[],
+        takes: Takes::Any,
+        symmetric: |_| true,
+        transposable: true,
+        shape: Shape::Other,
+        own_order: false,
+        reads_pivots: false,
+        work: Phased { symbolic: None, analysis: None, numeric: None },
+        variants: Variants::PLAIN,
+    };
+
+    /// As it is written with these parameters.
+    fn with(&self, parameters: &str) -> String {
+        match parameters {
+            "" => self.name.to_owned(),
+            _ => format!("{}:{parameters}", self.name),
+        }
+    }
+}
+
+impl Variants {
+    /// What most have.
+    const PLAIN: Self = Self { all: &[""], advised: Advised::Always(&[""]), compared: &[] };
 }
 
 /// Matrices that a preconditioner takes.
@@ -159,7 +230,7 @@ macro_rules! registry {
 }
 
 registry! {
-    none jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
+    none jacobi l1_jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
 }
 
 /// The name in `name:key=value,key=value`.
@@ -207,27 +278,48 @@ pub fn described() -> impl Iterator<Item = (&'static str, &'static [Parameter])>
     METHODS.iter().map(|method| (method.name, method.parameters))
 }
 
-/// What `all` stands for: one of each kind that takes any matrix, and for the kinds of which the paper
-/// or its library has several, those.
-pub const ALL: &[&str] = &[
-    "jacobi",
-    "bilu",
-    "ic",
-    "mcilu",
-    "mcilu:p=1",
-    "mcsgs",
-    "meilu",
-    "meilu:last=sgs",
-    "meilu:last=ilu",
-    "spai:symmetric=yes",
-    "fsai",
-    "fsai:power=2",
-    "tns",
-    "tns:form=explicit",
-    "chebyshev",
-    "isai",
-    "sweeps",
-];
+/// What `all` stands for.
+pub fn all() -> impl Iterator<Item = String> {
+    METHODS.iter().flat_map(|method| method.variants.all.iter().map(|text| method.with(text)))
+}
+
+/// What a backend is compared with one CPU thread on beside those of [`all`].
+pub fn compared() -> impl Iterator<Item = String> {
+    METHODS.iter().flat_map(|method| method.variants.compared.iter().map(|text| method.with(text)))
+}
+
+/// Preconditioners that `advise` tries for a system: `first`, those for any matrix, for symmetric ones, for
+/// grids.
+pub fn advised(first: &str, symmetric: bool, grid: bool) -> Vec<String> {
+    let of = |method: &'static Method| {
+        let (rank, texts) = match method.variants.advised {
+            Advised::Never => return None,
+            Advised::Always(texts) => (0, texts),
+            Advised::Symmetric(texts) => (1, texts),
+            Advised::Grid(texts) => (2, texts),
+        };
+        let tried = rank == 0 || (rank == 1 && symmetric) || (rank == 2 && grid);
+        tried.then(|| texts.iter().map(move |text| (rank, method.with(text))))
+    };
+    let mut tried: Vec<(i32, String)> = METHODS.iter().filter_map(of).flatten().collect();
+    tried.sort_by_key(|(rank, spec)| (*rank, spec != first));
+    tried.into_iter().map(|(_, spec)| spec).collect()
+}
+
+/// What the preconditioner that `spec` names is to a kernel that does a whole solve.
+pub fn shape(spec: &str) -> Shape {
+    method(spec).map_or(Shape::Other, |method| method.shape)
+}
+
+/// Whether the preconditioner that `spec` names solves with factors in an order of its own.
+pub fn has_own_order(spec: &str) -> bool {
+    method(spec).is_some_and(|method| method.own_order)
+}
+
+/// Whether the setup of the preconditioner that `spec` names looks at the pivots of its factors.
+pub fn reads_pivots(spec: &str) -> bool {
+    method(spec).is_some_and(|method| method.reads_pivots)
+}
 
 /// Whether the preconditioner that `spec` names is a symmetric operator where A is; an unknown one is none.
 pub fn symmetric(spec: &str) -> bool {

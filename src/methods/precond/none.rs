@@ -1,7 +1,7 @@
 //! No preconditioner: `M = I`.
 
 use super::work::Phased;
-use super::{Method, Ready, Setup, Takes};
+use super::{Advised, Method, Ready, Setup, Shape, Variants};
 use crate::compute::Backend;
 use crate::compute::preconditioner::{Form, Preconditioner};
 
@@ -17,15 +17,13 @@ impl<K: Backend> Preconditioner<K> for Identity {
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "none",
     summary: "no preconditioner",
-    parameters: &[],
-    uses: &[],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased { symbolic: None, analysis: None, numeric: None },
+    shape: Shape::Identity,
+    variants: Variants { all: &[], advised: Advised::Never, compared: &[] },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::unnecessary_wraps, clippy::needless_pass_by_value)] // signature of the registry

@@ -5,7 +5,7 @@
 use super::approximate::Chain;
 use super::options::{Parameter, Range};
 use super::work::{Phased, STORED, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 
@@ -16,12 +16,11 @@ const PARAMETERS: &[Parameter] = &[Parameter {
     summary: "yes: (M + M') / 2, which conjugate gradients need",
 }];
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "spai",
     summary: "sparse approximate inverse: least |A M - I| on the pattern of A",
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize],
-    takes: Takes::Any,
     symmetric: |options| options.word("symmetric") == "yes",
     transposable: false,
     work: Phased {
@@ -29,6 +28,8 @@ pub(super) const METHOD: Method = Method {
         analysis: Some(STORED),
         numeric: Some(rows("a small dense system for each row")),
     },
+    variants: Variants { all: &["symmetric=yes"], compared: &[""], ..Variants::PLAIN },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -6,7 +6,7 @@ use super::approximate::{Operator, size};
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, host, rows};
-use super::{Method, Phase, Ready, Setup, Takes, bilu};
+use super::{Method, Phase, Ready, Setup, Variants, bilu};
 use crate::base::setting::Setting;
 use crate::compute::preconditioner::FactorSize;
 use crate::compute::preconditioner::Preconditioner;
@@ -73,7 +73,7 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "sweeps",
     summary: "block ILU(k) with triangles solved by Jacobi sweeps",
     parameters: PARAMETERS,
@@ -84,14 +84,13 @@ pub(super) const METHOD: Method = Method {
         Setting::Shift,
         Setting::Ordering,
     ],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: Some(host("pattern of the factors")),
         analysis: Some(STORED),
         numeric: Some(rows("factors as matrices")),
     },
+    variants: Variants { compared: &["sweeps=2"], ..Variants::PLAIN },
+    ..Method::PLAIN
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {

@@ -7,7 +7,7 @@ use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
-use super::{Method, Phase, Ready, Setup, Takes};
+use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::preconditioner::FactorSize;
 use crate::compute::preconditioner::{Failure, Preconditioner};
@@ -78,19 +78,18 @@ fn series<K: Backend>(
     }
 }
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "tns",
     summary: "truncated Neumann series of the triangles of A",
     parameters: PARAMETERS,
     uses: &[Setting::BlockSize, Setting::Ordering],
-    takes: Takes::Any,
-    symmetric: |_| true,
-    transposable: true,
     work: Phased {
         symbolic: None,
         analysis: Some(STORED),
         numeric: Some(rows("products of triangles")),
     },
+    variants: Variants { all: &["", "form=explicit"], compared: &["order=3"], ..Variants::PLAIN },
+    ..Method::PLAIN
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -71,7 +71,7 @@ impl Work {
 mod tests {
     use std::sync::Arc;
 
-    use super::super::{ALL, Phases, Setup, lookup};
+    use super::super::{NAMES, Phases, Setup, all, lookup};
     use super::*;
     use crate::base::choices::ReadAs;
     use crate::case::Case;
@@ -89,8 +89,9 @@ mod tests {
             }
         }
         let a: Arc<_> = load("poisson3d:4", ReadAs::Expanded).unwrap().matrix;
-        for spec in ALL.iter().chain(&["none", "fgbilu"]) {
-            let case = Case { precond: (*spec).to_owned(), ..Case::default() };
+        let names = NAMES.iter().map(|(name, _)| (*name).to_owned());
+        for spec in &all().chain(names).collect::<Vec<_>>() {
+            let case = Case { precond: spec.clone(), ..Case::default() };
             let mut begun = Begun(Vec::new());
             let setup = lookup::<Cpu>(spec).unwrap();
             let setup = setup(Setup {

@@ -1,22 +1,24 @@
 //! Right-preconditioned BiCGStab (van der Vorst 1992; Saad, 2nd edition, algorithm 7.7).
 
-use super::{Method, Steps};
+use super::{Advised, Method, Persistent, Steps};
 use crate::base::error::Result;
 use crate::compute::krylov::breakdowns::BICGSTAB as BREAKDOWNS;
 use crate::compute::krylov::stop::CYCLE;
 use crate::compute::krylov::stop::Judge;
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot};
+use crate::methods::precond::{bilu, fgbilu};
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "bicgstab",
     summary: "BiCGStab, right preconditioned",
-    uses: &[],
-    symmetric: false,
-    transposed: false,
     replays: true,
+    begins_anew: true,
+    persistent: Persistent::WithTriangles,
     steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6 }),
-    vectors: |_| 10,
+    advised: Advised { definite: Some(1), symmetric: Some(1), general: Some(0) },
+    compared: &[(bilu::METHOD.name, 2, 1), (fgbilu::METHOD.name, 2, 0)],
+    ..Method::PLAIN
 };
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];

@@ -2,24 +2,25 @@
 //! deflation where the system has it (Tang, Nabben, Vuik and Erlangga 2009, DEF1): A becomes `P A`, the
 //! residual `P r`, and the solution's part in the vectors is found at the end.
 
-use super::Method;
 use super::projections::Projections;
+use super::{Advised, Method};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, Slot};
+use crate::methods::precond::{bilu, jacobi};
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "cg",
     summary: "preconditioned conjugate gradients, deflated or not, for symmetric positive definite \
               systems",
     uses: &[Setting::SymmetryTolerance],
     symmetric: true,
-    transposed: false,
-    replays: false,
-    steps: None,
-    vectors: |_| 10,
+    deflates: true,
+    advised: Advised { definite: Some(0), symmetric: Some(2), general: None },
+    compared: &[(jacobi::METHOD.name, 4, 0), (bilu::METHOD.name, 1, 0)],
+    ..Method::PLAIN
 };
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];

@@ -1,23 +1,29 @@
 //! Restarted GMRES(m) (Saad, Iterative Methods, 2nd edition, algorithms 6.9, 9.4 and 9.5).
 
-use super::Method;
 use super::orthogonality::Orthogonality;
+use super::{Advised, Method};
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, SLOTS, Slot};
+use crate::methods::precond::{bilu, fgbilu, none};
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "gmres",
     summary: "restarted GMRES(m), left or right preconditioned",
     uses: &[Setting::Side, Setting::Restart, Setting::Orthogonalisation],
-    symmetric: false,
-    transposed: false,
-    replays: false,
-    steps: None,
+    monitors_preconditioned: true,
     vectors: |restart| restart + 4,
+    advised: Advised { definite: Some(2), symmetric: Some(0), general: Some(1) },
+    compared: &[
+        (bilu::METHOD.name, 4, 1),
+        (bilu::METHOD.name, 1, 0),
+        (none::METHOD.name, 1, 0),
+        (fgbilu::METHOD.name, 4, 0),
+    ],
+    ..Method::PLAIN
 };
 
 /// Scalars on the backend: norms first, then a column of the Hessenberg matrix and corrections.

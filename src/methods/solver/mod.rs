@@ -1,22 +1,25 @@
 //! Krylov methods and the stationary correction, written once over the [`Backend`] trait.
 
-mod bicgstab;
+pub(crate) mod bicgstab;
 mod cg;
 mod correction;
-mod gmres;
+pub(crate) mod gmres;
+mod idr;
 mod orthogonality;
 mod projections;
-mod qmr;
+pub(crate) mod qmr;
 
+use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::krylov::{Settings, Solver};
+use crate::methods::precond::{Shape, bilu};
 pub use gmres::MAX_RESTART;
 
-/// What a solver is: what it is called, what it needs and which settings it uses.
-struct Method {
-    name: &'static str,
+/// What a solver is: what it is called, what it needs, what it can do and which settings it uses.
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
     /// A line about it.
     summary: &'static str,
     /// Settings that change something; the case has others that do not.
@@ -25,12 +28,67 @@ struct Method {
     symmetric: bool,
     /// Whether it needs [`System::transposed`].
     transposed: bool,
+    /// Whether deflation is a part of the method; to others both levels are one preconditioner.
+    deflates: bool,
+    /// Whether it monitors M^-1 (b - A x) where the preconditioner is on the left, not b - A x.
+    monitors_preconditioned: bool,
+    /// Whether each iteration computes b - A x anew: the time of that is recorded.
+    recomputes_residual: bool,
+    /// Whether it begins anew where its recurrence has broken down.
+    begins_anew: bool,
     /// Whether its iterations are replayed (see [`Backend::replay`]).
     replays: bool,
+    persistent: Persistent,
     /// Steps of an iteration, where it is always the same.
     steps: Option<Steps>,
     /// Most vectors that it and its system hold, by the setting `restart`.
     vectors: fn(usize) -> usize,
+    advised: Advised,
+    /// Preconditioners, block sizes and fill levels with which its numbers of iterations on a backend are
+    /// compared with those of one CPU thread; the first alone in a quick comparison.
+    compared: &'static [Compared],
+}
+
+/// A preconditioner, a block size and a fill level.
+pub(crate) type Compared = (&'static str, usize, usize);
+
+/// Whether there is a solver as one kernel of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Persistent {
+    No,
+    /// With no preconditioner, or one that has diagonal blocks.
+    WithoutTriangles,
+    /// With triangular factors too.
+    WithTriangles,
+}
+
+/// Place among the solvers that `advise` tries, from 0, for systems that may be definite, others that are
+/// symmetric, and all others.
+struct Advised {
+    definite: Option<u8>,
+    symmetric: Option<u8>,
+    general: Option<u8>,
+}
+
+impl Method {
+    /// What most are.
+    const PLAIN: Self = Self {
+        name: "",
+        summary: "",
+        uses: &[],
+        symmetric: false,
+        transposed: false,
+        deflates: false,
+        monitors_preconditioned: false,
+        recomputes_residual: false,
+        begins_anew: false,
+        replays: false,
+        persistent: Persistent::No,
+        steps: None,
+        vectors: |_| 10,
+        advised: Advised { definite: None, symmetric: None, general: None },
+        compared: &[(bilu::METHOD.name, 1, 0)],
+    };
 }
 
 /// The solver called `name`.
@@ -61,6 +119,58 @@ pub fn replays(name: &str) -> bool {
 /// Most vectors that the solver called `name` and its system hold.
 pub fn vectors(name: &str, restart: usize) -> usize {
     method(name).map_or(0, |method| (method.vectors)(restart))
+}
+
+/// Whether the solver called `name` makes deflation a part of itself.
+pub fn deflates(name: &str) -> bool {
+    method(name).is_some_and(|method| method.deflates)
+}
+
+/// Whether the solver called `name` monitors M^-1 (b - A x) with the preconditioner on that side.
+pub fn monitors_preconditioned(name: &str, side: Side) -> bool {
+    side == Side::Left && method(name).is_some_and(|method| method.monitors_preconditioned)
+}
+
+/// Whether each iteration of the solver called `name` computes b - A x anew.
+pub fn recomputes_residual(name: &str) -> bool {
+    method(name).is_some_and(|method| method.recomputes_residual)
+}
+
+/// Whether the solver called `name` begins anew where its recurrence has broken down.
+pub fn begins_anew(name: &str) -> bool {
+    method(name).is_some_and(|method| method.begins_anew)
+}
+
+/// Whether the solver called `name` runs as one kernel of a GPU with a preconditioner of that shape.
+pub fn is_persistent(name: &str, shape: Shape) -> bool {
+    let persistent = method(name).map_or(Persistent::No, |method| method.persistent);
+    match shape {
+        Shape::Identity | Shape::Diagonal => persistent != Persistent::No,
+        Shape::Triangles => persistent == Persistent::WithTriangles,
+        Shape::Other => false,
+    }
+}
+
+/// Solvers that `advise` tries for systems that may be definite, or are symmetric or not, in that order.
+pub fn advised(maybe_definite: bool, symmetric: bool) -> Vec<&'static str> {
+    let place = |Advised { definite, symmetric: indefinite, general }: &Advised| {
+        if maybe_definite {
+            *definite
+        } else if symmetric {
+            *indefinite
+        } else {
+            *general
+        }
+    };
+    let tried = METHODS.iter().filter_map(|method| Some((place(&method.advised)?, method.name)));
+    let mut tried: Vec<(u8, &str)> = tried.collect();
+    tried.sort_by_key(|(place, _)| *place);
+    tried.into_iter().map(|(_, name)| name).collect()
+}
+
+/// What every solver is compared with.
+pub(crate) fn compared() -> impl Iterator<Item = (&'static str, &'static [Compared])> {
+    METHODS.iter().map(|method| (method.name, method.compared))
 }
 
 /// Steps of an iteration.
@@ -102,5 +212,5 @@ macro_rules! registry {
 }
 
 registry! {
-    gmres::Gmres bicgstab::BiCgStab cg::Cg qmr::Qmr correction::Correction
+    gmres::Gmres bicgstab::BiCgStab cg::Cg idr::Idr qmr::Qmr correction::Correction
 }

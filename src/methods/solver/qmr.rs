@@ -1,7 +1,7 @@
 //! Quasi-minimal residuals without look-ahead with coupled two-term recurrences (Freund and Nachtigal
 //! 1994, SIAM J. Sci. Comput. 15, in the form of Barrett et al. 1994, Templates, section 2.3.9).
 
-use super::{Method, Steps};
+use super::{Method, Persistent, Steps};
 use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
@@ -11,15 +11,17 @@ use crate::compute::krylov::stop::{End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
 
-pub(super) const METHOD: Method = Method {
+pub(crate) const METHOD: Method = Method {
     name: "qmr",
     summary: "quasi-minimal residuals, left or right preconditioned; uses A' and M' too",
     uses: &[Setting::Side],
-    symmetric: false,
     transposed: true,
     replays: true,
+    persistent: Persistent::WithoutTriangles,
     steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 10 }),
-    vectors: |_| 10,
+    // iterate by iteration, as what is replayed
+    compared: &[],
+    ..Method::PLAIN
 };
 
 /// Scalars that go from iteration to iteration: lengths of the Lanczos vectors, `(z, y)` of the length

@@ -41,7 +41,7 @@ impl Kind {
 }
 
 /// What `obstacle/sweep.cu` is compiled for.
-pub(super) fn variant(kind: Kind, floor: bool, look: bool) -> Variant {
+pub(super) fn variant(kind: Kind, floor: bool, with_residual: bool) -> Variant {
     let mut variant = Variant::from(1);
     variant.defines =
         vec![("METHOD", kind as usize), ("FLOOR", floor.into()), ("LOOK", with_residual.into())];

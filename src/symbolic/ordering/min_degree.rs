@@ -5,10 +5,18 @@
 //! element that stands for all couplings among its neighbours. Variables with the same neighbours
 //! are merged, and the degree of a variable is a bound that never needs the union of its elements.
 
-use super::Task;
+use super::{Advised, Method, Task};
 use crate::matrix::pattern::Pattern;
 
-pub(super) fn order(task: &Task) -> Vec<u32> {
+pub(super) const METHOD: Method = Method {
+    name: "min-degree",
+    summary: "approximate minimum degree: little fill",
+    make: |task| Ok(order(task)),
+    advised: Some(Advised { instead_of: None }),
+    ..Method::PLAIN
+};
+
+fn order(task: &Task) -> Vec<u32> {
     min_degree(&task.graph())
 }
 

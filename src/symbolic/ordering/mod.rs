@@ -27,59 +27,97 @@ use crate::symbolic::symmetrised;
 
 /// How the unknowns of a system are renumbered, block by block.
 ///
-/// Written as its name; `random` also with a seed, `random:SEED`, 1 without it. Records of before
-/// orderings had names say `none` for `natural`.
+/// Written as its name; one that is seeded also with its seed, `name:SEED`, 1 without it. Records of before
+/// orderings had names say `none` for the order of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(into = "String")]
 pub struct Ordering {
     name: &'static str,
-    /// Of `random`.
+    /// Of one that is seeded.
     seed: u64,
 }
 
 /// Makes the old number of each block, in the new order.
 type Make = fn(&Task) -> Result<Vec<u32>>;
 
-macro_rules! registry {
-    ($($name:literal, $make:expr, $summary:literal;)*) => {
-        /// Orderings by name, with a line about each.
-        pub const NAMES: &[(&str, &str)] = &[$(($name, $summary)),*];
+/// What an ordering is: what it is called and what it can do.
+struct Method {
+    name: &'static str,
+    /// A line about it.
+    summary: &'static str,
+    make: Make,
+    /// Another name that records and files may have.
+    alias: Option<&'static str>,
+    /// Whether it takes a seed: `name:SEED`.
+    seeded: bool,
+    /// Whether the blocks of a box grid remain those of a box, axis by axis.
+    keeps_grids: bool,
+    /// Where `advise` tries it.
+    advised: Option<Advised>,
+}
 
-        fn make(name: &str) -> Option<Make> {
-            match name {
-                $($name => Some($make),)*
-                _ => None,
-            }
-        }
+/// What `advise` is told of an ordering.
+struct Advised {
+    /// One that is as good for nothing where there is this one.
+    instead_of: Option<&'static str>,
+}
+
+impl Method {
+    /// What most are.
+    const PLAIN: Self = Self {
+        name: "",
+        summary: "",
+        make: |task| Ok(natural::order(task)),
+        alias: None,
+        seeded: false,
+        keeps_grids: false,
+        advised: None,
+    };
+}
+
+macro_rules! registry {
+    ($($module:ident)*) => {
+        const METHODS: &[Method] = &[$($module::METHOD),*];
+
+        /// Orderings by name, with a line about each.
+        pub const NAMES: &[(&str, &str)] = &[$(($module::METHOD.name, $module::METHOD.summary)),*];
     };
 }
 
 registry! {
-    "natural", |task| Ok(natural::order(task)), "the order of the source";
-    "rcm", |task| Ok(rcm::order(task)), "reverse Cuthill-McKee: small bandwidth";
-    "red-black", red_black::order, "two colours, where two are enough: fewest levels on a seven-point grid";
-    "multicolour", |task| Ok(multicolour::order(task)), "colour by colour, first fit: few levels";
-    "nested-dissection", |task| Ok(nested_dissection::order(task)), "separators last: little fill, few levels";
-    "min-degree", |task| Ok(min_degree::order(task)), "approximate minimum degree: little fill";
-    "shortest-axis-last", shortest_axis_last::order, "axes of a box grid by length, the longest fastest";
-    "random", |task| Ok(random::order(task)), "random order of the blocks; `random:SEED` from another seed than 1";
+    natural shortest_axis_last rcm red_black multicolour nested_dissection min_degree random
 }
 
-/// Seed of `random`.
+/// The ordering called `name`, one in the registry.
+fn method(name: &str) -> &'static Method {
+    METHODS.iter().find(|method| method.name == name).expect("a name in the registry")
+}
+
+/// Orderings that `advise` tries, each with the one that it makes needless.
+pub fn advised() -> impl Iterator<Item = (Ordering, Option<&'static str>)> {
+    let of = |method: &Method| {
+        let Advised { instead_of } = method.advised.as_ref()?;
+        Some((Ordering { name: method.name, seed: SEED }, *instead_of))
+    };
+    METHODS.iter().filter_map(of)
+}
+
+/// Seed where none is given.
 const SEED: u64 = 1;
 
 impl Default for Ordering {
     fn default() -> Self {
-        Self { name: "natural", seed: SEED }
+        Self { name: natural::METHOD.name, seed: SEED }
     }
 }
 
 impl fmt::Display for Ordering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name {
-            "random" => write!(f, "random:{}", self.seed),
-            name => f.write_str(name),
+        f.write_str(self.name)?;
+        if method(self.name).seeded {
+            write!(f, ":{}", self.seed)?;
         }
+        Ok(())
     }
 }
 
@@ -89,15 +127,18 @@ impl FromStr for Ordering {
     fn from_str(text: &str) -> Result<Self> {
         let (name, parameter) = match text.split_once(':') {
             Some((name, parameter)) => (name, Some(parameter)),
-            None => (if text == "none" { "natural" } else { text }, None),
+            None => (text, None),
         };
-        let entry = NAMES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        let called = |method: &&Method| {
+            method.name == name || (parameter.is_none() && method.alias == Some(name))
+        };
+        let method = METHODS.iter().find(called).ok_or_else(|| {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             Error::unknown("ordering", text, &known)
         })?;
         let seed = match parameter {
             None => SEED,
-            Some(seed) if name == "random" => seed.parse().map_err(|_| {
+            Some(seed) if method.seeded => seed.parse().map_err(|_| {
                 Error::input(format!("ordering `{text}`: `{seed}` is not a seed"))
                     .hint("a seed is an integer from 0 to 2^64 - 1")
             })?,
@@ -107,7 +148,7 @@ impl FromStr for Ordering {
                 )));
             }
         };
-        Ok(Self { name: entry.0, seed })
+        Ok(Self { name: method.name, seed })
     }
 }
 
@@ -167,7 +208,13 @@ impl Ordering {
     /// Whether nothing changes.
     #[must_use]
     pub fn is_natural(self) -> bool {
-        self.name == "natural"
+        self.name == natural::METHOD.name
+    }
+
+    /// Whether the blocks of a box grid remain those of a box, axis by axis.
+    #[must_use]
+    pub fn keeps_grids(self) -> bool {
+        method(self.name).keeps_grids
     }
 
     /// Name in the registry.
@@ -191,8 +238,7 @@ impl Ordering {
         block_size: usize,
     ) -> Result<Vec<u32>> {
         let task = Task { matrix, grid, block_size, seed: self.seed };
-        let make = make(self.name).expect("every name in the registry has its file");
-        let mut blocks = make(&task)?;
+        let mut blocks = (method(self.name).make)(&task)?;
         debug_assert_eq!(blocks.len(), task.blocks());
         if let Some(last) = (task.full_blocks()..task.blocks()).next() {
             blocks.retain(|&block| block as usize != last);

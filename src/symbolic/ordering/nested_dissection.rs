@@ -2,9 +2,9 @@
 //! Liu, *An automatic nested dissection algorithm for irregular finite element problems*, SIAM J.
 //! Numer. Anal. 15, 1978).
 
-use super::Task;
 use super::levels::{Levels, Search};
 use super::min_degree::min_degree;
+use super::{Advised, Method, Task};
 use crate::matrix::pattern::Pattern;
 
 /// Parts up to this size are not cut; minimum degree orders them.
@@ -14,7 +14,15 @@ const LEAST_SHARE: f64 = 0.35;
 /// Levels below which a part is too compact to be cut.
 const FEWEST_LEVELS: usize = 4;
 
-pub(super) fn order(task: &Task) -> Vec<u32> {
+pub(super) const METHOD: Method = Method {
+    name: "nested-dissection",
+    summary: "separators last: little fill, few levels",
+    make: |task| Ok(order(task)),
+    advised: Some(Advised { instead_of: None }),
+    ..Method::PLAIN
+};
+
+fn order(task: &Task) -> Vec<u32> {
     nested_dissection(&task.graph())
 }
 

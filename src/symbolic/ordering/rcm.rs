@@ -1,11 +1,19 @@
 //! Reverse Cuthill-McKee: a small bandwidth (Cuthill and `McKee` 1969; reversed by George 1971), each
 //! component from a pseudo-peripheral node.
 
-use super::Task;
 use super::levels::Search;
+use super::{Advised, Method, Task};
 use crate::matrix::pattern::Pattern;
 
-pub(super) fn order(task: &Task) -> Vec<u32> {
+pub(super) const METHOD: Method = Method {
+    name: "rcm",
+    summary: "reverse Cuthill-McKee: small bandwidth",
+    make: |task| Ok(order(task)),
+    advised: Some(Advised { instead_of: None }),
+    ..Method::PLAIN
+};
+
+fn order(task: &Task) -> Vec<u32> {
     rcm(&task.graph())
 }
 

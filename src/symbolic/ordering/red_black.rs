@@ -1,12 +1,20 @@
 //! Two colours, where two are enough: as on five- and seven-point grids.
 
-use super::Task;
 use super::levels::Search;
+use super::{Advised, Method, Task, multicolour};
 use crate::base::error::{Error, Result};
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::by_set;
 
-pub(super) fn order(task: &Task) -> Result<Vec<u32>> {
+pub(super) const METHOD: Method = Method {
+    name: "red-black",
+    summary: "two colours, where two are enough: fewest levels on a seven-point grid",
+    make: order,
+    advised: Some(Advised { instead_of: Some(multicolour::METHOD.name) }),
+    ..Method::PLAIN
+};
+
+fn order(task: &Task) -> Result<Vec<u32>> {
     let graph = task.graph();
     match two_colours(&graph) {
         Ok(colour) => Ok(by_set(&colour)),

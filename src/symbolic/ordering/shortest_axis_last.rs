@@ -1,10 +1,19 @@
 //! The axes of a box by their length, the longest fastest: of ILU(k) on a seven-point grid, the last
 //! axis adds the most levels per point, `k^2 + k + 1`, the first only one.
 
-use super::Task;
+use super::{Advised, Method, Task};
 use crate::base::error::{Error, Result};
 
-pub(super) fn order(task: &Task) -> Result<Vec<u32>> {
+pub(super) const METHOD: Method = Method {
+    name: "shortest-axis-last",
+    summary: "axes of a box grid by length, the longest fastest",
+    make: order,
+    keeps_grids: true,
+    advised: Some(Advised { instead_of: None }),
+    ..Method::PLAIN
+};
+
+fn order(task: &Task) -> Result<Vec<u32>> {
     match task.grid() {
         Some(extents) => Ok(by_length(extents)),
         None => Err(Error::input(format!(
