@@ -103,7 +103,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let (r, x) = (self.random(p.matrix.rows()), self.random(p.matrix.rows()));
             let got = deflated(self.k, &p.matrix, &v, [&r, &x])?;
             let want = deflated(&self.cpu, &p.matrix, &v, [&r, &x])?;
-            for (part, (got, want)) in ["projection", "correction"].iter().zip(got.iter().zip(&want))
+            for (part, (got, want)) in
+                ["projection", "correction"].iter().zip(got.iter().zip(&want))
             {
                 let check = format!("deflation {choice}, {part}, {spec}, b {b}");
                 self.found(check, got, want, CHAIN_LIMIT);

@@ -3,6 +3,7 @@
 //! `m_ii = a_ii + sign(a_ii) sum over j outside the block of i of |a_ij|`. Where A is symmetric and definite,
 //! M - A is so too or singular, hence `I - M^-1 A` contracts: damping without a parameter.
 
+use crate::compute::FactorInfo;
 use std::sync::Arc;
 
 use super::bilu::{self, Factors};
@@ -43,7 +44,7 @@ impl<K: Backend> Preconditioner<K> for Enlarged<K> {
     }
 
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        let b = k.ilu_block_size(&self.0.0);
+        let b = self.0.0.block_size();
         let m = k.on_host(|threads| diagonal(threads, a, b)).expect("no more entries than A has");
         self.0.refactor(k, &Arc::new(m), shift)
     }
@@ -106,6 +107,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
     use crate::compute::krylov::{End, Outcome, Settings, Stop, System};
+    use crate::compute::{Products as _, Vectors as _};
     use crate::methods::precond::lookup;
     use crate::methods::solver;
     use crate::problem::load;

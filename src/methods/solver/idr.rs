@@ -248,6 +248,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
     use crate::compute::krylov::Stop;
+    use crate::compute::{Products as _, Vectors as _};
     use crate::matrix::Csr;
     use crate::methods::precond::{self, Setup};
     use crate::methods::solver::{bicgstab, lookup};
