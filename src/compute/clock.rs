@@ -12,12 +12,12 @@ pub trait Clock {
         0.0
     }
     /// Seconds of run-time compilation and loading of kernels since the backend began to be made, a
-    /// part of [`uncounted`](Backend::uncounted); `None` where nothing is compiled at run time.
+    /// part of [`uncounted`](crate::compute::Clock::uncounted); `None` where nothing is compiled at run time.
     fn compile_seconds(&self) -> Option<f64> {
         None
     }
     /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
-    /// each other, a part of [`uncounted`](Backend::uncounted); `None` where there is no choice.
+    /// each other, a part of [`uncounted`](crate::compute::Clock::uncounted); `None` where there is no choice.
     fn trial_seconds(&self) -> Option<f64> {
         None
     }

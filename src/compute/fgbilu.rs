@@ -17,7 +17,7 @@ use crate::matrix::Csr;
 pub trait GridFactors<K: Backend + ?Sized> {
     /// The diagonal blocks d of `a`, inverted in place by Gauss-Jordan elimination without exchanges of
     /// rows (Algorithm 5). A pivot counts as zero when it is a few roundings beside the largest entry of
-    /// its row in delta. `shift` as in [`Backend::ilu_factor`].
+    /// its row in delta. `shift` as in [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
     ///
     /// # Errors
     /// The first point whose block has no pivot.

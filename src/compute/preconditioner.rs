@@ -16,7 +16,7 @@ pub trait Preconditioner<K: Backend> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
 
     /// Takes over the values of `a`, which has the pattern of the matrix of the setup: the numeric
-    /// phase alone, with `shift` as in [`Backend::ilu_factor`].
+    /// phase alone, with `shift` as in [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none

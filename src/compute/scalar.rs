@@ -2,7 +2,7 @@
 
 use super::{Coef, Slot};
 
-/// Most steps of one call of [`scalars`](super::Backend::scalars); mirrored by `kernels/vectors/operations.cu`.
+/// Most steps of one call of [`scalars`](crate::compute::Vectors::scalars); mirrored by `kernels/vectors/operations.cu`.
 pub const MOST_STEPS: usize = 32;
 
 /// A step of arithmetic: `out` becomes `a` and `b` put together. With the quotients that coefficients

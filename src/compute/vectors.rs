@@ -41,7 +41,7 @@ pub trait Vectors {
     fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
     /// `out = product of num / product of den`; zero when the denominator is zero.
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]);
-    /// Does at most [`MOST_STEPS`](scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
+    /// Does at most [`MOST_STEPS`](super::scalar::MOST_STEPS) steps of arithmetic with slots, in their order.
     fn scalars(&self, steps: &[Step]);
     /// Reads slots `first..first + out.len()` to the host; waits.
     fn read(&self, first: Slot, out: &mut [f64]);

@@ -2,7 +2,7 @@
 //!
 //! [`Structure`] analyses the matrix, [`Space`] holds the combinations of settings that apply to it,
 //! [`search()`] tries the promising ones once and aborts slow ones, [`finals()`] measures the best in
-//! alternation, and [`report`] states the result, its reasons and its confidence.
+//! alternation, and `report::advice` states the result, its reasons and its confidence.
 
 pub mod check;
 pub mod decision;

@@ -4,7 +4,7 @@
 //! every block size, since these depend on each other most. Meanwhile what is expected to be better than
 //! the best comes first, and in the end what is expected to come near it: a combination that differs from
 //! one that was tried by one value is expected to take as long as that one, times what the same change
-//! of value did elsewhere ([`Effects`]); with several such neighbours, their geometric mean. A trial is
+//! of value did elsewhere (`effects`); with several such neighbours, their geometric mean. A trial is
 //! given up when it takes longer than the best so far by a margin, so a bad one costs no more than a
 //! good one; a short one gets a second chance in the end, since another process in its way costs as much
 //! as the trial. The search ends when nothing is expected to come near the best, or with its time.

@@ -98,7 +98,7 @@ impl BlockIlu {
         }
     }
 
-    /// Numeric factorisation; see [`crate::compute::Backend::ilu_factor`].
+    /// Numeric factorisation; see [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
     /// Factors for storage in float32 are made in float64 beside it.
     pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let (b, pattern, parallel) = (self.block_size, &self.pattern, self.plan.is_some());

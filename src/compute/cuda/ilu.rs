@@ -70,7 +70,7 @@ impl Factorisation {
         matches!(self.by, By::Rows(_)) && self.structure.block_size == 1
     }
 
-    /// Factors of `a`, which is on the host unless [`takes_rows`](Self::takes_rows); see [`crate::compute::Backend::ilu_factor`]. The inner result tells of a
+    /// Factors of `a`, which is on the host unless [`takes_rows`](Self::takes_rows); see [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor). The inner result tells of a
     /// singular block.
     pub(super) fn run(
         &mut self,

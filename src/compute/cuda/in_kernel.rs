@@ -110,7 +110,7 @@ struct InKernel {
     cycles: CudaSlice<f64>,
 }
 
-/// The methods of `k` in one kernel: see [`crate::compute::Backend::in_kernel`].
+/// The methods of `k` in one kernel: see [`Executions::in_kernel`](crate::compute::Executions::in_kernel).
 pub(super) fn make(
     k: &Cuda,
     solver: &str,

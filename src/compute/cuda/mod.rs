@@ -99,7 +99,7 @@ pub fn layouts() -> impl Iterator<Item = &'static Layout> {
 /// Computes on the first GPU.
 ///
 /// Operations are asynchronous. One that fails is remembered; from then on slots read as NaN, which
-/// ends every method, and [`Backend::check`] tells what happened.
+/// ends every method, and [`Platform::check`](crate::compute::Platform::check) tells what happened.
 pub struct Cuda {
     device: Arc<Device>,
     vectors: Vectors,

@@ -23,7 +23,7 @@ use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 
 impl Cuda {
-    /// Factors of a matrix; what fails is kept for [`Backend::check`].
+    /// Factors of a matrix; what fails is kept for [`Platform::check`](crate::compute::Platform::check).
     fn factored(&self, ilu: &mut BlockIlu, a: Factored, shift: f64) -> Result<(), Breakdown> {
         let mut uncounted = 0.0;
         let done = ilu.factor(self, a, shift, &mut uncounted);

@@ -1,6 +1,6 @@
 //! Kernels whose macros are chosen by measurement.
 //!
-//! A new one is an implementation of [`Tunable`] and a line in [`SUBJECTS`]; where the kernel is made, it
+//! A new one is an implementation of [`Tunable`] and a line in [`SUBJECTS`](super::SUBJECTS); where the kernel is made, it
 //! asks `Device::tuning` for what was found.
 
 use std::time::Instant;

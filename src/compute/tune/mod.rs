@@ -2,7 +2,7 @@
 //! section 6.5: block shape, work of a thread, compiler flags).
 //!
 //! [`descent`] searches, [`store`] keeps what was found; which kernels have choices is the backend's
-//! to say (`backend::cuda::tune`).
+//! to say (`compute::cuda::tune`).
 
 pub mod descent;
 pub mod store;

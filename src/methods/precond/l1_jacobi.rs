@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn the_correction_converges_where_that_of_jacobi_does_not() {
         // definite: 0.1 on the diagonal of a matrix of 0.9; the iteration matrix of Jacobi has radius 1.8
-        let entry = |e: usize| if e % 4 == 0 { 1.0 } else { 0.9 };
+        let entry = |e: usize| if e.is_multiple_of(4) { 1.0 } else { 0.9 };
         let a = Csr::new(3, 3, vec![0, 3, 6, 9], [0, 1, 2].repeat(3), (0..9).map(entry).collect());
         let (a, k) = (Arc::new(a.unwrap()), &Cpu::sequential());
         let solve = |precond: &str| -> Outcome {

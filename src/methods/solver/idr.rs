@@ -233,7 +233,7 @@ fn shadow(n: usize) -> Vec<Vec<f64>> {
             row.iter_mut().zip(other).for_each(|(v, o)| *v -= part * o);
         }
         let norm = dot(&row, &row).sqrt();
-        row.iter_mut().for_each(|v| *v /= norm);
+        row = row.iter().map(|v| v / norm).collect();
         rows.push(row);
     }
     rows

@@ -18,6 +18,7 @@ use crate::methods::precond::{Shape, bilu};
 pub use gmres::MAX_RESTART;
 
 /// What a solver is: what it is called, what it needs, what it can do and which settings it uses.
+#[allow(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(crate) struct Method {
     pub(crate) name: &'static str,
     /// A line about it.
@@ -26,7 +27,7 @@ pub(crate) struct Method {
     uses: &'static [Setting],
     /// Whether matrix and preconditioner must be symmetric.
     symmetric: bool,
-    /// Whether it needs [`System::transposed`].
+    /// Whether it needs [`System::transposed`](crate::compute::krylov::System::transposed).
     transposed: bool,
     /// Whether deflation is a part of the method; to others both levels are one preconditioner.
     deflates: bool,
@@ -36,7 +37,7 @@ pub(crate) struct Method {
     recomputes_residual: bool,
     /// Whether it begins anew where its recurrence has broken down.
     begins_anew: bool,
-    /// Whether its iterations are replayed (see [`Backend::replay`]).
+    /// Whether its iterations are replayed (see [`Executions::replay`](crate::compute::Executions::replay)).
     replays: bool,
     persistent: Persistent,
     /// Steps of an iteration, where it is always the same.
@@ -106,12 +107,12 @@ pub fn needs_symmetric(name: &str) -> bool {
     method(name).is_some_and(|method| method.symmetric)
 }
 
-/// Whether the solver called `name` needs [`System::transposed`].
+/// Whether the solver called `name` needs [`System::transposed`](crate::compute::krylov::System::transposed).
 pub fn needs_transposed(name: &str) -> bool {
     method(name).is_some_and(|method| method.transposed)
 }
 
-/// Whether the solver called `name` has its iterations replayed (see [`Backend::replay`]).
+/// Whether the solver called `name` has its iterations replayed (see [`Executions::replay`](crate::compute::Executions::replay)).
 pub fn replays(name: &str) -> bool {
     method(name).is_some_and(|method| method.replays)
 }
