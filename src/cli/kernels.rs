@@ -244,9 +244,9 @@ mod tests {
         ]);
         let cells: Vec<String> = report.sheets[0].rows.iter().map(|r| r.join("|")).collect();
         let expected = [
-            "spmv|a|4|32|256|0|0|0|250.0 ms",
-            "spmv|b|4|40|256|0|0|0|",
-            "spmv|does not compile|||||||250.0 ms",
+            "spmv/csr|a|4|32|256|0|0|0|250.0 ms",
+            "spmv/csr|b|4|40|256|0|0|0|",
+            "spmv/csr|does not compile|||||||250.0 ms",
         ];
         assert_eq!(cells, expected);
         assert_eq!(report.keys().len(), 10);
