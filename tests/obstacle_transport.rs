@@ -19,9 +19,9 @@ const FAULTS: [(&str, &str); 5] = [
     ("offer", "memory of the GPU cannot be opened"),
     ("open", "cannot open memory of another process"),
     // only one side of each pair
-    ("half", "does not reach each other"),
+    ("half", "do not reach each other"),
     ("signal", "cannot write memory of another process"),
-    ("deaf", "does not reach each other"),
+    ("deaf", "do not reach each other"),
 ];
 
 /// What says to this program that it is a rank, and which fault to have.
