@@ -2,12 +2,11 @@
 
 mod common;
 
-use bilu_bench::compute::{Factors, Products, Vectors};
+use bilu_bench::compute::{Backend, Breakdown, Factors, Products, SingularBlock, Vectors};
 use std::sync::Arc;
 
 use bilu_bench::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};
 use bilu_bench::compute::cpu::Cpu;
-use bilu_bench::compute::{Backend, Breakdown, SingularBlock};
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::matrix::{Csr, bsr};
 use bilu_bench::symbolic::{FillPattern, iluk};

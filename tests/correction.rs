@@ -10,9 +10,8 @@ use bilu_bench::compute::krylov::{Outcome, Settings, Stop, System};
 use bilu_bench::compute::{Backend, Visitor};
 use bilu_bench::config::sampling::Measure;
 use bilu_bench::matrix::Csr;
-use bilu_bench::methods::precond;
 use bilu_bench::methods::precond::{Phase, Phases, Setup};
-use bilu_bench::methods::solver;
+use bilu_bench::methods::{precond, solver};
 use bilu_bench::problem::{self, Problem};
 use bilu_bench::record::Record;
 

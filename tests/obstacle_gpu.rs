@@ -6,10 +6,9 @@ use std::sync::atomic::AtomicUsize;
 
 use bilu_bench::base::status::Status;
 use bilu_bench::compute::cuda::Device;
-use bilu_bench::obstacle::cuda;
 use bilu_bench::obstacle::solve::{Limits, Outcome};
 use bilu_bench::obstacle::threads::{self, Ran};
-use bilu_bench::obstacle::{Case, Method, Mode, Problem, Split, StopOn, reference};
+use bilu_bench::obstacle::{Case, Method, Mode, Problem, Split, StopOn, cuda, reference};
 use rayon::prelude::*;
 
 /// Whether there are as many GPUs. Where one has to be there, that it is not fails the test.

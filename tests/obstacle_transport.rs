@@ -11,8 +11,7 @@ use bilu_bench::obstacle::mpi::{self, Direct, HANDLE, Ranked};
 use bilu_bench::obstacle::node::Node;
 use bilu_bench::obstacle::part::{Face, Region};
 use bilu_bench::obstacle::solve::{Limits, Monitored, Relaxation};
-use bilu_bench::obstacle::threads;
-use bilu_bench::obstacle::{Case, Problem, Split};
+use bilu_bench::obstacle::{Case, Problem, Split, threads};
 
 /// Failures of the direct stores of the middle one of three ranks.
 const FAULTS: [(&str, &str); 5] = [

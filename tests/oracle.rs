@@ -11,9 +11,8 @@ use bilu_bench::compute::cpu::Cpu;
 use bilu_bench::compute::krylov::{Settings, Stop, System};
 use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::pattern::block_pattern;
-use bilu_bench::methods::precond;
 use bilu_bench::methods::precond::{Phase, Phases, Setup};
-use bilu_bench::methods::solver;
+use bilu_bench::methods::{precond, solver};
 use bilu_bench::problem;
 use bilu_bench::symbolic::iluk;
 

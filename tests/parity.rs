@@ -4,9 +4,8 @@
 use bilu_bench::bench::parity;
 use bilu_bench::bench::parity::{Extent, Finding, Part};
 use bilu_bench::case::Trisolve;
-use bilu_bench::compute::Backend;
-use bilu_bench::compute::Clock;
 use bilu_bench::compute::cpu::Cpu;
+use bilu_bench::compute::{Backend, Clock};
 
 /// The seed of the comparisons: `BILU_BENCH_SEED`, or another one each time.
 fn seed() -> u64 {

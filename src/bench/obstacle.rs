@@ -10,9 +10,8 @@ use crate::compute::cpu::bandwidth::copy_bandwidth;
 use crate::obstacle::case::{Case, Method, Split};
 use crate::obstacle::problem::Problem;
 use crate::obstacle::solve::{Limits, Outcome};
-use crate::obstacle::threads;
 use crate::obstacle::threads::Ran;
-use crate::obstacle::{MPI, MPI_CUDA, node};
+use crate::obstacle::{MPI, MPI_CUDA, node, threads};
 use crate::record::environment;
 use crate::record::obstacle::{Cost, Iteration, Record};
 

@@ -11,7 +11,7 @@ mod patterns;
 mod preconditioners;
 mod sizes;
 
-use crate::compute::FactorInfo;
+use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
 use clap::ValueEnum;
@@ -20,7 +20,6 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::base::error::Result;
 use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
-use crate::compute::Backend;
 use crate::compute::cpu::Cpu;
 use crate::matrix::Csr;
 use crate::methods::precond::Takes;

@@ -15,7 +15,7 @@ mod transposed;
 mod verdict;
 mod watch;
 
-use crate::compute::Products;
+use crate::compute::{Backend, Products, Visitor};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -26,15 +26,12 @@ use crate::case::{Case, Execution, Format, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
 use crate::compute::preconditioner::{Failure, Preconditioner};
-use crate::compute::{Backend, Visitor};
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
-use crate::methods::deflation;
 use crate::methods::deflation::{Adapted, Deflation, Vectors};
-use crate::methods::precond;
 use crate::methods::precond::{Setup, Shape, Takes};
-use crate::methods::solver;
+use crate::methods::{deflation, precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;

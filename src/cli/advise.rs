@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::base::error::{Error, Result};
-use crate::base::files;
-use crate::base::input::say;
-use crate::base::input::silence;
-use crate::base::interrupt;
+use crate::base::input::{say, silence};
 use crate::base::units::{plural, seconds};
+use crate::base::{files, interrupt};
 use crate::bench::advise;
 use crate::bench::advise::check::{Sweeping, against_all};
 use crate::bench::advise::{Advice, Question, Told, Tried, describe};

@@ -12,9 +12,8 @@ use crate::cli::Cli;
 use crate::config::axes::Axis;
 use crate::config::library::Library;
 use crate::config::sweep::AXES;
-use crate::problem::Folders;
-use crate::problem::catalogue;
 use crate::problem::generators::GENERATORS;
+use crate::problem::{Folders, catalogue};
 use crate::record::columns::COLUMNS;
 
 /// Set by the script: the name of the shell.

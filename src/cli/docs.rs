@@ -11,8 +11,7 @@ use crate::config::sweep::AXES;
 use crate::record::Record;
 use crate::record::columns::{ADDED, COLUMNS, DERIVED, TUNING};
 use crate::record::table::{Column, Row};
-use crate::report::page;
-use crate::report::plot;
+use crate::report::{page, plot};
 
 /// Arguments of `docs`.
 #[derive(Debug, clap::Args)]

@@ -215,8 +215,7 @@ mod gpu {
 
     use super::{Findings, finding, gib, rounded, writable};
     use crate::base::error::Error;
-    use crate::compute::cuda::cusparse;
-    use crate::compute::cuda::{Device, cubins, nvrtc};
+    use crate::compute::cuda::{Device, cubins, cusparse, nvrtc};
     use crate::compute::tune::store;
 
     /// Driver and devices, or why there are none, and the libraries.

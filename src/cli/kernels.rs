@@ -13,10 +13,9 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::{count, pieces};
 use crate::base::units::seconds;
 use crate::cli::output;
-use crate::compute::cuda::nvrtc;
 use crate::compute::cuda::nvrtc::KernelReport;
-use crate::compute::cuda::sources;
 use crate::compute::cuda::sources::Source;
+use crate::compute::cuda::{nvrtc, sources};
 use crate::report::{Head, Report, ReportFormat, Sheet};
 
 /// Arguments of `kernels`.

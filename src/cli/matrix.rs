@@ -24,9 +24,8 @@ use crate::matrix::market::{self, Symmetry};
 use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
 use crate::problem::generator::Generator;
 use crate::problem::generators::GENERATORS;
-use crate::problem::info;
 use crate::problem::info::{FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
-use crate::problem::{Folders, Problem, Source, catalogue, download, right_hand_side};
+use crate::problem::{Folders, Problem, Source, catalogue, download, info, right_hand_side};
 
 /// Arguments of `bilu-bench matrix`.
 #[derive(Args, Clone, Debug)]

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use crate::base::error::{Error, Result};
-use crate::base::files::refuse_existing;
-use crate::base::files::refuse_overlap;
+use crate::base::files::{refuse_existing, refuse_overlap};
 use crate::base::input::say;
 use crate::base::interrupt;
 use crate::base::units::{grouped, plural, seconds};
@@ -20,13 +19,10 @@ use crate::compute;
 use crate::config::obstacle::axes::{AXES, Sweep, axis};
 use crate::config::obstacle::{self as experiment, Experiment};
 use crate::obstacle::{self, Case};
-use crate::record::obstacle::refuse_others;
-use crate::record::obstacle::{self as record, Record};
-use crate::record::output::Existing;
-use crate::record::output::Outputs;
-use crate::report::obstacle as report;
-use crate::report::plot;
+use crate::record::obstacle::{self as record, Record, refuse_others};
+use crate::record::output::{Existing, Outputs};
 use crate::report::plot::obstacle as figure;
+use crate::report::{obstacle as report, plot};
 
 /// Arguments of `obstacle`.
 #[derive(Debug, clap::Args)]

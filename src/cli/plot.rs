@@ -14,9 +14,8 @@ use crate::config::quantity::quantity;
 use crate::record::{Record, contents, gather, rounds};
 use crate::report::batch::Batches;
 use crate::report::plot;
-use crate::report::plot::kinds;
 use crate::report::plot::kinds::{KINDS, Kind};
-use crate::report::plot::{Form, from_records};
+use crate::report::plot::{Form, from_records, kinds};
 
 /// Arguments of `plot`.
 #[derive(Debug, clap::Args)]

@@ -16,8 +16,7 @@ use crate::config::scale::Scale;
 use crate::record::Record;
 use crate::record::columns::COLUMNS;
 use crate::record::output::Existing;
-use crate::report::plot;
-use crate::report::{self, Report};
+use crate::report::{self, Report, plot};
 
 /// Arguments of `reproduce`.
 #[derive(Debug, clap::Args)]

@@ -8,15 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::files::refuse_overlap;
-use crate::base::input::is_stdin;
-use crate::base::input::say;
+use crate::base::input::{is_stdin, say};
 use crate::base::interrupt;
 use crate::base::units::plural;
 use crate::bench::engine;
-use crate::bench::engine::preflight;
 use crate::bench::engine::preflight::{Broken, Earlier};
-use crate::bench::engine::progress;
-use crate::bench::engine::{End, Outcome, Solvers, isolated};
+use crate::bench::engine::{End, Outcome, Solvers, isolated, preflight, progress};
 use crate::bench::solution::Solutions;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};

@@ -158,9 +158,8 @@ mod gpu {
     use crate::base::units::{grouped, seconds, significant};
     use crate::case::ReadAs;
     use crate::cli::output;
-    use crate::compute::cuda::Device;
-    use crate::compute::cuda::SUBJECTS;
     use crate::compute::cuda::tune::{Tunable, search};
+    use crate::compute::cuda::{Device, SUBJECTS};
     use crate::compute::tune::descent::Descent;
     use crate::compute::tune::store::{Entry, Store};
     use crate::compute::tune::text;

@@ -7,7 +7,7 @@ pub trait Clock {
     /// A point in the backend's time: an event of its stream, or the clock of the host.
     type Mark;
     /// Seconds spent so far on what no phase should be charged with: compiling kernels, and trying
-    /// ways of triangular solves against each other.
+    /// algorithms of triangular solves against each other.
     fn uncounted(&self) -> f64 {
         0.0
     }
@@ -16,7 +16,7 @@ pub trait Clock {
     fn compile_seconds(&self) -> Option<f64> {
         None
     }
-    /// Seconds spent so far on trying ways of triangular solves, ours or those of a library, against
+    /// Seconds spent so far on trying algorithms of triangular solves, ours or a library's, against
     /// each other, a part of [`uncounted`](crate::compute::Clock::uncounted); `None` where there is no choice.
     fn trial_seconds(&self) -> Option<f64> {
         None

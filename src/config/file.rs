@@ -9,13 +9,12 @@ use toml::de::DeValue;
 use crate::base::error::{Error, Place, Result};
 use crate::base::parse::pieces;
 use crate::config::figure::figure;
-use crate::config::keys;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
 use crate::config::source::{Source, beside, text};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
-use crate::config::{Experiment, History, Phases, Published};
+use crate::config::{Experiment, History, Phases, Published, keys};
 
 /// Parses and checks an experiment.
 pub fn parse(source: &Source<'_>) -> Result<Experiment> {

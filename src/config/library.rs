@@ -5,9 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
-use crate::config::Experiment;
-use crate::config::file;
 use crate::config::source::Source;
+use crate::config::{Experiment, file};
 
 /// The paper whose experiments are of the command `obstacle`, and its folder below `configs/`.
 pub(crate) const OBSTACLE: &str = "obstacle";

@@ -10,9 +10,8 @@ use crate::case::{
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
-use crate::methods::deflation;
-use crate::methods::registry;
 use crate::methods::solver::MAX_RESTART;
+use crate::methods::{deflation, registry};
 
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;

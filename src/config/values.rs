@@ -6,8 +6,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::{choice, registered, shown};
 use crate::case::{Format, Trisolve};
 use crate::config::axes::one;
-use crate::methods::precond;
-use crate::methods::registry;
+use crate::methods::{precond, registry};
 use crate::problem;
 
 /// The names of a registry.

@@ -8,13 +8,12 @@ use crate::base::input::Compression;
 use crate::matrix::cache::Cache;
 use crate::matrix::lower_triangle;
 
-use super::Problem;
 use super::catalogue::{self, Entry};
-use super::field;
 use super::file::{self, own_rhs_path};
 use super::folders::{self, Folders};
 use super::generator::{Arguments, Generator};
 use super::generators::GENERATORS;
+use super::{Problem, field};
 
 /// Cells that are made at once, and along an edge of a grid in small.
 const FEW: usize = 50_000;

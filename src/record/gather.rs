@@ -11,11 +11,10 @@ use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::units::plural;
-use crate::record::Record;
 use crate::record::columns::{ADDED, DERIVED};
 use crate::record::read::{FileFormat, Lines, without_bom};
 use crate::record::table::{Reader, Row, cell, command};
-use crate::record::{contents, rounds};
+use crate::record::{Record, contents, rounds};
 
 /// Largest file that is read.
 pub const LARGEST_FILE: u64 = 256 << 20;

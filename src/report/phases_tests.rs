@@ -1,6 +1,5 @@
 use super::*;
-use crate::case::Case;
-use crate::case::FgbiluStyle;
+use crate::case::{Case, FgbiluStyle};
 use crate::config::library::Library;
 use crate::record::samples::record;
 use crate::report::ReportFormat;

@@ -1,12 +1,10 @@
 //! Products that were measured alone: time, bandwidth and storage of each format.
 
 use crate::base::parse::choice_name;
-use crate::base::units::median_seconds;
-use crate::base::units::{grouped, percent, plural, seconds, significant};
+use crate::base::units::{grouped, median_seconds, percent, plural, seconds, significant};
 use crate::case::{Case, Format};
 use crate::record::Record;
-use crate::report::cells::marks_of;
-use crate::report::cells::{devices, head, status, varying};
+use crate::report::cells::{devices, head, marks_of, status, varying};
 use crate::report::{Head, Sheet};
 
 /// Heads of what was measured, in the order of the table; those of the last one are words.

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use crate::base::units::{grouped, residual, seconds, significant};
 use crate::case::{Case, RunKind};
 use crate::config::sweep::{AXES, Axis};
-use crate::record::Record;
-use crate::record::rounds;
 use crate::record::table::{Rendered, fields};
+use crate::record::{Record, rounds};
 use crate::report::batch::key;
 use crate::report::cells::{
     common_settings, devices, head, head_name, marks, solve, speedup, status, varying,

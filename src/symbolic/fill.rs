@@ -4,8 +4,7 @@ use super::fill_pattern::FillPattern;
 use super::{by_level, elimination};
 use crate::base::choices::{LevelRule, MAX_FILL};
 use crate::base::threads::Threads;
-use crate::matrix::pattern::Pattern;
-use crate::matrix::pattern::TooLarge;
+use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Pattern of ILU(k) (Yang et al., Algorithm 3) on one thread.
 ///

@@ -7,13 +7,12 @@ mod structs;
 
 use assert_cmd::Command;
 use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
-use bilu_bench::compute::cuda::nvrtc;
 use bilu_bench::compute::cuda::nvrtc::Compiled;
-use bilu_bench::compute::cuda::sources;
 use bilu_bench::compute::cuda::sources::{Source, Variant};
 use bilu_bench::compute::cuda::{
-    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants,
-    product_variants, resident_variant, setup_variants, stencil_ilu_variant, stencil_variant,
+    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants, nvrtc,
+    product_variants, resident_variant, setup_variants, sources, stencil_ilu_variant,
+    stencil_variant,
 };
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::obstacle::cuda::obstacle_variants;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use bilu_bench::compute::cuda::in_kernel_variants;
 use bilu_bench::compute::cuda::layout::{Field, Layout};
-use bilu_bench::compute::cuda::nvrtc;
 use bilu_bench::compute::cuda::sources::{self, HEADERS, Source, Variant};
+use bilu_bench::compute::cuda::{in_kernel_variants, nvrtc};
 use bilu_bench::{compute, obstacle};
 use rayon::prelude::*;
 

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
 use crate::base::measure::{median, now, seconds_since};
-use crate::bench::advise::describe;
-use crate::bench::advise::{Advice, Question, Space, Trial, Trials, Tries, measured};
+use crate::bench::advise::{Advice, Question, Space, Trial, Trials, Tries, describe, measured};
 use crate::case::Case;
 use crate::compute;
 use crate::problem::Problem;

@@ -6,9 +6,8 @@ use crate::case::{Case, Execution, RunKind, Trisolve};
 use crate::compute;
 use crate::config::sweep::{Axis, axis};
 use crate::config::{AXES, Sweep};
-use crate::methods::precond;
 use crate::methods::precond::{Shape, Takes};
-use crate::methods::solver;
+use crate::methods::{precond, solver};
 
 /// Most combinations that a space may have.
 const MOST_POINTS: usize = 50_000;

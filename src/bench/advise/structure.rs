@@ -2,9 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::problem::Problem;
-use crate::problem::info;
 use crate::problem::info::Info;
+use crate::problem::{Problem, info};
 use crate::symbolic::ordering::{self, Ordering};
 
 /// What is seen without solving.

@@ -13,9 +13,8 @@ use crate::compute::krylov::{Settings, Stop, System, Transposed};
 use crate::compute::preconditioner::Preconditioner;
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;
-use crate::methods::precond;
 use crate::methods::precond::{Setup, Shape};
-use crate::methods::solver;
+use crate::methods::{precond, solver};
 use crate::problem;
 
 /// Iterates that are compared, each by a solve of its own; and the residuals of all up to the last.

@@ -1,13 +1,12 @@
 //! Formats for regular patterns, on boxes with wells and other matrices.
 
-use crate::compute::Products;
+use crate::compute::{Backend, Products};
 use std::sync::Arc;
 
 use super::operations::products;
 use super::{Bench, SOLVE_LIMIT};
 use crate::base::error::{Kind, Result};
 use crate::case::{Format, ReadAs};
-use crate::compute::Backend;
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;
 use crate::problem;

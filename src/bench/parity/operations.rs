@@ -8,9 +8,8 @@ use crate::compute::krylov::{Settings, Stop, System};
 use crate::compute::{Backend, Coef, Slot, Step};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern;
-use crate::methods::precond;
 use crate::methods::precond::Setup;
-use crate::methods::solver;
+use crate::methods::{precond, solver};
 use crate::symbolic::{FillPattern, iluk};
 
 /// `x` on a backend.

@@ -75,9 +75,8 @@ mod tests {
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::{Settings, Stop, System};
     use crate::compute::{Products as _, Vectors as _};
-    use crate::methods::precond;
     use crate::methods::precond::Setup;
-    use crate::methods::solver;
+    use crate::methods::{precond, solver};
     use crate::problem;
 
     /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those

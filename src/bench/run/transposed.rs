@@ -72,8 +72,7 @@ impl Phases for Mirrored<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::case::Case;
-    use crate::case::{LevelRule, ReadAs};
+    use crate::case::{Case, LevelRule, ReadAs};
     use crate::compute::Vectors as _;
     use crate::compute::cpu::Cpu;
     use crate::methods::precond;

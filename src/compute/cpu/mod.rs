@@ -32,11 +32,10 @@ use super::{
     Slot, Step, Vectors,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format, Trisolve};
-use crate::base::cores;
 use crate::base::error::{Error, Result};
-use crate::base::measure;
 use crate::base::memory::Buffer;
 use crate::base::threads::Threads;
+use crate::base::{cores, measure};
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use block::invert_block;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
-use super::Cuda;
 use super::analysis::Analysis;
 use super::choice::{self, Candidate};
 use super::device::Device;
@@ -13,12 +12,10 @@ use super::ilu::Factorisation;
 use super::launch::Address;
 use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
-use super::partitioned;
 use super::solve::{Parts, Solve, System};
 use super::storage::Factored;
-use super::triangles;
-use super::variants;
 use super::vendor::{self, VendorIlu};
+use super::{Cuda, partitioned, triangles, variants};
 use crate::base::choices::{FactorPrecision, Trisolve};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;

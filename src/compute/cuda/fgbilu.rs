@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use crate::compute::{FactorInfo, Factors};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, GridFactors, SingularBlock};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};
@@ -15,7 +15,6 @@ use super::sources::{FGBILU_ACC, FGBILU_CL};
 use super::{BlockIlu, Cuda};
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Trisolve};
 use crate::base::error::{Error, Result};
-use crate::compute::{Breakdown, Bytes, GridFactors, SingularBlock};
 use crate::matrix::Csr;
 use crate::symbolic::GridPattern;
 

@@ -23,10 +23,8 @@ use super::solve::Parts;
 use super::sources::{BICGSTAB, QMR, Source, Variant};
 use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
-use crate::compute::krylov::breakdowns;
-use crate::compute::krylov::stop::CYCLE;
-use crate::compute::krylov::stop::{DIVERGED, Judge, STALL_CYCLES};
-use crate::compute::krylov::{End, Monitor, Outcome, Settings, Solver, System};
+use crate::compute::krylov::stop::{CYCLE, DIVERGED, Judge, STALL_CYCLES};
+use crate::compute::krylov::{End, Monitor, Outcome, Settings, Solver, System, breakdowns};
 use crate::compute::no_execution;
 
 mod arguments;

@@ -1,6 +1,9 @@
 //! The verbs of a backend on a GPU.
 
-use crate::compute::{Clock, Executions, Factors, Platform, Products, Vectors};
+use crate::compute::{
+    Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, Slot,
+    Step, Vectors, no_execution,
+};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaEvent, CudaSlice};
@@ -17,7 +20,6 @@ use super::{Cuda, Matrix, fgbilu, in_kernel};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
 use crate::base::error::{Error, Result};
 use crate::compute::krylov::{Settings, Solver, System};
-use crate::compute::{Breakdown, Bytes, Coef, GridFactors, Slot, Step, no_execution};
 use crate::matrix::pattern::PatternView;
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, Schedule};

@@ -11,8 +11,7 @@ use crate::base::input::is_stdin;
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
 
-use super::assemble::Entry;
-use super::assemble::{self, Assembled, Assembly, Counted, OF_AN_ENTRY, Plan, Ranges};
+use super::assemble::{self, Assembled, Assembly, Counted, Entry, OF_AN_ENTRY, Plan, Ranges};
 use super::blocks::{Fault, Part, Text};
 use super::field::{Field, Symmetry};
 use super::header::{self, Header, Layout};

@@ -5,11 +5,9 @@ use crate::base::error::Result;
 use crate::base::measure::check_memory;
 
 use super::blocks::{Fault, Part, Text};
-use super::entries;
 use super::field::Field;
 use super::header::{self, Layout};
-use super::line;
-use super::number;
+use super::{entries, line, number};
 
 /// A vector as read.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,13 +1,12 @@
 //! The coarse matrix `E = Z' A Z` and its inverse.
 
-use crate::compute::FactorInfo;
+use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
 use super::vectors::{NONE, Vectors};
 use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL, Trisolve};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
-use crate::compute::Backend;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, iluk};

@@ -5,12 +5,10 @@ use crate::base::choices::ReadAs;
 use crate::base::threads::Threads;
 use crate::case::Case;
 use crate::compute::cpu::Cpu;
-use crate::compute::krylov::Projection;
-use crate::compute::krylov::{Outcome, Settings, Stop, System};
+use crate::compute::krylov::{Outcome, Projection, Settings, Stop, System};
 use crate::compute::{Products, Vectors as _};
-use crate::methods::precond;
 use crate::methods::precond::Setup;
-use crate::methods::solver;
+use crate::methods::{precond, solver};
 use crate::problem::{Problem, load, right_hand_side};
 
 fn problem(spec: &str) -> Problem {

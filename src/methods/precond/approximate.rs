@@ -1,8 +1,7 @@
 //! What preconditioners made of products have in common.
 
 use super::Setup;
-use crate::compute::preconditioner::FactorSize;
-use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
 use crate::compute::{Backend, Bytes};
 use crate::methods::precond::scratch::Scratch;
 

@@ -1,7 +1,7 @@
 //! Decoupled block ILU(k) (Yang et al., Algorithm 5): symbolic phase on the point pattern, then
 //! block factorisation on the filled pattern, applied as `L D U'` (equation 6).
 
-use crate::compute::FactorInfo;
+use crate::compute::{Backend, Breakdown, Bytes, FactorInfo};
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
@@ -9,9 +9,7 @@ use super::{Method, Phase, Ready, Setup, Shape};
 use crate::base::choices::Trisolve;
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::FactorSize;
-use crate::compute::preconditioner::{Failure, Form, Preconditioner};
-use crate::compute::{Backend, Breakdown, Bytes};
+use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{FillPattern, iluk_on};

@@ -7,8 +7,7 @@ use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::FactorSize;
-use crate::compute::preconditioner::Preconditioner;
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
 use crate::compute::setup::Part;
 use crate::compute::{Backend, Bytes, Coef};
 

@@ -1,11 +1,10 @@
 //! The inverse of the diagonal blocks, for vectors.
 
-use crate::compute::FactorInfo;
+use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
 use super::Setup;
 use crate::base::choices::{FactorPrecision, Trisolve};
-use crate::compute::Backend;
 use crate::compute::preconditioner::Failure;
 use crate::symbolic::FillPattern;
 

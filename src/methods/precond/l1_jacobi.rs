@@ -3,7 +3,7 @@
 //! `m_ii = a_ii + sign(a_ii) sum over j outside the block of i of |a_ij|`. Where A is symmetric and definite,
 //! M - A is so too or singular, hence `I - M^-1 A` contracts: damping without a parameter.
 
-use crate::compute::FactorInfo;
+use crate::compute::{Backend, Breakdown, Bytes, FactorInfo};
 use std::sync::Arc;
 
 use super::bilu::{self, Factors};
@@ -14,7 +14,6 @@ use crate::base::error::Error;
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::preconditioner::{FactorSize, Form, Preconditioner};
-use crate::compute::{Backend, Breakdown, Bytes};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::FillPattern;
 

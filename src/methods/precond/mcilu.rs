@@ -10,8 +10,7 @@ use crate::base::choices::LevelRule;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::preconditioner::Failure;
-use crate::matrix::pattern::permuted;
-use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on};
+use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
 use crate::symbolic::{
     Colouring, FillPattern, Schedule, coloured, colours_of_power, iluk_on, power,
     reordered_triangles, symmetrised, triangles,

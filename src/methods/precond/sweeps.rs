@@ -8,8 +8,7 @@ use super::scratch::Scratch;
 use super::work::{Phased, STORED, host, rows};
 use super::{Method, Phase, Ready, Setup, Variants, bilu};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::FactorSize;
-use crate::compute::preconditioner::Preconditioner;
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
 use crate::compute::{Backend, Bytes};
 
 const PARAMETERS: &[Parameter] = &[Parameter {

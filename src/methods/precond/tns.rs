@@ -9,8 +9,7 @@ use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::FactorSize;
-use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
 use crate::compute::setup::Part;
 use crate::compute::{Backend, Bytes};
 

@@ -3,8 +3,7 @@
 use super::{Advised, Method, Persistent, Steps};
 use crate::base::error::Result;
 use crate::compute::krylov::breakdowns::BICGSTAB as BREAKDOWNS;
-use crate::compute::krylov::stop::CYCLE;
-use crate::compute::krylov::stop::Judge;
+use crate::compute::krylov::stop::{CYCLE, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot};
 use crate::methods::precond::{bilu, fgbilu};

@@ -2,8 +2,7 @@
 
 use super::Method;
 use crate::base::error::Result;
-use crate::compute::krylov::stop::CYCLE;
-use crate::compute::krylov::stop::Judge;
+use crate::compute::krylov::stop::{CYCLE, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, Slot};
 use crate::methods::precond::{bilu, fgbilu};

@@ -7,8 +7,7 @@
 //! (p, P A p) becomes negative (Tang, Nabben, Vuik and Erlangga 2009 on DEF1 and an inexact E). Another
 //! projection of the residual takes out of it as much as the first one took out of v.
 
-use crate::compute::krylov::Projection;
-use crate::compute::krylov::System;
+use crate::compute::krylov::{Projection, System};
 use crate::compute::{Backend, Coef, Slot};
 
 /// Part of the residual to which a solve goes on that may stay in the vectors.

@@ -6,8 +6,7 @@ use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::breakdowns::QMR as BREAKDOWNS;
-use crate::compute::krylov::stop::CYCLE;
-use crate::compute::krylov::stop::{End, Judge};
+use crate::compute::krylov::stop::{CYCLE, End, Judge};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
 

@@ -10,8 +10,7 @@ use cudarc::driver::{CudaStream, result, sys};
 use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::launch::Address;
-use crate::compute::cuda::memory::Apart;
-use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::memory::{Apart, failed};
 use crate::obstacle::field::{Field, Layout};
 
 /// Alignment within a window: lines begin on cache lines, and flag words of two neighbours do not share one.

@@ -8,8 +8,7 @@ mod scaling;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::matrix::Asymmetry;
-use crate::matrix::Csr;
+use crate::matrix::{Asymmetry, Csr};
 
 use crate::symbolic::grid::{Grid, detect_grid};
 pub use block::{BlockSize, MAX_BLOCK, natural_block};

@@ -14,8 +14,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::base::error::{Error, Result};
-use crate::config::marks::Marks;
-use crate::config::marks::Spacing;
+use crate::config::marks::{Marks, Spacing};
 use crate::report::plot::scale::Scale;
 use crate::report::plot::style::{FAINT_INK, FINE_RULE, GRID, INK, PAPER, RULE, size, text, units};
 use crate::report::plot::{Figure, Panel, Points, Series};

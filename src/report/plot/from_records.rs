@@ -8,8 +8,7 @@ use crate::config::quantity::Quantity;
 use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
 use crate::report::cells::{devices, varying};
-use crate::report::plot::Names;
-use crate::report::plot::{Axis, Figure, Origin, Panel, Points, Series};
+use crate::report::plot::{Axis, Figure, Names, Origin, Panel, Points, Series};
 
 /// The figure of `records`, of which those that failed are left out. `remark` is said below it.
 pub fn figure(

@@ -6,7 +6,7 @@ mod orders;
 mod products;
 mod stored;
 
-use crate::compute::{Platform, Products};
+use crate::compute::{Breakdown, Platform, Products};
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,6 @@ use crate::base::choices::Format;
 use crate::base::error::{Kind, Result};
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::Breakdown;
 use crate::compute::cpu::sparse::{Sparse as HostSparse, triangles as host_triangles};
 use crate::compute::preconditioner::Failure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
