@@ -404,6 +404,15 @@ impl<R: Row> Output<R> {
     }
 }
 
+/// A child process shares the lock between its fork and its exec: closing the file is not enough.
+impl<R> Drop for Output<R> {
+    fn drop(&mut self) {
+        if let Some(file) = &self.file {
+            let _ = file.unlock();
+        }
+    }
+}
+
 /// Times that a file is opened again because another process replaced it meanwhile.
 const REPLACED: usize = 100;
 
