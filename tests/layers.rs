@@ -1,7 +1,7 @@
 //! The modules are layers without circles: read from the `use` lines and paths of `src`.
 //!
-//! A path counts for the module that defines what it names: re-exports are followed and are no dependencies
-//! themselves. Tests within `src` may use everything.
+//! A path counts for the module that defines what it names: re-exports are followed, and only those of a
+//! module's own parts are no dependencies themselves. Tests within `src` may use everything.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -112,7 +112,7 @@ impl Reader<'_> {
             None if exported => self.found.globs.push(absolute.clone()),
             None => {}
         }
-        if !exported {
+        if !exported || !absolute.starts_with(&self.at) {
             self.found.paths.push(absolute);
         }
     }
@@ -360,14 +360,16 @@ fn there_are_no_circles_between_modules() {
 fn upward_uses_and_circles_are_found_through_re_exports() {
     let texts = [
         ("", "pub mod low; pub mod high;"),
-        ("low", "pub mod a; pub mod b; pub use a::A;"),
+        ("low", "pub mod a; pub mod b; pub mod c; pub use a::A;"),
         ("low::a", "pub struct A; fn f() { super::b::g() }"),
         ("low::b", "use crate::low::A; pub fn g() { let _ = crate::high::H; }"),
+        ("low::c", "pub use crate::high::H;"),
         ("high", "pub struct H; #[cfg(test)] mod tests { use crate::low::A; }"),
     ];
     let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned())).into();
     let edges = edges(&texts);
-    assert_eq!(upward(&edges, &["low", "high"]), [r#"low::b uses high: {"high::H"}"#]);
+    let found = ["b", "c"].map(|part| format!(r#"low::{part} uses high: {{"high::H"}}"#));
+    assert_eq!(upward(&edges, &["low", "high"]), found);
     assert_eq!(circles(&edges), [r#"in `low`: {"a": {"b"}, "b": {"a"}}"#]);
 }
 

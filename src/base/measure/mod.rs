@@ -1,4 +1,4 @@
-//! Clock, statistics, bandwidth and memory.
+//! Clock, statistics and memory.
 
 mod stats;
 
@@ -7,9 +7,6 @@ use std::time::Instant;
 
 use crate::base::error::{Error, Result};
 
-pub use crate::compute::cpu::bandwidth::{
-    Bandwidth, bandwidth, bandwidth_beyond_caches, copy_bandwidth, copy_bandwidth_beside,
-};
 pub use stats::{Median, Spread, median, shift};
 
 /// The monotonic clock. All timing goes through here.

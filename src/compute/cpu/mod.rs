@@ -155,7 +155,7 @@ impl Platform for Cpu {
     }
 
     fn copy_bandwidth(&self) -> f64 {
-        measure::copy_bandwidth(self.threads())
+        bandwidth::copy_bandwidth(self.threads())
     }
 
     fn check(&self) -> Result<()> {
