@@ -8,6 +8,7 @@ use super::field::{Field, Layout};
 use super::part::{Face, Region};
 use crate::base::measure::now;
 use crate::base::status::Status;
+use crate::compute::krylov::End;
 
 /// The quantity that a sweep computes besides the new values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,46 +103,27 @@ pub struct Limits<'a> {
     pub deadline: Option<Instant>,
 }
 
-/// Why a time step ends before it has converged; later variants take precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stopped {
-    /// The limit of relaxations is reached.
-    Exhausted = 1,
-    /// The time limit is reached.
-    Late = 2,
-    /// The user cancelled the run.
-    Cancelled = 3,
+/// Ends of a time step that has not converged; later ones take precedence.
+const EARLY: [End; 3] = [End::IterationLimit, End::TimeLimit, End::Cancelled];
+
+/// An early end as a number for a maximum over the nodes; 0 for `None`.
+fn precedence(early: Option<End>) -> f64 {
+    let at = EARLY.iter().position(|end| Some(*end) == early);
+    at.map_or(0.0, |at| (at + 1) as f64)
 }
 
-impl Stopped {
-    /// Status of such a run; `None` for a cancelled one.
-    pub fn status(self) -> Option<Status> {
-        match self {
-            Self::Exhausted => Some(Status::NotConverged),
-            Self::Late => Some(Status::TimeLimit),
-            Self::Cancelled => None,
-        }
-    }
-
-    /// As a number for a maximum over the nodes; 0 for `None`.
-    fn number(stopped: Option<Self>) -> f64 {
-        stopped.map_or(0.0, |stopped| f64::from(stopped as u8))
-    }
-
-    fn of(number: f64) -> Option<Self> {
-        [Self::Exhausted, Self::Late, Self::Cancelled]
-            .into_iter()
-            .find(|s| Self::number(Some(*s)) == number)
-    }
+/// The early end of a [`precedence`].
+fn early_end(precedence: f64) -> Option<End> {
+    EARLY.get((precedence as usize).checked_sub(1)?).copied()
 }
 
 impl Limits<'_> {
     /// Why to stop now.
-    pub fn stopped(&self) -> Option<Stopped> {
+    pub fn stopped(&self) -> Option<End> {
         if self.interrupts.load(Ordering::Relaxed) > 0 {
-            return Some(Stopped::Cancelled);
+            return Some(End::Cancelled);
         }
-        self.deadline.filter(|end| now() >= *end).map(|_| Stopped::Late)
+        self.deadline.filter(|end| now() >= *end).map(|_| End::TimeLimit)
     }
 }
 
@@ -236,7 +218,7 @@ pub fn judge<N: Relaxation>(node: &mut N, exchange: &mut impl Exchange<N>, outco
 /// The sweeps of a time step, and why it ended without converging.
 struct Step {
     sweeps: usize,
-    stopped: Option<Stopped>,
+    stopped: Option<End>,
 }
 
 /// Which quantity the stopping test needs from a sweep.
@@ -276,12 +258,12 @@ fn converged<N: Relaxation>(
     case: &Case,
     node: &mut N,
     exchange: &mut impl Exchange<N>,
-    stopped: Option<Stopped>,
+    stopped: Option<End>,
     outcome: &mut Outcome,
-) -> (bool, Option<Stopped>) {
+) -> (bool, Option<End>) {
     node.conclude();
     let mut sums = node.squared().to_vec();
-    let mut largest = [node.complementarity(), Stopped::number(stopped)];
+    let mut largest = [node.complementarity(), precedence(stopped)];
     exchange.reduce(&mut sums, &mut largest);
     outcome.step_norm = sums.iter().fold(0.0, |a: f64, b| a.max(b.sqrt()));
     let value = match case.stop {
@@ -289,7 +271,7 @@ fn converged<N: Relaxation>(
         StopOn::Complementarity => largest[0],
     };
     let done = value < case.epsilon;
-    (done, Stopped::of(largest[1]).filter(|_| !done))
+    (done, early_end(largest[1]).filter(|_| !done))
 }
 
 /// Takes the last sweep back where it has shown that the values it began with meet the bound; how many
@@ -317,7 +299,7 @@ fn synchronous<N: Relaxation>(
         sweep(case, node, exchange, if check { deciding(case) } else { Monitored::Nothing });
         sweeps = next;
         if check {
-            let stopped = limits.stopped().or(last.then_some(Stopped::Exhausted));
+            let stopped = limits.stopped().or(last.then_some(End::IterationLimit));
             let (done, stopped) = converged(case, node, exchange, stopped, outcome);
             if done {
                 sweeps -= take_back(case, node);
@@ -350,7 +332,7 @@ fn asynchronous<N: Relaxation>(
     let mut below = false;
     loop {
         let exhausted = sweeps >= case.max_relaxations;
-        let stopped = limits.stopped().or(exhausted.then_some(Stopped::Exhausted));
+        let stopped = limits.stopped().or(exhausted.then_some(End::IterationLimit));
         if stopped.is_none() {
             sweeps += 1;
             let check = sweeps % case.check_every == 0 || sweeps >= case.max_relaxations;

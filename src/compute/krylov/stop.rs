@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use crate::base::measure::{now, seconds_since};
+use crate::base::status::Status;
 
 /// Growth of the residual over its initial value that counts as divergence.
 pub(crate) const DIVERGED: f64 = 1e10;
@@ -36,8 +37,8 @@ impl Stop {
     }
 }
 
-/// Why a solve ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How a solve ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The monitored residual met the tolerance.
     Converged,
@@ -51,8 +52,23 @@ pub enum End {
     Breakdown(&'static str),
     /// Deadline passed.
     TimeLimit,
-    /// The monitor asked to stop.
+    /// The user stopped it.
     Cancelled,
+}
+
+impl End {
+    /// Status of a run that ended so; `None` for a cancelled one.
+    pub fn status(self) -> Option<Status> {
+        Some(match self {
+            Self::Converged => Status::Converged,
+            Self::IterationLimit => Status::NotConverged,
+            Self::Stagnated => Status::Stagnated,
+            Self::Diverged => Status::Diverged,
+            Self::Breakdown(_) => Status::Breakdown,
+            Self::TimeLimit => Status::TimeLimit,
+            Self::Cancelled => return None,
+        })
+    }
 }
 
 /// Sees every iteration.

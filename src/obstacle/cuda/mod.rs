@@ -22,8 +22,9 @@ use crate::compute::cuda::device::Device;
 use crate::compute::cuda::layout::Layout;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
+use crate::compute::krylov::End;
 use crate::obstacle::field::Extent;
-use crate::obstacle::solve::{Limits, Outcome, Stopped};
+use crate::obstacle::solve::{Limits, Outcome};
 use crate::obstacle::threads::Ran;
 use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, StopOn};
 use kernels::Kind;
@@ -136,7 +137,7 @@ impl FreeRun {
 struct Step {
     /// Sweeps of each GPU.
     sweeps: Vec<usize>,
-    stopped: Option<Stopped>,
+    stopped: Option<End>,
 }
 
 impl Run<'_> {
@@ -196,8 +197,8 @@ impl Run<'_> {
     }
 
     /// Whether to stop before sweep `next`, and why.
-    fn stopped(&self, limits: Limits<'_>, sweeps: usize) -> Option<Stopped> {
-        limits.stopped().or((sweeps >= self.case.max_relaxations).then_some(Stopped::Exhausted))
+    fn stopped(&self, limits: Limits<'_>, sweeps: usize) -> Option<End> {
+        limits.stopped().or((sweeps >= self.case.max_relaxations).then_some(End::IterationLimit))
     }
 
     /// One GPU: the kernels end the time step themselves; later launches return at once.
@@ -231,7 +232,7 @@ impl Run<'_> {
             let before = asked.replace((place, event));
             place = 1 - place;
             let exhausted = launched >= case.max_relaxations;
-            let stop = limits.stopped().or(exhausted.then_some(Stopped::Exhausted));
+            let stop = limits.stopped().or(exhausted.then_some(End::IterationLimit));
             let state = match before {
                 _ if stop.is_some() => part.state()?,
                 Some((place, event)) => part.answer(place, &event)?,
@@ -352,7 +353,7 @@ impl Run<'_> {
         limits: Limits<'_>,
         bound: f64,
         sweeps: &mut [usize],
-    ) -> Result<Option<Stopped>> {
+    ) -> Result<Option<End>> {
         let (case, with_residual, alone) = (self.case, self.with_residual(), self.parts.len() == 1);
         // a poll at least every 32 sweeps
         let ahead = self.ahead().clamp(1, 32);
