@@ -42,7 +42,7 @@ MEASURED = re.compile(
     r"|^date$|^repetitions$|-samples$|-interval$|memory|latency|^build$|^host$|^load|^turn$|^round$"
 )
 # A remark about the machine.
-CROWD = re.compile(r"other processes had the processors for \d+ % of the time of the \d+ threads(; )?")
+CROWD = re.compile(r"other processes had the processors for \d+ % of the time of the \d+ threads(; )?|, and one thread made .*")
 
 
 def names(program, section):
