@@ -215,7 +215,7 @@ impl File {
 
 /// Whether the arguments suit the parameters; and how many of them were compared.
 fn suits(file: &File, arguments: &[Tokens], parameters: &[Kind], compared: &mut usize) -> bool {
-    let same = |argument: &Tokens, parameter: &Kind| {
+    let mut same = |argument: &Tokens, parameter: &Kind| {
         let Some(kind) = file.kind(argument) else { return true };
         *compared += 1;
         match (&kind, parameter) {
