@@ -1,5 +1,6 @@
 //! Tells the program which source revision and compiler made it, so that every result names them,
-//! and embeds the experiments under `configs/` and the headers under `kernels/`.
+//! embeds the experiments under `configs/` and the headers under `kernels/`, and collects what the algorithms of
+//! triangular solves say of themselves.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ fn main() {
     println!("cargo:rustc-env=BILU_BENCH_TARGET={}", env::var("TARGET").unwrap_or_default());
     embed(&root.join("configs"), &["toml", "csv"], "configs.rs");
     embed(&root.join("kernels"), &["cuh"], "headers.rs");
+    describe(&root.join("src/compute/cuda/sptrsv"), "trisolves.rs");
 }
 
 /// Short commit hash, with `-dirty` when tracked files differ from it. A crate unpacked from a
@@ -65,6 +67,35 @@ fn embed(folder: &Path, endings: &[&str], list: &str) {
         writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string grows");
     }
     code.push(']');
+    write(list, &code);
+}
+
+/// Writes `list`: the `ABOUT` of every file in `folder` that the registry in its `mod.rs` names, and a constant
+/// for each. The files are compiled with the feature `cuda` alone.
+fn describe(folder: &Path, list: &str) {
+    let read = |name: &str| {
+        let path = folder.join(format!("{name}.rs"));
+        println!("cargo:rerun-if-changed={}", path.display());
+        fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    };
+    let between = |text: &str, from: &str, to: &str| {
+        let (_, rest) = text.split_once(from).unwrap_or_else(|| panic!("no `{from}`"));
+        rest.split_once(to).unwrap_or_else(|| panic!("no `{to}`")).0.to_owned()
+    };
+    let (mut all, mut constants) = (String::new(), String::new());
+    let registry = between(&read("mod"), "\nregistry! {", "}");
+    for module in registry.split(',').map(str::trim).filter(|module| !module.is_empty()) {
+        let about = between(&read(module), "const ABOUT: Description = Description {", "\n};");
+        writeln!(all, "    Description {{{about}\n    }},").expect("a string grows");
+        let (name, constant) = (between(&about, "name: \"", "\""), module.to_uppercase());
+        writeln!(constants, "    /// `{name}`.\n    pub const {constant}: Self = Self({name:?});")
+            .expect("a string grows");
+    }
+    let descriptions = format!("const DESCRIPTIONS: &[Description] = &[\n{all}];\n");
+    write(list, &format!("{descriptions}impl Trisolve {{\n{constants}}}\n"));
+}
+
+fn write(list: &str, code: &str) {
     let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(list);
     fs::write(target, code).expect("OUT_DIR can be written");
 }

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
     Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Orthogonalisation, ReadAs, RunKind, Side, Trisolve, Zeros,
+    Orthogonalisation, ReadAs, RunKind, Side, Zeros,
 };
 pub use crate::base::setting::Setting;
+pub use crate::compute::Trisolve;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::methods::{deflation, precond, solver};
 pub use crate::symbolic::ordering::Ordering;
@@ -87,7 +88,7 @@ impl Case {
     pub fn on(&self, backend: &str) -> Self {
         let mut on = Self { backend: backend.to_owned(), ..self.clone() };
         if !on.uses(Setting::Trisolve) {
-            on.trisolve = Trisolve::Auto;
+            on.trisolve = Trisolve::AUTO;
         }
         if !on.uses(Setting::FgbiluStyle) {
             on.fgbilu_style = FgbiluStyle::Auto;

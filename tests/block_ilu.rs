@@ -30,7 +30,7 @@ fn apply<K: Backend>(k: &K, ilu: &K::BlockIlu, r: &[f64]) -> Vec<f64> {
 
 fn factors<K: Backend>(k: &K, a: &Csr, b: usize, fill: usize) -> K::BlockIlu {
     let mut ilu =
-        k.ilu_analyse(&pattern(a, b, fill), b, Trisolve::Auto, FactorPrecision::Float64).unwrap();
+        k.ilu_analyse(&pattern(a, b, fill), b, Trisolve::AUTO, FactorPrecision::Float64).unwrap();
     k.ilu_factor(&mut ilu, a, 0.0).expect("regular");
     ilu
 }
@@ -222,7 +222,7 @@ fn singular_blocks_are_reported_with_the_first_row() {
                 values[row_ptr[row * b] as usize..row_ptr[(row + 1) * b] as usize].fill(0.0);
             }
             let mut ilu = k
-                .ilu_analyse(&pattern(&a, b, 0), b, Trisolve::Auto, FactorPrecision::Float64)
+                .ilu_analyse(&pattern(&a, b, 0), b, Trisolve::AUTO, FactorPrecision::Float64)
                 .unwrap();
             let broken = k.ilu_factor(&mut ilu, &a, 0.0).unwrap_err();
             let Breakdown::Singular(SingularBlock { row, within, absent, .. }) = broken else {
@@ -254,11 +254,11 @@ fn zero_scalar_diagonals_break_scalar_ilu_but_not_block_ilu() {
     let a = Csr::new(n, n, rp, ci, v).unwrap();
     let k = Cpu::sequential();
     let mut ilu =
-        k.ilu_analyse(&pattern(&a, 1, 0), 1, Trisolve::Auto, FactorPrecision::Float64).unwrap();
+        k.ilu_analyse(&pattern(&a, 1, 0), 1, Trisolve::AUTO, FactorPrecision::Float64).unwrap();
     let broken = k.ilu_factor(&mut ilu, &a, 0.0).unwrap_err();
     assert_eq!(broken.to_string(), "zero pivot: block row 0 has no diagonal entry");
     let mut ilu =
-        k.ilu_analyse(&pattern(&a, 2, 0), 2, Trisolve::Auto, FactorPrecision::Float64).unwrap();
+        k.ilu_analyse(&pattern(&a, 2, 0), 2, Trisolve::AUTO, FactorPrecision::Float64).unwrap();
     assert_eq!(k.ilu_factor(&mut ilu, &a, 0.0), Ok(()));
 }
 

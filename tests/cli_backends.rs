@@ -165,8 +165,8 @@ fn the_way_of_triangular_solves_is_recorded() {
         chosen.map(|r| r.factor.trisolve_used).collect()
     };
     let used = of("bilu");
-    assert!(used[0].is_some_and(|way| way != Trisolve::Auto), "{used:?}");
-    assert_eq!(used[1..], [Some(Trisolve::Levels), Some(Trisolve::Syncfree)]);
+    assert!(used[0].is_some_and(|way| way != Trisolve::AUTO), "{used:?}");
+    assert_eq!(used[1..], [Some(Trisolve::LEVELS), Some(Trisolve::SYNCFREE)]);
     assert_eq!(of("jacobi"), [None; 3]);
     assert!(records.iter().all(|r| r.environment.device.contains("CUDA ")));
 }

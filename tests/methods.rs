@@ -1,12 +1,13 @@
 //! A method says itself what it is: its name is a string in its own file and nowhere else in `src`.
 //!
 //! What is asked of a method is a property that it declares, and a default names the method's `METHOD`. Tests
-//! within `src` may name methods. `compute`, which lies below the methods and cannot use them, is not read:
-//! it has the names of kernels.
+//! within `src` may name methods. `compute`, which lies below the methods and cannot use them, may have their
+//! names, which are those of kernels; the algorithms of triangular solves, which are its own, are named once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use bilu_bench::compute::{self, trisolve};
 use bilu_bench::methods::{precond, solver};
 use bilu_bench::problem::generators::GENERATORS;
 use bilu_bench::symbolic::ordering;
@@ -18,7 +19,8 @@ use syn::{Attribute, BinOp, Expr, ExprBinary, FieldValue, Ident, Item, LitStr, M
 const ORDINARY: usize = 5;
 
 /// What holds or asks for methods: a comparison with one of these is one with a method.
-const HOLDERS: [&str; 6] = ["precond", "solver", "ordering", "matrix", "spec", "generator"];
+const HOLDERS: [&str; 7] =
+    ["precond", "solver", "ordering", "matrix", "spec", "generator", "trisolve"];
 
 /// A name, and how its file or folder is called.
 struct Named {
@@ -126,6 +128,18 @@ impl<'a> Visit<'a> for Literals {
         self.within(asked, |l| visit::visit_expr_method_call(l, call));
     }
 
+    /// `Trisolve::LEVELS` names `levels`.
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        let names: Vec<String> = path.segments.iter().map(|s| s.ident.to_string()).collect();
+        if let [.., of, name] = &names[..]
+            && of == "Trisolve"
+            && name.chars().all(|c| c.is_ascii_uppercase())
+        {
+            self.found.push((name.to_lowercase(), true));
+        }
+        visit::visit_path(self, path);
+    }
+
     fn visit_field_value(&mut self, field: &'a FieldValue) {
         let asked = match &field.member {
             Member::Named(name) => HOLDERS.iter().any(|word| name == word),
@@ -187,14 +201,18 @@ fn methods(words: &BTreeMap<String, usize>) -> Vec<Named> {
         (precond::NAMES, "methods/precond"),
         (solver::NAMES, "methods/solver"),
         (ordering::NAMES, "symbolic/ordering"),
+        // between the choice among them and `all` of them
+        (&trisolve::NAMES[1..trisolve::NAMES.len() - 1], "compute/cuda/sptrsv"),
     ];
+    let backend = |name: &str| compute::NAMES.iter().any(|of| of.0 == name);
     let named = |(name, folder): (&'static str, &str), unmistakable| Named {
         name,
         file: format!("{folder}/{}", name.replace('-', "_")),
         unmistakable,
     };
     let of_all = registered.iter().flat_map(|(names, at)| names.iter().map(|n| (n.0, *at)));
-    let mut all: Vec<Named> = of_all.map(|of| named(of, !ordinary(of.0))).collect();
+    let mut all: Vec<Named> =
+        of_all.map(|of| named(of, !ordinary(of.0) && !backend(of.0))).collect();
     all.extend(GENERATORS.iter().map(|g| named((g.name, "problem"), false)));
     all
 }
@@ -202,13 +220,14 @@ fn methods(words: &BTreeMap<String, usize>) -> Vec<Named> {
 /// Where names stand outside their files.
 fn outside(texts: &BTreeMap<String, String>, methods: &[Named]) -> Vec<String> {
     let mut found = Vec::new();
-    for (path, text) in texts.iter().filter(|(path, _)| !path.starts_with("compute/")) {
+    for (path, text) in texts {
         let mut literals = Literals::default();
         literals.visit_file(&syn::parse_file(text).unwrap_or_else(|e| panic!("{path}: {e}")));
         for (text, asked) in literals.found {
             let named = |m: &&Named| {
                 let parameters = m.unmistakable && text.split(':').next() == Some(m.name);
-                (text == m.name || parameters) && (m.unmistakable || asked)
+                let below = path.starts_with("compute/") && !m.file.starts_with("compute/");
+                (text == m.name || parameters) && (m.unmistakable || asked) && !below
             };
             let own = |m: &Named| {
                 path.strip_prefix(&m.file)
@@ -244,22 +263,36 @@ fn names_of_methods_stand_in_their_own_files() {
 #[test]
 fn a_name_outside_its_file_is_found_and_an_ordinary_word_is_none() {
     let method = |name, unmistakable| Named { name, file: format!("methods/{name}"), unmistakable };
-    let methods = [method("cg", true), method("none", false)];
+    let levels = Named { file: "compute/levels".into(), ..method("levels", false) };
+    let methods = [method("cg", true), method("none", false), levels];
     let text = r#"
         /// "cg" in a comment
         fn f(case: &Case) -> bool {
             println!("{}", ["cg:m=1", "a cg"]);
             let _ = Case { solver: "none".into(), title: "none" };
             let _ = match case.precond { "none" => 1, _ => "none".len() };
-            "none" != title && case.precond.name() == "none"
+            "none" != title && case.precond.name() == "none" && case.trisolve != Trisolve::LEVELS
         }
         #[cfg(test)]
         mod tests { const A: &str = "cg"; }
     "#;
     let texts = [("case.rs", text), ("methods/cg.rs", text), ("compute/a.rs", text)];
     let texts = texts.map(|(path, text)| (path.to_owned(), text.to_owned())).into();
-    let [cg, none, other] = ["case.rs: \"cg:m=1\"", "case.rs: \"none\"", "methods/cg.rs: \"none\""]
-        .map(|s| format!("src/{s}"));
-    let want = [&cg, &none, &none, &none, &other, &other, &other];
+    let [cg, none, levels] = ["cg:m=1", "none", "levels"].map(|s| format!("src/case.rs: {s:?}"));
+    let other = |s: &str| s.replace("case.rs", "methods/cg.rs");
+    let below = format!("src/compute/a.rs: {:?}", "levels");
+    let (none_there, levels_there) = (other(&none), other(&levels));
+    let want = [
+        &cg,
+        &none,
+        &none,
+        &none,
+        &levels,
+        &below,
+        &none_there,
+        &none_there,
+        &none_there,
+        &levels_there,
+    ];
     assert_eq!(outside(&texts, &methods).iter().collect::<Vec<_>>(), want);
 }

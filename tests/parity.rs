@@ -2,10 +2,10 @@
 //! there is none; `BILU_BENCH_REQUIRE_GPU=1` makes that a failure.
 
 use bilu_bench::bench::parity;
-use bilu_bench::bench::parity::{Extent, Finding, Part};
+use bilu_bench::bench::parity::{Extent, Finding};
 use bilu_bench::case::Trisolve;
+use bilu_bench::compute::Backend;
 use bilu_bench::compute::cpu::Cpu;
-use bilu_bench::compute::{Backend, Clock};
 
 /// The seed of the comparisons: `BILU_BENCH_SEED`, or another one each time.
 fn seed() -> u64 {
@@ -46,7 +46,7 @@ fn agreed(
 
 #[test]
 fn all_cores_agree_with_one() {
-    let checks = agrees(&Cpu::parallel(Some(3)).expect("threads"), &[Trisolve::Auto]);
+    let checks = agrees(&Cpu::parallel(Some(3)).expect("threads"), &[Trisolve::AUTO]);
     let of = |start: &str| checks.iter().filter(|check| check.starts_with(start)).count();
     assert_eq!((of("fgbilu Auto, box"), of("fgbilu Auto, no pivot"), of("fgbilu")), (10, 3, 13));
     assert_eq!(of("correction with"), 2);
@@ -54,7 +54,10 @@ fn all_cores_agree_with_one() {
 
 #[cfg(feature = "cuda")]
 mod cuda {
+    use bilu_bench::bench::parity::Part;
+    use bilu_bench::compute::Clock;
     use bilu_bench::compute::cuda::{Cuda, Limits};
+    use bilu_bench::compute::trisolve::{Description, Takes};
 
     use super::*;
 
@@ -72,14 +75,10 @@ mod cuda {
     #[test]
     fn gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            let ways = [
-                Trisolve::Syncfree,
-                Trisolve::Partitioned,
-                Trisolve::Wavefront,
-                Trisolve::Pencils,
-                Trisolve::Levels,
-                Trisolve::Pointwise,
-            ];
+            // the first one also factorises
+            let ours = Trisolve::which(|about| !about.library && about.automatic);
+            let others = Trisolve::which(|about| !about.library && !about.automatic);
+            let ways: Vec<Trisolve> = ours.chain(others).collect();
             let checks = agrees(&k, &ways);
             for style in ["Auto", "Acc", "Cl", "Tiles"] {
                 let compared = |check: &String| check.starts_with(&format!("fgbilu {style}, box"));
@@ -96,11 +95,12 @@ mod cuda {
     #[test]
     fn a_small_part_of_the_gpu_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            let ways = [Trisolve::Syncfree, Trisolve::Partitioned, Trisolve::Wavefront];
+            let such = |about: &Description| about.automatic && about.takes != Takes::Axes;
+            let ways: Vec<Trisolve> = Trisolve::which(such).collect();
             k.gpu().limit(Limits { resident: 2, shared_bytes: 8 << 10, ..Limits::NONE });
             agrees(&k, &ways);
             k.gpu().limit(Limits { resident: 1, update_bytes: 0, ..Limits::NONE });
-            agrees(&k, &ways[..1]);
+            agrees(&k, &[Trisolve::SYNCFREE]);
             k.gpu().limit(Limits::NONE);
         }
     }
@@ -129,14 +129,14 @@ mod cuda {
     #[test]
     fn gpu_with_solves_by_cusparse_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::ours()) {
-            agrees(&k, &[Trisolve::Cusparse]);
+            agrees(&k, &Trisolve::which(|about| about.library).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn gpu_cusparse_agrees_with_cpu() {
         if let Some(k) = gpu(Cuda::vendor()) {
-            agrees(&k, &[Trisolve::Auto]);
+            agrees(&k, &[Trisolve::AUTO]);
         }
     }
 }

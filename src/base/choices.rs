@@ -138,33 +138,6 @@ impl FactorPrecision {
     }
 }
 
-/// How triangular systems with the factors are solved on a GPU.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Trisolve {
-    /// The backend's best; the only choice on the CPU.
-    #[default]
-    Auto,
-    /// One launch per level, replayed as a CUDA graph (Yang et al., Algorithm 6).
-    Levels,
-    /// Factors turned into point triangular systems, one launch per level (Yang et al., Algorithm 7).
-    Pointwise,
-    /// One launch; a row waits for the values it needs, not for a level.
-    Syncfree,
-    /// One launch per triangle of a stencil on a box: tiles march through it as a pipeline.
-    Wavefront,
-    /// One launch for both triangles of scalar factors on a box of cells coupled along its axes alone: a lane has
-    /// pencils of cells, and values pass from lane to lane.
-    Pencils,
-    /// One launch; a thread block solves consecutive rows and keeps their values in shared memory.
-    /// Blocks of more than 32 unknowns are solved as by `syncfree`.
-    Partitioned,
-    /// `SpSV` (b = 1) or `bsrsv2` of cuSPARSE, with our factors.
-    Cusparse,
-}
-
 /// How FGBILU (Luo et al. 2015) is executed on a GPU.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -180,7 +153,7 @@ pub enum FgbiluStyle {
     /// A kernel per hyperplane, steps joined by shared memory (Algorithms 8, 9 and 10); up to 32
     /// unknowns per point.
     Cl,
-    /// Our block ILU(0) with tiles that march through the box ([`Trisolve::Wavefront`]).
+    /// Our block ILU(0) with tiles that march through the box (`wavefront`).
     Tiles,
 }
 

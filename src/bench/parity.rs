@@ -21,6 +21,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::base::error::Result;
 use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
 use crate::compute::cpu::Cpu;
+use crate::compute::trisolve::Takes as Factors;
 use crate::matrix::Csr;
 use crate::methods::precond::Takes;
 use crate::methods::{precond, solver};
@@ -87,20 +88,16 @@ pub fn compare<K: Backend + 'static>(
     bench.products()?;
     bench.formats()?;
     // the choice may fall on each of these, which a tool may have to leave out
-    let choice = [Trisolve::Wavefront, Trisolve::Partitioned, Trisolve::Syncfree];
-    let all = choice.iter().all(|algorithm| trisolves.contains(algorithm));
-    bench.executions(all || trisolves.contains(&Trisolve::Auto))?;
+    let mut choice = Trisolve::which(|about| about.automatic && about.takes != Factors::Axes);
+    let all = choice.all(|algorithm| trisolves.contains(&algorithm));
+    bench.executions(all || trisolves.contains(&Trisolve::AUTO))?;
     bench.algebra()?;
     bench.deflation()?;
-    let general = general(trisolves);
-    if trisolves.contains(&Trisolve::Wavefront) {
-        bench.stencils()?;
-    }
-    if trisolves.contains(&Trisolve::Pencils) {
-        bench.pencils()?;
-    }
-    if trisolves.iter().any(|algorithm| matches!(algorithm, Trisolve::Auto | Trisolve::Wavefront)) {
-        let chosen = all || trisolves.contains(&Trisolve::Auto);
+    let (general, stencils) = (general(trisolves), of(trisolves, Factors::Stencils));
+    bench.stencils(&stencils)?;
+    bench.pencils(&of(trisolves, Factors::Axes))?;
+    if trisolves.contains(&Trisolve::AUTO) || !stencils.is_empty() {
+        let chosen = all || trisolves.contains(&Trisolve::AUTO);
         let mut styles = FgbiluStyle::value_variants().to_vec();
         styles.retain(|style| chosen || *style != FgbiluStyle::Auto);
         bench.grids(&styles)?;
@@ -147,6 +144,7 @@ pub fn compare_part<K: Backend + 'static>(
     report: &mut dyn FnMut(Finding),
 ) -> Result<()> {
     let mut bench = Bench::new(k, extent, seed, report);
+    let all: Vec<Trisolve> = Trisolve::which(|_| true).collect();
     match part {
         Part::Products => {
             bench.products()?;
@@ -158,8 +156,8 @@ pub fn compare_part<K: Backend + 'static>(
             bench.deflation()?;
             bench.preconditioners(&general(trisolves))?;
         }
-        Part::Stencils => bench.stencils()?,
-        Part::Pencils => bench.pencils()?,
+        Part::Stencils => bench.stencils(&of(&all, Factors::Stencils))?,
+        Part::Pencils => bench.pencils(&of(&all, Factors::Axes))?,
         Part::Triangles => bench.triangles(&general(trisolves))?,
     }
     k.check()
@@ -167,8 +165,14 @@ pub fn compare_part<K: Backend + 'static>(
 
 /// The algorithms that accept any matrix.
 fn general(trisolves: &[Trisolve]) -> Vec<Trisolve> {
-    let boxes = [Trisolve::Wavefront, Trisolve::Pencils];
-    trisolves.iter().copied().filter(|algorithm| !boxes.contains(algorithm)).collect()
+    let of_boxes = |algorithm: &Trisolve| algorithm.is(|about| about.takes != Factors::Any);
+    trisolves.iter().copied().filter(|algorithm| !of_boxes(algorithm)).collect()
+}
+
+/// The algorithms that accept these factors.
+fn of(trisolves: &[Trisolve], factors: Factors) -> Vec<Trisolve> {
+    let such = |algorithm: &Trisolve| algorithm.is(|about| about.takes == factors);
+    trisolves.iter().copied().filter(such).collect()
 }
 
 struct Bench<'a, K: Backend> {
@@ -301,7 +305,7 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
                 trisolve: trisolves[0],
                 ..Case::default()
             };
-            let host = Case { trisolve: Trisolve::Auto, ..case.clone() };
+            let host = Case { trisolve: Trisolve::AUTO, ..case.clone() };
             let want = iterations(&self.cpu, &a, &host, &rhs)?;
             let got = iterations(self.k, &a, &case, &rhs)?;
             (self.report)(Finding {

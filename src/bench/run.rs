@@ -276,7 +276,7 @@ impl Job<'_> {
             deflation: second.map(|d| d as &dyn Projection<K>),
         };
         let mut method = match case.execution {
-            Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
+            Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, &system)?,
             _ => build(k, &settings, n)?,
         };
         let crowd = Crowd::before(k);

@@ -79,7 +79,7 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
         Setting::SymmetryTolerance => other.symmetry_tolerance = 0.9,
         Setting::FactorPrecision => other.factor_precision = FactorPrecision::Float32,
         // on a CPU that is to say whether a method asks for it: there is no such way
-        Setting::Trisolve => other.trisolve = Trisolve::Levels,
+        Setting::Trisolve => other.trisolve = Trisolve::LEVELS,
         Setting::FgbiluStyle => other.fgbilu_style = FgbiluStyle::Acc,
         Setting::Execution => unreachable!("it is the backend's"),
     }

@@ -15,23 +15,25 @@ pub mod preconditioner;
 pub mod products;
 pub mod scalar;
 pub mod setup;
+pub mod trisolve;
 pub mod tune;
 pub mod vectors;
 
 use std::sync::Arc;
 
-use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Trisolve};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle};
 use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use clock::Clock;
 pub use fgbilu::GridFactors;
-use krylov::{Settings, Solver, System};
+use krylov::{Persistent, Settings, Solver, System};
 pub use platform::Platform;
 pub use products::Products;
 pub use scalar::Step;
 pub use setup::SetupOps;
+pub use trisolve::Trisolve;
 pub use vectors::Vectors;
 
 /// Index of a scalar that lives on the backend.
@@ -150,7 +152,7 @@ pub trait FactorInfo {
     fn block_size(&self) -> usize;
     /// Bytes of one application.
     fn bytes(&self) -> Bytes;
-    /// Way of the triangular solves; on a GPU never [`Trisolve::Auto`].
+    /// Way of the triangular solves; on a GPU never [`Trisolve::AUTO`].
     fn trisolve(&self) -> Trisolve;
     /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
     /// measurement says of it and of the others. A measurement is made by the first
@@ -203,7 +205,7 @@ pub trait Factors: SetupOps {
     ) -> std::result::Result<(), Breakdown>;
     /// Way of triangular solves with few levels of many rows each, as colours make them.
     fn coloured_trisolve(&self) -> Trisolve {
-        Trisolve::Auto
+        Trisolve::AUTO
     }
     /// Inverse diagonal blocks of the factors, column-major, on the host; waits.
     ///
@@ -247,14 +249,14 @@ pub trait Executions: Vectors {
     fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
         work();
     }
-    /// The method called `solver` as one kernel for `system`, in place of the one that is written over
-    /// the operations of a backend: an outcome and, but for rounding, iterates are the same.
+    /// `method` as one kernel for `system`, in place of what is written over the operations of a
+    /// backend: an outcome and, but for rounding, iterates are the same.
     ///
     /// # Errors
-    /// When there is none for the solver, the preconditioner or the format.
+    /// When there is none for the preconditioner or the format.
     fn in_kernel(
         &self,
-        _solver: &str,
+        _method: &'static Persistent,
         _settings: &Settings,
         _system: &System<Self>,
     ) -> Result<Box<dyn Solver<Self>>>
@@ -274,7 +276,7 @@ impl<K: Platform + Clock + Vectors + Products + SetupOps + Factors + Executions>
 pub const AT_ONCE: usize = 16;
 
 /// The error of an execution that is not to be had, with the reason.
-fn no_execution(execution: Execution, reason: &str) -> Error {
+pub(crate) fn no_execution(execution: Execution, reason: &str) -> Error {
     let name = choice_name(&execution);
     Error::input(format!("there is no execution `{name}` here: {reason}"))
 }

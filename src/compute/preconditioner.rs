@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Backend, Breakdown, Bytes, SingularBlock};
-use crate::base::choices::Trisolve;
 use crate::base::error::Error;
+use crate::compute::Trisolve;
 use crate::matrix::pattern::TooLarge;
 use crate::matrix::{Asymmetry, Csr};
 

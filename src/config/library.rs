@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(cases.len(), systems * algorithms, "{table}");
             // all algorithms for one factor in sequence: they share its pattern
             for of_one in cases.chunks(algorithms) {
-                let shared = |c: &Case| Case { trisolve: Trisolve::Auto, ..c.on("cuda") };
+                let shared = |c: &Case| Case { trisolve: Trisolve::AUTO, ..c.on("cuda") };
                 assert!(of_one.iter().all(|c| shared(c) == shared(&of_one[0])), "{table}");
                 assert_eq!(of_one.iter().filter(|c| c.backend == "cusparse").count(), 1);
             }

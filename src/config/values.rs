@@ -35,8 +35,7 @@ pub(super) fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
 /// Algorithms of triangular solves; `all` is every one but `auto`, which chooses among them.
 pub(super) fn trisolve(text: &str, out: &mut Vec<Trisolve>) -> Result<()> {
     if text == "all" {
-        let all = Trisolve::value_variants().iter();
-        out.extend(all.filter(|algorithm| **algorithm != Trisolve::Auto));
+        out.extend(Trisolve::which(|_| true));
         return Ok(());
     }
     registered("algorithm of triangular solves", text, registry::TRISOLVES)?;

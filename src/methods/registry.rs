@@ -29,23 +29,7 @@ pub const FORMATS: Names = &[
 ];
 
 /// Ways of triangular solves on a GPU.
-pub const TRISOLVES: Names = &[
-    ("auto", "the backend's best; the only one on a CPU"),
-    ("levels", "one launch per level, replayed as a CUDA graph"),
-    ("pointwise", "point triangular systems in place of blocks, one launch per level"),
-    ("syncfree", "one launch; a row waits for the values it needs"),
-    (
-        "wavefront",
-        "one launch; tiles of a stencil on a box march through it, levels inside a multiprocessor",
-    ),
-    (
-        "pencils",
-        "one launch for both triangles of a 7-point grid; a lane has pencils of cells, y stays on chip",
-    ),
-    ("partitioned", "one launch; consecutive rows share a thread block and its shared memory"),
-    ("cusparse", "SpSV or bsrsv2 of cuSPARSE with our factors"),
-    ("all", "each of these ways, one after the other"),
-];
+pub const TRISOLVES: Names = crate::compute::trisolve::NAMES;
 
 /// Executions of FGBILU on a GPU.
 pub const FGBILU_STYLES: Names = &[
@@ -67,7 +51,7 @@ pub const EXECUTIONS: Names = &[
 mod tests {
     use super::*;
     use crate::base::parse::choices;
-    use crate::case::{Execution, FgbiluStyle, Format, Trisolve};
+    use crate::case::{Execution, FgbiluStyle, Format};
 
     #[test]
     fn every_format_is_described() {
@@ -89,15 +73,5 @@ mod tests {
     fn every_execution_is_described() {
         let names: Vec<&str> = EXECUTIONS.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, choices::<Execution>());
-    }
-
-    #[test]
-    fn every_trisolve_is_described() {
-        let names: Vec<&str> = TRISOLVES.iter().map(|(name, _)| *name).collect();
-        let (all, ways) = names.split_last().unwrap();
-        assert_eq!(
-            (*all, ways),
-            ("all", &choices::<Trisolve>().iter().map(String::as_str).collect::<Vec<_>>()[..])
-        );
     }
 }

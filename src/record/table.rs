@@ -290,7 +290,7 @@ fn populated() -> Record {
             levels_lower: Some(1),
             levels_upper: Some(1),
             rows_per_level: Some(1.0),
-            trisolve_used: Some(Trisolve::Levels),
+            trisolve_used: Trisolve::which(|_| true).next(),
             trisolve_reason: Some("why".into()),
             deflation_vectors: Some(1),
         },

@@ -54,7 +54,7 @@ fn name(case: &Case) -> String {
     if precond::uses(&name, Setting::Fill) == Some(true) {
         name = format!("{name}, k = {}", case.fill);
     }
-    if case.trisolve != crate::case::Trisolve::Auto {
+    if case.trisolve != crate::case::Trisolve::AUTO {
         name = format!("{name}, {}", crate::base::parse::choice_name(&case.trisolve));
     }
     name

@@ -190,9 +190,9 @@ fn line_records(records: &[Record]) -> Vec<&Record> {
         let twin = |other: &Record| other.case.on(&case.backend) == of_line;
         let covered = match case.trisolve {
             // by any line, and any case of a GPU that is to come
-            Trisolve::Auto => {
+            Trisolve::AUTO => {
                 firsts.iter().any(|r| twin(r))
-                    || records.iter().any(|r| r.case.trisolve != Trisolve::Auto && twin(r))
+                    || records.iter().any(|r| r.case.trisolve != Trisolve::AUTO && twin(r))
             }
             _ => firsts.iter().any(|r| r.case.trisolve == case.trisolve && twin(r)),
         };

@@ -33,7 +33,7 @@ pub fn sheet(records: &[Record]) -> Option<Sheet> {
     for record in &records {
         let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
         // chosen by the backend
-        let chosen = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::Auto);
+        let chosen = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::AUTO);
         row.push(chosen.as_ref().map_or_else(String::new, choice_name));
         row.extend(cells(record));
         sheet.rows.push(row);
@@ -134,8 +134,8 @@ mod tests {
 
     #[test]
     fn solves_on_a_gpu_have_a_table_of_their_own() {
-        let mut records = [gpu(Trisolve::Levels, Some(0.5)), gpu(Trisolve::Auto, Some(0.5))];
-        records[1].factor.trisolve_used = Some(Trisolve::Syncfree);
+        let mut records = [gpu(Trisolve::LEVELS, Some(0.5)), gpu(Trisolve::AUTO, Some(0.5))];
+        records[1].factor.trisolve_used = Some(Trisolve::SYNCFREE);
         let report = report(&records, None);
         assert_eq!(report.sheets.len(), 2);
         let only = crate::report::Report { sheets: report.sheets[1..].to_vec(), rows: Vec::new() };
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn without_a_latency_bytes_are_the_roof() {
-        let sheet = sheet(&[gpu(Trisolve::Levels, None)]).unwrap();
+        let sheet = sheet(&[gpu(Trisolve::LEVELS, None)]).unwrap();
         assert!(!sheet.columns.contains(&Head::number("% levels")));
         assert_eq!(
             sheet.notes,

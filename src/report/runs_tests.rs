@@ -71,8 +71,8 @@ fn the_base_has_no_way_of_triangular_solves() {
     let variant = |trisolve| Case { trisolve, ..case(0, "cuda") };
     let records = [
         record(case(0, "cpu"), 61, 1.0),
-        record(variant(Trisolve::Levels), 61, 0.25),
-        record(variant(Trisolve::Syncfree), 61, 0.125),
+        record(variant(Trisolve::LEVELS), 61, 0.25),
+        record(variant(Trisolve::SYNCFREE), 61, 0.125),
     ];
     let sheet = &report(&records, None).sheets[0];
     let column = sheet.columns.iter().position(|c| c.text == "solve speedup").unwrap();

@@ -59,7 +59,8 @@ fn both(record: &Record) -> Option<f64> {
 /// Who solves with the triangles: cuSPARSE may do so with our factors too.
 fn solver(record: &Record) -> Option<Side> {
     match (&*record.case.backend, record.factor.trisolve_used) {
-        ("cusparse", _) | ("cuda", Some(Trisolve::Cusparse)) => Some(Side::Library),
+        ("cusparse", _) => Some(Side::Library),
+        ("cuda", Some(by)) if by.is(|about| about.library) => Some(Side::Library),
         ("cuda", _) => Some(Side::Ours),
         _ => None,
     }
@@ -94,7 +95,7 @@ impl<'a> System<'a> {
         let mut systems: Vec<Self> = Vec::new();
         let mut places = HashMap::new();
         for record in records {
-            let trisolve = Trisolve::Auto;
+            let trisolve = Trisolve::AUTO;
             let case = Case { trisolve, backend: String::new(), ..record.case.clone() };
             let at = *places.entry(key(&case)).or_insert_with(|| {
                 systems.push(Self { case, records: Vec::new() });
@@ -136,7 +137,7 @@ impl<'a> System<'a> {
         let chosen = self
             .records
             .iter()
-            .find(|r| r.case.backend == "cuda" && r.case.trisolve == Trisolve::Auto)?;
+            .find(|r| r.case.backend == "cuda" && r.case.trisolve == Trisolve::AUTO)?;
         speedup(self.best(apply, Side::Library).map(|(_, s)| s), (apply.seconds)(chosen))
     }
 

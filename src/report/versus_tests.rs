@@ -6,10 +6,10 @@ use crate::report::ReportFormat;
 /// numeric phase takes twice as long as the factorisation.
 fn gpu(case: &Case, backend: &str, algorithm: Trisolve, seconds: [f64; 3]) -> Record {
     let [apply, factor, solve] = seconds;
-    let trisolve = if backend == "cuda" { algorithm } else { Trisolve::Auto };
+    let trisolve = if backend == "cuda" { algorithm } else { Trisolve::AUTO };
     let mut r = record(Case { trisolve, ..case.on(backend) }, 50, solve);
     r.factor.trisolve_used =
-        Some(if algorithm == Trisolve::Auto { Trisolve::Levels } else { algorithm });
+        Some(if algorithm == Trisolve::AUTO { Trisolve::LEVELS } else { algorithm });
     r.traffic.apply_s = Some(apply);
     r.traffic.percent_of_roof = Some(12.345);
     r.times.numeric_kernel_s = Some(factor);
@@ -25,8 +25,8 @@ fn system(matrix: &str, fill: usize) -> Case {
 /// One system of ours against cuSPARSE, `faster` times as fast in everything.
 fn pair(case: &Case, faster: f64) -> [Record; 2] {
     [
-        gpu(case, "cuda", Trisolve::Syncfree, [1e-3, 2e-3, 0.1]),
-        gpu(case, "cusparse", Trisolve::Cusparse, [1e-3 * faster, 2e-3 * faster, 0.1 * faster]),
+        gpu(case, "cuda", Trisolve::SYNCFREE, [1e-3, 2e-3, 0.1]),
+        gpu(case, "cusparse", Trisolve::CUSPARSE, [1e-3 * faster, 2e-3 * faster, 0.1 * faster]),
     ]
 }
 
@@ -38,14 +38,14 @@ fn number(row: &Map<String, Value>, key: &str) -> f64 {
 fn each_side_competes_with_its_best() {
     let case = system("poisson3d:64", 0);
     let records = [
-        gpu(&case, "cuda", Trisolve::Levels, [4e-3, 3e-3, 0.4]),
-        gpu(&case, "cuda", Trisolve::Syncfree, [1e-3, 2e-3, 0.1]),
+        gpu(&case, "cuda", Trisolve::LEVELS, [4e-3, 3e-3, 0.4]),
+        gpu(&case, "cuda", Trisolve::SYNCFREE, [1e-3, 2e-3, 0.1]),
         // chosen, but not the best
-        gpu(&case, "cuda", Trisolve::Auto, [2e-3, 2.5e-3, 0.2]),
+        gpu(&case, "cuda", Trisolve::AUTO, [2e-3, 2.5e-3, 0.2]),
         // its solve with our factors counts for cuSPARSE, its factorisation for us, all of it for
         // nobody
-        gpu(&case, "cuda", Trisolve::Cusparse, [5e-3, 1e-3, 0.01]),
-        gpu(&case, "cusparse", Trisolve::Cusparse, [6e-3, 8e-3, 0.6]),
+        gpu(&case, "cuda", Trisolve::CUSPARSE, [5e-3, 1e-3, 0.01]),
+        gpu(&case, "cusparse", Trisolve::CUSPARSE, [6e-3, 8e-3, 0.6]),
     ];
     let report = report(&records).unwrap();
     let [row] = &report.rows[..] else { panic!("one system") };
@@ -97,12 +97,12 @@ fn groups_have_geometric_means_and_name_their_worst() {
 #[test]
 fn what_is_missing_is_named() {
     let case = system("poisson3d:64", 3);
-    let mut failed = gpu(&case, "cusparse", Trisolve::Cusparse, [1.0, 1.0, 1.0]);
+    let mut failed = gpu(&case, "cusparse", Trisolve::CUSPARSE, [1.0, 1.0, 1.0]);
     failed.status = Status::NotConverged;
-    let mut absent = gpu(&system("poisson3d:200", 3), "cusparse", Trisolve::Cusparse, [1.0; 3]);
+    let mut absent = gpu(&system("poisson3d:200", 3), "cusparse", Trisolve::CUSPARSE, [1.0; 3]);
     absent.status = Status::OutOfMemory;
     (absent.traffic.apply_s, absent.times.numeric_kernel_s) = (None, None);
-    let ours = gpu(&case, "cuda", Trisolve::Levels, [0.5, 0.25, 1.0]);
+    let ours = gpu(&case, "cuda", Trisolve::LEVELS, [0.5, 0.25, 1.0]);
     let report = report(&[ours, failed, absent]).unwrap();
     assert_eq!(
         report.sheets[1].notes,
@@ -121,18 +121,18 @@ fn what_is_missing_is_named() {
 #[test]
 fn every_way_has_a_column_and_a_mean() {
     let (near, far) = (system("poisson3d:64", 0), system("poisson3d:120", 0));
-    let mut absent = gpu(&far, "cuda", Trisolve::Levels, [1.0; 3]);
+    let mut absent = gpu(&far, "cuda", Trisolve::LEVELS, [1.0; 3]);
     absent.status = Status::Unsupported;
     absent.traffic.apply_s = None;
     let mut records = vec![
-        gpu(&near, "cuda", Trisolve::Levels, [4e-3, 3e-3, 0.4]),
-        gpu(&near, "cuda", Trisolve::Wavefront, [1e-3, 3e-3, 0.4]),
+        gpu(&near, "cuda", Trisolve::LEVELS, [4e-3, 3e-3, 0.4]),
+        gpu(&near, "cuda", Trisolve::WAVEFRONT, [1e-3, 3e-3, 0.4]),
         // what was chosen is not an algorithm of its own
-        gpu(&near, "cuda", Trisolve::Auto, [9e-3, 3e-3, 0.4]),
-        gpu(&near, "cusparse", Trisolve::Cusparse, [8e-3, 8e-3, 0.6]),
+        gpu(&near, "cuda", Trisolve::AUTO, [9e-3, 3e-3, 0.4]),
+        gpu(&near, "cusparse", Trisolve::CUSPARSE, [8e-3, 8e-3, 0.6]),
         absent,
-        gpu(&far, "cuda", Trisolve::Wavefront, [2e-3, 3e-3, 0.4]),
-        gpu(&far, "cusparse", Trisolve::Cusparse, [4e-3, 8e-3, 0.6]),
+        gpu(&far, "cuda", Trisolve::WAVEFRONT, [2e-3, 3e-3, 0.4]),
+        gpu(&far, "cusparse", Trisolve::CUSPARSE, [4e-3, 8e-3, 0.6]),
     ];
     for record in &mut records {
         (record.factor.levels_lower, record.factor.levels_upper) = (Some(190), Some(191));
@@ -156,7 +156,7 @@ fn every_way_has_a_column_and_a_mean() {
     // nothing was to converge
     assert_eq!(means.notes, [""; 0]);
     // one algorithm is no comparison
-    records.retain(|r| r.case.trisolve != Trisolve::Levels);
+    records.retain(|r| r.case.trisolve != Trisolve::LEVELS);
     assert_eq!(report(&records).unwrap().sheets.len(), 2);
 }
 

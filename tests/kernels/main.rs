@@ -3,6 +3,7 @@
 #![cfg(feature = "cuda")]
 
 mod code;
+mod launches;
 mod structs;
 
 use assert_cmd::Command;
@@ -15,6 +16,7 @@ use bilu_bench::compute::cuda::{
     stencil_variant,
 };
 use bilu_bench::matrix::pattern::block_pattern;
+use bilu_bench::methods::solver;
 use bilu_bench::obstacle::cuda::obstacle_variants;
 use bilu_bench::problem;
 use bilu_bench::symbolic::{FillPattern, Stencil, iluk};
@@ -136,7 +138,8 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     let resident = BLOCK_SIZES.iter().filter_map(|b| resident_variant(*b));
     programs.extend(resident.map(|variant| (&sources::PARTITIONED, variant)));
     // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
-    programs.extend([1, 2, 3, 4, 8].into_iter().flat_map(in_kernel_variants));
+    let in_kernel = |b| solver::persistent().flat_map(move |method| in_kernel_variants(method, b));
+    programs.extend([1, 2, 3, 4, 8].into_iter().flat_map(in_kernel));
     // and the sweeps of the obstacle problem
     programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually

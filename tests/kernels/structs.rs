@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use bilu_bench::compute::cuda::layout::{Field, Layout};
 use bilu_bench::compute::cuda::sources::{self, HEADERS, Source, Variant};
 use bilu_bench::compute::cuda::{in_kernel_variants, nvrtc};
+use bilu_bench::methods::solver;
 use bilu_bench::{compute, obstacle};
 use rayon::prelude::*;
 
 use super::{ARCH, has_nvrtc};
 
-fn layouts() -> impl Iterator<Item = &'static Layout> {
+pub(super) fn layouts() -> impl Iterator<Item = &'static Layout> {
     compute::cuda::layouts().chain(obstacle::cuda::layouts())
 }
 
@@ -43,7 +44,7 @@ fn objections(source: &Source, variant: &Variant, assertions: &Assertions) -> Ve
 /// Every source, and a solver in one kernel with triangular factors, which are a struct there.
 fn programs() -> Vec<(&'static Source, Variant)> {
     let plain = sources::ALL.iter().map(|source| (*source, Variant::from(4)));
-    let factors = in_kernel_variants(4).into_iter();
+    let factors = solver::persistent().flat_map(|method| in_kernel_variants(method, 4));
     let factors = factors.filter(|(_, variant)| variant.defines.contains(&("PRECOND", 2)));
     plain.chain(factors.take(1)).collect()
 }

@@ -1,6 +1,7 @@
 //! The settings that a search varies, and which of their combinations have a meaning.
 
 use crate::base::error::{Error, Result};
+use crate::base::parse::choice_name;
 use crate::bench::advise::structure::Structure;
 use crate::case::{Case, Execution, RunKind, Trisolve};
 use crate::compute;
@@ -51,11 +52,10 @@ impl Space {
         let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         let preconds = precond::advised(&base.precond, structure.symmetric, structure.is_grid());
         let solvers = solver::advised(structure.maybe_definite, structure.symmetric);
-        let trisolves: &[&str] = if backends.contains(&"cuda") {
-            &["auto", "levels", "syncfree", "wavefront", "partitioned"]
-        } else {
-            &["auto"]
-        };
+        let mut trisolves = vec![Trisolve::AUTO];
+        if backends.contains(&"cuda") {
+            trisolves.extend(Trisolve::which(|about| about.advised));
+        }
         let executions: &[&str] = if backends.iter().any(|name| compute::on_gpu(name)) {
             &["fused", "graph", "persistent"]
         } else {
@@ -73,7 +73,7 @@ impl Space {
             ("level-rule", words(&["min", "overwrite"])),
             ("restart", words(&["30", "60"])),
             ("factor-precision", words(&["float64", "float32"])),
-            ("trisolve", words(trisolves)),
+            ("trisolve", trisolves.iter().map(choice_name).collect()),
             ("execution", words(executions)),
         ];
         let mut knobs = Vec::new();
@@ -176,7 +176,8 @@ impl Space {
         let shape = precond::shape(&case.precond);
         // one kernel solves with triangles in its own way
         let suited = shape != Shape::Triangles
-            || matches!(case.trisolve, Trisolve::Auto | Trisolve::Partitioned);
+            || case.trisolve == Trisolve::AUTO
+            || case.trisolve.is(|about| about.resident_block > 0);
         let executed = match case.execution {
             Execution::Fused | Execution::Calls => true,
             Execution::Graph => replays,

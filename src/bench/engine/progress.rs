@@ -184,8 +184,8 @@ fn name(case: &Case) -> String {
         return format!("{matrix}, product in {format}, block size {block_size}, {backend}");
     }
     let algorithm = match (case.trisolve, case.fgbilu_style) {
-        (Trisolve::Auto, FgbiluStyle::Auto) => String::new(),
-        (Trisolve::Auto, style) => format!(" {}", choice_name(&style)),
+        (Trisolve::AUTO, FgbiluStyle::Auto) => String::new(),
+        (Trisolve::AUTO, style) => format!(" {}", choice_name(&style)),
         (algorithm, _) => format!(" {}", choice_name(&algorithm)),
     };
     let stored = match case.factor_precision {

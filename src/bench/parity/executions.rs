@@ -211,7 +211,7 @@ fn solves<B: Backend + 'static>(
             stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
         };
         let mut method = match case.execution {
-            Execution::Persistent => k.in_kernel(&case.solver, &settings, &system)?,
+            Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, &system)?,
             _ => solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?(
                 k,
                 &settings,

@@ -52,7 +52,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             FactorPrecision::Float32 => SINGLE_LIMIT,
         };
         let request = |algorithm| Request { pattern, b, algorithm, precision };
-        let want = solve_with(&self.cpu, a, &request(Trisolve::Auto), &r)?;
+        let want = solve_with(&self.cpu, a, &request(Trisolve::AUTO), &r)?;
         for &algorithm in algorithms {
             let got = solve_with(self.k, a, &request(algorithm), &r)?;
             let bits = 8 * precision.bytes();
@@ -144,7 +144,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
         Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
     }
 
-    pub(super) fn stencils(&mut self) -> Result<()> {
+    pub(super) fn stencils(&mut self, algorithms: &[Trisolve]) -> Result<()> {
+        let Some(&first) = algorithms.first() else { return Ok(()) };
         let of = |precision| move |&(extents, b, fill)| (extents, b, fill, precision);
         let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
         let single = self.sizes.single_boxes.iter().map(of(FactorPrecision::Float32));
@@ -152,7 +153,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz}");
-            self.solves(&name, &a, (b, fill), precision, &[Trisolve::Wavefront])?;
+            self.solves(&name, &a, (b, fill), precision, algorithms)?;
         }
         // the factorisation marches as well
         for b in [1, 3, 8] {
@@ -160,8 +161,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let row = 17 * b + b / 2;
             let entries = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[entries].fill(0.0);
-            let algorithm = Trisolve::Wavefront;
-            self.breakdown("singular cell of a box", &a, b, algorithm, FactorPrecision::Float64)?;
+            self.breakdown("singular cell of a box", &a, b, first, FactorPrecision::Float64)?;
         }
         // but not for a matrix that lacks some of its entries
         let full = self.box_matrix([9, 7, 8], 1, |_| true);
@@ -174,25 +174,28 @@ impl<K: Backend + 'static> Bench<'_, K> {
         }
         let (pattern, rest) = (pattern(&full, 1, 1), rest.without_zeros());
         let (name, double) = ("box with holes", FactorPrecision::Float64);
-        self.solves_on(&pattern, name, &rest, (1, 1), double, &[Trisolve::Wavefront])?;
+        self.solves_on(&pattern, name, &rest, (1, 1), double, algorithms)?;
         // one triangle empty, and the other one not
         for (name, coupled) in HALVES {
             let (extents, b, fill) = self.sizes.boxes[0];
             let a = self.box_matrix(extents, b, coupled);
-            self.solves(name, &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Wavefront])?;
+            self.solves(name, &a, (b, fill), FactorPrecision::Float64, algorithms)?;
         }
         Ok(())
     }
 
     /// Boxes of one thread block and of many, with factors of both precisions; the first one, and of the others those
     /// that a GPU has room for.
-    pub(super) fn pencils(&mut self) -> Result<()> {
+    pub(super) fn pencils(&mut self, algorithms: &[Trisolve]) -> Result<()> {
+        if algorithms.is_empty() {
+            return Ok(());
+        }
         for (n, &extents) in self.sizes.pencils.iter().enumerate() {
             let [nx, ny, nz] = extents;
             let (name, a) =
                 (format!("box {nx} x {ny} x {nz}"), self.box_matrix(extents, 1, |_| true));
             for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
-                match self.solves(&name, &a, (1, 0), precision, &[Trisolve::Pencils]) {
+                match self.solves(&name, &a, (1, 0), precision, algorithms) {
                     Err(e) if n > 0 && e.kind() == Kind::Input => {}
                     other => other?,
                 }
@@ -201,7 +204,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         for (name, coupled) in HALVES {
             let a = self.box_matrix(self.sizes.pencils[0], 1, coupled);
             let double = FactorPrecision::Float64;
-            self.solves(name, &a, (1, 0), double, &[Trisolve::Pencils])?;
+            self.solves(name, &a, (1, 0), double, algorithms)?;
         }
         Ok(())
     }
@@ -210,10 +213,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn chosen(&mut self) -> Result<()> {
         let (extents, b, fill) = self.sizes.single_boxes[0];
         let a = self.box_matrix(extents, b, |_| true);
-        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::Auto])?;
+        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::AUTO])?;
         for pattern in &patterns::PATTERNS[3..6] {
             let size = self.sizes.single[0];
-            self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::Auto])?;
+            self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::AUTO])?;
         }
         Ok(())
     }
@@ -250,7 +253,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// A row per level, many more than anything holds at a time.
     fn long_chain(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let mut algorithms = algorithms.to_vec();
-        algorithms.retain(|algorithm| !matches!(algorithm, Trisolve::Levels | Trisolve::Pointwise));
+        algorithms.retain(|algorithm| !algorithm.is(|about| about.per_level));
         let chain = patterns::PATTERNS[0];
         self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &algorithms)
     }
@@ -320,7 +323,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         }
         let pattern = pattern(a, b, 0);
         let request = |algorithm| Request { pattern: &pattern, b, algorithm, precision };
-        let want = found(&self.cpu, a, &request(Trisolve::Auto))?;
+        let want = found(&self.cpu, a, &request(Trisolve::AUTO))?;
         let got = found(self.k, a, &request(algorithm))?;
         let there = if want[0] == 18.0 { want } else { vec![f64::NAN; 3] };
         self.found(format!("{name}, b {b}"), &got, &there, SOLVE_LIMIT);

@@ -43,7 +43,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                         continue;
                     }
                     let got = applied(self.k, &a, &of(trisolve), &r)?;
-                    let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
+                    let want = applied(&self.cpu, &a, &of(Trisolve::AUTO), &r)?;
                     let check = format!("{text}, {spec}, b {b}, {trisolve:?}");
                     self.found(check, &got, &want, CHAIN_LIMIT);
                 }
@@ -76,7 +76,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                         factor_precision,
                         ..Case::default()
                     };
-                    let want = applied(&self.cpu, &a, &of(Trisolve::Auto), &r)?;
+                    let want = applied(&self.cpu, &a, &of(Trisolve::AUTO), &r)?;
                     for &trisolve in trisolves {
                         if self.k.ilu_analyse(&diagonal, 1, trisolve, factor_precision).is_err() {
                             continue;

@@ -103,7 +103,7 @@ fn check_part(name: &str, only: Option<Part>) -> Result<()> {
 /// its own choice first.
 fn algorithms(name: &str, asked: &[Trisolve]) -> Result<Vec<Trisolve>> {
     let all =
-        if compute::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::Auto] };
+        if compute::has_trisolves(name) { Trisolve::value_variants() } else { &[Trisolve::AUTO] };
     match asked.iter().find(|algorithm| !all.contains(algorithm)) {
         Some(algorithm) => {
             let algorithm = choice_name(algorithm);
@@ -139,7 +139,7 @@ impl Visitor for SelfTest {
                 // the backend's own choice is also one of the others
                 Ok(algorithm) if algorithms.contains(&algorithm) => {}
                 Ok(algorithm) => algorithms.push(algorithm),
-                Err(why) if self.required || algorithm == Trisolve::Auto => return Err(why),
+                Err(why) if self.required || algorithm == Trisolve::AUTO => return Err(why),
                 Err(why) => {
                     let name = choice_name(&algorithm);
                     output::print(&format!("triangular solves {name} left out: {why}\n"))?;

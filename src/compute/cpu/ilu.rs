@@ -17,8 +17,9 @@ use super::pace::Pace;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::{Blocks, Values};
-use crate::base::choices::{FactorPrecision, Trisolve};
+use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
+use crate::compute::Trisolve;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, PatternView};
@@ -430,7 +431,7 @@ impl FactorInfo for BlockIlu {
     }
 
     fn trisolve(&self) -> Trisolve {
-        Trisolve::Auto
+        Trisolve::AUTO
     }
 
     fn levels(&self) -> [usize; 2] {

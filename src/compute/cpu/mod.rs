@@ -31,11 +31,12 @@ use super::{
     Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, SLOTS,
     Slot, Step, Vectors,
 };
-use crate::base::choices::{FactorPrecision, FgbiluStyle, Format, Trisolve};
+use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
 use crate::base::memory::Buffer;
 use crate::base::threads::Threads;
 use crate::base::{cores, measure};
+use crate::compute::Trisolve;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use block::invert_block;
@@ -334,7 +335,7 @@ impl Factors for Cpu {
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        if trisolve != Trisolve::Auto {
+        if trisolve != Trisolve::AUTO {
             return Err(Error::input("the CPU has one way of triangular solves")
                 .hint("leave `--trisolve` at `auto` for it"));
         }

@@ -192,7 +192,7 @@ mod tests {
         ] {
             let pattern =
                 iluk(&block_pattern(&a, b), 0, LevelRule::Min, usize::MAX).unwrap().into();
-            let mut ilu = k.ilu_analyse(&pattern, b, Trisolve::Auto, precision).unwrap();
+            let mut ilu = k.ilu_analyse(&pattern, b, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             assert!(ilu.plan.is_some());
             let r: Vec<f64> = (0..a.rows()).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();

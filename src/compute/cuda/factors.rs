@@ -5,23 +5,23 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 
+use super::Cuda;
 use super::analysis::Analysis;
-use super::choice::{self, Candidate};
 use super::device::Device;
 use super::ilu::Factorisation;
 use super::launch::Address;
 use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
-use super::solve::{Parts, Solve, System};
+use super::sptrsv::choice::{self, Candidate};
+use super::sptrsv::{self, Parts, Solve, System, triangles};
 use super::storage::Factored;
-use super::vendor::{self, VendorIlu};
-use super::{Cuda, partitioned, triangles, variants};
-use crate::base::choices::{FactorPrecision, Trisolve};
+use super::vendor::VendorIlu;
+use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;
 use crate::base::parse::choice_name;
 use crate::base::units;
-use crate::compute::{Breakdown, Bytes, FactorInfo};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::symbolic::{FillPattern, Schedule};
 
 /// Factors on the GPU, and how they are solved with.
@@ -62,7 +62,7 @@ impl BlockIlu {
         (trisolve, precision): (Trisolve, FactorPrecision),
     ) -> Result<Self> {
         let d = &*k.device;
-        if k.vendor && !matches!(trisolve, Trisolve::Auto | Trisolve::Cusparse) {
+        if k.vendor && ![Trisolve::AUTO, sptrsv::LIBRARY].contains(&trisolve) {
             return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                 .hint("leave `--trisolve` at `auto` for it"));
         }
@@ -89,38 +89,32 @@ impl BlockIlu {
             })
         };
         if k.vendor {
-            vendor::in_float64(precision)?;
+            sptrsv::in_float64(precision)?;
             let ilu = VendorIlu::new(d, k.library()?, pattern, block_size)?;
-            return new(Trisolve::Cusparse, None, By::Vendor(Box::new(ilu)));
+            return new(sptrsv::LIBRARY, None, By::Vendor(Box::new(ilu)));
         }
         let empty = pattern.blocks() == pattern.rows();
-        let resident = k.mode.persistent()
-            && !empty
-            && order.is_none()
-            && block_size <= partitioned::LARGEST_RESIDENT_BLOCK
-            && matches!(trisolve, Trisolve::Auto | Trisolve::Partitioned);
-        let (way, reason, rivals) = match trisolve {
-            _ if resident => {
-                let reason = "partitioned: within the solver's kernel".to_owned();
-                (Trisolve::Partitioned, Some(reason), Vec::new())
+        let within_kernel = k.mode.persistent() && !empty && order.is_none();
+        let resident = if within_kernel { sptrsv::resident(trisolve, block_size) } else { None };
+        let (way, reason, rivals) = match (resident, trisolve) {
+            (Some(way), _) => {
+                let reason = format!("{}: within the solver's kernel", choice_name(&way));
+                (way, Some(reason), Vec::new())
             }
             // the diagonal is all there is
-            Trisolve::Auto if empty => (Trisolve::Syncfree, None, Vec::new()),
-            Trisolve::Auto => {
+            (None, Trisolve::AUTO) if empty => (sptrsv::ANY, None, Vec::new()),
+            (None, Trisolve::AUTO) => {
                 let all = choice::candidates(d, &analysis, pattern, block_size, precision);
                 let reason = Some(predicted(&all));
                 (all[0].way, reason, choice::rivals(&all).to_vec())
             }
-            Trisolve::Partitioned if block_size > partitioned::LARGEST_BLOCK => {
-                (Trisolve::Syncfree, None, Vec::new())
-            }
-            way => (way, None, Vec::new()),
+            (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-        let solve = if trisolve == Trisolve::Auto && empty {
+        let solve = if trisolve == Trisolve::AUTO && empty {
             triangles::diagonal_alone(d, &f.structure, precision)?
         } else {
-            made(k, way, &f, (&analysis, order), (precision, resident))?
+            made(k, way, &f, (&analysis, order), (precision, resident.is_some()))?
         };
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
@@ -236,7 +230,7 @@ fn made(
     let (device, library) = (&*k.device, &library);
     let system =
         System { device, structure: &f.structure, analysis, order, precision, resident, library };
-    variants::make(way, &system)
+    sptrsv::new(way, &system)
 }
 
 /// What the model says of the best way and the next.

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, GridFactors, SingularBlock};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, GridFactors, SingularBlock, Trisolve};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};
@@ -12,8 +12,8 @@ use super::device::{Device, grid};
 use super::launch::{GridArg, address, launch};
 use super::memory::failed;
 use super::sources::{FGBILU_ACC, FGBILU_CL};
-use super::{BlockIlu, Cuda};
-use crate::base::choices::{FactorPrecision, FgbiluStyle, Trisolve};
+use super::{BlockIlu, Cuda, sptrsv};
+use crate::base::choices::{FactorPrecision, FgbiluStyle};
 use crate::base::error::{Error, Result};
 use crate::matrix::Csr;
 use crate::symbolic::GridPattern;
@@ -46,8 +46,8 @@ pub(super) fn analyse(
     let ours = |trisolve| k.ilu_analyse(&grid.factors, block_size, trisolve, float64);
     let d = &k.device;
     Ok(match style {
-        FgbiluStyle::Auto => Box::new(Tiles(ours(Trisolve::Auto)?)),
-        FgbiluStyle::Tiles => Box::new(Tiles(ours(Trisolve::Wavefront)?)),
+        FgbiluStyle::Auto => Box::new(Tiles(ours(Trisolve::AUTO)?)),
+        FgbiluStyle::Tiles => Box::new(Tiles(ours(sptrsv::STENCILS)?)),
         FgbiluStyle::Acc => {
             let way = Acc::new(d, grid, block_size)?;
             Box::new(Elementwise::new(d, grid, block_size, Way::Acc(way))?)

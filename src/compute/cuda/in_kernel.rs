@@ -1,4 +1,4 @@
-//! Krylov methods as one kernel (`kernels/krylov/bicgstab.cu`, `kernels/krylov/qmr.cu`).
+//! Krylov methods as one kernel (`kernels/krylov`).
 //!
 //! A launch does some hundred iterations at most and leaves behind what the next one goes on with, so
 //! that a solve can be watched and given up. The host replays the residuals of a launch through the
@@ -17,14 +17,13 @@ use super::launch::{
 };
 use super::layout::shared;
 use super::memory::failed;
-use super::partitioned::RESIDENT_THREADS as THREADS;
 use super::ranges::Ranges;
-use super::solve::Parts;
-use super::sources::{BICGSTAB, QMR, Source, Variant};
+use super::sources::{self, Source, Variant};
+use super::sptrsv::{Parts, RESIDENT_THREADS as THREADS};
 use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, DIVERGED, Judge, STALL_CYCLES};
-use crate::compute::krylov::{End, Monitor, Outcome, Settings, Solver, System, breakdowns};
+use crate::compute::krylov::{End, Monitor, Outcome, Persistent, Settings, Solver, System};
 use crate::compute::no_execution;
 
 mod arguments;
@@ -47,49 +46,9 @@ const WORDS: usize = REPORT + MOST + MOST / 2;
 
 shared! { words [u64; REPORT] = "Report" of "krylov/in_kernel.cuh"; }
 
-/// A method that there is as one kernel.
-struct Method {
-    solver: &'static str,
-    source: &'static Source,
-    /// Threads of a block where products of long rows need more numbers on their way.
-    long_row_threads: u32,
-    /// Range vectors beside x, and vectors that products read.
-    range_vectors: usize,
-    product_vectors: usize,
-    /// What a kernel's numbers of breakdowns mean, from 1.
-    breakdowns: &'static [&'static str],
-    /// Whether the method begins anew after a breakdown.
-    restarts: bool,
-    /// Whether it solves with triangular factors.
-    factors: bool,
-}
-
-static METHODS: [Method; 2] = [
-    Method {
-        solver: "bicgstab",
-        source: &BICGSTAB,
-        long_row_threads: 768,
-        range_vectors: 5,
-        product_vectors: 3,
-        breakdowns: &breakdowns::BICGSTAB,
-        restarts: true,
-        factors: true,
-    },
-    Method {
-        solver: "qmr",
-        source: &QMR,
-        long_row_threads: THREADS,
-        range_vectors: 8,
-        product_vectors: 2,
-        breakdowns: &breakdowns::QMR,
-        restarts: false,
-        factors: false,
-    },
-];
-
 /// A method set up for one matrix and one kind of preconditioner.
 struct InKernel {
-    method: &'static Method,
+    method: &'static Persistent,
     settings: Settings,
     kernel: CudaFunction,
     config: LaunchConfig,
@@ -108,20 +67,18 @@ struct InKernel {
     cycles: CudaSlice<f64>,
 }
 
-/// The methods of `k` in one kernel: see [`Executions::in_kernel`](crate::compute::Executions::in_kernel).
+/// `method` as a kernel of `k`: see [`Executions::in_kernel`](crate::compute::Executions::in_kernel).
 pub(super) fn make(
     k: &Cuda,
-    solver: &str,
+    method: &'static Persistent,
     settings: &Settings,
     system: &System<Cuda>,
 ) -> Result<Box<dyn Solver<Cuda>>> {
     let refused = |reason: &str| no_execution(Execution::Persistent, reason);
-    let method = METHODS.iter().find(|method| method.solver == solver);
-    let method = method.ok_or_else(|| refused("it has `bicgstab` and `qmr`"))?;
     let matrix = argument(system.a)
         .ok_or_else(|| refused("its formats are `csr`, `bsr`, `hyb`, `dia` and `bdia`, ours"))?;
     let inverse = inverse(system.m).filter(|m| m.parts().is_none() || method.factors);
-    let inverse = inverse.ok_or_else(|| refused(method.preconditioners()))?;
+    let inverse = inverse.ok_or_else(|| refused(preconditioners(method)))?;
     let (block_size, precision) = match inverse.stored() {
         Some((block_size, precision)) => (block_size, Some(precision)),
         None => (system.a.block_size(), None),
@@ -131,34 +88,42 @@ pub(super) fn make(
     variant.defines.push(("FORMAT", matrix.number()));
     variant.defines.push(("PRECOND", inverse.number()));
     variant.defines.extend(matrix_defines(d, system.a, block_size));
-    let threads = method.threads(&variant);
+    let threads = threads(method, &variant);
     variant.defines.push(("THREADS", threads as usize));
     let variant = variant.storing(precision.unwrap_or_default());
-    let kernel = d.kernel(method.source, variant.clone(), method.solver)?;
+    let kernel = d.kernel(source(method), variant.clone(), method.name)?;
     Ok(Box::new(InKernel::new(d, method, settings, (system, &inverse), kernel, &variant)?))
 }
 
-impl Method {
-    /// Threads for a variant.
-    fn threads(&self, variant: &Variant) -> u32 {
-        let has = |define| variant.defines.contains(&define);
-        let long_rows = has(("PLACES", 2)) && !has(("HALF_SHIFT", 1)) && variant.block_size == 8;
-        if long_rows && !has(("PRECOND", FACTORS)) { self.long_row_threads } else { THREADS }
-    }
+/// The file of a method's kernel.
+fn source(method: &Persistent) -> &'static Source {
+    let named = sources::ALL.iter().find(|s| s.name.strip_prefix("krylov/") == Some(method.name));
+    named.expect("a kernel for each of these methods")
+}
 
-    /// What there is beside the preconditioner that is asked for.
-    fn preconditioners(&self) -> &'static str {
-        if self.factors {
-            "its preconditioners are `none`, `jacobi` and, with blocks of up to 8 and `--trisolve` \
-             `auto` or `partitioned`, `bilu`"
-        } else {
-            "its preconditioners are `none` and `jacobi`"
-        }
+/// Threads of a block for a variant.
+fn threads(method: &Persistent, variant: &Variant) -> u32 {
+    let has = |define| variant.defines.contains(&define);
+    let long_rows = has(("PLACES", 2)) && !has(("HALF_SHIFT", 1)) && variant.block_size == 8;
+    let more = method.long_row_threads.filter(|_| long_rows && !has(("PRECOND", FACTORS)));
+    more.unwrap_or(THREADS)
+}
+
+/// What there is beside the preconditioner that is asked for.
+fn preconditioners(method: &Persistent) -> &'static str {
+    if method.factors {
+        "its preconditioners are `none`, `jacobi` and, with blocks of up to 8 and `--trisolve` \
+         `auto` or `partitioned`, `bilu`"
+    } else {
+        "its preconditioners are `none` and `jacobi`"
     }
 }
 
-/// Kernels and their variants for blocks of `block_size`, for tests.
-pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> {
+/// The kernel of `method` and its variants for blocks of `block_size`, for tests.
+pub fn in_kernel_variants(
+    method: &Persistent,
+    block_size: usize,
+) -> Vec<(&'static Source, Variant)> {
     let of = |format: usize, precond: usize, more: &[(&'static str, usize)]| {
         let mut defines = vec![("FORMAT", format), ("PRECOND", precond)];
         defines.extend(more);
@@ -184,14 +149,14 @@ pub fn in_kernel_variants(block_size: usize) -> Vec<(&'static Source, Variant)> 
             }
         }
     }
-    let with_threads = |method: &'static Method| {
-        let factors = factors.iter().filter(|_| method.factors).cloned();
-        all.clone().into_iter().chain(factors).map(move |mut variant| {
-            variant.defines.push(("THREADS", method.threads(&variant) as usize));
-            (method.source, variant)
-        })
+    if method.factors {
+        all.append(&mut factors);
+    }
+    let with_threads = |mut variant: Variant| {
+        variant.defines.push(("THREADS", threads(method, &variant) as usize));
+        (source(method), variant)
     };
-    METHODS.iter().flat_map(with_threads).collect()
+    all.into_iter().map(with_threads).collect()
 }
 
 /// What a launch left behind.
@@ -220,7 +185,7 @@ impl Report {
 impl InKernel {
     fn new(
         d: &Device,
-        method: &'static Method,
+        method: &'static Persistent,
         settings: &Settings,
         (system, inverse): (&System<Cuda>, &Inverse),
         kernel: CudaFunction,
@@ -243,7 +208,7 @@ impl InKernel {
         kernel
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32)
             .map_err(|e| failed("cannot prepare the solver", e))?;
-        let mut config = grid(blocks, method.threads(variant));
+        let mut config = grid(blocks, threads(method, variant));
         config.shared_mem_bytes = shared;
         Ok(Self {
             method,

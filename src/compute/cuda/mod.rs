@@ -1,14 +1,6 @@
 //! CUDA backend: one GPU. Mirrors the CPU backend; see `kernels/` for the device code.
 
 mod analysis;
-mod choice;
-mod colour_boxes;
-mod colour_choice;
-mod colour_chunks;
-mod colour_layout;
-mod colour_slices;
-mod colour_stream;
-mod colours;
 mod compressed;
 pub mod cubins;
 pub mod cusparse;
@@ -23,37 +15,27 @@ mod in_kernel;
 mod lattice;
 pub(crate) mod launch;
 pub mod layout;
-mod levels;
 mod limits;
 pub mod memory;
 mod numbering;
 mod numbers;
 pub mod nvrtc;
 mod operations;
-mod owners;
-mod partition;
-mod partitioned;
-mod pencils;
 mod ranges;
 mod rows;
-mod slices;
-mod solve;
 pub mod sources;
 mod sparse;
 mod spmv;
+mod sptrsv;
 mod staging;
 mod stencil_ilu;
 mod stencil_rows;
 mod storage;
-mod syncfree;
 mod tiles;
-mod triangles;
 pub mod tune;
 mod updates;
-mod variants;
 mod vector;
 mod vendor;
-mod wavefront;
 
 use crate::compute::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -76,24 +58,15 @@ pub use in_kernel::in_kernel_variants;
 use layout::Layout;
 pub use limits::Limits;
 use memory::failed;
-pub use partitioned::{largest_variants, resident_variant};
 use spmv::Stored;
+pub use sptrsv::{largest_variant, largest_variants, resident_variant, stencil_variant};
 pub use stencil_ilu::stencil_ilu_variant;
-pub use syncfree::largest_variant;
 use vector::Vectors;
-pub use wavefront::stencil_variant;
 
 /// Structs that the kernels share with this backend.
 pub fn layouts() -> impl Iterator<Item = &'static Layout> {
-    let all = [
-        launch::LAYOUTS,
-        rows::LAYOUTS,
-        partition::LAYOUTS,
-        colour_chunks::LAYOUTS,
-        in_kernel::LAYOUTS,
-        formats::LAYOUTS,
-    ];
-    all.into_iter().chain(colour_boxes::LAYOUTS).flatten()
+    let all = [launch::LAYOUTS, rows::LAYOUTS, in_kernel::LAYOUTS, formats::LAYOUTS];
+    all.into_iter().flatten().chain(sptrsv::layouts())
 }
 
 /// Computes on the first GPU.

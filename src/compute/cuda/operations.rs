@@ -16,10 +16,11 @@ use super::launch::address;
 use super::sparse::Sparse;
 use super::spmv::Stored;
 use super::storage::Factored;
-use super::{Cuda, Matrix, fgbilu, in_kernel};
-use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, Trisolve};
+use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
-use crate::compute::krylov::{Settings, Solver, System};
+use crate::compute::Trisolve;
+use crate::compute::krylov::{Persistent, Settings, Solver, System};
 use crate::matrix::pattern::PatternView;
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
@@ -218,11 +219,11 @@ impl Executions for Cuda {
 
     fn in_kernel(
         &self,
-        solver: &str,
+        method: &'static Persistent,
         settings: &Settings,
         system: &System<Self>,
     ) -> Result<Box<dyn Solver<Self>>> {
-        in_kernel::make(self, solver, settings, system)
+        in_kernel::make(self, method, settings, system)
     }
 }
 
@@ -384,7 +385,7 @@ impl Factors for Cuda {
     }
 
     fn coloured_trisolve(&self) -> Trisolve {
-        if self.vendor { Trisolve::Auto } else { Trisolve::Levels }
+        if self.vendor { Trisolve::AUTO } else { sptrsv::FEW_LEVELS }
     }
 
     fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {

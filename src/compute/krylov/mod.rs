@@ -1,7 +1,6 @@
 //! What a Krylov solver is given and what it leaves behind: the interface between methods that are written
 //! over a backend's operations and those that a backend runs as one kernel.
 
-pub(crate) mod breakdowns;
 pub mod stop;
 
 use super::Backend;
@@ -51,6 +50,25 @@ pub struct Settings {
     pub orthogonalisation: Orthogonalisation,
     /// When to stop.
     pub stop: Stop,
+}
+
+/// A method of which a GPU has a kernel for a whole solve, `kernels/krylov/NAME.cu`.
+#[derive(Clone, Copy, Debug)]
+pub struct Persistent {
+    /// Its name, and the kernel's.
+    pub name: &'static str,
+    /// Vectors of a thread block's rows beside x.
+    pub range_vectors: usize,
+    /// Vectors that products read.
+    pub product_vectors: usize,
+    /// What ends its recurrence, as the kernel numbers it from 1.
+    pub breakdowns: &'static [&'static str],
+    /// Whether the method begins anew after a breakdown.
+    pub restarts: bool,
+    /// Whether it solves with triangular factors, not only with diagonal blocks.
+    pub factors: bool,
+    /// Threads of a block where products of long rows need more numbers on their way, if not as many as usual.
+    pub long_row_threads: Option<u32>,
 }
 
 /// How a solve went.

@@ -4,9 +4,10 @@ use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
 use super::vectors::{NONE, Vectors};
-use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL, Trisolve};
+use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
+use crate::compute::Trisolve;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, iluk};
@@ -71,7 +72,7 @@ impl<K: Backend> Coarse<K> {
             return Ok((Self::Dense(stored(product)?), dependent));
         }
         let pattern = Arc::new(exact(e)?);
-        let way = Trisolve::Auto;
+        let way = Trisolve::AUTO;
         let mut ilu = k.ilu_analyse(&pattern, 1, way, FactorPrecision::Float64)?;
         k.ilu_factor(&mut ilu, e, 0.0)
             .map_err(|why| Error::run(format!("the coarse matrix of deflation: {why}")))?;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::work::{Phased, device, host};
 use super::{Method, Phase, Ready, Setup, Shape};
-use crate::base::choices::Trisolve;
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
+use crate::compute::Trisolve;
 use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
@@ -60,7 +60,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             levels_lower: Some(lower),
             levels_upper: Some(upper),
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
-            trisolve_used: (triangles && trisolve != Trisolve::Auto).then_some(trisolve),
+            trisolve_used: (triangles && trisolve != Trisolve::AUTO).then_some(trisolve),
             trisolve_reason: reason.map(str::to_owned),
             deflation_vectors: None,
         }

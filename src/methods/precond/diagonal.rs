@@ -4,7 +4,8 @@ use crate::compute::{Backend, FactorInfo};
 use std::sync::Arc;
 
 use super::Setup;
-use crate::base::choices::{FactorPrecision, Trisolve};
+use crate::base::choices::FactorPrecision;
+use crate::compute::Trisolve;
 use crate::compute::preconditioner::Failure;
 use crate::symbolic::FillPattern;
 
@@ -15,7 +16,7 @@ impl<K: Backend> Diagonal<K> {
     pub(super) fn new(s: &Setup<K>) -> Result<Self, Failure> {
         let b = s.settings.block_size;
         let pattern = Arc::new(FillPattern::diagonal(s.a.rows() / b));
-        let mut ilu = s.k.ilu_analyse(&pattern, b, Trisolve::Auto, FactorPrecision::Float64)?;
+        let mut ilu = s.k.ilu_analyse(&pattern, b, Trisolve::AUTO, FactorPrecision::Float64)?;
         s.k.ilu_factor(&mut ilu, s.a, 0.0)?;
         Ok(Self(ilu))
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::bilu::{self, Factors};
 use super::work::{Phased, host};
 use super::{Method, Phase, Ready, Setup, Shape};
-use crate::base::choices::Trisolve;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
+use crate::compute::Trisolve;
 use crate::symbolic::FillPattern;
 
 pub(crate) const METHOD: Method = Method {
@@ -26,5 +26,5 @@ pub(crate) const METHOD: Method = Method {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
     let pattern = Arc::new(FillPattern::diagonal(s.a.rows() / s.settings.block_size));
-    Ok(Box::new(Factors::<K>(bilu::factorise(s, &pattern, Trisolve::Auto)?)))
+    Ok(Box::new(Factors::<K>(bilu::factorise(s, &pattern, Trisolve::AUTO)?)))
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::bilu::{self, Factors};
 use super::work::{Phased, host};
 use super::{Advised, Method, Phase, Ready, Setup, Shape, Variants};
-use crate::base::choices::Trisolve;
 use crate::base::error::Error;
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
+use crate::compute::Trisolve;
 use crate::compute::preconditioner::{FactorSize, Form, Preconditioner};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::FillPattern;
@@ -69,7 +69,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     phases.begin(Phase::Numeric);
     let m = Arc::new(k.on_host(|threads| diagonal(threads, a, b))?);
     let s = Setup { k, a: &m, settings, phases };
-    Ok(Box::new(Enlarged::<K>(Factors(bilu::factorise(s, &pattern, Trisolve::Auto)?))))
+    Ok(Box::new(Enlarged::<K>(Factors(bilu::factorise(s, &pattern, Trisolve::AUTO)?))))
 }
 
 /// M, for blocks of b.

@@ -24,10 +24,11 @@ mod work;
 
 use std::sync::Arc;
 
-use crate::base::choices::{FactorPrecision, FgbiluStyle, LevelRule, Trisolve};
+use crate::base::choices::{FactorPrecision, FgbiluStyle, LevelRule};
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
+use crate::compute::Trisolve;
 use crate::compute::preconditioner::{Failure, Preconditioner};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use super::bilu::Factors;
 use super::{Phase, Ready, Setup};
-use crate::base::choices::Trisolve;
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
+use crate::compute::Trisolve;
 use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
 use crate::compute::setup::SetupOps;
 use crate::compute::{Backend, Breakdown, Bytes};
@@ -110,7 +110,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
     }
     phases.begin(Phase::Analysis);
     let way = match settings.trisolve {
-        Trisolve::Auto => k.coloured_trisolve(),
+        Trisolve::AUTO => k.coloured_trisolve(),
         way => way,
     };
     let precision = settings.factor_precision;

@@ -1,24 +1,40 @@
 //! Right-preconditioned BiCGStab (van der Vorst 1992; Saad, 2nd edition, algorithm 7.7).
 
-use super::{Advised, Method, Persistent, Steps};
+use super::{Advised, Method, Steps};
 use crate::base::error::Result;
-use crate::compute::krylov::breakdowns::BICGSTAB as BREAKDOWNS;
 use crate::compute::krylov::stop::{CYCLE, Judge};
-use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
+use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot};
 use crate::methods::precond::{bilu, fgbilu};
 
 pub(crate) const METHOD: Method = Method {
-    name: "bicgstab",
+    name: PERSISTENT.name,
     summary: "BiCGStab, right preconditioned",
     replays: true,
-    begins_anew: true,
-    persistent: Persistent::WithTriangles,
+    begins_anew: PERSISTENT.restarts,
+    persistent: Some(&PERSISTENT),
     steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 6 }),
     advised: Advised { definite: Some(1), symmetric: Some(1), general: Some(0) },
     compared: &[(bilu::METHOD.name, 2, 1), (fgbilu::METHOD.name, 2, 0)],
     ..Method::PLAIN
 };
+
+const PERSISTENT: Persistent = Persistent {
+    name: "bicgstab",
+    range_vectors: 5,
+    product_vectors: 3,
+    breakdowns: &BREAKDOWNS,
+    restarts: true,
+    factors: true,
+    long_row_threads: Some(768),
+};
+
+/// `(r0, v)`, omega or rho vanishes.
+const BREAKDOWNS: [&str; 3] = [
+    "(r0, A M^-1 p) is zero",
+    "omega is zero",
+    "rho is zero: the shadow residual is orthogonal to the residual",
+];
 
 const RHO: [Slot; 2] = [Slot(0), Slot(1)];
 /// `(r0, v)`.

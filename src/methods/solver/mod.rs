@@ -9,11 +9,11 @@ mod orthogonality;
 mod projections;
 pub(crate) mod qmr;
 
-use crate::base::choices::Side;
+use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
-use crate::compute::Backend;
-use crate::compute::krylov::{Settings, Solver};
+use crate::compute::krylov::{Persistent, Settings, Solver, System};
+use crate::compute::{Backend, no_execution};
 use crate::methods::precond::{Shape, bilu};
 pub use gmres::MAX_RESTART;
 
@@ -39,7 +39,8 @@ pub(crate) struct Method {
     begins_anew: bool,
     /// Whether its iterations are replayed (see [`Executions::replay`](crate::compute::Executions::replay)).
     replays: bool,
-    persistent: Persistent,
+    /// Its kernel for a whole solve, where a GPU has one.
+    persistent: Option<&'static Persistent>,
     /// Steps of an iteration, where it is always the same.
     steps: Option<Steps>,
     /// Most vectors that it and its system hold, by the setting `restart`.
@@ -52,16 +53,6 @@ pub(crate) struct Method {
 
 /// A preconditioner, a block size and a fill level.
 pub(crate) type Compared = (&'static str, usize, usize);
-
-/// Whether there is a solver as one kernel of a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Persistent {
-    No,
-    /// With no preconditioner, or one that has diagonal blocks.
-    WithoutTriangles,
-    /// With triangular factors too.
-    WithTriangles,
-}
 
 /// Place among the solvers that `advise` tries, from 0, for systems that may be definite, others that are
 /// symmetric, and all others.
@@ -84,7 +75,7 @@ impl Method {
         recomputes_residual: false,
         begins_anew: false,
         replays: false,
-        persistent: Persistent::No,
+        persistent: None,
         steps: None,
         vectors: |_| 10,
         advised: Advised { definite: None, symmetric: None, general: None },
@@ -144,12 +135,37 @@ pub fn begins_anew(name: &str) -> bool {
 
 /// Whether the solver called `name` runs as one kernel of a GPU with a preconditioner of that shape.
 pub fn is_persistent(name: &str, shape: Shape) -> bool {
-    let persistent = method(name).map_or(Persistent::No, |method| method.persistent);
-    match shape {
-        Shape::Identity | Shape::Diagonal => persistent != Persistent::No,
-        Shape::Triangles => persistent == Persistent::WithTriangles,
+    let persistent = method(name).and_then(|method| method.persistent);
+    persistent.is_some_and(|kernel| match shape {
+        Shape::Identity | Shape::Diagonal => true,
+        Shape::Triangles => kernel.factors,
         Shape::Other => false,
-    }
+    })
+}
+
+/// The solvers that a GPU has as one kernel.
+pub fn persistent() -> impl Iterator<Item = &'static Persistent> {
+    METHODS.iter().filter_map(|method| method.persistent)
+}
+
+/// The solver called `name` as one kernel; see [`Executions::in_kernel`](crate::compute::Executions::in_kernel).
+///
+/// # Errors
+/// When there is none for the solver, the preconditioner or the format.
+pub fn in_kernel<K: Backend>(
+    name: &str,
+    k: &K,
+    settings: &Settings,
+    system: &System<K>,
+) -> Result<Box<dyn Solver<K>>> {
+    let Some(kernel) = persistent().find(|kernel| kernel.name == name) else {
+        let names: Vec<String> = persistent().map(|kernel| format!("`{}`", kernel.name)).collect();
+        return Err(no_execution(
+            Execution::Persistent,
+            &format!("it has {}", names.join(" and ")),
+        ));
+    };
+    k.in_kernel(kernel, settings, system)
 }
 
 /// Solvers that `advise` tries for systems that may be definite, or are symmetric or not, in that order.

@@ -1,27 +1,43 @@
 //! Quasi-minimal residuals without look-ahead with coupled two-term recurrences (Freund and Nachtigal
 //! 1994, SIAM J. Sci. Comput. 15, in the form of Barrett et al. 1994, Templates, section 2.3.9).
 
-use super::{Method, Persistent, Steps};
+use super::{Method, Steps};
 use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
-use crate::compute::krylov::breakdowns::QMR as BREAKDOWNS;
 use crate::compute::krylov::stop::{CYCLE, End, Judge};
-use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System, Transposed};
+use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
 
 pub(crate) const METHOD: Method = Method {
-    name: "qmr",
+    name: PERSISTENT.name,
     summary: "quasi-minimal residuals, left or right preconditioned; uses A' and M' too",
     uses: &[Setting::Side],
     transposed: true,
     replays: true,
-    persistent: Persistent::WithoutTriangles,
+    persistent: Some(&PERSISTENT),
     steps: Some(Steps { products: 2, applications: 2, dots: 5, updates: 10 }),
     // iterate by iteration, as what is replayed
     compared: &[],
     ..Method::PLAIN
 };
+
+const PERSISTENT: Persistent = Persistent {
+    name: "qmr",
+    range_vectors: 8,
+    product_vectors: 2,
+    breakdowns: &BREAKDOWNS,
+    restarts: false,
+    factors: false,
+    long_row_threads: None,
+};
+
+/// A Lanczos vector, delta or epsilon vanishes.
+const BREAKDOWNS: [&str; 3] = [
+    "a Lanczos vector is zero",
+    "delta is zero: the Lanczos vectors are orthogonal to each other",
+    "epsilon is zero: (q, A p) vanishes",
+];
 
 /// Scalars that go from iteration to iteration: lengths of the Lanczos vectors, `(z, y)` of the length
 /// one, the rotation, and what directions and updates keep of themselves.

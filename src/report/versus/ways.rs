@@ -10,20 +10,9 @@ use crate::report::{Head, Sheet};
 
 use super::{METRICS, Side, System, levels};
 
-/// Our algorithms, in the order of their columns.
-const ALGORITHMS: [Trisolve; 6] = [
-    Trisolve::Wavefront,
-    Trisolve::Pencils,
-    Trisolve::Partitioned,
-    Trisolve::Syncfree,
-    Trisolve::Levels,
-    Trisolve::Pointwise,
-];
-
-/// Those of [`ALGORITHMS`] that were measured for some system.
+/// Our algorithms that were measured for some system.
 pub(super) fn measured(systems: &[System<'_>]) -> Vec<Trisolve> {
-    ALGORITHMS
-        .into_iter()
+    Trisolve::which(|about| !about.library)
         .filter(|algorithm| systems.iter().any(|s| asked(s, *algorithm).is_some()))
         .collect()
 }

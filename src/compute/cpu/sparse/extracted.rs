@@ -80,7 +80,8 @@ fn scalar(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::choices::{LevelRule, ReadAs, Trisolve};
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::compute::Trisolve;
     use crate::compute::cpu::Cpu;
     use crate::compute::{Factors as _, Vectors as _};
     use crate::matrix::pattern::block_pattern;
@@ -96,7 +97,7 @@ mod tests {
             let f = extracted(Threads::Pool, &p, b, (&a, 0.0)).unwrap().unwrap();
             let (k, n) = (Cpu::sequential(), a.rows());
             let double = FactorPrecision::Float64;
-            let mut ilu = k.ilu_analyse(&p, b, Trisolve::Auto, double).unwrap();
+            let mut ilu = k.ilu_analyse(&p, b, Trisolve::AUTO, double).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             // r = L D U' z, from the right
             let z: Vec<f64> = (0..n).map(|i| (i % 7) as f64 - 3.0).collect();

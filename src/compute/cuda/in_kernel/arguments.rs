@@ -6,8 +6,7 @@ use crate::base::choices::FactorPrecision;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::formats::Argument;
 use crate::compute::cuda::launch::{Address, BlocksArg};
-use crate::compute::cuda::partitioned::RESIDENT_THREADS as THREADS;
-use crate::compute::cuda::solve::Parts;
+use crate::compute::cuda::sptrsv::{Parts, RESIDENT_THREADS as THREADS};
 use crate::compute::cuda::{Cuda, Matrix};
 use crate::compute::preconditioner::{Form, Preconditioner};
 

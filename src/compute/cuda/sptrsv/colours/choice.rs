@@ -2,14 +2,14 @@
 
 use cudarc::driver::CudaSlice;
 
-use super::choice;
-use super::device::Device;
-use super::numbers::Values;
-use super::solve::Solve;
-use super::storage::Structure;
 use crate::base::error::Result;
 use crate::base::measure::timed;
 use crate::compute::Bytes;
+use crate::compute::cuda::device::Device;
+use crate::compute::cuda::numbers::Values;
+use crate::compute::cuda::sptrsv::Solve;
+use crate::compute::cuda::sptrsv::choice;
+use crate::compute::cuda::storage::Structure;
 
 /// Both until the first values are there, then the faster one. For factors that the L2 cache has room for, of
 /// which neither is always that: in one launch there is less to begin and to end, in two no barrier.

@@ -2,25 +2,58 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 
-use super::device::{Device, grid};
-use super::launch::{PartsArg, SolveArg, address, launch};
-use super::memory::failed;
-use super::numbers::Numbers;
+use super::choice::Shape;
 use super::owners::{Costs, Owners, Tiles, far_operands};
-use super::partition::{Partition, Shape, Slice};
-use super::solve::{Solve, System};
-use super::sources::{PARTITIONED, Variant};
-use super::storage::DevicePattern;
+use super::partition::{self, Partition, Slice};
 use super::triangles::{self, Triangles};
+use super::{Algorithm, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{PartsArg, SolveArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::Numbers;
+use crate::compute::cuda::sources::{PARTITIONED, Variant};
+use crate::compute::cuda::storage::DevicePattern;
+use crate::compute::trisolve::Description;
 use crate::symbolic::FillPattern;
 
+/// What it is, for every program.
+pub(super) const ABOUT: Description = Description {
+    name: "partitioned",
+    summary: "one launch; consecutive rows share a thread block and its shared memory; \
+              blocks of more than 32 by syncfree",
+    automatic: true,
+    advised: true,
+    // those of reservoirs, and few registers
+    resident_block: 8,
+    ..Description::PLAIN
+};
+
+pub(super) static ALGORITHM: Algorithm =
+    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: LARGEST_BLOCK, new: solve };
+
+/// Rows wait in shared memory; the work of a part and the crossings between parts are equal.
+fn seconds(s: &Shape) -> Option<f64> {
+    if s.block_size > LARGEST_BLOCK {
+        return None;
+    }
+    if let Some(seconds) = on_grid(s.pattern, s.block_size, s.multiprocessors) {
+        return Some(seconds.max(s.reading()));
+    }
+    let slices =
+        s.pattern.rows().div_ceil(32 / (split_for(s.pattern, s.block_size) * s.block_size));
+    let work = 2.0 * (6.0 * s.handover * 0.1e-6 * slices as f64).sqrt();
+    // small blocks are read less well
+    let reading = 1.0 + 2.0 / (s.block_size * s.block_size) as f64;
+    Some(0.09e-6 * s.levels as f64 + 2.0 * work + reading * s.reading())
+}
+
 /// Largest block size: a block row must fit in a warp.
-pub(super) const LARGEST_BLOCK: usize = 32;
+const LARGEST_BLOCK: usize = 32;
 
 /// Threads of a block of a kernel that stays for a whole method: as many as there are registers for.
-pub(super) const RESIDENT_THREADS: u32 = 512;
+pub(in crate::compute::cuda) const RESIDENT_THREADS: u32 = 512;
 
 /// Bytes of shared memory that values of block rows may take.
 const SHARED_BYTES: usize = 200 << 10;
@@ -109,7 +142,7 @@ fn uneven_variant(block_size: usize, split: usize, each: usize, longest: usize) 
 
 /// The variant of `sptrsv/partitioned.cu` for solves within another kernel.
 pub fn resident_variant(block_size: usize) -> Option<Variant> {
-    (block_size <= LARGEST_RESIDENT_BLOCK).then(|| resident(block_size))
+    (block_size <= ABOUT.resident_block).then(|| resident(block_size))
 }
 
 /// The variants of `sptrsv/partitioned.cu` that need the most registers; none for blocks that are too large.
@@ -138,9 +171,6 @@ fn resident(block_size: usize) -> Variant {
 
 /// Microseconds from a row to one that needs it in another part.
 const CROSSING: f64 = 1.5;
-
-/// Largest block size of solves within another kernel: those of reservoirs, and few registers.
-pub(super) const LARGEST_RESIDENT_BLOCK: usize = 8;
 
 /// Bytes of shared memory that values of block rows may take beside vectors of a method.
 const RESIDENT_BYTES: usize = 96 << 10;
@@ -181,12 +211,6 @@ fn split_for(p: &FillPattern, block_size: usize) -> usize {
     split(block_size, (entries * 5).div_ceil(p.rows().max(1) * 4))
 }
 
-/// Slices of a triangle, about; for blocks of at most [`LARGEST_BLOCK`].
-pub(super) fn slices(p: &FillPattern, block_size: usize) -> usize {
-    let lanes = if block_size > LARGEST_BLOCK { 32 } else { split_for(p, block_size) * block_size };
-    p.rows().div_ceil(32 / lanes)
-}
-
 /// A plan of both triangles, and what the kernels are compiled for.
 struct Plan {
     lower: Partition,
@@ -212,10 +236,7 @@ fn ranges_of(d: &Device, p: &FillPattern, block_size: usize, split: usize) -> (u
 }
 
 /// Seconds of both solves in parts of the grid that `p` is, on so many multiprocessors; `None` where it is none.
-pub(super) fn on_grid(p: &FillPattern, block_size: usize, multiprocessors: usize) -> Option<f64> {
-    if block_size > LARGEST_BLOCK {
-        return None;
-    }
+fn on_grid(p: &FillPattern, block_size: usize, multiprocessors: usize) -> Option<f64> {
     let split = split_for(p, block_size);
     let ranges = range_count(p, block_size, split);
     let costs = costs(p, block_size, split);
@@ -236,7 +257,7 @@ impl Plan {
             Some(each) => uneven_variant(b, split, each, lengths.longest),
             None => variant(b, split, lengths.longest.max(1)),
         };
-        let shape = Shape {
+        let shape = partition::Shape {
             slots: (d.shared_for_values().min(SHARED_BYTES) / (8 * b)) as u32 - 1,
             lanes: 32 / b,
             split: split as u32,
@@ -262,7 +283,7 @@ impl Plan {
         let (split, ahead) = in_kernel_row(b);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
         let owners = Owners::resident(p.lower.view(), most, costs(p, b, split));
-        let shape = Shape {
+        let shape = partition::Shape {
             slots: (d.shared_for_values().min(RESIDENT_BYTES) / (8 * b)) as u32 - 1,
             lanes: 32 / b,
             split: split as u32,
@@ -276,7 +297,7 @@ impl Plan {
     fn new(
         p: &FillPattern,
         [lower, upper]: [&Owners; 2],
-        shape: Shape,
+        shape: partition::Shape,
         variant: Variant,
     ) -> Result<Self> {
         let (lower, upper) = rayon::join(
@@ -287,9 +308,9 @@ impl Plan {
     }
 }
 
-/// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`], or
-/// [`LARGEST_RESIDENT_BLOCK`] for solves within another kernel.
-pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+/// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`], or `ABOUT.resident_block` for
+/// solves within another kernel.
+fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.structure);
     let plan = if s.resident { Plan::resident(s)? } else { Plan::of_kernels(s)? };
     let triangle = |p: &Partition, backward| {

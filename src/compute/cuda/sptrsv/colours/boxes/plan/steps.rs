@@ -8,26 +8,30 @@ use crate::compute::cuda::layout::shared;
 shared! { words [u32; 4] = "Step" of "sptrsv/colours/boxes.cu"; }
 
 /// What a step does beside its entries; mirrors the kernel.
-pub(in crate::compute::cuda::colour_boxes) const FIRST: u32 = 1 << 8;
-pub(in crate::compute::cuda::colour_boxes) const LAST: u32 = 2 << 8;
-pub(in crate::compute::cuda::colour_boxes) const SCALE_FIRST: u32 = 4 << 8;
-pub(in crate::compute::cuda::colour_boxes) const SCALE_LAST: u32 = 8 << 8;
-pub(in crate::compute::cuda::colour_boxes) const ENDS: u32 = 16 << 8;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const FIRST: u32 = 1 << 8;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const LAST: u32 = 2 << 8;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const SCALE_FIRST: u32 = 4 << 8;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const SCALE_LAST: u32 = 8 << 8;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const ENDS: u32 = 16 << 8;
 
 /// Places of numbers that are handed over: what a step has bits for.
-pub(in crate::compute::cuda::colour_boxes) const PLACES: u32 = 1 << 22;
+pub(in crate::compute::cuda::sptrsv::colours::boxes) const PLACES: u32 = 1 << 22;
 
 /// Steps of a part.
-pub(in crate::compute::cuda::colour_boxes) struct Steps {
-    pub(in crate::compute::cuda::colour_boxes) all: Vec<[u32; 4]>,
+pub(in crate::compute::cuda::sptrsv::colours::boxes) struct Steps {
+    pub(in crate::compute::cuda::sptrsv::colours::boxes) all: Vec<[u32; 4]>,
     /// First step of each colour of L and of U'.
-    pub(in crate::compute::cuda::colour_boxes) first: [Vec<u32>; 2],
-    pub(in crate::compute::cuda::colour_boxes) values: usize,
+    pub(in crate::compute::cuda::sptrsv::colours::boxes) first: [Vec<u32>; 2],
+    pub(in crate::compute::cuda::sptrsv::colours::boxes) values: usize,
 }
 
 impl Common<'_> {
     /// The steps of a part, whose cells are handed over at such `places` of each colour for L and for U'.
-    pub(in crate::compute::cuda::colour_boxes) fn steps(&self, own: &Own, places: &[u32]) -> Steps {
+    pub(in crate::compute::cuda::sptrsv::colours::boxes) fn steps(
+        &self,
+        own: &Own,
+        places: &[u32],
+    ) -> Steps {
         let last = self.colours - 1;
         let none = || vec![0; self.colours];
         let mut steps = Steps { all: Vec::new(), first: [none(), none()], values: 0 };

@@ -2,9 +2,9 @@
 
 use rayon::prelude::*;
 
-use super::colour_slices::{Kind, Layout, Plan};
-use super::layout::shared;
+use super::slices::{Kind, Layout, Plan};
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::layout::shared;
 
 /// Unit of addresses and sizes of chunks.
 pub(super) const UNIT: usize = 16;
@@ -266,7 +266,7 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
-    use super::super::colour_slices::tests::coloured;
+    use super::super::slices::tests::coloured;
     use super::*;
     use crate::matrix::pattern::Pattern;
 

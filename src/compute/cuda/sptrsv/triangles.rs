@@ -4,16 +4,16 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
-use super::device::{Device, grid};
-use super::launch::{Address, PartsArg, SolveArg, address, launch};
-use super::memory::failed;
-use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::solve::{Parts, Solve};
-use super::sources::{TRSV, Variant};
-use super::storage::{DevicePattern, Structure};
+use super::{Parts, Solve};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{Address, PartsArg, SolveArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::{Numbers, Values};
+use crate::compute::cuda::sources::{TRSV, Variant};
+use crate::compute::cuda::storage::{DevicePattern, Structure};
 
 /// A strictly triangular factor on the device, with a kernel that solves with it.
 pub(super) trait Triangle {
@@ -97,7 +97,7 @@ impl Triangle for Empty {
 }
 
 /// Factors whose triangles are empty.
-pub(super) fn diagonal_alone(
+pub(in crate::compute::cuda) fn diagonal_alone(
     d: &Device,
     f: &Structure,
     precision: FactorPrecision,

@@ -5,18 +5,43 @@ use std::cell::Cell;
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, grid};
-use super::launch::{BoxArg, SolveArg, address, launch};
-use super::memory::failed;
-use super::numbers::Numbers;
-use super::solve::{Solve, System};
-use super::sources::{Variant, WAVEFRONT};
-use super::storage::DevicePattern;
-use super::tiles::{Plan, Tile, Tiles, variant};
+use super::choice::Shape;
 use super::triangles::{self, Triangles};
+use super::{Algorithm, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{BoxArg, SolveArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::Numbers;
+use crate::compute::cuda::sources::{Variant, WAVEFRONT};
+use crate::compute::cuda::storage::DevicePattern;
+use crate::compute::cuda::tiles::{Plan, Tile, Tiles, variant};
+use crate::compute::trisolve::{Description, Takes};
 use crate::symbolic::Stencil;
+
+/// What it is, for every program.
+pub(super) const ABOUT: Description = Description {
+    name: "wavefront",
+    summary: "one launch; tiles of a stencil on a box march through it, \
+              levels inside a multiprocessor",
+    takes: Takes::Stencils,
+    automatic: true,
+    advised: true,
+    ..Description::PLAIN
+};
+
+pub(super) static ALGORITHM: Algorithm =
+    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+
+/// A step per level, with all products of a row; launches and the way through the first tiles.
+fn seconds(s: &Shape) -> Option<f64> {
+    let both = s.stencils.as_ref().ok()?;
+    let offsets = both.iter().flatten().map(|stencil| stencil.offsets.len()).max().unwrap_or(0);
+    let products = (offsets * s.block_size) as f64;
+    let step = 0.17e-6 + 8.5e-9 * products.min(24.0) + 3e-9 * (products - 24.0).max(0.0);
+    Some(15e-6 + s.levels as f64 * step + s.reading())
+}
 
 /// The variant of `sptrsv/wavefront.cu` for a stencil; `None` when it reaches too far for a tile.
 pub fn stencil_variant(block_size: usize, stencil: &Stencil) -> Option<Variant> {
@@ -163,7 +188,7 @@ fn layout(d: &Device, variant: Variant) -> Result<Layout> {
 }
 
 /// Both triangles of a stencil.
-pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.structure);
     let [lower, upper] = s.analysis.stencils(d, f.block_size).as_ref().map_err(|why| {
         Error::input(format!("no wavefront: {why}"))

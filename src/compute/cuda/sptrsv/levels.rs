@@ -7,20 +7,33 @@ use std::rc::Rc;
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
 
 use super::colours::{self, FEW};
-use super::device::{Device, grid};
-use super::launch::{Address, SolveArg, address, launch};
-use super::memory::failed;
-use super::numbers::{Numbers, Values};
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
-use super::solve::{Solve, System};
-use super::sources::{TRSV, Variant};
-use super::storage::Structure;
 use super::triangles::BlockDiagonal;
+use super::{Algorithm, Solve, System};
 use crate::base::error::Result;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{Address, SolveArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::{Numbers, Values};
+use crate::compute::cuda::sources::{TRSV, Variant};
+use crate::compute::cuda::storage::Structure;
+use crate::compute::trisolve::Description;
+
+/// What it is, for every program.
+pub(super) const ABOUT: Description = Description {
+    name: "levels",
+    summary: "one launch per level, replayed as a CUDA graph (Yang et al., Algorithm 6)",
+    per_level: true,
+    advised: true,
+    ..Description::PLAIN
+};
+
+pub(super) static ALGORITHM: Algorithm =
+    Algorithm { about: ABOUT, seconds: None, largest_block: usize::MAX, new: blockwise };
 
 /// One launch per level; more than [`FEW`] are replayed as one graph on vectors of its own: the copies to
 /// and from these cost more than so many launches.
-struct Levels {
+pub(super) struct Levels {
     lower: Slices,
     upper: Slices,
     forward: CudaFunction,
@@ -41,21 +54,16 @@ struct Replayed {
 }
 
 /// Block rows of a level at a time; of few levels in an order of their own as [`colours`].
-pub(super) fn blockwise(s: &System) -> Result<Box<dyn Solve>> {
+fn blockwise(s: &System) -> Result<Box<dyn Solve>> {
     match s.order {
         Some(order) if s.analysis.schedules()[0].levels() <= FEW => colours::solve(s, order),
         _ => Ok(Box::new(Levels::new(s, 1)?)),
     }
 }
 
-/// Blocks taken apart: point triangular systems.
-pub(super) fn pointwise(s: &System) -> Result<Box<dyn Solve>> {
-    Ok(Box::new(Levels::new(s, s.structure.block_size)?))
-}
-
 impl Levels {
     /// With blocks that are `spread` times smaller than those of the factorisation.
-    fn new(s: &System, spread: usize) -> Result<Self> {
+    pub(super) fn new(s: &System, spread: usize) -> Result<Self> {
         let (d, f) = (s.device, s.structure);
         let (size, rows) = (f.block_size / spread, f.pattern.rows());
         let n = rows * f.block_size;

@@ -12,16 +12,16 @@ use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
 use self::lists::Lists;
 use self::plan::{Plan, Shape};
-use super::device::{Device, grid};
-use super::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
-use super::layout::Layout;
-use super::memory::failed;
-use super::numbers::Values;
-use super::solve::{Solve, System};
-use super::sources::{COLOUR_BOXES, Variant};
-use super::storage::Structure;
 use crate::base::error::Result;
 use crate::compute::Bytes;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{Address, BoxLayoutArg, ColourBoxesArg, address, launch};
+use crate::compute::cuda::layout::Layout;
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::Values;
+use crate::compute::cuda::sources::{COLOUR_BOXES, Variant};
+use crate::compute::cuda::sptrsv::{Solve, System};
+use crate::compute::cuda::storage::Structure;
 
 /// Structs that the kernels share.
 pub(super) const LAYOUTS: [&[Layout]; 2] = [plan::LAYOUTS, plan::steps::LAYOUTS];

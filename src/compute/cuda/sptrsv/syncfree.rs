@@ -2,15 +2,38 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::device::{Device, grid};
-use super::launch::{SolveArg, launch};
-use super::numbers::Numbers;
+use super::choice::Shape;
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
-use super::solve::{Solve, System};
-use super::sources::{TRSV, Variant};
-use super::storage::DevicePattern;
 use super::triangles::{self, Triangles};
+use super::{Algorithm, Solve, System};
 use crate::base::error::Result;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{SolveArg, launch};
+use crate::compute::cuda::numbers::Numbers;
+use crate::compute::cuda::sources::{TRSV, Variant};
+use crate::compute::cuda::storage::DevicePattern;
+use crate::compute::trisolve::Description;
+
+/// What it is, for every program.
+pub(super) const ABOUT: Description = Description {
+    name: "syncfree",
+    summary: "one launch; a row waits for the values it needs",
+    automatic: true,
+    advised: true,
+    ..Description::PLAIN
+};
+
+pub(super) static ALGORITHM: Algorithm =
+    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+
+/// Rows wait through the L2 cache: some hand-overs per level, more the longer the rows are.
+#[allow(clippy::unnecessary_wraps, reason = "others do not take all factors")]
+fn seconds(s: &Shape) -> Option<f64> {
+    let (longest, bb) = (s.longest() as f64, (s.block_size * s.block_size) as f64);
+    let level = s.handover * (2.4 + 0.12 * longest + 0.012 * longest * bb);
+    let unknowns = (s.pattern.rows() * s.block_size) as f64;
+    Some(s.levels as f64 * level + 0.06e-9 * unknowns + s.reading())
+}
 
 /// A triangle in one launch; rows wait for the values they need.
 struct Triangle {
@@ -40,7 +63,7 @@ pub fn largest_variant(block_size: usize) -> Variant {
 }
 
 /// Both triangles.
-pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.structure);
     let [lower, upper] = Slices::both(s, 1)?;
     let longest = lower.longest.max(upper.longest);

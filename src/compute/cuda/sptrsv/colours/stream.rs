@@ -5,20 +5,20 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
-use super::colour_chunks::{Cut, Shape, UNIT};
-use super::colour_layout::{Laid, Placed};
-use super::colour_slices::{Layout, Plan};
-use super::device::{Device, grid};
-use super::launch::{
-    ColourColumnsArg, ColourFactorArg, ColourRowsArg, ColourStreamArg, address, launch,
-};
-use super::memory::failed;
-use super::numbers::Values;
-use super::solve::{Solve, System};
-use super::sources::{COLOUR_STREAM, Variant};
-use super::storage::Structure;
+use super::chunks::{Cut, Shape, UNIT};
+use super::layout::{Laid, Placed};
+use super::slices::{Layout, Plan};
 use crate::base::error::Result;
 use crate::compute::Bytes;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{
+    ColourColumnsArg, ColourFactorArg, ColourRowsArg, ColourStreamArg, address, launch,
+};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::Values;
+use crate::compute::cuda::sources::{COLOUR_STREAM, Variant};
+use crate::compute::cuda::sptrsv::{Solve, System};
+use crate::compute::cuda::storage::Structure;
 
 /// Compute capability from which there are bulk copies.
 const OLDEST: (i32, i32) = (9, 0);

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::lattice::{Lattice, Outline};
+use crate::compute::cuda::lattice::{Lattice, Outline};
 use crate::matrix::pattern::PatternView;
 
 /// The triangle as a solve goes through it: place p is row p, or row n - 1 - p backward.

@@ -9,7 +9,7 @@ use super::plan::steps::{ENDS, FIRST, LAST, PLACES, SCALE_FIRST, SCALE_LAST};
 use super::plan::{Plan, Shape, WARP};
 use crate::base::choices::ReadAs;
 use crate::base::threads::Threads;
-use crate::compute::cuda::colour_slices::tests::coloured_by;
+use crate::compute::cuda::sptrsv::colours::slices::tests::coloured_by;
 use crate::matrix::pattern::{Pattern, block_pattern};
 use crate::problem::load;
 use crate::symbolic::{Colouring, FillPattern, Rest, Schedule, multi_elimination};

@@ -6,17 +6,41 @@ use std::rc::Rc;
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 use cudarc::driver::{CudaFunction, CudaSlice, LaunchConfig};
 
-use super::analysis::Stencils;
-use super::device::{Device, grid};
-use super::launch::{PencilsArg, address, launch};
-use super::memory::failed;
-use super::numbers::{Numbers, Values};
-use super::solve::{Solve, System};
-use super::sources::{PENCILS, Variant};
-use super::storage::Structure;
+use super::choice::Shape;
 use super::triangles;
+use super::{Algorithm, Solve, System};
 use crate::base::error::{Error, Result};
 use crate::compute::Bytes;
+use crate::compute::cuda::analysis::Stencils;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{PencilsArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::{Numbers, Values};
+use crate::compute::cuda::sources::{PENCILS, Variant};
+use crate::compute::cuda::storage::Structure;
+use crate::compute::trisolve::{Description, Takes};
+
+/// What it is, for every program.
+pub(super) const ABOUT: Description = Description {
+    name: "pencils",
+    summary: "one launch for both triangles of a 7-point grid; a lane has pencils of cells, \
+              y stays on chip",
+    takes: Takes::Axes,
+    automatic: true,
+    advised: true,
+    ..Description::PLAIN
+};
+
+pub(super) static ALGORITHM: Algorithm =
+    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+
+/// Steps and bounds follow one another; a launch, and a part of the way of the first numbers to their place.
+fn seconds(s: &Shape) -> Option<f64> {
+    let plan = Plan::new(s.stencils, s.block_size).ok()?;
+    let (steps, bounds) = plan.fits(s.resident, s.shared_bytes).then(|| plan.path())?;
+    let triangle = 0.1e-6 * steps as f64 + 2.8 * s.handover * bounds as f64;
+    Some(8e-6 + 2.0 * triangle + 0.35 * s.reading())
+}
 
 /// Pencils of a thread block along x and y; mirrors `sptrsv/pencils.cuh`.
 const PATCH: [usize; 2] = [16, 8];
@@ -112,7 +136,7 @@ struct Pencils {
 }
 
 /// Factors whose box is as the kernel takes it.
-pub(super) fn solve(s: &System) -> Result<Box<dyn Solve>> {
+fn solve(s: &System) -> Result<Box<dyn Solve>> {
     let (d, f) = (s.device, s.structure);
     let refused = |why: &str| {
         Error::input(format!("no pencils: {why}"))

@@ -2,13 +2,13 @@
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
-use super::device::{Device, grid};
-use super::launch::{SlicesArg, address, launch};
-use super::memory::failed;
-use super::numbers::Numbers;
-use super::solve::System;
-use super::sources::{TRSV, Variant};
+use super::System;
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{SlicesArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::Numbers;
+use crate::compute::cuda::sources::{TRSV, Variant};
 use crate::symbolic::Schedule;
 
 /// Threads of a block and slices it works on; mirrors `sptrsv/slices.cu`.

@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
-use super::layout::shared;
 use super::owners::{Owners, Triangle};
 use crate::base::error::{Error, Result};
+use crate::compute::cuda::layout::shared;
 use crate::matrix::pattern::PatternView;
 
 /// Regions of shared memory through which the segments of a part pass in turn; mirrors the kernel.

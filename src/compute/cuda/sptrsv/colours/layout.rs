@@ -1,10 +1,10 @@
-//! Layouts of colours ([`super::colour_slices`]) on the device.
+//! Layouts of colours ([`super::slices`]) on the device.
 
 use cudarc::driver::CudaSlice;
 
-use super::colour_slices::Layout;
-use super::device::Device;
+use super::slices::Layout;
 use crate::base::error::Result;
+use crate::compute::cuda::device::Device;
 
 /// What is known of each position and slice, on the device.
 pub(super) struct Placed {

@@ -2,6 +2,13 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
+mod boxes;
+mod choice;
+mod chunks;
+mod layout;
+mod slices;
+mod stream;
+
 use std::borrow::Cow;
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -9,22 +16,28 @@ use std::rc::Rc;
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, sys};
 use rayon::prelude::*;
 
-use super::colour_choice::Either;
-use super::colour_layout::{Laid, Placed};
-use super::colour_slices::{Layout, Plan};
-use super::device::{Device, grid};
-use super::launch::{Address, ColourSlicesArg, ColourSweepArg, address, launch};
-use super::memory::failed;
-use super::numbers::{Numbers, Values};
-use super::solve::{Solve, System};
-use super::sources::{COLOURS, Variant};
-use super::storage::Structure;
-use super::{colour_boxes, colour_stream};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::Bytes;
+use crate::compute::cuda;
+use crate::compute::cuda::device::{Device, grid};
+use crate::compute::cuda::launch::{Address, ColourSlicesArg, ColourSweepArg, address, launch};
+use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::numbers::{Numbers, Values};
+use crate::compute::cuda::sources::{COLOURS, Variant};
+use crate::compute::cuda::sptrsv::{Solve, System};
+use crate::compute::cuda::storage::Structure;
 use crate::matrix::inverse;
 use crate::matrix::pattern::Pattern;
+
+use choice::Either;
+use layout::{Laid, Placed};
+use slices::{Layout, Plan};
+
+/// Structs that the kernels share.
+pub(super) fn layouts() -> impl Iterator<Item = &'static [cuda::Layout]> {
+    std::iter::once(chunks::LAYOUTS).chain(boxes::LAYOUTS)
+}
 
 /// Threads of a block; mirrors `sptrsv/colours/slices.cu`.
 const THREADS: u32 = 128;
@@ -90,7 +103,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
     let b = f.block_size;
     let schedule = &s.analysis.schedules()[0];
     let in_place = schedule.levels() <= IN_PLACE;
-    if !in_place && let Some(boxes) = colour_boxes::solve(s, &schedule.level_ptr, order)? {
+    if !in_place && let Some(boxes) = boxes::solve(s, &schedule.level_ptr, order)? {
         return Ok(Box::new(boxes));
     }
     let align = (!in_place).then_some(order);
@@ -106,8 +119,7 @@ pub(super) fn solve(s: &System, order: &[u32]) -> Result<Box<dyn Solve>> {
         factor_row: d.copied(&plan.rows)?,
         first: d.copied(&plan.first)?,
     });
-    let one =
-        if in_place { colour_stream::solve(s, &plan, layouts, (&row, &placed))? } else { None };
+    let one = if in_place { stream::solve(s, &plan, layouts, (&row, &placed))? } else { None };
     let launches = || Colours::new(s, &plan, layouts, &placed);
     Ok(match one {
         Some(one) if one.bytes.moved <= d.l2_bytes() => {
