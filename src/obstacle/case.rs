@@ -55,8 +55,9 @@ pub enum StopOn {
     #[default]
     StepNorm,
     /// `max |min(A U - G, U - Phi)|` of the iterate. A Jacobi sweep computes it for its old values; the sweep
-    /// that finds it below epsilon is neither counted nor kept. With colours it is the value at each point
-    /// just before its relaxation.
+    /// that finds it below epsilon is neither counted nor kept. With colours a pass that stores nothing
+    /// computes it after the sweep; asynchronous sweeps look at each point just before its relaxation, and a
+    /// synchronous sweep tells whether all are done.
     Complementarity,
 }
 
@@ -228,6 +229,11 @@ impl Case {
     /// Whether the stopping test applies to the old values of a sweep, which are kept until after it.
     pub fn looks_before_sweep(&self) -> bool {
         self.stop == StopOn::Complementarity && self.method == Method::Jacobi
+    }
+
+    /// Whether the stopping test takes a pass of its own after a sweep, which has no old values of all points.
+    pub fn looks_after_sweep(&self) -> bool {
+        self.stop == StopOn::Complementarity && self.method != Method::Jacobi
     }
 }
 

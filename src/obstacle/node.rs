@@ -238,21 +238,29 @@ impl Relaxation for Node<'_> {
         self.line = out;
     }
 
-    fn verify(&mut self) -> (f64, u64, u64) {
+    fn look(&mut self) {
         let Layout { ny, nz, nx, .. } = self.layout();
         let mut out = Buffer::<f64>::zeros(nx);
-        let (mut worst, mut contact) = (0.0_f64, 0);
+        self.begin_sweep(Monitored::Complementarity);
         for z in 1..=nz {
             for y in 1..=ny {
-                let lines = self.lines(y, z);
                 let c = self.problem.coefficients;
-                worst =
-                    worst.max(relax(c, lines, Select::All, true, false, &mut out).complementarity);
-                let on = lines.own[1..].iter().zip(lines.floor).filter(|(u, floor)| u <= floor);
-                contact += on.count();
+                let change = relax(c, self.lines(y, z), Select::All, true, false, &mut out);
+                self.note(y, z, change);
             }
         }
-        (worst, contact as u64, fingerprint(&self.extent, &self.u))
+    }
+
+    fn verify(&mut self) -> (f64, u64, u64) {
+        let Layout { ny, nz, .. } = self.layout();
+        self.look();
+        let contact = |(y, z)| {
+            let lines = self.lines(y, z);
+            lines.own[1..].iter().zip(lines.floor).filter(|(u, floor)| u <= floor).count()
+        };
+        let lines = (1..=nz).flat_map(|z| (1..=ny).map(move |y| (y, z)));
+        let contact: usize = lines.map(contact).sum();
+        (self.complementarity, contact as u64, fingerprint(&self.extent, &self.u))
     }
 
     fn layout(&self) -> Layout {

@@ -43,6 +43,8 @@ pub trait Relaxation {
         self.jacobi(Region::Rim);
         self.swap();
     }
+    /// Computes the monitored quantities of a Jacobi sweep that it does not make. The halo must be current.
+    fn look(&mut self);
     /// Whether neighbours' values stay where they are in [`jacobi_at_will`](Self::jacobi_at_will).
     fn keeps_ghosts(&self) -> bool {
         false
@@ -236,7 +238,8 @@ fn sweep<N: Relaxation>(
     exchange: &mut impl Exchange<N>,
     monitored: Monitored,
 ) {
-    node.begin_sweep(monitored);
+    let after = case.looks_after_sweep() && monitored == Monitored::Complementarity;
+    node.begin_sweep(if after { Monitored::Nothing } else { monitored });
     if case.method == Method::Jacobi {
         // the inner region overlaps with the halo exchange
         exchange.begin(node);
@@ -250,6 +253,11 @@ fn sweep<N: Relaxation>(
         exchange.begin(node);
         exchange.finish(node);
         node.colour(colour);
+    }
+    if after {
+        exchange.begin(node);
+        exchange.finish(node);
+        node.look();
     }
 }
 
@@ -366,7 +374,7 @@ fn asynchronous<N: Relaxation>(
                 sweeps += 1;
             } else {
                 // the others wait for the values
-                for _ in 0..node.passes() {
+                for _ in 0..node.passes() + usize::from(case.looks_after_sweep()) {
                     exchange.begin(node);
                     exchange.finish(node);
                 }

@@ -154,7 +154,7 @@ impl Run<'_> {
             } else if case.sweeps_per_pass > 1 {
                 part.prepare_blocked(case.sweeps_per_pass, 1)?;
             } else {
-                part.prepare(Kind::of(case.method), with_residual)?;
+                part.prepare(Kind::of(case.method), case.looks_before_sweep())?;
             }
             if case.mode == Mode::Async {
                 part.prepare(Kind::InPlace, with_residual)?;
@@ -203,7 +203,7 @@ impl Run<'_> {
 
     /// One GPU: the kernels end the time step themselves; later launches return at once.
     fn alone(&mut self, limits: Limits<'_>, outcome: &mut Outcome) -> Result<Step> {
-        let (case, with_residual, ahead) = (self.case, self.with_residual(), self.ahead());
+        let (case, ahead) = (self.case, self.ahead());
         let kind = Kind::of(case.method);
         let part = &mut self.parts[0];
         let (start, levels) = (part.fields_order(), part.levels());
@@ -221,10 +221,14 @@ impl Run<'_> {
                 if part.in_passes() {
                     part.pass(launch)?;
                 } else {
-                    part.sweep(kind, with_residual, launch)?;
+                    let number = if case.looks_after_sweep() { 0 } else { number };
+                    part.sweep(kind, case.looks_before_sweep(), Launch { number, ..launch })?;
                 }
                 if !in_place {
                     part.swap();
+                }
+                if counts && case.looks_after_sweep() {
+                    part.look(launch)?;
                 }
             }
             let event = part.ask(place)?;
@@ -401,11 +405,12 @@ impl Run<'_> {
             return self.sweep_together(with_residual, 1);
         }
         let part = &mut self.parts[0];
-        part.sweep(kind, with_residual, Launch { number: 1, bound: -1.0 })?;
+        let number = usize::from(!with_residual);
+        part.sweep(kind, false, Launch { number, bound: -1.0 })?;
         if !kind.in_place() {
             part.swap();
         }
-        Ok(())
+        if with_residual { part.look(Launch { number: 1, bound: -1.0 }) } else { Ok(()) }
     }
 
     /// Complementarity, contact and fingerprint.
@@ -415,8 +420,7 @@ impl Run<'_> {
             part.forget()?;
         }
         for part in &mut self.parts {
-            // into the other field, which nobody needs any more
-            part.sweep(Kind::Jacobi, true, Launch { number: 1, bound: -1.0 })?;
+            part.look(Launch { number: 1, bound: -1.0 })?;
             outcome.complementarity = outcome.complementarity.max(part.state()?.worst);
             let [contact, fingerprint] = part.judge()?;
             outcome.contact += contact;

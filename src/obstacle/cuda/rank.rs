@@ -253,8 +253,7 @@ impl RankNode {
 
     fn judged(&mut self) -> Result<(f64, u64, u64)> {
         self.part.forget()?;
-        // into the other field, which nobody needs any more
-        self.part.sweep(Kind::Jacobi, true, Launch { number: 1, bound: -1.0 })?;
+        self.part.look(Launch { number: 1, bound: -1.0 })?;
         let worst = self.part.state()?.worst;
         let [contact, fingerprint] = self.part.judge()?;
         Ok((worst, contact, fingerprint))
@@ -404,6 +403,10 @@ impl Relaxation for RankNode {
 
     fn complementarity(&self) -> f64 {
         self.worst
+    }
+
+    fn look(&mut self) {
+        needed(self.part.look(Launch { number: 1, bound: -1.0 }));
     }
 
     fn verify(&mut self) -> (f64, u64, u64) {
