@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::config::Experiment;
     use crate::config::file::parse;
-    use crate::config::library::Library;
+    use crate::config::library::experiment;
     use crate::config::phases::{TASKS, Task};
 
     fn read(text: &str) -> Result<Experiment> {
@@ -199,12 +199,8 @@ mod tests {
 
     #[test]
     fn the_largest_grid_of_figure_9_has_the_numbers_of_table_3() {
-        let open = |name: &str| {
-            let library = Library::Embedded;
-            library.open(&library.find(name).unwrap()[0]).unwrap()
-        };
-        let figure = open("luo/figure9").figure.unwrap();
-        let table = open("luo/table3").phases.unwrap();
+        let figure = experiment("luo/figure9").figure.unwrap();
+        let table = experiment("luo/table3").phases.unwrap();
         for (task, name) in TASKS {
             let published = table.tasks[&task];
             let points: Vec<_> =

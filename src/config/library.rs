@@ -90,6 +90,13 @@ impl Library {
     }
 }
 
+/// The experiment `PAPER/TABLE` that the program carries.
+#[cfg(test)]
+pub(crate) fn experiment(name: &str) -> Experiment {
+    let library = Library::Embedded;
+    library.open(&library.find(name).unwrap()[0]).unwrap()
+}
+
 /// Paths, below the folder of a paper, of its files.
 pub(crate) fn embedded_below(paper: &str) -> impl Iterator<Item = &'static str> {
     EMBEDDED

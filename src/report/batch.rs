@@ -187,14 +187,14 @@ fn obstacle_experiment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::library::experiment;
     use crate::record::gather::Set;
     use crate::record::samples::record;
 
     #[test]
     fn files_of_an_experiment_are_found_by_their_cases_and_names() {
         let library = Library::Embedded;
-        let entry = &library.find("yang/table1").unwrap()[0];
-        let cases = library.open(entry).unwrap().cases().unwrap().0;
+        let cases = experiment("yang/table1").cases().unwrap().0;
         let of = |name: &str, cases: &[Case]| {
             let records = cases.iter().map(|case| record(case.clone(), 9, 1.0)).collect();
             let set = Set { name: name.into(), files: Vec::new(), rows: Rows::Runs(records) };

@@ -142,8 +142,10 @@ fn every_way_has_a_column_and_a_mean() {
     }
     let told = report(&records).unwrap();
     let [_, algorithms, means] = &told.sheets[..] else { panic!("three sheets") };
-    let heads: Vec<&str> = algorithms.columns.iter().map(|c| &*c.text).collect();
-    assert_eq!(heads, ["matrix", "levels L/U", "by wavefront", "by levels", "cuSPARSE"]);
+    assert_eq!(
+        algorithms.heads(),
+        ["matrix", "levels L/U", "by wavefront", "by levels", "cuSPARSE"]
+    );
     assert_eq!(
         algorithms.rows[0][1..],
         ["190/191", "1.000 ms (12.3 %)", "4.000 ms (12.3 %)", "8.000 ms (12.3 %)"]

@@ -6,6 +6,7 @@ use crate::config::sweep::{AXES, Axis as Setting};
 use crate::record::Record;
 use crate::record::schema::SampleInterval;
 use crate::report::cells::varying;
+pub(super) use crate::report::cells::{by_key, geometric_mean};
 use crate::report::plot::{Axis, Figure, Names, Panel, Points, Series, too_wide};
 
 /// Most characters of a name in a figure.
@@ -35,10 +36,9 @@ pub(super) fn short(text: &str) -> String {
 
 /// The settings in which `records` differ.
 pub(super) fn differing<'a>(
-    records: impl IntoIterator<Item = &'a Record>,
+    records: impl IntoIterator<Item = &'a Record, IntoIter: Clone>,
 ) -> Vec<&'static Setting> {
-    let cases: Vec<&Case> = records.into_iter().map(|r| &r.case).collect();
-    if cases.is_empty() { Vec::new() } else { varying(&cases) }
+    varying(records.into_iter().map(|r| &r.case))
 }
 
 /// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself,
@@ -74,34 +74,6 @@ pub(super) fn without(settings: &[&'static Setting], names: &[&str]) -> Vec<&'st
 pub(super) fn key_without(case: &Case, names: &[&str]) -> String {
     let own = AXES.iter().filter(|axis| !names.contains(&axis.name));
     own.map(|axis| (axis.text)(case)).collect::<Vec<_>>().join("\u{1f}")
-}
-
-/// Items with equal keys together, in the order of their first ones.
-pub(super) fn grouped<T, K: std::hash::Hash + Eq + Clone>(
-    items: impl IntoIterator<Item = T>,
-    key: impl Fn(&T) -> K,
-) -> Vec<(K, Vec<T>)> {
-    let mut places = std::collections::HashMap::new();
-    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
-    for item in items {
-        let key = key(&item);
-        let at = *places.entry(key.clone()).or_insert_with(|| {
-            groups.push((key, Vec::new()));
-            groups.len() - 1
-        });
-        groups[at].1.push(item);
-    }
-    groups
-}
-
-/// The geometric mean of positive numbers; `None` of nothing.
-pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if let [one] = values {
-        // without the error of two roundings
-        return Some(*one);
-    }
-    let count = values.len() as f64;
-    (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }
 
 /// 95 % interval of the median solve; `None` where the solves were too few for one.

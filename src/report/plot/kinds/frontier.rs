@@ -1,6 +1,6 @@
 //! Iterations against what each of them costs.
 
-use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
+use super::common::{axis, by_key, differing, name, repetitions, series, short, without};
 use super::{Kind, Plot};
 use crate::base::units::{plural, seconds};
 use crate::config::marks::{Marks, Spacing};
@@ -26,7 +26,7 @@ const SYSTEMS: usize = 6;
 
 fn plot(batch: &Batch) -> Option<Plot> {
     let solved = batch.records.iter().filter(|r| point(r).is_some());
-    let mut groups = grouped(solved, |r| {
+    let mut groups = by_key(solved, |r| {
         let c = &r.case;
         let kind = (c.solver.clone(), c.rhs.clone(), c.rtol.to_bits());
         (c.matrix.clone(), kind, c.backend.clone())

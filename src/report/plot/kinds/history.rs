@@ -1,6 +1,6 @@
 //! Residuals per iteration.
 
-use super::common::{axis, differing, grouped, name, series, short, without};
+use super::common::{axis, by_key, differing, name, series, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::History;
@@ -29,7 +29,7 @@ const ALL_POINTS: usize = 20_000;
 fn plot(batch: &Batch) -> Option<Plot> {
     let with: Vec<&Record> =
         batch.records.iter().filter(|r| r.convergence.residual_history.len() > 1).collect();
-    let systems = grouped(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
+    let systems = by_key(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
     if systems.is_empty() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Where the time of a run goes.
 
-use super::common::{differing, grouped, name, series, short, without};
+use super::common::{by_key, differing, name, series, short, without};
 use super::{Kind, Plot};
 use crate::base::units::{plural, seconds};
 use crate::case::RunKind;
@@ -44,11 +44,11 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
     let differ = differing(records.iter().copied());
     let called = Names::of(&batch.records);
-    let mut groups = grouped(records.iter().copied(), |r| name(&r.case, &differ, &called));
+    let mut groups = by_key(records.iter().copied(), |r| name(&r.case, &differ, &called));
     let mut mean = String::new();
     if groups.len() > MOST {
         let settings = without(&differ, &["matrix"]);
-        groups = grouped(records.iter().copied(), |r| name(&r.case, &settings, &called));
+        groups = by_key(records.iter().copied(), |r| name(&r.case, &settings, &called));
         mean = " Each bar is the mean share over the systems of these settings, the time their \
                 median."
             .into();

@@ -1,6 +1,6 @@
 //! Products in different storage formats.
 
-use super::common::{axis, differing, grouped, name, series, short, without};
+use super::common::{axis, by_key, differing, name, series, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::RunKind;
@@ -23,7 +23,7 @@ const SERIES: usize = 28;
 
 /// Whether a matrix was multiplied in blocks of several sizes: at one place of the axis.
 fn in_several_block_sizes(records: &[&Record]) -> bool {
-    let by_matrix = grouped(records.iter().copied(), |r| r.case.matrix.clone());
+    let by_matrix = by_key(records.iter().copied(), |r| r.case.matrix.clone());
     let differ = |of: &[&Record]| of.iter().any(|r| r.case.block_size != of[0].case.block_size);
     by_matrix.iter().any(|(_, of)| differ(of))
 }
@@ -40,8 +40,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let differ = without(&differing(records.iter().copied()), &aside);
     let names = Names::of(&batch.records);
     let (mut panels, mut left_out) = (Vec::new(), Vec::new());
-    for (backend, of_backend) in grouped(records.iter().copied(), |r| r.case.backend.clone()) {
-        let variants = grouped(of_backend, |r| name(&r.case, &differ, &names));
+    for (backend, of_backend) in by_key(records.iter().copied(), |r| r.case.backend.clone()) {
+        let variants = by_key(of_backend, |r| name(&r.case, &differ, &names));
         let (mut rates, mut shares) = (Vec::new(), Vec::new());
         for (i, (variant, mut own)) in variants.into_iter().enumerate() {
             own.sort_by_key(|r| r.size.nnz);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::common::{axis, differing, grouped, key_without, name, series, short};
+use super::common::{axis, by_key, differing, key_without, name, series, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::RunKind;
@@ -47,7 +47,7 @@ fn draw(batches: &Batches) -> Vec<Plot> {
     let solves =
         records.filter(|r| r.case.kind == RunKind::Solve && !r.environment.device.is_empty());
     // times of one machine compare
-    let machines = grouped(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
+    let machines = by_key(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
     let mut plots = Vec::new();
     for ((cpu, _), records) in &machines {
         for (what, settings, best_of) in COMPARISONS {
@@ -70,7 +70,7 @@ type Systems = (Vec<String>, Vec<HashMap<usize, f64>>);
 fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems {
     let (mut configurations, mut places) = (Vec::new(), HashMap::new());
     let apart = [settings, best_of].concat();
-    let groups = grouped(records.iter().copied(), |r| key_without(&r.case, &apart));
+    let groups = by_key(records.iter().copied(), |r| key_without(&r.case, &apart));
     let differ = differing(records.iter().copied());
     let shown: Vec<_> = differ.into_iter().filter(|s| settings.contains(&s.name)).collect();
     let mut systems = Vec::new();

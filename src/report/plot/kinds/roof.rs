@@ -1,6 +1,6 @@
 //! How near operations are to what the machine allows.
 
-use super::common::{axis, fitted, grouped, series, short};
+use super::common::{axis, by_key, fitted, series, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
@@ -40,7 +40,7 @@ fn of_copy(record: &Record, gbps: Option<f64>) -> Option<f64> {
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let host = |batch: &&Batch| batch.records.first().map(|r| r.environment.cpu.clone());
-    let machines = grouped(&batches.runs, host);
+    let machines = by_key(&batches.runs, host);
     machines.iter().filter_map(|(cpu, own)| plot(cpu.as_deref()?, own)).collect()
 }
 
@@ -50,7 +50,7 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
         // of each file and backend, sorted
         let mut values: Vec<(&str, String, Vec<f64>)> = Vec::new();
         for batch in batches {
-            for (backend, records) in grouped(&batch.records, |r| r.case.backend.clone()) {
+            for (backend, records) in by_key(&batch.records, |r| r.case.backend.clone()) {
                 let own = records.iter().filter(|r| r.status.succeeded());
                 let own = own.filter_map(|r| percent(r)).filter(|v| v.is_finite() && *v > 0.0);
                 let mut own: Vec<f64> = own.collect();
@@ -69,7 +69,7 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
         let panel = || what.to_owned();
         left_out.extend(rest.iter().map(|file| LeftOut { panel: panel(), series: short(file) }));
         let mut all = Vec::new();
-        for (backend, own) in grouped(&values, |(_, backend, _)| backend.clone()) {
+        for (backend, own) in by_key(&values, |(_, backend, _)| backend.clone()) {
             let (mut pairs, mut spread) = (Vec::new(), Vec::new());
             for (file, _, sorted) in own {
                 let Some(at) = files.iter().position(|f| f == file) else { continue };

@@ -1,6 +1,6 @@
 //! The roofline of products and applications of preconditioners.
 
-use super::common::{axis, grouped, series, short};
+use super::common::{axis, by_key, series, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
@@ -44,12 +44,12 @@ fn rate(flop: f64, bytes: Option<usize>, seconds: Option<f64>) -> Option<(f64, f
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let records = batches.runs.iter().flat_map(|batch| &batch.records);
-    let machines = grouped(records.filter(|r| r.status.succeeded()), |r| r.environment.cpu.clone());
+    let machines = by_key(records.filter(|r| r.status.succeeded()), |r| r.environment.cpu.clone());
     machines.iter().filter_map(|(cpu, records)| plot(cpu, records)).collect()
 }
 
 fn plot(cpu: &str, records: &[&Record]) -> Option<Plot> {
-    let backends = grouped(records.iter().copied(), |r| r.case.backend.clone());
+    let backends = by_key(records.iter().copied(), |r| r.case.backend.clone());
     let operations: [Operation; 2] = [("products", product), ("preconditioners", application)];
     let (mut panels, mut count) = (Vec::new(), 0);
     for (what, point) in operations {

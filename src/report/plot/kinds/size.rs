@@ -1,8 +1,7 @@
 //! Times against the size of the system.
 
 use super::common::{
-    axis, differing, grouped, key_without, name, repetitions, series, short, solve_interval,
-    without,
+    axis, by_key, differing, key_without, name, repetitions, series, short, solve_interval, without,
 };
 use super::{Kind, Plot};
 use crate::base::units::plural;
@@ -44,7 +43,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let records = batch.records.iter().filter(fits);
     let with_family = records.filter_map(|r| Some((family(&r.case.matrix)?, r)));
     let mut lines =
-        grouped(with_family, |(family, r)| (family.clone(), key_without(&r.case, &["matrix"])));
+        by_key(with_family, |(family, r)| (family.clone(), key_without(&r.case, &["matrix"])));
     lines.retain(|(_, own)| {
         let mut sizes: Vec<usize> = own.iter().map(|(_, r)| r.size.n).collect();
         sizes.sort_unstable();
@@ -59,7 +58,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let all = lines.iter().chain(&rest);
     let asked = all.clone().flat_map(|(_, own)| own.iter().map(|(_, r)| *r));
     let differ = without(&differing(asked), &["matrix"]);
-    let families = grouped(all, |((family, _), _)| family.clone()).len();
+    let families = by_key(all, |((family, _), _)| family.clone()).len();
     let names = Names::of(&batch.records);
     let called = |family: &str, r: &Record| {
         let settings = name(&r.case, &differ, &names);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::common::{
-    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, solve_interval,
+    axis, by_key, differing, fitted, geometric_mean, name, repetitions, short, solve_interval,
     spacing, without,
 };
 use super::{Kind, Plot};
@@ -124,7 +124,7 @@ fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
 
 fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], variants: &[&Setting]) -> Plot {
     let called = Names::of(&batch.records);
-    let matrices = grouped(ratios, |r| r.record.case.matrix.clone());
+    let matrices = by_key(ratios, |r| r.record.case.matrix.clone());
     let several = matrices.len() > PANELS;
     let mut panels = Vec::new();
     let mut left_out: Vec<LeftOut> = Vec::new();
@@ -135,7 +135,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], variants: &[&Setting]
         matrices
     };
     for (matrix, own) in &groups {
-        let names = grouped(own.iter(), |r| r.category.clone());
+        let names = by_key(own.iter(), |r| r.category.clone());
         let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
         let rest = names.split_off(MOST.min(names.len()));
         let panel = if several { String::new() } else { short(called.get(matrix)) };
@@ -143,7 +143,7 @@ fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], variants: &[&Setting]
         for (what, value) in QUANTITIES {
             let mut series = Vec::new();
             for (variant, of_variant) in
-                grouped(own.iter().copied(), |r| name(&r.record.case, variants, &called))
+                by_key(own.iter().copied(), |r| name(&r.record.case, variants, &called))
             {
                 let variant = if variant.is_empty() {
                     of_variant[0].record.case.backend.clone()

@@ -1,6 +1,6 @@
 use super::*;
 use crate::case::{Case, Format, RunKind};
-use crate::config::library::Library;
+use crate::config::library::experiment;
 use crate::config::marks::Marks;
 use crate::record::Record;
 use crate::record::samples::{record, repeated};
@@ -62,8 +62,7 @@ fn speedups_are_ratios_of_twins_with_both_intervals() {
 
 #[test]
 fn published_speedups_stand_beside_those_of_the_same_case() {
-    let library = Library::Embedded;
-    let experiment = library.open(&library.find("yang/table1").unwrap()[0]).unwrap();
+    let experiment = experiment("yang/table1");
     let case = &experiment.cases().unwrap().0[0];
     let records = vec![record(case.on("cpu"), 240, 10.0), record(case.on("cuda"), 240, 0.1)];
     let published = experiment.published.as_ref().unwrap().find(case).unwrap().speedup().unwrap();

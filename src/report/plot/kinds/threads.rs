@@ -1,6 +1,6 @@
 //! Speedup of a backend with more threads.
 
-use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
+use super::common::{axis, by_key, differing, name, repetitions, series, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::Case;
@@ -30,9 +30,9 @@ fn draw(batches: &Batches) -> Vec<Plot> {
             && r.environment.threads > 0
     });
     // one thread of `cpu` and several of `cpu-mt` are one line
-    let machines = grouped(timed, |r| r.environment.cpu.clone());
+    let machines = by_key(timed, |r| r.environment.cpu.clone());
     let of = |(cpu, records): &(String, Vec<&Record>)| {
-        let mut lines = grouped(records.iter().copied(), |r| key(&r.case.on("cpu-mt")));
+        let mut lines = by_key(records.iter().copied(), |r| key(&r.case.on("cpu-mt")));
         for (_, own) in &mut lines {
             own.sort_by(|a, b| {
                 let threads = |r: &Record| r.environment.threads;
