@@ -145,7 +145,9 @@ fn settings<'a>(axes: impl IntoIterator<Item = &'a Axis>, case: &Case) -> String
 fn label(record: &Record) -> String {
     let (case, default) = (&record.case, Case::default());
     let names = ["method", "split", "transport", "sweeps-per-pass", "norm-split"];
-    let own = AXES.iter().filter(|a| names.contains(&a.name));
+    // an obstacle that was set apart from others of its name
+    let apart = |a: &Axis| a.name == "obstacle" && case.obstacle.contains('#');
+    let own = AXES.iter().filter(|a| names.contains(&a.name) || apart(a));
     let own = own.filter(|a| (a.text)(case) != (a.text)(&default));
     format!("{} {}", case.backend, settings(own, case))
 }
