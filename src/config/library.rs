@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn triangular_solves_are_compared_on_every_system_with_every_way() {
+    fn triangular_solves_are_compared_on_every_system_with_every_algorithm() {
         let algorithms = 1 + <Trisolve as clap::ValueEnum>::value_variants().len();
         for (table, systems) in
             [("point-grids", 3 * 4), ("block-grids", 6 * 4), ("general", 4 * 4), ("reservoirs", 8)]

@@ -149,7 +149,7 @@ fn without_a_gpu_nothing_is_said_of_its_speed() {
 }
 
 #[test]
-fn each_way_of_triangular_solves_has_a_line_beside_the_same_cpu() {
+fn each_algorithm_of_triangular_solves_has_a_line_beside_the_same_cpu() {
     let mut records = on(&["cpu", "cusparse"], &[240]);
     for (trisolve, seconds) in [(Trisolve::Levels, 4.0), (Trisolve::Syncfree, 0.5)] {
         let mut variant = on(&["cuda"], &[240]).remove(0);

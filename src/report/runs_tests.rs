@@ -67,7 +67,7 @@ fn a_speedup_needs_both_times() {
 }
 
 #[test]
-fn the_base_has_no_way_of_triangular_solves() {
+fn the_base_has_no_algorithm_of_triangular_solves() {
     use crate::case::Trisolve;
     let variant = |trisolve| Case { trisolve, ..case(0, "cuda") };
     let records = [

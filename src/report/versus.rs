@@ -2,7 +2,7 @@
 //! the preconditioner, the factorisation on the device, and both phases that a new matrix of a
 //! known pattern costs.
 
-mod ways;
+mod algorithms;
 
 use itertools::Itertools as _;
 use serde_json::{Map, Value};
@@ -180,7 +180,7 @@ pub fn report(records: &[Record]) -> Result<Report> {
     let mut table = table(&systems, columns());
     table.preamble = std::iter::once(settings).chain(devices(records)).collect();
     let mut sheets = vec![table];
-    sheets.extend(ways::sheet(&systems, columns()));
+    sheets.extend(algorithms::sheet(&systems, columns()));
     sheets.push(summary(&systems));
     Ok(Report { sheets, rows: systems.iter().map(machine_row).collect() })
 }
@@ -234,7 +234,7 @@ fn summary(systems: &[System<'_>]) -> Sheet {
     sheet.columns.extend(["systems", "of"].map(Head::words));
     sheet.columns.extend(["ratios", "geometric mean", "least"].map(Head::number));
     sheet.columns.push(Head::words("at"));
-    let algorithms = ways::measured(systems);
+    let measured = algorithms::measured(systems);
     for (place, group) in GROUPS.into_iter().chain(["all"]).enumerate() {
         let own = |s: &&System<'_>| place == GROUPS.len() || s.group() == place;
         let members = systems.iter().filter(own).collect_vec();
@@ -242,9 +242,9 @@ fn summary(systems: &[System<'_>]) -> Sheet {
         sheet.rows.extend(METRICS.iter().filter_map(of_metric));
         let of_algorithm = |algorithm: &Trisolve| {
             let name = format!("solve, {}", choice_name(algorithm));
-            mean(group, name, &members, |s| ways::ratio(s, *algorithm))
+            mean(group, name, &members, |s| algorithms::ratio(s, *algorithm))
         };
-        let several = algorithms.iter().filter(|_| algorithms.len() > 1);
+        let several = measured.iter().filter(|_| measured.len() > 1);
         sheet.rows.extend(several.filter_map(of_algorithm));
     }
     // with a fixed number of iterations nothing converges, and no system has this ratio

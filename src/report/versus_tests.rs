@@ -119,7 +119,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn every_way_has_a_column_and_a_mean() {
+fn every_algorithm_has_a_column_and_a_mean() {
     let (near, far) = (system("poisson3d:64", 0), system("poisson3d:120", 0));
     let mut absent = gpu(&far, "cuda", Trisolve::Levels, [1.0; 3]);
     absent.status = Status::Unsupported;

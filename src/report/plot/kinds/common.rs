@@ -5,10 +5,11 @@ use itertools::Itertools as _;
 use super::Plot;
 use crate::case::Case;
 use crate::config::marks::{Marks, Spacing};
-use crate::config::sweep::{AXES, Axis as Setting};
+use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
 use crate::record::schema::{SampleInterval, Times};
 use crate::report::batch::Batch;
+pub(super) use crate::report::batch::key_without;
 use crate::report::cells::varying;
 pub(super) use crate::report::cells::{by_key, geometric_mean};
 use crate::report::plot::{Figure, Names, Panel, too_wide};
@@ -62,12 +63,6 @@ pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String 
 /// Settings but for those of these names.
 pub(super) fn without(settings: &[&'static Setting], names: &[&str]) -> Vec<&'static Setting> {
     settings.iter().copied().filter(|s| !names.contains(&s.name)).collect()
-}
-
-/// The values of all settings but for those of these names, as a key.
-pub(super) fn key_without(case: &Case, names: &[&str]) -> String {
-    let own = AXES.iter().filter(|axis| !names.contains(&axis.name));
-    own.map(|axis| (axis.text)(case)).join("\u{1f}")
 }
 
 /// 95 % interval of the median solve; `None` where the solves were too few for one.

@@ -171,7 +171,7 @@ fn histories_of_all_runs_are_drawn_or_named() {
 }
 
 #[test]
-fn profiles_are_of_the_systems_that_every_way_was_tried_on() {
+fn profiles_are_of_the_systems_that_every_configuration_was_tried_on() {
     let mut records = Vec::new();
     for (i, (cpu, cuda)) in [(4.0, 1.0), (2.0, 2.0), (1.0, 4.0), (8.0, 1.0)].iter().enumerate() {
         for (backend, seconds) in [("cpu", cpu), ("cuda", cuda)] {
