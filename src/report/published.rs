@@ -253,7 +253,7 @@ fn sheet(
             status(other.unwrap_or(&own), &mut notes)
         })
         .sheet(lines);
-    sheet.title = experiment.title.clone();
+    sheet.title.clone_from(&experiment.title);
     sheet.preamble = preamble(experiment, published, sides, &first.first.case, &shown, records);
     sheet.notes = Sheet::marked(&notes).collect();
     sheet.notes.extend(foot(published, sides, &groups, lines, not_comparable));

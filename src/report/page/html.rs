@@ -78,6 +78,7 @@ fn number(value: Option<f64>) -> String {
 }
 
 fn by_category(points: &[Number<'_>]) -> Sheet {
+    type Row<'a> = ((&'a str, &'a str), Vec<&'a Number<'a>>);
     let cell = |point: &&Number<'_>| {
         let spread = point.spread.filter(|(low, high)| low.is_finite() && high.is_finite());
         let spread = shown(spread, |(low, high)| {
@@ -85,7 +86,6 @@ fn by_category(points: &[Number<'_>]) -> Sheet {
         });
         number(Some(point.y)) + &spread
     };
-    type Row<'a> = ((&'a str, &'a str), Vec<&'a Number<'a>>);
     let mut columns = Columns::new()
         .words("panel", |((panel, _), _): &Row<'_>| (*panel).to_owned())
         .words("", |((_, category), _)| (*category).to_owned());

@@ -47,7 +47,7 @@ pub(super) fn converged(record: Option<&Record>) -> Option<f64> {
 
 /// The columns of the measured times. With one fast backend every time has a column; with more their
 /// speedups share one and the setups another, `a/b`, so that the table stays narrow.
-pub(super) fn times<'a>(sides: &'a Sides) -> Columns<'a, &'a Line<'a>> {
+pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     let slow = sides.slow_name();
     let fast = sides.fast_names().collect_vec();
     let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.setup_s));

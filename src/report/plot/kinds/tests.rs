@@ -5,12 +5,17 @@ use crate::config::marks::Marks;
 use crate::record::Record;
 use crate::record::samples::{record, repeated};
 use crate::report::batch::Batch;
-use crate::report::plot::{Origin, Points, numbers_of};
+use crate::report::plot::{Origin, Series, numbers_of};
 
 /// Plots of a kind for runs of one file.
 fn plots(name: &str, records: Vec<Record>) -> Vec<Plot> {
     let batch = Batch { name: "f".into(), records, ..Batch::default() };
     (kind(name).unwrap().draw)(&Batches { runs: vec![batch], ..Batches::default() })
+}
+
+/// The series of the first panel of the first of these plots.
+fn first_series(name: &str, records: Vec<Record>) -> Vec<Series> {
+    plots(name, records).remove(0).figure.panels.remove(0).series
 }
 
 fn on(backend: &str, fill: usize) -> Case {
@@ -79,8 +84,7 @@ fn the_frontier_is_what_no_other_beats_in_both() {
         of("fsai", 50, 0.04),
         of("tns", 60, 0.12),
     ];
-    let plots = plots("frontier", records);
-    let series = &plots[0].figure.panels[0].series;
+    let series = first_series("frontier", records);
     // 3 ms in 30, 0.8 in 50; 1 ms in 100 and 2 ms in 60 are beaten by the latter
     assert_eq!(series[0].labels, ["bilu", "fsai"]);
     assert!(close(series[0].pairs()[0].1, 3.0) && close(series[0].pairs()[1].1, 0.8));
@@ -132,8 +136,7 @@ fn rooflines_are_operations_over_bytes_and_seconds() {
     r.traffic.spmv_bytes = Some(4_000_000_000);
     r.traffic.spmv_s = Some(0.5);
     r.traffic.copy_gbps = Some(10.0);
-    let plots = plots("roofline", vec![r]);
-    let series = &plots[0].figure.panels[0].series;
+    let series = first_series("roofline", vec![r]);
     assert_eq!(series[0].pairs(), [(0.25, 2.0)]);
     assert!(series[1].pairs().iter().all(|(x, y)| close(*y, 10.0 * x)));
 }
@@ -142,12 +145,9 @@ fn rooflines_are_operations_over_bytes_and_seconds() {
 fn histories_are_norms_by_iteration() {
     let mut r = record(on("cpu", 0), 3, 1.0);
     r.convergence.residual_history = vec![8.0, 4.0, 0.5];
-    let plots = plots("history", vec![r]);
-    let series = &plots[0].figure.panels[0].series[0];
-    assert_eq!(series.pairs(), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
-    let tolerance = &plots[0].figure.panels[0].series[1];
-    assert_eq!((tolerance.name.as_str(), tolerance.origin), ("tolerance 1e-6", Origin::Limit));
-    assert_eq!(tolerance.points, Points::Level(1e-6));
+    let series = first_series("history", vec![r]);
+    assert_eq!(series[0].pairs(), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
+    assert_eq!(series[1], Series::limit("tolerance 1e-6", 1e-6));
 }
 
 #[test]
@@ -206,8 +206,7 @@ fn sizes_and_threads_scale() {
     // 0.1 s for 10 iterations of 1000 unknowns
     assert!(close(panels[1].series[0].pairs()[0].1, 10_000.0));
 
-    let plotted = plots("threads", vec![of(10, 4, 0.5), of(10, 1, 1.0), of(10, 2, 0.8)]);
-    let series = &plotted[0].figure.panels[0].series;
+    let series = first_series("threads", vec![of(10, 4, 0.5), of(10, 1, 1.0), of(10, 2, 0.8)]);
     assert_eq!(series[0].pairs(), [(1.0, 1.0), (2.0, 1.25), (4.0, 2.0)]);
     assert_eq!(
         (series[1].origin, series[1].pairs()),
@@ -240,9 +239,10 @@ fn block_sizes_of_a_matrix_have_markers_of_their_own() {
         r
     };
     let names = |records| {
-        let plots = plots("product", records);
-        let series = &plots[0].figure.panels[0].series;
-        series.iter().map(|s| (s.name.clone(), s.pairs().len())).collect::<Vec<_>>()
+        first_series("product", records)
+            .iter()
+            .map(|s| (s.name.clone(), s.pairs().len()))
+            .collect::<Vec<_>>()
     };
     let wanted = |names: &[(&str, usize)]| {
         names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()
