@@ -11,6 +11,7 @@ use crate::base::units::{grouped, plural, seconds, significant};
 use crate::config::Experiment;
 use crate::record::Record;
 use crate::record::gather::{Rows, Set, Trial};
+use crate::record::schema::Environment;
 use crate::report::batch::{Batch, shared_folder};
 use crate::report::build::Columns;
 use crate::report::cells::{by_key, count, shown, three};
@@ -34,7 +35,8 @@ pub(super) fn after(content: &Content<'_>) -> Vec<Section> {
 
 /// The line below the title.
 pub(super) fn lead(content: &Content<'_>) -> String {
-    let days = environments(content).into_iter().map(|e| e.day).filter(|day| !day.is_empty());
+    let days = environments(content).into_iter().map(|d| day(d.environment));
+    let days = days.filter(|day| !day.is_empty());
     let rows: usize = content.gathered.sets.iter().map(|set| set.rows.len()).sum();
     let files = plural(content.gathered.sets.len(), "file");
     let measured = match days.minmax().into_option() {
@@ -95,56 +97,33 @@ fn files(content: &Content<'_>) -> Sheet {
 }
 
 /// A device with results.
-#[derive(PartialEq)]
-struct Device {
-    backend: String,
-    name: String,
-    threads: usize,
-    cpu: String,
-    os: String,
-    compiler: String,
-    revision: String,
-    day: String,
+struct Device<'a> {
+    backend: &'a str,
+    environment: &'a Environment,
     runs: usize,
     copy_gbps: Option<f64>,
 }
 
+fn day(environment: &Environment) -> &str {
+    environment.date.split('T').next().unwrap_or_default()
+}
+
 /// Each device with each revision of the program, in the order of their first results.
-fn environments(content: &Content<'_>) -> Vec<Device> {
+fn environments<'a>(content: &'a Content<'_>) -> Vec<Device<'a>> {
     let runs = content.batches.runs.iter().flat_map(|batch| &batch.records);
-    let runs = runs.map(|r| (&r.case.backend, &r.environment, r.traffic.copy_gbps));
+    let runs = runs.map(|r| (&*r.case.backend, &r.environment, r.traffic.copy_gbps));
     let obstacle = content.batches.obstacle.iter().flat_map(|batch| &batch.records);
-    let obstacle = obstacle.map(|r| (&r.case.backend, &r.environment, r.cost.copy_gbps));
-    let mut devices: Vec<Device> = Vec::new();
-    for (backend, e, copy) in runs.chain(obstacle) {
-        let day = e.date.split('T').next().unwrap_or_default();
-        let known = devices.iter_mut().find(|d| {
-            d.backend == *backend
-                && d.name == e.device
-                && d.threads == e.threads
-                && d.revision == e.revision
-                && d.cpu == e.cpu
-                && d.day == day
-        });
-        if let Some(device) = known {
-            device.runs += 1;
-            device.copy_gbps = device.copy_gbps.into_iter().chain(copy).reduce(f64::max);
-        } else {
-            devices.push(Device {
-                backend: backend.clone(),
-                name: e.device.clone(),
-                threads: e.threads,
-                cpu: e.cpu.clone(),
-                os: e.os.clone(),
-                compiler: e.compiler.clone(),
-                revision: e.revision.clone(),
-                day: day.to_owned(),
-                runs: 1,
-                copy_gbps: copy,
-            });
-        }
-    }
-    devices
+    let obstacle = obstacle.map(|r| (&*r.case.backend, &r.environment, r.cost.copy_gbps));
+    let groups = by_key(runs.chain(obstacle), |(backend, e, _)| {
+        (*backend, &e.device, e.threads, &e.revision, &e.cpu, day(e))
+    });
+    let device = |own: Vec<(&'a str, &'a Environment, Option<f64>)>| Device {
+        backend: own[0].0,
+        environment: own[0].1,
+        runs: own.len(),
+        copy_gbps: own.iter().filter_map(|(.., copy)| *copy).reduce(f64::max),
+    };
+    groups.into_iter().map(|(_, own)| device(own)).collect()
 }
 
 fn machines(content: &Content<'_>) -> Option<Section> {
@@ -153,17 +132,19 @@ fn machines(content: &Content<'_>) -> Option<Section> {
         return None;
     }
     let table = Columns::new()
-        .words("backend", |d: &Device| d.backend.clone())
-        .words("device", |d| d.name.clone())
-        .number("threads", |d| count(Some(d.threads).filter(|threads| *threads > 0)))
+        .words("backend", |d: &Device<'_>| d.backend.to_owned())
+        .words("device", |d| d.environment.device.clone())
+        .number("threads", |d| count(Some(d.environment.threads).filter(|n| *n > 0)))
         .number("copy GB/s", |d| shown(d.copy_gbps, |gbps| significant(gbps, 4)))
         .number("runs", |d| grouped(d.runs))
-        .words("host processor", |d| d.cpu.clone())
-        .words("system", |d| d.os.clone())
+        .words("host processor", |d| d.environment.cpu.clone())
+        .words("system", |d| d.environment.os.clone())
         // the hash says no more
-        .words("compiler", |d| d.compiler.split(" (").next().unwrap_or_default().to_owned())
-        .words("revision", |d| d.revision.clone())
-        .words("day", |d| d.day.clone())
+        .words("compiler", |d| {
+            d.environment.compiler.split(" (").next().unwrap_or_default().to_owned()
+        })
+        .words("revision", |d| d.environment.revision.clone())
+        .words("day", |d| day(d.environment).to_owned())
         .sheet(devices);
     let how = html! {
         p.how { "Where the results were measured, a row for each backend, device, revision of the \
