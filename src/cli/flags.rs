@@ -230,10 +230,10 @@ impl OutputFlags {
     ///
     /// # Errors
     /// At the first unknown name.
-    pub fn columns(&self, heads: &[&str], columns: Names) -> Result<Columns> {
+    pub fn columns(&self, heads: &[String], columns: Names) -> Result<Columns> {
         let Some(text) = &self.columns else { return Ok(Columns::Fit) };
         let records = columns.iter().map(|(name, _)| *name);
-        let known: Vec<&str> = heads.iter().copied().chain(records).collect();
+        let known: Vec<&str> = heads.iter().map(String::as_str).chain(records).collect();
         Columns::parse(text, &known).map_err(|e| e.in_file("--columns"))
     }
 

@@ -59,8 +59,7 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let overrides = args.sweep.resolve()?;
     let scale = args.scale.as_deref().map(Scale::parse).transpose();
     let scale = scale.map_err(|e| e.in_file("--scale"))?;
-    let heads = [report::runs::heads(), report::published::HEADS.to_vec()].concat();
-    let columns = args.output.columns(&heads, COLUMNS)?;
+    let columns = args.output.columns(&report::published::heads(), COLUMNS)?;
     // every table is read and checked before the first one runs
     let tables: Vec<Table> = library
         .find(name)?

@@ -4,12 +4,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::number;
-use crate::config::keys;
 use crate::config::marks::{Marks, Spacing};
 use crate::config::quantity::{QUANTITIES, Quantity, quantity};
-use crate::config::source::{Source, beside};
+use crate::config::source::Source;
 use crate::config::sweep::{Axis, axis};
+use crate::config::{csv, keys};
 
 /// Description of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,14 +61,14 @@ pub(super) fn figure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result
     };
     for (key, value) in source.table(value, "a table")? {
         match &**key.get_ref() {
-            "marks" => spec.marks = choice(source, &value, "kind of marks", &Marks::NAMES)?,
+            "marks" => spec.marks = source.choice(&value, "kind of marks", &Marks::NAMES)?,
             "x" => x = names(source, &value, quantity)?.first().copied(),
-            "x-axis" => spec.x_spacing = choice(source, &value, "axis", &Spacing::NAMES)?,
+            "x-axis" => spec.x_spacing = source.choice(&value, "axis", &Spacing::NAMES)?,
             "y" => spec.y = names(source, &value, quantity)?,
-            "y-axis" => spec.y_spacing = choice(source, &value, "axis", &Spacing::NAMES)?,
+            "y-axis" => spec.y_spacing = source.choice(&value, "axis", &Spacing::NAMES)?,
             "panels" => spec.panels = names(source, &value, axis)?,
             "citation" => spec.citation = source.string(&value)?,
-            "csv" => csv = Some(beside(source, &value)?),
+            "csv" => csv = Some(source.beside(&value)?),
             _ => return Err(source.unknown(&key, "key", &keys::FIGURE.names())),
         }
     }
@@ -86,19 +85,6 @@ pub(super) fn figure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result
         spec.published = points(&name, &text)?;
     }
     Ok(spec)
-}
-
-/// One of `known`, by name.
-fn choice<T: Copy>(
-    source: &Source<'_>,
-    value: &Spanned<DeValue<'_>>,
-    what: &str,
-    known: &[(&str, T)],
-) -> Result<T> {
-    let word = source.string(value)?;
-    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-    let found = known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
-    found.ok_or_else(|| source.error(value.span(), Error::unknown(what, &word, &names)))
 }
 
 /// What the words of a value name.
@@ -119,33 +105,26 @@ const COLUMNS: [&str; 4] = ["quantity", "series", "x", "y"];
 /// Points from CSV text, one per row; without an x the value holds for all. `file` is the name for
 /// errors.
 fn points(file: &str, text: &str) -> Result<Vec<PublishedPoint>> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let broken = |e: csv::Error| {
-        let line = e.position().map(|p| p.line() as usize);
-        let error = Error::input(e.to_string());
-        line.map_or_else(|| error.clone().in_file(file), |line| error.clone().at(file, line, None))
-    };
-    let header = reader.headers().map_err(broken)?;
+    let (header, rows) = csv::read(file, text)?;
     if !header.iter().eq(COLUMNS) {
         let found = header.iter().collect::<Vec<_>>().join(",");
         return Err(Error::input(format!("the columns are `{found}`"))
             .at(file, 1, None)
             .hint(format!("columns of published points: {}", COLUMNS.join(","))));
     }
-    let mut points = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(broken)?;
-        let line = record.position().map_or(0, |p| p.line() as usize);
-        let here = |e: Error| e.at(file, line, None);
-        let value = |i: usize| number(&record[i], "above 0", |v| v > 0.0).map_err(here);
-        points.push(PublishedPoint {
-            quantity: quantity(&record[0]).map_err(here)?,
-            series: record[1].to_owned(),
-            x: if record[2].is_empty() { None } else { Some(value(2)?) },
-            y: value(3)?,
-        });
-    }
-    Ok(points)
+    let point = |(line, record): (usize, ::csv::StringRecord)| {
+        let x = Some(&record[2]).filter(|text| !text.is_empty());
+        let read = || {
+            Ok(PublishedPoint {
+                quantity: quantity(&record[0])?,
+                series: record[1].to_owned(),
+                x: x.map(csv::positive).transpose()?,
+                y: csv::positive(&record[3])?,
+            })
+        };
+        read().map_err(|e: Error| e.at(file, line, None))
+    };
+    rows.into_iter().map(point).collect()
 }
 
 #[cfg(test)]
@@ -153,7 +132,7 @@ mod tests {
     use super::*;
     use crate::config::Experiment;
     use crate::config::file::parse;
-    use crate::config::library::Library;
+    use crate::config::library::experiment;
     use crate::config::phases::{TASKS, Task};
 
     fn read(text: &str) -> Result<Experiment> {
@@ -199,12 +178,8 @@ mod tests {
 
     #[test]
     fn the_largest_grid_of_figure_9_has_the_numbers_of_table_3() {
-        let open = |name: &str| {
-            let library = Library::Embedded;
-            library.open(&library.find(name).unwrap()[0]).unwrap()
-        };
-        let figure = open("luo/figure9").figure.unwrap();
-        let table = open("luo/table3").phases.unwrap();
+        let figure = experiment("luo/figure9").figure.unwrap();
+        let table = experiment("luo/table3").phases.unwrap();
         for (task, name) in TASKS {
             let published = table.tasks[&task];
             let points: Vec<_> =

@@ -7,12 +7,12 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::base::error::{Error, Place, Result};
-use crate::base::parse::pieces;
+use crate::base::parse::{number, pieces, whole};
 use crate::config::figure::figure;
 use crate::config::measure::{MeasureOptions, SETTINGS};
 use crate::config::phases::Show;
 use crate::config::published::{Device, PublishedSpec};
-use crate::config::source::{Source, beside, text};
+use crate::config::source::{Entry, Source, text};
 use crate::config::sweep::{AXES, Axis, Sweep, axis};
 use crate::config::{Experiment, History, Phases, Published, keys};
 
@@ -51,8 +51,7 @@ fn measure(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<MeasureOp
             let known: Vec<&str> = SETTINGS.iter().map(|s| s.name).collect();
             return Err(source.unknown(&key, "measuring option", &known));
         };
-        let word = source.word(&value)?;
-        setting.set(&mut options, &word).map_err(|e| source.error(value.span(), e))?;
+        source.parsed(&value, |text| setting.set(&mut options, text))?;
     }
     options.resolve().map_err(|e| source.error(span, e))?;
     Ok(options)
@@ -99,36 +98,29 @@ fn sweep(
 
 fn published(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Published> {
     let span = value.span();
-    let mut spec = PublishedSpec::default();
-    let mut csv_span = span.clone();
+    let (mut spec, mut csv_span) = (PublishedSpec::default(), span.clone());
     for (key, value) in source.table(value, "a table")? {
         match &**key.get_ref() {
-            "csv" => {
-                csv_span = value.span();
-                spec.csv = source.string(&value)?;
-            }
+            "csv" => (spec.csv, csv_span) = (source.string(&value)?, value.span()),
             "citation" => spec.citation = source.string(&value)?,
             "keys" => spec.keys = key_columns(source, value)?,
             "iterations" => spec.iterations = source.string(&value)?,
             "tolerance-percent" => {
-                let word = source.word(&value)?;
-                spec.tolerance_percent =
-                    crate::base::parse::number(&word, "0 to 100", |v| (0.0..=100.0).contains(&v))
-                        .map_err(|e| source.error(value.span(), e))?;
+                let percent = |text: &str| number(text, "0 to 100", |v| (0.0..=100.0).contains(&v));
+                spec.tolerance_percent = source.parsed(&value, percent)?;
             }
             "slow" => spec.slow = Some(device(source, value, true)?),
             "fast" => spec.fast = Some(device(source, value, true)?),
             _ => return Err(source.unknown(&key, "key", &keys::PUBLISHED.names())),
         }
     }
-    for (name, missing) in [
-        ("csv", spec.csv.is_empty()),
-        ("keys", spec.keys.is_empty()),
-        ("iterations", spec.iterations.is_empty()),
-    ] {
-        if missing {
-            return Err(source.error(span, Error::input(format!("[published] lacks `{name}`"))));
-        }
+    let given = [
+        ("csv", !spec.csv.is_empty()),
+        ("keys", !spec.keys.is_empty()),
+        ("iterations", !spec.iterations.is_empty()),
+    ];
+    if let Some((name, _)) = given.iter().find(|(_, given)| !given) {
+        return Err(source.error(span, Error::input(format!("[published] lacks `{name}`"))));
     }
     let text = (source.beside)(&spec.csv).map_err(|e| source.error(csv_span, e))?;
     Published::read(&spec, &text)
@@ -138,12 +130,9 @@ fn history(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<History> 
     let span = value.span();
     let (mut history, mut csv) = (History::default(), None);
     for (key, value) in source.table(value, "a table")? {
-        let whole = |most| {
-            let number = crate::base::parse::whole(&source.word(&value)?, 1, most);
-            number.map_err(|e| source.error(value.span(), e))
-        };
+        let whole = |most| source.parsed(&value, |text| whole(text, 1, most));
         match &**key.get_ref() {
-            "csv" => csv = Some(beside(source, &value)?),
+            "csv" => csv = Some(source.beside(&value)?),
             "citation" => history.citation = source.string(&value)?,
             "corrections" => history.corrections = whole(10_000)?,
             "digits" => history.digits = whole(16)?,
@@ -160,14 +149,8 @@ fn phases(source: &Source<'_>, value: Spanned<DeValue<'_>>) -> Result<Phases> {
     let (mut phases, mut csv) = (Phases::default(), None);
     for (key, value) in source.table(value, "a table")? {
         match &**key.get_ref() {
-            "show" => {
-                let word = source.string(&value)?;
-                let names = Show::NAMES.map(|(name, _)| name);
-                let found = Show::NAMES.iter().find(|(name, _)| *name == word);
-                let unknown = || Error::unknown("table of phases", &word, &names);
-                phases.show = found.ok_or_else(|| source.error(value.span(), unknown()))?.1;
-            }
-            "csv" => csv = Some(beside(source, &value)?),
+            "show" => phases.show = source.choice(&value, "table of phases", &Show::NAMES)?,
+            "csv" => csv = Some(source.beside(&value)?),
             "citation" => phases.citation = source.string(&value)?,
             "slow" => {
                 let device = device(source, value, false)?;
@@ -189,13 +172,11 @@ fn key_columns(
     value: Spanned<DeValue<'_>>,
 ) -> Result<Vec<(&'static Axis, String)>> {
     let entries = source.table(value, "a table of settings and columns")?;
-    entries
-        .into_iter()
-        .map(|(key, value)| {
-            let axis = axis(key.get_ref()).map_err(|e| source.error(key.span(), e))?;
-            Ok((axis, source.string(&value)?))
-        })
-        .collect()
+    let column = |(key, value): Entry<'_>| {
+        let axis = axis(key.get_ref()).map_err(|e| source.error(key.span(), e))?;
+        Ok((axis, source.string(&value)?))
+    };
+    entries.into_iter().map(column).collect()
 }
 
 /// A device of the paper and its backend; with a column of its seconds where it is `timed`.

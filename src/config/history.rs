@@ -1,7 +1,8 @@
 //! A published residual history.
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::{number, whole};
+use crate::base::parse::whole;
+use crate::config::csv;
 
 /// Sums of squares of the residual vector per iterative correction, as a paper prints them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,20 +23,15 @@ impl History {
     /// Takes the published values from CSV text: corrections in the first column, increasing, a
     /// history in each of the others. `file` is the name for errors.
     pub fn read(mut self, file: &str, text: &str) -> Result<Self> {
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let broken = |e: csv::Error| Error::input(e.to_string()).in_file(file);
-        let header = reader.headers().map_err(broken)?;
+        let (header, rows) = csv::read(file, text)?;
         self.names = header.iter().skip(1).map(str::to_owned).collect();
-        for record in reader.records() {
-            let record = record.map_err(broken)?;
-            let line = record.position().map_or(0, |p| p.line() as usize);
+        for (line, record) in rows {
             let here = |e: Error| e.at(file, line, None);
             let correction = whole(&record[0], 0, usize::MAX).map_err(here)?;
             if self.rows.last().is_some_and(|(last, _)| *last >= correction) {
                 return Err(here(Error::input(format!("correction {correction} is not the next"))));
             }
-            let values = record.iter().skip(1).map(|text| number(text, "above 0", |v| v > 0.0));
+            let values = record.iter().skip(1).map(csv::positive);
             self.rows.push((correction, values.collect::<Result<_>>().map_err(here)?));
         }
         Ok(self)

@@ -90,6 +90,13 @@ impl Library {
     }
 }
 
+/// The experiment `PAPER/TABLE` that the program carries.
+#[cfg(test)]
+pub(crate) fn experiment(name: &str) -> Experiment {
+    let library = Library::Embedded;
+    library.open(&library.find(name).unwrap()[0]).unwrap()
+}
+
 /// Paths, below the folder of a paper, of its files.
 pub(crate) fn embedded_below(paper: &str) -> impl Iterator<Item = &'static str> {
     EMBEDDED
@@ -159,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn triangular_solves_are_compared_on_every_system_with_every_way() {
+    fn triangular_solves_are_compared_on_every_system_with_every_algorithm() {
         let algorithms = 1 + <Trisolve as clap::ValueEnum>::value_variants().len();
         for (table, systems) in
             [("point-grids", 3 * 4), ("block-grids", 6 * 4), ("general", 4 * 4), ("reservoirs", 8)]

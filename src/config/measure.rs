@@ -22,18 +22,6 @@ impl Setting {
     }
 }
 
-/// Measuring options as far as they were given.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MeasureOptions {
-    min_repetitions: Option<usize>,
-    max_repetitions: Option<usize>,
-    time_budget_s: Option<f64>,
-    time_limit_s: Option<f64>,
-    repeat_values: Option<usize>,
-    history: Option<usize>,
-    rounds: Option<usize>,
-}
-
 /// Most repetitions of one solve.
 const MAX_REPETITIONS: usize = 100_000;
 
@@ -43,91 +31,64 @@ const MAX_ROUNDS: usize = 1000;
 /// Most iterations whose residuals are kept.
 const MAX_HISTORY: usize = 10_000;
 
-/// Every measuring option.
-pub const SETTINGS: &[Setting] = &[
-    Setting {
-        name: "min-repetitions",
-        metavar: "N",
-        help: "Least number of timed solves per case, even beyond the time budget [default: 6 solves and 100 ms, \
-               within the budget]",
-        set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.min_repetitions = Some(v)),
-    },
-    Setting {
-        name: "max-repetitions",
-        metavar: "N",
-        help: "Largest number of timed solves per case, and of samples of setup, product and other operations \
-               [default: 10 solves, or as many as fit in 100 ms, up to 1000]",
-        set: |o, t| whole(t, 1, MAX_REPETITIONS).map(|v| o.max_repetitions = Some(v)),
-    },
-    Setting {
-        name: "time-budget",
-        metavar: "SECONDS",
-        help: "No further repetition once timed solves, or setups, have taken this many seconds [default: 5]",
-        set: |o, t| seconds(t).map(|v| o.time_budget_s = Some(v)),
-    },
-    Setting {
-        name: "time-limit",
-        metavar: "SECONDS",
-        help: "A single solve is stopped after this many seconds [default: none]",
-        set: |o, t| seconds(t).map(|v| o.time_limit_s = Some(v)),
-    },
-    Setting {
-        name: "repeat-values",
-        metavar: "N",
-        help: "Number of numeric phases timed after the solves, each with new values on the same pattern [default: 0]",
-        set: |o, t| whole(t, 0, MAX_REPETITIONS).map(|v| o.repeat_values = Some(v)),
-    },
-    Setting {
-        name: "history",
-        metavar: "N",
-        help: "Residuals recorded per case: the initial one and those of the first N iterations [default: 0, none]",
-        set: |o, t| whole(t, 0, MAX_HISTORY).map(|v| o.history = Some(v)),
-    },
-    Setting {
-        name: "rounds",
-        metavar: "N",
-        help: "Rounds over all cases, each with its share of the samples, so that slow drift of the machine affects \
-               all cases alike; one row per case and round [default: 1]",
-        set: |o, t| whole(t, 1, MAX_ROUNDS).map(|v| o.rounds = Some(v)),
-    },
-];
-
 fn seconds(text: &str) -> Result<f64> {
     number(text, "above 0 and at most 1e7 seconds", |v| v > 0.0 && v <= 1e7)
 }
 
-impl MeasureOptions {
-    /// The options given in `other` replace those of `self`.
-    #[must_use]
-    pub fn overridden_by(&self, other: &Self) -> Self {
-        Self {
-            min_repetitions: other.min_repetitions.or(self.min_repetitions),
-            max_repetitions: other.max_repetitions.or(self.max_repetitions),
-            time_budget_s: other.time_budget_s.or(self.time_budget_s),
-            time_limit_s: other.time_limit_s.or(self.time_limit_s),
-            repeat_values: other.repeat_values.or(self.repeat_values),
-            history: other.history.or(self.history),
-            rounds: other.rounds.or(self.rounds),
+/// Declares [`MeasureOptions`], a value for each option, and [`SETTINGS`].
+macro_rules! options {
+    ($($field:ident: $type:ty, $name:literal, $metavar:literal, $parse:expr, $help:literal;)*) => {
+        /// Measuring options as far as they were given.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct MeasureOptions {
+            $($field: Option<$type>,)*
         }
-    }
 
-    /// The flags that give these options.
-    pub fn flags(&self) -> Vec<String> {
-        let whole = |v: Option<usize>| v.map(|v| v.to_string());
-        let seconds = |v: Option<f64>| v.map(|v| v.to_string());
-        let values = [
-            ("min-repetitions", whole(self.min_repetitions)),
-            ("max-repetitions", whole(self.max_repetitions)),
-            ("time-budget", seconds(self.time_budget_s)),
-            ("time-limit", seconds(self.time_limit_s)),
-            ("repeat-values", whole(self.repeat_values)),
-            ("history", whole(self.history)),
-            ("rounds", whole(self.rounds)),
-        ];
-        let given = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        given.map(|(name, value)| format!("--{name}={value}")).collect()
-    }
+        /// Every measuring option.
+        pub const SETTINGS: &[Setting] = &[$(Setting {
+            name: $name,
+            metavar: $metavar,
+            help: $help,
+            set: |options, text| ($parse)(text).map(|value| options.$field = Some(value)),
+        }),*];
 
+        impl MeasureOptions {
+            /// The options given in `other` replace those of `self`.
+            #[must_use]
+            pub fn overridden_by(&self, other: &Self) -> Self {
+                Self { $($field: other.$field.or(self.$field),)* }
+            }
+
+            /// The flags that give these options.
+            pub fn flags(&self) -> Vec<String> {
+                let flags = [$(self.$field.map(|value| format!("--{}={value}", $name))),*];
+                flags.into_iter().flatten().collect()
+            }
+        }
+    };
+}
+
+options! {
+    min_repetitions: usize, "min-repetitions", "N", |t| whole(t, 1, MAX_REPETITIONS),
+        "Least number of timed solves per case, even beyond the time budget [default: 6 solves and 100 ms, \
+         within the budget]";
+    max_repetitions: usize, "max-repetitions", "N", |t| whole(t, 1, MAX_REPETITIONS),
+        "Largest number of timed solves per case, and of samples of setup, product and other operations \
+         [default: 10 solves, or as many as fit in 100 ms, up to 1000]";
+    time_budget_s: f64, "time-budget", "SECONDS", seconds,
+        "No further repetition once timed solves, or setups, have taken this many seconds [default: 5]";
+    time_limit_s: f64, "time-limit", "SECONDS", seconds,
+        "A single solve is stopped after this many seconds [default: none]";
+    repeat_values: usize, "repeat-values", "N", |t| whole(t, 0, MAX_REPETITIONS),
+        "Number of numeric phases timed after the solves, each with new values on the same pattern [default: 0]";
+    history: usize, "history", "N", |t| whole(t, 0, MAX_HISTORY),
+        "Residuals recorded per case: the initial one and those of the first N iterations [default: 0, none]";
+    rounds: usize, "rounds", "N", |t| whole(t, 1, MAX_ROUNDS),
+        "Rounds over all cases, each with its share of the samples, so that slow drift of the machine affects \
+         all cases alike; one row per case and round [default: 1]";
+}
+
+impl MeasureOptions {
     /// Fills in the defaults. A limit that was not given yields to the one that was.
     pub fn resolve(&self) -> Result<Measure> {
         let default = Measure::default();

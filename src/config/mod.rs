@@ -4,6 +4,7 @@
 //! an axis, which parses and checks them, so the two cannot differ.
 
 pub mod axes;
+mod csv;
 pub mod experiment;
 pub mod figure;
 pub mod file;

@@ -114,6 +114,7 @@ impl Experiment {
 }
 
 const KEYS: [&str; 4] = ["title", "notes", "sweep", "published"];
+const PUBLISHED_KEYS: [&str; 3] = ["csv", "citation", "device"];
 
 fn parse(source: &Source<'_>) -> Result<Experiment> {
     let document = source.document()?;
@@ -134,20 +135,12 @@ fn parse(source: &Source<'_>) -> Result<Experiment> {
                 for (key, value) in source.table(value, "a table")? {
                     match &**key.get_ref() {
                         "csv" => {
-                            let name = source.string(&value)?;
-                            let text = (source.beside)(&name)
-                                .map_err(|e| source.error(value.span(), e))?;
+                            let (name, text) = source.beside(&value)?;
                             published.rows = rows(&name, &text)?;
                         }
                         "citation" => published.citation = source.string(&value)?,
                         "device" => published.device = source.string(&value)?,
-                        _ => {
-                            return Err(source.unknown(
-                                &key,
-                                "key",
-                                &["csv", "citation", "device"],
-                            ));
-                        }
+                        _ => return Err(source.unknown(&key, "key", &PUBLISHED_KEYS)),
                     }
                 }
                 experiment.published = Some(published);

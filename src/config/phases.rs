@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::number;
+use crate::config::csv;
 use crate::record::Record;
 
 /// A phase that is timed per grid point.
@@ -113,13 +113,8 @@ impl Phases {
     /// Takes the published values from CSV text: a row per task, columns named as the fields of
     /// [`PublishedTask`]. `file` is the name for errors.
     pub fn read(mut self, file: &str, text: &str) -> Result<Self> {
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let broken = |e: csv::Error| Error::input(e.to_string()).in_file(file);
-        let header = reader.headers().map_err(broken)?.clone();
-        for record in reader.records() {
-            let record = record.map_err(broken)?;
-            let line = record.position().map_or(0, |p| p.line() as usize);
+        let (header, rows) = csv::read(file, text)?;
+        for (line, record) in rows {
             let here = |e: Error| e.at(file, line, None);
             let names = TASKS.map(|(_, name)| name);
             let task = TASKS.iter().find(|(_, name)| *name == &record[0]);
@@ -137,7 +132,7 @@ impl Phases {
                         return Err(Error::unknown("column", other, &known).at(file, 1, None));
                     }
                 };
-                *place = Some(number(text, "above 0", |v| v > 0.0).map_err(here)?);
+                *place = Some(csv::positive(text).map_err(here)?);
             }
             self.tasks.insert(task, row);
         }

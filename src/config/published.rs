@@ -1,7 +1,9 @@
 //! Published results: a CSV file whose rows are keyed by settings of a case.
 
 use crate::base::error::{Error, Result};
+use crate::base::parse::whole;
 use crate::case::Case;
+use crate::config::csv;
 use crate::config::sweep::Axis;
 
 /// One of the two devices that a paper compares, and the corresponding backend.
@@ -88,9 +90,7 @@ pub struct Published {
 impl Published {
     /// Reads the CSV text.
     pub fn read(spec: &PublishedSpec, text: &str) -> Result<Self> {
-        let mut reader =
-            csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-        let header = reader.headers().map_err(|e| csv_error(spec, &e))?.clone();
+        let (header, records) = csv::read(&spec.csv, text)?;
         let column = |name: &str| {
             header.iter().position(|c| c == name).ok_or_else(|| {
                 let known = header.iter().collect::<Vec<_>>().join(", ");
@@ -106,23 +106,23 @@ impl Published {
         };
         let (slow, fast) = (seconds(&spec.slow)?, seconds(&spec.fast)?);
 
-        let mut rows = Vec::new();
-        for record in reader.records() {
-            let record = record.map_err(|e| csv_error(spec, &e))?;
-            let line = record.position().map_or(0, |p| p.line() as usize);
-            let here = |e: Error| e.at(&spec.csv, line, None);
-            let key = keys.iter().zip(&spec.keys).map(|(&i, (axis, _))| axis.canonical(&record[i]));
-            let positive = |i: usize| {
-                crate::base::parse::number(&record[i], "above 0", |v| v > 0.0).map_err(here)
+        let row = |(line, record): (usize, ::csv::StringRecord)| {
+            let key = keys.iter().zip(&spec.keys);
+            let seconds =
+                |column: Option<usize>| column.map(|i| csv::positive(&record[i])).transpose();
+            let read = || {
+                Ok(PublishedRow {
+                    key: key
+                        .map(|(&i, (axis, _))| axis.canonical(&record[i]))
+                        .collect::<Result<_>>()?,
+                    iterations: whole(&record[iterations], 1, usize::MAX)?,
+                    slow_s: seconds(slow)?,
+                    fast_s: seconds(fast)?,
+                })
             };
-            rows.push(PublishedRow {
-                key: key.collect::<Result<_>>().map_err(here)?,
-                iterations: crate::base::parse::whole(&record[iterations], 1, usize::MAX)
-                    .map_err(here)?,
-                slow_s: slow.map(positive).transpose()?,
-                fast_s: fast.map(positive).transpose()?,
-            });
-        }
+            read().map_err(|e: Error| e.at(&spec.csv, line, None))
+        };
+        let rows = records.into_iter().map(row).collect::<Result<_>>()?;
         Ok(Self {
             citation: spec.citation.clone(),
             keys: spec.keys.iter().map(|(axis, _)| *axis).collect(),
@@ -137,13 +137,6 @@ impl Published {
     pub fn find(&self, case: &Case) -> Option<&PublishedRow> {
         let key: Vec<String> = self.keys.iter().map(|axis| (axis.text)(case)).collect();
         self.rows.iter().find(|row| row.key == key)
-    }
-}
-
-fn csv_error(spec: &PublishedSpec, error: &csv::Error) -> Error {
-    match error.position() {
-        Some(p) => Error::input(error.to_string()).at(&spec.csv, p.line() as usize, None),
-        None => Error::input(error.to_string()).in_file(&spec.csv),
     }
 }
 

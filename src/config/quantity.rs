@@ -13,75 +13,33 @@ pub struct Quantity {
     pub value: fn(&Record) -> Option<f64>,
 }
 
+const fn of(
+    name: &'static str,
+    label: &'static str,
+    value: fn(&Record) -> Option<f64>,
+) -> Quantity {
+    Quantity { name, label, value }
+}
+
 /// All quantities.
 pub const QUANTITIES: &[Quantity] = &[
-    Quantity {
-        name: "points",
-        label: "grid points",
-        value: |r| (r.size.block_rows > 0).then_some(r.size.block_rows as f64),
-    },
-    Quantity { name: "edge", label: "cells along an edge of the grid", value: edge },
-    Quantity {
-        name: "block-size",
-        label: "unknowns per point n",
-        value: |r| Some(r.case.block_size as f64),
-    },
-    Quantity {
-        name: "operations",
-        label: "operations of a product",
-        value: |r| (r.size.nnz > 0).then_some(2.0 * r.size.nnz as f64),
-    },
-    Quantity {
-        name: "overall",
-        label: "factorisation and corrections (µs per point)",
-        value: |r| per_point(r, overall_s(r)),
-    },
-    Quantity {
-        name: "factorisation",
-        label: "factorisation (µs per point)",
-        value: |r| per_point(r, Task::Factorisation.seconds(r)),
-    },
-    Quantity {
-        name: "solve",
-        label: "one solve (µs per point)",
-        value: |r| per_point(r, Task::Solve.seconds(r)),
-    },
-    Quantity {
-        name: "residual",
-        label: "one residual (µs per point)",
-        value: |r| per_point(r, Task::Residual.seconds(r)),
-    },
-    Quantity {
-        name: "product-time",
-        label: "time of a product (µs)",
-        value: |r| r.traffic.spmv_s.map(|s| 1e6 * s),
-    },
-    Quantity { name: "product-rate", label: "product (GFLOP/s)", value: |r| r.traffic.spmv_gflops },
-    Quantity {
-        name: "product-percent-of-copy",
-        label: "product (% of copy bandwidth)",
-        value: |r| r.traffic.spmv_percent_of_bandwidth,
-    },
-    Quantity {
-        name: "iterations",
-        label: "iterations",
-        value: |r| Some(r.convergence.iterations as f64),
-    },
-    Quantity {
-        name: "ms-per-iteration",
-        label: "time of an iteration (ms)",
-        value: |r| r.times.ms_per_iteration,
-    },
-    Quantity {
-        name: "setup-over-solve",
-        label: "setup, in solves",
-        value: |r| Some(r.times.setup_s? / r.times.solve_s?),
-    },
-    Quantity {
-        name: "solve-time",
-        label: "time of the solve (ms)",
-        value: |r| r.times.solve_s.map(|s| 1e3 * s),
-    },
+    of("points", "grid points", |r| positive(r.size.block_rows)),
+    of("edge", "cells along an edge of the grid", edge),
+    of("block-size", "unknowns per point n", |r| Some(r.case.block_size as f64)),
+    of("operations", "operations of a product", |r| positive(2 * r.size.nnz)),
+    of("overall", "factorisation and corrections (µs per point)", |r| per_point(r, overall_s(r))),
+    of("factorisation", "factorisation (µs per point)", |r| of_task(r, Task::Factorisation)),
+    of("solve", "one solve (µs per point)", |r| of_task(r, Task::Solve)),
+    of("residual", "one residual (µs per point)", |r| of_task(r, Task::Residual)),
+    of("product-time", "time of a product (µs)", |r| r.traffic.spmv_s.map(|s| 1e6 * s)),
+    of("product-rate", "product (GFLOP/s)", |r| r.traffic.spmv_gflops),
+    of("product-percent-of-copy", "product (% of copy bandwidth)", |r| {
+        r.traffic.spmv_percent_of_bandwidth
+    }),
+    of("iterations", "iterations", |r| Some(r.convergence.iterations as f64)),
+    of("ms-per-iteration", "time of an iteration (ms)", |r| r.times.ms_per_iteration),
+    of("setup-over-solve", "setup, in solves", |r| Some(r.times.setup_s? / r.times.solve_s?)),
+    of("solve-time", "time of the solve (ms)", |r| r.times.solve_s.map(|s| 1e3 * s)),
 ];
 
 /// The quantity called `name`.
@@ -102,6 +60,16 @@ impl PartialEq for Quantity {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
+}
+
+/// A count that is known.
+fn positive(count: usize) -> Option<f64> {
+    (count > 0).then_some(count as f64)
+}
+
+/// Microseconds per point of a phase.
+fn of_task(record: &Record, task: Task) -> Option<f64> {
+    per_point(record, task.seconds(record))
 }
 
 /// Microseconds per point.

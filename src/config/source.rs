@@ -175,17 +175,15 @@ impl Source<'_> {
         &self,
         value: Spanned<DeValue<'i>>,
     ) -> Result<Vec<Spanned<DeValue<'i>>>> {
-        if !value.get_ref().is_array() {
-            return if value.get_ref().is_table() {
-                Ok(vec![value])
-            } else {
-                Err(self.wrong_type(&value, "a table"))
-            };
+        match value.get_ref() {
+            DeValue::Table(_) => return Ok(vec![value]),
+            DeValue::Array(_) => {}
+            _ => return Err(self.wrong_type(&value, "a table")),
         }
-        Ok(match value.into_inner() {
-            DeValue::Array(items) => items.into_iter().collect(),
-            _ => Vec::new(),
-        })
+        match value.into_inner() {
+            DeValue::Array(items) => Ok(items.into_iter().collect()),
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// A scalar as the word that a flag would take.
@@ -196,6 +194,35 @@ impl Source<'_> {
             DeValue::Float(number) => Ok(number.as_str().to_owned()),
             _ => Err(self.wrong_type(value, "a string or a number")),
         }
+    }
+
+    /// One of `known`, by name.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        what: &str,
+        known: &[(&str, T)],
+    ) -> Result<T> {
+        let word = self.string(value)?;
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        let found = known.iter().find(|(name, _)| *name == word).map(|(_, value)| *value);
+        found.ok_or_else(|| self.error(value.span(), Error::unknown(what, &word, &names)))
+    }
+
+    /// The text of the file that `value` names, with its name.
+    pub(super) fn beside(&self, value: &Spanned<DeValue<'_>>) -> Result<(String, String)> {
+        let name = self.string(value)?;
+        let text = (self.beside)(&name).map_err(|e| self.error(value.span(), e))?;
+        Ok((name, text))
+    }
+
+    /// What `parse` makes of a scalar.
+    pub(super) fn parsed<T>(
+        &self,
+        value: &Spanned<DeValue<'_>>,
+        parse: impl FnOnce(&str) -> Result<T>,
+    ) -> Result<T> {
+        parse(&self.word(value)?).map_err(|e| self.error(value.span(), e))
     }
 
     /// A scalar or an array of scalars, as words with their places.
@@ -209,16 +236,6 @@ impl Source<'_> {
             _ => Ok(vec![one(value)?]),
         }
     }
-}
-
-/// The text of the file that `value` names, with its name.
-pub(super) fn beside(
-    source: &Source<'_>,
-    value: &Spanned<DeValue<'_>>,
-) -> Result<(String, String)> {
-    let name = source.string(value)?;
-    let text = (source.beside)(&name).map_err(|e| source.error(value.span(), e))?;
-    Ok((name, text))
 }
 
 /// The word about values that were given more than once.

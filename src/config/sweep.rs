@@ -182,6 +182,22 @@ mod tests {
         Ok(sweep)
     }
 
+    /// The cases of a sweep of these settings.
+    fn cases(settings: &[(&str, &str)]) -> Vec<Case> {
+        let mut sweep = Sweep::default();
+        for (name, words) in settings {
+            axis(name).unwrap().set(&mut sweep, &[(*words).into()]).unwrap();
+        }
+        sweep.cases().unwrap()
+    }
+
+    /// The values of the settings `names` in each case.
+    fn texts(cases: &[Case], names: &str) -> Vec<String> {
+        let axes: Vec<&Axis> = names.split(' ').map(|name| axis(name).unwrap()).collect();
+        let text = |case| axes.iter().map(|a| (a.text)(case)).collect::<Vec<_>>().join(" ");
+        cases.iter().map(text).collect()
+    }
+
     #[test]
     fn the_default_sweep_is_the_default_case() {
         assert_eq!(Sweep::default().cases().unwrap(), [Case::default()]);
@@ -189,92 +205,47 @@ mod tests {
 
     #[test]
     fn matrix_is_outermost_and_backend_innermost() {
-        let mut sweep = set("fill", &["0..1"]).unwrap();
-        axis("matrix").unwrap().set(&mut sweep, &["p:1,q:2".into()]).unwrap();
-        axis("backend").unwrap().set(&mut sweep, &["cpu".into(), "cpu-mt".into()]).unwrap();
-        let cases = sweep.cases().unwrap();
-        let text: Vec<String> =
-            cases.iter().map(|c| format!("{} {} {}", c.matrix, c.fill, c.backend)).collect();
-        assert_eq!(
-            text,
-            [
-                "p:1 0 cpu",
-                "p:1 0 cpu-mt",
-                "p:1 1 cpu",
-                "p:1 1 cpu-mt",
-                "q:2 0 cpu",
-                "q:2 0 cpu-mt",
-                "q:2 1 cpu",
-                "q:2 1 cpu-mt"
-            ]
-        );
+        let cases = cases(&[("fill", "0..1"), ("matrix", "p:1,q:2"), ("backend", "cpu,cpu-mt")]);
+        let want = "p:1 0 cpu; p:1 0 cpu-mt; p:1 1 cpu; p:1 1 cpu-mt; \
+                    q:2 0 cpu; q:2 0 cpu-mt; q:2 1 cpu; q:2 1 cpu-mt";
+        assert_eq!(texts(&cases, "matrix fill backend").join("; "), want);
     }
 
     #[test]
     fn sides_multiply_only_the_cases_of_solvers_that_have_them() {
-        let mut sweep = set("side", &["left,right"]).unwrap();
-        let solvers = "gmres,bicgstab,cg,qmr,correction";
-        axis("solver").unwrap().set(&mut sweep, &[solvers.into()]).unwrap();
-        let cases = sweep.cases().unwrap();
-        let text: Vec<String> =
-            cases.iter().map(|c| format!("{} {}", c.solver, choice_name(&c.side))).collect();
-        assert_eq!(
-            text,
-            [
-                "gmres left",
-                "gmres right",
-                "bicgstab right",
-                "cg right",
-                "qmr left",
-                "qmr right",
-                "correction right"
-            ]
-        );
+        let cases =
+            cases(&[("side", "left,right"), ("solver", "gmres,bicgstab,cg,qmr,correction")]);
+        let want = "gmres left; gmres right; bicgstab right; cg right; qmr left; qmr right; \
+                    correction right";
+        assert_eq!(texts(&cases, "solver side").join("; "), want);
         let alone = Sweep { side: Some(vec![Side::Left]), ..set("solver", &["cg"]).unwrap() };
         assert_eq!(alone.cases().unwrap()[0].side, Side::Right);
     }
 
     #[test]
     fn settings_multiply_only_the_cases_in_which_they_change_something() {
-        let of = |settings: &[(&str, &str)]| {
-            let mut sweep = Sweep::default();
-            for (name, words) in settings {
-                axis(name).unwrap().set(&mut sweep, &[(*words).into()]).unwrap();
-            }
-            sweep.cases().unwrap()
-        };
-        let cases =
-            of(&[("precond", "bilu,jacobi,tns,isai"), ("fill", "1..2"), ("shift", "0,0.1")]);
-        let text: Vec<String> =
-            cases.iter().map(|c| format!("{} {} {}", c.precond, c.fill, c.shift)).collect();
-        let of_isai = ["isai 1 0", "isai 1 0.1", "isai 2 0", "isai 2 0.1"];
-        let want = [
-            "bilu 1 0",
-            "bilu 1 0.1",
-            "bilu 2 0",
-            "bilu 2 0.1",
-            "jacobi 1 0",
-            "jacobi 1 0.1",
-            "tns 1 0",
-        ];
-        assert_eq!(text, [&want[..], &of_isai].concat());
+        let of =
+            cases(&[("precond", "bilu,jacobi,tns,isai"), ("fill", "1..2"), ("shift", "0,0.1")]);
+        let want = "bilu 1 0; bilu 1 0.1; bilu 2 0; bilu 2 0.1; jacobi 1 0; jacobi 1 0.1; tns 1 0; \
+                    isai 1 0; isai 1 0.1; isai 2 0; isai 2 0.1";
+        assert_eq!(texts(&of, "precond fill shift").join("; "), want);
 
-        let cases =
-            of(&[("solver", "gmres,cg"), ("restart", "10,20"), ("orthogonalisation", "mgs,cgs")]);
-        let text: Vec<String> =
-            cases.iter().map(|c| format!("{} {}", c.solver, c.restart)).collect();
-        assert_eq!(text, ["gmres 10", "gmres 10", "gmres 20", "gmres 20", "cg 10"]);
+        let of = cases(&[
+            ("solver", "gmres,cg"),
+            ("restart", "10,20"),
+            ("orthogonalisation", "mgs,cgs"),
+        ]);
+        let want = ["gmres 10", "gmres 10", "gmres 20", "gmres 20", "cg 10"];
+        assert_eq!(texts(&of, "solver restart"), want);
 
         // on this system one stagnates and the other does not
-        let cases = of(&[("matrix", "reservoir:8"), ("precond", "jacobi"), ("shift", "0,0.1")]);
-        assert_eq!(cases.iter().map(|c| c.shift).collect::<Vec<_>>(), [0.0, 0.1]);
+        let of = cases(&[("matrix", "reservoir:8"), ("precond", "jacobi"), ("shift", "0,0.1")]);
+        assert_eq!(texts(&of, "shift"), ["0", "0.1"]);
 
         // without fill there is no rule, and coloured factors and diagonals are of either precision
-        let cases = of(&[("fill", "0..1"), ("level-rule", "min,overwrite")]);
-        assert_eq!(cases.len(), 3);
-        let cases =
-            of(&[("precond", "none,mcilu,jacobi"), ("factor-precision", "float64,float32")]);
-        assert_eq!(cases.len(), 5);
+        assert_eq!(cases(&[("fill", "0..1"), ("level-rule", "min,overwrite")]).len(), 3);
+        let of = [("precond", "none,mcilu,jacobi"), ("factor-precision", "float64,float32")];
+        assert_eq!(cases(&of).len(), 5);
     }
 
     #[test]
@@ -285,47 +256,30 @@ mod tests {
 
     #[test]
     fn triangular_solves_multiply_only_the_cases_that_have_them() {
-        let of = |algorithms: &str, backends: &str| -> Vec<String> {
-            let mut sweep = set("trisolve", &[algorithms]).unwrap();
-            axis("backend").unwrap().set(&mut sweep, &[backends.into()]).unwrap();
-            let cases = sweep.cases().unwrap();
-            cases.iter().map(|c| format!("{} {}", c.backend, choice_name(&c.trisolve))).collect()
+        let of = |algorithms: &str, backends: &str| {
+            let cases = cases(&[("trisolve", algorithms), ("backend", backends)]);
+            texts(&cases, "backend trisolve").join("; ")
         };
-        assert_eq!(of("levels,syncfree", "cpu,cuda"), ["cpu auto", "cuda levels", "cuda syncfree"]);
-        assert_eq!(
-            of("all", "cusparse,cuda"),
-            [
-                "cusparse auto",
-                "cuda levels",
-                "cuda pointwise",
-                "cuda syncfree",
-                "cuda wavefront",
-                "cuda pencils",
-                "cuda partitioned",
-                "cuda cusparse"
-            ]
-        );
-        assert_eq!(of("levels", "cpu,cpu-mt"), ["cpu auto", "cpu-mt auto"]);
+        assert_eq!(of("levels,syncfree", "cpu,cuda"), "cpu auto; cuda levels; cuda syncfree");
+        let want = "cusparse auto; cuda levels; cuda pointwise; cuda syncfree; cuda wavefront; \
+                    cuda pencils; cuda partitioned; cuda cusparse";
+        assert_eq!(of("all", "cusparse,cuda"), want);
+        assert_eq!(of("levels", "cpu,cpu-mt"), "cpu auto; cpu-mt auto");
         assert_eq!(axis("trisolve").unwrap().canonical("levels").unwrap(), "levels");
-        assert_eq!(
-            axis("trisolve").unwrap().canonical("all").unwrap_err().to_string(),
-            "`all` is more than one value"
-        );
+        let error = axis("trisolve").unwrap().canonical("all").unwrap_err();
+        assert_eq!(error.to_string(), "`all` is more than one value");
     }
 
     #[test]
     fn styles_of_fgbilu_multiply_only_the_cases_that_have_them() {
-        let mut sweep = set("fgbilu-style", &["acc,cl"]).unwrap();
-        axis("precond").unwrap().set(&mut sweep, &["bilu,fgbilu".into()]).unwrap();
-        axis("trisolve").unwrap().set(&mut sweep, &["levels,syncfree".into()]).unwrap();
-        axis("backend").unwrap().set(&mut sweep, &["cpu,cuda".into()]).unwrap();
-        let cases = sweep.cases().unwrap();
-        let text = cases.iter().map(|c| {
-            let (algorithm, style) = (choice_name(&c.trisolve), choice_name(&c.fgbilu_style));
-            format!("{} {} {algorithm} {style}", c.precond, c.backend)
-        });
+        let cases = cases(&[
+            ("fgbilu-style", "acc,cl"),
+            ("precond", "bilu,fgbilu"),
+            ("trisolve", "levels,syncfree"),
+            ("backend", "cpu,cuda"),
+        ]);
         assert_eq!(
-            text.collect::<Vec<_>>(),
+            texts(&cases, "precond backend trisolve fgbilu-style"),
             [
                 "bilu cpu auto auto",
                 "bilu cuda levels auto",
@@ -339,21 +293,14 @@ mod tests {
 
     #[test]
     fn settings_of_a_solve_do_not_multiply_products() {
-        let mut sweep = set("kind", &["spmv,solve"]).unwrap();
-        axis("matrix-format").unwrap().set(&mut sweep, &["all".into()]).unwrap();
-        axis("fill").unwrap().set(&mut sweep, &["0..1".into()]).unwrap();
-        axis("rtol").unwrap().set(&mut sweep, &["1e-3".into()]).unwrap();
-        let cases = sweep.cases().unwrap();
-        let formats: Vec<String> = cases
-            .iter()
-            .filter(|c| c.kind == RunKind::Spmv)
-            .map(|c| format!("{} {} {}", choice_name(&c.format), c.precond, c.rtol))
-            .collect();
-        assert_eq!(
-            formats,
-            ["csr", "bsr", "hyb", "sell", "dia", "bdia"].map(|f| format!("{f} none 0.000001"))
-        );
+        let kinds = [("kind", "spmv,solve"), ("matrix-format", "all"), ("fill", "0..1")];
+        let mut cases = cases(&[&kinds[..], &[("rtol", "1e-3")]].concat());
         assert_eq!(cases.len(), 6 + 2 * 6);
+        cases.retain(|c| c.kind == RunKind::Spmv);
+        assert_eq!(
+            texts(&cases, "matrix-format precond rtol"),
+            ["csr", "bsr", "hyb", "sell", "dia", "bdia"].map(|f| format!("{f} none 1e-6"))
+        );
     }
 
     #[test]
@@ -379,24 +326,27 @@ mod tests {
 
     #[test]
     fn bad_values_are_refused() {
-        let message = |name, word| set(name, &[word]).unwrap_err().to_string();
-        assert_eq!(message("block-size", "0"), "`0` is outside 1 to 128");
-        assert_eq!(message("block-size", "129"), "`129` is outside 1 to 128");
-        assert_eq!(message("fill", "-1"), "`-1` is outside 0 to 120");
-        assert_eq!(message("restart", "0"), "`0` is outside 1 to 506");
-        assert_eq!(message("restart", "507"), "`507` is outside 1 to 506");
-        assert_eq!(message("max-iterations", "0"), "`0` is outside 1 to 1000000000");
-        assert_eq!(message("rtol", "1"), "`1` is outside the range: at least 0 and below 1");
-        assert_eq!(message("shift", "-0.1"), "`-0.1` is outside the range: 0 to 1e6");
-        assert_eq!(message("solver", "gmers"), "unknown solver `gmers`");
-        assert_eq!(message("precond", "billu"), "unknown preconditioner `billu`");
-        assert_eq!(message("backend", "gpu9"), "unknown backend `gpu9`");
-        assert_eq!(message("trisolve", "level"), "unknown algorithm of triangular solves `level`");
-        assert_eq!(message("level-rule", "max"), "unknown level rule `max`");
-        assert_eq!(message("ordering", "rmc"), "unknown ordering `rmc`");
-        assert_eq!(message("rhs", "twos"), "unknown right-hand side `twos`");
-        assert_eq!(message("rhs", "random:x"), "the seed `x` of `random:x` is no seed");
-        assert_eq!(message("rhs", "file:/no/such"), "no such file `/no/such`");
+        for (name, word, message) in [
+            ("block-size", "0", "`0` is outside 1 to 128"),
+            ("block-size", "129", "`129` is outside 1 to 128"),
+            ("fill", "-1", "`-1` is outside 0 to 120"),
+            ("restart", "0", "`0` is outside 1 to 506"),
+            ("restart", "507", "`507` is outside 1 to 506"),
+            ("max-iterations", "0", "`0` is outside 1 to 1000000000"),
+            ("rtol", "1", "`1` is outside the range: at least 0 and below 1"),
+            ("shift", "-0.1", "`-0.1` is outside the range: 0 to 1e6"),
+            ("solver", "gmers", "unknown solver `gmers`"),
+            ("precond", "billu", "unknown preconditioner `billu`"),
+            ("backend", "gpu9", "unknown backend `gpu9`"),
+            ("trisolve", "level", "unknown algorithm of triangular solves `level`"),
+            ("level-rule", "max", "unknown level rule `max`"),
+            ("ordering", "rmc", "unknown ordering `rmc`"),
+            ("rhs", "twos", "unknown right-hand side `twos`"),
+            ("rhs", "random:x", "the seed `x` of `random:x` is no seed"),
+            ("rhs", "file:/no/such", "no such file `/no/such`"),
+        ] {
+            assert_eq!(set(name, &[word]).unwrap_err().to_string(), message);
+        }
         assert_eq!(set("fill", &[]).unwrap_err().to_string(), "empty list");
         assert_eq!(axis("fil").unwrap_err().hint_text().unwrap()[..20], *"did you mean `fill`?");
     }

@@ -93,8 +93,14 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::case::LevelRule;
+    use crate::config::Experiment;
     use crate::config::file::parse;
     use crate::config::source::Source;
+
+    fn read(text: &str) -> Experiment {
+        let beside = |_: &str| unreachable!("nothing is beside it");
+        parse(&Source { name: "x.toml", text, folder: None, beside: &beside }).unwrap()
+    }
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -112,9 +118,7 @@ mod tests {
             },
         ];
         let text = toml("of \"both\"", &["a note".into()], &cases);
-        let beside = |_: &str| unreachable!("nothing is beside it");
-        let read =
-            parse(&Source { name: "x.toml", text: &text, folder: None, beside: &beside }).unwrap();
+        let read = read(&text);
         assert_eq!((read.title.as_deref(), read.notes.len()), (Some("of \"both\""), 1));
         assert_eq!(read.cases().unwrap(), (cases.to_vec(), 0));
     }
@@ -147,9 +151,7 @@ mod tests {
                 "backend = \"cpu\"",
             ]
         );
-        let beside = |_: &str| unreachable!("nothing is beside it");
-        let read =
-            parse(&Source { name: "x.toml", text: &text, folder: None, beside: &beside }).unwrap();
+        let read = read(&text);
         assert_eq!(read.cases().unwrap(), (vec![Case { fill: 0, ..case }], 0));
     }
 }

@@ -14,7 +14,7 @@ use crate::base::units::plural;
 use crate::record::columns::{ADDED, DERIVED};
 use crate::record::read::{FileFormat, Lines, without_bom};
 use crate::record::table::{Reader, Row, cell, command};
-use crate::record::{Record, contents, rounds};
+use crate::record::{Record, contents, obstacle, rounds};
 
 /// Largest file that is read.
 pub const LARGEST_FILE: u64 = 256 << 20;
@@ -48,14 +48,19 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`].
+    /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`] and
+    /// [`obstacle::set_apart`].
     pub fn set_apart(&mut self) {
-        let runs = self.sets.iter_mut().filter_map(|set| match &mut set.rows {
-            Rows::Runs(records) => Some(records),
-            _ => None,
-        });
-        let notes = contents::set_apart(&mut runs.flatten().collect::<Vec<_>>());
-        self.notes.extend(notes);
+        let (mut runs, mut problems) = (Vec::new(), Vec::new());
+        for set in &mut self.sets {
+            match &mut set.rows {
+                Rows::Runs(records) => runs.extend(records),
+                Rows::Obstacle(records) => problems.extend(records),
+                Rows::Tuning(_) | Rows::Derived(..) => {}
+            }
+        }
+        self.notes.extend(contents::set_apart(&mut runs));
+        self.notes.extend(obstacle::set_apart(&mut problems));
     }
 }
 
@@ -76,7 +81,7 @@ pub enum Rows {
     /// Solves and products.
     Runs(Vec<Record>),
     /// Obstacle problems.
-    Obstacle(Vec<crate::record::obstacle::Record>),
+    Obstacle(Vec<obstacle::Record>),
     /// Trials of `tune`.
     Tuning(Vec<Trial>),
     /// Rows of `compare` or `versus`: columns and cells.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
@@ -196,6 +197,36 @@ pub fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Result<()> 
     .hint("write to another file, or start over with --force"))
 }
 
+/// Renames the obstacles of records that have the same settings but other problems, so that no table or
+/// figure mixes them: `hill:1#0123abcd`, with the first digits of the hash. Says what was done.
+pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut rest: Vec<usize> = (0..records.len()).collect();
+    while let Some(first) = rest.first().map(|&i| records[i].case.clone()) {
+        let (own, others) = rest.iter().partition(|&&i| one_problem(&records[i].case, &first));
+        rest = others;
+        let own: Vec<usize> = own;
+        let label = |r: &Record| Some(r.problem_hash.as_ref()?.chars().take(8).collect::<String>());
+        let known: Vec<String> = own.iter().filter_map(|&i| label(records[i])).unique().collect();
+        if known.len() < 2 {
+            continue;
+        }
+        for &i in &own {
+            if let Some(label) = label(records[i]) {
+                records[i].case.obstacle = format!("{}#{label}", first.obstacle);
+            }
+        }
+        notes.push(format!(
+            "m {}, obstacle {}: {} problems under one name are set apart: {}",
+            first.m,
+            first.obstacle,
+            known.len(),
+            known.iter().map(|label| format!("#{label}")).join(", ")
+        ));
+    }
+    notes
+}
+
 /// Whether the settings of two cases ask for the same problem, however it is solved.
 fn one_problem(a: &Case, b: &Case) -> bool {
     let numbers = |c: &Case| (c.m, c.eta, c.c, c.time_step);
@@ -233,6 +264,32 @@ mod tests {
             ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn problems_of_one_name_get_names_of_their_own() {
+        let record = |m, hash: Option<&str>| {
+            let problem_hash = hash.map(str::to_owned);
+            Record { case: Case { m, ..Case::default() }, problem_hash, ..Record::default() }
+        };
+        let mut records = [
+            record(8, Some("0123456789")),
+            record(9, Some("0123456789")),
+            record(8, Some("fedcba9876")),
+            record(8, None),
+            record(8, Some("0123456789")),
+            record(9, None),
+        ];
+        // another method of solution of the same problem
+        records[4].case.backend = "cuda".into();
+        let notes = set_apart(&mut records.iter_mut().collect::<Vec<_>>());
+        assert_eq!(
+            records.map(|r| r.case.obstacle),
+            ["zero#01234567", "zero", "zero#fedcba98", "zero", "zero#01234567", "zero"]
+        );
+        let note =
+            "m 8, obstacle zero: 2 problems under one name are set apart: #01234567, #fedcba98";
+        assert_eq!(notes, [note]);
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! The report of `advise`: the best configurations, the effect of each of their settings, and the confidence.
 
-use std::fmt::Write as _;
+use itertools::Itertools as _;
 
 use crate::base::parse::number_text;
-use crate::base::units::{grouped, median_seconds, parts_of, plural, seconds, significant};
+use crate::base::units::{grouped, median_seconds, parts_of, plural, seconds};
 use crate::bench::advise::decision::{ROUNDS, equals, noise, ratio};
 use crate::bench::advise::finals::changed_nothing;
 use crate::bench::advise::search::MARGIN;
 use crate::bench::advise::{Advice, Finalist, Question, Trial, Tried, describe};
 use crate::case::Case;
-use crate::config::AXES;
 use crate::record::table::fields;
-use crate::report::cells::{common_settings, head, varying};
-use crate::report::{Head, Report, Sheet};
+use crate::report::Report;
+use crate::report::build::Columns;
+use crate::report::cells::{by_key, common_settings, count, hundredths, settings, three, varying};
 
 /// Largest number of values of a setting in a reason, and of combinations in a line.
 const MOST_NAMED: usize = 4;
@@ -20,56 +20,35 @@ const MOST_NAMED: usize = 4;
 /// The table of the best, with the reasons below it.
 pub fn report(question: &Question, advice: &Advice) -> Report {
     let finalists = &advice.finalists;
-    let cases: Vec<&Case> = finalists.iter().map(|f| &f.case).collect();
-    let varying = if cases.is_empty() { Vec::new() } else { varying(&cases) };
-    let mut sheet = Sheet {
-        title: Some(format!("Advice for {}", question.base.matrix)),
-        preamble: vec![advice.structure.describe()],
-        ..Sheet::default()
-    };
-    if let Some(first) = finalists.first() {
-        sheet.preamble.push(common_settings(&first.case, &varying).join(", "));
-    }
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
+    let varying = varying(finalists.iter().map(|f| &f.case));
     // all solves together, so that the shown parts add up to the shown total
     let solves = match question.solves {
         1 => "solve".to_owned(),
         many => format!("{} solves", grouped(many)),
     };
-    let total = format!("setup + {solves}");
-    let measured = ["setup", &solves, &total, "of the best", "iterations", "fill", "levels", "MB"];
-    sheet.columns.extend(measured.map(Head::number));
-    for (place, f) in finalists.iter().enumerate() {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&f.case)).collect();
-        let of_the_best = match ratio(&f.seconds, &finalists[0].seconds) {
-            _ if place == 0 => "1.00".to_owned(),
+    // setup and solves are the parts of the round that is the median, which is the total
+    let parts = |f: &Finalist| parts_of(f.seconds.value, f.fixed);
+    let mut sheet = Columns::settings(&varying, |f: &&Finalist| &f.case)
+        .number("setup", |f| parts(f)[0].clone())
+        .number(&*solves, |f| parts(f)[1].clone())
+        .number(format!("setup + {solves}"), |f| median_seconds(&f.seconds))
+        .number("of the best", |f| match ratio(&f.seconds, &finalists[0].seconds) {
+            _ if f.case == finalists[0].case => "1.00".to_owned(),
             Some(ratio) => format!("{ratio:.2}"),
             None => "not apart".into(),
-        };
-        row.extend(cells(f, of_the_best));
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
+        })
+        .number("iterations", |f| grouped(f.record.convergence.iterations))
+        .number("fill", |f| hundredths(f.record.factor.fill_ratio))
+        .number("levels", |f| count(f.record.factor.levels_lower))
+        .number("MB", |f| three(f.record.traffic.memory_bytes.map(|b| b as f64 / 1e6)))
+        .sheet(finalists);
+    sheet.title = Some(format!("Advice for {}", question.base.matrix));
+    sheet.preamble = vec![advice.structure.describe()];
+    let settings = finalists.first().map(|f| common_settings(&f.case, &varying).join(", "));
+    sheet.preamble.extend(settings);
     sheet.notes = notes(question, advice);
     let rows = finalists.iter().map(|f| fields(&f.record)).collect();
     Report { sheets: vec![sheet], rows }
-}
-
-/// Setup and solves are the parts of the round that is the median, which is the total.
-fn cells(f: &Finalist, of_the_best: String) -> [String; 8] {
-    let factor = &f.record.factor;
-    let memory = f.record.traffic.memory_bytes.map(|b| significant(b as f64 / 1e6, 3));
-    let [setup, solves] = parts_of(f.seconds.value, f.fixed);
-    [
-        setup,
-        solves,
-        median_seconds(&f.seconds),
-        of_the_best,
-        grouped(f.record.convergence.iterations),
-        factor.fill_ratio.map(|r| format!("{r:.2}")).unwrap_or_default(),
-        factor.levels_lower.map(grouped).unwrap_or_default(),
-        memory.unwrap_or_default(),
-    ]
 }
 
 /// The reasons, the confidence, and what remains undecided.
@@ -128,23 +107,15 @@ fn nothing(question: &Question, advice: &Advice) -> String {
         let budget = number_text(question.budget_s);
         return format!("nothing was tried: the time budget of {budget} s was over before");
     }
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for tried in &advice.found.tried {
-        let reason = match &tried.trial {
-            Trial::Failed { reason } => reason.clone(),
-            _ => "took longer than its limit".into(),
-        };
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, count)) => *count += 1,
-            None => reasons.push((reason, 1)),
-        }
-    }
-    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let mut text = String::from("nothing was solved");
-    for (reason, count) in reasons.iter().take(MOST_NAMED) {
-        _ = write!(text, "; {count}: {reason}");
-    }
-    text
+    let reason = |tried: &&Tried| match &tried.trial {
+        Trial::Failed { reason } => reason.clone(),
+        _ => "took longer than its limit".into(),
+    };
+    let mut reasons = by_key(&found.tried, reason);
+    reasons.sort_by_key(|(_, tried)| std::cmp::Reverse(tried.len()));
+    let named = reasons.iter().take(MOST_NAMED);
+    let named = named.map(|(reason, tried)| format!("; {}: {reason}", tried.len()));
+    format!("nothing was solved{}", named.collect::<String>())
 }
 
 /// For each setting that was varied alone from `case` and changed something: what the other values do. What rounds
@@ -255,30 +226,22 @@ fn as_fast<'a>(best: &Finalist, advice: &'a Advice) -> Vec<&'a Tried> {
     let others = tried.iter().filter(|t| {
         !is_finalist(t) && in_rounds.iter().all(|finalist| !changed_nothing(finalist, t))
     });
-    let mut found: Vec<(f64, &Tried)> = others
-        .filter_map(|t| match single_ratio(own, t, advice)? {
-            Single::Within(ratio) => Some((ratio, t)),
-            // faster in the search, and given up in the rounds
-            Single::Apart(ratio) if ratio < 1.0 => Some((ratio, t)),
-            Single::Apart(_) | Single::GivenUp => None,
-        })
-        .collect();
-    found.sort_by(|a, b| a.0.total_cmp(&b.0));
-    found.into_iter().map(|(_, t)| t).collect()
+    let found = others.filter_map(|t| match single_ratio(own, t, advice)? {
+        Single::Within(ratio) => Some((ratio, t)),
+        // faster in the search, and given up in the rounds
+        Single::Apart(ratio) if ratio < 1.0 => Some((ratio, t)),
+        Single::Apart(_) | Single::GivenUp => None,
+    });
+    found.sorted_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, t)| t).collect()
 }
 
 fn differs_only(a: &Case, b: &Case, setting: &str) -> bool {
-    let differs = |axis: &&crate::config::Axis| (axis.text)(a) != (axis.text)(b);
-    let mut all = AXES.iter().filter(differs);
-    all.next().is_some_and(|axis| axis.name == setting) && all.next().is_none()
+    varying([a, b]).iter().map(|axis| axis.name).eq([setting])
 }
 
 /// The settings of `case` in which `other` differs.
 fn difference(case: &Case, other: &Case) -> String {
-    let differs = AXES.iter().filter(|axis| (axis.text)(case) != (axis.text)(other));
-    let words: Vec<String> =
-        differs.map(|axis| format!("{} {}", axis.name, (axis.text)(case))).collect();
-    words.join(", ")
+    settings(&varying([case, other]), case)
 }
 
 /// Whether the best is distinguished from the others: from the finalists by rounds, from the rest by single trials.
@@ -288,12 +251,9 @@ fn sure(best: &Finalist, advice: &Advice) -> Vec<String> {
     let mut lines: Vec<String> =
         told_apart(best, &advice.finalists, as_fast.is_empty()).into_iter().collect();
     if !as_fast.is_empty() {
-        let mut names: Vec<String> =
-            as_fast.iter().take(MOST_NAMED).map(|t| describe(&t.case)).collect();
-        if as_fast.len() > MOST_NAMED {
-            names.push(format!("{} more", grouped(as_fast.len() - MOST_NAMED)));
-        }
-        let names = names.join(" or ");
+        let more = as_fast.len().checked_sub(MOST_NAMED).filter(|more| *more > 0);
+        let names = as_fast.iter().take(MOST_NAMED).map(|t| describe(&t.case));
+        let names = names.chain(more.map(|more| format!("{} more", grouped(more)))).join(" or ");
         lines.push(format!(
             "cannot tell {name} from {names} here, {}",
             by_single(&advice.finalists)

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use itertools::Itertools as _;
+
 use crate::base::error::Result;
 use crate::case::Case;
 use crate::config::Experiment;
@@ -114,7 +116,13 @@ struct Known {
 
 /// A case as a key.
 pub(crate) fn key(case: &Case) -> String {
-    AXES.iter().map(|axis| (axis.text)(case)).collect::<Vec<_>>().join("\u{1f}")
+    key_without(case, &[])
+}
+
+/// The values of all settings but for those of these names, as a key.
+pub(crate) fn key_without(case: &Case, names: &[&str]) -> String {
+    let own = AXES.iter().filter(|axis| !names.contains(&axis.name));
+    own.map(|axis| (axis.text)(case)).join("\u{1f}")
 }
 
 impl Known {
@@ -150,17 +158,15 @@ impl Known {
             words.next().is_some_and(|stem| stem.starts_with(table)) && words.any(|w| w == paper)
         };
         let of = |i: usize| Some(self.experiments[i].clone());
-        let mut whole: Vec<usize> = (0..counts.len())
-            .filter(|&i| !records.is_empty() && counts[i] == records.len())
-            .collect();
-        whole.sort_by_key(|&i| !named(&self.experiments[i].0));
-        if let Some(&i) =
-            whole.first().filter(|_| whole.len() == 1 || named(&self.experiments[whole[0]].0))
-        {
+        let called = |&i: &usize| named(&self.experiments[i].0);
+        let all = 0..counts.len();
+        let has_all = |&i: &usize| !records.is_empty() && counts[i] == records.len();
+        let mut whole = all.clone().filter(has_all);
+        let found = whole.clone().find(called).or_else(|| whole.by_ref().exactly_one().ok());
+        if let Some(i) = found {
             return (of(i), None);
         }
-        let called = (0..counts.len()).find(|&i| named(&self.experiments[i].0));
-        let Some(i) = called else { return (None, None) };
+        let Some(i) = all.clone().find(called) else { return (None, None) };
         let published = self.experiments[i].1.published.as_ref();
         let rows = published.is_some_and(|p| records.iter().all(|r| p.find(&r.case).is_some()));
         match (counts[i], rows) {
@@ -187,14 +193,14 @@ fn obstacle_experiment(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::library::experiment;
     use crate::record::gather::Set;
     use crate::record::samples::record;
 
     #[test]
     fn files_of_an_experiment_are_found_by_their_cases_and_names() {
         let library = Library::Embedded;
-        let entry = &library.find("yang/table1").unwrap()[0];
-        let cases = library.open(entry).unwrap().cases().unwrap().0;
+        let cases = experiment("yang/table1").cases().unwrap().0;
         let of = |name: &str, cases: &[Case]| {
             let records = cases.iter().map(|case| record(case.clone(), 9, 1.0)).collect();
             let set = Set { name: name.into(), files: Vec::new(), rows: Rows::Runs(records) };

@@ -1,22 +1,82 @@
 //! Heads and cells shared by the tables of runs.
 
+use itertools::Itertools as _;
+
 use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
-use crate::base::units::{median_seconds, plural};
+use crate::base::units::{grouped, median_seconds, plural, seconds, significant};
 use crate::case::{Case, Setting};
 use crate::compute;
+use crate::compute::preconditioner::FactorSize;
 use crate::config::sweep::{AXES, Axis};
 use crate::record::Record;
 use crate::record::schema::SampleInterval;
 use crate::report::{Head, Sheet};
 
+/// The text of a value; nothing of none.
+pub(super) fn shown<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map(text).unwrap_or_default()
+}
+
+/// A time.
+pub(super) fn time(value: Option<f64>) -> String {
+    shown(value, seconds)
+}
+
+/// A number with three digits.
+pub(super) fn three(value: Option<f64>) -> String {
+    shown(value, |v| significant(v, 3))
+}
+
+/// A ratio with two decimals.
+pub(super) fn hundredths(value: Option<f64>) -> String {
+    shown(value, |v| format!("{v:.2}"))
+}
+
+pub(super) fn count(value: Option<usize>) -> String {
+    shown(value, grouped)
+}
+
+/// `178/178`: the levels of L and U.
+pub(super) fn levels(factor: &FactorSize) -> String {
+    let both = factor.levels_lower.zip(factor.levels_upper);
+    shown(both, |(l, u)| format!("{}/{}", grouped(l), grouped(u)))
+}
+
 /// The axes on which the cases differ, outermost first.
-pub fn varying(cases: &[&Case]) -> Vec<&'static Axis> {
-    let differs = |axis: &&Axis| {
-        let first = cases.first().map(|case| (axis.text)(case));
-        cases.iter().any(|case| Some((axis.text)(case)) != first)
-    };
-    AXES.iter().filter(differs).collect()
+pub fn varying<'a>(
+    cases: impl IntoIterator<Item = &'a Case, IntoIter: Clone>,
+) -> Vec<&'static Axis> {
+    let cases = cases.into_iter();
+    AXES.iter().filter(|axis| !cases.clone().map(axis.text).all_equal()).collect()
+}
+
+/// Items with equal keys together, in the order of their first ones.
+pub(super) fn by_key<T, K: std::hash::Hash + Eq + Clone>(
+    items: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut places = std::collections::HashMap::new();
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let key = key(&item);
+        let at = *places.entry(key.clone()).or_insert_with(|| {
+            groups.push((key, Vec::new()));
+            groups.len() - 1
+        });
+        groups[at].1.push(item);
+    }
+    groups
+}
+
+/// The geometric mean of positive numbers; `None` of nothing.
+pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if let [one] = values {
+        // without the error of two roundings
+        return Some(*one);
+    }
+    let count = values.len() as f64;
+    (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }
 
 /// Column head of an axis, as short as its meaning allows.
@@ -36,100 +96,76 @@ pub(super) fn head_name(axis: &Axis) -> &'static str {
     }
 }
 
+/// `matrix poisson3d:40, k 1`: the values of settings behind their heads.
+pub(super) fn named(axes: &[&Axis], case: &Case) -> String {
+    axes.iter().map(|axis| format!("{} {}", head_name(axis), (axis.text)(case))).join(", ")
+}
+
+/// `matrix poisson3d:40, fill 1`: the values of settings behind their names.
+pub(super) fn settings<'a>(axes: impl IntoIterator<Item = &'a &'a Axis>, case: &Case) -> String {
+    axes.into_iter().map(|axis| format!("{} {}", axis.name, (axis.text)(case))).join(", ")
+}
+
 /// Label that distinguishes a run from others of the same system: the backend, and varying choices other than
 /// `auto`.
 pub fn execution(case: &Case, varying: &[&Axis]) -> String {
     let others = varying.iter().filter(|axis| !["matrix", "backend"].contains(&axis.name));
     let words = others.map(|axis| (axis.text)(case)).filter(|text| text != "auto");
-    std::iter::once(case.backend.clone()).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once(case.backend.clone()).chain(words).join(" ")
 }
+
+/// The settings of [`common_settings`], in its order.
+const COMMON: &str = "matrix read-as zeros ordering rhs solver precond block-size fill level-rule shift \
+                      deflation orthogonalisation matrix-format factor-precision trisolve fgbilu-style \
+                      execution max-iterations symmetry-tolerance side rtol";
 
 /// The settings that do not vary, in words, without those that are not used.
 pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
-    let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
     let default = Case::default();
-    let mut words = Vec::new();
-    let mut say = |name: &str, text: String| {
-        if fixed(name) {
-            words.push(text);
+    let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
+    let word = |name: &str| {
+        let axis = AXES.iter().find(|axis| axis.name == name).filter(|_| fixed(name))?;
+        let text = (axis.text)(case);
+        let as_usual = text == (axis.text)(&default);
+        match name {
+            "solver" if case.uses(Setting::Restart) && fixed("restart") => {
+                Some(format!("{text}({})", case.restart))
+            }
+            "matrix" | "solver" | "precond" => Some(text),
+            "rhs" | "side" | "rtol" => Some(format!("{name} {text}")),
+            "block-size" => Some(format!("block size {text}")),
+            "fill" | "level-rule" if !case.uses(Setting::Fill) => None,
+            "fill" => Some(format!("k = {text}")),
+            _ if as_usual => None,
+            "read-as" => Some("read as stored".into()),
+            "zeros" => Some("stored zeros dropped".into()),
+            "ordering" => Some(format!("order {text}")),
+            "level-rule" => Some("level rule overwrite".into()),
+            _ => Some(format!("{name} {text}")),
         }
     };
-    say("matrix", case.matrix.clone());
-    if case.read_as != default.read_as {
-        say("read-as", "read as stored".into());
-    }
-    if case.zeros != default.zeros {
-        say("zeros", "stored zeros dropped".into());
-    }
-    if case.ordering != default.ordering {
-        say("ordering", format!("order {}", case.ordering));
-    }
-    say("rhs", format!("rhs {}", case.rhs));
-    let restarted = case.uses(Setting::Restart) && fixed("restart");
-    say(
-        "solver",
-        if restarted { format!("{}({})", case.solver, case.restart) } else { case.solver.clone() },
-    );
-    say("precond", case.precond.clone());
-    say("block-size", format!("block size {}", case.block_size));
-    if case.uses(Setting::Fill) {
-        say("fill", format!("k = {}", case.fill));
-        if case.level_rule != default.level_rule {
-            say("level-rule", "level rule overwrite".into());
-        }
-    }
-    let names = [
-        "shift",
-        "deflation",
-        "orthogonalisation",
-        "matrix-format",
-        "factor-precision",
-        "trisolve",
-        "fgbilu-style",
-        "execution",
-        "max-iterations",
-        "symmetry-tolerance",
-    ];
-    for name in names {
-        let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
-        let text = (axis.text)(case);
-        if text != (axis.text)(&default) {
-            say(name, format!("{name} {text}"));
-        }
-    }
-    for name in ["side", "rtol"] {
-        let Some(axis) = AXES.iter().find(|axis| axis.name == name) else { continue };
-        say(name, format!("{name} {}", (axis.text)(case)));
-    }
-    words
+    COMMON.split(' ').filter_map(word).collect()
 }
 
 /// One line per backend: its device and threads.
-pub fn devices(records: &[Record]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for Record { case, status, environment: e, .. } in records {
+pub fn devices<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<String> {
+    let line = |Record { case, status, environment: e, .. }: &Record| {
         // a case that could not even begin has no threads
-        if e.device.is_empty() || (status == &Status::Unsupported && e.threads == 0) {
-            continue;
+        if e.device.is_empty() || (*status == Status::Unsupported && e.threads == 0) {
+            return None;
         }
         // a backend may name its threads itself, and those of a GPU's host say nothing
         let named = e.device.contains("thread") || compute::on_gpu(&case.backend);
-        let threads = if e.threads > 0 && !named {
-            format!(", {}", plural(e.threads, "thread"))
-        } else {
-            String::new()
-        };
-        let line = format!("{}: {}{threads}", case.backend, e.device);
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
+        let threads = Some(e.threads).filter(|threads| *threads > 0 && !named);
+        let threads = shown(threads, |threads| format!(", {}", plural(threads, "thread")));
+        Some(format!("{}: {}{threads}", case.backend, e.device))
+    };
+    records.into_iter().filter_map(line).unique().collect()
 }
 
 /// The median solve, with its interval or range when it was repeated.
 pub fn solve(record: &Record) -> String {
-    record.times.solve().as_ref().map(median_seconds).unwrap_or_default()
+    shown(record.times.solve().as_ref(), median_seconds)
 }
 
 /// Explanations of the marks at the solves of `records`, one line per mark in use.
@@ -143,42 +179,36 @@ pub(super) fn marks_of(
     what: &str,
     medians: impl Iterator<Item = (Option<Median>, Option<SampleInterval>)>,
 ) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (median, interval) in medians {
+    let line = |(median, interval): (Option<Median>, Option<SampleInterval>)| {
         let rounds = interval.is_some_and(SampleInterval::of_rounds);
-        let line = match (median.map(|m| m.spread), rounds) {
-            (None | Some(Spread::None), _) => continue,
-            (Some(Spread::Interval { .. }), false) => {
+        let line = match (median?.spread, rounds) {
+            (Spread::None, _) => return None,
+            (Spread::Interval { .. }, false) => {
                 format!("±, [low, high]: 95 % confidence interval of the median {what}")
             }
-            (Some(Spread::Interval { .. }), true) => {
+            (Spread::Interval { .. }, true) => {
                 "±, [low, high]: 95 % confidence interval of the median of rounds".into()
             }
-            (Some(Spread::Range { .. }), false) => format!(
+            (Spread::Range { .. }, false) => format!(
                 "(n: low–high): range of n {what}s, too few for a 95 % interval, which takes six"
             ),
-            (Some(Spread::Range { .. }), true) => {
+            (Spread::Range { .. }, true) => {
                 "(n: low–high): range of the medians of n rounds, too few for a 95 % interval, which \
                  takes six"
                     .into()
             }
         };
-        if !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
+        Some(line)
+    };
+    medians.filter_map(line).unique().collect()
 }
 
 /// The status; anything but success is marked and explained below the table.
 pub fn status(record: &Record, notes: &mut Vec<String>) -> String {
-    let mark = record
-        .reason
-        .as_deref()
-        .filter(|r| !r.is_empty())
-        .map(|reason| format!(" {}", Sheet::footnote(notes, reason)));
+    let reason = record.reason.as_deref().filter(|reason| !reason.is_empty());
+    let mark = shown(reason, |reason| format!(" {}", Sheet::footnote(notes, reason)));
     let sign = if record.status.succeeded() { "" } else { "! " };
-    format!("{sign}{}{}", record.status.name(), mark.unwrap_or_default())
+    format!("{sign}{}{mark}", record.status.name())
 }
 
 /// `slow` over `fast`, when both are positive times.

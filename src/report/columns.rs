@@ -1,65 +1,29 @@
 //! Selects the columns of a table: those that fit a terminal, all, or those requested.
 
+use itertools::Itertools as _;
 use serde_json::{Map, Value};
 use tabled::grid::util::string::get_text_width;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, Result, nearest};
 use crate::base::parse::pieces;
 use crate::base::units::{grouped, residual, seconds, significant};
+use crate::report::cells::shown;
 use crate::report::{Head, Report, Sheet};
 
 /// Columns to omit on a narrow terminal, the least important first. All others stay: settings, iterations,
 /// solve, total, verdict, status.
-const LEAST: &[&str] = &[
+const LEAST: [&str; 4] = [
     // of runs and preconditioners
-    "most of setup",
-    "rows/level",
-    "% of copy",
-    "application",
-    "factor blocks",
-    "levels L/U",
-    "vectors",
-    "setup/solve",
-    "ms/iter",
-    "fill",
-    "symbolic",
-    "numeric",
-    "ordering time",
-    "break-even",
-    "setup speedup",
-    "residual",
-    "frontier",
-    "setup",
+    "most of setup | rows/level | % of copy | application | factor blocks | levels L/U | vectors | \
+     setup/solve | ms/iter | fill | symbolic | numeric | ordering time | break-even | setup speedup | \
+     residual | frontier | setup",
     // of products, of what an iteration and triangular solves are made of
-    "tuned",
-    "bytes/entry",
-    "% levels",
-    "% bytes",
-    "µs/level",
-    "steps/iteration",
-    "convert",
-    "MB",
-    "nnz",
-    "GFLOP/s",
-    "% update",
-    "% inner product",
-    "% preconditioner",
-    "% product",
+    "tuned | bytes/entry | % levels | % bytes | µs/level | steps/iteration | convert | MB | nnz | \
+     GFLOP/s | % update | % inner product | % preconditioner | % product",
     // of obstacle problems
-    "contact",
-    "step norm",
-    "of copy",
-    "GB/s",
-    "a sweep",
-    "min(AU-G, U-Phi)",
+    "contact | step norm | of copy | GB/s | a sweep | min(AU-G, U-Phi)",
     // of advice and comparisons
-    "levels",
-    "of the best",
-    "setup new/old",
-    "slow paper",
-    "fast paper",
-    "% of roof",
-    "way",
+    "levels | of the best | setup new/old | slow paper | fast paper | % of roof | way",
 ];
 
 /// Characters beside each cell: two blanks and the line to the next one.
@@ -90,18 +54,12 @@ impl Columns {
             return Ok(Self::All);
         }
         let names = pieces(text)?;
-        match names.iter().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(Self::Named(names)),
-            Some(name) => {
-                let hint = match crate::base::error::nearest(name, known) {
-                    Some(best) => format!("did you mean `{best}`? "),
-                    None => String::new(),
-                };
-                Err(Error::input(format!("unknown column `{name}`")).hint(format!(
-                    "{hint}heads of the table and `bilu-bench list columns` are known, and `all`"
-                )))
-            }
-        }
+        let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
+        let Some(name) = unknown else { return Ok(Self::Named(names)) };
+        let hint = shown(nearest(name, known), |best| format!("did you mean `{best}`? "));
+        Err(Error::input(format!("unknown column `{name}`")).hint(format!(
+            "{hint}heads of the table and `bilu-bench list columns` are known, and `all`"
+        )))
     }
 }
 
@@ -113,9 +71,8 @@ impl Report {
         for sheet in &mut self.sheets {
             let gone = sheet.fit(width);
             if !gone.is_empty() {
-                sheet
-                    .notes
-                    .insert(0, format!("left out for want of room: {}; {how}", gone.join(", ")));
+                let note = format!("left out for want of room: {}; {how}", gone.join(", "));
+                sheet.notes.insert(0, note);
             }
         }
         self
@@ -157,18 +114,16 @@ impl Sheet {
     /// Removes columns until the table fits; yields their heads in the order of the table.
     fn fit(&mut self, width: usize) -> Vec<String> {
         let before: Vec<String> = self.columns.iter().map(|c| c.text.clone()).collect();
-        for least in LEAST {
+        for least in LEAST.iter().flat_map(|group| group.split(" | ")) {
             // the last cell has nothing behind it
             if self.width() < width + BESIDE {
                 break;
             }
-            let used: Vec<bool> = self.columns.iter().map(|head| head.text != *least).collect();
+            let used: Vec<bool> = self.columns.iter().map(|head| head.text != least).collect();
             self.keep(&used);
         }
         let stays = |head: &String| self.columns.iter().any(|c| c.text == *head);
-        let mut gone: Vec<String> = before.into_iter().filter(|head| !stays(head)).collect();
-        gone.dedup();
-        gone
+        before.into_iter().filter(|head| !stays(head)).dedup().collect()
     }
 
     /// The same table with these columns; the cells of those that it lacks come from `rows`.
@@ -243,9 +198,8 @@ mod tests {
     fn the_least_important_columns_go_first() {
         let table = |width| {
             let sheet = report().fitted(width, "`--columns all` shows them").sheets.remove(0);
-            let heads: Vec<String> = sheet.columns.iter().map(|c| c.text.clone()).collect();
-            assert!(sheet.rows.iter().all(|row| row.len() == heads.len()));
-            (heads.join(" "), sheet.notes.join("; "))
+            assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
+            (sheet.heads().join(" "), sheet.notes.join("; "))
         };
         // 1, 4, 5 and 15 characters, a blank before the first, three between
         assert_eq!(table(35), ("k fill setup solve".into(), "last".into()));
@@ -269,8 +223,7 @@ mod tests {
         assert!(chosen.choose(&names));
         assert_eq!(chosen.sheets.len(), 1);
         let sheet = &chosen.sheets[0];
-        let heads: Vec<&str> = sheet.columns.iter().map(|c| c.text.as_str()).collect();
-        assert_eq!(heads, names);
+        assert_eq!(sheet.heads(), names);
         assert_eq!(sheet.rows[0], ["24.18 ± 0.46 ms", "4", "2.000 ms", "cpu", "0", "1.00"]);
         assert_eq!(sheet.rows[1], ["x", "4", "250.0 ms", "cpu", "1", "1.83"]);
         assert!(sheet.columns[3].words && !sheet.columns[2].words);

@@ -14,6 +14,7 @@ pub mod ratio;
 
 use std::collections::HashMap;
 
+use itertools::Itertools as _;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
@@ -22,8 +23,9 @@ use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::record::contents::Difference;
 use crate::record::{Record, contents, rounds};
-use crate::report::cells::{head, marks, solve, varying};
-use crate::report::{Head, Report, Sheet, places};
+use crate::report::build::Columns;
+use crate::report::cells::{geometric_mean, marks, shown, solve, speedup, varying};
+use crate::report::{Report, Sheet, places};
 use ratio::{Basis, Ratio};
 
 /// Options of the verdicts.
@@ -59,6 +61,17 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Those that are counted, in the order of the counts.
+    const COUNTED: [Self; 7] = [
+        Self::Faster,
+        Self::Slower,
+        Self::Same,
+        Self::Unclear,
+        Self::Fixed,
+        Self::Broken,
+        Self::Failed,
+    ];
+
     /// Its name in tables and rows.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,10 +100,10 @@ impl Verdict {
     fn of(old: &Record, new: &Record, ratio: Option<Ratio>, threshold_percent: f64) -> Self {
         match (old.status.succeeded(), new.status.succeeded()) {
             (true, true) => {
-                let interval = ratio.and_then(|r| Some((r.interval?, r.allowance)));
-                interval.map_or(Self::Unclear, |(interval, allowance)| {
-                    Self::of_interval(interval, threshold_percent, allowance)
-                })
+                let verdict = ratio.and_then(|r| {
+                    Some(Self::of_interval(r.interval?, threshold_percent, r.allowance))
+                });
+                verdict.unwrap_or(Self::Unclear)
             }
             (false, true) => Self::Fixed,
             (true, false) => Self::Broken,
@@ -146,7 +159,7 @@ impl Pair {
 
     fn setup_ratio(&self) -> Option<f64> {
         let times = [&self.new, &self.old].map(|r| r.times.setup_s);
-        quotient(times[0], times[1]).filter(|_| self.verdict.is_judged())
+        speedup(times[0], times[1]).filter(|_| self.verdict.is_judged())
     }
 }
 
@@ -189,9 +202,8 @@ pub struct Overall {
 impl Overall {
     fn of(pairs: &[Pair], threshold_percent: f64) -> Option<Self> {
         let used = pairs.iter().filter(|pair| pair.both_succeed());
-        let ratios: Vec<(Ratio, f64)> = used
-            .filter_map(|pair| pair.ratio.and_then(|r| Some((r, r.log_half_width()?))))
-            .collect();
+        let ratios = used.filter_map(|pair| Some((pair.ratio?, pair.ratio?.log_half_width()?)));
+        let ratios = ratios.collect_vec();
         if ratios.is_empty() {
             return None;
         }
@@ -229,7 +241,7 @@ pub fn compare(
     }
     let regressions = all.iter().filter(|pair| pair.verdict.is_regression()).count();
     let mut sheet = sheet(&all, by);
-    sheet.preamble = places::differences(&all.iter().map(|p| (&p.old, &p.new)).collect::<Vec<_>>());
+    sheet.preamble = places::differences(&all.iter().map(|p| (&p.old, &p.new)).collect_vec());
     sheet.title = Some(format!("old: {}, new: {}", old.0, new.0));
     let rows = all.iter().map(|pair| machine_row(pair, by)).collect();
     let count = all.len();
@@ -271,49 +283,34 @@ fn unique<'a>(
     for rows in cases {
         let case = &rows[0].case;
         let Some(twin) = known.insert(key(case), rows) else { continue };
-        let differ: Vec<&str> =
-            varying(&[&twin[0].case, case]).iter().map(|axis| axis.name).collect();
-        let error = Error::input(format!("`{name}` has two records of one case"));
-        return Err(if differ.is_empty() {
-            error.hint("keep one of them")
-        } else {
-            error.hint(format!("they differ in {}: add that to --by", differ.join(", ")))
-        });
+        let differ = varying([&twin[0].case, case]).iter().map(|axis| axis.name).join(", ");
+        let hint = match differ.as_str() {
+            "" => "keep one of them".to_owned(),
+            differ => format!("they differ in {differ}: add that to --by"),
+        };
+        return Err(Error::input(format!("`{name}` has two records of one case")).hint(hint));
     }
     Ok(known)
 }
 
 fn sheet(pairs: &[Pair], by: &[&'static Axis]) -> Sheet {
-    let cases: Vec<&Case> = pairs.iter().map(|pair| &pair.new.case).collect();
-    let mut shown: Vec<&Axis> =
-        varying(&cases).into_iter().filter(|axis| by.contains(axis)).collect();
-    if shown.is_empty() {
-        shown.extend(by.first());
+    let mut shown_settings = varying(pairs.iter().map(|pair| &pair.new.case));
+    shown_settings.retain(|axis| by.contains(axis));
+    if shown_settings.is_empty() {
+        shown_settings.extend(by.first());
     }
-    let mut sheet = Sheet::default();
-    sheet.columns.extend(shown.iter().map(|axis| head(axis)));
-    let numbers =
-        ["old solve", "new solve", "new/old", "95 % interval", "setup new/old", "iterations"];
-    sheet.columns.extend(numbers.map(Head::number));
-    sheet.columns.push(Head::words("verdict"));
-    for pair in pairs {
-        let Pair { old, new, .. } = pair;
-        let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&new.case)).collect();
-        let ratio = |value: Option<f64>| value.map(|r| format!("{r:.3}")).unwrap_or_default();
-        let interval = pair.interval().map(|(low, high)| format!("{low:.3} to {high:.3}"));
-        row.extend([
-            solve(old),
-            solve(new),
-            ratio(pair.ratio.map(|r| r.value)),
-            interval.unwrap_or_default(),
-            ratio(pair.setup_ratio()),
-            iterations(old, new),
-            pair.verdict.name().to_owned(),
-        ]);
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
-    sheet
+    let ratio = |value: Option<f64>| shown(value, |r| format!("{r:.3}"));
+    Columns::settings(&shown_settings, |pair: &&Pair| &pair.new.case)
+        .number("old solve", |pair| solve(&pair.old))
+        .number("new solve", |pair| solve(&pair.new))
+        .number("new/old", move |pair| ratio(pair.ratio.map(|r| r.value)))
+        .number("95 % interval", |pair| {
+            shown(pair.interval(), |(low, high)| format!("{low:.3} to {high:.3}"))
+        })
+        .number("setup new/old", move |pair| ratio(pair.setup_ratio()))
+        .number("iterations", |pair| iterations(&pair.old, &pair.new))
+        .words("verdict", |pair| pair.verdict.name().to_owned())
+        .sheet(pairs)
 }
 
 fn iterations(old: &Record, new: &Record) -> String {
@@ -325,35 +322,18 @@ fn iterations(old: &Record, new: &Record) -> String {
     }
 }
 
-fn quotient(new: Option<f64>, old: Option<f64>) -> Option<f64> {
-    let ratio = new? / old?;
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
-}
-
 /// Counts per verdict, the geometric mean of the ratios, and the origin of the intervals.
 fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
-    let all = [
-        Verdict::Faster,
-        Verdict::Slower,
-        Verdict::Same,
-        Verdict::Unclear,
-        Verdict::Fixed,
-        Verdict::Broken,
-        Verdict::Failed,
-    ];
-    let counts: Vec<String> = all
-        .iter()
-        .map(|v| (v, pairs.iter().filter(|pair| pair.verdict == *v).count()))
-        .filter(|(_, count)| *count > 0)
-        .map(|(v, count)| format!("{count} {}", v.name()))
-        .collect();
     if pairs.is_empty() {
         return vec!["no case can be compared".into()];
     }
+    let of = |verdict: Verdict| pairs.iter().filter(move |pair| pair.verdict == verdict).count();
+    let counts = Verdict::COUNTED.into_iter().map(|verdict| (of(verdict), verdict.name()));
+    let counts = counts.filter(|(count, _)| *count > 0);
     let mut lines = vec![format!(
         "{}: {} (threshold {} %)",
         plural(pairs.len(), "case"),
-        counts.join(", "),
+        counts.map(|(count, name)| format!("{count} {name}")).join(", "),
         significant(rule.threshold_percent, 2)
     )];
     lines.extend(together(pairs));
@@ -368,12 +348,12 @@ fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
     }
     lines.extend(basis(pairs, rule));
     if pairs.iter().any(|pair| pair.verdict == Verdict::Unclear && pair.interval().is_none()) {
-        lines.push(if rule.paired {
-            "unclear without an interval: six pairs of rounds are the fewest that have one".into()
+        let why = if rule.paired {
+            "six pairs of rounds are the fewest that have one"
         } else {
-            "unclear without an interval: measure both with --rounds 5, or six solves in each"
-                .into()
-        });
+            "measure both with --rounds 5, or six solves in each"
+        };
+        lines.push(format!("unclear without an interval: {why}"));
     }
     lines.extend(marks(pairs.iter().flat_map(|pair| [&pair.old, &pair.new])));
     lines
@@ -382,28 +362,19 @@ fn foot(pairs: &[Pair], rule: &Rule) -> Vec<String> {
 /// The geometric mean of the ratios and the sums of the times, of the same cases on both sides: those that
 /// succeed in both.
 fn together(pairs: &[Pair]) -> Option<String> {
-    let both: Vec<(f64, f64, f64)> = pairs
-        .iter()
-        .filter(|pair| pair.both_succeed())
-        .filter_map(|pair| {
-            Some((pair.ratio?.value, pair.old.times.solve_s?, pair.new.times.solve_s?))
-        })
-        .collect();
-    if both.is_empty() {
-        return None;
-    }
-    let mean = (both.iter().map(|(r, ..)| r.ln()).sum::<f64>() / both.len() as f64).exp();
-    let (old, new) = both.iter().fold((0.0, 0.0), |(a, b), (_, old, new)| (a + old, b + new));
+    let both = pairs.iter().filter(|pair| pair.both_succeed()).filter_map(|pair| {
+        Some((pair.ratio?.value, pair.old.times.solve_s?, pair.new.times.solve_s?))
+    });
+    let both = both.collect_vec();
+    let mean = geometric_mean(&both.iter().map(|(ratio, ..)| *ratio).collect_vec())?;
     let of = if both.len() == pairs.len() {
         "all solves together".to_owned()
     } else {
         format!("solves of the {} timed in both together", plural(both.len(), "case"))
     };
-    Some(format!(
-        "geometric mean of new/old: {mean:.3}; {of}: {} -> {}",
-        seconds(old),
-        seconds(new)
-    ))
+    let old = seconds(both.iter().map(|(_, old, _)| old).sum());
+    let new = seconds(both.iter().map(|(.., new)| new).sum());
+    Some(format!("geometric mean of new/old: {mean:.3}; {of}: {old} -> {new}"))
 }
 
 /// How the intervals are computed, a line for each method in use.
@@ -412,45 +383,49 @@ fn basis(pairs: &[Pair], rule: &Rule) -> Vec<String> {
         0.0 => String::new(),
         percent => format!("; `slower` and `faster` allow {} % for it", significant(percent, 2)),
     };
-    let line = |basis| match basis {
-        Basis::Pairs => {
-            "intervals of the median ratio of rounds that were measured in alternation".to_owned()
-        }
-        Basis::Rounds => {
+    let lines = [
+        (
+            Basis::Pairs,
+            "intervals of the median ratio of rounds that were measured in alternation".to_owned(),
+        ),
+        (
+            Basis::Rounds,
             format!(
                 "intervals from the variation between rounds; drift between runs is in none{widened}"
-            )
-        }
-        Basis::Samples => format!(
-            "within one run only: drift between runs is not in these intervals{widened}; --rounds 5 \
-             shows more of it"
+            ),
         ),
+        (
+            Basis::Samples,
+            format!(
+                "within one run only: drift between runs is not in these intervals{widened}; --rounds 5 \
+                 shows more of it"
+            ),
+        ),
+    ];
+    let used = |basis: Basis| {
+        let mut ratios = pairs.iter().filter_map(|pair| pair.ratio);
+        ratios.any(|r| r.interval.is_some() && r.basis == basis)
     };
-    let with = pairs.iter().filter(|pair| pair.interval().is_some());
-    let found: Vec<Basis> = with.filter_map(|pair| pair.ratio.map(|r| r.basis)).collect();
-    let all = [Basis::Pairs, Basis::Rounds, Basis::Samples];
-    all.into_iter().filter(|basis| found.contains(basis)).map(line).collect()
+    lines.into_iter().filter(|(basis, _)| used(*basis)).map(|(_, line)| line).collect()
 }
 
 fn machine_row(pair: &Pair, by: &[&'static Axis]) -> Map<String, Value> {
-    let mut map = Map::new();
     let Pair { old, new, ratio, verdict } = pair;
-    for axis in by {
-        map.insert(axis.name.into(), (axis.text)(&new.case).into());
-    }
+    let settings = by.iter().map(|axis| (axis.name, (axis.text)(&new.case).into()));
     let interval = pair.interval();
-    let mut put = |name: &str, value: Value| map.insert(name.into(), value);
-    put("old-solve-s", old.times.solve_s.into());
-    put("new-solve-s", new.times.solve_s.into());
-    put("ratio", ratio.map(|r| r.value).into());
-    put("ratio-low", interval.map(|i| i.0).into());
-    put("ratio-high", interval.map(|i| i.1).into());
-    put("setup-ratio", pair.setup_ratio().into());
-    put("old-iterations", old.convergence.iterations.into());
-    put("new-iterations", new.convergence.iterations.into());
-    put("differs", places::difference(old, new).into());
-    put("verdict", verdict.name().into());
-    map
+    let measured: [(&str, Value); 10] = [
+        ("old-solve-s", old.times.solve_s.into()),
+        ("new-solve-s", new.times.solve_s.into()),
+        ("ratio", ratio.map(|r| r.value).into()),
+        ("ratio-low", interval.map(|i| i.0).into()),
+        ("ratio-high", interval.map(|i| i.1).into()),
+        ("setup-ratio", pair.setup_ratio().into()),
+        ("old-iterations", old.convergence.iterations.into()),
+        ("new-iterations", new.convergence.iterations.into()),
+        ("differs", places::difference(old, new).into()),
+        ("verdict", verdict.name().into()),
+    ];
+    settings.chain(measured).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 #[cfg(test)]

@@ -1,34 +1,20 @@
 //! The fastest case of each system, by total time.
 
 use crate::base::units::{plural, seconds};
-use crate::case::Case;
 use crate::config::sweep::Axis;
 use crate::record::Record;
-use crate::report::cells::{head, varying};
+use crate::report::cells::{by_key, named, varying};
 
 /// Settings that identify a system and the requested solution.
 const SYSTEM: &[&str] = &["matrix", "read-as", "zeros", "rhs", "rtol", "kind"];
 
 /// One line per system with several cases of which one converged.
 pub(super) fn lines(records: &[Record]) -> Vec<String> {
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let (of_system, settings): (Vec<_>, Vec<_>) =
-        varying(&cases).into_iter().partition(|axis| SYSTEM.contains(&axis.name));
-    let mut systems: Vec<(String, Vec<&Record>)> = Vec::new();
-    for record in records {
-        let name = named(&of_system, &record.case);
-        match systems.iter_mut().find(|(other, _)| *other == name) {
-            Some((_, group)) => group.push(record),
-            None => systems.push((name, vec![record])),
-        }
-    }
+    let (of_system, settings): (Vec<_>, Vec<_>) = varying(records.iter().map(|r| &r.case))
+        .into_iter()
+        .partition(|axis| SYSTEM.contains(&axis.name));
+    let systems = by_key(records, |r| named(&of_system, &r.case));
     systems.iter().filter_map(|(name, group)| line(name, group, &settings)).collect()
-}
-
-/// The values of settings with their heads: `matrix poisson3d:40, k 1`.
-fn named(axes: &[&Axis], case: &Case) -> String {
-    let one = |axis: &&Axis| format!("{} {}", head(axis).text, (axis.text)(case));
-    axes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 fn line(system: &str, group: &[&Record], settings: &[&Axis]) -> Option<String> {
@@ -36,9 +22,8 @@ fn line(system: &str, group: &[&Record], settings: &[&Axis]) -> Option<String> {
         return None;
     }
     let converged = || group.iter().filter(|r| r.status.succeeded() && r.times.total_s.is_some());
-    let (best, total) = converged()
-        .map(|r| (*r, r.times.total_s.unwrap_or(f64::INFINITY)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let totals = converged().filter_map(|r| Some((*r, r.times.total_s?)));
+    let (best, total) = totals.min_by(|a, b| a.1.total_cmp(&b.1))?;
     let highest = bounds(best)?.1;
     let near = |r: &&&Record| {
         !std::ptr::eq(**r, best) && bounds(r).is_some_and(|(lowest, _)| lowest <= highest)
@@ -64,6 +49,7 @@ fn bounds(record: &Record) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
     use crate::base::status::Status;
+    use crate::case::Case;
     use crate::record::samples::record;
 
     fn of(matrix: &str, fill: usize, solve: f64, within: f64) -> Record {
@@ -93,13 +79,8 @@ mod tests {
 
     #[test]
     fn every_system_has_its_own() {
-        let records = [
-            of("p", 0, 2.0, 0.0),
-            of("q", 0, 0.25, 0.0),
-            of("p", 1, 1.5, 0.0),
-            of("q", 1, 0.5, 0.0),
-            of("r", 0, 0.5, 0.0),
-        ];
+        let records = [("p", 0, 2.0), ("q", 0, 0.25), ("p", 1, 1.5), ("q", 1, 0.5), ("r", 0, 0.5)]
+            .map(|(matrix, fill, solve)| of(matrix, fill, solve, 0.0));
         assert_eq!(
             lines(&records),
             [

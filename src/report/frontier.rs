@@ -1,51 +1,30 @@
 //! Comparison of preconditioners on one system: iterations against time per iteration, and the number of solves
 //! after which a more expensive setup pays off.
 
-use crate::base::units::{grouped, seconds, significant};
-use crate::case::{Case, Setting};
+use itertools::Itertools as _;
+
+use crate::base::parse::choice_name;
+use crate::base::units::{grouped, significant};
+use crate::case::{Case, Setting, Trisolve};
 use crate::compute::on_gpu;
 use crate::methods::precond::Phase;
 use crate::methods::{deflation, precond};
 use crate::record::Record;
-use crate::report::{Head, Sheet};
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{by_key, count, shown, three, time};
 
 /// Fewest kinds of preconditioners for a separate table.
 const ENOUGH: usize = 3;
 
 /// A table for each system and backend that several preconditioners solved, best first.
 pub(super) fn sheets(records: &[Record]) -> Vec<Sheet> {
-    let mut groups: Vec<(Of, Vec<&Record>)> = Vec::new();
-    for record in records.iter().filter(|r| r.times.solve_s.is_some()) {
-        let of = Of::new(&record.case);
-        match groups.iter_mut().find(|(other, _)| *other == of) {
-            Some((_, group)) => group.push(record),
-            None => groups.push((of, vec![record])),
-        }
-    }
-    let kinds = |group: &[&Record]| {
-        let mut names: Vec<&str> = group.iter().map(|r| r.case.precond.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names.len()
-    };
-    groups.retain(|(_, group)| kinds(group) >= ENOUGH);
-    groups.into_iter().map(|(of, group)| sheet(&of, group)).collect()
-}
-
-/// The settings that the preconditioners of a table share.
-#[derive(PartialEq)]
-struct Of {
-    matrix: String,
-    rhs: String,
-    solver: String,
-    backend: String,
-}
-
-impl Of {
-    fn new(case: &Case) -> Self {
-        let Case { matrix, rhs, solver, backend, .. } = case.clone();
-        Self { matrix, rhs, solver, backend }
-    }
+    let solved = records.iter().filter(|r| r.times.solve_s.is_some());
+    let groups =
+        by_key(solved, |Record { case: c, .. }| (&c.matrix, &c.rhs, &c.solver, &c.backend));
+    let kinds = |group: &[&Record]| group.iter().map(|r| &r.case.precond).unique().count();
+    let compared = groups.into_iter().filter(|(_, group)| kinds(group) >= ENOUGH);
+    compared.map(|(_, group)| sheet(group)).collect()
 }
 
 /// The label of a preconditioner in its table.
@@ -54,10 +33,14 @@ fn name(case: &Case) -> String {
     if precond::uses(&name, Setting::Fill) == Some(true) {
         name = format!("{name}, k = {}", case.fill);
     }
-    if case.trisolve != crate::case::Trisolve::AUTO {
-        name = format!("{name}, {}", crate::base::parse::choice_name(&case.trisolve));
+    if case.trisolve != Trisolve::AUTO {
+        name = format!("{name}, {}", choice_name(&case.trisolve));
     }
     name
+}
+
+fn deflated(case: &Case) -> Option<String> {
+    (case.deflation != deflation::Choice::None).then(|| case.deflation.to_string())
 }
 
 /// Time to solution.
@@ -65,83 +48,48 @@ fn total(record: &Record) -> f64 {
     record.times.to_solution(1).unwrap_or(f64::INFINITY)
 }
 
-fn sheet(of: &Of, mut group: Vec<&Record>) -> Sheet {
+/// The table of records that share system, solver and backend.
+fn sheet(mut group: Vec<&Record>) -> Sheet {
     let converged = |r: &Record| r.status.succeeded();
     group.sort_by(|a, b| (!converged(a)).cmp(&!converged(b)).then(total(a).total_cmp(&total(b))));
     let cheapest =
         group.iter().filter(|r| converged(r)).min_by(|a, b| setup(a).total_cmp(&setup(b))).copied();
-    let Of { matrix, solver, backend, rhs } = of;
-    let mut sheet = Sheet {
-        title: Some(format!("Preconditioners of {matrix}, rhs {rhs}: {solver} on {backend}")),
-        columns: vec![Head::words("preconditioner"), Head::words("deflation")],
-        ..Sheet::default()
-    };
-    let numbers = [
-        "vectors",
-        "iterations",
-        "ms/iter",
-        "application",
-        "% of copy",
-        "setup",
-        "solve",
-        "setup/solve",
-        "break-even",
-    ];
-    sheet.columns.extend(numbers.map(Head::number));
-    sheet.columns.push(Head::words("most of setup"));
-    sheet.columns.push(Head::words("frontier"));
-    for record in &group {
-        sheet.rows.push(row(record, cheapest, &group));
-    }
-    sheet.drop_empty_columns();
-    if let Some(cheapest) = cheapest {
-        let (name, deflation) = (name(&cheapest.case), cheapest.case.deflation);
-        let with = match deflation {
-            deflation::Choice::None => String::new(),
-            some => format!(" with {some}"),
-        };
-        sheet.notes.push(format!(
+    let Case { matrix, rhs, solver, backend, .. } = &group[0].case;
+    let mut sheet = Columns::new()
+        .words("preconditioner", |r: &&Record| name(&r.case))
+        .words("deflation", |r| deflated(&r.case).unwrap_or_default())
+        .number("vectors", |r| count(r.factor.deflation_vectors))
+        .number("iterations", |r| match grouped(r.convergence.iterations) {
+            iterations if r.status.succeeded() => iterations,
+            iterations => format!("{iterations} ({})", r.status.name()),
+        })
+        .number("ms/iter", |r| three(r.times.ms_per_iteration))
+        .number("application", |r| time(r.traffic.apply_s))
+        .number("% of copy", |r| three(r.traffic.percent_of_bandwidth))
+        .number("setup", |r| time(r.times.setup_s))
+        .number("solve", |r| time(r.times.solve_s))
+        .number("setup/solve", |r| {
+            three(r.times.setup_s.zip(r.times.solve_s).map(|(setup, solve)| setup / solve))
+        })
+        .number("break-even", |r| break_even(r, cheapest))
+        .words("most of setup", |r| longest_phase(r))
+        .words("frontier", |r| shown(on_frontier(r, &group).then_some("yes"), str::to_owned))
+        .sheet(group.iter().copied());
+    sheet.title = Some(format!("Preconditioners of {matrix}, rhs {rhs}: {solver} on {backend}"));
+    sheet.notes.extend(cheapest.map(|cheapest| {
+        let with = shown(deflated(&cheapest.case), |some| format!(" with {some}"));
+        format!(
             "break-even: solves of one matrix after which setup and solves are cheaper than those of \
-             {name}{with}, whose setup is the cheapest"
-        ));
-    }
+             {}{with}, whose setup is the cheapest",
+            name(&cheapest.case)
+        )
+    }));
     sheet.notes.push("frontier: no other has fewer iterations and less time for each".into());
     sheet
 }
 
 fn setup(record: &Record) -> f64 {
     record.times.setup_s.unwrap_or(0.0)
-}
-
-fn row(record: &Record, cheapest: Option<&Record>, group: &[&Record]) -> Vec<String> {
-    let (times, traffic) = (&record.times, &record.traffic);
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let percent = |v: f64| significant(v, 3);
-    let solves = times.setup_s.zip(times.solve_s).map(|(setup, solve)| setup / solve);
-    let deflation = match record.case.deflation {
-        deflation::Choice::None => String::new(),
-        some => some.to_string(),
-    };
-    let iterations = if record.status.succeeded() {
-        grouped(record.convergence.iterations)
-    } else {
-        format!("{} ({})", grouped(record.convergence.iterations), record.status.name())
-    };
-    vec![
-        name(&record.case),
-        deflation,
-        record.factor.deflation_vectors.map(grouped).unwrap_or_default(),
-        iterations,
-        times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),
-        time(traffic.apply_s),
-        traffic.percent_of_bandwidth.map(percent).unwrap_or_default(),
-        time(times.setup_s),
-        time(times.solve_s),
-        solves.map(|s| significant(s, 3)).unwrap_or_default(),
-        break_even(record, cheapest),
-        longest_phase(record),
-        if on_frontier(record, group) { "yes".into() } else { String::new() },
-    ]
 }
 
 /// Setups that take longer than this number of solves are explained.
@@ -181,12 +129,8 @@ fn longest_phase(record: &Record) -> String {
 
 /// Number of solves after which `record` is cheaper than the record with the cheapest setup.
 fn break_even(record: &Record, cheapest: Option<&Record>) -> String {
-    let Some(cheapest) = cheapest.filter(|_| record.status.succeeded()) else {
-        return String::new();
-    };
-    if std::ptr::eq(record, cheapest) {
-        return String::new();
-    }
+    let other = cheapest.filter(|own| record.status.succeeded() && !std::ptr::eq(record, *own));
+    let Some(cheapest) = other else { return String::new() };
     let solve = |r: &Record| r.times.solve_s.unwrap_or(f64::INFINITY);
     let gain = solve(cheapest) - solve(record);
     if gain <= 0.0 {
@@ -235,40 +179,42 @@ mod tests {
         ];
         let sheets = sheets(&records);
         assert_eq!(sheets.len(), 1);
-        assert_eq!(longest_phase(&records[1]), "numeric 95 %");
-        let mut long = of("mcilu:p=1", 30, 1.1, 0.1);
-        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.1), Some(0.99));
-        assert_eq!(longest_phase(&long), "symbolic 90 %: colours, order and fill");
-        long.case.backend = "cuda".into();
-        let text = "symbolic 90 %: colours, order and fill, on the host's cores";
-        assert_eq!(longest_phase(&long), text);
-        // the device puts A in order, for blocks of one
-        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.99), Some(0.1));
-        let text = "numeric 90 %: A put in order, then factored";
-        assert_eq!(longest_phase(&long), text);
-        long.case.block_size = 3;
-        assert_eq!(longest_phase(&long), format!("{text}, on the host's cores"));
-        long.times.deflation_s = Some(1.0);
-        let text =
-            "deflation 91 %: sums over A between the vectors and the inverse of their matrix";
-        assert_eq!(longest_phase(&long), format!("{text}, on the host's cores"));
-        long.times.deflation_s = None;
-        (long.times.numeric_s, long.times.symbolic_s) = (Some(0.1), Some(0.99));
-        long.times.setup_s = Some(1.0);
-        assert_eq!(longest_phase(&long), "symbolic 99 %");
-        let mut phases = of("mcilu", 1, 0.2, 0.1);
-        (phases.times.symbolic_s, phases.times.numeric_s) = (Some(0.05), Some(0.15));
-        assert_eq!(longest_phase(&phases), "numeric 75 %");
-        let column = |name: &str| {
-            let at = sheets[0].columns.iter().position(|c| c.text == name).expect("a column");
-            sheets[0].rows.iter().map(|row| row[at].as_str()).collect::<Vec<_>>()
-        };
+        let column = |head| sheets[0].column(head);
         assert_eq!(column("preconditioner"), ["jacobi", "bilu, k = 0", "tns", "fsai", "spai"]);
         assert_eq!(column("break-even"), ["", "2", "never", "3", ""]);
         // bilu has the fewest iterations, fsai less time for each, jacobi no less than fsai
         assert_eq!(column("frontier"), ["", "yes", "", "yes", ""]);
         assert_eq!(column("iterations")[4], "9 (diverged)");
         assert!(sheets[0].notes[0].ends_with("than those of jacobi, whose setup is the cheapest"));
+    }
+
+    #[test]
+    fn the_longest_phase_is_named_and_of_a_long_setup_its_work() {
+        assert_eq!(longest_phase(&of("bilu", 30, 0.021, 0.09)), "numeric 95 %");
+        let mut phases = of("mcilu", 1, 0.2, 0.1);
+        (phases.times.symbolic_s, phases.times.numeric_s) = (Some(0.05), Some(0.15));
+        assert_eq!(longest_phase(&phases), "numeric 75 %");
+        let long = |backend: &str, block_size, symbolic, deflation| {
+            let mut r = of("mcilu:p=1", 30, 1.1, 0.1);
+            (r.case.backend, r.case.block_size) = (backend.into(), block_size);
+            (r.times.symbolic_s, r.times.deflation_s) = (Some(symbolic), deflation);
+            r.times.numeric_s = Some(1.09 - symbolic);
+            r
+        };
+        let text = |r: &Record| longest_phase(r);
+        let (host, colours) = (", on the host's cores", "symbolic 90 %: colours, order and fill");
+        assert_eq!(text(&long("cpu", 1, 0.99, None)), colours);
+        assert_eq!(text(&long("cuda", 1, 0.99, None)), format!("{colours}{host}"));
+        // the device puts A in order, for blocks of one
+        let order = "numeric 90 %: A put in order, then factored";
+        assert_eq!(text(&long("cuda", 1, 0.1, None)), order);
+        assert_eq!(text(&long("cuda", 3, 0.1, None)), format!("{order}{host}"));
+        let sums =
+            "deflation 91 %: sums over A between the vectors and the inverse of their matrix";
+        assert_eq!(text(&long("cuda", 3, 0.1, Some(1.0))), format!("{sums}{host}"));
+        let mut short = long("cuda", 3, 0.99, None);
+        short.times.setup_s = Some(1.0);
+        assert_eq!(longest_phase(&short), "symbolic 99 %");
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Comparison of measured residual histories with a published one.
 
-use serde_json::Value;
+use itertools::Itertools as _;
 
 use crate::base::units::significant;
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, History};
 use crate::record::Record;
-use crate::record::table::fields;
-use crate::report::cells::{devices, execution};
-use crate::report::heading::{failures, opened};
-use crate::report::{Head, Report, Sheet};
+use crate::report::build::Columns;
+use crate::report::cells::{devices, execution, shown};
+use crate::report::heading::{self, failures, opened, without_records};
+use crate::report::{Report, Sheet};
 
 /// Digits that are printed, as many as the paper has.
 const PRINTED: usize = 12;
@@ -23,16 +23,12 @@ pub fn report(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Report {
-    let rows = records.iter().map(|record| {
-        let mut row = serde_json::Map::new();
-        row.insert("experiment".into(), Value::from(name));
-        row.extend(fields(record));
+    let row = |record| {
         let digits = first(records).and_then(|base| agreement(history, base, record));
-        row.insert("digits-of-history".into(), digits.map_or(Value::Null, Value::from));
-        row
-    });
-    let rows = rows.collect();
-    Report { sheets: vec![sheet(experiment, history, records, not_comparable)], rows }
+        heading::row(name, record, [("digits-of-history", digits.into())])
+    };
+    let sheet = sheet(experiment, history, records, not_comparable);
+    Report { sheets: vec![sheet], rows: records.iter().map(row).collect() }
 }
 
 fn sheet(
@@ -41,33 +37,35 @@ fn sheet(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Sheet {
-    let (mut sheet, varying) = opened(experiment, &history.citation, records);
-    let Some(varying) = varying else { return sheet };
+    let Some((mut sheet, varying)) = opened(experiment, &history.citation, records) else {
+        return without_records(experiment.title.as_deref());
+    };
     sheet.preamble.extend(devices(records));
     sheet
         .preamble
         .push("sum of squares of the residual; correction 0 is the first estimate".into());
-
-    sheet.columns.push(Head::number("correction"));
-    sheet.columns.extend(history.names.iter().map(|n| Head::number(format!("{n} paper"))));
-    let names = records.iter().map(|r| execution(&r.case, &varying));
-    sheet.columns.extend(names.map(Head::number));
+    let mut columns = Columns::new().number("correction", usize::to_string);
+    for (place, name) in history.names.iter().enumerate() {
+        columns = columns.number(format!("{name} paper"), move |correction| {
+            let published = history.rows.iter().find(|(own, _)| own == correction);
+            shown(published, |(_, values)| printed(values[place]))
+        });
+    }
+    for record in records {
+        let squares = squares(record);
+        columns = columns.number(execution(&record.case, &varying), move |correction| {
+            shown(squares.get(*correction).copied(), printed)
+        });
+    }
     let most = records.iter().map(|r| squares(r).len()).max().unwrap_or(0);
     let last = history.rows.last().map_or(0, |(l, _)| l + 1).max(most);
-    for correction in 0..last {
-        let published = history.rows.iter().find(|(l, _)| *l == correction);
-        let paper = (0..history.names.len()).map(|c| published.map(|(_, values)| values[c]));
-        let here = records.iter().map(|r| squares(r).get(correction).copied());
-        let mut row = vec![correction.to_string()];
-        row.extend(paper.chain(here).map(|v| v.map(printed).unwrap_or_default()));
-        sheet.rows.push(row);
-    }
+    let Sheet { columns, rows, .. } = columns.whole(0..last);
     let mut notes = Vec::new();
     sheet.notes = failures(records, &varying, &mut notes);
     sheet.notes.extend(Sheet::marked(&notes));
     sheet.notes.extend(agreements(history, records, &varying));
     sheet.notes.extend(declines(history, records, &varying, not_comparable));
-    sheet
+    Sheet { columns, rows, ..sheet }
 }
 
 /// Sums of squares from correction 0 on: the history of the record starts one application earlier.
@@ -123,18 +121,15 @@ fn declines(
     let ends = history.rows.first().zip(history.rows.last());
     let Some(((from, first), (to, last))) = ends else { return Vec::new() };
     let orders = |first: f64, last: f64| significant((first / last).log10(), 3);
-    let mut parts = Vec::new();
-    if let (Some(first), Some(last)) = (first.first(), last.first()) {
-        parts.push(format!("paper {}", orders(*first, *last)));
-    }
-    for record in records {
+    let paper = first.first().zip(last.first());
+    let paper = paper.map(|(first, last)| format!("paper {}", orders(*first, *last)));
+    let here = records.iter().filter_map(|record| {
         let squares = squares(record);
-        if let (Some(first), Some(last)) = (squares.get(*from), squares.get(*to)) {
-            let name = execution(&record.case, varying);
-            parts.push(format!("{name} {}", orders(*first, *last)));
-        }
-    }
-    let what = format!("orders of magnitude from correction {from} to {to}: {}", parts.join(", "));
+        let orders = orders(*squares.get(*from)?, *squares.get(*to)?);
+        Some(format!("{} {orders}", execution(&record.case, varying)))
+    });
+    let parts = paper.into_iter().chain(here).join(", ");
+    let what = format!("orders of magnitude from correction {from} to {to}: {parts}");
     let why = not_comparable.map(|why| format!("not comparable with the paper: {why}"));
     std::iter::once(what).chain(why).collect()
 }

@@ -1,12 +1,17 @@
 use super::*;
-use crate::case::Case;
-use crate::config::library::Library;
+use crate::case::{Case, FgbiluStyle};
+use crate::config::library::experiment;
 use crate::record::samples::record;
 use crate::report::ReportFormat;
 
-fn table1() -> Experiment {
-    let library = Library::Embedded;
-    library.open(&library.find("luo/table1").unwrap()[0]).unwrap()
+fn case() -> Case {
+    experiment("luo/table1").cases().unwrap().0.remove(0)
+}
+
+fn reported(records: &[Record], not_comparable: Option<&str>) -> Report {
+    let experiment = experiment("luo/table1");
+    let history = experiment.history.clone().unwrap();
+    report("luo/table1", &experiment, &history, records, not_comparable)
 }
 
 /// A record whose sums of squares fall by a factor of 10 from 100, with `error` in correction 4.
@@ -22,12 +27,9 @@ fn falling(case: &Case, backend: &str, error: f64) -> Record {
 }
 
 fn rendered(error: f64, not_comparable: Option<&str>) -> (String, Report) {
-    let experiment = table1();
-    let case = experiment.cases().unwrap().0.remove(0);
-    let styled = Case { fgbilu_style: crate::case::FgbiluStyle::Cl, ..case.clone() };
-    let records = [falling(&case, "cpu", 0.0), falling(&styled, "cuda", error)];
-    let history = experiment.history.clone().unwrap();
-    let report = report("luo/table1", &experiment, &history, &records, not_comparable);
+    let styled = Case { fgbilu_style: FgbiluStyle::Cl, ..case() };
+    let records = [falling(&case(), "cpu", 0.0), falling(&styled, "cuda", error)];
+    let report = reported(&records, not_comparable);
     (ReportFormat::Table.render(&report).unwrap(), report)
 }
 
@@ -55,13 +57,9 @@ fn histories_that_differ_are_told() {
 
 #[test]
 fn a_history_that_is_too_short_is_not_judged() {
-    let experiment = table1();
-    let case = experiment.cases().unwrap().0.remove(0);
-    let mut short = falling(&case, "cpu-mt", 0.0);
+    let mut short = falling(&case(), "cpu-mt", 0.0);
     short.convergence.residual_history.truncate(11);
-    let history = experiment.history.clone().unwrap();
-    let records = [falling(&case, "cpu", 0.0), short];
-    let report = report("luo/table1", &experiment, &history, &records, None);
-    assert_eq!(report.rows[1]["digits-of-history"], Value::Null);
+    let report = reported(&[falling(&case(), "cpu", 0.0), short], None);
+    assert!(report.rows[1]["digits-of-history"].is_null());
     assert!(report.sheets[0].notes.iter().all(|note| !note.contains("equals")));
 }

@@ -1,23 +1,12 @@
 //! Markdown tables.
 
-use std::fmt::Write;
+use itertools::Itertools as _;
 
-use crate::base::error::Result;
-use crate::report::{Export, Report, Sheet};
+use crate::report::{Report, Sheet};
 
-/// A heading, the common settings as a list, a pipe table, the notes as a list.
-pub struct Markdown;
-
-impl Export for Markdown {
-    fn render(&self, report: &Report) -> Result<String> {
-        Ok(text(report))
-    }
-}
-
-/// The report as Markdown.
-pub fn text(report: &Report) -> String {
-    let sheets: Vec<String> = report.sheets.iter().map(sheet).collect();
-    sheets.join("\n")
+/// Headings, the common settings as lists, pipe tables, the notes as lists.
+pub(super) fn text(report: &Report) -> String {
+    report.sheets.iter().map(sheet).join("\n")
 }
 
 fn sheet(sheet: &Sheet) -> String {
@@ -39,17 +28,12 @@ fn sheet(sheet: &Sheet) -> String {
 }
 
 fn list(lines: &[String]) -> Option<String> {
-    (!lines.is_empty()).then(|| {
-        lines.iter().fold(String::new(), |mut out, line| {
-            let _ = writeln!(out, "- {}", escape(line));
-            out
-        })
-    })
+    let line = |line: &String| format!("- {}\n", escape(line));
+    (!lines.is_empty()).then(|| lines.iter().map(line).collect())
 }
 
 fn row<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    let cells: Vec<String> = cells.map(escape).collect();
-    format!("| {} |\n", cells.join(" | "))
+    format!("| {} |\n", cells.map(escape).join(" | "))
 }
 
 /// A cell is one line, and a bar in it is no border.

@@ -1,9 +1,10 @@
 //! Reports: tables for people, rows for programs.
 //!
-//! A [`Report`] holds both; each output format is one small file with an [`Export`].
+//! A [`Report`] holds both; each output format is one small file.
 
 pub mod advice;
 pub mod batch;
+mod build;
 pub mod cells;
 pub mod columns;
 pub mod compare;
@@ -12,7 +13,6 @@ mod fastest;
 mod frontier;
 mod heading;
 pub mod history;
-pub mod json;
 pub mod markdown;
 pub mod obstacle;
 pub mod page;
@@ -27,9 +27,10 @@ pub mod shares;
 pub mod table;
 pub mod versus;
 
+use itertools::Itertools as _;
 use serde_json::{Map, Value};
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::config::Experiment;
 use crate::record::Record;
 
@@ -72,22 +73,17 @@ pub fn of_experiment(
     }
 }
 
-/// One output format.
-pub trait Export {
-    /// The report as text that ends in a newline.
-    fn render(&self, report: &Report) -> Result<String>;
-}
-
 impl ReportFormat {
-    /// Renders `report` in this format.
+    /// `report` in this format, as text that ends in a newline.
     pub fn render(self, report: &Report) -> Result<String> {
-        let export: &dyn Export = match self {
-            Self::Table => &table::Table,
-            Self::Markdown => &markdown::Markdown,
-            Self::Csv => &csv::Csv,
-            Self::Json => &json::Json,
-        };
-        export.render(report)
+        match self {
+            Self::Table => Ok(table::text(report)),
+            Self::Markdown => Ok(report.markdown()),
+            Self::Csv => csv::rows(report),
+            Self::Json => serde_json::to_string_pretty(&report.rows)
+                .map(|text| text + "\n")
+                .map_err(|e| Error::run(format!("cannot write JSON: {e}"))),
+        }
     }
 }
 
@@ -115,17 +111,7 @@ impl Report {
 
     /// All keys of the rows, in the order of their first appearance.
     pub fn keys(&self) -> Vec<&str> {
-        let mut keys: Vec<&str> = Vec::new();
-        for row in &self.rows {
-            if row.len() != keys.len() || row.keys().zip(&keys).any(|(a, b)| a != b) {
-                for key in row.keys() {
-                    if !keys.contains(&key.as_str()) {
-                        keys.push(key);
-                    }
-                }
-            }
-        }
-        keys
+        self.rows.iter().flat_map(Map::keys).map(String::as_str).unique().collect()
     }
 }
 
@@ -171,24 +157,18 @@ impl Head {
 impl Sheet {
     /// Removes the columns that have no content in any row.
     pub fn drop_empty_columns(&mut self) {
-        let used: Vec<bool> = (0..self.columns.len())
-            .map(|i| self.rows.iter().any(|row| !row[i].is_empty()))
-            .collect();
-        self.keep(&used);
+        let used = |i: usize| self.rows.iter().any(|row| !row[i].is_empty());
+        self.keep(&(0..self.columns.len()).map(used).collect_vec());
     }
 
     /// Removes the columns that are not `used`.
     fn keep(&mut self, used: &[bool]) {
-        let keep = |i: &mut usize| {
-            *i += 1;
-            used[*i - 1]
-        };
-        let mut i = 0;
-        self.columns.retain(|_| keep(&mut i));
-        for row in &mut self.rows {
-            let mut i = 0;
-            row.retain(|_| keep(&mut i));
+        fn keep<T>(items: &mut Vec<T>, used: &[bool]) {
+            let mut used = used.iter();
+            items.retain(|_| used.next() == Some(&true));
         }
+        keep(&mut self.columns, used);
+        self.rows.iter_mut().for_each(|row| keep(row, used));
     }
 
     /// Adds a footnote once and returns its mark, `[1]` for the first note.
@@ -203,5 +183,17 @@ impl Sheet {
     /// Footnotes with their marks, to go below the table.
     pub fn marked(notes: &[String]) -> impl Iterator<Item = String> + '_ {
         notes.iter().enumerate().map(|(i, text)| format!("[{}] {text}", i + 1))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn heads(&self) -> Vec<&str> {
+        self.columns.iter().map(|head| head.text.as_str()).collect()
+    }
+
+    /// The cells under a head.
+    #[cfg(test)]
+    pub(crate) fn column(&self, head: &str) -> Vec<&str> {
+        let at = self.heads().iter().position(|own| *own == head).expect(head);
+        self.rows.iter().map(|row| row[at].as_str()).collect()
     }
 }

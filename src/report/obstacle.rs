@@ -1,15 +1,15 @@
 //! Tables of runs of the obstacle problem, compared with the published values.
 
+use itertools::Itertools as _;
+
 use crate::base::units::{grouped, percent, residual, seconds, significant};
-use crate::config::obstacle::axes::AXES;
+use crate::config::obstacle::axes::{AXES, Axis};
 use crate::config::obstacle::{Experiment, Published, PublishedRow};
 use crate::obstacle::case::{Case, Mode};
 use crate::record::obstacle::Record;
 use crate::record::table::{Rendered, fields};
+use crate::report::build::Columns;
 use crate::report::{Head, Report, Sheet};
-
-/// Cell of a missing value.
-const NOTHING: &str = "-";
 
 /// The records as a table, and beside the published values where `experiment` has some.
 pub fn report(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>) -> Report {
@@ -22,128 +22,105 @@ pub fn report(experiment: Option<&Experiment>, records: &[Record], title: Option
     Report { sheets, rows: records.iter().map(fields).collect() }
 }
 
-fn head(text: &str, words: bool) -> Head {
-    Head { text: text.to_owned(), words }
+/// A value as a cell; a dash for a missing one.
+fn optional<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
 }
-
-fn optional(value: Option<f64>, show: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), show)
-}
-
-/// Heads of what was measured, in the order of the table.
-const MEASURED: [&str; 11] = [
-    "nodes",
-    "sweeps",
-    "relaxations",
-    "step norm",
-    "min(AU-G, U-Phi)",
-    "contact",
-    "solve",
-    "a sweep",
-    "GB/s",
-    "of copy",
-    "status",
-];
 
 /// All heads of the table that has a row for each record.
-pub fn heads() -> Vec<&'static str> {
-    AXES.iter().map(|axis| axis.name).chain(MEASURED).collect()
+pub fn heads() -> Vec<String> {
+    let settings = AXES.iter().map(|axis| axis.name.to_owned());
+    settings.chain(measured().into_heads().map(|head| head.text)).collect()
 }
 
 /// Settings that change from row to row have a column; the others are named once.
 fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>) -> Sheet {
-    let varies =
-        |text: fn(&Case) -> String| records.iter().any(|r| text(&r.case) != text(&records[0].case));
-    let (moving, fixed): (Vec<_>, Vec<_>) = AXES.iter().partition(|a| varies(a.text));
-    let mut sheet = Sheet {
-        title: title.map(str::to_owned).or_else(|| experiment.and_then(|e| e.title.clone())),
-        notes: experiment.map(|e| e.notes.clone()).unwrap_or_default(),
-        ..Sheet::default()
-    };
-    let Some(first) = records.first() else { return sheet };
+    let title = title.map(str::to_owned).or_else(|| experiment.and_then(|e| e.title.clone()));
+    let notes = experiment.map(|e| e.notes.clone()).unwrap_or_default();
+    let Some(first) = records.first() else { return Sheet { title, notes, ..Sheet::default() } };
+    let varies = |axis: &&Axis| !records.iter().map(|r| (axis.text)(&r.case)).all_equal();
+    let (moving, fixed): (Vec<&'static Axis>, Vec<_>) = AXES.iter().partition(varies);
     let default = Case::default();
-    let constants: Vec<String> = fixed
-        .iter()
-        .filter(|a| a.name == "m" || (a.text)(&first.case) != (a.text)(&default))
-        .map(|a| format!("{} {}", a.name, (a.text)(&first.case)))
-        .collect();
-    if !constants.is_empty() {
-        sheet.preamble.push(constants.join(", "));
+    let named = |a: &&&Axis| a.name == "m" || (a.text)(&first.case) != (a.text)(&default);
+    let constants = settings(fixed.into_iter().filter(|a| named(&a)), &first.case);
+    let constants = Some(constants).filter(|text| !text.is_empty());
+    let devices = records.iter().map(|r| &r.environment.device).unique().join("; ");
+    let mut columns = Columns::new();
+    for axis in moving {
+        let head = Head { text: axis.name.to_owned(), words: !(axis.choices)().is_empty() };
+        columns = columns.column(head, |r: &&Record| (axis.text)(&r.case));
     }
-    let mut devices: Vec<&str> = Vec::new();
-    for r in records {
-        if !devices.contains(&r.environment.device.as_str()) {
-            devices.push(&r.environment.device);
-        }
+    Sheet {
+        title,
+        notes,
+        preamble: constants.into_iter().chain([format!("on {devices}")]).collect(),
+        records: (0..records.len()).collect(),
+        ..columns.and(measured()).whole(records)
     }
-    sheet.preamble.push(format!("on {}", devices.join("; ")));
-    sheet.columns.extend(moving.iter().map(|a| head(a.name, !(a.choices)().is_empty())));
-    sheet.columns.extend(MEASURED.map(|text| head(text, text == "status")));
-    sheet.records = (0..records.len()).collect();
-    for r in records {
-        let (i, c) = (&r.iteration, &r.cost);
-        let mut row: Vec<String> = moving.iter().map(|a| (a.text)(&r.case)).collect();
-        let ran = i.sweeps_per_node > 0.0;
-        let share = 100.0 * i.contact_points as f64 / i.points.max(1) as f64;
-        row.extend([
-            i.split_used.map_or_else(|| NOTHING.into(), |s| s.to_string()),
-            grouped(i.sweeps_per_node.round() as usize),
-            grouped(i.relaxations as usize),
-            optional(i.step_norm.filter(|_| ran), residual),
-            optional(i.complementarity.filter(|_| ran), residual),
-            if ran { format!("{share:.1} %") } else { NOTHING.into() },
-            optional(c.solve_s, seconds),
-            optional(c.ms_per_sweep, |ms| seconds(ms / 1e3)),
-            optional(c.sweep_gbps, |v| significant(v, 4)),
-            optional(c.percent_of_bandwidth, |v| format!("{v:.0} %")),
-            match &r.reason {
-                Some(why) => format!("{}: {why}", r.status.name()),
-                None => r.status.name().to_owned(),
-            },
-        ]);
-        sheet.rows.push(row);
-    }
-    sheet
+}
+
+/// The columns of what was measured.
+fn measured<'a, 'r>() -> Columns<'a, &'r Record> {
+    let ran = |r: &Record| r.iteration.sweeps_per_node > 0.0;
+    Columns::new()
+        .number("nodes", |r: &&Record| optional(r.iteration.split_used, |s| s.to_string()))
+        .number("sweeps", |r| grouped(r.iteration.sweeps_per_node.round() as usize))
+        .number("relaxations", |r| grouped(r.iteration.relaxations as usize))
+        .number("step norm", move |r| optional(r.iteration.step_norm.filter(|_| ran(r)), residual))
+        .number("min(AU-G, U-Phi)", move |r| {
+            optional(r.iteration.complementarity.filter(|_| ran(r)), residual)
+        })
+        .number("contact", move |r| {
+            let share = 100.0 * r.iteration.contact_points as f64;
+            let share = share / r.iteration.points.max(1) as f64;
+            optional(ran(r).then_some(share), |share| format!("{share:.1} %"))
+        })
+        .number("solve", |r| optional(r.cost.solve_s, seconds))
+        .number("a sweep", |r| optional(r.cost.ms_per_sweep, |ms| seconds(ms / 1e3)))
+        .number("GB/s", |r| optional(r.cost.sweep_gbps, |v| significant(v, 4)))
+        .number("of copy", |r| optional(r.cost.percent_of_bandwidth, |v| format!("{v:.0} %")))
+        .words("status", |r| match &r.reason {
+            Some(why) => format!("{}: {why}", r.status.name()),
+            None => r.status.name().to_owned(),
+        })
 }
 
 /// Published sweeps and times, each with the records of its m and mode.
 fn beside(published: &Published, records: &[Record]) -> Sheet {
-    let mut sheet = Sheet {
-        title: Some(format!("Beside the published values ({})", published.device)),
-        columns: ["m", "mode", "nodes"].map(|t| head(t, t == "mode")).to_vec(),
-        notes: vec![
-            published.citation.clone(),
-            "sweeps: relaxations over nodes, for all time steps".into(),
-        ],
-        ..Sheet::default()
-    };
-    for text in ["published sweeps", "ours", "difference", "published", "ours", "speed-up"] {
-        sheet.columns.push(head(text, false));
-    }
-    sheet.columns.push(head("where", true));
-    for row in &published.rows {
-        let sweeps = row.relaxations.map(|r| r as f64 / row.nodes as f64);
-        for r in records.iter().filter(|r| belongs(row, &r.case)) {
-            let ours = r.iteration.sweeps_per_node;
-            let converged = r.status.succeeded();
-            let own = |v: Option<f64>| v.filter(|_| converged);
-            sheet.rows.push(vec![
-                row.m.to_string(),
-                name(row.mode).into(),
-                row.nodes.to_string(),
-                optional(sweeps, |v| grouped(v.round() as usize)),
-                optional(own(Some(ours)), |v| grouped(v.round() as usize)),
-                optional(own(sweeps), |v| percent(100.0 * (ours / v - 1.0))),
-                optional(row.seconds, seconds),
-                optional(own(r.cost.solve_s), seconds),
-                optional(own(row.seconds.zip(r.cost.solve_s).map(|(a, b)| a / b)), |v| {
-                    significant(v, 3)
-                }),
-                format!("{} {}", r.case.backend, label(&r.case)),
-            ]);
-        }
-    }
+    type Pair<'a> = (&'a PublishedRow, &'a Record);
+    let whole = |v: f64| grouped(v.round() as usize);
+    let sweeps = |row: &PublishedRow| row.relaxations.map(|r| r as f64 / row.nodes as f64);
+    let ours = |r: &Record| Some(r.iteration.sweeps_per_node).filter(|_| r.status.succeeded());
+    let pairs = published.rows.iter().flat_map(|row| {
+        records.iter().filter(|r| belongs(row, &r.case)).map(move |record| (row, record))
+    });
+    let mut sheet = Columns::new()
+        .number("m", |(row, _): &Pair<'_>| row.m.to_string())
+        .words("mode", |(row, _)| name(row.mode).into())
+        .number("nodes", |(row, _)| row.nodes.to_string())
+        .number("published sweeps", move |(row, _)| optional(sweeps(row), whole))
+        .number("ours", move |(_, r)| optional(ours(r), whole))
+        .number("difference", move |(row, r)| {
+            optional(sweeps(row).zip(ours(r)), |(paper, own)| percent(100.0 * (own / paper - 1.0)))
+        })
+        .number("published", |(row, _)| optional(row.seconds, seconds))
+        .number("ours", |(_, r)| optional(time(r), seconds))
+        .number("speed-up", |(row, r)| {
+            optional(row.seconds.zip(time(r)), |(paper, own)| significant(paper / own, 3))
+        })
+        .words("where", |(_, r)| label(r))
+        .whole(pairs);
+    sheet.title = Some(format!("Beside the published values ({})", published.device));
+    sheet.notes = vec![
+        published.citation.clone(),
+        "sweeps: relaxations over nodes, for all time steps".into(),
+    ];
     sheet
+}
+
+/// Seconds of all time steps, where they converged.
+fn time(record: &Record) -> Option<f64> {
+    record.cost.solve_s.filter(|_| record.status.succeeded())
 }
 
 /// Whether a case stands beside a published row: its m and mode, the norm over as many parts.
@@ -159,39 +136,37 @@ fn name(mode: Mode) -> &'static str {
     }
 }
 
+/// `eta 1, c 0`: the values of settings behind their names.
+fn settings<'a>(axes: impl IntoIterator<Item = &'a Axis>, case: &Case) -> String {
+    axes.into_iter().map(|axis| format!("{} {}", axis.name, (axis.text)(case))).join(", ")
+}
+
 /// Label that distinguishes runs of the same m and mode.
-fn label(case: &Case) -> String {
-    let default = Case::default();
+fn label(record: &Record) -> String {
+    let (case, default) = (&record.case, Case::default());
     let names = ["method", "split", "transport", "sweeps-per-pass", "norm-split"];
-    let texts = AXES.iter().filter(|a| names.contains(&a.name));
-    let texts = texts.filter(|a| (a.text)(case) != (a.text)(&default));
-    texts.map(|a| format!("{} {}", a.name, (a.text)(case))).collect::<Vec<_>>().join(", ")
+    // an obstacle that was set apart from others of its name
+    let apart = |a: &Axis| a.name == "obstacle" && case.obstacle.contains('#');
+    let own = AXES.iter().filter(|a| names.contains(&a.name) || apart(a));
+    let own = own.filter(|a| (a.text)(case) != (a.text)(&default));
+    format!("{} {}", case.backend, settings(own, case))
 }
 
 /// Asynchronous runs beside the synchronous ones of the same case: `100 (T_sync - T_async) / T_sync`.
 fn gains(records: &[Record]) -> Option<Sheet> {
-    let mut sheet = Sheet {
-        title: Some("Gain of the asynchronous method".into()),
-        columns: vec![head("m", false), head("where", true)],
-        ..Sheet::default()
-    };
-    for text in ["synchronous", "asynchronous", "gain"] {
-        sheet.columns.push(head(text, false));
-    }
-    let time = |r: &Record| r.cost.solve_s.filter(|_| r.status.succeeded());
-    for r in records.iter().filter(|r| r.case.mode == Mode::Async) {
+    let pairs = records.iter().filter(|r| r.case.mode == Mode::Async).filter_map(|r| {
         let waiting = Case { mode: Mode::Sync, ..r.case.clone() };
-        let twin = records.iter().find(|other| other.case == waiting).and_then(time);
-        if let Some((sync, own)) = twin.zip(time(r)) {
-            sheet.rows.push(vec![
-                r.case.m.to_string(),
-                format!("{} {}", r.case.backend, label(&r.case)),
-                seconds(sync),
-                seconds(own),
-                percent(100.0 * (sync - own) / sync),
-            ]);
-        }
-    }
+        let twin = records.iter().find(|other| other.case == waiting)?;
+        Some((r, time(twin)?, time(r)?))
+    });
+    let mut sheet = Columns::new()
+        .number("m", |(r, ..): &(&Record, f64, f64)| r.case.m.to_string())
+        .words("where", |(r, ..)| label(r))
+        .number("synchronous", |(_, sync, _)| seconds(*sync))
+        .number("asynchronous", |(.., own)| seconds(*own))
+        .number("gain", |(_, sync, own)| percent(100.0 * (sync - own) / sync))
+        .whole(pairs);
+    sheet.title = Some("Gain of the asynchronous method".into());
     (!sheet.rows.is_empty()).then_some(sheet)
 }
 
@@ -202,36 +177,25 @@ const SAME_SHARE: f64 = 0.02;
 /// Runs on several nodes beside one node with the same grid (strong) or as many points (weak): points
 /// relaxed per second and node over those of the one.
 fn efficiency(records: &[Record]) -> Option<Sheet> {
-    let mut sheet = Sheet {
-        title: Some("Parallel efficiency".into()),
-        columns: vec![head("scaling", true), head("m", false), head("where", true)],
-        ..Sheet::default()
-    };
-    for text in ["nodes", "a sweep", "on one", "efficiency"] {
-        sheet.columns.push(head(text, false));
-    }
     let rate = |r: &Record| {
         let share = r.iteration.points as f64 / r.iteration.nodes as f64;
         r.cost.ms_per_sweep.map(|ms| (ms, share, share / ms))
     };
+    let mut sheet = Sheet { title: Some("Parallel efficiency".into()), ..Sheet::default() };
+    sheet.columns = vec![Head::words("scaling"), Head::number("m"), Head::words("where")];
+    sheet.columns.extend(["nodes", "a sweep", "on one", "efficiency"].map(Head::number));
     for r in records.iter().filter(|r| r.iteration.nodes > 1) {
-        let alike = |one: &&Record| {
+        let row = |one: &Record| {
             let at_its_size = Case { m: r.case.m, split: r.case.split, ..one.case.clone() };
-            one.iteration.nodes == 1 && at_its_size == r.case
-        };
-        for one in records.iter().filter(alike) {
-            let (Some((ms, share, own)), Some((ms_of_one, points, base))) = (rate(r), rate(one))
-            else {
-                continue;
+            let alike = one.iteration.nodes == 1 && at_its_size == r.case;
+            let ((ms, share, own), (ms_of_one, points, base)) =
+                rate(r).zip(rate(one)).filter(|_| alike)?;
+            let scaling = match (share / points - 1.0).abs() {
+                _ if one.case.m == r.case.m => "strong",
+                differs if differs < SAME_SHARE => "weak",
+                _ => return None,
             };
-            let scaling = if one.case.m == r.case.m {
-                "strong"
-            } else if (share / points - 1.0).abs() < SAME_SHARE {
-                "weak"
-            } else {
-                continue;
-            };
-            sheet.rows.push(vec![
+            Some(vec![
                 scaling.into(),
                 r.case.m.to_string(),
                 format!("{} {}", r.case.backend, name(r.case.mode)),
@@ -239,8 +203,9 @@ fn efficiency(records: &[Record]) -> Option<Sheet> {
                 seconds(ms / 1e3),
                 seconds(ms_of_one / 1e3),
                 significant(own / base, 3),
-            ]);
-        }
+            ])
+        };
+        sheet.rows.extend(records.iter().filter_map(row));
     }
     (!sheet.rows.is_empty()).then_some(sheet)
 }

@@ -1,16 +1,14 @@
 //! Times of phases per grid point, compared with published ones.
 
-use serde_json::{Map, Value};
-
 use crate::base::units::{grouped, percent, significant};
 use crate::compute;
 use crate::config::phases::{PublishedTask, Show, TASKS, Task, overall_s};
 use crate::config::sweep::Axis;
 use crate::config::{Experiment, Phases};
 use crate::record::Record;
-use crate::record::table::fields;
-use crate::report::cells::{devices, execution, head, speedup, status};
-use crate::report::heading::{failures, opened};
+use crate::report::build::Columns;
+use crate::report::cells::{count, devices, execution, speedup, status, three};
+use crate::report::heading::{self, failures, opened, without_records};
 use crate::report::{Head, Report, Sheet};
 
 /// The table of `records`. `not_comparable` says why there are no verdicts, when another matrix than
@@ -22,18 +20,14 @@ pub fn report(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Report {
-    let rows = records.iter().map(|record| {
-        let mut row = Map::new();
-        row.insert("experiment".into(), Value::from(name));
-        row.extend(fields(record));
-        row.insert("overall-us-per-point".into(), overall(record).into());
-        for (task, name) in TASKS {
-            row.insert(format!("{name}-us-per-point"), per_point(task, record).into());
-        }
-        row
-    });
-    let rows = rows.collect();
-    Report { sheets: vec![sheet(experiment, phases, records, not_comparable)], rows }
+    let row = |record| {
+        let overall = ("overall-us-per-point".to_owned(), overall(record));
+        let of = |(task, name)| (format!("{name}-us-per-point"), per_point(task, record));
+        let added = std::iter::once(overall).chain(TASKS.map(of));
+        heading::row(name, record, added.map(|(name, us)| (name, us.into())))
+    };
+    let sheet = sheet(experiment, phases, records, not_comparable);
+    Report { sheets: vec![sheet], rows: records.iter().map(row).collect() }
 }
 
 /// Microseconds per grid point of a phase.
@@ -52,8 +46,9 @@ fn sheet(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Sheet {
-    let (mut sheet, varying) = opened(experiment, &phases.citation, records);
-    let Some(varying) = varying else { return sheet };
+    let Some((mut sheet, varying)) = opened(experiment, &phases.citation, records) else {
+        return without_records(experiment.title.as_deref());
+    };
     let slow = phases.slow.iter().map(|(device, backend)| format!("{device} for {backend}"));
     let fast = phases.fast.iter().map(|device| format!("{device} for every GPU"));
     let paper: Vec<String> = slow.chain(fast).collect();
@@ -95,11 +90,6 @@ struct Table<'a> {
     varying: &'a [&'static Axis],
     /// Whether speedups have a verdict.
     judged: bool,
-}
-
-/// A number with three digits; empty for `None`.
-fn three(value: Option<f64>) -> String {
-    value.map(|v| significant(v, 3)).unwrap_or_default()
 }
 
 impl Table<'_> {
@@ -198,26 +188,20 @@ impl Table<'_> {
     }
 
     fn series(&self, sheet: &mut Sheet, notes: &mut Vec<String>) {
-        sheet.columns.extend(self.varying.iter().map(|axis| head(axis)));
-        sheet.columns.push(Head::number("points"));
-        let heads = ["overall", "factorisation", "solve", "residual"];
-        sheet.columns.extend(heads.map(|name| Head::number(format!("{name} µs/point"))));
-        let heads = ["levels", "roof of levels µs/point", "roof of bytes µs/point"];
-        sheet.columns.extend(heads.map(Head::number));
-        sheet.columns.push(Head::words("status"));
-        for record in self.records {
-            let mut row: Vec<String> =
-                self.varying.iter().map(|axis| (axis.text)(&record.case)).collect();
-            row.push(grouped(record.size.block_rows));
-            row.push(three(overall(record)));
-            row.extend(TASKS.map(|(task, _)| three(per_point(task, record))));
-            let roofs = roofs(record);
-            let levels = record.factor.levels_lower.filter(|_| roofs.is_some());
-            row.push(levels.map(grouped).unwrap_or_default());
-            row.extend([0, 1].map(|i| three(roofs.map(|roofs| roofs[i]))));
-            row.push(status(record, notes));
-            sheet.rows.push(row);
+        let mut columns = Columns::settings(self.varying, |r: &&Record| &r.case)
+            .number("points", |r| grouped(r.size.block_rows))
+            .number("overall µs/point", |r| three(overall(r)));
+        for (task, name) in TASKS {
+            columns =
+                columns.number(format!("{name} µs/point"), move |r| three(per_point(task, r)));
         }
+        let table = columns
+            .number("levels", |r| count(r.factor.levels_lower.filter(|_| roofs(r).is_some())))
+            .number("roof of levels µs/point", |r| three(roofs(r).map(|roofs| roofs[0])))
+            .number("roof of bytes µs/point", |r| three(roofs(r).map(|roofs| roofs[1])))
+            .words("status", |r| status(r, notes))
+            .whole(self.records);
+        (sheet.columns, sheet.rows) = (table.columns, table.rows);
         sheet.notes.push(
             "overall: the factorisation and all solves and residuals of the corrections".into(),
         );

@@ -1,13 +1,8 @@
 use super::*;
 use crate::case::{Case, FgbiluStyle};
-use crate::config::library::Library;
+use crate::config::library::experiment;
 use crate::record::samples::record;
 use crate::report::ReportFormat;
-
-fn experiment(name: &str) -> Experiment {
-    let library = Library::Embedded;
-    library.open(&library.find(name).unwrap()[0]).unwrap()
-}
 
 /// A record of 1000 points with times of `us` microseconds per point for each task.
 fn timed(case: Case, us: [f64; 3]) -> Record {

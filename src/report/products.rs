@@ -1,58 +1,38 @@
 //! Products that were measured alone: time, bandwidth and storage of each format.
 
+use itertools::Itertools as _;
+
 use crate::base::parse::choice_name;
-use crate::base::units::{grouped, median_seconds, percent, plural, seconds, significant};
+use crate::base::units::{grouped, median_seconds, percent, plural, significant};
 use crate::case::{Case, Format};
 use crate::record::Record;
-use crate::report::cells::{devices, head, marks_of, status, varying};
-use crate::report::{Head, Sheet};
-
-/// Heads of what was measured, in the order of the table; those of the last one are words.
-pub(super) const MEASURED: [&str; 10] =
-    ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s", "% copy", "tuned"];
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{by_key, devices, marks_of, shown, status, three, time, varying};
 
 /// A row per record of a product, and below how Bdia compares; `None` when there is none.
 pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
-    let first = records.first()?;
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let varying = varying(&cases);
-    let title = title.unwrap_or("Products y = A x").to_owned();
-    let mut sheet = Sheet { title: Some(title), ..Sheet::default() };
-    let mut common = Vec::new();
+    let first = &records.first()?.case;
+    let varying = varying(records.iter().map(|r| &r.case));
+    let common = [
+        ("matrix", first.matrix.clone()),
+        ("block-size", format!("block size {}", first.block_size)),
+        ("matrix-format", choice_name(&first.format)),
+    ];
     let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
-    if fixed("matrix") {
-        common.push(first.case.matrix.clone());
-    }
-    if fixed("block-size") {
-        common.push(format!("block size {}", first.case.block_size));
-    }
-    if fixed("matrix-format") {
-        common.push(choice_name(&first.case.format));
-    }
+    let common = common.into_iter().filter(|(name, _)| fixed(name)).map(|(_, text)| text);
     let copies = records.iter().filter_map(|r| Some((&r.case.backend, r.traffic.copy_gbps?)));
-    let mut known = Vec::new();
-    for (backend, gbps) in copies {
-        if !known.contains(&backend) {
-            common.push(format!("{backend} copies at {} GB/s", significant(gbps, 3)));
-            known.push(backend);
-        }
-    }
-    sheet.preamble = vec![common.join(", ")];
-    sheet.preamble.extend(devices(records));
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    let numbers = &MEASURED[..MEASURED.len() - 1];
-    sheet.columns.extend(numbers.iter().map(|head| Head::number(*head)));
-    sheet.columns.push(Head::words("tuned"));
-    sheet.columns.push(Head::words("status"));
+    let copies = copies.unique_by(|(backend, _)| *backend);
+    let copies =
+        copies.map(|(name, gbps)| format!("{name} copies at {} GB/s", significant(gbps, 3)));
     let mut notes = Vec::new();
-    for record in records {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
-        row.extend(cells(record));
-        row.push(record.tuned.clone().unwrap_or_default());
-        row.push(status(record, &mut notes));
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
+    let mut sheet = Columns::settings(&varying, |r: &&Record| &r.case)
+        .and(measured())
+        .words("status", |r| status(r, &mut notes))
+        .sheet(records);
+    sheet.title = Some(title.unwrap_or("Products y = A x").to_owned());
+    sheet.preamble = std::iter::once(common.chain(copies).join(", ")).collect();
+    sheet.preamble.extend(devices(records));
     sheet.notes = Sheet::marked(&notes).collect();
     sheet.notes.push(
         "GFLOP/s: two operations per stored entry of the matrix; GB/s: every array of the format \
@@ -65,49 +45,36 @@ pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
     Some(sheet)
 }
 
-fn cells(record: &Record) -> [String; 9] {
-    let t = &record.traffic;
-    let number = |v: Option<f64>| v.map(|v| significant(v, 3)).unwrap_or_default();
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let held = t.memory_bytes.map(|bytes| bytes as f64);
-    [
-        grouped(record.size.n),
-        grouped(record.size.nnz),
-        number(held.map(|bytes| bytes / 1e6)),
-        number(held.map(|bytes| bytes / record.size.nnz as f64)),
-        time(record.times.matrix_s),
-        t.spmv().as_ref().map(median_seconds).unwrap_or_default(),
-        number(t.spmv_gflops),
-        number(t.spmv_gbps),
-        number(t.spmv_percent_of_bandwidth),
-    ]
+/// The columns of what was measured.
+pub(super) fn measured<'a, 'r>() -> Columns<'a, &'r Record> {
+    let held = |r: &Record| r.traffic.memory_bytes.map(|bytes| bytes as f64);
+    Columns::new()
+        .number("n", |r: &&Record| grouped(r.size.n))
+        .number("nnz", |r| grouped(r.size.nnz))
+        .number("MB", move |r| three(held(r).map(|bytes| bytes / 1e6)))
+        .number("bytes/entry", move |r| three(held(r).map(|bytes| bytes / r.size.nnz as f64)))
+        .number("convert", |r| time(r.times.matrix_s))
+        .number("time", |r| shown(r.traffic.spmv().as_ref(), median_seconds))
+        .number("GFLOP/s", |r| three(r.traffic.spmv_gflops))
+        .number("GB/s", |r| three(r.traffic.spmv_gbps))
+        .number("% copy", |r| three(r.traffic.spmv_percent_of_bandwidth))
+        .words("tuned", |r| r.tuned.clone().unwrap_or_default())
 }
 
 /// How much faster Bdia is than each other format, on each backend: least and most over the systems.
 fn comparison(records: &[Record]) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut groups: Vec<(&str, Format)> = Vec::new();
-    for record in records {
-        let group = (record.case.backend.as_str(), record.case.format);
-        if group.1 != Format::Bdia && !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    for (backend, format) in groups {
-        let of = records.iter().filter(|r| r.case.backend == backend && r.case.format == format);
-        let faster: Vec<f64> = of
-            .filter_map(|other| {
-                let case = Case { format: Format::Bdia, ..other.case.clone() };
-                let bdia = records.iter().find(|r| r.case == case)?;
-                Some(100.0 * (other.traffic.spmv_s? / bdia.traffic.spmv_s? - 1.0))
-            })
-            .collect();
-        let beside = format!("{backend}: bdia beside {}", choice_name(&format));
-        lines.extend(range(&beside, &faster));
-    }
-    lines
-        .extend(range("cuda: bdia beside the fastest format of cusparse", &beside_vendor(records)));
-    lines
+    let others = records.iter().filter(|r| r.case.format != Format::Bdia);
+    let groups = by_key(others, |r| (&r.case.backend, choice_name(&r.case.format)));
+    let line = |((backend, format), own): ((&String, String), Vec<&Record>)| {
+        let faster = own.into_iter().filter_map(|other| {
+            let case = Case { format: Format::Bdia, ..other.case.clone() };
+            let bdia = records.iter().find(|r| r.case == case)?;
+            Some(100.0 * (other.traffic.spmv_s? / bdia.traffic.spmv_s? - 1.0))
+        });
+        range(&format!("{backend}: bdia beside {format}"), &faster.collect_vec())
+    };
+    let vendor = range("cuda: bdia beside the fastest format of cusparse", &beside_vendor(records));
+    groups.into_iter().filter_map(line).chain(vendor).collect()
 }
 
 /// How much faster, in percent, Bdia is on `cuda` than whatever is fastest on `cusparse`, by system.
@@ -127,8 +94,7 @@ fn beside_vendor(records: &[Record]) -> Vec<f64> {
 
 /// `what: +14.0 % to +30.0 % faster over 5 systems`; nothing of nothing.
 fn range(what: &str, faster: &[f64]) -> Option<String> {
-    let least = faster.iter().copied().reduce(f64::min)?;
-    let most = faster.iter().copied().reduce(f64::max)?;
+    let (least, most) = faster.iter().copied().minmax_by(f64::total_cmp).into_option()?;
     let systems = plural(faster.len(), "system");
     Some(format!("{what}: {} to {} faster over {systems}", percent(least), percent(most)))
 }
@@ -168,23 +134,10 @@ mod tests {
         let report = report(&records, None);
         assert_eq!((report.sheets.len(), report.rows.len()), (1, 2));
         let sheet = &report.sheets[0];
-        let heads: Vec<&str> = sheet.columns.iter().map(|h| h.text.as_str()).collect();
         let measured = ["n", "nnz", "MB", "bytes/entry", "convert", "time", "GFLOP/s", "GB/s"];
-        assert_eq!(heads[..9], [&["matrix-format"][..], &measured].concat());
-        let want = [
-            "csr",
-            "1,000",
-            "6,400",
-            "0.0808",
-            "12.6",
-            "250.0 ms",
-            "6.000 µs",
-            "2.13",
-            "16.1",
-            "80.0",
-            "measured",
-        ];
-        assert_eq!(sheet.rows[0], want);
+        assert_eq!(sheet.heads()[..9], [&["matrix-format"][..], &measured].concat());
+        let want = "csr|1,000|6,400|0.0808|12.6|250.0 ms|6.000 µs|2.13|16.1|80.0|measured";
+        assert_eq!(sheet.rows[0].join("|"), want);
         assert_eq!(sheet.preamble[0], "poisson3d:60, block size 1, cpu copies at 25.0 GB/s");
         assert_eq!(sheet.notes[1], "cpu: bdia beside csr: +50.0 % to +50.0 % faster over 1 system");
     }
@@ -197,9 +150,7 @@ mod tests {
             record.traffic.set_spmv(&median(&samples).unwrap(), false);
         }
         let sheet = &report(&records, None).sheets[0];
-        let time = sheet.columns.iter().position(|head| head.text == "time").unwrap();
-        let cells: Vec<&str> = sheet.rows.iter().map(|row| row[time].as_str()).collect();
-        assert_eq!(cells, ["2.000 (3: 1.000–3.000) s", "5.000 ± 3.000 s"]);
+        assert_eq!(sheet.column("time"), ["2.000 (3: 1.000–3.000) s", "5.000 ± 3.000 s"]);
         assert_eq!(
             sheet.notes[1..],
             [
@@ -229,9 +180,7 @@ mod tests {
             sheet.notes.last().unwrap(),
             "cuda: bdia beside the fastest format of cusparse: +50.0 % to +50.0 % faster over 1 system"
         );
-        let tuned = sheet.columns.iter().position(|head| head.text == "tuned").unwrap();
-        let cells: Vec<&str> = sheet.rows.iter().map(|row| row[tuned].as_str()).collect();
-        assert_eq!(cells, ["", "", "", "rows 2"]);
+        assert_eq!(sheet.column("tuned"), ["", "", "", "rows 2"]);
     }
 
     #[test]

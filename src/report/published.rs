@@ -3,25 +3,30 @@
 
 mod speed;
 
+use itertools::Itertools as _;
 use serde_json::{Map, Value};
 
 use crate::base::status::Status;
-use crate::base::units::{grouped, percent, plural, seconds, significant};
+use crate::base::units::{grouped, percent, plural};
 use crate::case::{Case, Trisolve};
 use crate::compute;
 use crate::config::published::{Device, PublishedRow};
-use crate::config::sweep::Axis;
+use crate::config::sweep::{Axis, axis};
 use crate::config::{Experiment, Published};
 use crate::record::Record;
-use crate::record::table::fields;
-use crate::report::cells::{devices, head, speedup, status, varying};
-use crate::report::heading::heading;
-use crate::report::{Head, Report, Sheet};
-use speed::{Reached, converged, solved, speed_summary, time_cells, time_heads};
+use crate::report::build::Columns;
+use crate::report::cells::{
+    by_key, count, devices, named, settings, speedup, status, three, time, varying,
+};
+use crate::report::heading::{self, heading, without_records};
+use crate::report::{Report, Sheet, runs};
+use speed::{Reached, converged, solved, speed_summary, times};
 
-/// Heads that every table beside published numbers has between its settings and the times measured here.
-pub const HEADS: [&str; 6] =
-    ["iterations paper", "iterations here", "verdict", "slow paper", "fast paper", "speedup paper"];
+/// All heads of the tables of runs and of those beside published numbers.
+pub fn heads() -> Vec<String> {
+    let beside = counts().into_heads().map(|head| head.text);
+    runs::heads().into_iter().chain(beside).collect()
+}
 
 /// What the table says about one measured iteration count.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,13 +114,9 @@ pub fn report(
     let sides = Sides::of(published, records);
     let lines = lines(published, &sides, records, not_comparable.is_some());
     let sheet = sheet(experiment, published, &sides, &lines, records, not_comparable);
-    let rows = records
-        .iter()
-        .map(|record| {
-            machine_row(name, published, &sides, records, record, not_comparable.is_some())
-        })
-        .collect();
-    Report { sheets: vec![sheet], rows }
+    let judged = not_comparable.is_none();
+    let row = |record| machine_row(name, published, &sides, records, record, judged);
+    Report { sheets: vec![sheet], rows: records.iter().map(row).collect() }
 }
 
 /// The backends that stand for the two devices.
@@ -132,17 +133,12 @@ impl Sides {
     /// ran, if it is one of them; another one when it did not run.
     fn of(published: &Published, records: &[Record]) -> Self {
         let slow = published.slow.as_ref().map(|d| (d.clone(), d.backend.clone()));
-        let mut ran: Vec<&str> = Vec::new();
-        for record in records {
-            let name = record.case.backend.as_str();
-            if slow.as_ref().is_none_or(|(_, slow)| slow != name) && !ran.contains(&name) {
-                ran.push(name);
-            }
-        }
+        let others = records.iter().map(|r| r.case.backend.as_str());
+        let others = others.filter(|name| slow.as_ref().is_none_or(|(_, slow)| slow != name));
+        let ran = others.unique().collect_vec();
         let fast = published.fast.iter().flat_map(|device| {
             let named = device.backend.as_str();
-            let on_gpu = ran.iter().copied().filter(|name| compute::on_gpu(name));
-            let mut chosen: Vec<&str> = on_gpu.collect();
+            let mut chosen = ran.iter().copied().filter(|name| compute::on_gpu(name)).collect_vec();
             chosen.sort_by_key(|name| *name != named);
             if ran.contains(&named) && !compute::on_gpu(named) {
                 chosen = vec![named];
@@ -151,7 +147,7 @@ impl Sides {
             }
             chosen.into_iter().map(|name| (device.clone(), name.to_owned()))
         });
-        let fast: Vec<_> = fast.collect();
+        let fast = fast.collect_vec();
         let judged = fast
             .first()
             .is_some_and(|(_, name)| compute::on_gpu(name) && ran.contains(&name.as_str()));
@@ -211,19 +207,16 @@ fn lines<'a>(
 ) -> Vec<Line<'a>> {
     let of = |first: &'a Record| {
         let case = &first.case;
-        let slow = sides.slow_record(records, case);
-        let fast: Vec<_> = sides.fast_names().map(|name| find(records, case, name)).collect();
-        let row = published.find(case);
-        let judged = if scaled { None } else { row };
         let mut line = Line {
-            slow,
-            fast,
+            slow: sides.slow_record(records, case),
+            fast: sides.fast_names().map(|name| find(records, case, name)).collect(),
             first,
-            published: row,
+            published: published.find(case),
             verdict: Verdict::None,
             reached: None,
             ahead: None,
         };
+        let judged = line.published.filter(|_| !scaled);
         line.verdict = Verdict::of(line.record(), judged, published.tolerance_percent);
         if sides.judged {
             let of_side = |i: usize| converged(line.fast.get(i).copied().flatten());
@@ -244,34 +237,24 @@ fn sheet(
     records: &[Record],
     not_comparable: Option<&str>,
 ) -> Sheet {
-    let mut sheet = Sheet { title: experiment.title.clone(), ..Sheet::default() };
-    let cases: Vec<&Case> = lines.iter().map(|line| &line.first.case).collect();
-    if cases.is_empty() {
-        sheet.preamble.push("no records".into());
-        return sheet;
-    }
-    let varying: Vec<&Axis> =
-        varying(&cases).into_iter().filter(|axis| axis.name != "backend").collect();
-    let groups: Vec<&Axis> =
-        varying.iter().copied().filter(|axis| !published.keys.contains(axis)).collect();
-    let shown: Vec<&Axis> = groups.iter().copied().chain(published.keys.iter().copied()).collect();
-    sheet.preamble = preamble(experiment, published, sides, cases[0], &shown, records);
-
-    sheet.columns.extend(shown.iter().map(|axis| head(axis)));
-    sheet.columns.extend(HEADS.map(Head::number));
-    sheet.columns.extend(time_heads(sides).into_iter().map(Head::number));
-    sheet.columns.push(Head::words("status"));
-
+    let title = experiment.title.as_deref();
+    let Some(first) = lines.first() else { return without_records(title) };
+    let varying = varying(lines.iter().map(|line| &line.first.case));
+    let in_group = |axis: &Axis| axis.name != "backend" && !published.keys.contains(&axis);
+    let groups = varying.into_iter().filter(|axis| in_group(axis)).collect_vec();
+    let shown = [&groups[..], &published.keys[..]].concat();
     let mut notes = Vec::new();
-    for line in lines {
-        let mut row: Vec<String> = shown.iter().map(|axis| (axis.text)(&line.first.case)).collect();
-        row.extend(cells(line));
-        let own = line.record();
-        let other = line.fast.iter().flatten().find(|f| f.status != own.status);
-        row.push(status(other.unwrap_or(&own), &mut notes));
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
+    let mut sheet = Columns::settings(&shown, |line: &&Line<'_>| &line.first.case)
+        .and(counts())
+        .and(times(sides))
+        .words("status", |line| {
+            let own = line.record();
+            let other = line.fast.iter().flatten().find(|f| f.status != own.status);
+            status(other.unwrap_or(&own), &mut notes)
+        })
+        .sheet(lines);
+    sheet.title.clone_from(&experiment.title);
+    sheet.preamble = preamble(experiment, published, sides, &first.first.case, &shown, records);
     sheet.notes = Sheet::marked(&notes).collect();
     sheet.notes.extend(foot(published, sides, &groups, lines, not_comparable));
     sheet
@@ -286,63 +269,52 @@ fn preamble(
     shown: &[&Axis],
     records: &[Record],
 ) -> Vec<String> {
-    let backends = crate::config::sweep::axis("backend").ok();
-    let hidden: Vec<&Axis> = shown.iter().copied().chain(backends).collect();
+    let hidden = shown.iter().copied().chain(axis("backend").ok()).collect_vec();
     let mut lines = heading(experiment, &published.citation, case, &hidden);
     let slow = sides.slow.iter().map(|side| ("slow", side));
     let fast = sides.fast.iter().map(|side| ("fast", side));
     for (name, (device, backend)) in slow.chain(fast) {
-        let own = devices(records)
-            .into_iter()
-            .find(|line| line.split_once(':').is_some_and(|(name, _)| name == backend));
+        let mut known = devices(records).into_iter();
+        let own = known.find(|line| line.split_once(':').is_some_and(|(name, _)| name == backend));
         let own = own.unwrap_or_else(|| format!("{backend}: not run"));
         lines.push(format!("{name}: in the paper {}; here {own}", device.device));
     }
     lines.push("times: solve, without setup; speedup: slow over fast".into());
-    if sides.judged {
-        let names: Vec<&str> = sides.fast_names().collect();
+    let names = sides.fast_names().filter(|_| sides.judged).collect_vec();
+    if let [first, ..] = names[..] {
         lines.push(format!(
-            "speedup verdict: ok when the speedup of {} reaches the paper's, else by how much not",
-            names[0]
+            "speedup verdict: ok when the speedup of {first} reaches the paper's, else by how much not"
         ));
-        if let [first, second, ..] = names[..] {
-            lines.push(format!(
-                "{first} against {second}: ok when {first} solves at least as fast, else by how \
-                 much not"
-            ));
-        }
+    }
+    if let [first, second, ..] = names[..] {
+        lines.push(format!(
+            "{first} against {second}: ok when {first} solves at least as fast, else by how \
+             much not"
+        ));
     }
     lines
 }
 
-fn cells(line: &Line<'_>) -> Vec<String> {
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let paper = line.published;
-    let mut cells = vec![
-        paper.map(|p| grouped(p.iterations)).unwrap_or_default(),
-        iterations(line),
-        line.verdict.text(),
-        time(paper.and_then(|p| p.slow_s)),
-        time(paper.and_then(|p| p.fast_s)),
-        paper
-            .and_then(PublishedRow::speedup)
-            .map(|ratio| significant(ratio, 3))
-            .unwrap_or_default(),
-    ];
-    cells.extend(time_cells(line));
-    cells
+/// The columns that every table beside published numbers has between its settings and the times
+/// measured here.
+fn counts<'a, 'l>() -> Columns<'a, &'l Line<'l>> {
+    Columns::new()
+        .number("iterations paper", |l: &&Line<'_>| count(l.published.map(|p| p.iterations)))
+        .number("iterations here", |l| iterations(l))
+        .number("verdict", |l| l.verdict.text())
+        .number("slow paper", |l| time(l.published.and_then(|p| p.slow_s)))
+        .number("fast paper", |l| time(l.published.and_then(|p| p.fast_s)))
+        .number("speedup paper", |l| three(l.published.and_then(PublishedRow::speedup)))
 }
 
 /// Iterations on all backends, once when they agree.
 fn iterations(line: &Line<'_>) -> String {
     let records = std::iter::once(&line.slow).chain(&line.fast).flatten();
-    let counts: Vec<usize> = records.map(|r| r.convergence.iterations).collect();
-    match counts.first() {
-        Some(first) if counts.iter().any(|count| count != first) => {
-            counts.into_iter().map(grouped).collect::<Vec<_>>().join("/")
-        }
-        _ => grouped(line.record().convergence.iterations),
+    let counts = records.map(|r| r.convergence.iterations);
+    if counts.clone().all_equal() {
+        return grouped(line.record().convergence.iterations);
     }
+    counts.map(grouped).join("/")
 }
 
 /// Per group of rows: how many agree, the root mean square and the worst deviation; how many reach
@@ -354,23 +326,10 @@ fn foot(
     lines: &[Line<'_>],
     not_comparable: Option<&str>,
 ) -> Vec<String> {
-    let group = |line: &Line<'_>| -> Vec<String> {
-        let words = groups.iter().map(|a| format!("{} {}", a.name, (a.text)(&line.first.case)));
-        words.collect()
-    };
-    let mut seen: Vec<Vec<String>> = Vec::new();
-    for line in lines {
-        let words = group(line);
-        if !seen.contains(&words) {
-            seen.push(words);
-        }
-    }
     let mut notes: Vec<String> =
         not_comparable.iter().map(|r| format!("no verdict: {r}")).collect();
-    for words in &seen {
-        let members: Vec<&Line<'_>> = lines.iter().filter(|l| group(l) == *words).collect();
-        let prefix =
-            if words.is_empty() { String::new() } else { format!("{}: ", words.join(", ")) };
+    for (words, members) in by_key(lines, |line| settings(groups, &line.first.case)) {
+        let prefix = if words.is_empty() { words } else { format!("{words}: ") };
         let iterations = not_comparable.is_none().then(|| summary(published, &members));
         let all = iterations.into_iter().chain(speed_summary(published, sides, &members));
         notes.extend(all.map(|text| format!("{prefix}{text}")));
@@ -378,11 +337,8 @@ fn foot(
     if not_comparable.is_some() {
         return notes;
     }
-    let missing = published
-        .rows
-        .iter()
-        .filter(|row| !lines.iter().any(|line| line.published == Some(row)))
-        .count();
+    let is_there = |row| lines.iter().any(|line| line.published == Some(row));
+    let missing = published.rows.iter().filter(|row| !is_there(*row)).count();
     if missing > 0 {
         notes.push(format!("{} not run", plural(missing, "published row")));
     }
@@ -400,10 +356,10 @@ fn summary(published: &Published, lines: &[&Line<'_>]) -> String {
         plural(total, "row"),
         published.tolerance_percent
     )];
-    let deviations: Vec<f64> = judged.iter().map(|(_, d)| *d).collect();
     let worst = judged.iter().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
-    if let (Some(rms), Some((line, deviation))) = (root_mean_square(&deviations), worst) {
-        parts.push(format!("rms deviation {rms:.1} %"));
+    if let Some((line, deviation)) = worst {
+        let squares: f64 = judged.iter().map(|(_, d)| d * d).sum();
+        parts.push(format!("rms deviation {:.1} %", (squares / judged.len() as f64).sqrt()));
         parts.push(format!("worst {} ({})", percent(*deviation), place(published, line)));
     }
     if failed > 0 {
@@ -414,16 +370,7 @@ fn summary(published: &Published, lines: &[&Line<'_>]) -> String {
 
 /// `block 2, k 0`: the row of a line.
 fn place(published: &Published, line: &Line<'_>) -> String {
-    let case = &line.first.case;
-    let words =
-        published.keys.iter().map(|axis| format!("{} {}", head(axis).text, (axis.text)(case)));
-    words.collect::<Vec<_>>().join(", ")
-}
-
-/// Root mean square; `None` of nothing.
-fn root_mean_square(values: &[f64]) -> Option<f64> {
-    let count = values.len() as f64;
-    (count > 0.0).then(|| (values.iter().map(|v| v * v).sum::<f64>() / count).sqrt())
+    named(&published.keys, &line.first.case)
 }
 
 /// The record with the published values of its case and backend.
@@ -433,7 +380,7 @@ fn machine_row(
     sides: &Sides,
     records: &[Record],
     record: &Record,
-    scaled: bool,
+    judged: bool,
 ) -> Map<String, Value> {
     let row = published.find(&record.case);
     let backend = record.case.backend.as_str();
@@ -441,30 +388,28 @@ fn machine_row(
     let is_fast = sides.fast_names().any(|name| name == backend);
     let seconds = row.and_then(|row| if is_slow { row.slow_s } else { row.fast_s });
     let seconds = seconds.filter(|_| is_slow || is_fast);
-    let slow = sides.slow_record(records, &record.case);
-    let own_speedup = if is_slow { None } else { speedup(solved(slow), solved(Some(record))) };
+    let slow = sides.slow_record(records, &record.case).filter(|_| !is_slow);
     let rival = sides.fast_names().nth(1).filter(|_| sides.fast_names().next() == Some(backend));
     let rival = rival.and_then(|name| solved(find(records, &record.case, name)));
-    let judged = if scaled { None } else { row };
-    let verdict = Verdict::of(record, judged, published.tolerance_percent);
+    let own = solved(Some(record));
+    let verdict = Verdict::of(record, row.filter(|_| judged), published.tolerance_percent);
     let word = match verdict {
         Verdict::Ok(_) => Some("ok"),
         Verdict::Off(_) => Some("off"),
         Verdict::Failed => Some("failed"),
         Verdict::None => None,
     };
-    let mut map = Map::new();
-    map.insert("experiment".into(), name.into());
-    map.extend(fields(record));
-    map.insert("published-iterations".into(), row.map(|r| r.iterations).into());
-    map.insert("published-s".into(), seconds.into());
-    map.insert("deviation-percent".into(), verdict.deviation().into());
-    map.insert("verdict".into(), word.into());
     let wanted = row.filter(|_| is_fast).and_then(PublishedRow::speedup);
-    map.insert("published-speedup".into(), wanted.into());
-    map.insert("speedup".into(), own_speedup.into());
-    map.insert("speedup-over-cusparse".into(), speedup(rival, solved(Some(record))).into());
-    map
+    let added: [(&str, Value); 7] = [
+        ("published-iterations", row.map(|r| r.iterations).into()),
+        ("published-s", seconds.into()),
+        ("deviation-percent", verdict.deviation().into()),
+        ("verdict", word.into()),
+        ("published-speedup", wanted.into()),
+        ("speedup", speedup(solved(slow), own).into()),
+        ("speedup-over-cusparse", speedup(rival, own).into()),
+    ];
+    heading::row(name, record, added)
 }
 
 #[cfg(test)]

@@ -1,95 +1,63 @@
 //! What the triangular solves and the factorisation of a run cost beside what the device allows.
 
 use crate::base::parse::choice_name;
-use crate::base::units::{grouped, seconds, significant};
-use crate::case::{Case, Trisolve};
+use crate::base::units::significant;
+use crate::case::Trisolve;
 use crate::record::Record;
 use crate::record::schema::Traffic;
-use crate::report::cells::{head, varying};
-use crate::report::{Head, Sheet};
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{levels, settings, shown, three, time, varying};
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.
 pub fn sheet(records: &[Record]) -> Option<Sheet> {
-    let records: Vec<&Record> = records
-        .iter()
-        .filter(|r| r.factor.trisolve_used.is_some() && r.traffic.apply_s.is_some())
-        .collect();
+    let has = |r: &&Record| r.factor.trisolve_used.is_some() && r.traffic.apply_s.is_some();
+    let records: Vec<&Record> = records.iter().filter(has).collect();
     let traffic = &records.first()?.traffic;
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let varying = varying(&cases);
-    let mut sheet = Sheet {
-        title: Some("Triangular solves (L and U together) and factorisation".into()),
-        ..Sheet::default()
-    };
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    sheet.columns.push(Head::words("way"));
-    sheet.columns.extend(["levels L/U", "rows/level"].map(Head::number));
-    for of in ["solve", "factor"] {
-        sheet.columns.push(Head::number(of));
-        sheet.columns.extend(["µs/level", "MB", "GB/s", "% bytes", "% levels"].map(Head::number));
-    }
-    let chosen: Vec<&Record> =
-        records.iter().copied().filter(|r| r.factor.trisolve_reason.is_some()).collect();
-    for record in &records {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
-        // chosen by the backend
-        let chosen = record.factor.trisolve_used.filter(|_| record.case.trisolve == Trisolve::AUTO);
-        row.push(chosen.as_ref().map_or_else(String::new, choice_name));
-        row.extend(cells(record));
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
-    sheet.notes = vec![roof(traffic)];
-    sheet.notes.extend(choices(&chosen));
+    let varying = varying(records.iter().map(|r| &r.case));
+    let mb = |bytes: Option<usize>| three(bytes.map(|bytes| bytes as f64 / 1e6));
+    let mut sheet = Columns::settings(&varying, |r: &&Record| &r.case)
+        .words("way", |r| {
+            // chosen by the backend
+            let auto = r.case.trisolve == Trisolve::AUTO;
+            shown(r.factor.trisolve_used.filter(|_| auto).as_ref(), choice_name)
+        })
+        .number("levels L/U", |r| levels(&r.factor))
+        .number("rows/level", |r| three(r.factor.rows_per_level))
+        .number("solve", |r| time(r.traffic.apply_s))
+        .number("µs/level", |r| three(r.traffic.us_per_level))
+        .number("MB", move |r| mb(r.traffic.apply_bytes))
+        .number("GB/s", |r| three(r.traffic.apply_gbps))
+        .number("% bytes", |r| three(r.traffic.percent_of_bandwidth))
+        .number("% levels", |r| three(r.traffic.percent_of_latency))
+        .number("factor", |r| time(r.times.numeric_kernel_s))
+        .number("µs/level", |r| three(r.traffic.numeric_us_per_level))
+        .number("MB", move |r| mb(r.traffic.numeric_bytes))
+        .number("GB/s", |r| three(r.traffic.numeric_gbps))
+        .number("% bytes", |r| three(r.traffic.numeric_percent_of_bandwidth))
+        .number("% levels", |r| three(r.traffic.numeric_percent_of_latency))
+        .sheet(records.iter().copied());
+    sheet.title = Some("Triangular solves (L and U together) and factorisation".into());
+    sheet.notes = std::iter::once(roof(traffic)).chain(choices(&records)).collect();
     Some(sheet)
 }
 
-fn cells(record: &Record) -> [String; 14] {
-    let (f, t) = (&record.factor, &record.traffic);
-    let levels = match (f.levels_lower, f.levels_upper) {
-        (Some(l), Some(u)) => format!("{}/{}", grouped(l), grouped(u)),
-        _ => String::new(),
-    };
-    let number = |v: Option<f64>| v.map(|v| significant(v, 3)).unwrap_or_default();
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let mb = |bytes: Option<usize>| number(bytes.map(|bytes| bytes as f64 / 1e6));
-    [
-        levels,
-        number(f.rows_per_level),
-        time(t.apply_s),
-        number(t.us_per_level),
-        mb(t.apply_bytes),
-        number(t.apply_gbps),
-        number(t.percent_of_bandwidth),
-        number(t.percent_of_latency),
-        time(record.times.numeric_kernel_s),
-        number(t.numeric_us_per_level),
-        mb(t.numeric_bytes),
-        number(t.numeric_gbps),
-        number(t.numeric_percent_of_bandwidth),
-        number(t.numeric_percent_of_latency),
-    ]
-}
-
-/// Why the backend chose each algorithm, with the settings in which the records differ.
+/// Why the backend chose each algorithm, with the settings in which these records differ.
 fn choices(records: &[&Record]) -> Vec<String> {
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let varying = varying(&cases);
+    let chosen = || records.iter().filter(|r| r.factor.trisolve_reason.is_some());
+    let varying = varying(chosen().map(|r| &r.case));
     let line = |record: &&Record| {
-        let of: Vec<String> = varying
-            .iter()
-            .map(|axis| format!("{} {}", axis.name, (axis.text)(&record.case)))
-            .collect();
-        let of = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };
-        record.factor.trisolve_reason.as_ref().map(|reason| format!("chosen{of}: {reason}"))
+        let of = settings(&varying, &record.case);
+        let of = if of.is_empty() { of } else { format!(" ({of})") };
+        Some(format!("chosen{of}: {}", record.factor.trisolve_reason.as_ref()?))
     };
-    records.iter().filter_map(line).collect()
+    chosen().filter_map(line).collect()
 }
 
 /// What the percentages are of.
 fn roof(traffic: &Traffic) -> String {
-    let copy = traffic.copy_gbps.map(|gbps| format!(" ({} GB/s)", significant(gbps, 4)));
-    let bytes = format!("% bytes: bytes at copy bandwidth{}", copy.unwrap_or_default());
+    let copy = shown(traffic.copy_gbps, |gbps| format!(" ({} GB/s)", significant(gbps, 4)));
+    let bytes = format!("% bytes: bytes at copy bandwidth{copy}");
     match traffic.handover_us {
         Some(us) => format!(
             "roof: the larger of {bytes} and % levels: levels at {} µs from thread block to \
@@ -103,6 +71,7 @@ fn roof(traffic: &Traffic) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Case;
     use crate::record::samples::record;
     use crate::report::ReportFormat;
     use crate::report::runs::report;
@@ -145,7 +114,7 @@ mod tests {
     #[test]
     fn without_a_latency_bytes_are_the_roof() {
         let sheet = sheet(&[gpu(Trisolve::LEVELS, None)]).unwrap();
-        assert!(!sheet.columns.contains(&Head::number("% levels")));
+        assert!(!sheet.heads().contains(&"% levels"));
         assert_eq!(
             sheet.notes,
             ["roof: % bytes: bytes at copy bandwidth (4012 GB/s); no latency is measured here"]

@@ -2,42 +2,27 @@
 
 use std::collections::HashMap;
 
-use crate::base::units::{grouped, residual, seconds, significant};
-use crate::case::{Case, RunKind};
+use crate::base::units::{grouped, residual, significant};
+use crate::case::RunKind;
 use crate::config::sweep::{AXES, Axis};
 use crate::record::table::{Rendered, fields};
 use crate::record::{Record, rounds};
 use crate::report::batch::key;
+use crate::report::build::Columns;
 use crate::report::cells::{
-    common_settings, devices, head, head_name, marks, solve, speedup, status, varying,
+    common_settings, count, devices, head_name, hundredths, levels, marks, shown, solve, speedup,
+    status, three, time, varying,
 };
-use crate::report::{Head, Report, Sheet, fastest, frontier, products, roofs, shares};
-
-/// Heads of what was measured, in the order of the table.
-const MEASURED: [&str; 14] = [
-    "ordering time",
-    "levels L/U",
-    "rows/level",
-    "factor blocks",
-    "fill",
-    "vectors",
-    "symbolic",
-    "numeric",
-    "setup",
-    "solve",
-    "total",
-    "iterations",
-    "ms/iter",
-    "residual",
-];
-
-/// Heads of speedups.
-const SPEEDUPS: [&str; 2] = ["setup speedup", "solve speedup"];
+use crate::report::heading::without_records;
+use crate::report::{Report, Sheet, fastest, frontier, products, roofs, shares};
 
 /// All heads of the tables that have a row for each record.
-pub fn heads() -> Vec<&'static str> {
-    let settings = AXES.iter().map(|axis| head_name(axis));
-    settings.chain(MEASURED).chain(SPEEDUPS).chain(products::MEASURED).chain(["status"]).collect()
+pub fn heads() -> Vec<String> {
+    let settings = AXES.iter().map(|axis| head_name(axis).to_owned());
+    let mut notes = Vec::new();
+    let measured = measured(false).and(compared(None, &mut notes)).into_heads();
+    let products = products::measured().into_heads();
+    settings.chain(measured.chain(products).map(|head| head.text)).collect()
 }
 
 /// The table of `records`, a second one of the triangular solves of a GPU, one of products that were
@@ -75,45 +60,25 @@ pub(super) fn conclude(report: &mut Report, records: &[Record]) {
 }
 
 fn sheet(records: &[Record], title: Option<&str>) -> Sheet {
-    let mut sheet = Sheet { title: title.map(str::to_owned), ..Sheet::default() };
-    if records.is_empty() {
-        sheet.preamble.push("no records".into());
-        return sheet;
+    let Some(first) = records.first() else { return without_records(title) };
+    let varying = varying(records.iter().map(|r| &r.case));
+    let mut columns = Columns::settings(&varying, |r: &&Record| &r.case);
+    if records.iter().any(|r| r.size.n != first.size.n) {
+        columns = columns.number("n", |r| grouped(r.size.n));
     }
-    let cases: Vec<&Case> = records.iter().map(|r| &r.case).collect();
-    let varying = varying(&cases);
-    let sizes_vary = records.iter().any(|r| r.size.n != records[0].size.n);
-    sheet.preamble = preamble(records, &varying);
     let backends = Speedup::of(records);
-
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    if sizes_vary {
-        sheet.columns.push(Head::number("n"));
-    }
-    sheet.columns.extend(MEASURED.map(Head::number));
-    sheet.columns.extend(SPEEDUPS.map(Head::number));
-    sheet.columns.push(Head::words("status"));
-
-    let ordered = varying.iter().any(|axis| axis.name == "ordering");
     let mut notes = Vec::new();
-    for record in records {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
-        if sizes_vary {
-            row.push(grouped(record.size.n));
-        }
-        row.extend(measurements(record, ordered));
-        let (setup, solve) = backends.as_ref().map(|s| s.cells(record)).unwrap_or_default();
-        row.extend([setup, solve, status(record, &mut notes)]);
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
-    sheet.notes = Sheet::marked(&notes).collect();
-    sheet.notes.extend(marks(records));
-    if let Some(speedup) = backends {
-        sheet
-            .notes
-            .push(format!("speedup: time on {} over time on the row's backend", speedup.base));
-    }
+    let ordered = varying.iter().any(|axis| axis.name == "ordering");
+    let columns = columns.and(measured(ordered)).and(compared(backends.as_ref(), &mut notes));
+    let mut sheet = Sheet {
+        title: title.map(str::to_owned),
+        preamble: preamble(records, &varying),
+        ..columns.sheet(records)
+    };
+    sheet.notes = Sheet::marked(&notes).chain(marks(records)).collect();
+    sheet.notes.extend(backends.map(|speedup| {
+        format!("speedup: time on {} over time on the row's backend", speedup.base)
+    }));
     sheet
 }
 
@@ -127,39 +92,47 @@ fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
         let size = format!("n = {}, nnz = {}", grouped(first.size.n), grouped(first.size.nnz));
         settings.insert(usize::from(!varying.iter().any(|a| a.name == "matrix")), size);
     }
-    let mut lines = vec![settings.join(", ")];
-    lines.extend(devices(records));
-    lines
+    std::iter::once(settings.join(", ")).chain(devices(records)).collect()
 }
 
-/// The cells of what was measured; where records have several orderings (`ordered`), with what that costs
-/// and with the rows of a level.
-fn measurements(record: &Record, ordered: bool) -> [String; 14] {
-    let Record { factor, times, convergence, .. } = record;
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let levels = match (factor.levels_lower, factor.levels_upper) {
-        (Some(l), Some(u)) => format!("{}/{}", grouped(l), grouped(u)),
-        (Some(one), None) | (None, Some(one)) => grouped(one),
-        (None, None) => String::new(),
+/// The columns of what was measured; where records have several orderings (`ordered`), with what that
+/// costs and with the rows of a level.
+fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
+    Columns::new()
+        .number("ordering time", move |r: &&Record| time(r.times.ordering_s.filter(|_| ordered)))
+        .number("levels L/U", |r| match (r.factor.levels_lower, r.factor.levels_upper) {
+            (Some(_), Some(_)) => levels(&r.factor),
+            (lower, upper) => count(lower.or(upper)),
+        })
+        .number("rows/level", move |r| three(r.factor.rows_per_level.filter(|_| ordered)))
+        .number("factor blocks", |r| count(r.factor.factor_blocks))
+        .number("fill", |r| hundredths(r.factor.fill_ratio))
+        .number("vectors", |r| count(r.factor.deflation_vectors))
+        .number("symbolic", |r| time(r.times.symbolic_s))
+        .number("numeric", |r| time(r.times.numeric_s))
+        .number("setup", |r| time(r.times.setup_s))
+        .number("solve", |r| solve(r))
+        .number("total", |r| time(r.times.to_solution(1)))
+        .number("iterations", |r| {
+            let ran = r.times.solve_s.is_some() || r.convergence.iterations > 0;
+            count(ran.then_some(r.convergence.iterations))
+        })
+        .number("ms/iter", |r| three(r.times.ms_per_iteration))
+        .number("residual", |r| shown(r.convergence.true_residual, residual))
+}
+
+/// The columns of speedups and status.
+fn compared<'a, 'r>(
+    backends: Option<&'a Speedup<'_>>,
+    notes: &'a mut Vec<String>,
+) -> Columns<'a, &'r Record> {
+    let of = move |r: &Record, seconds: fn(&Record) -> Option<f64>| {
+        shown(backends.and_then(|b| b.of_record(r, seconds)), |ratio| significant(ratio, 3))
     };
-    let ran = times.solve_s.is_some() || convergence.iterations > 0;
-    let of_order = |cell: Option<String>| cell.filter(|_| ordered).unwrap_or_default();
-    [
-        of_order(times.ordering_s.map(seconds)),
-        levels,
-        of_order(factor.rows_per_level.map(|rows| significant(rows, 3))),
-        factor.factor_blocks.map(grouped).unwrap_or_default(),
-        factor.fill_ratio.map(|f| format!("{f:.2}")).unwrap_or_default(),
-        factor.deflation_vectors.map(grouped).unwrap_or_default(),
-        time(times.symbolic_s),
-        time(times.numeric_s),
-        time(times.setup_s),
-        solve(record),
-        time(times.to_solution(1)),
-        if ran { grouped(convergence.iterations) } else { String::new() },
-        times.ms_per_iteration.map(|ms| significant(ms, 3)).unwrap_or_default(),
-        convergence.true_residual.map(residual).unwrap_or_default(),
-    ]
+    Columns::new()
+        .number("setup speedup", move |r: &&Record| of(r, |r| r.times.setup_s))
+        .number("solve speedup", move |r| of(r, |r| r.times.solve_s))
+        .words("status", |r| status(r, notes))
 }
 
 /// Speedups of the other backends over a base one, for cases that are otherwise the same.
@@ -185,21 +158,11 @@ impl<'a> Speedup<'a> {
         Some(Self { twins, base })
     }
 
-    /// Speedup of setup and solve; empty for the base itself and where a time is missing.
-    fn cells(&self, record: &Record) -> (String, String) {
-        if record.case.backend == self.base {
-            return Default::default();
-        }
-        let Some(base) = self.twins.get(&key(&record.case.on(&self.base))) else {
-            return Default::default();
-        };
-        let text = |base: Option<f64>, own: Option<f64>| {
-            speedup(base, own).map(|s| significant(s, 3)).unwrap_or_default()
-        };
-        (
-            text(base.times.setup_s, record.times.setup_s),
-            text(base.times.solve_s, record.times.solve_s),
-        )
+    /// The speedup of a record in these seconds; none of the base itself.
+    fn of_record(&self, record: &Record, seconds: fn(&Record) -> Option<f64>) -> Option<f64> {
+        let other = Some(record).filter(|r| r.case.backend != self.base)?;
+        let base = self.twins.get(&key(&other.case.on(&self.base)))?;
+        speedup(seconds(base), seconds(record))
     }
 }
 

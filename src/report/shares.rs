@@ -1,35 +1,50 @@
 //! What products, preconditioner, inner products and vector updates take of an iteration.
 
-use crate::base::units::{seconds, significant};
-use crate::case::Case;
+use crate::base::units::significant;
 use crate::methods::solver;
 use crate::methods::solver::Steps;
 use crate::record::Record;
-use crate::report::cells::{head, varying};
-use crate::report::{Head, Sheet};
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{shown, time, varying};
+
+/// A step of an iteration: its head, its seconds in a record, and how often an iteration makes it.
+type Part = (&'static str, fn(&Record) -> Option<f64>, fn(&Steps) -> usize);
+
+const PARTS: [Part; 4] = [
+    ("product", |r| r.traffic.spmv_s, |steps| steps.products),
+    ("preconditioner", |r| r.traffic.apply_s, |steps| steps.applications),
+    ("inner product", |r| r.traffic.dot_s, |steps| steps.dots),
+    ("update", |r| r.traffic.axpy_s, |steps| steps.updates),
+];
 
 /// A row per record whose steps were timed apart; `None` when there is none.
 pub fn sheet(records: &[Record]) -> Option<Sheet> {
-    let records: Vec<(&Record, Steps)> = records
-        .iter()
-        .filter(|r| r.traffic.dot_s.is_some() && r.traffic.axpy_s.is_some())
-        .filter_map(|r| Some((r, solver::steps(&r.case.solver)?)))
-        .collect();
-    let cases: Vec<&Case> = records.iter().map(|(r, _)| &r.case).collect();
-    cases.first()?;
-    let varying = varying(&cases);
-    let mut sheet = Sheet { title: Some("Steps of an iteration".into()), ..Sheet::default() };
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    let parts = ["product", "preconditioner", "inner product", "update"];
-    sheet.columns.extend(parts.map(Head::number));
-    sheet.columns.extend(parts.map(|part| Head::number(format!("% {part}"))));
-    sheet.columns.push(Head::number("steps/iteration"));
-    for (record, steps) in records {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&record.case)).collect();
-        row.extend(cells(record, steps));
-        sheet.rows.push(row);
+    let timed = records.iter().filter(|r| r.traffic.dot_s.is_some() && r.traffic.axpy_s.is_some());
+    let records: Vec<(&Record, Steps)> =
+        timed.filter_map(|r| Some((r, solver::steps(&r.case.solver)?))).collect();
+    records.first()?;
+    let varying = varying(records.iter().map(|(r, _)| &r.case));
+    let percent = |share: f64| significant(100.0 * share, 3);
+    let part = |(record, steps): &(&Record, Steps), (_, seconds, count): &Part| {
+        seconds(record).unwrap_or(0.0) * count(steps) as f64
+    };
+    let sum = move |row: &(&Record, Steps)| PARTS.iter().map(|own| part(row, own)).sum::<f64>();
+    let mut columns = Columns::settings(&varying, |(r, _): &(&Record, Steps)| &r.case);
+    for (name, seconds, _) in PARTS {
+        columns = columns.number(name, move |(r, _)| time(seconds(r)));
     }
-    sheet.drop_empty_columns();
+    for own in PARTS {
+        let share = move |row: &_| percent(part(row, &own) / sum(row));
+        columns =
+            columns.number(format!("% {}", own.0), move |row| shown(own.1(row.0), |_| share(row)));
+    }
+    let mut sheet = columns
+        .number("steps/iteration", move |row| {
+            shown(row.0.times.ms_per_iteration, |ms| percent(1e3 * sum(row) / ms))
+        })
+        .sheet(records);
+    sheet.title = Some("Steps of an iteration".into());
     sheet.notes = vec![
         "each step timed apart, back to back; %: its time by its number in an iteration, of the \
          sum; steps/iteration: that sum over the time of an iteration, in percent"
@@ -38,26 +53,10 @@ pub fn sheet(records: &[Record]) -> Option<Sheet> {
     Some(sheet)
 }
 
-fn cells(record: &Record, steps: Steps) -> Vec<String> {
-    let t = &record.traffic;
-    let each = [t.spmv_s, t.apply_s, t.dot_s, t.axpy_s];
-    let counts = [steps.products, steps.applications, steps.dots, steps.updates];
-    let parts: Vec<f64> =
-        each.iter().zip(counts).map(|(s, count)| s.unwrap_or(0.0) * count as f64).collect();
-    let sum: f64 = parts.iter().sum();
-    let percent = |part: f64| significant(100.0 * part, 3);
-    let times = each.iter().map(|s| s.map(seconds).unwrap_or_default());
-    let shares = each.iter().zip(&parts).map(|(s, part)| s.map(|_| percent(part / sum)));
-    let iteration = record.times.ms_per_iteration.map(|ms| percent(1e3 * sum / ms));
-    times
-        .chain(shares.map(Option::unwrap_or_default))
-        .chain([iteration.unwrap_or_default()])
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case::Case;
     use crate::record::schema::{Times, Traffic};
 
     #[test]
@@ -78,7 +77,6 @@ mod tests {
             ..record.clone()
         };
         let sheet = sheet(&[record, gmres]).unwrap();
-        let heads: Vec<&str> = sheet.columns.iter().map(|h| h.text.as_str()).collect();
         let want = [
             ("product", "20.00 µs"),
             ("inner product", "2.000 µs"),
@@ -88,7 +86,7 @@ mod tests {
             ("% update", "37.5"),
             ("steps/iteration", "80.0"),
         ];
-        assert_eq!(heads, want.map(|w| w.0));
+        assert_eq!(sheet.heads(), want.map(|w| w.0));
         assert_eq!(sheet.rows, [want.map(|w| w.1.to_owned()).to_vec()]);
     }
 

@@ -1,20 +1,15 @@
 //! Tables for the terminal.
 
+use itertools::Itertools as _;
 use tabled::builder::Builder;
 use tabled::settings::object::Columns;
 use tabled::settings::{Alignment, Padding, Style};
 
-use crate::base::error::Result;
-use crate::report::{Export, Report, Sheet};
+use crate::report::{Report, Sheet};
 
 /// Aligned columns under a ruled head.
-pub struct Table;
-
-impl Export for Table {
-    fn render(&self, report: &Report) -> Result<String> {
-        let sheets: Vec<String> = report.sheets.iter().map(sheet).collect();
-        Ok(sheets.join("\n"))
-    }
+pub(super) fn text(report: &Report) -> String {
+    report.sheets.iter().map(sheet).join("\n")
 }
 
 fn sheet(sheet: &Sheet) -> String {

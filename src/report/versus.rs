@@ -2,21 +2,24 @@
 //! the preconditioner, the factorisation on the device, and both phases that a new matrix of a
 //! known pattern costs.
 
-mod ways;
+mod algorithms;
 
-use std::collections::{HashMap, HashSet};
-
+use itertools::Itertools as _;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
 use crate::base::status::Status;
-use crate::base::units::{grouped, plural, seconds, significant};
+use crate::base::units::plural;
 use crate::case::{Case, Trisolve};
-use crate::config::sweep::{AXES, Axis};
+use crate::config::sweep::AXES;
 use crate::record::Record;
 use crate::report::batch::key;
-use crate::report::cells::{common_settings, devices, head, speedup, varying};
+use crate::report::build::Columns;
+use crate::report::cells::{
+    by_key, common_settings, devices, geometric_mean, hundredths, levels, shown, speedup, three,
+    time, varying,
+};
 use crate::report::{Head, Report, Sheet};
 
 /// Who competes.
@@ -92,18 +95,14 @@ struct System<'a> {
 impl<'a> System<'a> {
     /// The systems, in the order of their first records.
     fn all(records: &'a [Record]) -> Vec<Self> {
-        let mut systems: Vec<Self> = Vec::new();
-        let mut places = HashMap::new();
-        for record in records {
-            let trisolve = Trisolve::AUTO;
-            let case = Case { trisolve, backend: String::new(), ..record.case.clone() };
-            let at = *places.entry(key(&case)).or_insert_with(|| {
-                systems.push(Self { case, records: Vec::new() });
-                systems.len() - 1
-            });
-            systems[at].records.push(record);
-        }
-        systems
+        let of_system = |r: &Record| Case {
+            trisolve: Trisolve::AUTO,
+            backend: String::new(),
+            ..r.case.clone()
+        };
+        let groups = by_key(records, |r| key(&of_system(r)));
+        let system = |records: Vec<&'a Record>| Self { case: of_system(records[0]), records };
+        groups.into_iter().map(|(_, records)| system(records)).collect()
     }
 
     /// Place in [`GROUPS`]. Of a grid is what a generator in three directions made, in its order.
@@ -125,20 +124,31 @@ impl<'a> System<'a> {
             .min_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
+    /// Seconds of the fastest record of a side.
+    fn seconds(&self, metric: &Metric, side: Side) -> Option<f64> {
+        self.best(metric, side).map(|(_, seconds)| seconds)
+    }
+
+    /// The fastest record of our solves.
+    fn ours(&self) -> Option<&'a Record> {
+        self.best(&METRICS[0], Side::Ours).map(|(record, _)| record)
+    }
+
+    /// The algorithm of [`Self::ours`].
+    fn algorithm(&self) -> Option<String> {
+        self.ours()?.factor.trisolve_used.as_ref().map(choice_name)
+    }
+
     /// Seconds of cuSPARSE over ours.
     fn ratio(&self, metric: &Metric) -> Option<f64> {
-        let seconds = |side| self.best(metric, side).map(|(_, s)| s);
-        speedup(seconds(Side::Library), seconds(Side::Ours))
+        speedup(self.seconds(metric, Side::Library), self.seconds(metric, Side::Ours))
     }
 
     /// Time of cuSPARSE's solves divided by that of the algorithm that `auto` chose.
     fn automatic(&self) -> Option<f64> {
-        let [apply, ..] = &METRICS;
-        let chosen = self
-            .records
-            .iter()
-            .find(|r| r.case.backend == "cuda" && r.case.trisolve == Trisolve::AUTO)?;
-        speedup(self.best(apply, Side::Library).map(|(_, s)| s), (apply.seconds)(chosen))
+        let auto = |r: &&&Record| r.case.backend == "cuda" && r.case.trisolve == Trisolve::AUTO;
+        let chosen = self.records.iter().find(auto)?;
+        speedup(self.seconds(&METRICS[0], Side::Library), (METRICS[0].seconds)(chosen))
     }
 
     /// Its name in notes.
@@ -155,8 +165,7 @@ impl<'a> System<'a> {
 /// # Errors
 /// When a case has two records, or no system has both sides.
 pub fn report(records: &[Record]) -> Result<Report> {
-    let mut seen = HashSet::new();
-    if let Some(twin) = records.iter().find(|r| !seen.insert(format!("{:?}", r.case))) {
+    if let Some(twin) = records.iter().duplicates_by(|r| format!("{:?}", r.case)).next() {
         let Case { matrix, backend, .. } = &twin.case;
         return Err(Error::input(format!("two records of one case (`{matrix}` on `{backend}`)"))
             .hint("keep one of them"));
@@ -166,54 +175,35 @@ pub fn report(records: &[Record]) -> Result<Report> {
         return Err(Error::input("no system has records of both `cuda` and `cusparse`")
             .hint("`bilu-bench run --backend cuda,cusparse --trisolve all -o FILE` makes them"));
     }
-    let cases: Vec<&Case> = systems.iter().map(|s| &s.case).collect();
-    let varying = varying(&cases);
-    let mut sheet = table(&systems, &varying);
-    sheet.preamble = vec![common_settings(&systems[0].case, &varying).join(", ")];
-    sheet.preamble.extend(devices(records));
-    let rows = systems.iter().map(machine_row).collect();
-    let mut sheets = vec![sheet];
-    sheets.extend(ways::sheet(&systems, &varying));
+    let varying = varying(systems.iter().map(|s| &s.case));
+    let columns = || Columns::settings(&varying, |s: &&System<'_>| &s.case);
+    let settings = common_settings(&systems[0].case, &varying).join(", ");
+    let mut table = table(&systems, columns());
+    table.preamble = std::iter::once(settings).chain(devices(records)).collect();
+    let mut sheets = vec![table];
+    sheets.extend(algorithms::sheet(&systems, columns()));
     sheets.push(summary(&systems));
-    Ok(Report { sheets, rows })
+    Ok(Report { sheets, rows: systems.iter().map(machine_row).collect() })
 }
 
-/// A row per system.
-fn table(systems: &[System<'_>], varying: &[&'static Axis]) -> Sheet {
-    let mut sheet = Sheet { title: Some("cuda against cuSPARSE".into()), ..Sheet::default() };
-    sheet.columns.extend(varying.iter().map(|axis| head(axis)));
-    sheet.columns.extend([Head::number("levels L/U"), Head::words("way")]);
+/// A row per system, behind its settings.
+fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -> Sheet {
+    let mut columns = settings
+        .number("levels L/U", |s| shown(s.ours(), |r| levels(&r.factor)))
+        .words("way", |s| s.algorithm().unwrap_or_default());
     for metric in &METRICS {
-        let columns = ["ours", "cuSPARSE", "ratio"].map(|of| format!("{} {of}", metric.name));
-        sheet.columns.extend(columns.map(Head::number));
+        columns = columns
+            .number(format!("{} ours", metric.name), |s| time(s.seconds(metric, Side::Ours)))
+            .number(format!("{} cuSPARSE", metric.name), |s| time(s.seconds(metric, Side::Library)))
+            .number(format!("{} ratio", metric.name), |s| hundredths(s.ratio(metric)));
         if metric.key == "apply" {
-            sheet.columns.extend(["auto ratio", "% of roof"].map(Head::number));
+            columns = columns
+                .number("auto ratio", |s| hundredths(s.automatic()))
+                .number("% of roof", |s| three(s.ours().and_then(|r| r.traffic.percent_of_roof)));
         }
     }
-    for system in systems {
-        let mut row: Vec<String> = varying.iter().map(|axis| (axis.text)(&system.case)).collect();
-        let ours = system.best(&METRICS[0], Side::Ours).map(|(record, _)| record);
-        row.push(ours.map(levels).unwrap_or_default());
-        row.push(
-            ours.and_then(|r| r.factor.trisolve_used.as_ref())
-                .map_or_else(String::new, choice_name),
-        );
-        for metric in &METRICS {
-            for side in [Side::Ours, Side::Library] {
-                let best = system.best(metric, side);
-                row.push(best.map(|(_, s)| seconds(s)).unwrap_or_default());
-            }
-            let ratio = |r: Option<f64>| r.map(|r| format!("{r:.2}")).unwrap_or_default();
-            row.push(ratio(system.ratio(metric)));
-            if metric.key == "apply" {
-                row.push(ratio(system.automatic()));
-                let share = ours.and_then(|r| r.traffic.percent_of_roof);
-                row.push(share.map(|p| significant(p, 3)).unwrap_or_default());
-            }
-        }
-        sheet.rows.push(row);
-    }
-    sheet.drop_empty_columns();
+    let mut sheet = columns.sheet(systems);
+    sheet.title = Some("cuda against cuSPARSE".into());
     sheet.notes = vec![
         "ratio: cuSPARSE's time over ours, the fastest algorithm of each; auto ratio: over the algorithm that \
          `--trisolve auto` takes"
@@ -225,110 +215,74 @@ fn table(systems: &[System<'_>], varying: &[&'static Axis]) -> Sheet {
     sheet
 }
 
-fn levels(record: &Record) -> String {
-    let f = &record.factor;
-    f.levels_lower
-        .zip(f.levels_upper)
-        .map(|(l, u)| format!("{}/{}", grouped(l), grouped(u)))
-        .unwrap_or_default()
+/// The geometric mean of a ratio over those of `members` that have one, and the worst system.
+fn mean(
+    group: &str,
+    of: String,
+    members: &[&System<'_>],
+    ratio: impl Fn(&System<'_>) -> Option<f64>,
+) -> Option<Vec<String>> {
+    let ratios = members.iter().filter_map(|s| Some((ratio(s)?, s))).collect_vec();
+    let (least, at) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let mean = geometric_mean(&ratios.iter().map(|r| r.0).collect_vec());
+    let count = format!("{} of {}", ratios.len(), members.len());
+    Some(vec![group.into(), of, count, hundredths(mean), hundredths(Some(*least)), at.name()])
 }
 
 /// Geometric means and worst systems of the groups, and of all.
 fn summary(systems: &[System<'_>]) -> Sheet {
     let mut sheet = Sheet { title: Some("Geometric means".into()), ..Sheet::default() };
-    sheet.columns = vec![
-        Head::words("systems"),
-        Head::words("of"),
-        Head::number("ratios"),
-        Head::number("geometric mean"),
-        Head::number("least"),
-        Head::words("at"),
-    ];
-    let everything = GROUPS.len();
-    let algorithms = ways::measured(systems);
-    for group in 0..=everything {
-        let members = || systems.iter().filter(move |s| group == everything || s.group() == group);
-        let mut line = |of: String, ratio: &dyn Fn(&System<'_>) -> Option<f64>| {
-            let ratios: Vec<_> = members().filter_map(|s| Some((ratio(s)?, s))).collect();
-            let Some((least, at)) = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)) else {
-                return;
-            };
-            sheet.rows.push(vec![
-                GROUPS.get(group).copied().unwrap_or("all").into(),
-                of,
-                format!("{} of {}", ratios.len(), members().count()),
-                format!("{:.2}", geometric_mean(ratios.iter().map(|r| r.0))),
-                format!("{least:.2}"),
-                at.name(),
-            ]);
+    sheet.columns.extend(["systems", "of"].map(Head::words));
+    sheet.columns.extend(["ratios", "geometric mean", "least"].map(Head::number));
+    sheet.columns.push(Head::words("at"));
+    let measured = algorithms::measured(systems);
+    for (place, group) in GROUPS.into_iter().chain(["all"]).enumerate() {
+        let own = |s: &&System<'_>| place == GROUPS.len() || s.group() == place;
+        let members = systems.iter().filter(own).collect_vec();
+        let of_metric = |m: &Metric| mean(group, m.name.into(), &members, |s| s.ratio(m));
+        sheet.rows.extend(METRICS.iter().filter_map(of_metric));
+        let of_algorithm = |algorithm: &Trisolve| {
+            let name = format!("solve, {}", choice_name(algorithm));
+            mean(group, name, &members, |s| algorithms::ratio(s, *algorithm))
         };
-        for metric in &METRICS {
-            line(metric.name.into(), &|s| s.ratio(metric));
-        }
-        for algorithm in algorithms.iter().filter(|_| algorithms.len() > 1) {
-            line(format!("solve, {}", choice_name(algorithm)), &|s| ways::ratio(s, *algorithm));
-        }
+        let several = measured.iter().filter(|_| measured.len() > 1);
+        sheet.rows.extend(several.filter_map(of_algorithm));
     }
     // with a fixed number of iterations nothing converges, and no system has this ratio
     let fixed = systems.iter().flat_map(|s| &s.records).any(|r| r.status == Status::Complete);
-    let wanted = |m: &Metric| !fixed || systems.iter().any(|s| s.ratio(m).is_some());
-    let compared: Vec<&Metric> = METRICS.iter().filter(|m| wanted(m)).collect();
-    for system in systems {
-        let lacking: Vec<&str> =
-            compared.iter().filter(|m| system.ratio(m).is_none()).map(|m| m.name).collect();
-        if !lacking.is_empty() {
-            sheet.notes.push(format!(
-                "{}: no ratio of {}{}",
-                system.name(),
-                lacking.join(", "),
-                failures(system)
-            ));
-        }
-    }
+    let wanted = |m: &&Metric| !fixed || systems.iter().any(|s| s.ratio(m).is_some());
+    let compared = METRICS.iter().filter(wanted).collect_vec();
+    sheet.notes.extend(systems.iter().filter_map(|system| {
+        let lacking = compared.iter().filter(|m| system.ratio(m).is_none()).map(|m| m.name);
+        let lacking = Some(lacking.collect_vec()).filter(|names| !names.is_empty())?.join(", ");
+        Some(format!("{}: no ratio of {lacking}{}", system.name(), failures(system)))
+    }));
     sheet
-}
-
-/// The geometric mean; 1 of nothing.
-fn geometric_mean(ratios: impl ExactSizeIterator<Item = f64>) -> f64 {
-    let count = ratios.len().max(1) as f64;
-    (ratios.map(f64::ln).sum::<f64>() / count).exp()
 }
 
 /// How the records of a system ended that did not converge: ` (2 records: out-of-memory, ...)`.
 fn failures(system: &System<'_>) -> String {
-    let mut ends = Vec::new();
-    let failed = system.records.iter().filter(|r| !r.status.succeeded());
-    let count = failed.clone().count();
-    for record in failed {
-        let end = format!("{} {}", record.case.backend, record.status.name());
-        if !ends.contains(&end) {
-            ends.push(end);
-        }
-    }
-    if count == 0 {
-        return String::new();
-    }
-    format!(" ({}: {})", plural(count, "record"), ends.join(", "))
+    let failed = system.records.iter().filter(|r| !r.status.succeeded()).collect_vec();
+    let end = |r: &&&Record| format!("{} {}", r.case.backend, r.status.name());
+    let ends = failed.iter().map(end).unique().join(", ");
+    if failed.is_empty() { ends } else { format!(" ({}: {ends})", plural(failed.len(), "record")) }
 }
 
 fn machine_row(system: &System<'_>) -> Map<String, Value> {
-    let mut row = Map::new();
-    for axis in AXES.iter().filter(|axis| !["trisolve", "backend"].contains(&axis.name)) {
-        row.insert(axis.name.into(), (axis.text)(&system.case).into());
-    }
+    let settings = AXES.iter().filter(|axis| !["trisolve", "backend"].contains(&axis.name));
+    let mut row: Map<String, Value> =
+        settings.map(|axis| (axis.name.into(), (axis.text)(&system.case).into())).collect();
     let mut put = |name: String, value: Value| row.insert(name, value);
+    let ours = system.ours();
     put("group".into(), GROUPS[system.group()].into());
-    let ours = system.best(&METRICS[0], Side::Ours).map(|(record, _)| record);
     put("n".into(), system.records[0].size.n.into());
     put("levels-lower".into(), ours.and_then(|r| r.factor.levels_lower).into());
     put("levels-upper".into(), ours.and_then(|r| r.factor.levels_upper).into());
     put("rows-per-level".into(), ours.and_then(|r| r.factor.rows_per_level).into());
-    let used = ours.and_then(|r| r.factor.trisolve_used.as_ref()).map(choice_name);
-    put("trisolve-used".into(), used.into());
+    put("trisolve-used".into(), system.algorithm().into());
     for metric in &METRICS {
         for (side, name) in [(Side::Ours, "cuda"), (Side::Library, "cusparse")] {
-            let best = system.best(metric, side).map(|(_, s)| s);
-            put(format!("{}-{name}-s", metric.key), best.into());
+            put(format!("{}-{name}-s", metric.key), system.seconds(metric, side).into());
         }
         put(format!("{}-ratio", metric.key), system.ratio(metric).into());
     }

@@ -3,6 +3,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::config::axes::{self, axes, one};
+use crate::config::csv::positive;
 use crate::obstacle::case::{Case, MAX_POINTS, MAX_SWEEPS_PER_PASS};
 use crate::obstacle::problem::convection;
 use crate::obstacle::{BACKENDS, Method, Mode, Obstacle, Split, StopOn, Transport};
@@ -81,10 +82,6 @@ axes! {
 
 fn backends() -> Vec<String> {
     BACKENDS.iter().map(|(name, _)| (*name).to_owned()).collect()
-}
-
-fn positive(text: &str) -> Result<f64> {
-    number(text, "above 0", |v| v > 0.0)
 }
 
 fn split(text: &str, out: &mut Vec<Option<Split>>) -> Result<()> {

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
+use itertools::Itertools as _;
 use maud::{Markup, PreEscaped, html};
 
 use super::Part;
 use crate::base::error::Result;
 use crate::base::units::{plural, significant};
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{by_key, shown};
 use crate::report::plot::{Figure, Number, Origin, inline_svg, numbers_of};
-use crate::report::{Head, Sheet};
 
 /// Rows up to which a table is open.
 const OPEN: usize = 24;
@@ -71,54 +74,40 @@ fn listing(figure: &Figure) -> Option<Sheet> {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.filter(|v| v.is_finite()).map(|v| significant(v, 4)).unwrap_or_default()
+    shown(value.filter(|v| v.is_finite()), |v| significant(v, 4))
 }
 
 fn by_category(points: &[Number<'_>]) -> Sheet {
-    let mut series: Vec<&str> = Vec::new();
-    for point in points {
-        if !series.contains(&point.series) {
-            series.push(point.series);
-        }
-    }
-    let mut sheet =
-        Sheet { columns: vec![Head::words("panel"), Head::words("")], ..Sheet::default() };
-    sheet.columns.extend(series.iter().map(|name| Head::number(*name)));
-    for point in points {
-        let own = |row: &Vec<String>| row[0] == point.panel && row[1] == point.category;
-        let at = sheet.rows.iter().position(own).unwrap_or_else(|| {
-            let mut row = vec![String::new(); 2 + series.len()];
-            (row[0], row[1]) = (point.panel.to_owned(), point.category.to_owned());
-            sheet.rows.push(row);
-            sheet.rows.len() - 1
-        });
+    type Row<'a> = ((&'a str, &'a str), Vec<&'a Number<'a>>);
+    let cell = |point: &&Number<'_>| {
         let spread = point.spread.filter(|(low, high)| low.is_finite() && high.is_finite());
-        let spread =
-            spread.map(|(low, high)| format!(" ({} to {})", number(Some(low)), number(Some(high))));
-        let column = series.iter().position(|name| *name == point.series).unwrap_or(0);
-        sheet.rows[at][2 + column] = number(Some(point.y)) + &spread.unwrap_or_default();
+        let spread = shown(spread, |(low, high)| {
+            format!(" ({} to {})", number(Some(low)), number(Some(high)))
+        });
+        number(Some(point.y)) + &spread
+    };
+    let mut columns = Columns::new()
+        .words("panel", |((panel, _), _): &Row<'_>| (*panel).to_owned())
+        .words("", |((_, category), _)| (*category).to_owned());
+    for series in points.iter().map(|point| point.series).unique() {
+        columns = columns.number(series, move |(_, own)| {
+            let mut own = own.iter().filter(|point| point.series == series);
+            own.next_back().map(cell).unwrap_or_default()
+        });
     }
-    sheet
+    columns.whole(by_key(points, |point| (point.panel, point.category)))
 }
 
 fn one_by_one(points: &[Number<'_>]) -> Sheet {
-    let mut sheet = Sheet {
-        columns: ["panel", "series", "label"].map(Head::words).to_vec(),
-        ..Sheet::default()
-    };
-    sheet.columns.extend(["x", "y", "low", "high"].map(Head::number));
-    for point in points {
-        sheet.rows.push(vec![
-            point.panel.to_owned(),
-            point.series.to_owned(),
-            point.label.to_owned(),
-            number(point.x),
-            number(Some(point.y)),
-            number(point.spread.map(|s| s.0)),
-            number(point.spread.map(|s| s.1)),
-        ]);
-    }
-    sheet
+    Columns::new()
+        .words("panel", |point: &&Number<'_>| point.panel.to_owned())
+        .words("series", |point| point.series.to_owned())
+        .words("label", |point| point.label.to_owned())
+        .number("x", |point| number(point.x))
+        .number("y", |point| number(Some(point.y)))
+        .number("low", |point| number(point.spread.map(|s| s.0)))
+        .number("high", |point| number(point.spread.map(|s| s.1)))
+        .whole(points)
 }
 
 /// A table with what stands above and below it; long ones are closed.
@@ -200,6 +189,7 @@ fn class(cell: &str, words: bool, judged: bool) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::Head;
 
     #[test]
     fn verdicts_have_a_class_and_text_is_escaped() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use itertools::Itertools as _;
 use maud::{Markup, html};
 
 use super::{Content, Part, Section};
@@ -10,7 +11,10 @@ use crate::base::units::{grouped, plural, seconds, significant};
 use crate::config::Experiment;
 use crate::record::Record;
 use crate::record::gather::{Rows, Set, Trial};
+use crate::record::schema::Environment;
 use crate::report::batch::{Batch, shared_folder};
+use crate::report::build::Columns;
+use crate::report::cells::{by_key, count, shown, three};
 use crate::report::{Head, Sheet, of_experiment, runs, versus};
 
 /// Records up to which a file is set beside a paper's table: it has more rows than any of them.
@@ -31,14 +35,14 @@ pub(super) fn after(content: &Content<'_>) -> Vec<Section> {
 
 /// The line below the title.
 pub(super) fn lead(content: &Content<'_>) -> String {
-    let days = environments(content).iter().map(|e| e.day.clone()).collect::<Vec<_>>();
-    let days: Vec<&String> = days.iter().filter(|day| !day.is_empty()).collect();
+    let days = environments(content).into_iter().map(|d| day(d.environment));
+    let days = days.filter(|day| !day.is_empty());
     let rows: usize = content.gathered.sets.iter().map(|set| set.rows.len()).sum();
     let files = plural(content.gathered.sets.len(), "file");
-    let measured = match (days.iter().min(), days.iter().max()) {
-        (Some(first), Some(last)) if first == last => format!(", measured on {first}"),
-        (Some(first), Some(last)) => format!(", measured from {first} to {last}"),
-        _ => String::new(),
+    let measured = match days.minmax().into_option() {
+        Some((first, last)) if first == last => format!(", measured on {first}"),
+        Some((first, last)) => format!(", measured from {first} to {last}"),
+        None => String::new(),
     };
     format!("{} from {files}{measured}", plural(rows, "result"))
 }
@@ -50,112 +54,76 @@ fn tile(number: &str, what: &str) -> Markup {
 fn summary(content: &Content<'_>) -> Section {
     let runs = || content.batches.runs.iter().flat_map(|batch| &batch.records);
     let obstacle = || content.batches.obstacle.iter().flat_map(|batch| &batch.records);
-    let mut systems: Vec<&str> = runs().map(|r| r.case.matrix.as_str()).collect();
-    systems.sort_unstable();
-    systems.dedup();
-    let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
-    for status in runs().map(|r| r.status).chain(obstacle().map(|r| r.status)) {
-        *ends.entry(status.name()).or_default() += 1;
-    }
-    let statuses = runs().map(|r| r.status).chain(obstacle().map(|r| r.status));
-    let failed = statuses.filter(|s| !s.succeeded()).count();
-    let names: Vec<&str> = content.gathered.sets.iter().map(|set| set.name.as_str()).collect();
-    let skip = shared_folder(&names);
-    let mut files = Sheet {
-        columns: vec![
-            Head::words("file"),
-            Head::words("what"),
-            Head::number("rows"),
-            Head::words("experiment"),
-        ],
-        ..Sheet::default()
-    };
-    for set in &content.gathered.sets {
-        let name = &set.name[skip..];
-        let batch = content.batches.runs.iter().find(|batch| batch.name == name);
-        let experiment = batch.and_then(|b| b.experiment.as_ref()).map(|(name, _)| name.clone());
-        files.rows.push(vec![
-            name.to_owned(),
-            set.rows.kind().to_owned(),
-            grouped(set.rows.len()),
-            experiment.unwrap_or_default(),
-        ]);
-    }
-    files.drop_empty_columns();
-    let ends: Vec<String> =
-        ends.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).collect();
+    let systems = runs().map(|r| r.case.matrix.as_str()).unique().count();
+    let ends = runs().map(|r| r.status).chain(obstacle().map(|r| r.status)).collect_vec();
+    let failed = ends.iter().filter(|s| !s.succeeded()).count();
+    let ends: BTreeMap<&str, usize> = ends.iter().map(|s| s.name()).counts().into_iter().collect();
+    let ends = ends.iter().map(|(name, count)| format!("{} {name}", grouped(*count))).join(", ");
     let tiles = html! {
         ul.tiles {
             (tile(&grouped(runs().count() + obstacle().count()), "runs"))
-            @if !systems.is_empty() { (tile(&grouped(systems.len()), "systems")) }
+            @if systems > 0 { (tile(&grouped(systems), "systems")) }
             (tile(&grouped(environments(content).len()), "devices and backends"))
             (tile(&grouped(failed), "runs that did not succeed"))
             @if !content.gathered.notes.is_empty() {
                 (tile(&grouped(content.gathered.notes.len()), "remarks about what was left out"))
             }
         }
-        @if !ends.is_empty() { p { "How the runs ended: " (ends.join(", ")) "." } }
+        @if !ends.is_empty() { p { "How the runs ended: " (ends) "." } }
         @if !content.gathered.notes.is_empty() {
             h3 id="left-out" { "Left out" }
             ul.plain { @for note in &content.gathered.notes { li { (note) } } }
         }
     };
-    let files = Sheet { title: Some("Files".into()), ..files };
-    let parts = vec![Part::Text(tiles), Part::Table(files)];
+    let parts = vec![Part::Text(tiles), Part::Table(files(content))];
     Section { id: "summary", title: "Summary".into(), parts }
 }
 
+/// A row for each file.
+fn files(content: &Content<'_>) -> Sheet {
+    let names: Vec<&str> = content.gathered.sets.iter().map(|set| set.name.as_str()).collect();
+    let skip = shared_folder(&names);
+    let experiment = |set: &Set| {
+        let batch = content.batches.runs.iter().find(|batch| batch.name == set.name[skip..])?;
+        batch.experiment.as_ref().map(|(name, _)| name.clone())
+    };
+    let files = Columns::new()
+        .words("file", |set: &&Set| set.name[skip..].to_owned())
+        .words("what", |set| set.rows.kind().to_owned())
+        .number("rows", |set| grouped(set.rows.len()))
+        .words("experiment", |set| experiment(set).unwrap_or_default())
+        .sheet(&content.gathered.sets);
+    Sheet { title: Some("Files".into()), ..files }
+}
+
 /// A device with results.
-#[derive(PartialEq)]
-struct Device {
-    backend: String,
-    name: String,
-    threads: usize,
-    cpu: String,
-    os: String,
-    compiler: String,
-    revision: String,
-    day: String,
+struct Device<'a> {
+    backend: &'a str,
+    environment: &'a Environment,
     runs: usize,
     copy_gbps: Option<f64>,
 }
 
+fn day(environment: &Environment) -> &str {
+    environment.date.split('T').next().unwrap_or_default()
+}
+
 /// Each device with each revision of the program, in the order of their first results.
-fn environments(content: &Content<'_>) -> Vec<Device> {
+fn environments<'a>(content: &'a Content<'_>) -> Vec<Device<'a>> {
     let runs = content.batches.runs.iter().flat_map(|batch| &batch.records);
-    let runs = runs.map(|r| (&r.case.backend, &r.environment, r.traffic.copy_gbps));
+    let runs = runs.map(|r| (&*r.case.backend, &r.environment, r.traffic.copy_gbps));
     let obstacle = content.batches.obstacle.iter().flat_map(|batch| &batch.records);
-    let obstacle = obstacle.map(|r| (&r.case.backend, &r.environment, r.cost.copy_gbps));
-    let mut devices: Vec<Device> = Vec::new();
-    for (backend, e, copy) in runs.chain(obstacle) {
-        let day = e.date.split('T').next().unwrap_or_default();
-        let known = devices.iter_mut().find(|d| {
-            d.backend == *backend
-                && d.name == e.device
-                && d.threads == e.threads
-                && d.revision == e.revision
-                && d.cpu == e.cpu
-                && d.day == day
-        });
-        if let Some(device) = known {
-            device.runs += 1;
-            device.copy_gbps = device.copy_gbps.into_iter().chain(copy).reduce(f64::max);
-        } else {
-            devices.push(Device {
-                backend: backend.clone(),
-                name: e.device.clone(),
-                threads: e.threads,
-                cpu: e.cpu.clone(),
-                os: e.os.clone(),
-                compiler: e.compiler.clone(),
-                revision: e.revision.clone(),
-                day: day.to_owned(),
-                runs: 1,
-                copy_gbps: copy,
-            });
-        }
-    }
-    devices
+    let obstacle = obstacle.map(|r| (&*r.case.backend, &r.environment, r.cost.copy_gbps));
+    let groups = by_key(runs.chain(obstacle), |(backend, e, _)| {
+        (*backend, &e.device, e.threads, &e.revision, &e.cpu, day(e))
+    });
+    let device = |own: Vec<(&'a str, &'a Environment, Option<f64>)>| Device {
+        backend: own[0].0,
+        environment: own[0].1,
+        runs: own.len(),
+        copy_gbps: own.iter().filter_map(|(.., copy)| *copy).reduce(f64::max),
+    };
+    groups.into_iter().map(|(_, own)| device(own)).collect()
 }
 
 fn machines(content: &Content<'_>) -> Option<Section> {
@@ -163,28 +131,21 @@ fn machines(content: &Content<'_>) -> Option<Section> {
     if devices.is_empty() {
         return None;
     }
-    let mut table =
-        Sheet { columns: ["backend", "device"].map(Head::words).to_vec(), ..Sheet::default() };
-    table.columns.extend(["threads", "copy GB/s", "runs"].map(Head::number));
-    table
-        .columns
-        .extend(["host processor", "system", "compiler", "revision", "day"].map(Head::words));
-    for d in devices {
-        table.rows.push(vec![
-            d.backend,
-            d.name,
-            if d.threads > 0 { grouped(d.threads) } else { String::new() },
-            d.copy_gbps.map(|gbps| significant(gbps, 4)).unwrap_or_default(),
-            grouped(d.runs),
-            d.cpu,
-            d.os,
-            // the hash says no more
-            d.compiler.split(" (").next().unwrap_or_default().to_owned(),
-            d.revision,
-            d.day,
-        ]);
-    }
-    table.drop_empty_columns();
+    let table = Columns::new()
+        .words("backend", |d: &Device<'_>| d.backend.to_owned())
+        .words("device", |d| d.environment.device.clone())
+        .number("threads", |d| count(Some(d.environment.threads).filter(|n| *n > 0)))
+        .number("copy GB/s", |d| shown(d.copy_gbps, |gbps| significant(gbps, 4)))
+        .number("runs", |d| grouped(d.runs))
+        .words("host processor", |d| d.environment.cpu.clone())
+        .words("system", |d| d.environment.os.clone())
+        // the hash says no more
+        .words("compiler", |d| {
+            d.environment.compiler.split(" (").next().unwrap_or_default().to_owned()
+        })
+        .words("revision", |d| d.environment.revision.clone())
+        .words("day", |d| day(d.environment).to_owned())
+        .sheet(devices);
     let how = html! {
         p.how { "Where the results were measured, a row for each backend, device, revision of the \
                  program and day. Copy GB/s is the measured bandwidth of a copy, read and written \
@@ -272,42 +233,30 @@ fn obstacles(content: &Content<'_>) -> Option<Section> {
 }
 
 fn tuning(content: &Content<'_>) -> Option<Section> {
-    let of = |set: &Set| match &set.rows {
-        Rows::Tuning(trials) => Some((set.name.clone(), trials.clone())),
-        _ => None,
-    };
-    let sets: Vec<(String, Vec<Trial>)> = content.gathered.sets.iter().filter_map(of).collect();
-    if sets.is_empty() {
+    let trials = content.gathered.sets.iter().flat_map(|set| match &set.rows {
+        Rows::Tuning(trials) => &trials[..],
+        _ => &[],
+    });
+    let groups = by_key(trials, |trial| (&trial.system, &trial.kernel));
+    if groups.is_empty() {
         return None;
     }
-    let mut best =
-        Sheet { columns: ["system", "kernel"].map(Head::words).to_vec(), ..Sheet::default() };
-    best.columns.extend(["tried", "best", "GB/s", "% copy", "slowest over best"].map(Head::number));
-    best.columns.push(Head::words("choices"));
-    let mut groups: Vec<((&str, &str), Vec<&Trial>)> = Vec::new();
-    for trial in sets.iter().flat_map(|(_, trials)| trials) {
-        let key = (trial.system.as_str(), trial.kernel.as_str());
-        match groups.iter_mut().find(|(other, _)| *other == key) {
-            Some((_, own)) => own.push(trial),
-            None => groups.push((key, vec![trial])),
-        }
-    }
-    for ((system, kernel), own) in &groups {
-        let timed = || own.iter().filter_map(|t| Some((t.seconds?, t)));
-        let Some((fastest, trial)) = timed().min_by(|a, b| a.0.total_cmp(&b.0)) else { continue };
+    let rows = groups.into_iter().filter_map(|(_, own)| {
+        let timed = || own.iter().filter_map(|t| Some((t.seconds?, *t)));
+        let (fastest, best) = timed().min_by(|a, b| a.0.total_cmp(&b.0))?;
         let slowest = timed().map(|(s, _)| s).fold(0.0_f64, f64::max);
-        let number = |v: Option<f64>, digits| v.map(|v| significant(v, digits)).unwrap_or_default();
-        best.rows.push(vec![
-            (*system).to_owned(),
-            (*kernel).to_owned(),
-            grouped(own.len()),
-            seconds(fastest),
-            number(trial.gbps, 4),
-            number(trial.percent_of_copy, 3),
-            significant(slowest / fastest, 3),
-            trial.choices.clone(),
-        ]);
-    }
+        Some((best, own.len(), fastest, slowest / fastest))
+    });
+    let best = Columns::new()
+        .words("system", |(best, ..): &(&Trial, usize, f64, f64)| best.system.clone())
+        .words("kernel", |(best, ..)| best.kernel.clone())
+        .number("tried", |(_, tried, ..)| grouped(*tried))
+        .number("best", |(_, _, fastest, _)| seconds(*fastest))
+        .number("GB/s", |(best, ..)| shown(best.gbps, |v| significant(v, 4)))
+        .number("% copy", |(best, ..)| three(best.percent_of_copy))
+        .number("slowest over best", |(.., factor)| significant(*factor, 3))
+        .words("choices", |(best, ..)| best.choices.clone())
+        .whole(rows);
     let how = html! {
         p.how { "Results of " code { "bilu-bench tune" } ": the fastest parameters of each kernel and system, \
                  and the factor by which the slowest were slower." }
@@ -326,8 +275,12 @@ fn tables(content: &Content<'_>) -> Option<Section> {
     let mut parts = Vec::new();
     for batch in &content.batches.runs {
         parts.push(Part::Heading(batch.heading()));
-        let (sheets, failed) = all_runs(batch);
-        parts.extend(sheets.into_iter().map(Part::Table));
+        parts.extend(runs::report(&batch.records, None).sheets.into_iter().map(|mut own| {
+            own.title.get_or_insert_with(|| "Runs".into());
+            Part::Table(own)
+        }));
+        let failed = |r: &&Record| !r.status.succeeded() && r.status != Status::Unsupported;
+        let failed = batch.records.iter().filter(failed).count();
         if failed > 0 {
             let failed = plural(failed, "run");
             let why = html! { p.note { (failed) " did not succeed; the column status says why." } };
@@ -335,15 +288,6 @@ fn tables(content: &Content<'_>) -> Option<Section> {
         }
     }
     Section::below("runs", "All runs", how, parts)
-}
-
-fn all_runs(batch: &Batch) -> (Vec<Sheet>, usize) {
-    let mut sheets = runs::report(&batch.records, None).sheets;
-    for own in &mut sheets {
-        own.title.get_or_insert_with(|| "Runs".into());
-    }
-    let failed = |r: &&Record| !r.status.succeeded() && r.status != Status::Unsupported;
-    (sheets, batch.records.iter().filter(failed).count())
 }
 
 /// Rows of `compare` and `versus` as they are.
@@ -373,13 +317,13 @@ fn methods(_: &Content<'_>) -> Section {
     let terms = [
         (
             "solve",
-            "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions for \
-                   100 ms and at least six times, or as far as limits allow",
+            "a preconditioned Krylov solve to the tolerance: a warm-up, then repetitions for 100 ms and at \
+             least six times, or as far as limits allow",
         ),
         (
             "setup",
-            "pattern of the factors (symbolic), level schedules and storage (analysis), values \
-                   (numeric), and the vectors of deflation",
+            "pattern of the factors (symbolic), level schedules and storage (analysis), values (numeric), \
+             and the vectors of deflation",
         ),
         (
             "total",

@@ -187,25 +187,14 @@ fn scales(panel: &Panel, marks: Marks, row: &[Panel]) -> (Scale, Scale) {
         let lengths = horizontal::lengths(panel, marks).into_iter();
         return (Scale::of(panel.x.spacing, lengths), Scale::of_names(&names));
     }
-    let pairs = |series: &Series, pick: fn(&(f64, f64)) -> f64| match &series.points {
-        Points::Pairs(points) => points.iter().map(pick).collect(),
-        Points::Level(_) => Vec::new(),
-    };
     let x = if marks == Marks::Bars {
         Scale::of_names(&panel.x.categories)
     } else {
-        let values = panel.series.iter().flat_map(|series| pairs(series, |p| p.0));
+        let values = panel.series.iter().flat_map(|series| series.pairs().iter().map(|p| p.0));
         Scale::of(panel.x.spacing, values)
     };
     let alike = row.iter().filter(|other| other.y == panel.y).flat_map(|other| &other.series);
-    let values = alike.flat_map(|series| match series.points {
-        Points::Level(value) => vec![value],
-        Points::Pairs(_) => {
-            let ends = series.spread.iter().flat_map(|(low, high)| [*low, *high]);
-            pairs(series, |p| p.1).into_iter().chain(ends).collect()
-        }
-    });
-    (x, Scale::of(panel.y.spacing, values))
+    (x, Scale::of(panel.y.spacing, alike.flat_map(Series::heights)))
 }
 
 /// Where a point lies in the whole drawing.

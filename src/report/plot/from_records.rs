@@ -1,5 +1,7 @@
 //! From records to the figure that an experiment declares.
 
+use itertools::Itertools as _;
+
 use crate::base::units::plural;
 use crate::case::Case;
 use crate::config::FigureSpec;
@@ -7,7 +9,7 @@ use crate::config::marks::Marks;
 use crate::config::quantity::Quantity;
 use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
-use crate::report::cells::{devices, varying};
+use crate::report::cells::{by_key, devices, varying};
 use crate::report::plot::{Axis, Figure, Names, Origin, Panel, Points, Series};
 
 /// The figure of `records`, of which those that failed are left out. `remark` is said below it.
@@ -19,7 +21,7 @@ pub fn figure(
 ) -> Figure {
     let shown: Vec<&Record> = records.iter().filter(|r| r.status.succeeded()).collect();
     let cases: Vec<&Case> = shown.iter().map(|r| &r.case).collect();
-    let varying = if cases.is_empty() { Vec::new() } else { varying(&cases) };
+    let varying = varying(cases.iter().copied());
     let names = Names::of(shown.iter().copied());
     let sketch = Sketch { spec, parameters: Parameters::of(&cases, &names), names, varying };
     let mut figure = Figure {
@@ -42,28 +44,16 @@ pub fn figure(
 
 /// Devices, revisions and days of the records.
 fn source(records: &[&Record]) -> Vec<String> {
-    let owned: Vec<Record> = records.iter().map(|r| (*r).clone()).collect();
-    let mut lines = Vec::new();
-    let devices = devices(&owned);
-    if !devices.is_empty() {
-        lines.push(format!("measured on {}", devices.join("; ")));
-    }
-    let mut revisions: Vec<&str> = Vec::new();
-    for revision in records.iter().map(|r| r.environment.revision.as_str()) {
-        if !revision.is_empty() && !revisions.contains(&revision) {
-            revisions.push(revision);
-        }
-    }
+    let environments = || records.iter().map(|r| &r.environment);
+    let devices = devices(records.iter().copied()).join("; ");
+    let revisions = environments().map(|e| e.revision.as_str());
+    let revisions = revisions.filter(|revision| !revision.is_empty()).unique().join(", ");
     // RFC 3339: the day comes first
-    let mut days: Vec<&str> =
-        records.iter().filter_map(|r| r.environment.date.split('T').next()).collect();
-    days.retain(|day| !day.is_empty());
-    days.sort_unstable();
-    days.dedup();
-    if !revisions.is_empty() {
-        lines.push(format!("bilu-bench {}, {}", revisions.join(", "), days.join(", ")));
-    }
-    lines
+    let days = environments().filter_map(|e| e.date.split('T').next());
+    let days = days.filter(|day| !day.is_empty()).sorted_unstable().dedup().join(", ");
+    let measured = (!devices.is_empty()).then(|| format!("measured on {devices}"));
+    let program = (!revisions.is_empty()).then(|| format!("bilu-bench {revisions}, {days}"));
+    measured.into_iter().chain(program).collect()
 }
 
 /// What panels and series are made from.
@@ -78,27 +68,17 @@ struct Sketch<'a> {
 impl Sketch<'_> {
     fn panels(&self, records: &[&Record]) -> Vec<Panel> {
         // by the first setting of the list, then by the next
-        let values: Vec<Vec<String>> = records.iter().map(|r| self.panel_values(&r.case)).collect();
-        let first = |setting: usize, value: &String| {
+        let values = records.iter().map(|r| self.panel_values(&r.case)).collect_vec();
+        let first = |(setting, value): (usize, &String)| {
             values.iter().position(|of_record| of_record[setting] == *value)
         };
-        let mut keys: Vec<&Vec<String>> = Vec::new();
-        for key in &values {
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        keys.sort_by_key(|key| {
-            key.iter().enumerate().map(|(i, value)| first(i, value)).collect::<Vec<_>>()
-        });
+        let place = |key: &Vec<String>| key.iter().enumerate().map(first).collect_vec();
+        let groups = by_key(records.iter().zip(&values), |(_, key)| *key);
         let categories = self.categories(records);
         let mut panels = Vec::new();
-        for key in keys {
-            let own = records.iter().zip(&values).filter(|(_, value)| *value == key);
-            let own: Vec<&Record> = own.map(|(record, _)| *record).collect();
-            for y in &self.spec.y {
-                panels.push(self.panel(key, y, &own, &categories));
-            }
+        for (key, own) in groups.into_iter().sorted_by_key(|(key, _)| place(key)) {
+            let own = own.into_iter().map(|(record, _)| *record).collect_vec();
+            panels.extend(self.spec.y.iter().map(|y| self.panel(key, y, &own, &categories)));
         }
         panels
     }
@@ -145,51 +125,37 @@ impl Sketch<'_> {
 
     /// A series for each combination of the settings that vary and are not in panels.
     fn measured(&self, y: &Quantity, records: &[&Record], categories: &[f64]) -> Vec<Series> {
-        let mut series: Vec<(String, Vec<(f64, f64)>)> = Vec::new();
-        for record in records {
-            let (Some(x), Some(y)) = ((self.spec.x.value)(record), (y.value)(record)) else {
-                continue;
-            };
-            let place = match self.spec.marks {
-                Marks::Bars => categories.iter().position(|c| *c == x).unwrap_or(0) as f64,
-                _ => x,
-            };
-            let name = self.series_name(&record.case);
-            match series.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, points)) => points.push((place, y)),
-                None => series.push((name, vec![(place, y)])),
-            }
-        }
-        let sorted = series.into_iter().map(|(name, mut points)| {
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Series {
-                name,
-                origin: Origin::Measured,
-                points: Points::Pairs(points),
-                ..Series::default()
-            }
+        let place = |x: f64| match self.spec.marks {
+            Marks::Bars => categories.iter().position(|c| *c == x).unwrap_or(0) as f64,
+            _ => x,
+        };
+        let points = records.iter().filter_map(|record| {
+            let point = (place((self.spec.x.value)(record)?), (y.value)(record)?);
+            Some((self.series_name(&record.case), point))
         });
-        sorted.collect()
+        let groups = by_key(points, |(name, _)| name.clone()).into_iter();
+        let series = groups.map(|(name, own)| {
+            let points = own.into_iter().map(|(_, point)| point);
+            let points = points.sorted_by(|a, b| a.0.total_cmp(&b.0)).collect();
+            Series { name, points: Points::Pairs(points), ..Series::default() }
+        });
+        series.collect()
     }
 
     fn published(&self, y: &Quantity) -> Vec<Series> {
-        let mut series: Vec<Series> = Vec::new();
-        for point in self.spec.published.iter().filter(|point| point.quantity == y) {
-            let known = series.iter_mut().find(|s| s.name == point.series);
-            match (known.map(|s| &mut s.points), point.x) {
-                (Some(Points::Pairs(points)), Some(x)) => points.push((x, point.y)),
-                (_, x) => series.push(Series {
-                    name: point.series.clone(),
-                    origin: Origin::Published,
-                    points: match x {
-                        Some(x) => Points::Pairs(vec![(x, point.y)]),
-                        None => Points::Level(point.y),
-                    },
-                    ..Series::default()
-                }),
-            }
-        }
-        series
+        let own = self.spec.published.iter().filter(|point| point.quantity == y);
+        // a level is a series of its own
+        let groups = by_key(own, |p| (&p.series, p.x.is_none().then_some(p.y.to_bits())));
+        let series = groups.into_iter().map(|((name, level), own)| Series {
+            name: name.clone(),
+            origin: Origin::Published,
+            points: match level {
+                Some(_) => Points::Level(own[0].y),
+                None => Points::Pairs(own.iter().filter_map(|p| Some((p.x?, p.y))).collect()),
+            },
+            ..Series::default()
+        });
+        series.collect()
     }
 
     /// Values of the settings that have panels, in words.

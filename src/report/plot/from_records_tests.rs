@@ -1,14 +1,8 @@
 use super::*;
 use crate::base::status::Status;
 use crate::case::{FgbiluStyle, Format, RunKind};
-use crate::config::Experiment;
-use crate::config::library::Library;
+use crate::config::library::experiment;
 use crate::record::samples::record;
-
-fn experiment(name: &str) -> Experiment {
-    let library = Library::Embedded;
-    library.open(&library.find(name).unwrap()[0]).unwrap()
-}
 
 /// A record of `points` points whose phases take `us` microseconds per point.
 fn timed(case: Case, points: usize, us: [f64; 3]) -> Record {

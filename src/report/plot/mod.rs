@@ -16,6 +16,8 @@ pub(crate) mod style;
 
 use std::fmt::Write as _;
 
+use itertools::Itertools as _;
+
 use crate::config::marks::{Marks, Spacing};
 
 pub(crate) use draw::too_wide;
@@ -52,6 +54,13 @@ pub struct LeftOut {
     pub series: String,
 }
 
+impl LeftOut {
+    /// A series of the only panel.
+    pub(crate) fn alone(series: String) -> Self {
+        Self { panel: String::new(), series }
+    }
+}
+
 /// One pair of axes with its series.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Panel {
@@ -65,6 +74,12 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
+impl Panel {
+    pub(crate) fn new(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.into(), x, y, series }
+    }
+}
+
 /// An axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Axis {
@@ -74,6 +89,13 @@ pub struct Axis {
     pub spacing: Spacing,
     /// Names of the categories 0, 1, ... below bars, and from the top beside stacked ones.
     pub categories: Vec<String>,
+}
+
+impl Axis {
+    /// An axis of numbers.
+    pub(crate) fn of(label: impl Into<String>, spacing: Spacing) -> Self {
+        Self { label: label.into(), spacing, categories: Vec::new() }
+    }
 }
 
 /// Points of one kind.
@@ -91,6 +113,38 @@ pub struct Series {
     pub labels: Vec<String>,
 }
 
+impl Series {
+    /// Measured pairs.
+    pub(crate) fn of(name: impl Into<String>, pairs: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), points: Points::Pairs(pairs), ..Self::default() }
+    }
+
+    /// A bound at one y for all x.
+    pub(crate) fn limit(name: impl Into<String>, level: f64) -> Self {
+        let (name, points) = (name.into(), Points::Level(level));
+        Self { name, origin: Origin::Limit, points, ..Self::default() }
+    }
+
+    /// Its pairs; none of a level.
+    pub(crate) fn pairs(&self) -> &[(f64, f64)] {
+        match &self.points {
+            Points::Pairs(pairs) => pairs,
+            Points::Level(_) => &[],
+        }
+    }
+
+    /// Every y that is to have a place on its axis, the ends of intervals included.
+    fn heights(&self) -> impl Iterator<Item = f64> {
+        let level = match self.points {
+            Points::Level(value) => Some(value),
+            Points::Pairs(_) => None,
+        };
+        let ends = self.spread.iter().filter(move |_| level.is_none());
+        let ends = ends.flat_map(|(low, high)| [*low, *high]);
+        level.into_iter().chain(self.pairs().iter().map(|p| p.1)).chain(ends)
+    }
+}
+
 /// The numbers of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Points {
@@ -100,13 +154,6 @@ pub enum Points {
     Level(f64),
 }
 
-impl Points {
-    /// Whether they are pairs and no level.
-    fn are_pairs(&self) -> bool {
-        matches!(self, Self::Pairs(_))
-    }
-}
-
 impl Default for Points {
     fn default() -> Self {
         Self::Pairs(Vec::new())
@@ -114,7 +161,7 @@ impl Default for Points {
 }
 
 /// Origin of the values of a series.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Ours: solid lines, filled markers.
     #[default]
@@ -131,21 +178,18 @@ const NAMED: usize = 12;
 impl Figure {
     /// What is left out, in a sentence; `None` where everything is drawn.
     pub fn left_out_line(&self) -> Option<String> {
-        let mut names: Vec<String> = Vec::new();
-        for LeftOut { panel, series } in &self.left_out {
+        let name = |LeftOut { panel, series }: &LeftOut| {
             // a panel that is not there is named once
             let drawn = self.panels.iter().any(|p| p.title == *panel);
-            let name = if panel.is_empty() || drawn && self.panels.len() == 1 {
+            if panel.is_empty() || drawn && self.panels.len() == 1 {
                 series.clone()
             } else if drawn {
                 format!("{series} of {panel}")
             } else {
                 format!("all of {panel}")
-            };
-            if !names.contains(&name) {
-                names.push(name);
             }
-        }
+        };
+        let mut names = self.left_out.iter().map(name).unique().collect_vec();
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
         let mut line = format!("not drawn: {}", names.join("; "));
@@ -157,14 +201,8 @@ impl Figure {
 
     /// Names of all series with their origin, each once, measured ones first.
     fn names(&self) -> Vec<(&str, Origin)> {
-        let mut names: Vec<(&str, Origin)> = Vec::new();
-        for series in self.panels.iter().flat_map(|panel| &panel.series) {
-            let name = (series.name.as_str(), series.origin);
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
-        names.sort_by_key(|(_, origin)| *origin as usize);
-        names
+        let all = self.panels.iter().flat_map(|panel| &panel.series);
+        let names = all.map(|series| (series.name.as_str(), series.origin)).unique();
+        names.sorted_by_key(|(_, origin)| *origin as usize).collect()
     }
 }

@@ -1,6 +1,8 @@
 //! The data of a figure as rows, for other plotting programs.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::report::cells::shown;
+use crate::report::csv;
 use crate::report::plot::{Figure, LeftOut, Origin, Points, Series};
 
 /// Columns of the rows with their meaning.
@@ -81,37 +83,25 @@ pub(crate) fn numbers_of(figure: &Figure) -> Vec<Number<'_>> {
 /// # Errors
 /// Never for text in memory; what the writer reports.
 pub fn numbers<'a>(figures: impl IntoIterator<Item = &'a Figure>) -> Result<String> {
-    let broken = |e: &dyn std::fmt::Display| Error::run(format!("cannot write CSV: {e}"));
-    let text =
-        |v: Option<f64>| v.filter(|v| v.is_finite()).map(|v| v.to_string()).unwrap_or_default();
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(COLUMNS.iter().map(|(name, _)| name)).map_err(|e| broken(&e))?;
+    let text = |v: Option<f64>| shown(v.filter(|v| v.is_finite()), |v| v.to_string());
+    let mut lines = vec![COLUMNS.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>()];
     for figure in figures {
-        for number in numbers_of(figure) {
-            let row = [
-                &figure.title,
-                number.panel,
-                number.series,
-                number.origin.name(),
-                number.category,
-                number.label,
-                &text(number.x),
-                &text(Some(number.y)),
-                &text(number.spread.map(|s| s.0)),
-                &text(number.spread.map(|s| s.1)),
-                number.axes.0,
-                number.axes.1,
-            ];
-            writer.write_record(row).map_err(|e| broken(&e))?;
-        }
-        for LeftOut { panel, series } in &figure.left_out {
-            let mut row = [""; COLUMNS.len()];
-            [row[0], row[1], row[2], row[3]] = [&figure.title, panel, series, "left out"];
-            writer.write_record(row).map_err(|e| broken(&e))?;
-        }
+        lines.extend(numbers_of(figure).iter().map(|number| {
+            let names = [figure.title.as_str(), number.panel, number.series, number.origin.name()];
+            let names = names.into_iter().chain([number.category, number.label]).map(str::to_owned);
+            let spread = number.spread.unzip();
+            let values = [number.x, Some(number.y), spread.0, spread.1].map(text);
+            let axes = [number.axes.0, number.axes.1].map(str::to_owned);
+            names.chain(values).chain(axes).collect()
+        }));
+        lines.extend(figure.left_out.iter().map(|LeftOut { panel, series }| {
+            let mut row = vec![String::new(); COLUMNS.len()];
+            let names = [&*figure.title, panel, series, "left out"].map(str::to_owned);
+            row[..names.len()].clone_from_slice(&names);
+            row
+        }));
     }
-    let bytes = writer.into_inner().map_err(|e| broken(&e))?;
-    String::from_utf8(bytes).map_err(|e| broken(&e))
+    csv::text(lines)
 }
 
 fn pairs(series: &Series) -> Vec<(Option<f64>, f64)> {

@@ -1,10 +1,14 @@
 //! Times of the table: their columns, and whether speedups reach the published ones.
 
+use itertools::Itertools as _;
+
 use super::{Line, Sides, place};
 use crate::base::status::Status;
-use crate::base::units::{percent, plural, seconds, significant};
+use crate::base::units::{percent, plural};
 use crate::config::Published;
 use crate::record::Record;
+use crate::report::build::Columns;
+use crate::report::cells::{shown, three, time};
 
 /// Verdict on a measured value relative to a reference: the deviation in percent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,57 +45,48 @@ pub(super) fn converged(record: Option<&Record>) -> Option<f64> {
     solved(record.filter(|r| r.status == Status::Converged))
 }
 
-/// Heads of the measured times. With one fast backend every time has a column; with more their
+/// The columns of the measured times. With one fast backend every time has a column; with more their
 /// speedups share one and the setups another, `a/b`, so that the table stays narrow.
-pub(super) fn time_heads(sides: &Sides) -> Vec<String> {
+pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     let slow = sides.slow_name();
-    let fast: Vec<&str> = sides.fast_names().collect();
-    let mut heads = vec![format!("{slow} here")];
-    heads.extend(fast.iter().map(|name| format!("{name} here")));
+    let fast = sides.fast_names().collect_vec();
+    let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.setup_s));
+    let reached = |r: Option<Reached>| shown(r, Reached::text);
+    let mut all =
+        Columns::new().number(format!("{slow} here"), |line: &&Line<'_>| time(solved(line.slow)));
+    for (side, name) in fast.iter().enumerate() {
+        all = all.number(format!("{name} here"), move |line| time(solved(line.fast[side])));
+    }
     if let [first, second, ..] = fast[..] {
         let names = fast.join("/");
-        heads.push(format!("speedup {names}"));
-        heads.push("speedup verdict".into());
-        heads.push(format!("{first} against {second}"));
-        heads.push(format!("setup {slow}/{names}"));
-    } else {
-        heads.extend(["speedup here".into(), "speedup verdict".into()]);
-        heads.push(format!("setup {slow}"));
-        heads.extend(fast.iter().map(|name| format!("setup {name}")));
+        return all
+            .number(format!("speedup {names}"), |line| {
+                joined((0..line.fast.len()).map(|side| three(line.speedup(side))))
+            })
+            .number("speedup verdict", move |line| reached(line.reached))
+            .number(format!("{first} against {second}"), move |line| reached(line.ahead))
+            .number(format!("setup {slow}/{names}"), move |line| {
+                let records = std::iter::once(line.slow).chain(line.fast.iter().copied());
+                joined(records.map(setup))
+            });
     }
-    heads
-}
-
-/// The times under [`time_heads`].
-pub(super) fn time_cells(line: &Line<'_>) -> Vec<String> {
-    let time = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-    let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.setup_s));
-    let ratio =
-        |side: usize| line.speedup(side).map(|ratio| significant(ratio, 3)).unwrap_or_default();
-    let reached = |r: Option<Reached>| r.map(Reached::text).unwrap_or_default();
-    let mut cells = vec![time(solved(line.slow))];
-    cells.extend(line.fast.iter().map(|record| time(solved(*record))));
-    let speedups: Vec<String> = (0..line.fast.len()).map(ratio).collect();
-    let setups = std::iter::once(line.slow).chain(line.fast.iter().copied()).map(setup);
-    if line.fast.len() > 1 {
-        cells.push(joined(&speedups));
-        cells.extend([reached(line.reached), reached(line.ahead)]);
-        cells.push(joined(&setups.collect::<Vec<_>>()));
-    } else {
-        cells.push(speedups.into_iter().next().unwrap_or_default());
-        cells.push(reached(line.reached));
-        cells.extend(setups);
+    all = all
+        .number("speedup here", |line| three(line.fast.first().and_then(|_| line.speedup(0))))
+        .number("speedup verdict", move |line| reached(line.reached))
+        .number(format!("setup {slow}"), move |line| setup(line.slow));
+    for (side, name) in fast.iter().enumerate() {
+        all = all.number(format!("setup {name}"), move |line| setup(line.fast[side]));
     }
-    cells
+    all
 }
 
 /// `a/b`, a dash for what is not there; nothing of nothing.
-fn joined(cells: &[String]) -> String {
+fn joined(cells: impl Iterator<Item = String>) -> String {
+    let cells = cells.collect_vec();
     if cells.iter().all(String::is_empty) {
         return String::new();
     }
-    let cell = |text: &String| if text.is_empty() { "-".to_owned() } else { text.clone() };
-    cells.iter().map(cell).collect::<Vec<_>>().join("/")
+    cells.iter().map(|text| if text.is_empty() { "-" } else { text }).join("/")
 }
 
 /// How many rows reach the published speedup, and in how many the first GPU backend is at least as
@@ -101,22 +96,20 @@ pub(super) fn speed_summary(
     sides: &Sides,
     lines: &[&Line<'_>],
 ) -> Vec<String> {
-    let names: Vec<&str> = sides.fast_names().collect();
+    let names = sides.fast_names().collect_vec();
     let count = |of: fn(&Line<'_>) -> Option<Reached>, what: &str| {
-        let judged: Vec<(&Line<'_>, Reached)> =
-            lines.iter().filter_map(|line| Some((*line, of(line)?))).collect();
+        let judged = lines.iter().filter_map(|line| Some((line, of(line)?))).collect_vec();
         let short = judged.iter().filter_map(|(line, reached)| match reached {
             Reached::Yes(_) => None,
             Reached::No(deviation) => Some((line, *deviation)),
         });
-        let short: Vec<_> = short.collect();
+        let short = short.collect_vec();
         let ok = judged.len() - short.len();
         let worst = short.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let worst = worst.map(|(line, deviation)| {
+        let worst = shown(worst, |(line, deviation)| {
             format!(", worst {} ({})", percent(*deviation), place(published, line))
         });
-        let rows = plural(judged.len(), "row");
-        let text = format!("{what} in {ok} of {rows}{}", worst.unwrap_or_default());
+        let text = format!("{what} in {ok} of {}{worst}", plural(judged.len(), "row"));
         (!judged.is_empty()).then_some(text)
     };
     let mut all = Vec::new();

@@ -11,28 +11,23 @@ use crate::report::plot::{Origin, Panel, Points, Series};
 /// Part of its place that a category fills.
 const FILLED: f64 = 0.76;
 
-/// What a series has for a category.
-fn piece(series: &Series, category: usize) -> Option<f64> {
-    let Points::Pairs(points) = &series.points else { return None };
-    let own = points.iter().find(|(at, length)| *at == category as f64 && length.is_finite());
-    own.map(|(_, length)| *length)
+/// What a series has for a category, and the number of that point.
+fn piece(series: &Series, category: usize) -> Option<(usize, f64)> {
+    let mut own = series.pairs().iter().enumerate();
+    let found = own.find(|(_, (at, length))| *at == category as f64 && length.is_finite());
+    found.map(|(i, (_, length))| (i, *length))
 }
 
 /// Lengths that the axis has room for.
 pub(super) fn lengths(panel: &Panel, marks: Marks) -> Vec<f64> {
     if marks == Marks::Stacked {
         // a sum of shares is 100 but for rounding
-        let sum = |category| panel.series.iter().filter_map(|s| piece(s, category)).sum::<f64>();
+        let sum = |category| -> f64 {
+            panel.series.iter().filter_map(|s| Some(piece(s, category)?.1)).sum()
+        };
         return (0..panel.y.categories.len()).map(|i| (sum(i) * 1e6).round() / 1e6).collect();
     }
-    let of = |series: &Series| match &series.points {
-        Points::Level(value) => vec![*value],
-        Points::Pairs(points) => {
-            let ends = series.spread.iter().flat_map(|(low, high)| [*low, *high]);
-            points.iter().map(|p| p.1).chain(ends).collect()
-        }
-    };
-    panel.series.iter().flat_map(of).collect()
+    panel.series.iter().flat_map(Series::heights).collect()
 }
 
 pub(super) fn draw(
@@ -49,7 +44,8 @@ pub(super) fn draw(
     for category in 0..panel.y.categories.len() {
         let (mut from, middle) = (0.0, last - category as f64);
         for (series, entry) in &shown {
-            let Some(length) = piece(series, category).filter(|v| x.holds(*v)) else { continue };
+            let piece = piece(series, category).filter(|(_, length)| x.holds(*length));
+            let Some((point, length)) = piece else { continue };
             let (ends, top, bottom) = if marks == Marks::Stacked {
                 (from, middle + FILLED / 2.0, middle - FILLED / 2.0)
             } else {
@@ -64,7 +60,7 @@ pub(super) fn draw(
                 bar(root, corners, entry.look)?;
             }
             from = to;
-            let spread = series.spread.get(spread_of(series, category));
+            let spread = series.spread.get(point);
             let spread = spread.filter(|(low, high)| x.holds(*low) && x.holds(*high));
             if let Some((low, high)) = spread.filter(|_| entry.look.origin == Origin::Measured) {
                 let height = f64::midpoint(top, bottom);
@@ -82,10 +78,4 @@ pub(super) fn draw(
         }
     }
     Ok(())
-}
-
-/// Which of its points a series has for a category.
-fn spread_of(series: &Series, category: usize) -> usize {
-    let Points::Pairs(points) = &series.points else { return 0 };
-    points.iter().position(|(at, _)| *at == category as f64).unwrap_or(usize::MAX)
 }

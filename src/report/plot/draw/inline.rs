@@ -36,13 +36,13 @@ fn joined(text: &str) -> String {
     let (mut open, mut texts) = (None::<String>, String::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        if let Some((look, way)) = stroke(line).or_else(|| shape(line)) {
+        if let Some((look, data)) = stroke(line).or_else(|| shape(line)) {
             if open.as_ref() != Some(&look) {
                 close(&mut out, &mut open, &mut texts);
                 let _ = write!(out, "<path{look} d=\"");
                 open = Some(look);
             }
-            out.push_str(&way);
+            out.push_str(&data);
         } else if line.starts_with("<text") {
             let words = lines.next().unwrap_or_default();
             let end = lines.next().unwrap_or_default();
@@ -67,41 +67,41 @@ fn close(out: &mut String, open: &mut Option<String>, texts: &mut String) {
     texts.clear();
 }
 
-/// Look and way of a line or polyline: its attributes but for the places, and these as path data.
+/// Look and path data of a line or polyline: its attributes but for the places, and the places.
 fn stroke(line: &str) -> Option<(String, String)> {
     let body = line.strip_suffix("/>")?;
     if let Some(rest) = body.strip_prefix("<polyline fill=\"none\"") {
         let (look, points) = rest.split_once(" points=\"")?;
-        let mut way = String::new();
+        let mut data = String::new();
         for (i, point) in points.trim_end_matches('"').split_whitespace().enumerate() {
             let (x, y) = point.split_once(',')?;
-            let _ = write!(way, "{}{x} {y}", if i == 0 { 'M' } else { 'L' });
+            let _ = write!(data, "{}{x} {y}", if i == 0 { 'M' } else { 'L' });
         }
-        return Some((look.to_owned(), way));
+        return Some((look.to_owned(), data));
     }
     let (look, places) = body.strip_prefix("<line")?.split_once(" x1=\"")?;
     let mut numbers = places.split('"').step_by(2);
     let mut next = || numbers.next();
-    let way = format!("M{} {}L{} {}", next()?, next()?, next()?, next()?);
-    Some((look.to_owned(), way))
+    let data = format!("M{} {}L{} {}", next()?, next()?, next()?, next()?);
+    Some((look.to_owned(), data))
 }
 
-/// Look and way of a filled polygon, its corners relative to each other. Shapes of one look have no
+/// Look and path data of a filled polygon, its corners relative to each other. Shapes of one look have no
 /// outline and are opaque, so that it is the same whether they are drawn at once.
 fn shape(line: &str) -> Option<(String, String)> {
     let (look, corners) = line.strip_prefix("<polygon")?.split_once(" points=\"")?;
-    let mut way = String::new();
+    let mut data = String::new();
     let mut last: Option<(i32, i32)> = None;
     for corner in corners.strip_suffix("\"/>")?.split_whitespace() {
         let (x, y) = corner.split_once(',')?;
         let (x, y): (i32, i32) = (x.parse().ok()?, y.parse().ok()?);
         let _ = match last {
-            None => write!(way, "M{x} {y}l"),
-            Some((left, above)) => write!(way, "{} {} ", x - left, y - above),
+            None => write!(data, "M{x} {y}l"),
+            Some((left, above)) => write!(data, "{} {} ", x - left, y - above),
         };
         last = Some((x, y));
     }
-    Some((look.to_owned(), way.trim_end().to_owned() + "z"))
+    Some((look.to_owned(), data.trim_end().to_owned() + "z"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use plotters::prelude::*;
 use crate::config::marks::Marks;
 use crate::report::plot::scale::Scale;
 use crate::report::plot::style::{GRID, INK, Look, size, text};
-use crate::report::plot::{Figure, Origin, Panel};
+use crate::report::plot::{Figure, Origin, Panel, Points};
 
 /// Where the parts go, in pixels.
 pub(super) struct Layout {
@@ -146,19 +146,16 @@ pub(crate) fn too_wide(figure: &Figure) -> bool {
 /// What the legend shows, with the look of each series.
 pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
     let names = figure.names();
-    let measured: Vec<&str> = names
-        .iter()
-        .filter(|(_, origin)| *origin == Origin::Measured)
-        .map(|(name, _)| *name)
-        .collect();
-    let looks = Look::of_names(&measured);
+    let measured = names.iter().filter(|(_, origin)| *origin == Origin::Measured);
+    let looks = Look::of_names(&measured.map(|(name, _)| *name).collect::<Vec<_>>());
     let look = |i: usize, origin| {
         let before = names[..i].iter().filter(|(_, other)| *other == origin).count();
         if origin == Origin::Measured { looks[before] } else { Look::of(before, origin) }
     };
     let entry = |(i, &(name, origin)): (usize, &(&str, Origin))| {
         let mut all = figure.panels.iter().flat_map(|panel| &panel.series);
-        let points = all.any(|s| s.name == name && s.origin == origin && s.points.are_pairs());
+        let points = all
+            .any(|s| s.name == name && s.origin == origin && matches!(s.points, Points::Pairs(_)));
         Entry { name: name.to_owned(), look: look(i, origin), points }
     };
     names.iter().enumerate().map(entry).collect()

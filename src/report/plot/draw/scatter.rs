@@ -8,7 +8,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::layout::{Entry, width};
 use super::{Area, Chart, Drawn, place};
 use crate::report::plot::style::{FAINT_INK, GRID, INK, size, text, units};
-use crate::report::plot::{Origin, Points, Series};
+use crate::report::plot::{Origin, Series};
 
 /// A rectangle that is taken: left, top, right, bottom.
 type Taken = (i32, i32, i32, i32);
@@ -26,9 +26,9 @@ const RINGS: usize = 24;
 pub(super) fn labels(chart: &Chart<'_, '_>, root: &Area<'_>, shown: &[(&Series, &Entry)]) -> Drawn {
     let mut points: Vec<((i32, i32), &str, bool)> = Vec::new();
     for (series, _) in shown {
-        let Points::Pairs(pairs) = &series.points else { continue };
         let limit = series.origin == Origin::Limit;
-        let labelled = pairs.iter().zip(&series.labels).filter(|(_, label)| !label.is_empty());
+        let labelled =
+            series.pairs().iter().zip(&series.labels).filter(|(_, label)| !label.is_empty());
         points.extend(labelled.map(|(pair, label)| (place(chart, pair), label.as_str(), limit)));
     }
     let reach = units(size::MARKER + 1.5);

@@ -1,25 +1,21 @@
 //! What several kinds of figures need.
 
+use itertools::Itertools as _;
+
+use super::Plot;
 use crate::case::Case;
 use crate::config::marks::{Marks, Spacing};
-use crate::config::sweep::{AXES, Axis as Setting};
+use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
-use crate::record::schema::SampleInterval;
+use crate::record::schema::{SampleInterval, Times};
+use crate::report::batch::Batch;
+pub(super) use crate::report::batch::key_without;
 use crate::report::cells::varying;
-use crate::report::plot::{Axis, Figure, Names, Panel, Points, Series, too_wide};
+pub(super) use crate::report::cells::{by_key, geometric_mean};
+use crate::report::plot::{Figure, Names, Panel, too_wide};
 
 /// Most characters of a name in a figure.
 pub(super) const LONGEST_NAME: usize = 44;
-
-/// An axis of numbers.
-pub(super) fn axis(label: impl Into<String>, spacing: Spacing) -> Axis {
-    Axis { label: label.into(), spacing, categories: Vec::new() }
-}
-
-/// Measured pairs.
-pub(super) fn series(name: impl Into<String>, pairs: Vec<(f64, f64)>) -> Series {
-    Series { name: name.into(), points: Points::Pairs(pairs), ..Series::default() }
-}
 
 /// `text`, cut in the middle where it is too long.
 pub(super) fn short(text: &str) -> String {
@@ -35,10 +31,9 @@ pub(super) fn short(text: &str) -> String {
 
 /// The settings in which `records` differ.
 pub(super) fn differing<'a>(
-    records: impl IntoIterator<Item = &'a Record>,
+    records: impl IntoIterator<Item = &'a Record, IntoIter: Clone>,
 ) -> Vec<&'static Setting> {
-    let cases: Vec<&Case> = records.into_iter().map(|r| &r.case).collect();
-    if cases.is_empty() { Vec::new() } else { varying(&cases) }
+    varying(records.into_iter().map(|r| &r.case))
 }
 
 /// The values of `settings` in a case, as a name: `b 4, k 1`. A name that is a word stands for itself,
@@ -62,46 +57,12 @@ pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String 
             _ => Some(text),
         }
     };
-    settings.iter().filter_map(word).collect::<Vec<_>>().join(", ")
+    settings.iter().filter_map(word).join(", ")
 }
 
 /// Settings but for those of these names.
 pub(super) fn without(settings: &[&'static Setting], names: &[&str]) -> Vec<&'static Setting> {
     settings.iter().copied().filter(|s| !names.contains(&s.name)).collect()
-}
-
-/// The values of all settings but for those of these names, as a key.
-pub(super) fn key_without(case: &Case, names: &[&str]) -> String {
-    let own = AXES.iter().filter(|axis| !names.contains(&axis.name));
-    own.map(|axis| (axis.text)(case)).collect::<Vec<_>>().join("\u{1f}")
-}
-
-/// Items with equal keys together, in the order of their first ones.
-pub(super) fn grouped<T, K: std::hash::Hash + Eq + Clone>(
-    items: impl IntoIterator<Item = T>,
-    key: impl Fn(&T) -> K,
-) -> Vec<(K, Vec<T>)> {
-    let mut places = std::collections::HashMap::new();
-    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
-    for item in items {
-        let key = key(&item);
-        let at = *places.entry(key.clone()).or_insert_with(|| {
-            groups.push((key, Vec::new()));
-            groups.len() - 1
-        });
-        groups[at].1.push(item);
-    }
-    groups
-}
-
-/// The geometric mean of positive numbers; `None` of nothing.
-pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
-    if let [one] = values {
-        // without the error of two roundings
-        return Some(*one);
-    }
-    let count = values.len() as f64;
-    (count > 0.0).then(|| (values.iter().map(|v| v.ln()).sum::<f64>() / count).exp())
 }
 
 /// 95 % interval of the median solve; `None` where the solves were too few for one.
@@ -111,15 +72,10 @@ pub(super) fn solve_interval(record: &Record) -> Option<(f64, f64)> {
 
 /// How often medians were taken of, in words: `medians of 3 to 10 solves`.
 pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> String {
-    let mut samples = "timed solves";
-    let mut ends: Option<(usize, usize)> = None;
-    for times in records.into_iter().map(|r| &r.times) {
-        let n = times.repetitions;
-        ends = Some(ends.map_or((n, n), |(least, most)| (least.min(n), most.max(n))));
-        if times.solve_interval.is_some_and(SampleInterval::of_rounds) {
-            samples = "rounds";
-        }
-    }
+    let times = records.into_iter().map(|r| &r.times).collect_vec();
+    let by_rounds = |t: &&Times| t.solve_interval.is_some_and(SampleInterval::of_rounds);
+    let samples = if times.iter().any(by_rounds) { "rounds" } else { "timed solves" };
+    let ends = times.iter().map(|t| t.repetitions).minmax().into_option();
     let text = match ends {
         None | Some((0, 0)) => return "single measurements".into(),
         Some((1, 1)) => return "one timed solve each".into(),
@@ -134,15 +90,34 @@ pub(super) fn repetitions<'a>(records: impl IntoIterator<Item = &'a Record>) -> 
     }
 }
 
+/// A figure of a file's runs, called `what: its title`.
+pub(super) fn of_batch(batch: &Batch, what: &str, figure: Figure, caption: String) -> Plot {
+    let title = format!("{what}: {}", batch.title());
+    Plot { figure: Figure { title, source: vec![batch.devices()], ..figure }, caption }
+}
+
+/// A figure of a machine, whose caption stands below it, too.
+pub(super) fn of_machine(title: String, figure: Figure, caption: String) -> Plot {
+    Plot { figure: Figure { title, source: vec![caption.clone()], ..figure }, caption }
+}
+
+/// Those of `items` beyond the first `most`, which stay.
+pub(super) fn beyond<T>(items: &mut Vec<T>, most: usize) -> Vec<T> {
+    items.split_off(most.min(items.len()))
+}
+
+/// The name of a case of the same settings, short: its backend where nothing else differs.
+pub(super) fn called(case: &Case, settings: &[&Setting], names: &Names) -> String {
+    let name = name(case, settings, names);
+    short(if name.is_empty() { &case.backend } else { &name })
+}
+
 /// The same figure with its bars below each other, where they have no room beside each other.
 pub(super) fn fitted(figure: Figure) -> Figure {
     if figure.marks != Marks::Bars || !too_wide(&figure) {
         return figure;
     }
-    let turned = |mut panel: Panel| {
-        std::mem::swap(&mut panel.x, &mut panel.y);
-        panel
-    };
+    let turned = |panel: Panel| Panel::new(panel.title, panel.y, panel.x, panel.series);
     let panels = figure.panels.into_iter().map(turned).collect();
     Figure { marks: Marks::Rows, panels, ..figure }
 }

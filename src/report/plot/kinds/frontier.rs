@@ -1,13 +1,15 @@
 //! Iterations against what each of them costs.
 
-use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
+use itertools::Itertools as _;
+
+use super::common::{beyond, by_key, differing, name, of_batch, repetitions, short, without};
 use super::{Kind, Plot};
 use crate::base::units::{plural, seconds};
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::Batch;
 use crate::report::plot::scale::{round_down, round_up};
-use crate::report::plot::{Figure, LeftOut, Names, Origin, Panel, Series};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "frontier",
@@ -26,7 +28,7 @@ const SYSTEMS: usize = 6;
 
 fn plot(batch: &Batch) -> Option<Plot> {
     let solved = batch.records.iter().filter(|r| point(r).is_some());
-    let mut groups = grouped(solved, |r| {
+    let mut groups = by_key(solved, |r| {
         let c = &r.case;
         let kind = (c.solver.clone(), c.rhs.clone(), c.rtol.to_bits());
         (c.matrix.clone(), kind, c.backend.clone())
@@ -45,28 +47,21 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let titled = groups.into_iter().map(|((matrix, (solver, ..), backend), group)| {
         (format!("{}: {solver} on {backend}", short(names.get(&matrix))), group)
     });
-    let mut groups: Vec<(String, Vec<&Record>)> = titled.collect();
-    let rest = groups.split_off(SYSTEMS.min(groups.len()));
-    let left_out = rest
+    let mut groups = titled.collect_vec();
+    let left_out = beyond(&mut groups, SYSTEMS)
         .into_iter()
         .map(|(panel, group)| LeftOut { panel, series: plural(group.len(), "solve") });
-    let panels = groups.iter().map(|(title, group)| panel(title.clone(), group, &names));
     let figure = Figure {
-        title: format!("Iterations against their cost: {}", batch.title()),
         marks: Marks::Scatter,
-        panels: panels.collect(),
+        panels: groups.iter().map(|(title, group)| panel(title, group, &names)).collect(),
         columns: 2,
-        source: vec![batch.devices()],
         left_out: left_out.collect(),
+        ..Figure::default()
     };
-    let caption = format!(
-        "{} of {}; {}; {}.",
-        plural(groups.iter().map(|(_, g)| g.len()).sum(), "solve"),
-        batch.name,
-        repetitions(groups.iter().flat_map(|(_, g)| g.iter().copied())),
-        batch.devices(),
-    );
-    Some(Plot { figure, caption })
+    let drawn = groups.iter().flat_map(|(_, group)| group.iter().copied()).collect_vec();
+    let (count, devices) = (plural(drawn.len(), "solve"), batch.devices());
+    let caption = format!("{count} of {}; {}; {devices}.", batch.name, repetitions(drawn));
+    Some(of_batch(batch, "Iterations against their cost", figure, caption))
 }
 
 /// Iterations and milliseconds of each.
@@ -76,30 +71,24 @@ fn point(record: &Record) -> Option<(f64, f64)> {
     (record.status.succeeded() && iterations > 0.0 && ms > 0.0).then_some((iterations, ms))
 }
 
-fn panel(title: String, group: &[&Record], names: &Names) -> Panel {
+fn panel(title: &str, group: &[&Record], names: &Names) -> Panel {
     let differ = without(&differing(group.iter().copied()), &["matrix"]);
     let labelled = |r: &&Record| Some((point(r)?, short(&name(&r.case, &differ, names))));
-    let points: Vec<((f64, f64), String)> = group.iter().filter_map(labelled).collect();
+    let points = group.iter().filter_map(labelled).sorted_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let points: Vec<((f64, f64), String)> = points.collect();
     let beaten = |(i, ms): (f64, f64)| {
         points.iter().any(|((j, other), _)| *j <= i && *other <= ms && (*j < i || *other < ms))
     };
-    let (mut on, mut off): (Vec<_>, Vec<_>) =
-        points.iter().cloned().partition(|(p, _)| !beaten(*p));
-    on.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
-    off.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let (on, off): (Vec<_>, Vec<_>) = points.iter().cloned().partition(|(p, _)| !beaten(*p));
     let labelled = |name: &str, points: Vec<((f64, f64), String)>| {
         let (pairs, labels) = points.into_iter().unzip();
-        Series { labels, ..series(name, pairs) }
+        Series { labels, ..Series::of(name, pairs) }
     };
     let mut all = vec![labelled("on the frontier", on), labelled("others", off)];
     all.retain(|s| !s.labels.is_empty());
-    all.extend(equal_times(&points.iter().map(|(p, _)| *p).collect::<Vec<_>>()));
-    Panel {
-        title,
-        x: axis("iterations", Spacing::Log),
-        y: axis("time of an iteration (ms)", Spacing::Log),
-        series: all,
-    }
+    all.extend(equal_times(&points.iter().map(|(p, _)| *p).collect_vec()));
+    let y = Axis::of("time of an iteration (ms)", Spacing::Log);
+    Panel::new(title, Axis::of("iterations", Spacing::Log), y, all)
 }
 
 /// Lines of equal time of the solve, a factor of ten apart, inside the axes.
@@ -125,7 +114,7 @@ fn equal_times(points: &[(f64, f64)]) -> Vec<Series> {
         let pairs = vec![(from, ms / from), (to, ms / to)];
         // the time stands at the lower end
         let labels = vec![String::new(), seconds(ms / 1e3)];
-        let series = series("equal time of the solve", pairs);
+        let series = Series::of("equal time of the solve", pairs);
         Some(Series { origin: Origin::Limit, labels, ..series })
     };
     decades.filter_map(|k| line(10f64.powi(k))).collect()

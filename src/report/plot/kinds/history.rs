@@ -1,13 +1,13 @@
 //! Residuals per iteration.
 
-use super::common::{axis, differing, grouped, name, series, short, without};
+use super::common::{by_key, called, differing, of_batch, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::History;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::Batch;
-use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Points, Series};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "history",
@@ -29,7 +29,7 @@ const ALL_POINTS: usize = 20_000;
 fn plot(batch: &Batch) -> Option<Plot> {
     let with: Vec<&Record> =
         batch.records.iter().filter(|r| r.convergence.residual_history.len() > 1).collect();
-    let systems = grouped(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
+    let systems = by_key(with.iter().copied(), |r| (r.case.matrix.clone(), r.case.rhs.clone()));
     if systems.is_empty() {
         return None;
     }
@@ -46,10 +46,7 @@ fn plot(batch: &Batch) -> Option<Plot> {
         if sides {
             title = format!("{title}, {}", short(names.get(rhs)));
         }
-        let called = |r: &Record| {
-            let name = name(&r.case, &differ, &names);
-            short(if name.is_empty() { &r.case.backend } else { &name })
-        };
+        let called = |r: &Record| called(&r.case, &differ, &names);
         let most = if i < PANELS { CURVES } else { 0 };
         let panel = |r: &&Record| LeftOut { panel: title.clone(), series: called(r) };
         left_out.extend(records.iter().skip(most).map(panel));
@@ -68,17 +65,14 @@ fn plot(batch: &Batch) -> Option<Plot> {
         batch.name,
         batch.devices(),
     );
-    let title = format!("Convergence: {}", batch.title());
-    let source = vec![batch.devices()];
-    let figure =
-        Figure { title, marks: Marks::Lines, panels, source, left_out, ..Figure::default() };
-    Some(Plot { figure, caption })
+    let figure = Figure { marks: Marks::Lines, panels, left_out, ..Figure::default() };
+    Some(of_batch(batch, "Convergence", figure, caption))
 }
 
 fn panel_of(title: String, series: Vec<Series>, relative: bool) -> Panel {
     let y = if relative { "residual over its first value" } else { "norm of the residual" };
-    let x: Axis = axis("iteration", Spacing::Linear);
-    Panel { title, x, y: axis(y, Spacing::Log), series }
+    let x = Axis::of("iteration", Spacing::Linear);
+    Panel::new(title, x, Axis::of(y, Spacing::Log), series)
 }
 
 /// What norms are divided by: the first one in a relative history.
@@ -92,7 +86,7 @@ fn curve(record: &Record, name: String, relative: bool, points: usize) -> Series
     let every = norms.len().div_ceil(points).max(1);
     let last = norms.len() - 1;
     let kept = norms.iter().enumerate().filter(|(i, _)| i % every == 0 || *i == last);
-    series(name, kept.map(|(i, norm)| (i as f64, norm / unit)).collect())
+    Series::of(name, kept.map(|(i, norm)| (i as f64, norm / unit)).collect())
 }
 
 /// The curves of a paper.
@@ -102,7 +96,7 @@ fn published(history: &History) -> impl Iterator<Item = Series> {
         let rows = history.rows.iter();
         let pairs = rows.map(|(l, values)| (*l as f64 + 1.0, values[column].sqrt())).collect();
         let origin = Origin::Published;
-        Series { origin, ..series(format!("paper, {name}"), pairs) }
+        Series { origin, ..Series::of(format!("paper, {name}"), pairs) }
     })
 }
 
@@ -118,11 +112,6 @@ fn tolerances(records: &[&Record], relative: bool) -> Vec<Series> {
         }
     }
     lines.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let line = |(rtol, level): (f64, f64)| Series {
-        name: format!("tolerance {rtol:e}"),
-        origin: Origin::Limit,
-        points: Points::Level(level),
-        ..Series::default()
-    };
+    let line = |(rtol, level)| Series::limit(format!("tolerance {rtol:e}"), level);
     lines.into_iter().map(line).collect()
 }

@@ -1,13 +1,14 @@
 //! Where the time of a run goes.
 
-use super::common::{differing, grouped, name, series, short, without};
+use super::common::{beyond, by_key, differing, name, of_batch, short, without};
 use super::{Kind, Plot};
 use crate::base::units::{plural, seconds};
 use crate::case::RunKind;
 use crate::config::marks::Marks;
+use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
 use crate::report::batch::Batch;
-use crate::report::plot::{Axis, Figure, LeftOut, Names, Panel};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "phases",
@@ -42,70 +43,49 @@ fn plot(batch: &Batch) -> Option<Plot> {
         r.case.kind == RunKind::Solve && r.times.solve_s.is_some() && r.status.succeeded()
     };
     let records: Vec<&Record> = batch.records.iter().filter(has).collect();
-    let differ = differing(records.iter().copied());
-    let called = Names::of(&batch.records);
-    let mut groups = grouped(records.iter().copied(), |r| name(&r.case, &differ, &called));
-    let mut mean = String::new();
-    if groups.len() > MOST {
-        let settings = without(&differ, &["matrix"]);
-        groups = grouped(records.iter().copied(), |r| name(&r.case, &settings, &called));
-        mean = " Each bar is the mean share over the systems of these settings, the time their \
-                median."
-            .into();
-    }
-    let rest = groups.split_off(MOST.min(groups.len()));
-    let left_out =
-        rest.into_iter().map(|(name, _)| LeftOut { panel: String::new(), series: short(&name) });
     let first = records.first()?;
-    let names = phases(first).map(|(name, _)| name);
-    let mut pieces = names.map(|_| Vec::new());
+    let names = Names::of(&batch.records);
+    let by_settings =
+        |differ: &[&Setting]| by_key(records.iter().copied(), |r| name(&r.case, differ, &names));
+    let differ = differing(records.iter().copied());
+    let mut groups = by_settings(&differ);
+    let mut mean = "";
+    if groups.len() > MOST {
+        groups = by_settings(&without(&differ, &["matrix"]));
+        mean = " Each bar is the mean share over the systems of these settings, the time their \
+                median.";
+    }
+    let left_out = beyond(&mut groups, MOST).into_iter();
+    let left_out = left_out.map(|(name, _)| LeftOut::alone(short(&name))).collect();
+    let mut pieces = phases(first).map(|(name, _)| (name, Vec::new()));
     let mut categories = Vec::new();
-    for (i, (name, group)) in groups.iter().enumerate() {
-        let mut shares = [0.0; 7];
-        let mut totals = Vec::new();
-        for record in group {
-            let own = phases(record);
-            let total: f64 = own.iter().map(|(_, s)| s).sum();
-            if total > 0.0 {
-                totals.push(total);
-                for (share, (_, s)) in shares.iter_mut().zip(own) {
-                    *share += 100.0 * s / total;
-                }
-            }
-        }
+    for (name, group) in &groups {
+        let times = group.iter().map(|r| phases(r));
+        let times = times.map(|own| (own.iter().map(|(_, s)| s).sum::<f64>(), own));
+        let times: Vec<_> = times.filter(|(total, _)| *total > 0.0).collect();
+        let mut totals: Vec<f64> = times.iter().map(|(total, _)| *total).collect();
         totals.sort_by(f64::total_cmp);
         let Some(median) = totals.get(totals.len() / 2) else { continue };
-        for (piece, share) in pieces.iter_mut().zip(shares) {
-            piece.push((categories.len() as f64, share / totals.len() as f64));
+        for (i, (_, pairs)) in pieces.iter_mut().enumerate() {
+            let share: f64 = times.iter().map(|(total, own)| 100.0 * own[i].1 / total).sum();
+            pairs.push((categories.len() as f64, share / totals.len() as f64));
         }
-        let name = if name.is_empty() { first.case.backend.as_str() } else { name };
-        debug_assert!(categories.len() <= i);
+        let name = if name.is_empty() { &first.case.backend } else { name };
         categories.push(format!("{}: {}", short(name), seconds(*median)));
     }
     if categories.is_empty() {
         return None;
     }
-    let own = names.into_iter().zip(pieces);
-    let own = own.filter(|(_, pairs)| pairs.iter().any(|(_, share)| *share > 0.05));
+    let own = pieces.into_iter().filter(|(_, p)| p.iter().any(|(_, share)| *share > 0.05));
     let panel = Panel {
         x: Axis { label: "share of the time (%)".into(), ..Axis::default() },
         y: Axis { categories, ..Axis::default() },
-        series: own.map(|(name, pairs)| series(name, pairs)).collect(),
+        series: own.map(|(name, pairs)| Series::of(name, pairs)).collect(),
         ..Panel::default()
     };
-    let caption =
-        format!("{} of {}, {}.{mean}", plural(records.len(), "run"), batch.name, batch.devices());
-    let title = format!("Time by phase: {}", batch.title());
-    let source = vec![batch.devices()];
-    Some(Plot {
-        figure: Figure {
-            title,
-            marks: Marks::Stacked,
-            panels: vec![panel],
-            source,
-            left_out: left_out.collect(),
-            ..Figure::default()
-        },
-        caption,
-    })
+    let (marks, panels) = (Marks::Stacked, vec![panel]);
+    let figure = Figure { marks, panels, left_out, ..Figure::default() };
+    let count = plural(records.len(), "run");
+    let caption = format!("{count} of {}, {}.{mean}", batch.name, batch.devices());
+    Some(of_batch(batch, "Time by phase", figure, caption))
 }

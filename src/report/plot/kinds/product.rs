@@ -1,13 +1,13 @@
 //! Products in different storage formats.
 
-use super::common::{axis, differing, grouped, name, series, short, without};
+use super::common::{by_key, differing, name, of_batch, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::RunKind;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::Batch;
-use crate::report::plot::{Figure, LeftOut, Names, Origin, Panel, Points, Series};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "product",
@@ -23,7 +23,7 @@ const SERIES: usize = 28;
 
 /// Whether a matrix was multiplied in blocks of several sizes: at one place of the axis.
 fn in_several_block_sizes(records: &[&Record]) -> bool {
-    let by_matrix = grouped(records.iter().copied(), |r| r.case.matrix.clone());
+    let by_matrix = by_key(records.iter().copied(), |r| r.case.matrix.clone());
     let differ = |of: &[&Record]| of.iter().any(|r| r.case.block_size != of[0].case.block_size);
     by_matrix.iter().any(|(_, of)| differ(of))
 }
@@ -40,8 +40,8 @@ fn plot(batch: &Batch) -> Option<Plot> {
     let differ = without(&differing(records.iter().copied()), &aside);
     let names = Names::of(&batch.records);
     let (mut panels, mut left_out) = (Vec::new(), Vec::new());
-    for (backend, of_backend) in grouped(records.iter().copied(), |r| r.case.backend.clone()) {
-        let variants = grouped(of_backend, |r| name(&r.case, &differ, &names));
+    for (backend, of_backend) in by_key(records.iter().copied(), |r| r.case.backend.clone()) {
+        let variants = by_key(of_backend, |r| name(&r.case, &differ, &names));
         let (mut rates, mut shares) = (Vec::new(), Vec::new());
         for (i, (variant, mut own)) in variants.into_iter().enumerate() {
             own.sort_by_key(|r| r.size.nnz);
@@ -54,38 +54,28 @@ fn plot(batch: &Batch) -> Option<Plot> {
             let of = |value: fn(&Record) -> Option<f64>| {
                 own.iter().filter_map(|r| Some((nnz(r), value(r)?))).collect::<Vec<_>>()
             };
-            rates.push(series(short(&variant), of(|r| r.traffic.spmv_gflops)));
-            shares.push(series(short(&variant), of(|r| r.traffic.spmv_percent_of_bandwidth)));
+            rates.push(Series::of(short(&variant), of(|r| r.traffic.spmv_gflops)));
+            let share = of(|r| r.traffic.spmv_percent_of_bandwidth);
+            shares.push(Series::of(short(&variant), share));
         }
-        shares.retain(|s| matches!(&s.points, Points::Pairs(p) if !p.is_empty()));
+        shares.retain(|s| !s.pairs().is_empty());
         if !shares.is_empty() {
-            shares.push(Series {
-                name: "copy".into(),
-                origin: Origin::Limit,
-                points: Points::Level(100.0),
-                ..Series::default()
-            });
+            shares.push(Series::limit("copy", 100.0));
         }
-        for (y, series) in [("GFLOP/s", rates), ("percent of copy bandwidth", shares)] {
-            if !series.is_empty() {
-                panels.push(Panel {
-                    title: backend.clone(),
-                    x: axis("stored entries", Spacing::Log),
-                    y: axis(y, Spacing::Linear),
-                    series,
-                });
-            }
-        }
+        let pairs = [("GFLOP/s", rates), ("percent of copy bandwidth", shares)];
+        panels.extend(pairs.into_iter().filter(|(_, series)| !series.is_empty()).map(
+            |(y, series)| {
+                let x = Axis::of("stored entries", Spacing::Log);
+                Panel::new(&*backend, x, Axis::of(y, Spacing::Linear), series)
+            },
+        ));
     }
     if panels.is_empty() {
         return None;
     }
-    let caption =
-        format!("{} of {}; {}.", plural(records.len(), "product"), batch.name, batch.devices());
-    let title = format!("Products: {}", batch.title());
-    let source = vec![batch.devices()];
-    Some(Plot {
-        figure: Figure { title, marks: Marks::Scatter, panels, columns: 2, source, left_out },
-        caption,
-    })
+    let count = plural(records.len(), "product");
+    let caption = format!("{count} of {}; {}.", batch.name, batch.devices());
+    let marks = Marks::Scatter;
+    let figure = Figure { marks, panels, columns: 2, left_out, ..Figure::default() };
+    Some(of_batch(batch, "Products", figure, caption))
 }

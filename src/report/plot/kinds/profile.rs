@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::common::{axis, differing, grouped, key_without, name, series, short};
+use itertools::Itertools as _;
+
+use super::common::{by_key, differing, key_without, name, of_machine, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::RunKind;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::Batches;
-use crate::report::plot::{Figure, LeftOut, Names, Panel};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "profile",
@@ -47,7 +49,7 @@ fn draw(batches: &Batches) -> Vec<Plot> {
     let solves =
         records.filter(|r| r.case.kind == RunKind::Solve && !r.environment.device.is_empty());
     // times of one machine compare
-    let machines = grouped(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
+    let machines = by_key(solves, |r| (r.environment.cpu.clone(), r.environment.os.clone()));
     let mut plots = Vec::new();
     for ((cpu, _), records) in &machines {
         for (what, settings, best_of) in COMPARISONS {
@@ -70,7 +72,7 @@ type Systems = (Vec<String>, Vec<HashMap<usize, f64>>);
 fn systems(settings: &[&str], best_of: &[&str], records: &[&Record]) -> Systems {
     let (mut configurations, mut places) = (Vec::new(), HashMap::new());
     let apart = [settings, best_of].concat();
-    let groups = grouped(records.iter().copied(), |r| key_without(&r.case, &apart));
+    let groups = by_key(records.iter().copied(), |r| key_without(&r.case, &apart));
     let differ = differing(records.iter().copied());
     let shown: Vec<_> = differ.into_iter().filter(|s| settings.contains(&s.name)).collect();
     let mut systems = Vec::new();
@@ -140,30 +142,20 @@ fn plot(
     if chosen.len() < 2 || solved.len() < ENOUGH {
         return None;
     }
-    let mut profiles = Vec::new();
-    for configuration in &chosen {
-        let mut ratios: Vec<f64> =
-            solved.iter().map(|times| times[configuration] / best(times)).collect();
-        ratios.sort_by(f64::total_cmp);
-        profiles.push((configurations[*configuration].clone(), ratios));
-    }
+    let profile = |configuration: &usize| {
+        let ratios = solved.iter().map(|times| times[configuration] / best(times));
+        (&configurations[*configuration], ratios.sorted_by(f64::total_cmp).collect_vec())
+    };
+    let profiles = chosen.iter().map(profile).collect_vec();
     let finite = profiles.iter().flat_map(|(_, ratios)| ratios).filter(|r| r.is_finite());
     let last = (1.1 * finite.fold(1.0_f64, |a, b| a.max(*b))).min(FARTHEST);
     let curves =
-        profiles.iter().map(|(name, ratios)| series(short(name), distribution(ratios, last)));
-    let panel = Panel {
-        x: axis("time relative to the best configuration", Spacing::Log),
-        y: axis("share of systems (%)", Spacing::Linear),
-        series: curves.collect(),
-        ..Panel::default()
-    };
-    let left_out = (0..configurations.len())
-        .filter(|configuration| !chosen.contains(configuration))
-        .map(|configuration| LeftOut {
-            panel: String::new(),
-            series: short(&configurations[configuration]),
-        });
-    let left_out: Vec<LeftOut> = left_out.collect();
+        profiles.iter().map(|(name, ratios)| Series::of(short(name), distribution(ratios, last)));
+    let x = Axis::of("time relative to the best configuration", Spacing::Log);
+    let y = Axis::of("share of systems (%)", Spacing::Linear);
+    let panels = vec![Panel::new("", x, y, curves.collect())];
+    let others = configurations.iter().enumerate().filter(|(i, _)| !chosen.contains(i));
+    let left_out = others.map(|(_, name)| LeftOut::alone(short(name))).collect_vec();
     let left = match left_out.len() {
         0 => String::new(),
         left => format!(" {left} that were tried on other or fewer systems are left out."),
@@ -173,15 +165,8 @@ fn plot(
         chosen.len(),
         plural(solved.len(), "system"),
     );
-    let figure = Figure {
-        title: format!("Performance profile of {what}: {cpu}"),
-        marks: Marks::Steps,
-        panels: vec![panel],
-        source: vec![caption.clone()],
-        left_out,
-        ..Figure::default()
-    };
-    Some(Plot { figure, caption })
+    let figure = Figure { marks: Marks::Steps, panels, left_out, ..Figure::default() };
+    Some(of_machine(format!("Performance profile of {what}: {cpu}"), figure, caption))
 }
 
 /// Corners of the distribution function of sorted ratios, from 1 to `last`, in percent.

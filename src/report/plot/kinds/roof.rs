@@ -1,12 +1,14 @@
 //! How near operations are to what the machine allows.
 
-use super::common::{axis, fitted, grouped, series, short};
+use itertools::Itertools as _;
+
+use super::common::{beyond, by_key, fitted, of_machine, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::{Batch, Batches};
-use crate::report::plot::{Axis, Figure, LeftOut, Origin, Panel, Points, Series};
+use crate::report::plot::{Axis, Figure, LeftOut, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "roof",
@@ -40,7 +42,7 @@ fn of_copy(record: &Record, gbps: Option<f64>) -> Option<f64> {
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let host = |batch: &&Batch| batch.records.first().map(|r| r.environment.cpu.clone());
-    let machines = grouped(&batches.runs, host);
+    let machines = by_key(&batches.runs, host);
     machines.iter().filter_map(|(cpu, own)| plot(cpu.as_deref()?, own)).collect()
 }
 
@@ -50,26 +52,23 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
         // of each file and backend, sorted
         let mut values: Vec<(&str, String, Vec<f64>)> = Vec::new();
         for batch in batches {
-            for (backend, records) in grouped(&batch.records, |r| r.case.backend.clone()) {
+            for (backend, records) in by_key(&batch.records, |r| r.case.backend.clone()) {
                 let own = records.iter().filter(|r| r.status.succeeded());
                 let own = own.filter_map(|r| percent(r)).filter(|v| v.is_finite() && *v > 0.0);
-                let mut own: Vec<f64> = own.collect();
-                own.sort_by(f64::total_cmp);
+                let own = own.sorted_by(f64::total_cmp).collect_vec();
                 if !own.is_empty() {
                     values.push((&batch.name, backend, own));
                 }
             }
         }
-        let mut files: Vec<&str> = values.iter().map(|(file, ..)| *file).collect();
-        files.dedup();
+        let mut files = values.iter().map(|(file, ..)| *file).dedup().collect_vec();
         if files.is_empty() {
             continue;
         }
-        let rest = files.split_off(FILES.min(files.len()));
-        let panel = || what.to_owned();
-        left_out.extend(rest.iter().map(|file| LeftOut { panel: panel(), series: short(file) }));
+        let named = |file: &str| LeftOut { panel: what.to_owned(), series: short(file) };
+        left_out.extend(beyond(&mut files, FILES).into_iter().map(named));
         let mut all = Vec::new();
-        for (backend, own) in grouped(&values, |(_, backend, _)| backend.clone()) {
+        for (backend, own) in by_key(&values, |(_, backend, _)| backend.clone()) {
             let (mut pairs, mut spread) = (Vec::new(), Vec::new());
             for (file, _, sorted) in own {
                 let Some(at) = files.iter().position(|f| f == file) else { continue };
@@ -77,33 +76,18 @@ fn plot(cpu: &str, batches: &[&Batch]) -> Option<Plot> {
                 pairs.push((at as f64, sorted[sorted.len() / 2]));
                 spread.push((sorted[0], sorted[sorted.len() - 1]));
             }
-            all.push(Series { spread, ..series(short(&backend), pairs) });
+            all.push(Series { spread, ..Series::of(short(&backend), pairs) });
         }
-        all.push(Series {
-            name: "roof".into(),
-            origin: Origin::Limit,
-            points: Points::Level(100.0),
-            ..Series::default()
-        });
+        all.push(Series::limit("roof", 100.0));
         let categories = files.iter().map(|file| short(file)).collect();
-        panels.push(Panel {
-            title: what.to_owned(),
-            x: Axis { categories, ..Axis::default() },
-            y: axis("percent of the roof", Spacing::Linear),
-            series: all,
-        });
+        let x = Axis { categories, ..Axis::default() };
+        panels.push(Panel::new(what, x, Axis::of("percent of the roof", Spacing::Linear), all));
     }
     if panels.is_empty() {
         return None;
     }
-    let caption = format!(
-        "{} in {} of {cpu} and its GPUs.",
-        plural(count, "measurement"),
-        plural(batches.len(), "file"),
-    );
-    let title = format!("Percent of the roof: {cpu}");
-    let source = vec![caption.clone()];
-    let figure =
-        Figure { title, marks: Marks::Bars, panels, source, left_out, ..Figure::default() };
-    Some(Plot { figure: fitted(figure), caption })
+    let (count, files) = (plural(count, "measurement"), plural(batches.len(), "file"));
+    let caption = format!("{count} in {files} of {cpu} and its GPUs.");
+    let figure = fitted(Figure { marks: Marks::Bars, panels, left_out, ..Figure::default() });
+    Some(of_machine(format!("Percent of the roof: {cpu}"), figure, caption))
 }

@@ -1,12 +1,14 @@
 //! The roofline of products and applications of preconditioners.
 
-use super::common::{axis, grouped, series, short};
+use itertools::Itertools as _;
+
+use super::common::{by_key, of_machine, short};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::Batches;
-use crate::report::plot::{Figure, Origin, Panel, Series};
+use crate::report::plot::{Axis, Figure, Origin, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "roofline",
@@ -44,26 +46,26 @@ fn rate(flop: f64, bytes: Option<usize>, seconds: Option<f64>) -> Option<(f64, f
 
 fn draw(batches: &Batches) -> Vec<Plot> {
     let records = batches.runs.iter().flat_map(|batch| &batch.records);
-    let machines = grouped(records.filter(|r| r.status.succeeded()), |r| r.environment.cpu.clone());
+    let machines = by_key(records.filter(|r| r.status.succeeded()), |r| r.environment.cpu.clone());
     machines.iter().filter_map(|(cpu, records)| plot(cpu, records)).collect()
 }
 
 fn plot(cpu: &str, records: &[&Record]) -> Option<Plot> {
-    let backends = grouped(records.iter().copied(), |r| r.case.backend.clone());
+    let backends = by_key(records.iter().copied(), |r| r.case.backend.clone());
     let operations: [Operation; 2] = [("products", product), ("preconditioners", application)];
     let (mut panels, mut count) = (Vec::new(), 0);
     for (what, point) in operations {
         let (mut all, mut roofs) = (Vec::new(), Vec::new());
         let (mut left, mut right) = (f64::INFINITY, 0.0_f64);
         for (backend, records) in &backends {
-            let mut points: Vec<(f64, f64)> = records.iter().filter_map(|r| point(r)).collect();
-            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let points = records.iter().filter_map(|r| point(r));
+            let points = points.sorted_by(|a, b| a.0.total_cmp(&b.0));
             count += points.len();
             let every = points.len().div_ceil(MOST).max(1);
-            let points: Vec<(f64, f64)> = points.into_iter().step_by(every).collect();
+            let points = points.step_by(every).collect_vec();
             let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
             (left, right) = (left.min(first.0), right.max(last.0));
-            all.push(series(short(backend), points));
+            all.push(Series::of(short(backend), points));
             let copies = records.iter().filter_map(|r| r.traffic.copy_gbps);
             let copy = copies.filter(|c| c.is_finite()).fold(0.0_f64, f64::max);
             if copy > 0.0 {
@@ -78,28 +80,21 @@ fn plot(cpu: &str, records: &[&Record]) -> Option<Plot> {
             let line = vec![(from, copy * from), (to, copy * to)];
             let labels = vec![format!("{copy:.0} GB/s"), String::new()];
             let name = "measured copy bandwidth";
-            all.push(Series { origin: Origin::Limit, labels, ..series(name, line) });
+            all.push(Series { origin: Origin::Limit, labels, ..Series::of(name, line) });
         }
         if all.iter().any(|s| s.origin == Origin::Measured) {
-            panels.push(Panel {
-                title: what.to_owned(),
-                x: axis("operations per byte", Spacing::Log),
-                y: axis("1e9 operations per second", Spacing::Log),
-                series: all,
-            });
+            let x = Axis::of("operations per byte", Spacing::Log);
+            let y = Axis::of("1e9 operations per second", Spacing::Log);
+            panels.push(Panel::new(what, x, y, all));
         }
     }
     if panels.is_empty() {
         return None;
     }
-    let title = format!("Roofline: {cpu} and its GPUs");
     let caption = format!(
         "{} on {cpu} and its GPUs; of more than {MOST} of a backend every so many is shown.",
         plural(count, "measurement")
     );
-    let source = vec![caption.clone()];
-    Some(Plot {
-        figure: Figure { title, marks: Marks::Scatter, panels, source, ..Figure::default() },
-        caption,
-    })
+    let figure = Figure { marks: Marks::Scatter, panels, ..Figure::default() };
+    Some(of_machine(format!("Roofline: {cpu} and its GPUs"), figure, caption))
 }

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
+use itertools::Itertools as _;
+
 use super::common::{
-    axis, differing, fitted, geometric_mean, grouped, name, repetitions, short, solve_interval,
-    spacing, without,
+    beyond, by_key, differing, fitted, geometric_mean, name, of_batch, repetitions, short,
+    solve_interval, spacing, without,
 };
 use super::{Kind, Plot};
 use crate::base::units::plural;
@@ -13,7 +15,8 @@ use crate::config::published::PublishedRow;
 use crate::config::sweep::Axis as Setting;
 use crate::record::Record;
 use crate::report::batch::{Batch, key};
-use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Points, Series};
+use crate::report::cells::speedup;
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "speedup",
@@ -54,13 +57,7 @@ const QUANTITIES: [Quantity; 2] = [("solve", |r| Some(r.solve)), ("time to solut
 fn plot(batch: &Batch) -> Option<Plot> {
     let solved =
         || batch.records.iter().filter(|r| r.status.succeeded() && r.times.solve_s.is_some());
-    let mut backends: Vec<&str> = Vec::new();
-    for record in solved() {
-        if !backends.contains(&record.case.backend.as_str()) {
-            backends.push(&record.case.backend);
-        }
-    }
-    let base = BASES.into_iter().find(|base| backends.contains(base))?;
+    let base = BASES.into_iter().find(|base| solved().any(|r| r.case.backend == *base))?;
     let mut slow: HashMap<String, &Record> = HashMap::new();
     for record in solved().filter(|r| r.case.backend == base) {
         // the fastest of several variants
@@ -82,9 +79,9 @@ fn plot(batch: &Batch) -> Option<Plot> {
             Some(Ratio {
                 record,
                 category: String::new(),
-                solve: quotient(twin.times.solve_s, record.times.solve_s)?,
+                solve: speedup(twin.times.solve_s, record.times.solve_s)?,
                 spread: spread(twin, record),
-                total: quotient(twin.times.to_solution(1), record.times.to_solution(1)),
+                total: speedup(twin.times.to_solution(1), record.times.to_solution(1)),
                 published: printed,
             })
         })
@@ -107,11 +104,6 @@ fn plot(batch: &Batch) -> Option<Plot> {
     Some(figure(batch, base, &ratios, &variants))
 }
 
-fn quotient(slow: Option<f64>, fast: Option<f64>) -> Option<f64> {
-    let ratio = slow? / fast?;
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
-}
-
 /// The intervals of both medians at their opposite ends.
 fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
     let ends = |r: &Record| solve_interval(r).or_else(|| r.times.solve_s.map(|s| (s, s)));
@@ -124,78 +116,49 @@ fn spread(slow: &Record, fast: &Record) -> Option<(f64, f64)> {
 
 fn figure(batch: &Batch, base: &str, ratios: &[Ratio<'_>], variants: &[&Setting]) -> Plot {
     let called = Names::of(&batch.records);
-    let matrices = grouped(ratios, |r| r.record.case.matrix.clone());
-    let several = matrices.len() > PANELS;
-    let mut panels = Vec::new();
-    let mut left_out: Vec<LeftOut> = Vec::new();
-    let groups: Vec<(String, Vec<&Ratio<'_>>)> = if several {
-        let title = format!("geometric mean over {} matrices", matrices.len());
-        vec![(title, ratios.iter().collect())]
-    } else {
-        matrices
-    };
+    let mut groups = by_key(ratios, |r| r.record.case.matrix.clone());
+    let several = groups.len() > PANELS;
+    if several {
+        let title = format!("geometric mean over {} matrices", groups.len());
+        groups = vec![(title, ratios.iter().collect())];
+    }
+    let (mut panels, mut left_out) = (Vec::new(), Vec::new());
     for (matrix, own) in &groups {
-        let names = grouped(own.iter(), |r| r.category.clone());
-        let mut names: Vec<String> = names.into_iter().map(|(name, _)| name).collect();
-        let rest = names.split_off(MOST.min(names.len()));
-        let panel = if several { String::new() } else { short(called.get(matrix)) };
-        left_out.extend(rest.into_iter().map(|series| LeftOut { panel: panel.clone(), series }));
+        let matrix = short(called.get(matrix));
+        let mut names = own.iter().map(|r| r.category.clone()).unique().collect_vec();
+        let panel = if several { "" } else { matrix.as_str() };
+        let rest = beyond(&mut names, MOST).into_iter();
+        left_out.extend(rest.map(|series| LeftOut { panel: panel.to_owned(), series }));
         for (what, value) in QUANTITIES {
-            let mut series = Vec::new();
-            for (variant, of_variant) in
-                grouped(own.iter().copied(), |r| name(&r.record.case, variants, &called))
-            {
-                let variant = if variant.is_empty() {
-                    of_variant[0].record.case.backend.clone()
-                } else {
-                    variant
-                };
-                series.push(bars(&variant, &names, &of_variant, value, what == "solve"));
-            }
+            let variants = by_key(own.iter().copied(), |r| name(&r.record.case, variants, &called));
+            let of_variant = |(name, ratios): &(String, Vec<&Ratio<'_>>)| {
+                let name = if name.is_empty() { &ratios[0].record.case.backend } else { name };
+                bars(name, &names, ratios, value, what == "solve")
+            };
+            let mut series = variants.iter().map(of_variant).collect_vec();
             if what == "solve" {
-                series.extend(published(&names, own));
+                series.push(published(&names, own));
             }
-            series.retain(|s| matches!(&s.points, Points::Pairs(p) if !p.is_empty()));
+            series.retain(|s| !s.pairs().is_empty());
             if series.is_empty() {
                 continue;
             }
-            series.push(Series {
-                name: "as fast".into(),
-                origin: Origin::Limit,
-                points: Points::Level(1.0),
-                ..Series::default()
-            });
-            let values = series.iter().flat_map(|s| match &s.points {
-                Points::Pairs(pairs) => pairs.iter().map(|p| p.1).collect(),
-                Points::Level(value) => vec![*value],
-            });
-            let y = axis("speedup", spacing(values.collect::<Vec<_>>()));
+            let values = series.iter().flat_map(|s| s.pairs().iter().map(|p| p.1));
+            let y = Axis::of("speedup", spacing(values.chain([1.0])));
+            series.push(Series::limit("as fast", 1.0));
             let title = if groups.len() == 1 && !several {
                 what.to_owned()
             } else {
-                format!("{}, {what}", short(called.get(matrix)))
+                format!("{matrix}, {what}")
             };
-            let x = Axis { categories: names.clone(), ..axis("", y.spacing) };
-            panels.push(Panel { title, x, y, series });
+            let x = Axis { categories: names.clone(), ..Axis::of("", y.spacing) };
+            panels.push(Panel::new(title, x, y, series));
         }
     }
-    let what = format!("Speedup over {base}: {}", batch.title());
-    let caption = format!(
-        "{} in {} over {base}, {}; {}.",
-        plural(ratios.len(), "case"),
-        batch.name,
-        repetitions(batch.records.iter()),
-        batch.devices(),
-    );
-    let figure = Figure {
-        title: what,
-        marks: Marks::Bars,
-        panels,
-        source: vec![batch.devices()],
-        left_out,
-        ..Figure::default()
-    };
-    Plot { figure: fitted(figure), caption }
+    let (cases, medians) = (plural(ratios.len(), "case"), repetitions(&batch.records));
+    let caption = format!("{cases} in {} over {base}, {medians}; {}.", batch.name, batch.devices());
+    let figure = fitted(Figure { marks: Marks::Bars, panels, left_out, ..Figure::default() });
+    of_batch(batch, &format!("Speedup over {base}"), figure, caption)
 }
 
 fn bars(
@@ -205,34 +168,21 @@ fn bars(
     value: fn(&Ratio<'_>) -> Option<f64>,
     spread: bool,
 ) -> Series {
-    let (mut pairs, mut ends) = (Vec::new(), Vec::new());
-    for (i, wanted) in names.iter().enumerate() {
-        let own: Vec<&&Ratio<'_>> = ratios.iter().filter(|r| r.category == *wanted).collect();
-        let values: Vec<f64> = own.iter().filter_map(|r| value(r)).collect();
-        let Some(mean) = geometric_mean(&values) else { continue };
-        pairs.push((i as f64, mean));
+    let bar = |(i, wanted): (usize, &String)| {
+        let own = ratios.iter().filter(|r| r.category == *wanted).collect_vec();
+        let mean = geometric_mean(&own.iter().filter_map(|r| value(r)).collect_vec())?;
         let known = if spread && own.len() == 1 { own[0].spread } else { None };
-        ends.push(known.unwrap_or((f64::NAN, f64::NAN)));
-    }
-    Series {
-        name: name.into(),
-        origin: Origin::Measured,
-        points: Points::Pairs(pairs),
-        spread: ends,
-        ..Series::default()
-    }
+        Some(((i as f64, mean), known.unwrap_or((f64::NAN, f64::NAN))))
+    };
+    let (pairs, spread) = names.iter().enumerate().filter_map(bar).unzip();
+    Series { spread, ..Series::of(name, pairs) }
 }
 
-fn published(names: &[String], ratios: &[&Ratio<'_>]) -> Option<Series> {
+fn published(names: &[String], ratios: &[&Ratio<'_>]) -> Series {
     let of = |(i, wanted): (usize, &String)| {
         let mut own = ratios.iter().filter(|r| r.category == *wanted);
         Some((i as f64, own.find_map(|r| r.published)?))
     };
-    let pairs: Vec<(f64, f64)> = names.iter().enumerate().filter_map(of).collect();
-    (!pairs.is_empty()).then(|| Series {
-        name: "paper".into(),
-        origin: Origin::Published,
-        points: Points::Pairs(pairs),
-        ..Series::default()
-    })
+    let pairs = names.iter().enumerate().filter_map(of).collect();
+    Series { origin: Origin::Published, ..Series::of("paper", pairs) }
 }

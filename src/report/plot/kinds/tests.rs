@@ -1,11 +1,11 @@
 use super::*;
 use crate::case::{Case, Format, RunKind};
-use crate::config::library::Library;
+use crate::config::library::experiment;
 use crate::config::marks::Marks;
 use crate::record::Record;
 use crate::record::samples::{record, repeated};
 use crate::report::batch::Batch;
-use crate::report::plot::{Origin, Points, Series, numbers_of};
+use crate::report::plot::{Origin, Series, numbers_of};
 
 /// Plots of a kind for runs of one file.
 fn plots(name: &str, records: Vec<Record>) -> Vec<Plot> {
@@ -13,11 +13,9 @@ fn plots(name: &str, records: Vec<Record>) -> Vec<Plot> {
     (kind(name).unwrap().draw)(&Batches { runs: vec![batch], ..Batches::default() })
 }
 
-fn pairs(series: &Series) -> &[(f64, f64)] {
-    match &series.points {
-        Points::Pairs(pairs) => pairs,
-        Points::Level(_) => panic!("a level"),
-    }
+/// The series of the first panel of the first of these plots.
+fn first_series(name: &str, records: Vec<Record>) -> Vec<Series> {
+    plots(name, records).remove(0).figure.panels.remove(0).series
 }
 
 fn on(backend: &str, fill: usize) -> Case {
@@ -51,19 +49,18 @@ fn speedups_are_ratios_of_twins_with_both_intervals() {
     let panels = &plots[0].figure.panels;
     assert_eq!(panels[0].x.categories, ["k 0", "k 1"]);
     let solve = &panels[0].series[0];
-    assert_eq!((solve.name.as_str(), pairs(solve)), ("cuda", &[(0.0, 4.0), (1.0, 3.0)][..]));
+    assert_eq!((solve.name.as_str(), solve.pairs()), ("cuda", &[(0.0, 4.0), (1.0, 3.0)][..]));
     let (low, high) = solve.spread[0];
     assert!(close(low, 7.2 / 2.1) && close(high, 8.8 / 1.9), "{low} {high}");
     assert!(solve.spread[1].0.is_nan());
     // setup takes 0.04 s on both
-    assert!(close(pairs(&panels[1].series[0])[0].1, 8.04 / 2.04));
+    assert!(close(panels[1].series[0].pairs()[0].1, 8.04 / 2.04));
     assert_eq!(plots[0].figure.title, "Speedup over cpu: f");
 }
 
 #[test]
 fn published_speedups_stand_beside_those_of_the_same_case() {
-    let library = Library::Embedded;
-    let experiment = library.open(&library.find("yang/table1").unwrap()[0]).unwrap();
+    let experiment = experiment("yang/table1");
     let case = &experiment.cases().unwrap().0[0];
     let records = vec![record(case.on("cpu"), 240, 10.0), record(case.on("cuda"), 240, 0.1)];
     let published = experiment.published.as_ref().unwrap().find(case).unwrap().speedup().unwrap();
@@ -72,8 +69,8 @@ fn published_speedups_stand_beside_those_of_the_same_case() {
     let batches = Batches { runs: vec![batch], ..Batches::default() };
     let series = &(speedup::KIND.draw)(&batches)[0].figure.panels[0].series;
     let paper = series.iter().find(|s| s.origin == Origin::Published).unwrap();
-    assert_eq!(pairs(paper), [(0.0, published)]);
-    assert!(close(pairs(&series[0])[0].1, 100.0));
+    assert_eq!(paper.pairs(), [(0.0, published)]);
+    assert!(close(series[0].pairs()[0].1, 100.0));
 }
 
 #[test]
@@ -87,17 +84,16 @@ fn the_frontier_is_what_no_other_beats_in_both() {
         of("fsai", 50, 0.04),
         of("tns", 60, 0.12),
     ];
-    let plots = plots("frontier", records);
-    let series = &plots[0].figure.panels[0].series;
+    let series = first_series("frontier", records);
     // 3 ms in 30, 0.8 in 50; 1 ms in 100 and 2 ms in 60 are beaten by the latter
     assert_eq!(series[0].labels, ["bilu", "fsai"]);
-    assert!(close(pairs(&series[0])[0].1, 3.0) && close(pairs(&series[0])[1].1, 0.8));
+    assert!(close(series[0].pairs()[0].1, 3.0) && close(series[0].pairs()[1].1, 0.8));
     assert_eq!(series[1].labels, ["tns", "jacobi"]);
     // the axes reach from 20 to 100 iterations and from 0.5 to 5 ms: 10 ms is a corner
     let times = series[2..].iter().map(|s| s.labels[1].as_str()).collect::<Vec<_>>();
     assert_eq!(times, ["100.0 ms"]);
     for line in &series[2..] {
-        let products: Vec<f64> = pairs(line).iter().map(|(x, y)| x * y).collect();
+        let products: Vec<f64> = line.pairs().iter().map(|(x, y)| x * y).collect();
         assert!(close(products[0], products[1]));
     }
 }
@@ -110,7 +106,7 @@ fn shares_of_phases_add_up_to_all_of_the_time() {
     let panel = &plots[0].figure.panels[0];
     assert_eq!(panel.y.categories, ["k 0: 100.0 ms", "k 1: 100.0 ms"]);
     let shares: Vec<(&str, f64)> =
-        panel.series.iter().map(|s| (s.name.as_str(), pairs(s)[0].1)).collect();
+        panel.series.iter().map(|s| (s.name.as_str(), s.pairs()[0].1)).collect();
     let wanted = [("symbolic", 10.0), ("analysis", 10.0), ("numeric", 20.0), ("solve", 60.0)];
     for ((name, share), wanted) in shares.iter().zip(wanted) {
         assert!(*name == wanted.0 && close(*share, wanted.1), "{shares:?}");
@@ -129,8 +125,8 @@ fn roofs_are_medians_over_a_file() {
     let plots = plots("roof", vec![with(10.0), with(40.0), with(90.0)]);
     let panels = &plots[0].figure.panels;
     let series = |i: usize| &panels[i].series[0];
-    assert_eq!((pairs(series(0)), series(0).spread[0]), (&[(0.0, 80.0)][..], (20.0, 180.0)));
-    assert_eq!((pairs(series(1)), series(1).spread[0]), (&[(0.0, 40.0)][..], (10.0, 90.0)));
+    assert_eq!((series(0).pairs(), series(0).spread[0]), (&[(0.0, 80.0)][..], (20.0, 180.0)));
+    assert_eq!((series(1).pairs(), series(1).spread[0]), (&[(0.0, 40.0)][..], (10.0, 90.0)));
 }
 
 #[test]
@@ -140,22 +136,18 @@ fn rooflines_are_operations_over_bytes_and_seconds() {
     r.traffic.spmv_bytes = Some(4_000_000_000);
     r.traffic.spmv_s = Some(0.5);
     r.traffic.copy_gbps = Some(10.0);
-    let plots = plots("roofline", vec![r]);
-    let series = &plots[0].figure.panels[0].series;
-    assert_eq!(pairs(&series[0]), [(0.25, 2.0)]);
-    assert!(pairs(&series[1]).iter().all(|(x, y)| close(*y, 10.0 * x)));
+    let series = first_series("roofline", vec![r]);
+    assert_eq!(series[0].pairs(), [(0.25, 2.0)]);
+    assert!(series[1].pairs().iter().all(|(x, y)| close(*y, 10.0 * x)));
 }
 
 #[test]
 fn histories_are_norms_by_iteration() {
     let mut r = record(on("cpu", 0), 3, 1.0);
     r.convergence.residual_history = vec![8.0, 4.0, 0.5];
-    let plots = plots("history", vec![r]);
-    let series = &plots[0].figure.panels[0].series[0];
-    assert_eq!(pairs(series), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
-    let tolerance = &plots[0].figure.panels[0].series[1];
-    assert_eq!((tolerance.name.as_str(), tolerance.origin), ("tolerance 1e-6", Origin::Limit));
-    assert_eq!(tolerance.points, Points::Level(1e-6));
+    let series = first_series("history", vec![r]);
+    assert_eq!(series[0].pairs(), [(0.0, 1.0), (1.0, 0.5), (2.0, 0.0625)]);
+    assert_eq!(series[1], Series::limit("tolerance 1e-6", 1e-6));
 }
 
 #[test]
@@ -179,7 +171,7 @@ fn histories_of_all_runs_are_drawn_or_named() {
 }
 
 #[test]
-fn profiles_are_of_the_systems_that_every_way_was_tried_on() {
+fn profiles_are_of_the_systems_that_every_configuration_was_tried_on() {
     let mut records = Vec::new();
     for (i, (cpu, cuda)) in [(4.0, 1.0), (2.0, 2.0), (1.0, 4.0), (8.0, 1.0)].iter().enumerate() {
         for (backend, seconds) in [("cpu", cpu), ("cuda", cuda)] {
@@ -195,8 +187,8 @@ fn profiles_are_of_the_systems_that_every_way_was_tried_on() {
     let series = &figure.panels[0].series;
     assert_eq!(series[0].name, "cpu");
     let wanted = [(1.0, 50.0), (4.0, 75.0), (8.0, 100.0), (8.8, 100.0)];
-    assert!(pairs(&series[0]).iter().zip(wanted).all(|(a, b)| close(a.0, b.0) && a.1 == b.1));
-    assert_eq!(pairs(&series[1])[..2], [(1.0, 75.0), (4.0, 100.0)]);
+    assert!(series[0].pairs().iter().zip(wanted).all(|(a, b)| close(a.0, b.0) && a.1 == b.1));
+    assert_eq!(series[1].pairs()[..2], [(1.0, 75.0), (4.0, 100.0)]);
 }
 
 #[test]
@@ -210,15 +202,14 @@ fn sizes_and_threads_scale() {
     };
     let plotted = plots("size", vec![of(20, 2, 0.2), of(10, 2, 0.1), of(30, 2, 0.9)]);
     let panels = &plotted[0].figure.panels;
-    assert_eq!(pairs(&panels[0].series[0]), [(1000.0, 100.0), (8000.0, 200.0), (27_000.0, 900.0)]);
+    assert_eq!(panels[0].series[0].pairs(), [(1000.0, 100.0), (8000.0, 200.0), (27_000.0, 900.0)]);
     // 0.1 s for 10 iterations of 1000 unknowns
-    assert!(close(pairs(&panels[1].series[0])[0].1, 10_000.0));
+    assert!(close(panels[1].series[0].pairs()[0].1, 10_000.0));
 
-    let plotted = plots("threads", vec![of(10, 4, 0.5), of(10, 1, 1.0), of(10, 2, 0.8)]);
-    let series = &plotted[0].figure.panels[0].series;
-    assert_eq!(pairs(&series[0]), [(1.0, 1.0), (2.0, 1.25), (4.0, 2.0)]);
+    let series = first_series("threads", vec![of(10, 4, 0.5), of(10, 1, 1.0), of(10, 2, 0.8)]);
+    assert_eq!(series[0].pairs(), [(1.0, 1.0), (2.0, 1.25), (4.0, 2.0)]);
     assert_eq!(
-        (series[1].origin, pairs(&series[1])),
+        (series[1].origin, series[1].pairs()),
         (Origin::Limit, &[(1.0, 1.0), (4.0, 4.0)][..])
     );
 }
@@ -248,9 +239,10 @@ fn block_sizes_of_a_matrix_have_markers_of_their_own() {
         r
     };
     let names = |records| {
-        let plots = plots("product", records);
-        let series = &plots[0].figure.panels[0].series;
-        series.iter().map(|s| (s.name.clone(), pairs(s).len())).collect::<Vec<_>>()
+        first_series("product", records)
+            .iter()
+            .map(|s| (s.name.clone(), s.pairs().len()))
+            .collect::<Vec<_>>()
     };
     let wanted = |names: &[(&str, usize)]| {
         names.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect::<Vec<_>>()

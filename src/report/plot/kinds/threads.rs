@@ -1,6 +1,6 @@
 //! Speedup of a backend with more threads.
 
-use super::common::{axis, differing, grouped, name, repetitions, series, short, without};
+use super::common::{beyond, by_key, differing, name, of_machine, repetitions, short, without};
 use super::{Kind, Plot};
 use crate::base::units::plural;
 use crate::case::Case;
@@ -8,7 +8,7 @@ use crate::compute;
 use crate::config::marks::{Marks, Spacing};
 use crate::record::Record;
 use crate::report::batch::{Batches, key};
-use crate::report::plot::{Figure, LeftOut, Names, Origin, Panel, Series};
+use crate::report::plot::{Axis, Figure, LeftOut, Names, Origin, Panel, Series};
 
 pub(super) const KIND: Kind = Kind {
     name: "threads",
@@ -30,9 +30,9 @@ fn draw(batches: &Batches) -> Vec<Plot> {
             && r.environment.threads > 0
     });
     // one thread of `cpu` and several of `cpu-mt` are one line
-    let machines = grouped(timed, |r| r.environment.cpu.clone());
+    let machines = by_key(timed, |r| r.environment.cpu.clone());
     let of = |(cpu, records): &(String, Vec<&Record>)| {
-        let mut lines = grouped(records.iter().copied(), |r| key(&r.case.on("cpu-mt")));
+        let mut lines = by_key(records.iter().copied(), |r| key(&r.case.on("cpu-mt")));
         for (_, own) in &mut lines {
             own.sort_by(|a, b| {
                 let threads = |r: &Record| r.environment.threads;
@@ -44,7 +44,7 @@ fn draw(batches: &Batches) -> Vec<Plot> {
         }
         // two counts of threads are a comparison of backends
         lines.retain(|(_, own)| own.len() > 2);
-        (!lines.is_empty()).then(|| plot(cpu, &lines))
+        (!lines.is_empty()).then(|| plot(cpu, lines))
     };
     machines.iter().filter_map(of).collect()
 }
@@ -53,51 +53,31 @@ fn time(record: &Record) -> Option<f64> {
     record.times.solve_s.or(record.traffic.spmv_s).filter(|s| *s > 0.0)
 }
 
-fn plot(cpu: &str, lines: &[(String, Vec<&Record>)]) -> Plot {
-    let used = || lines.iter().take(LINES).flat_map(|(_, own)| own.iter().copied());
-    let asked = || lines.iter().flat_map(|(_, own)| own.iter().copied());
-    let differ = without(&differing(asked()), &["backend"]);
-    let names = Names::of(asked());
+fn plot(cpu: &str, mut lines: Vec<(String, Vec<&Record>)>) -> Plot {
+    let asked: Vec<&Record> = lines.iter().flat_map(|(_, own)| own.iter().copied()).collect();
+    let differ = without(&differing(asked.iter().copied()), &["backend"]);
+    let names = Names::of(asked);
     let called = |case: &Case| {
         let label = name(case, &differ, &names);
         short(if label.is_empty() { names.get(&case.matrix) } else { label.as_str() })
     };
-    let left_out = lines
-        .iter()
-        .skip(LINES)
-        .map(|(_, own)| LeftOut { panel: String::new(), series: called(&own[0].case) });
+    let left_out = beyond(&mut lines, LINES).into_iter();
+    let left_out = left_out.map(|(_, own)| LeftOut::alone(called(&own[0].case))).collect();
     let (mut all, mut most) = (Vec::new(), 1.0_f64);
-    for (_, own) in lines.iter().take(LINES) {
+    for (_, own) in &lines {
         let Some(first) = time(own[0]) else { continue };
         let base = own[0].environment.threads as f64;
-        let pairs: Vec<(f64, f64)> = own
-            .iter()
-            .filter_map(|r| Some((r.environment.threads as f64, base * first / time(r)?)))
-            .collect();
+        let point = |r: &&Record| Some((r.environment.threads as f64, base * first / time(r)?));
+        let pairs: Vec<(f64, f64)> = own.iter().filter_map(point).collect();
         most = pairs.iter().fold(most, |m, (threads, _)| m.max(*threads));
-        all.push(series(called(&own[0].case), pairs));
+        all.push(Series::of(called(&own[0].case), pairs));
     }
     let ideal = vec![(1.0, 1.0), (most, most)];
-    all.push(Series { origin: Origin::Limit, ..series("in proportion", ideal) });
-    let panel = Panel {
-        x: axis("threads", Spacing::Log),
-        y: axis("speedup", Spacing::Log),
-        series: all,
-        ..Panel::default()
-    };
-    let caption =
-        format!("{} on {cpu}, {}.", plural(lines.len().min(LINES), "case"), repetitions(used()));
-    let title = format!("Scaling with the threads: {cpu}");
-    let source = vec![caption.clone()];
-    Plot {
-        figure: Figure {
-            title,
-            marks: Marks::Lines,
-            panels: vec![panel],
-            source,
-            left_out: left_out.collect(),
-            ..Figure::default()
-        },
-        caption,
-    }
+    all.push(Series { origin: Origin::Limit, ..Series::of("in proportion", ideal) });
+    let (x, y) = (Axis::of("threads", Spacing::Log), Axis::of("speedup", Spacing::Log));
+    let used = lines.iter().flat_map(|(_, own)| own.iter().copied());
+    let caption = format!("{} on {cpu}, {}.", plural(lines.len(), "case"), repetitions(used));
+    let (marks, panels) = (Marks::Lines, vec![Panel::new("", x, y, all)]);
+    let figure = Figure { marks, panels, left_out, ..Figure::default() };
+    of_machine(format!("Scaling with the threads: {cpu}"), figure, caption)
 }

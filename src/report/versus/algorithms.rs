@@ -1,0 +1,66 @@
+//! Comparison of all algorithms of the triangular solves, where more than one was measured.
+
+use itertools::Itertools as _;
+
+use crate::base::parse::choice_name;
+use crate::base::units::significant;
+use crate::case::Trisolve;
+use crate::record::Record;
+use crate::report::Sheet;
+use crate::report::build::Columns;
+use crate::report::cells::{levels, shown, speedup, time};
+
+use super::{METRICS, Side, System};
+
+/// Our algorithms that were measured for some system.
+pub(super) fn measured(systems: &[System<'_>]) -> Vec<Trisolve> {
+    let known = |algorithm: &_| systems.iter().any(|s| asked(s, *algorithm).is_some());
+    Trisolve::which(|about| !about.library).filter(known).collect_vec()
+}
+
+/// The record of an algorithm requested by name, if it has a time.
+fn asked<'a>(system: &System<'a>, algorithm: Trisolve) -> Option<&'a Record> {
+    let own = |r: &&Record| r.case.backend == "cuda" && r.case.trisolve == algorithm;
+    system.records.iter().copied().find(|r| own(r) && r.traffic.apply_s.is_some())
+}
+
+/// Time of an application by cuSPARSE divided by that of an algorithm.
+pub(super) fn ratio(system: &System<'_>, algorithm: Trisolve) -> Option<f64> {
+    let own = asked(system, algorithm).and_then(|r| r.traffic.apply_s);
+    speedup(system.seconds(&METRICS[0], Side::Library), own)
+}
+
+/// A row per system behind its settings, and a column per algorithm; none for fewer than two algorithms.
+pub(super) fn sheet<'a>(
+    systems: &'a [System<'a>],
+    settings: Columns<'a, &'a System<'a>>,
+) -> Option<Sheet> {
+    let algorithms = measured(systems);
+    if algorithms.len() < 2 {
+        return None;
+    }
+    let mut columns = settings.number("levels L/U", |s| {
+        let mut known = s.records.iter().map(|r| levels(&r.factor));
+        known.find(|levels| !levels.is_empty()).unwrap_or_default()
+    });
+    for algorithm in algorithms {
+        let head = format!("by {}", choice_name(&algorithm));
+        columns = columns.number(head, move |s| shown(asked(s, algorithm), cell));
+    }
+    let library = |s: &System<'a>| s.best(&METRICS[0], Side::Library).map(|(record, _)| record);
+    let mut sheet = columns.number("cuSPARSE", |s| shown(library(s), cell)).sheet(systems);
+    sheet.title = Some("All algorithms of the triangular solves".into());
+    sheet.notes = vec![
+        "one application of L and U; in brackets the percentage of the roofline, the larger of bytes over \
+         bandwidth and levels times CTA-to-CTA latency. An algorithm that passes many levels inside a \
+         thread block can exceed 100 %"
+            .into(),
+    ];
+    Some(sheet)
+}
+
+/// Time and percent of the roof: `186.0 µs (104 %)`.
+fn cell(record: &Record) -> String {
+    let share = shown(record.traffic.percent_of_roof, |p| format!(" ({} %)", significant(p, 3)));
+    shown(record.traffic.apply_s, |s| time(Some(s)) + &share)
+}
