@@ -45,9 +45,10 @@ impl Visitor for Corrections<'_> {
     type Output = (Outcome, Vec<f64>, Vec<f64>);
 
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Self::Output {
-        let (a, case) = (&self.problem.matrix, self.case);
+        let case = self.case;
+        let a = &Arc::new(self.problem.matrix.in_blocks(case.block_size));
         let n = a.rows();
-        let matrix = k.matrix(a, case.block_size, Format::Auto).unwrap();
+        let matrix = k.matrix(a, Format::Auto).unwrap();
         let setup = precond::lookup::<K>(&case.precond).unwrap();
         let Ok(m) = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut self })
         else {

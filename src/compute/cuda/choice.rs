@@ -198,7 +198,8 @@ mod tests {
     /// The shape of ILU(fill) of a generated matrix, worked out without a device.
     fn shape(matrix: &str, block_size: usize, fill: usize) -> Shape {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
-        let p = iluk(&block_pattern(&a, block_size), fill, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a.in_blocks(block_size)), fill, LevelRule::Min, usize::MAX)
+            .unwrap();
         let stencil = Stencil::of_lower(p.lower.view());
         let both = [stencil.clone(), Stencil::of_upper(p.upper.view())];
         let lengths = p.lower.row_ptr.windows(2).map(|w| w[1] - w[0]);
