@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use bilu_bench::base::status::Status;
 use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
