@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bilu_bench::case::{Case, LevelRule, ReadAs, Side};
 use bilu_bench::compute::cpu::Cpu;
 use bilu_bench::compute::krylov::{Settings, Stop, System};
-use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::methods::precond::{Phase, Phases, Setup};
 use bilu_bench::methods::{precond, solver};

@@ -106,7 +106,9 @@ impl Csr {
             threads,
             || Sums::new(self.cols()),
             |sums, i, to| {
-                [self, other].into_iter().for_each(|m| sums.add_row(m.row(i), 0.5));
+                for m in [self, other] {
+                    sums.add_row(m.row(i), 0.5);
+                }
                 sums.finish(to);
                 Ok(())
             },

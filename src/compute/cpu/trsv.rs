@@ -18,10 +18,10 @@ use crate::matrix::pattern::PatternView;
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
     match &ilu.values {
         Values::Double(blocks) => {
-            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone))
+            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone));
         }
         Values::Single(blocks) => {
-            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone))
+            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone));
         }
     }
 }
