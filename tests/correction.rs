@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use bilu_bench::base::status::Status;
 use bilu_bench::bench::run::run_case;
 use bilu_bench::case::{Case, Format, Orthogonalisation, ReadAs, Side};
@@ -45,9 +47,10 @@ impl Visitor for Corrections<'_> {
     type Output = (Outcome, Vec<f64>, Vec<f64>);
 
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Self::Output {
-        let (a, case) = (&self.problem.matrix, self.case);
+        let case = self.case;
+        let a = &Arc::new(self.problem.matrix.in_blocks(case.block_size));
         let n = a.rows();
-        let matrix = k.matrix(a, case.block_size, Format::Auto).unwrap();
+        let matrix = k.matrix(a, Format::Auto).unwrap();
         let setup = precond::lookup::<K>(&case.precond).unwrap();
         let Ok(m) = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut self })
         else {

@@ -343,10 +343,10 @@ fn the_host_reference_solves_what_it_factorises() {
     for b in [1, 3] {
         // a full pattern: the incomplete factors are the complete ones
         let rows = 5;
-        let pattern = Pattern {
-            row_ptr: (0..=rows).map(|i| i * rows).collect::<Vec<_>>().into(),
-            col_ind: (0..rows * rows).map(|e| e % rows).collect::<Vec<_>>().into(),
-        };
+        let pattern = Pattern::new(
+            (0..=rows).map(|i| i * rows).collect::<Vec<_>>(),
+            (0..rows * rows).map(|e| e % rows).collect::<Vec<_>>(),
+        );
         let a = Blocks::on(pattern, b, 70);
         let x = random_vector(a.n, 8);
         let lu = a.ilu();

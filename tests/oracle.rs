@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bilu_bench::case::{Case, LevelRule, ReadAs, Side};
 use bilu_bench::compute::cpu::Cpu;
 use bilu_bench::compute::krylov::{Settings, Stop, System};
-use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::methods::precond::{Phase, Phases, Setup};
 use bilu_bench::methods::{precond, solver};
@@ -88,7 +87,8 @@ fn factor_sizes_equal_petsc_exactly() {
         let matrix = problem::load(&spec, ReadAs::Expanded).expect("generator").matrix;
         for ((b, k, overwrite), want) in sizes {
             let rule = if overwrite { LevelRule::Overwrite } else { LevelRule::Min };
-            let pattern = iluk(&block_pattern(&matrix, b), k, rule, usize::MAX).expect("fits");
+            let pattern =
+                iluk(&block_pattern(&matrix.in_blocks(b)), k, rule, usize::MAX).expect("fits");
             assert_eq!(pattern.blocks(), want, "{spec}, b {b}, k {k}, {rule:?}");
             checked += 1;
         }
@@ -107,7 +107,7 @@ impl Phases for Silent {
 fn check(rows: &[&Row]) -> Vec<String> {
     let (k, first) = (Cpu::sequential(), rows[0]);
     let problem = problem::load(&first.spec, ReadAs::Expanded).expect("generator");
-    let a: Arc<Csr> = Arc::clone(&problem.matrix);
+    let a = Arc::new(problem.matrix.in_blocks(first.block_size));
     let case = Case {
         block_size: first.block_size,
         fill: first.fill,
@@ -117,7 +117,7 @@ fn check(rows: &[&Row]) -> Vec<String> {
     let setup = precond::lookup::<Cpu>("bilu").expect("registered");
     let m = setup(Setup { k: &k, a: &a, settings: &case.preconditioning(), phases: &mut Silent })
         .expect("regular");
-    let matrix = k.matrix(&a, case.block_size, case.format).expect("fits");
+    let matrix = k.matrix(&a, case.format).expect("fits");
     let mut solves: BTreeMap<(bool, &str), Vec<&Row>> = BTreeMap::new();
     for &r in rows {
         solves.entry((r.side == Side::Left, &r.rhs)).or_default().push(r);

@@ -58,7 +58,7 @@ proptest! {
     ) {
         let a = common::random_csr(n, per_row, 0.0, seed);
         for rule in [LevelRule::Min, LevelRule::Overwrite] {
-            let p = iluk(&block_pattern(&a, 1), k, rule, usize::MAX).unwrap();
+            let p = iluk(&block_pattern(&a), k, rule, usize::MAX).unwrap();
             prop_assert_eq!(as_dense(&p), reference(&a, k, rule), "rule {:?}", rule);
             let total: usize = as_dense(&p).iter().flatten().filter(|&&x| x).count();
             prop_assert_eq!(p.blocks(), total);
@@ -68,7 +68,7 @@ proptest! {
     #[test]
     fn schedules_respect_every_dependency(n in 1usize..60, per_row in 1usize..5, seed in 0u64..10_000) {
         let a = common::random_csr(n, per_row, 0.0, seed);
-        let p = iluk(&block_pattern(&a, 1), 1, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).unwrap();
         for (s, half) in [(Schedule::lower(&p), &p.lower), (Schedule::upper(&p), &p.upper)] {
             let mut level = vec![usize::MAX; n];
             for l in 0..s.levels() {
@@ -91,8 +91,7 @@ proptest! {
 #[test]
 fn a_limit_stops_the_phase_and_names_the_row() {
     let a = common::random_csr(200, 4, 0.0, 7);
-    let TooLarge { row, entries } =
-        iluk(&block_pattern(&a, 1), 3, LevelRule::Min, 500).unwrap_err();
+    let TooLarge { row, entries } = iluk(&block_pattern(&a), 3, LevelRule::Min, 500).unwrap_err();
     assert!(row < 200 && entries > 500, "row {row}, entries {entries}");
 }
 
@@ -101,7 +100,7 @@ fn a_missing_diagonal_is_named_unless_fill_provides_it() {
     // [0 1; 1 0]: elimination reaches (2,2) at level 1
     let a = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0; 2]).unwrap();
     for (k, missing) in [(0, vec![0, 1]), (1, vec![0])] {
-        let p = iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a), k, LevelRule::Min, usize::MAX).unwrap();
         assert_eq!((p.blocks(), &p.no_diagonal), (4, &missing), "k {k}");
     }
 }

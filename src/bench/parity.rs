@@ -67,7 +67,7 @@ const SINGLE_LIMIT: f64 = 1e-8;
 /// When `k` does not have it.
 pub fn algorithm<K: Backend>(k: &K, trisolve: Trisolve) -> Result<Trisolve> {
     let ilu =
-        k.ilu_analyse(&Arc::new(FillPattern::diagonal(3)), 1, trisolve, FactorPrecision::Float64)?;
+        k.ilu_analyse(&Arc::new(FillPattern::diagonal(3, 1)), trisolve, FactorPrecision::Float64)?;
     Ok(ilu.trisolve())
 }
 
@@ -265,7 +265,8 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
             col_ind.extend(columns);
             row_ptr.push(col_ind.len() as u32);
         }
-        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
+        let made = Csr::new(n, n, row_ptr, col_ind, values);
+        Arc::new(made.expect("valid by construction").in_blocks(b))
     }
 
     fn products(&mut self) -> Result<()> {
@@ -277,8 +278,8 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
                 let format = if b == 1 { Format::Csr } else { Format::Bsr };
                 self.both(
                     format!("product, residual, b {b}, {rows} block rows"),
-                    |k| products(k, &a, b, format, &x, &y),
-                    |k| products(k, &a, b, format, &x, &y),
+                    |k| products(k, &a, format, &x, &y),
+                    |k| products(k, &a, format, &x, &y),
                 )?;
             }
         }

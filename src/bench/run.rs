@@ -25,7 +25,7 @@ use crate::base::status::Status;
 use crate::case::{Case, Execution, Format, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
-use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
@@ -126,15 +126,14 @@ pub fn solve_case(
         // nothing is squared
         RunKind::Spmv => range::as_given(&problem.matrix, b),
     };
-    let padded = bsr::pad(&system.matrix, case.block_size).map(Arc::new);
-    let a = padded.as_ref().unwrap_or(&system.matrix);
+    let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
     let mut record = Record { case: case.clone(), ..Record::default() };
     record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
     record.size.n = problem.matrix.rows();
     record.size.nnz = problem.matrix.nnz();
     record.size.padding = a.rows() - problem.matrix.rows();
     record.size.block_rows = a.rows() / case.block_size;
-    let blocks = || block_pattern(a, case.block_size).entries();
+    let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
     system.scaling.remarks().for_each(|remark| record.remark(remark));
     let job = Job { case, problem, system: &system, a, measure, progress, reuse, record, x: None };
@@ -236,7 +235,11 @@ impl Job<'_> {
         let (mut matrix, other) = self.store(k, with_transposed)?;
         let (other, other_matrix) = other.unzip();
         let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
-        self.record.factor = m.size(k, self.record.size.matrix_blocks);
+        let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
+        let factor = m.size(k);
+        let ratio = |entries| entries as f64 / stored.max(1) as f64;
+        let fill_ratio = factor.factor_entries.map(ratio);
+        self.record.factor = FactorSize { fill_ratio, ..factor };
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
@@ -298,17 +301,17 @@ impl Job<'_> {
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
     /// repeated.
     fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
-        let Case { block_size, format, .. } = *self.case;
+        let format = self.case.format;
         let (start, mut samples) = (now(), Vec::new());
         loop {
             if !(self.progress)(Stage::Storage) {
                 return Err(Stopped::Cancelled);
             }
             let stopwatch = Stopwatch::start(k);
-            let matrix = k.matrix(self.a, block_size, format)?;
+            let matrix = k.matrix(self.a, format)?;
             let other = with_transposed.then(|| {
                 let a = Arc::new(self.a.transposed());
-                k.matrix(&a, block_size, format).map(|matrix| (a, matrix))
+                k.matrix(&a, format).map(|matrix| (a, matrix))
             });
             let other = other.transpose()?;
             samples.push(stopwatch.seconds(k));
@@ -357,7 +360,7 @@ impl Job<'_> {
 
     /// Sets up deflation; its time is part of the setup.
     fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, Stopped> {
-        let (choice, b) = (self.case.deflation, self.case.block_size);
+        let choice = self.case.deflation;
         if choice == deflation::Choice::None {
             return Ok(None);
         }
@@ -369,7 +372,7 @@ impl Job<'_> {
                 return Err(Stopped::Cancelled);
             }
             let stopwatch = Stopwatch::start(k);
-            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, b, grid))?;
+            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, grid))?;
             let deflation = Deflation::new(k, self.a, &vectors)?;
             samples.push(stopwatch.seconds(k));
             k.check()?;

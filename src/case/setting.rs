@@ -36,7 +36,6 @@ impl Case {
         };
         precond::Settings {
             precond: self.precond.clone(),
-            block_size: self.block_size,
             fill: of(Setting::Fill).fill,
             level_rule: of(Setting::LevelRule).level_rule,
             shift: of(Setting::Shift).shift,

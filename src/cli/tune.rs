@@ -187,7 +187,7 @@ mod gpu {
                 break;
             }
             let a = problem::load(spec, ReadAs::Expanded)?.matrix;
-            let a = pad(&a, *k).map_or(a, std::sync::Arc::new);
+            let a = pad(&a, *k);
             for kernel in &plan.kernels {
                 let share = left() / to_do as f64;
                 to_do -= 1;

@@ -148,8 +148,6 @@ pub trait FactorInfo {
     }
     /// Pattern of the factors.
     fn pattern(&self) -> &FillPattern;
-    /// Unknowns per block of the factors.
-    fn block_size(&self) -> usize;
     /// Bytes of one application.
     fn bytes(&self) -> Bytes;
     /// Way of the triangular solves; on a GPU never [`Trisolve::AUTO`].
@@ -173,7 +171,6 @@ pub trait Factors: SetupOps {
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<Self::BlockIlu>;
@@ -183,7 +180,6 @@ pub trait Factors: SetupOps {
         &self,
         pattern: &Arc<FillPattern>,
         sets: &Schedule,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<Self::BlockIlu>;
@@ -218,7 +214,6 @@ pub trait Factors: SetupOps {
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
-        block_size: usize,
         style: FgbiluStyle,
     ) -> Result<Box<dyn GridFactors<Self>>>
     where

@@ -51,8 +51,8 @@ pub trait Preconditioner<K: Backend> {
         None
     }
 
-    /// Sizes for the record.
-    fn size(&self, _k: &K, _matrix_blocks: usize) -> FactorSize {
+    /// Sizes for the record; their share of the matrix is left to the caller.
+    fn size(&self, _k: &K) -> FactorSize {
         FactorSize::default()
     }
 }

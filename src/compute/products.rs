@@ -12,8 +12,8 @@ use crate::matrix::Csr;
 pub trait Products: Vectors {
     /// A matrix stored for products, in one of the [`Format`]s.
     type Matrix;
-    /// Stores `a` for products. Its order must be a multiple of `block_size`.
-    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Self::Matrix>;
+    /// Stores `a`, whose blocks must be full, for products.
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Self::Matrix>;
     /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
     /// on the device stay where they are.
     fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;

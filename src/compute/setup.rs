@@ -49,11 +49,11 @@ pub trait SetupOps: Products {
     /// The same without numbers.
     type Pattern;
 
-    /// `a`, whose order is a multiple of `block_size`; from then on blocks of that size are meant.
+    /// `a`, whose blocks must be full; from then on these are meant.
     ///
     /// # Errors
     /// When it does not fit.
-    fn sparse(&self, a: &Arc<Csr>, block_size: usize) -> Result<Self::Sparse>;
+    fn sparse(&self, a: &Csr) -> Result<Self::Sparse>;
     /// Stored entries.
     fn entries(&self, a: &Self::Sparse) -> usize;
     /// `a` on the host.
@@ -157,15 +157,13 @@ pub trait SetupOps: Products {
     fn triangles(
         &self,
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         a: &Csr,
         shift: f64,
     ) -> Result<Triangles<Self::Sparse>, Failure>;
 
-    /// A matrix that a setup has made, stored for products in the format that is read fastest, in blocks
-    /// of `block_size` where they divide its order.
+    /// A matrix that a setup has made, stored for products in the format that is read fastest.
     ///
     /// # Errors
     /// When it does not fit or holds a number that is not finite.
-    fn operator(&self, a: Self::Sparse, block_size: usize) -> Result<Self::Matrix>;
+    fn operator(&self, a: Self::Sparse) -> Result<Self::Matrix>;
 }

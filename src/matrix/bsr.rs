@@ -16,15 +16,15 @@ pub struct Bsr {
 }
 
 impl Bsr {
-    /// Groups `block_size` consecutive unknowns of `a` to a block; every block that stores at
-    /// least one entry of `a` is kept whole.
+    /// Keeps every block of `a` whole that stores at least one entry.
     ///
     /// # Panics
-    /// If `a` is not square or `block_size` does not divide its order (see [`pad`]).
-    pub fn from_csr(a: &Csr, block_size: usize) -> Self {
+    /// If `a` is not square or its last block not full (see [`pad`]).
+    pub fn from_csr(a: &Csr) -> Self {
+        let block_size = a.block_size();
         let b = block_size;
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
-        let pattern = block_pattern(a, b);
+        let pattern = block_pattern(a);
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
         let values = Buffer::zeros(col_ind.len() * b * b);
         let mut blocks = Self { block_size, row_ptr, col_ind, values };
@@ -99,23 +99,24 @@ impl Format {
     /// The format in which `a` is stored when this one is asked for; never [`Format::Auto`]. BSR with
     /// blocks of one is CSR.
     #[must_use]
-    pub fn stored(self, a: &Csr, block_size: usize) -> Self {
+    pub fn stored(self, a: &Csr) -> Self {
+        let block_size = a.block_size();
         match self {
             Self::Auto | Self::Bsr if block_size == 1 => return Self::Csr,
             Self::Auto => {}
             chosen => return chosen,
         }
-        let blocks = block_pattern(a, block_size).entries();
+        let blocks = block_pattern(a).entries();
         let bytes = blocks * (8 * block_size * block_size + 4) + 4 * (a.rows() / block_size + 1);
         if bytes < a.bytes() { Self::Bsr } else { Self::Csr }
     }
 }
 
-/// `a` followed by identity rows until `block_size` divides its order; `None` if it does already.
-pub fn pad(a: &Csr, block_size: usize) -> Option<Csr> {
+/// `a` in blocks of `block_size`, followed by identity rows until that divides its order.
+pub fn pad(a: &Csr, block_size: usize) -> Csr {
     let n = a.rows().next_multiple_of(block_size);
     if n == a.rows() {
-        return None;
+        return a.in_blocks(block_size);
     }
     let (mut row_ptr, mut col_ind, mut values) = a.clone().into_parts();
     for i in a.rows()..n {
@@ -123,7 +124,8 @@ pub fn pad(a: &Csr, block_size: usize) -> Option<Csr> {
         values.push(1.0);
         row_ptr.push(col_ind.len() as u32);
     }
-    Some(Csr::new(n, n, row_ptr, col_ind, values).expect("identity rows keep a matrix valid"))
+    let padded = Csr::new(n, n, row_ptr, col_ind, values);
+    padded.expect("identity rows keep a matrix valid").in_blocks(block_size)
 }
 
 #[cfg(test)]
@@ -141,7 +143,7 @@ mod tests {
             vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
         )
         .unwrap();
-        let b = Bsr::from_csr(&a, 2);
+        let b = Bsr::from_csr(&a.in_blocks(2));
         assert_eq!((b.row_ptr(), b.col_ind()), (&[0, 2, 4][..], &[0, 1, 0, 1][..]));
         assert_eq!(b.values()[..8], [1.0, 0.0, 2.0, 3.0, 0.0, 0.0, 0.0, 4.0]);
         assert_eq!(b.values()[8..], [0.0, 6.0, 0.0, 0.0, 5.0, 0.0, 0.0, 7.0]);
@@ -150,8 +152,8 @@ mod tests {
     #[test]
     fn padding_adds_identity_rows() {
         let a = Csr::new(1, 1, vec![0, 1], vec![0], vec![9.0]).unwrap();
-        let p = pad(&a, 3).unwrap();
+        let p = pad(&a, 3);
         assert_eq!((p.rows(), p.get(0, 0), p.get(2, 2)), (3, Some(9.0), Some(1.0)));
-        assert!(pad(&p, 3).is_none());
+        assert_eq!((p.block_size(), pad(&p, 3)), (3, p));
     }
 }

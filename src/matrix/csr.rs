@@ -5,18 +5,20 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 
 /// A sparse matrix in CSR form (`mat_csr_t` of Yang et al., section 2.1).
 ///
 /// Invariants, checked by [`Csr::new`]: `row_ptr` has `rows + 1` non-decreasing entries from 0 to
 /// `nnz`; the columns of each row are strictly increasing and below `cols`. Indices are 32-bit,
-/// so at most 2^32 - 1 entries are held.
+/// so at most 2^32 - 1 entries are held. Clones share the arrays until one is changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
     rows: usize,
     cols: usize,
+    block_size: usize,
     pattern: CsrPattern,
-    values: Vec<f64>,
+    values: Arc<Vec<f64>>,
 }
 
 /// Where the entries of a [`Csr`] are; clones share the arrays.
@@ -74,7 +76,7 @@ impl Csr {
                 return broken(format!("row {i} has a column outside 0..{cols}"));
             }
         }
-        Ok(Self { rows, cols, pattern: CsrPattern::new(row_ptr, col_ind), values })
+        Ok(Self::checked([rows, cols], row_ptr, col_ind, values))
     }
 
     /// From arrays that are known to be those of a matrix of such a size.
@@ -84,7 +86,20 @@ impl Csr {
         col_ind: Vec<u32>,
         values: Vec<f64>,
     ) -> Self {
-        Self { rows, cols, pattern: CsrPattern::new(row_ptr, col_ind), values }
+        let (pattern, values) = (CsrPattern::new(row_ptr, col_ind), Arc::new(values));
+        Self { rows, cols, block_size: 1, pattern, values }
+    }
+
+    /// The same matrix, in blocks of `block_size` consecutive unknowns. Where that does not divide its order
+    /// the last block is not full (see [`pad`](super::bsr::pad)).
+    #[must_use]
+    pub fn in_blocks(&self, block_size: usize) -> Self {
+        Self { block_size, ..self.clone() }
+    }
+
+    /// Unknowns per block; 1 unless [`in_blocks`](Self::in_blocks) says otherwise.
+    pub fn block_size(&self) -> usize {
+        self.block_size
     }
 
     /// Number of rows.
@@ -122,9 +137,9 @@ impl Csr {
         &self.values
     }
 
-    /// Values, to be changed in place; the pattern stays.
+    /// Values, to be changed in place; the pattern stays, and so do the values of clones.
     pub fn values_mut(&mut self) -> &mut [f64] {
-        &mut self.values
+        Arc::<Vec<f64>>::make_mut(&mut self.values)
     }
 
     /// Columns and values of row `i`.
@@ -164,7 +179,8 @@ impl Csr {
     /// The arrays `(row_ptr, col_ind, values)`.
     pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
         let CsrPattern { row_ptr, col_ind } = self.pattern;
-        (Arc::unwrap_or_clone(row_ptr), Arc::unwrap_or_clone(col_ind), self.values)
+        let values = Arc::unwrap_or_clone(self.values);
+        (Arc::unwrap_or_clone(row_ptr), Arc::unwrap_or_clone(col_ind), values)
     }
 
     /// `y = A x` in plain loops: the reference for tests and for residuals outside the timing.
@@ -178,17 +194,7 @@ impl Csr {
     /// The matrix of the entries that are not zero.
     #[must_use]
     pub fn without_zeros(&self) -> Self {
-        let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-        for i in 0..self.rows {
-            let (cols, row) = self.row(i);
-            for (&j, &v) in cols.iter().zip(row).filter(|(_, v)| **v != 0.0) {
-                col_ind.push(j);
-                values.push(v);
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-        let pattern = CsrPattern::new(row_ptr, col_ind);
-        Self { rows: self.rows, cols: self.cols, pattern, values }
+        self.filtered(Threads::One, |_, _, v| (v != 0.0).then_some(v))
     }
 
     /// `P A P'` of a square matrix: its row and column i are those that had the number `order[i]`.
@@ -197,28 +203,7 @@ impl Csr {
     /// If the matrix is not square or `order` no permutation of its rows.
     #[must_use]
     pub fn permuted(&self, order: &[u32]) -> Self {
-        let n = self.rows;
-        assert!(self.cols == n && order.len() == n, "a square matrix and all of its rows");
-        let mut new = vec![u32::MAX; n];
-        for (i, &old) in (0..).zip(order) {
-            assert!(new[old as usize] == u32::MAX, "row {old} is named twice");
-            new[old as usize] = i;
-        }
-        let mut row_ptr = Vec::with_capacity(n + 1);
-        row_ptr.push(0);
-        let (mut col_ind, mut values) =
-            (Vec::with_capacity(self.nnz()), Vec::with_capacity(self.nnz()));
-        let mut row: Vec<(u32, f64)> = Vec::new();
-        for &old in order {
-            let (cols, entries) = self.row(old as usize);
-            row.clear();
-            row.extend(cols.iter().zip(entries).map(|(&j, &v)| (new[j as usize], v)));
-            row.sort_unstable_by_key(|entry| entry.0);
-            col_ind.extend(row.iter().map(|entry| entry.0));
-            values.extend(row.iter().map(|entry| entry.1));
-            row_ptr.push(col_ind.len() as u32);
-        }
-        Self { rows: n, cols: n, pattern: CsrPattern::new(row_ptr, col_ind), values }
+        self.permuted_on(Threads::One, order)
     }
 
     /// A'.
@@ -241,12 +226,7 @@ impl Csr {
                 next[j as usize] += 1;
             }
         }
-        Self {
-            rows: self.cols,
-            cols: self.rows,
-            pattern: CsrPattern::new(row_ptr, col_ind),
-            values,
-        }
+        Self::checked([self.cols, self.rows], row_ptr, col_ind, values).in_blocks(self.block_size)
     }
 
     /// Bytes held by the three arrays.

@@ -7,7 +7,7 @@ use super::Csr;
 use crate::base::error::{Error, Result};
 use crate::base::memory;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::{block_pattern, inverse_on, permuted_to};
+use crate::matrix::pattern::{inverse_on, permuted_to, scalar_pattern};
 
 /// Rows that a thread makes at a time.
 const CHUNK: usize = 2048;
@@ -88,7 +88,24 @@ impl Csr {
         Ok(Self::checked([rows, cols], row_ptr, columns, values))
     }
 
-    /// The product of two matrices, entries in the order of their columns; those that cancel are kept.
+    /// [`by_rows`](Self::by_rows) with as many rows, columns and blocks as this matrix has.
+    ///
+    /// # Errors
+    /// As [`by_rows`](Self::by_rows).
+    ///
+    /// # Panics
+    /// As [`by_rows`](Self::by_rows).
+    pub fn by_rows_like<S, E: From<Error> + Send>(
+        &self,
+        threads: Threads,
+        scratch: impl Fn() -> S + Sync + Send,
+        row: impl Fn(&mut S, usize, &mut Rows) -> Result<(), E> + Sync + Send,
+    ) -> Result<Self, E> {
+        let made = Self::by_rows(threads, [self.rows(), self.cols()], scratch, row);
+        made.map(|made| made.in_blocks(self.block_size()))
+    }
+
+    /// The product of two matrices, in blocks if both are in the same; entries in the order of their columns; those that cancel are kept.
     ///
     /// # Errors
     /// When there are more entries than indices.
@@ -97,8 +114,10 @@ impl Csr {
     /// If the sizes do not fit.
     pub fn times(&self, other: &Self, threads: Threads) -> Result<Self> {
         assert_eq!(self.cols(), other.rows(), "sizes of a product");
+        let block_size =
+            if self.block_size() == other.block_size() { self.block_size() } else { 1 };
         let size = [self.rows(), other.cols()];
-        Self::by_rows(
+        let made = Self::by_rows(
             threads,
             size,
             || Sums::new(other.cols()),
@@ -110,7 +129,8 @@ impl Csr {
                 sums.finish(to);
                 Ok(())
             },
-        )
+        );
+        made.map(|made| made.in_blocks(block_size))
     }
 
     /// The matrix of the entries that `keep(i, j, value)` gives a value.
@@ -120,10 +140,8 @@ impl Csr {
         threads: Threads,
         keep: impl Fn(usize, usize, f64) -> Option<f64> + Sync + Send,
     ) -> Self {
-        let size = [self.rows(), self.cols()];
-        let made: Result<Self> = Self::by_rows(
+        let made: Result<Self> = self.by_rows_like(
             threads,
-            size,
             || (),
             |(), i, to| {
                 let (columns, values) = self.row(i);
@@ -147,7 +165,7 @@ impl Csr {
         let n = self.rows();
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
         let new = inverse_on(threads, order);
-        let old = block_pattern(self, 1);
+        let old = scalar_pattern(self);
         let pattern = permuted_to(threads, &old, (order, &new));
         let mut values = memory::zeroed::<f64>(self.nnz());
         let (mut tasks, mut left) = (Vec::new(), &mut values[..]);
@@ -174,7 +192,7 @@ impl Csr {
             Threads::Pool => tasks.into_par_iter().for_each(task),
         }
         let (row_ptr, col_ind) = (pattern.row_ptr.into_owned(), pattern.col_ind.into_owned());
-        Self::checked([n, n], row_ptr, col_ind, values)
+        Self::checked([n, n], row_ptr, col_ind, values).in_blocks(self.block_size())
     }
 }
 

@@ -94,14 +94,21 @@ impl Csr {
     /// # Errors
     /// When it does not fit.
     pub fn averaged(&self, threads: Threads) -> Result<Self> {
-        let (n, mirrored) = (self.rows(), self.transposed());
-        Self::by_rows(
+        self.mean(&self.transposed(), threads)
+    }
+
+    /// `(A + B) / 2` of two matrices of the same order.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn mean(&self, other: &Self, threads: Threads) -> Result<Self> {
+        self.by_rows_like(
             threads,
-            [n, n],
-            || Sums::new(n),
+            || Sums::new(self.cols()),
             |sums, i, to| {
-                sums.add_row(self.row(i), 0.5);
-                sums.add_row(mirrored.row(i), 0.5);
+                for m in [self, other] {
+                    sums.add_row(m.row(i), 0.5);
+                }
                 sums.finish(to);
                 Ok(())
             },

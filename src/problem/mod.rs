@@ -62,7 +62,7 @@ impl Problem {
     /// # Errors
     /// When the system has no such order.
     pub fn order(&self, ordering: Ordering, block_size: usize) -> Result<Vec<u32>> {
-        ordering.order(&self.matrix, self.grid, block_size)
+        ordering.order(&self.matrix.in_blocks(block_size), self.grid)
     }
 
     /// The same system with its unknowns in another `order` (see [`Ordering::order`]); its own

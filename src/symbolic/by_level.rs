@@ -107,7 +107,7 @@ pub(super) fn fill(
 ) -> Result<FillPattern, TooLarge> {
     let n = a.rows();
     let cut = Cut::new(threads, a);
-    let mut task = Task { rows: n, threads, before: 0, limit };
+    let mut task = Task::like(a, threads, limit);
     let mut higher = Vec::new();
     if k > 1 {
         task.before = a.entries() - (n - cut.no_diagonal().count());

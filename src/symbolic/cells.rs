@@ -116,6 +116,7 @@ struct Phases {
 /// A box with a whole stencil, which has the cell itself and is the same to both sides.
 struct Grid {
     stencil: Stencil,
+    block_size: usize,
     /// Without the cell itself.
     offsets: Vec<Cell>,
 }
@@ -129,7 +130,7 @@ impl Grid {
             return None;
         }
         let offsets: Vec<Cell> = all.iter().copied().filter(|o| *o != itself).collect();
-        (!offsets.is_empty()).then_some(Self { stencil, offsets })
+        (!offsets.is_empty()).then_some(Self { stencil, block_size: a.block_size(), offsets })
     }
 
     fn cell(&self, row: u32) -> Cell {
@@ -295,7 +296,11 @@ impl Grid {
         }
         let (sets, place) = survey.sorted(threads, set);
         let of = |i: usize| &templates[usize::from(survey.of_cell[sets.rows[i] as usize])];
-        let lengths = Lengths { rows: place.len(), of: |i: usize| of(i).each_ref().map(Vec::len) };
+        let lengths = Lengths {
+            rows: place.len(),
+            block_size: self.block_size,
+            of: |i: usize| of(i).each_ref().map(Vec::len),
+        };
         let [lower, upper] = laid(threads, &lengths, |i, to: [&mut [u32]; 2]| {
             let from = sets.rows[i] as i32;
             for (to, distances) in to.into_iter().zip(of(i)) {
@@ -382,7 +387,7 @@ mod tests {
 
     fn pattern(spec: &str, b: usize) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-        block_pattern(&a, b).into_owned()
+        block_pattern(&a.in_blocks(b)).into_owned()
     }
 
     /// What rows are found to have one by one.
@@ -468,7 +473,7 @@ mod tests {
         let (mut row_ptr, mut col_ind) = (a.row_ptr.to_vec(), a.col_ind.to_vec());
         col_ind.remove(at);
         row_ptr[row + 1..].iter_mut().for_each(|end| *end -= 1);
-        let lacking = Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+        let lacking = Pattern::new(row_ptr, col_ind);
         assert!(Stencil::of_lower(lacking.view()).is_some());
         assert!(ask(&lacking, [0, 1]).is_none());
         assert!(ask(&a, [0, 1]).is_some());

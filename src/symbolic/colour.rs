@@ -186,7 +186,7 @@ pub(super) mod tests {
 
     fn pattern(spec: &str, q: usize) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-        power(Threads::One, &block_pattern(&a, 1), q, usize::MAX).unwrap()
+        power(Threads::One, &block_pattern(&a), q, usize::MAX).unwrap()
     }
 
     /// Couplings between rows of one colour.
@@ -221,10 +221,10 @@ pub(super) mod tests {
     fn colours_beyond_a_few_hundred_are_found_too() {
         // all coupled to all
         let n = 300_u32;
-        let p = Pattern {
-            row_ptr: (0..=n).map(|i| i * n).collect::<Vec<_>>().into(),
-            col_ind: (0..n * n).map(|e| e % n).collect::<Vec<_>>().into(),
-        };
+        let p = Pattern::new(
+            (0..=n).map(|i| i * n).collect::<Vec<_>>(),
+            (0..n * n).map(|e| e % n).collect::<Vec<_>>(),
+        );
         assert!(colours(Threads::One, &p).into_iter().eq(0..n));
         let set = independent_set(Threads::One, &p);
         assert!(set[0] && set[1..].iter().all(|inside| !inside));

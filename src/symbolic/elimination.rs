@@ -43,12 +43,12 @@ impl Split {
         Ok(())
     }
 
-    fn finish(mut self) -> FillPattern {
+    fn finish(mut self, block_size: usize) -> FillPattern {
         self.lower.shrink_to_fit();
         self.upper.shrink_to_fit();
         FillPattern {
-            lower: Pattern { row_ptr: self.lower_ptr.into(), col_ind: self.lower.into() },
-            upper: Pattern { row_ptr: self.upper_ptr.into(), col_ind: self.upper.into() },
+            lower: Pattern::new(self.lower_ptr, self.lower).in_blocks(block_size),
+            upper: Pattern::new(self.upper_ptr, self.upper).in_blocks(block_size),
             no_diagonal: self.no_diagonal,
         }
     }
@@ -151,5 +151,5 @@ pub(super) fn fill<const OVERWRITE: bool>(
             level[j as usize] = ABSENT;
         }
     }
-    Ok(out.finish())
+    Ok(out.finish(a.block_size()))
 }

@@ -74,7 +74,7 @@ mod tests {
             col_ind.extend(row);
             row_ptr.push(col_ind.len() as u32);
         }
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+        Pattern::new(row_ptr, col_ind)
     }
 
     fn pool(threads: usize) -> rayon::ThreadPool {

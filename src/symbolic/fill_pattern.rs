@@ -1,7 +1,6 @@
 //! Patterns of triangular factors.
 
-use std::borrow::Cow;
-
+use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
 /// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
@@ -17,6 +16,11 @@ pub struct FillPattern {
 }
 
 impl FillPattern {
+    /// Unknowns per block.
+    pub fn block_size(&self) -> usize {
+        self.lower.block_size()
+    }
+
     /// Number of (block) rows.
     pub fn rows(&self) -> usize {
         self.lower.rows()
@@ -25,6 +29,11 @@ impl FillPattern {
     /// Entries of L, D and U together.
     pub fn blocks(&self) -> usize {
         self.lower.entries() + self.rows() + self.upper.entries()
+    }
+
+    /// Numbers in the blocks of L, D and U together.
+    pub fn numbers(&self) -> usize {
+        self.blocks() * self.block_size() * self.block_size()
     }
 
     /// Bytes held by the pattern.
@@ -39,10 +48,14 @@ impl FillPattern {
         Self { lower, upper, no_diagonal: self.no_diagonal.clone() }
     }
 
-    /// The pattern of a diagonal matrix: what block Jacobi keeps.
-    pub fn diagonal(rows: usize) -> Self {
-        let empty =
-            || Pattern { row_ptr: Cow::Owned(vec![0; rows + 1]), col_ind: Cow::Owned(Vec::new()) };
+    /// The pattern of a diagonal matrix of `rows` blocks: what block Jacobi keeps.
+    pub fn diagonal(rows: usize, block_size: usize) -> Self {
+        let empty = || Pattern::new(vec![0; rows + 1], Vec::new()).in_blocks(block_size);
         Self { lower: empty(), upper: empty(), no_diagonal: Vec::new() }
+    }
+
+    /// That of the diagonal blocks of `a`.
+    pub fn diagonal_of(a: &Csr) -> Self {
+        Self::diagonal(a.rows() / a.block_size(), a.block_size())
     }
 }

@@ -24,14 +24,14 @@ pub struct Grid {
     pub others: usize,
 }
 
-/// The grid whose three-, five- or seven-point pattern the blocks of size `b` show.
+/// The grid whose three-, five- or seven-point pattern the blocks show.
 ///
 /// The distances from the diagonal that many block rows share must be 1, nx and nx ny, each a
 /// multiple of the one before; up to 10 % of the off-diagonal blocks may lie elsewhere, entries
 /// across the end of a grid line among them. A plane of one point is not told from a grid of fewer
 /// dimensions.
-pub fn detect_grid(a: &Csr, b: usize) -> Option<Grid> {
-    let p = block_pattern(a, b);
+pub fn detect_grid(a: &Csr) -> Option<Grid> {
+    let p = block_pattern(a);
     let rows = p.rows();
     let mut counts: HashMap<usize, usize> = HashMap::new();
     for i in 0..rows {
@@ -58,7 +58,7 @@ mod tests {
 
     fn grid(spec: &str) -> Option<Grid> {
         let source = Source::find(spec, &Folders::default()).unwrap();
-        detect_grid(&source.load(ReadAs::Expanded, &Cache::off()).unwrap().matrix, 1)
+        detect_grid(&source.load(ReadAs::Expanded, &Cache::off()).unwrap().matrix)
     }
 
     #[test]
@@ -86,6 +86,6 @@ mod tests {
         }
         let values = vec![1.0; cols.len()];
         let with_well = Csr::new(120, 120, row_ptr, cols, values).unwrap();
-        assert_eq!(detect_grid(&with_well, 1), Some(Grid { size: [6, 5, 4], others: 2 }));
+        assert_eq!(detect_grid(&with_well), Some(Grid { size: [6, 5, 4], others: 2 }));
     }
 }

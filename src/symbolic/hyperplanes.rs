@@ -138,7 +138,8 @@ mod tests {
 
     fn grid(spec: &str, b: usize) -> Result<GridPattern, NoGrid> {
         let a = problem::load(spec, ReadAs::Expanded).expect("generator").matrix;
-        let point = block_pattern(&a, b);
+        let a = a.in_blocks(b);
+        let point = block_pattern(&a);
         let factors = iluk(&point, 0, LevelRule::Min, usize::MAX).expect("small");
         GridPattern::of(&point, factors)
     }
@@ -181,8 +182,8 @@ mod tests {
             all.extend([i + 1, i + 4].into_iter().filter(|&j| j < 12));
             ptr.push(all.len() as u32);
         }
-        let point = Pattern { row_ptr: ptr.into(), col_ind: all.into() };
-        let factors = FillPattern::diagonal(12);
+        let point = Pattern::new(ptr, all);
+        let factors = FillPattern::diagonal(12, 1);
         let found = GridPattern::of(&point, factors);
         assert_eq!(found, Err(NoGrid::Others { extents: [4, 3, 1], entries: 2 }));
     }

@@ -240,7 +240,7 @@ mod tests {
 
     fn pattern(spec: &str) -> Pattern<'static> {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-        symmetrised(Threads::One, &block_pattern(&a, 1)).into_owned()
+        symmetrised(Threads::One, &block_pattern(&a)).into_owned()
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
                 }
             }
         }
-        let mut p = Pattern { row_ptr: vec![0].into(), col_ind: Vec::new().into() };
+        let mut p = Pattern::new(vec![0], Vec::new());
         for mut row in rows {
             row.sort_unstable();
             row.dedup();

@@ -80,7 +80,7 @@ impl<'a> Stage<'a> {
         let mut new = vec![GONE; self.rows.len()];
         (0..).zip(left).for_each(|(at, &i)| new[i as usize] = at);
         let view = self.point.view();
-        let task = Task { rows: left.len(), threads, before: 0, limit };
+        let task = Task { rows: left.len(), ..Task::like(&self.point, threads, limit) };
         let found = find(
             task,
             || vec![false; left.len()],
@@ -124,8 +124,7 @@ pub fn multi_elimination(
 ) -> Result<Eliminated, TooLarge> {
     let n = point.rows();
     let all: Vec<u32> = (0..n as u32).collect();
-    let view = point.view();
-    let whole = Pattern { row_ptr: view.row_ptr.into(), col_ind: view.col_ind.into() };
+    let whole = Pattern::new(&*point.row_ptr, &*point.col_ind).in_blocks(point.block_size());
     let first = Stage { point: whole, number: all.clone(), rows: all, inside: Vec::new() };
     let mut stages = vec![first];
     let (mut order, mut level_ptr, mut sizes) = (Vec::with_capacity(n), vec![0], Vec::new());
@@ -171,7 +170,7 @@ fn pattern(
     limit: usize,
 ) -> Result<FillPattern, TooLarge> {
     let place = crate::matrix::inverse_on(threads, order);
-    let task = Task { rows: order.len(), threads, before: 0, limit };
+    let task = Task { rows: order.len(), ..Task::like(&stages[0].point, threads, limit) };
     let found = find(task, Vec::new, |row: &mut Vec<u32>, at, [lower, upper]| {
         row.clear();
         for stage in stages {
@@ -204,7 +203,7 @@ mod tests {
     #[test]
     fn the_pattern_is_that_of_dense_elimination() {
         let a = load("fem-p1:9x7", ReadAs::Expanded).unwrap().matrix;
-        let (n, point) = (a.rows(), block_pattern(&a, 1));
+        let (n, point) = (a.rows(), block_pattern(&a));
         let coloured = Rest::Coloured(Colouring::FirstFit);
         for (levels, rest) in
             [(1, Rest::Diagonal), (1, coloured), (3, Rest::Diagonal), (3, coloured)]
@@ -254,7 +253,7 @@ mod tests {
     #[test]
     fn sets_may_end_before_their_number() {
         // nothing is coupled: the first set is everything
-        let p = Pattern { row_ptr: vec![0, 1, 2, 3].into(), col_ind: vec![0, 1, 2].into() };
+        let p = Pattern::new(vec![0, 1, 2, 3], vec![0, 1, 2]);
         let coloured = Rest::Coloured(Colouring::Lattice);
         let e = multi_elimination(Threads::One, &p, 2, coloured, 10).unwrap();
         assert_eq!(

@@ -1,7 +1,5 @@
 //! Patterns of powers of a matrix: what is reached in so many steps.
 
-use std::borrow::Cow;
-
 use rayon::prelude::*;
 
 use crate::base::threads::Threads;
@@ -20,7 +18,7 @@ pub fn power(
     limit: usize,
 ) -> Result<Pattern<'static>, TooLarge> {
     let view = a.view();
-    let task = Task { rows: a.rows(), threads, before: 0, limit };
+    let task = Task::like(a, threads, limit);
     let found = find(
         task,
         || vec![false; a.rows()],
@@ -70,12 +68,12 @@ pub fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
         Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(diagonal),
     };
     if is_symmetric(threads, a) && diagonals() {
-        return Pattern { row_ptr: Cow::Borrowed(&a.row_ptr), col_ind: Cow::Borrowed(&a.col_ind) };
+        return Pattern::new(&*a.row_ptr, &*a.col_ind).in_blocks(a.block_size());
     }
     let mirrored = a.transposed();
     let (view, other) = (a.view(), mirrored.view());
     // an entry, its mirror and a diagonal each
-    let task = Task { rows: a.rows(), threads, before: 0, limit: 2 * a.entries() + a.rows() };
+    let task = Task::like(a, threads, 2 * a.entries() + a.rows());
     let found = find(
         task,
         || (),
@@ -114,20 +112,20 @@ mod tests {
         let positive = a.filtered(Threads::One, |_, _, _| Some(1.0));
         let mut product: Csr = positive.clone();
         for q in 1..4 {
-            let p = power(Threads::Pool, &block_pattern(&a, 1), q, usize::MAX).unwrap();
+            let p = power(Threads::Pool, &block_pattern(&a), q, usize::MAX).unwrap();
             assert_eq!((&p.row_ptr[..], &p.col_ind[..]), (product.row_ptr(), product.col_ind()));
             product = product.times(&positive, Threads::One).unwrap();
         }
-        let p = power(Threads::One, &block_pattern(&a, 1), 0, usize::MAX).unwrap();
+        let p = power(Threads::One, &block_pattern(&a), 0, usize::MAX).unwrap();
         assert!(p.col_ind.iter().enumerate().all(|(i, &j)| i == j as usize));
-        let large = power(Threads::One, &block_pattern(&a, 1), 2, 100).unwrap_err();
+        let large = power(Threads::One, &block_pattern(&a), 2, 100).unwrap_err();
         assert!(large.entries > 100);
     }
 
     #[test]
     fn both_triangles_and_the_diagonal_are_there() {
         // (0, 2) and (2, 1) alone
-        let p = Pattern { row_ptr: vec![0, 1, 1, 2].into(), col_ind: vec![2, 1].into() };
+        let p = Pattern::new(vec![0, 1, 1, 2], vec![2, 1]);
         assert!(!is_symmetric(Threads::One, &p) && !is_symmetric(Threads::Pool, &p));
         let s = symmetrised(Threads::One, &p);
         assert!(is_symmetric(Threads::One, &s) && is_symmetric(Threads::Pool, &s));

@@ -23,7 +23,8 @@ pub fn triangles(threads: Threads, p: &Pattern) -> FillPattern {
 
 /// Triangles of the rows that `row` finds, of a pattern with as many entries as `p`.
 fn cut(threads: Threads, p: &Pattern, row: impl Fn(usize, &mut Vec<u32>) + Sync) -> FillPattern {
-    let found = find(task(threads, p), Vec::new, |all, i, [lower, upper]: &mut [Vec<u32>; 2]| {
+    let task = Task::like(p, threads, p.entries());
+    let found = find(task, Vec::new, |all, i, [lower, upper]: &mut [Vec<u32>; 2]| {
         all.clear();
         row(i, all);
         let (before, behind) = all.split_at(all.partition_point(|&j| (j as usize) < i));
@@ -32,10 +33,6 @@ fn cut(threads: Threads, p: &Pattern, row: impl Fn(usize, &mut Vec<u32>) + Sync)
     });
     let [lower, upper] = found.expect("as many entries as there were");
     FillPattern { lower, upper, no_diagonal: Vec::new() }
-}
-
-fn task(threads: Threads, p: &Pattern) -> Task {
-    Task { rows: p.rows(), threads, before: 0, limit: p.entries() }
 }
 
 #[cfg(test)]
@@ -51,13 +48,10 @@ mod tests {
         let n = a.rows() as u32;
         let order: Vec<u32> = (0..n).map(|i| (i * 7 + 3) % n).collect();
         let moved = a.permuted(&order);
-        let want = block_pattern(&moved, 1);
+        let want = block_pattern(&moved);
         for threads in [Threads::One, Threads::Pool] {
-            assert_eq!(
-                crate::matrix::pattern::permuted(threads, &block_pattern(&a, 1), &order),
-                want
-            );
-            let t = reordered_triangles(threads, &block_pattern(&a, 1), &order);
+            assert_eq!(crate::matrix::pattern::permuted(threads, &block_pattern(&a), &order), want);
+            let t = reordered_triangles(threads, &block_pattern(&a), &order);
             assert_eq!(t, triangles(threads, &want));
             for i in 0..want.rows() {
                 let row: Vec<u32> = t.lower.row(i).iter().chain(t.upper.row(i)).copied().collect();

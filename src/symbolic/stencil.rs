@@ -337,7 +337,7 @@ mod tests {
 
     fn factors(matrix: &str, k: usize) -> FillPattern {
         let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
-        iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).expect("small")
+        iluk(&block_pattern(&a), k, LevelRule::Min, usize::MAX).expect("small")
     }
 
     #[test]

@@ -33,7 +33,7 @@ impl Blocks {
             col_ind.extend(row);
             row_ptr.push(col_ind.len() as u32);
         }
-        let pattern = Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+        let pattern = Pattern::new(row_ptr, col_ind);
         Self::on(pattern, b, seed + 1)
     }
 
@@ -113,7 +113,7 @@ impl Blocks {
         let pattern = if self.b > 1 {
             with_diagonal(strict, triangle)
         } else {
-            Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+            Pattern::new(row_ptr, col_ind)
         };
         let (b, n) = (self.b, self.n);
         let mut factor = Self { b, pattern, n, dense: vec![0.0; n * n] };

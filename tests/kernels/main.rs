@@ -94,7 +94,7 @@ fn faults(compiled: &Compiled, variant: &Variant) -> Vec<String> {
 /// The pattern of ILU(k) factors of a 7-point matrix.
 fn factors(fill: usize) -> FillPattern {
     let a = problem::load("poisson3d:12", ReadAs::Expanded).unwrap().matrix;
-    iluk(&block_pattern(&a, 1), fill, LevelRule::Min, usize::MAX).unwrap()
+    iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).unwrap()
 }
 
 /// Its stencil.

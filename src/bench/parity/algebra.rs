@@ -1,7 +1,5 @@
 //! What setups compute with sparse matrices.
 
-use std::sync::Arc;
-
 use rand::Rng;
 
 use super::operations::pattern;
@@ -34,9 +32,9 @@ fn told(failure: &Failure) -> crate::Error {
 /// One operation and its result.
 type Made = (&'static str, Result<Vec<f64>>);
 
-/// Everything that `k` makes of `a` in blocks of `b`.
-fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
-    let s = k.sparse(a, b)?;
+/// Everything that `k` makes of `a`.
+fn all<B: Backend>(k: &B, a: &Csr) -> Result<Vec<Made>> {
+    let s = k.sparse(a)?;
     let host = |m: B::Sparse| k.to_host(&m).map(|m| numbers(&m));
     let tried = |m: std::result::Result<B::Sparse, Failure>| m.map_err(|e| told(&e)).and_then(host);
     let turned = k.transposed(&s)?;
@@ -66,7 +64,7 @@ fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
         let g = k.lower_power(&symmetric, q).and_then(|p| k.factorised_inverse(&symmetric, &p));
         made.push((name, tried(g)));
     }
-    let coupled = block_pattern(a, b);
+    let coupled = block_pattern(a);
     let coupled = symmetrised(Threads::One, &coupled);
     let sets = multi_elimination(Threads::One, &coupled, 2, Rest::Diagonal, usize::MAX);
     let sets = sets.expect("there is no limit");
@@ -76,9 +74,9 @@ fn all<B: Backend>(k: &B, a: &Arc<Csr>, b: usize) -> Result<Vec<Made>> {
         made.push((name, tried(k.with_gauss_seidel(&ordered, &sets.sizes[..levels]))));
     }
     made.push(("another order", host(ordered)));
-    let fill = pattern(a, b, 1);
+    let fill = pattern(a, 1);
     let names = ["triangle", "inverse pivots", "upper triangle"];
-    match k.triangles(&fill, b, a, 0.0) {
+    match k.triangles(&fill, a, 0.0) {
         Ok(Triangles { lower, inverse_diagonal, upper }) => {
             for (name, m) in names.into_iter().zip([lower, inverse_diagonal, upper]) {
                 made.push((name, host(m)));
@@ -96,7 +94,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             for &n in self.sizes.sparse {
                 let b = if n % 3 == 0 { 3 } else { 1 };
                 let a = patterns::matrix(columns, n / b, b, &mut self.rng);
-                self.algebra_of(&format!("{name} of {n}, b {b}"), &Arc::new(a), b)?;
+                self.algebra_of(&format!("{name} of {n}, b {b}"), &a)?;
             }
         }
         let a = patterns::matrix(patterns::PATTERNS[3].1, 61, 1, &mut self.rng);
@@ -105,17 +103,16 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let mut a = a.clone();
             let i = a.row_ptr()[at] as usize + a.row(at).0.partition_point(|&j| (j as usize) < at);
             a.values_mut()[i] = to;
-            Arc::new(a)
+            a
         };
-        self.algebra_of("a negative diagonal", &change(-40.0), 1)?;
-        self.algebra_of("a zero on the diagonal", &change(0.0), 1)?;
-        let without =
-            Arc::new(a.filtered(Threads::One, |i, j, v| (i != at || j != at).then_some(v)));
-        self.algebra_of("no diagonal in a row", &without, 1)
+        self.algebra_of("a negative diagonal", &change(-40.0))?;
+        self.algebra_of("a zero on the diagonal", &change(0.0))?;
+        let without = a.filtered(Threads::One, |i, j, v| (i != at || j != at).then_some(v));
+        self.algebra_of("no diagonal in a row", &without)
     }
 
-    fn algebra_of(&mut self, shape: &str, a: &Arc<Csr>, b: usize) -> Result<()> {
-        let (got, want) = (all(self.k, a, b)?, all(&self.cpu, a, b)?);
+    fn algebra_of(&mut self, shape: &str, a: &Csr) -> Result<()> {
+        let (got, want) = (all(self.k, a)?, all(&self.cpu, a)?);
         for ((name, got), (_, want)) in got.into_iter().zip(want) {
             let check = format!("{name}, {shape}");
             match (got, want) {

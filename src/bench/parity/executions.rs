@@ -69,7 +69,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let methods = methods.filter(|(.., precond, _)| any_way || !triangles(precond));
         for &(spec, b, format, precond, sides) in methods {
             let a = problem::load(spec, ReadAs::Expanded)?.matrix;
-            let a = pad(&a, b).map_or(a, Arc::new);
+            let a = Arc::new(pad(&a, b));
             let rhs = self.random(a.rows());
             for (name, side) in solvers(sides) {
                 let case = Case {
@@ -88,7 +88,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     }
 
     fn iterates(&mut self, a: &Arc<Csr>, rhs: &[f64], case: &Case) -> Result<()> {
-        if self.k.matrix(a, case.block_size, case.format).is_err() {
+        if self.k.matrix(a, case.format).is_err() {
             return Ok(());
         }
         let want = solves(&self.cpu, a, rhs, case, &ITERATES)?;
@@ -196,9 +196,9 @@ fn solves<B: Backend + 'static>(
             .map_err(|e| crate::Error::run(format!("{e:?}")))
     };
     let other = solver::needs_transposed(&case.solver).then(|| Arc::new(a.transposed()));
-    let (m, matrix) = (setup(a)?, k.matrix(a, case.block_size, case.format)?);
+    let (m, matrix) = (setup(a)?, k.matrix(a, case.format)?);
     let other_m = other.as_ref().map(setup).transpose()?;
-    let other = other.map(|a| k.matrix(&a, case.block_size, case.format)).transpose()?;
+    let other = other.map(|a| k.matrix(&a, case.format)).transpose()?;
     let transposed = other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
     let b = there(k, rhs)?;
     let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };

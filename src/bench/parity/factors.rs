@@ -28,12 +28,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
         &mut self,
         name: &str,
         a: &Csr,
-        (b, fill): (usize, usize),
+        fill: usize,
         precision: FactorPrecision,
         algorithms: &[Trisolve],
     ) -> Result<()> {
-        let pattern = pattern(a, b, fill);
-        self.solves_on(&pattern, name, a, (b, fill), precision, algorithms)
+        let pattern = pattern(a, fill);
+        self.solves_on(&pattern, name, a, fill, precision, algorithms)
     }
 
     /// The same with factors on a pattern that has more entries than those of `a` and their fill.
@@ -42,7 +42,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         pattern: &Arc<FillPattern>,
         name: &str,
         a: &Csr,
-        (b, fill): (usize, usize),
+        fill: usize,
         precision: FactorPrecision,
         algorithms: &[Trisolve],
     ) -> Result<()> {
@@ -51,11 +51,11 @@ impl<K: Backend + 'static> Bench<'_, K> {
             FactorPrecision::Float64 => SOLVE_LIMIT,
             FactorPrecision::Float32 => SINGLE_LIMIT,
         };
-        let request = |algorithm| Request { pattern, b, algorithm, precision };
+        let request = |algorithm| Request { pattern, algorithm, precision };
         let want = solve_with(&self.cpu, a, &request(Trisolve::AUTO), &r)?;
         for &algorithm in algorithms {
             let got = solve_with(self.k, a, &request(algorithm), &r)?;
-            let bits = 8 * precision.bytes();
+            let (b, bits) = (pattern.block_size(), 8 * precision.bytes());
             let check = format!("{name}, ILU({fill}) {algorithm:?}, b {b}, factors of {bits} bits");
             self.found(check, &got, &want, limit);
         }
@@ -81,9 +81,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
         for &(spec, b) in in_place.filter(|(spec, _)| spec.contains("wells=")) {
             let matrix = &format!("{spec},days=0.003");
             let a = problem::load(matrix, ReadAs::Expanded)?.matrix;
-            let a = crate::matrix::bsr::pad(&a, b).map_or(a, Arc::new);
+            let a = Arc::new(crate::matrix::bsr::pad(&a, b));
             for fill in [0, 2] {
-                self.solves(matrix, &a, (b, fill), FactorPrecision::Float64, algorithms)?;
+                self.solves(matrix, &a, fill, FactorPrecision::Float64, algorithms)?;
             }
         }
         Ok(())
@@ -95,16 +95,10 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 let rows = self.sizes.block_rows[usize::from(b > 8)];
                 let random = self.matrix(rows, b, 2, false);
                 let grid = problem::load(self.sizes.grid, ReadAs::Expanded)?.matrix;
-                let grid = crate::matrix::bsr::pad(&grid, b).map_or(grid, Arc::new);
-                self.solves(
-                    "random matrix",
-                    &random,
-                    (b, fill),
-                    FactorPrecision::Float64,
-                    algorithms,
-                )?;
+                let grid = Arc::new(crate::matrix::bsr::pad(&grid, b));
+                self.solves("random matrix", &random, fill, FactorPrecision::Float64, algorithms)?;
                 if b <= 8 {
-                    self.solves("grid", &grid, (b, fill), FactorPrecision::Float64, algorithms)?;
+                    self.solves("grid", &grid, fill, FactorPrecision::Float64, algorithms)?;
                 }
             }
         }
@@ -141,7 +135,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
             }
         }
         let n = nx * ny * nz * b;
-        Arc::new(Csr::new(n, n, row_ptr, col_ind, values).expect("valid by construction"))
+        let made = Csr::new(n, n, row_ptr, col_ind, values);
+        Arc::new(made.expect("valid by construction").in_blocks(b))
     }
 
     pub(super) fn stencils(&mut self, algorithms: &[Trisolve]) -> Result<()> {
@@ -153,7 +148,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
             let name = format!("box {nx} x {ny} x {nz}");
-            self.solves(&name, &a, (b, fill), precision, algorithms)?;
+            self.solves(&name, &a, fill, precision, algorithms)?;
         }
         // the factorisation marches as well
         for b in [1, 3, 8] {
@@ -161,7 +156,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let row = 17 * b + b / 2;
             let entries = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[entries].fill(0.0);
-            self.breakdown("singular cell of a box", &a, b, first, FactorPrecision::Float64)?;
+            self.breakdown("singular cell of a box", &a, first, FactorPrecision::Float64)?;
         }
         // but not for a matrix that lacks some of its entries
         let full = self.box_matrix([9, 7, 8], 1, |_| true);
@@ -172,14 +167,14 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 rest.values_mut()[start] = 0.0;
             }
         }
-        let (pattern, rest) = (pattern(&full, 1, 1), rest.without_zeros());
+        let (pattern, rest) = (pattern(&full, 1), rest.without_zeros());
         let (name, double) = ("box with holes", FactorPrecision::Float64);
-        self.solves_on(&pattern, name, &rest, (1, 1), double, algorithms)?;
+        self.solves_on(&pattern, name, &rest, 1, double, algorithms)?;
         // one triangle empty, and the other one not
         for (name, coupled) in HALVES {
             let (extents, b, fill) = self.sizes.boxes[0];
             let a = self.box_matrix(extents, b, coupled);
-            self.solves(name, &a, (b, fill), FactorPrecision::Float64, algorithms)?;
+            self.solves(name, &a, fill, FactorPrecision::Float64, algorithms)?;
         }
         Ok(())
     }
@@ -195,7 +190,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let (name, a) =
                 (format!("box {nx} x {ny} x {nz}"), self.box_matrix(extents, 1, |_| true));
             for precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
-                match self.solves(&name, &a, (1, 0), precision, algorithms) {
+                match self.solves(&name, &a, 0, precision, algorithms) {
                     Err(e) if n > 0 && e.kind() == Kind::Input => {}
                     other => other?,
                 }
@@ -204,7 +199,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         for (name, coupled) in HALVES {
             let a = self.box_matrix(self.sizes.pencils[0], 1, coupled);
             let double = FactorPrecision::Float64;
-            self.solves(name, &a, (1, 0), double, algorithms)?;
+            self.solves(name, &a, 0, double, algorithms)?;
         }
         Ok(())
     }
@@ -213,7 +208,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn chosen(&mut self) -> Result<()> {
         let (extents, b, fill) = self.sizes.single_boxes[0];
         let a = self.box_matrix(extents, b, |_| true);
-        self.solves("box", &a, (b, fill), FactorPrecision::Float64, &[Trisolve::AUTO])?;
+        self.solves("box", &a, fill, FactorPrecision::Float64, &[Trisolve::AUTO])?;
         for pattern in &patterns::PATTERNS[3..6] {
             let size = self.sizes.single[0];
             self.pattern(*pattern, size, FactorPrecision::Float64, &[Trisolve::AUTO])?;
@@ -239,7 +234,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         algorithms: &[Trisolve],
     ) -> Result<()> {
         let a = patterns::matrix(columns, rows, b, &mut self.rng);
-        self.solves(&format!("{name} of {rows}"), &a, (b, 0), precision, algorithms)
+        self.solves(&format!("{name} of {rows}"), &a, 0, precision, algorithms)
     }
 
     /// A triangle without entries, and the other one a chain.
@@ -261,9 +256,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// Factors stored in float32, by those that can.
     fn single(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let mut algorithms = algorithms.to_vec();
-        let diagonal = Arc::new(FillPattern::diagonal(3));
+        let diagonal = Arc::new(FillPattern::diagonal(3, 1));
         algorithms.retain(|&algorithm| {
-            self.k.ilu_analyse(&diagonal, 1, algorithm, FactorPrecision::Float32).is_ok()
+            self.k.ilu_analyse(&diagonal, algorithm, FactorPrecision::Float32).is_ok()
         });
         for &size in self.sizes.single {
             for &pattern in patterns::PATTERNS
@@ -285,7 +280,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let mut a = (*self.matrix(41, b, 2, false)).clone();
         let rows = a.row_ptr()[17 * b] as usize..a.row_ptr()[18 * b] as usize;
         a.values_mut()[rows].iter_mut().for_each(|v| *v *= 1e-60);
-        self.breakdown("out of range", &a, b, algorithm, FactorPrecision::Float32)
+        self.breakdown("out of range", &a, algorithm, FactorPrecision::Float32)
     }
 
     /// A singular block is found in the same row, at the same step.
@@ -296,7 +291,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
             // the first row of block 17 becomes zero: so does the row of its diagonal block
             let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[range].fill(0.0);
-            self.breakdown("singular block", &a, b, algorithms[0], FactorPrecision::Float64)?;
+            self.breakdown("singular block", &a, algorithms[0], FactorPrecision::Float64)?;
         }
         Ok(())
     }
@@ -305,13 +300,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
         &mut self,
         name: &str,
         a: &Csr,
-        b: usize,
         algorithm: Trisolve,
         precision: FactorPrecision,
     ) -> Result<()> {
         fn found<B: Backend>(k: &B, a: &Csr, request: &Request) -> Result<Vec<f64>> {
-            let Request { pattern, b, algorithm, precision } = *request;
-            let mut ilu = k.ilu_analyse(pattern, b, algorithm, precision)?;
+            let Request { pattern, algorithm, precision } = *request;
+            let mut ilu = k.ilu_analyse(pattern, algorithm, precision)?;
             let number = |n: usize| n as f64 + 1.0;
             Ok(match k.ilu_factor(&mut ilu, a, 0.0) {
                 Ok(()) => vec![-1.0; 3],
@@ -321,12 +315,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 Err(Breakdown::Range { row }) => vec![number(row), 0.0, -1.0],
             })
         }
-        let pattern = pattern(a, b, 0);
-        let request = |algorithm| Request { pattern: &pattern, b, algorithm, precision };
+        let pattern = pattern(a, 0);
+        let request = |algorithm| Request { pattern: &pattern, algorithm, precision };
         let want = found(&self.cpu, a, &request(Trisolve::AUTO))?;
         let got = found(self.k, a, &request(algorithm))?;
         let there = if want[0] == 18.0 { want } else { vec![f64::NAN; 3] };
-        self.found(format!("{name}, b {b}"), &got, &there, SOLVE_LIMIT);
+        self.found(format!("{name}, b {}", a.block_size()), &got, &there, SOLVE_LIMIT);
         Ok(())
     }
 }
@@ -356,7 +350,7 @@ mod tests {
                     [|_| true, Ordering::is_lt, Ordering::is_gt];
                 for coupled in couplings {
                     let a = bench.box_matrix(extents, b, coupled);
-                    let p = pattern(&a, b, fill);
+                    let p = pattern(&a, fill);
                     let (lower, upper) = (p.lower.view(), p.upper.view());
                     let none = (lower.entries() == 0, upper.entries() == 0);
                     assert_eq!(Stencil::of_lower(lower).is_none(), none.0, "{extents:?}");

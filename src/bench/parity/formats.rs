@@ -19,30 +19,30 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn formats(&mut self) -> Result<()> {
         for &(spec, b) in self.sizes.reservoirs {
             let a = problem::load(spec, ReadAs::Expanded)?.matrix;
-            let a = pad(&a, b).map_or(a, Arc::new);
-            self.in_formats(spec, &a, b)?;
+            let a = Arc::new(pad(&a, b));
+            self.in_formats(spec, &a)?;
         }
         for &rows in self.sizes.uneven {
             let a = self.uneven(rows);
-            self.in_formats(&format!("{rows} rows of uneven length"), &a, 1)?;
+            self.in_formats(&format!("{rows} rows of uneven length"), &a)?;
         }
         Ok(())
     }
 
-    fn in_formats(&mut self, name: &str, a: &Arc<Csr>, b: usize) -> Result<()> {
+    fn in_formats(&mut self, name: &str, a: &Arc<Csr>) -> Result<()> {
         let (x, y) = (self.random(a.rows()), self.random(a.rows()));
         for format in FORMATS {
             // the CPU has every format: what it refuses does not fit
-            if let Err(e) = self.cpu.matrix(a, b, format) {
+            if let Err(e) = self.cpu.matrix(a, format) {
                 assert_eq!(e.kind(), Kind::Input, "{e}");
                 continue;
             }
-            let got = match products(self.k, a, b, format, &x, &y) {
+            let got = match products(self.k, a, format, &x, &y) {
                 // a format that this backend has not
                 Err(e) if e.kind() == Kind::Input => continue,
                 other => other?,
             };
-            let want = products(&self.cpu, a, b, format, &x, &y)?;
+            let want = products(&self.cpu, a, format, &x, &y)?;
             let check = format!("product, residual in {format:?}, {name}");
             self.found(check, &got, &want, SOLVE_LIMIT);
         }

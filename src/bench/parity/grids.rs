@@ -17,12 +17,12 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn grids(&mut self, styles: &[FgbiluStyle]) -> Result<()> {
         for &(extents, b) in self.sizes.grids {
             let a = self.box_matrix(extents, b, |_| true);
-            let grid = Arc::new(grid(&a, b));
+            let grid = Arc::new(grid(&a));
             assert_eq!(grid.extents, extents);
             let (r, x) = (self.random(a.rows()), self.random(a.rows()));
-            let want = solve(&self.cpu, (&a, &grid, b), FgbiluStyle::Auto, &r, &x)?;
+            let want = solve(&self.cpu, (&a, &grid), FgbiluStyle::Auto, &r, &x)?;
             for &style in styles {
-                let got = match solve(self.k, (&a, &grid, b), style, &r, &x) {
+                let got = match solve(self.k, (&a, &grid), style, &r, &x) {
                     // no such style, or not for such a box
                     Err(e) if e.kind() == Kind::Input => continue,
                     other => other?,
@@ -45,9 +45,9 @@ impl<K: Backend + 'static> Bench<'_, K> {
             let range = a.row_ptr()[row] as usize..a.row_ptr()[row + 1] as usize;
             a.values_mut()[range].fill(0.0);
             let a = Arc::new(a);
-            let grid = Arc::new(grid(&a, b));
+            let grid = Arc::new(grid(&a));
             for &style in styles {
-                let got = match no_pivot(self.k, (&a, &grid, b), style) {
+                let got = match no_pivot(self.k, (&a, &grid), style) {
                     Err(e) if e.kind() == Kind::Input => continue,
                     other => other?,
                 };
@@ -62,33 +62,33 @@ impl<K: Backend + 'static> Bench<'_, K> {
 /// Whether a backend has FGBILU at all.
 pub(super) fn offered<B: Backend>(k: &B) -> Result<bool> {
     let extents = [2, 1, 1];
-    let (factors, hyperplanes) = (Arc::new(FillPattern::diagonal(2)), hyperplanes(extents));
+    let (factors, hyperplanes) = (Arc::new(FillPattern::diagonal(2, 1)), hyperplanes(extents));
     let grid = Arc::new(GridPattern { extents, factors, hyperplanes });
-    match k.fgbilu_analyse(&grid, 1, FgbiluStyle::Auto) {
+    match k.fgbilu_analyse(&grid, FgbiluStyle::Auto) {
         Err(e) if e.kind() == Kind::Input => Ok(false),
         made => made.map(|_| true),
     }
 }
 
-fn grid(a: &Csr, b: usize) -> GridPattern {
-    let point = block_pattern(a, b);
+fn grid(a: &Csr) -> GridPattern {
+    let point = block_pattern(a);
     let factors = iluk(&point, 0, LevelRule::Min, usize::MAX).expect("small");
     GridPattern::of(&point, factors).expect("a box")
 }
 
-/// A matrix, its grid and its block size.
-type System<'a> = (&'a Arc<Csr>, &'a Arc<GridPattern>, usize);
+/// A matrix and its grid.
+type System<'a> = (&'a Arc<Csr>, &'a Arc<GridPattern>);
 
 /// Two applications and a residual with factors made twice, and with those of other values.
 fn solve<B: Backend>(
     k: &B,
-    (a, grid, b): System,
+    (a, grid): System,
     style: FgbiluStyle,
     r: &[f64],
     x: &[f64],
 ) -> Result<Vec<f64>> {
     let n = r.len();
-    let mut factors = k.fgbilu_analyse(grid, b, style)?;
+    let mut factors = k.fgbilu_analyse(grid, style)?;
     let mut all = Vec::new();
     for a in [a, a, &Arc::new(scaled(a))] {
         if let Err(block) = factors.factor(k, a, 0.0) {
@@ -104,7 +104,7 @@ fn solve<B: Backend>(
         let (x, rhs) = (there(k, x)?, there(k, r)?);
         k.fill(&mut to, f64::NAN);
         if !factors.residual(k, &x, &rhs, &mut to) {
-            let matrix = k.matrix(a, b, crate::case::Format::Auto)?;
+            let matrix = k.matrix(a, crate::case::Format::Auto)?;
             k.residual(&matrix, &x, &rhs, &mut to);
         }
         all.extend(here(k, &to, n));
@@ -113,8 +113,8 @@ fn solve<B: Backend>(
 }
 
 /// Point and row without a pivot, and whether it is for want of a diagonal block.
-fn no_pivot<B: Backend>(k: &B, (a, grid, b): System, style: FgbiluStyle) -> Result<Vec<f64>> {
-    let mut factors = k.fgbilu_analyse(grid, b, style)?;
+fn no_pivot<B: Backend>(k: &B, (a, grid): System, style: FgbiluStyle) -> Result<Vec<f64>> {
+    let mut factors = k.fgbilu_analyse(grid, style)?;
     Ok(match factors.factor(k, a, 0.0) {
         Err(Breakdown::Singular(e)) => {
             vec![e.row as f64, e.within as f64, f64::from(u8::from(e.absent))]

@@ -106,13 +106,12 @@ pub(super) fn basis_operations<B: Backend>(
 pub(super) fn products<B: Backend>(
     k: &B,
     a: &Arc<Csr>,
-    b: usize,
     format: Format,
     x: &[f64],
     rhs: &[f64],
 ) -> Result<Vec<f64>> {
     let n = x.len();
-    let (mut matrix, x, rhs) = (k.matrix(a, b, format)?, there(k, x)?, there(k, rhs)?);
+    let (mut matrix, x, rhs) = (k.matrix(a, format)?, there(k, x)?, there(k, rhs)?);
     let mut y = k.vector(n)?;
     k.fill(&mut y, f64::NAN);
     k.spmv(&matrix, &x, &mut y);
@@ -139,17 +138,14 @@ pub(super) fn scaled(a: &Csr) -> Csr {
     scaled
 }
 
-pub(super) fn pattern(a: &Csr, b: usize, fill: usize) -> Arc<FillPattern> {
-    let point = block_pattern(a, b);
-    Arc::new(iluk(&point, fill, LevelRule::Min, usize::MAX).expect("small"))
+pub(super) fn pattern(a: &Csr, fill: usize) -> Arc<FillPattern> {
+    Arc::new(iluk(&block_pattern(a), fill, LevelRule::Min, usize::MAX).expect("small"))
 }
 
 /// The factors to compute.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) pattern: &'a Arc<FillPattern>,
-    /// Unknowns per block.
-    pub(super) b: usize,
     pub(super) algorithm: Trisolve,
     pub(super) precision: FactorPrecision,
 }
@@ -161,9 +157,9 @@ pub(super) fn solve_with<B: Backend>(
     request: &Request,
     r: &[f64],
 ) -> Result<Vec<f64>> {
-    let Request { pattern, b, algorithm, precision } = *request;
+    let Request { pattern, algorithm, precision } = *request;
     let n = r.len();
-    let mut ilu = k.ilu_analyse(pattern, b, algorithm, precision)?;
+    let mut ilu = k.ilu_analyse(pattern, algorithm, precision)?;
     let mut all = Vec::new();
     for a in [a, a, &scaled(a)] {
         if let Err(broken) = k.ilu_factor(&mut ilu, a, 0.0) {
@@ -190,10 +186,11 @@ pub(super) fn iterations<B: Backend + 'static>(
     case: &Case,
     rhs: &[f64],
 ) -> Result<usize> {
+    let a = &Arc::new(a.in_blocks(case.block_size));
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let m = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut () })
         .map_err(|e| crate::Error::run(format!("{e:?}")))?;
-    let matrix = k.matrix(a, case.block_size, case.format)?;
+    let matrix = k.matrix(a, case.format)?;
     let (b, mut x) = (there(k, rhs)?, k.vector(a.rows())?);
     let settings = Settings {
         side: case.side,

@@ -50,5 +50,6 @@ pub(super) fn matrix(columns: Columns, n: usize, b: usize, rng: &mut ChaCha8Rng)
             row_ptr.push(col_ind.len() as u32);
         }
     }
-    Csr::new(n * b, n * b, row_ptr, col_ind, values).expect("valid by construction")
+    let made = Csr::new(n * b, n * b, row_ptr, col_ind, values);
+    made.expect("valid by construction").in_blocks(b)
 }

@@ -56,7 +56,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// that is under way, columns far apart, and numbers in float32.
     fn colours(&mut self, trisolves: &[Trisolve]) -> Result<()> {
         let patterns = ["chain", "band of 11", "random", "diagonal"];
-        let diagonal = Arc::new(FillPattern::diagonal(3));
+        let diagonal = Arc::new(FillPattern::diagonal(3, 1));
         let shapes = patterns::PATTERNS.iter().filter(|(name, _)| patterns.contains(name));
         for (&(name, columns), &n) in
             shapes.flat_map(|p| self.sizes.coloured.iter().map(move |n| (p, n)))
@@ -78,7 +78,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                     };
                     let want = applied(&self.cpu, &a, &of(Trisolve::AUTO), &r)?;
                     for &trisolve in trisolves {
-                        if self.k.ilu_analyse(&diagonal, 1, trisolve, factor_precision).is_err() {
+                        if self.k.ilu_analyse(&diagonal, trisolve, factor_precision).is_err() {
                             continue;
                         }
                         let got = applied(self.k, &a, &of(trisolve), &r)?;
@@ -99,7 +99,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         }
         for &(spec, b, choice) in self.sizes.systems {
             let p = problem::load(spec, ReadAs::Expanded)?;
-            let v = Vectors::new(Threads::One, choice.parse()?, &p.matrix, b, p.grid)?;
+            let v = Vectors::new(Threads::One, choice.parse()?, &p.matrix.in_blocks(b), p.grid)?;
             let (r, x) = (self.random(p.matrix.rows()), self.random(p.matrix.rows()));
             let got = deflated(self.k, &p.matrix, &v, [&r, &x])?;
             let want = deflated(&self.cpu, &p.matrix, &v, [&r, &x])?;
@@ -115,6 +115,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
 }
 
 fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) -> Result<Vec<f64>> {
+    let a = &Arc::new(a.in_blocks(case.block_size));
     let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
     let failed = |e: String| crate::Error::run(format!("{}: {e}", case.precond));
     let mut m = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut () })

@@ -82,12 +82,14 @@ mod tests {
     /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those
     /// that took over the values of `then`.
     fn solve(k: &Cpu, case: &Case, first: &Arc<Csr>, then: Option<&Arc<Csr>>) -> (usize, Vec<f64>) {
+        let first = &Arc::new(first.in_blocks(case.block_size));
         let setup = precond::lookup::<Cpu>(&case.precond).expect("registered");
         let mut m =
             setup(Setup { k, a: first, settings: &case.preconditioning(), phases: &mut () })
                 .expect("regular");
-        let mut matrix = k.matrix(first, case.block_size, case.format).expect("stored");
+        let mut matrix = k.matrix(first, case.format).expect("stored");
         if let Some(a) = then {
+            let a = &Arc::new(a.in_blocks(case.block_size));
             k.matrix_values(&mut matrix, a).expect("the same pattern");
             m.refactor(k, a, case.shift).expect("regular");
         }

@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_known_pattern_costs_what_it_did() {
-        let (k, pattern) = (Cpu::sequential(), Arc::new(FillPattern::diagonal(3)));
+        let (k, pattern) = (Cpu::sequential(), Arc::new(FillPattern::diagonal(3, 1)));
         let (mut reuse, of) = (Reuse::default(), key(&Case::default(), Threads::One));
         reuse.keep(of, &pattern, 2.5);
         let mut stages = Vec::new();

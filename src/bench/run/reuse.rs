@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_pattern_is_known_until_another_is_asked_for() {
-        let (a, pattern) = (matrix(), Arc::new(FillPattern::diagonal(1)));
+        let (a, pattern) = (matrix(), Arc::new(FillPattern::diagonal(1, 1)));
         let of = |fill| key(&Case { fill, ..Case::default() }, Threads::Pool);
         let mut reuse = Reuse::default();
         reuse.begin(&a);
@@ -105,7 +105,11 @@ mod tests {
         let (a, b) = (matrix(), matrix());
         let mut reuse = Reuse::default();
         reuse.begin(&a);
-        reuse.keep(key(&Case::default(), Threads::One), &Arc::new(FillPattern::diagonal(1)), 1.0);
+        reuse.keep(
+            key(&Case::default(), Threads::One),
+            &Arc::new(FillPattern::diagonal(1, 1)),
+            1.0,
+        );
         assert_eq!(reuse.blocks(2, || 7), 7);
         assert_eq!(reuse.blocks(2, || unreachable!("counted already")), 7);
         assert_eq!(reuse.blocks(3, || 8), 8);

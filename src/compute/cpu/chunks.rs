@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn chunks_are_whole_lines_or_equal_parts_of_one() {
         let a = problem::load("poisson3d:40x3x3", ReadAs::Expanded).expect("generator").matrix;
-        let p = iluk(&block_pattern(&a, 1), 0, LevelRule::Min, usize::MAX).expect("small");
+        let p = iluk(&block_pattern(&a), 0, LevelRule::Min, usize::MAX).expect("small");
         let base =
             Graph::of_chunks(p.lower.view(), Sweep::Forward, |rows, _| rows as u64).expect("grid");
         assert_eq!(base.start[..5], [0, 13, 26, 40, 53]);

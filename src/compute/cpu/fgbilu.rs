@@ -25,7 +25,6 @@ use crate::symbolic::{FillPattern, GridPattern, Schedule};
 /// Strictly lower and upper blocks of A, and the inverted diagonal blocks d; blocks column-major. The
 /// upper ones are in the opposite order of the pattern, as in [`super::BlockIlu`].
 pub(super) struct Fgbilu {
-    block_size: usize,
     pattern: Arc<FillPattern>,
     lower: Buffer<f64>,
     diagonal: Buffer<f64>,
@@ -36,8 +35,10 @@ pub(super) struct Fgbilu {
 
 impl Fgbilu {
     /// Storage on a grid, with an order by hyperplanes when `parallel`.
-    pub(super) fn new(grid: &GridPattern, block_size: usize, parallel: bool) -> Self {
-        let (pattern, bb) = (Arc::clone(&grid.factors), block_size * block_size);
+    pub(super) fn new(grid: &GridPattern, parallel: bool) -> Self {
+        let pattern = Arc::clone(&grid.factors);
+        let block_size = pattern.block_size();
+        let bb = block_size * block_size;
         let orders = parallel.then(|| {
             let order = |planes: &Schedule, entries| Order::by_level(planes, entries, block_size);
             let planes = &grid.hyperplanes;
@@ -47,7 +48,6 @@ impl Fgbilu {
             ]
         });
         Self {
-            block_size,
             lower: Buffer::zeros(pattern.lower.entries() * bb),
             diagonal: Buffer::zeros(pattern.rows() * bb),
             upper: Buffer::zeros(pattern.upper.entries() * bb),
@@ -59,19 +59,20 @@ impl Fgbilu {
 
 impl GridFactors<Cpu> for Fgbilu {
     fn factor(&mut self, k: &Cpu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        let done = k.pooled(|| with_block_size!(self.block_size, factor_sized(self, a, shift)));
+        let done =
+            k.pooled(|| with_block_size!(self.pattern.block_size(), factor_sized(self, a, shift)));
         Ok(done?)
     }
 
     fn apply(&self, k: &Cpu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        k.pooled(|| with_block_size!(self.block_size, apply_sized(self, r, z)));
+        k.pooled(|| with_block_size!(self.pattern.block_size(), apply_sized(self, r, z)));
     }
 
     fn bytes(&self, _: &Cpu) -> Bytes {
         let values = self.lower.len() + self.diagonal.len() + self.upper.len();
         let held = 8 * values + self.pattern.bytes();
         // d is read by both sweeps; r read, z written and, between the sweeps, read and written again
-        let vector = 8 * self.pattern.rows() * self.block_size;
+        let vector = 8 * self.pattern.rows() * self.pattern.block_size();
         Bytes { held, moved: held + 8 * self.diagonal.len() + 4 * vector }
     }
 }

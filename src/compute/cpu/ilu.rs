@@ -29,7 +29,6 @@ use crate::symbolic::{FillPattern, Schedule, schedule};
 /// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
 /// order: the backward solve then runs through ascending memory, as prefetchers expect.
 pub struct BlockIlu {
-    pub(super) block_size: usize,
     pub(super) pattern: Arc<FillPattern>,
     pub(super) values: Values,
     /// Level-parallel plan of both solves; the sequential backend needs none.
@@ -53,10 +52,10 @@ impl BlockIlu {
     /// Storage for factors on `pattern`, with schedules when `parallel`.
     pub(super) fn new(
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         precision: FactorPrecision,
         parallel: bool,
     ) -> Self {
+        let block_size = pattern.block_size();
         let (levels, plan) = if parallel {
             let threads = rayon::current_num_threads();
             let order = |side: &Pattern, sweep, schedule: Schedule| {
@@ -73,9 +72,8 @@ impl BlockIlu {
         };
         let threads = if parallel { rayon::current_num_threads() } else { 1 };
         Self {
-            block_size,
-            spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern, block_size))).collect(),
-            values: Values::zeros(pattern, block_size, precision),
+            spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
+            values: Values::zeros(pattern, precision),
             pattern: Arc::clone(pattern),
             plan,
             levels,
@@ -85,7 +83,8 @@ impl BlockIlu {
 
     /// Block row `order[i]` of the vectors is row i of the factors.
     pub(super) fn renumber(&mut self, order: &[u32]) {
-        self.renumbered = Some(Numbering::new(order, self.block_size, self.plan.is_some()));
+        self.renumbered =
+            Some(Numbering::new(order, self.pattern.block_size(), self.plan.is_some()));
     }
 
     /// Inverse diagonal blocks in float64.
@@ -101,16 +100,17 @@ impl BlockIlu {
     /// Numeric factorisation; see [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
     /// Factors for storage in float32 are made in float64 beside it.
     pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        let (b, pattern, parallel) = (self.block_size, &self.pattern, self.plan.is_some());
+        let (pattern, parallel) = (&self.pattern, self.plan.is_some());
+        let b = pattern.block_size();
         let with = Scratch { plan: self.plan.as_ref(), spaces: &self.spaces, pattern };
         match &mut self.values {
             Values::Double(blocks) => {
                 Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
             }
             Values::Single(stored) => {
-                let mut blocks = Blocks::zeros(pattern, b);
+                let mut blocks = Blocks::zeros(pattern);
                 with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
-                stored.round(&blocks, pattern, b, parallel)
+                stored.round(&blocks, pattern, parallel)
             }
         }
     }
@@ -190,8 +190,8 @@ struct Update {
 const AHEAD: usize = 4;
 
 impl Workspace {
-    fn new(pattern: &FillPattern, b: usize) -> Self {
-        let rows = pattern.rows();
+    fn new(pattern: &FillPattern) -> Self {
+        let (rows, b) = (pattern.rows(), pattern.block_size());
         let (row, position) = if b == 1 {
             (Buffer::zeros(rows), Buffer::zeros(0))
         } else {
@@ -412,21 +412,18 @@ fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut 
         row[diagonal * bb + r * b + r] += job.shift;
     }
 }
+
 impl FactorInfo for BlockIlu {
     fn pattern(&self) -> &FillPattern {
         &self.pattern
     }
 
-    fn block_size(&self) -> usize {
-        self.block_size
-    }
-
     // bytes held, and bytes one application moves at least: factors and indices once, r read, z
     // written and, between the two sweeps, read and written again.
     fn bytes(&self) -> Bytes {
-        let numbers = self.pattern.blocks() * self.block_size * self.block_size;
-        let held = self.values.precision().bytes() * numbers + self.pattern.bytes();
-        let vector = 8 * self.pattern.rows() * self.block_size;
+        let pattern = &self.pattern;
+        let held = self.values.precision().bytes() * pattern.numbers() + pattern.bytes();
+        let vector = 8 * pattern.rows() * pattern.block_size();
         Bytes { held, moved: held + 4 * vector }
     }
 

@@ -45,8 +45,7 @@ use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
 pub use product::Product;
 use rayon::prelude::*;
-pub use sparse::Sparse;
-pub use sparse::{dense, diagonal, extracted};
+pub use sparse::{dense, extracted};
 
 /// Computes on the host, on one thread or on a pool of its own.
 pub struct Cpu {
@@ -297,8 +296,8 @@ impl Executions for Cpu {
 impl Products for Cpu {
     type Matrix = Matrix;
 
-    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        self.converting(|| product::stored(a, block_size, format))
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
+        self.converting(|| product::stored(a, format))
     }
 
     fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
@@ -331,7 +330,6 @@ impl Factors for Cpu {
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
@@ -339,19 +337,17 @@ impl Factors for Cpu {
             return Err(Error::input("the CPU has one way of triangular solves")
                 .hint("leave `--trisolve` at `auto` for it"));
         }
-        let numbers = pattern.blocks() * block_size * block_size;
-        Ok(self.on(numbers, |parallel| BlockIlu::new(pattern, block_size, precision, parallel)))
+        Ok(self.on(pattern.numbers(), |parallel| BlockIlu::new(pattern, precision, parallel)))
     }
 
     fn ilu_analyse_in_order(
         &self,
         pattern: &Arc<FillPattern>,
         sets: &Schedule,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        let mut ilu = self.ilu_analyse(pattern, block_size, trisolve, precision)?;
+        let mut ilu = self.ilu_analyse(pattern, trisolve, precision)?;
         ilu.renumber(&sets.rows);
         Ok(ilu)
     }
@@ -366,7 +362,7 @@ impl Factors for Cpu {
         a: &Self::Sparse,
         shift: f64,
     ) -> Result<(), Breakdown> {
-        self.ilu_factor(ilu, &a.matrix, shift)
+        self.ilu_factor(ilu, a, shift)
     }
 
     fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
@@ -395,15 +391,12 @@ impl Factors for Cpu {
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
-        block_size: usize,
         style: FgbiluStyle,
     ) -> Result<Box<dyn GridFactors<Self>>> {
         if style != FgbiluStyle::Auto {
             return Err(Error::input("the CPU has one execution of fgbilu")
                 .hint("leave `--fgbilu-style` at `auto` for it"));
         }
-        let numbers = grid.factors.blocks() * block_size * block_size;
-        let factors = self.on(numbers, |parallel| Fgbilu::new(grid, block_size, parallel));
-        Ok(Box::new(factors))
+        Ok(Box::new(self.on(grid.factors.numbers(), |parallel| Fgbilu::new(grid, parallel))))
     }
 }

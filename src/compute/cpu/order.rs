@@ -323,12 +323,11 @@ mod tests {
     use crate::matrix::pattern::{Pattern, block_pattern};
     use crate::problem;
     use crate::symbolic::{FillPattern, iluk};
-    use std::borrow::Cow;
     use std::sync::atomic::AtomicBool;
 
     fn filled(grid: &str, k: usize) -> FillPattern {
         let a = problem::load(grid, ReadAs::Expanded).expect("generator").matrix;
-        iluk(&block_pattern(&a, 1), k, LevelRule::Min, usize::MAX).expect("small")
+        iluk(&block_pattern(&a), k, LevelRule::Min, usize::MAX).expect("small")
     }
 
     fn sides(p: &FillPattern) -> [(PatternView<'_>, Sweep, Schedule); 2] {
@@ -397,11 +396,10 @@ mod tests {
         assert_eq!(tasks(&filled("poisson3d:6", 0), 1), [1, 0]);
         // rows that need distant ones have no chunks
         let n = 8192;
-        let columns = (1..n).map(|i| i * 7919 % 8191 % i).collect();
-        let pattern =
-            Pattern { row_ptr: (0..1).chain(0..n).collect(), col_ind: Cow::Owned(columns) };
+        let columns = (1..n).map(|i| i * 7919 % 8191 % i).collect::<Vec<_>>();
+        let pattern = Pattern::new((0..1).chain(0..n).collect::<Vec<_>>(), columns);
         let scattered = FillPattern {
-            upper: Pattern { row_ptr: vec![0; n as usize + 1].into(), col_ind: vec![].into() },
+            upper: Pattern::new(vec![0; n as usize + 1], vec![]),
             lower: pattern,
             no_diagonal: Vec::new(),
         };

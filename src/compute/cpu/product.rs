@@ -28,14 +28,14 @@ pub trait Product: Storage {
 ///
 /// # Errors
 /// When the matrix does not fit the format.
-pub(super) fn stored(a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Box<dyn Product>> {
-    Ok(match format.stored(a, block_size) {
+pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
+    Ok(match format.stored(a) {
         Format::Auto | Format::Csr => Box::new(Arc::clone(a)),
-        Format::Bsr => Box::new(Bsr::from_csr(a, block_size)),
+        Format::Bsr => Box::new(Bsr::from_csr(a)),
         Format::Hyb => Box::new(Hyb::from_csr(a)),
         Format::Sell => Box::new(Sell::from_csr(a, SLICE, WINDOW)?),
         Format::Dia => Box::new(Dia::from_csr(a)?),
-        Format::Bdia => Box::new(Bdia::from_csr(a, block_size)?),
+        Format::Bdia => Box::new(Bdia::from_csr(a)?),
     })
 }
 

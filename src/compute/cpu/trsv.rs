@@ -17,8 +17,12 @@ use crate::matrix::pattern::PatternView;
 /// plan, where there is one, or on the calling thread `alone`.
 pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
     match &ilu.values {
-        Values::Double(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z, alone)),
-        Values::Single(blocks) => with_block_size!(ilu.block_size, sized(ilu, blocks, r, z, alone)),
+        Values::Double(blocks) => {
+            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone));
+        }
+        Values::Single(blocks) => {
+            with_block_size!(ilu.pattern.block_size(), sized(ilu, blocks, r, z, alone));
+        }
     }
 }
 
@@ -190,9 +194,10 @@ mod tests {
             (2, FactorPrecision::Float64),
             (2, FactorPrecision::Float32),
         ] {
-            let pattern =
-                iluk(&block_pattern(&a, b), 0, LevelRule::Min, usize::MAX).unwrap().into();
-            let mut ilu = k.ilu_analyse(&pattern, b, Trisolve::AUTO, precision).unwrap();
+            let pattern = iluk(&block_pattern(&a.in_blocks(b)), 0, LevelRule::Min, usize::MAX)
+                .unwrap()
+                .into();
+            let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             assert!(ilu.plan.is_some());
             let r: Vec<f64> = (0..a.rows()).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();

@@ -58,8 +58,8 @@ pub(super) struct Blocks<T> {
 
 impl<T: Pod> Blocks<T> {
     /// Zeros for all blocks of `pattern`.
-    pub(super) fn zeros(pattern: &FillPattern, block_size: usize) -> Self {
-        let bb = block_size * block_size;
+    pub(super) fn zeros(pattern: &FillPattern) -> Self {
+        let bb = pattern.block_size() * pattern.block_size();
         Self {
             lower: Buffer::zeros(pattern.lower.entries() * bb),
             inverse_diagonal: Buffer::zeros(pattern.rows() * bb),
@@ -75,14 +75,10 @@ pub(super) enum Values {
 }
 
 impl Values {
-    pub(super) fn zeros(
-        pattern: &FillPattern,
-        block_size: usize,
-        precision: FactorPrecision,
-    ) -> Self {
+    pub(super) fn zeros(pattern: &FillPattern, precision: FactorPrecision) -> Self {
         match precision {
-            FactorPrecision::Float64 => Self::Double(Blocks::zeros(pattern, block_size)),
-            FactorPrecision::Float32 => Self::Single(Blocks::zeros(pattern, block_size)),
+            FactorPrecision::Float64 => Self::Double(Blocks::zeros(pattern)),
+            FactorPrecision::Float32 => Self::Single(Blocks::zeros(pattern)),
         }
     }
 
@@ -107,9 +103,9 @@ impl Blocks<f32> {
         &mut self,
         from: &Blocks<f64>,
         pattern: &FillPattern,
-        block_size: usize,
         parallel: bool,
     ) -> Result<(), Breakdown> {
+        let block_size = pattern.block_size();
         let bb = block_size * block_size;
         let lower = round(&from.lower, &mut self.lower, parallel, false)
             .map(|at| pattern.lower.row_of(at / bb));
@@ -177,9 +173,9 @@ mod tests {
     #[test]
     fn numbers_out_of_range_name_their_row() {
         // three rows of blocks of two: L has (1, 0) and (2, 0), U' (0, 2) and (1, 2)
-        let part = |row_ptr: &[u32], col_ind: &[u32]| crate::matrix::pattern::Pattern {
-            row_ptr: row_ptr.to_vec().into(),
-            col_ind: col_ind.to_vec().into(),
+        let part = |row_ptr: &[u32], col_ind: &[u32]| {
+            let part = crate::matrix::pattern::Pattern::new(row_ptr.to_vec(), col_ind.to_vec());
+            part.in_blocks(2)
         };
         let pattern = FillPattern {
             lower: part(&[0, 0, 1, 2], &[0, 0]),
@@ -187,10 +183,10 @@ mod tests {
             no_diagonal: Vec::new(),
         };
         let rounded = |change: fn(&mut Blocks<f64>)| {
-            let mut blocks = Blocks::<f64>::zeros(&pattern, 2);
+            let mut blocks = Blocks::<f64>::zeros(&pattern);
             blocks.inverse_diagonal.chunks_exact_mut(4).for_each(|d| (d[0], d[3]) = (1.0, 1.0));
             change(&mut blocks);
-            Blocks::<f32>::zeros(&pattern, 2).round(&blocks, &pattern, 2, false)
+            Blocks::<f32>::zeros(&pattern).round(&blocks, &pattern, false)
         };
         let beyond = |row| Err(Breakdown::Range { row });
         assert_eq!(rounded(|_| ()), Ok(()));

@@ -121,7 +121,7 @@ impl Compressed {
         let (mut row_ptr, mut col_ind) = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?);
         row_ptr.truncate(self.rows + 1);
         col_ind.truncate(self.entries);
-        Ok(Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() })
+        Ok(Pattern::new(row_ptr, col_ind))
     }
 
     /// A diagonal matrix.

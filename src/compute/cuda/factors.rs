@@ -58,10 +58,9 @@ impl BlockIlu {
         k: &Cuda,
         pattern: &Arc<FillPattern>,
         sets: Option<&Schedule>,
-        block_size: usize,
         (trisolve, precision): (Trisolve, FactorPrecision),
     ) -> Result<Self> {
-        let d = &*k.device;
+        let (d, block_size) = (&*k.device, pattern.block_size());
         if k.vendor && ![Trisolve::AUTO, sptrsv::LIBRARY].contains(&trisolve) {
             return Err(Error::input("the backend `cusparse` solves by cuSPARSE alone")
                 .hint("leave `--trisolve` at `auto` for it"));
@@ -292,10 +291,6 @@ impl FactorInfo for BlockIlu {
         &self.pattern
     }
 
-    fn block_size(&self) -> usize {
-        self.block_size
-    }
-
     fn bytes(&self) -> Bytes {
         match &self.by {
             By::Vendor(ilu) => return ilu.bytes(),
@@ -305,9 +300,9 @@ impl FactorInfo for BlockIlu {
                 }
             }
         }
-        let (pattern, b) = (&self.pattern, self.block_size);
-        let held = self.precision.bytes() * pattern.blocks() * b * b + pattern.bytes();
-        Bytes { held, moved: held + 4 * 8 * pattern.rows() * b }
+        let pattern = &self.pattern;
+        let held = self.precision.bytes() * pattern.numbers() + pattern.bytes();
+        Bytes { held, moved: held + 4 * 8 * pattern.rows() * pattern.block_size() }
     }
 
     fn trisolve(&self) -> Trisolve {

@@ -35,15 +35,14 @@ const REGULAR: u64 = u64::MAX;
 pub(super) fn analyse(
     k: &Cuda,
     grid: &Arc<GridPattern>,
-    block_size: usize,
     style: FgbiluStyle,
 ) -> Result<Box<dyn GridFactors<Cuda>>> {
     if k.vendor {
         return Err(Error::input("cuSPARSE has no execution of fgbilu")
             .hint("`bilu` of level 0 is the same preconditioner, and cuSPARSE has that"));
     }
-    let float64 = FactorPrecision::Float64;
-    let ours = |trisolve| k.ilu_analyse(&grid.factors, block_size, trisolve, float64);
+    let (block_size, float64) = (grid.factors.block_size(), FactorPrecision::Float64);
+    let ours = |trisolve| k.ilu_analyse(&grid.factors, trisolve, float64);
     let d = &k.device;
     Ok(match style {
         FgbiluStyle::Auto => Box::new(Tiles(ours(Trisolve::AUTO)?)),

@@ -348,7 +348,7 @@ mod tests {
     fn the_variant_follows_the_rows() {
         let grid =
             crate::problem::load("poisson3d:9", crate::base::choices::ReadAs::Expanded).unwrap();
-        let point = crate::matrix::pattern::block_pattern(&grid.matrix, 1);
+        let point = crate::matrix::pattern::block_pattern(&grid.matrix);
         let pattern = |k| iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
         let defines = |b, k| suited(b, &pattern(k)).defines;
         assert_eq!(defines(1, 0), [("LANES", 4), ("AHEAD", 3)]);

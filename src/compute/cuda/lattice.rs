@@ -273,13 +273,13 @@ mod tests {
     use crate::symbolic::{iluk, reordered_triangles};
 
     fn filled(a: &Csr, block_size: usize, fill: usize) -> Pattern<'static> {
-        let pattern = block_pattern(a, block_size);
-        iluk(&pattern, fill, LevelRule::Min, usize::MAX).expect("small").lower
+        let a = a.in_blocks(block_size);
+        iluk(&block_pattern(&a), fill, LevelRule::Min, usize::MAX).expect("small").lower
     }
 
     fn lower(matrix: &str, block_size: usize, fill: usize) -> Pattern<'static> {
         let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
-        let a = crate::matrix::bsr::pad(&a, block_size).map_or(a, std::sync::Arc::new);
+        let a = crate::matrix::bsr::pad(&a, block_size);
         filled(&a, block_size, fill)
     }
 
@@ -351,7 +351,7 @@ mod tests {
         let grid =
             problem::load("poisson3d:10x10x4", ReadAs::Expanded).expect("a generator").matrix;
         let scattered: Vec<u32> = (0..400).map(|i| i * 171 % 400).collect();
-        let p = reordered_triangles(Threads::One, &block_pattern(&grid, 1), &scattered);
+        let p = reordered_triangles(Threads::One, &block_pattern(&grid), &scattered);
         assert_eq!(Lattice::of(p.lower.view()), None);
     }
 

@@ -230,10 +230,10 @@ impl Executions for Cuda {
 impl Products for Cuda {
     type Matrix = Matrix;
 
-    fn matrix(&self, a: &Arc<Csr>, block_size: usize, format: Format) -> Result<Matrix> {
-        let d = &self.device;
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
+        let (d, block_size) = (&self.device, a.block_size());
         a.check_finite()?;
-        let format = format.stored(a, block_size);
+        let format = format.stored(a);
         if !matches!(format, Format::Csr | Format::Bsr) {
             if self.vendor && format == Format::Sell {
                 return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
@@ -242,9 +242,9 @@ impl Products for Cuda {
                 return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
                     .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
             }
-            return Formatted::new(d, a, block_size, format).map(Box::new).map(Matrix::Formatted);
+            return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
-        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a, block_size));
+        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a));
         if self.vendor {
             let (b, pattern, values) = match &bsr {
                 Some(a) => (
@@ -273,7 +273,7 @@ impl Products for Cuda {
             Matrix::VendorSell(m) => return m.set_values(a),
             Matrix::Vendor(m) => m.pattern().block_size(),
         };
-        let blocks = (block_size > 1).then(|| Bsr::from_csr(a, block_size));
+        let blocks = (block_size > 1).then(|| Bsr::from_csr(a));
         let values = blocks.as_ref().map_or(a.values(), Bsr::values);
         match matrix {
             Matrix::Ours(m) => m.set_values(d, values),
@@ -345,22 +345,20 @@ impl Factors for Cuda {
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        BlockIlu::new(self, pattern, None, block_size, (trisolve, precision))
+        BlockIlu::new(self, pattern, None, (trisolve, precision))
     }
 
     fn ilu_analyse_in_order(
         &self,
         pattern: &Arc<FillPattern>,
         sets: &Schedule,
-        block_size: usize,
         trisolve: Trisolve,
         precision: FactorPrecision,
     ) -> Result<BlockIlu> {
-        BlockIlu::new(self, pattern, Some(sets), block_size, (trisolve, precision))
+        BlockIlu::new(self, pattern, Some(sets), (trisolve, precision))
     }
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
@@ -376,7 +374,7 @@ impl Factors for Cuda {
             return self.factored(ilu, Factored::Device(rows), shift);
         }
         match self.host(a) {
-            Ok(a) => self.ilu_factor(ilu, &a.matrix, shift),
+            Ok(a) => self.ilu_factor(ilu, &a, shift),
             Err(e) => {
                 self.failed(e);
                 Ok(())
@@ -399,9 +397,8 @@ impl Factors for Cuda {
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
-        block_size: usize,
         style: FgbiluStyle,
     ) -> Result<Box<dyn GridFactors<Self>>> {
-        fgbilu::analyse(self, grid, block_size, style)
+        fgbilu::analyse(self, grid, style)
     }
 }

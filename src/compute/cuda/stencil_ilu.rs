@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn stencils_small_enough_are_marched_over() {
         let grid = problem::load("poisson3d:20", ReadAs::Expanded).unwrap();
-        let point = block_pattern(&grid.matrix, 1);
+        let point = block_pattern(&grid.matrix);
         let marched = |b, k| {
             let pattern = iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
             let of = |stencil: Option<Stencil>| stencil.unwrap();

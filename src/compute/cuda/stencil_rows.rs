@@ -108,7 +108,8 @@ mod tests {
 
     fn system(matrix: &str, b: usize, k: usize) -> (Csr, Stencil) {
         let a = problem::load(matrix, ReadAs::Expanded).expect("a generator").matrix;
-        let p = iluk(&block_pattern(&a, b), k, LevelRule::Min, usize::MAX).expect("small");
+        let p =
+            iluk(&block_pattern(&a.in_blocks(b)), k, LevelRule::Min, usize::MAX).expect("small");
         let stencil = Stencil::of_lower(p.lower.view()).expect("a stencil");
         (Csr::clone(&a), stencil)
     }

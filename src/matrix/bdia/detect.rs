@@ -36,11 +36,10 @@ impl Hepta {
     ///
     /// # Errors
     /// Names the first row that does not fit.
-    pub(super) fn detect(a: &Csr, block_size: usize) -> Result<Self> {
-        assert!(
-            a.rows() == a.cols() && a.rows().is_multiple_of(block_size),
-            "pad the matrix first"
-        );
+    pub(super) fn detect(a: &Csr) -> Result<Self> {
+        let block_size = a.block_size();
+        let whole = a.rows().is_multiple_of(block_size);
+        assert!(a.rows() == a.cols() && whole, "pad the matrix first");
         let distances = distances(a, block_size);
         let largest = distances.last().copied().unwrap_or(1);
         let mut offsets: Vec<i64> =

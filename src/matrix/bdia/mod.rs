@@ -35,18 +35,18 @@ pub struct Bdia {
 }
 
 impl Bdia {
-    /// Converts `a` with `block_size` unknowns for each cell.
+    /// Converts `a`, whose blocks are the unknowns of a cell.
     ///
     /// # Errors
     /// When the cells are not coupled as those of a box, or the rows behind them not as those of
     /// wells; names the first such row, counted from 1, and the offset of the block or the column.
     ///
     /// # Panics
-    /// If `block_size` does not divide the order of `a` (see [`super::bsr::pad`]).
-    pub fn from_csr(a: &Csr, block_size: usize) -> Result<Self> {
-        let hepta = Hepta::detect(a, block_size)?;
+    /// If the last block of `a` is not full (see [`super::bsr::pad`]).
+    pub fn from_csr(a: &Csr) -> Result<Self> {
+        let hepta = Hepta::detect(a)?;
         let wells = Wells::collect(a, &hepta)?;
-        let k = block_size;
+        let k = hepta.block_size;
         let values = Buffer::zeros(hepta.cells * hepta.offsets.len() * k * k);
         let mut bdia = Self { hepta, values, wells };
         bdia.fill(a);

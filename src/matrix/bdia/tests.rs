@@ -40,12 +40,12 @@ fn two_wells() -> Vec<(usize, usize, f64)> {
 }
 
 fn message(all: &[(usize, usize, f64)]) -> String {
-    Bdia::from_csr(&entries(14, all), 1).err().unwrap().to_string()
+    Bdia::from_csr(&entries(14, all)).err().unwrap().to_string()
 }
 
 #[test]
 fn wells_behind_the_cells_are_runs() {
-    let b = Bdia::from_csr(&entries(14, &two_wells()), 1).unwrap();
+    let b = Bdia::from_csr(&entries(14, &two_wells())).unwrap();
     assert_eq!((b.hepta().cells, &b.hepta().offsets[..]), (12, &[-3, -1, 0, 1, 3][..]));
     // cell 5 is at j = 2, h = 1; it has no neighbour above it in its column
     assert_eq!(b.values()[25..30], [-2.0, -1.0, 15.0, 0.0, -3.0]);
@@ -92,14 +92,13 @@ fn grids_without_wells_fit() {
         ("poisson3d:4x1x6", 1, vec![-4, -1, 0, 1, 4]),
     ] {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-        let b = Bdia::from_csr(&a, k).unwrap();
+        let b = Bdia::from_csr(&a.in_blocks(k)).unwrap();
         assert_eq!((b.hepta().cells * k, &b.hepta().offsets), (a.rows(), &offsets), "{spec}");
         let largest = b.values().iter().fold(0.0_f64, |m, v| m.max(v.abs()));
         assert_eq!(largest, a.values().iter().fold(0.0_f64, |m, v| m.max(v.abs())), "{spec}");
     }
     // a matrix of other blocks has other offsets
     let a = load("blockpoisson3d:5x4x3,b=3", ReadAs::Expanded).unwrap().matrix;
-    let padded = pad(&a, 8).unwrap();
-    let error = Bdia::from_csr(&padded, 8).err().unwrap().to_string();
+    let error = Bdia::from_csr(&pad(&a, 8)).err().unwrap().to_string();
     assert!(error.starts_with("the matrix does not fit `bdia`: row "), "{error}");
 }

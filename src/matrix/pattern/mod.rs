@@ -22,13 +22,14 @@ pub struct TooLarge {
     pub entries: usize,
 }
 
-/// A square sparsity pattern by rows; columns increase within a row.
+/// A square sparsity pattern by block rows; columns increase within a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern<'a> {
     /// Start of each row in `col_ind`; one more entry than rows.
     pub row_ptr: Cow<'a, [u32]>,
     /// Column of each entry.
     pub col_ind: Cow<'a, [u32]>,
+    block_size: usize,
 }
 
 /// A pattern as plain slices, for loops that cannot afford to look through an owner.
@@ -60,7 +61,25 @@ impl<'a> PatternView<'a> {
     }
 }
 
+impl<'a> Pattern<'a> {
+    /// A pattern of single unknowns: the start of each row, and one past the end, and the columns.
+    pub fn new(row_ptr: impl Into<Cow<'a, [u32]>>, col_ind: impl Into<Cow<'a, [u32]>>) -> Self {
+        Self { row_ptr: row_ptr.into(), col_ind: col_ind.into(), block_size: 1 }
+    }
+
+    /// The same rows and columns, of blocks of `block_size` unknowns.
+    #[must_use]
+    pub fn in_blocks(self, block_size: usize) -> Self {
+        Self { block_size, ..self }
+    }
+}
+
 impl Pattern<'_> {
+    /// Unknowns per block.
+    pub fn block_size(&self) -> usize {
+        self.block_size
+    }
+
     /// The pattern as plain slices.
     pub fn view(&self) -> PatternView<'_> {
         PatternView { row_ptr: &self.row_ptr, col_ind: &self.col_ind }
@@ -105,14 +124,14 @@ impl Pattern<'_> {
                 next[j as usize] += 1;
             }
         }
-        Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+        Pattern::new(row_ptr, col_ind).in_blocks(self.block_size)
     }
 
     /// The same with arrays of its own.
     #[must_use]
     pub fn into_owned(self) -> Pattern<'static> {
         let (row_ptr, col_ind) = (self.row_ptr.into_owned(), self.col_ind.into_owned());
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+        Pattern::new(row_ptr, col_ind).in_blocks(self.block_size)
     }
 
     /// Bytes held.
@@ -121,24 +140,27 @@ impl Pattern<'_> {
     }
 }
 
-/// Point pattern of `a` seen as a matrix of b x b blocks: one entry per block that stores at least
-/// one scalar (Yang et al., section 2.3). The matrix must be square. When `b` does not divide
-/// its order the last block is padded; padding rows count as stored diagonals.
-pub fn block_pattern(a: &Csr, b: usize) -> Pattern<'_> {
-    block_pattern_on(Threads::One, a, b)
+/// Point pattern of the blocks of `a`: one entry per block that stores at least one scalar (Yang et
+/// al., section 2.3). The matrix must be square. A last block that is not full is padded; padding rows
+/// count as stored diagonals.
+pub fn block_pattern(a: &Csr) -> Pattern<'_> {
+    block_pattern_on(Threads::One, a)
+}
+
+/// The pattern of the entries of `a`, whatever its blocks.
+pub fn scalar_pattern(a: &Csr) -> Pattern<'_> {
+    Pattern::new(a.row_ptr(), a.col_ind())
 }
 
 /// [`block_pattern`] on one thread or on those of the current pool.
-pub fn block_pattern_on(threads: Threads, a: &Csr, b: usize) -> Pattern<'_> {
+pub fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
+    let b = a.block_size();
     if b == 1 {
-        return Pattern {
-            row_ptr: Cow::Borrowed(a.row_ptr()),
-            col_ind: Cow::Borrowed(a.col_ind()),
-        };
+        return scalar_pattern(a);
     }
     let rows = a.rows().div_ceil(b);
     // an entry of A or of the padding in every block
-    let task = rows::Task { rows, threads, before: 0, limit: a.nnz() + 1 };
+    let task = rows::Task { rows, block_size: b, threads, before: 0, limit: a.nnz() + 1 };
     let found = rows::find(
         task,
         || vec![false; rows],
@@ -180,10 +202,12 @@ mod tests {
         // 5 x 5: entries (0,4), (1,1), (3,0), (4,4)
         let a =
             Csr::new(5, 5, vec![0, 1, 2, 2, 3, 4], vec![4, 1, 0, 4], vec![1.0; 4]).expect("valid");
-        let p = block_pattern(&a, 2);
+        let pairs = a.in_blocks(2);
+        let p = block_pattern(&pairs);
         assert_eq!(p.rows(), 3);
         assert_eq!((p.row(0), p.row(1), p.row(2)), (&[0, 2][..], &[0][..], &[2][..]));
-        let p = block_pattern(&a, 5);
+        let whole = a.in_blocks(5);
+        let p = block_pattern(&whole);
         assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));
     }
 }

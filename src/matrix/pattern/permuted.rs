@@ -23,7 +23,11 @@ pub(crate) fn permuted_to(
     (order, place): (&[u32], &[u32]),
 ) -> Pattern<'static> {
     let view = p.view();
-    let lengths = Lengths { rows: order.len(), of: |i: usize| [view.row(order[i] as usize).len()] };
+    let lengths = Lengths {
+        rows: order.len(),
+        block_size: p.block_size(),
+        of: |i: usize| [view.row(order[i] as usize).len()],
+    };
     let [pattern] = laid(threads, &lengths, |i, [to]: [&mut [u32]; 1]| {
         for (to, &j) in to.iter_mut().zip(view.row(order[i] as usize)) {
             *to = place[j as usize];

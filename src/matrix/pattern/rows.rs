@@ -29,12 +29,21 @@ const SAMPLES: usize = 256;
 pub(crate) struct Task {
     /// Number of rows.
     pub(crate) rows: usize,
+    /// Unknowns per block of what is found.
+    pub(crate) block_size: usize,
     /// Who finds them.
     pub(crate) threads: Threads,
     /// Entries that there are already, of other parts of the same pattern.
     pub(crate) before: usize,
     /// Entries that there may be together.
     pub(crate) limit: usize,
+}
+
+impl Task {
+    /// To find as many rows of blocks of the same size as `p` has.
+    pub(crate) fn like(p: &Pattern, threads: Threads, limit: usize) -> Self {
+        Self { rows: p.rows(), block_size: p.block_size(), threads, before: 0, limit }
+    }
 }
 
 /// Patterns of `N` parts of the rows: `row` appends the columns of row i to each part, given the
@@ -77,7 +86,7 @@ pub(crate) fn find<const N: usize, S: Send>(
         }
         found.end_row();
     }
-    Ok(found.finish())
+    Ok(found.finish(task.block_size))
 }
 
 /// What `work` makes of each of the tasks, on one thread or all.
@@ -96,6 +105,8 @@ pub(crate) fn done<T: Send, R: Send>(
 pub(crate) struct Lengths<F> {
     /// Number of rows.
     pub(crate) rows: usize,
+    /// Unknowns per block.
+    pub(crate) block_size: usize,
     /// Columns of row i in each part.
     pub(crate) of: F,
 }
@@ -154,7 +165,7 @@ pub(crate) fn laid<const N: usize>(
     let mut ptr = row_ptr.into_iter();
     columns.map(|columns| {
         let row_ptr = ptr.next().unwrap_or_default();
-        Pattern { row_ptr: row_ptr.into(), col_ind: columns.into() }
+        Pattern::new(row_ptr, columns).in_blocks(lengths.block_size)
     })
 }
 
@@ -278,12 +289,12 @@ impl<const N: usize> Found<N> {
         }
     }
 
-    fn finish(self) -> [Pattern<'static>; N] {
+    fn finish(self, block_size: usize) -> [Pattern<'static>; N] {
         let mut ptr = self.row_ptr.into_iter();
         self.columns.map(|mut columns| {
             columns.shrink_to_fit();
             let row_ptr = ptr.next().unwrap_or_default();
-            Pattern { row_ptr: row_ptr.into(), col_ind: columns.into() }
+            Pattern::new(row_ptr, columns).in_blocks(block_size)
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
-use crate::matrix::pattern::block_pattern;
+use crate::matrix::pattern::scalar_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, iluk};
 
@@ -65,7 +65,7 @@ impl<K: Backend> Coarse<K> {
     /// others and play no part.
     pub(super) fn new(k: &K, e: &Csr, parts: Csr) -> Result<(Self, usize)> {
         let count = e.rows();
-        let stored = |m: Csr| k.matrix(&Arc::new(m), 1, Format::Csr);
+        let stored = |m: Csr| k.matrix(&Arc::new(m), Format::Csr);
         if count <= DENSE {
             let (inverse, dependent) = inverse(e)?;
             let product = inverse.times(&parts, Threads::One)?;
@@ -73,7 +73,7 @@ impl<K: Backend> Coarse<K> {
         }
         let pattern = Arc::new(exact(e)?);
         let way = Trisolve::AUTO;
-        let mut ilu = k.ilu_analyse(&pattern, 1, way, FactorPrecision::Float64)?;
+        let mut ilu = k.ilu_analyse(&pattern, way, FactorPrecision::Float64)?;
         k.ilu_factor(&mut ilu, e, 0.0)
             .map_err(|why| Error::run(format!("the coarse matrix of deflation: {why}")))?;
         let sums = std::cell::RefCell::new(k.vector(count)?);
@@ -102,7 +102,7 @@ impl<K: Backend> Coarse<K> {
 
 /// The pattern of the complete factors.
 fn exact(e: &Csr) -> Result<FillPattern> {
-    let point = block_pattern(e, 1);
+    let point = scalar_pattern(e);
     let filled = |k| {
         iluk(&point, k, LevelRule::Min, 1 << 28).map_err(|at| {
             Error::memory(format!(

@@ -53,7 +53,7 @@ impl<K: Backend> Deflation<K> {
     /// When memory is short, or E cannot be factored.
     pub fn new(k: &K, a: &Csr, vectors: &Vectors) -> Result<Self> {
         let (n, count) = (a.rows(), vectors.count);
-        let stored = |m: Csr| k.matrix(&Arc::new(m), 1, Format::Csr);
+        let stored = |m: Csr| k.matrix(&Arc::new(m), Format::Csr);
         let az = k.on_host(|threads| vectors::applied(threads, a, vectors))?;
         let e = coarse::matrix(&az, vectors)?;
         let [parts, of_parts] = k.on_host(|threads| sums(threads, vectors))?;

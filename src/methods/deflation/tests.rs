@@ -16,7 +16,7 @@ fn problem(spec: &str) -> Problem {
 }
 
 fn vectors(p: &Problem, choice: &str, b: usize) -> Vectors {
-    Vectors::new(Threads::One, choice.parse().unwrap(), &p.matrix, b, p.grid).unwrap()
+    Vectors::new(Threads::One, choice.parse().unwrap(), &p.matrix.in_blocks(b), p.grid).unwrap()
 }
 
 fn random(n: usize) -> Vec<f64> {
@@ -80,12 +80,13 @@ fn solve(
     watch: &mut dyn crate::compute::krylov::Monitor,
 ) -> (Outcome, f64) {
     let k = Cpu::sequential();
-    let (a, n) = (&p.matrix, p.matrix.rows());
+    let a = &Arc::new(p.matrix.in_blocks(case.block_size));
+    let n = a.rows();
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
     let m = setup(Setup { k: &k, a, settings: &case.preconditioning(), phases: &mut () })
         .unwrap_or_else(|e| panic!("{e:?}"));
-    let matrix = k.matrix(a, case.block_size, case.format).unwrap();
-    let z = Vectors::new(Threads::One, case.deflation, a, case.block_size, p.grid).unwrap();
+    let matrix = k.matrix(a, case.format).unwrap();
+    let z = Vectors::new(Threads::One, case.deflation, a, p.grid).unwrap();
     let deflation = (z.count > 0).then(|| Deflation::new(&k, a, &z).unwrap());
     let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
     b.copy_from_slice(rhs);
@@ -162,7 +163,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         let m = setup(Setup { k: &k, a, settings: &case.preconditioning(), phases: &mut () })
             .unwrap_or_else(|e| panic!("{e:?}"));
         let m = Watching { m: &*m, vectors: &z, seen: RefCell::default() };
-        let matrix = k.matrix(a, 1, Format::Auto).unwrap();
+        let matrix = k.matrix(a, Format::Auto).unwrap();
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         b.copy_from_slice(&random(n));
         let stop = Stop { rtol: 1e-8, max_iterations: 3000, time_limit_s: None };

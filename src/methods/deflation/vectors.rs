@@ -45,14 +45,14 @@ impl Vectors {
         threads: Threads,
         choice: Choice,
         a: &Csr,
-        b: usize,
         grid: Option<[usize; 3]>,
     ) -> Result<Self> {
+        let b = a.block_size();
         let rows = a.rows() / b;
         let mut remarks = Vec::new();
         let mut of_boxes = |boxes: [usize; 3]| {
             let known = grid.filter(|g| g.iter().product::<usize>() == rows);
-            let grid = known.or_else(|| detect_grid(a, b).map(|found| found.size));
+            let grid = known.or_else(|| detect_grid(a).map(|found| found.size));
             if grid.is_none() {
                 remarks.push("no grid: subdomains are ranges of rows".to_owned());
             }
@@ -61,11 +61,11 @@ impl Vectors {
         let (mut points, mut count) = match choice {
             Choice::None => (vec![NONE; rows], 0),
             Choice::Subdomain(boxes) => (of_boxes(boxes)?, boxes.iter().product()),
-            Choice::LevelSet => regions(threads, a, b, &vec![0; rows]),
-            Choice::LevelSetSubdomain(boxes) => regions(threads, a, b, &of_boxes(boxes)?),
+            Choice::LevelSet => regions(threads, a, &vec![0; rows]),
+            Choice::LevelSetSubdomain(boxes) => regions(threads, a, &of_boxes(boxes)?),
         };
         if matches!(choice, Choice::Subdomain(_)) {
-            let coupled = coupled(threads, a, b);
+            let coupled = coupled(threads, a);
             points.iter_mut().zip(coupled).filter(|(_, c)| !c).for_each(|(p, _)| *p = NONE);
             count = numbered(&mut points);
         }
@@ -131,7 +131,8 @@ fn each<T: Send>(threads: Threads, count: usize, f: impl Fn(usize) -> T + Sync +
 }
 
 /// Whether anything is coupled to a block row.
-fn coupled(threads: Threads, a: &Csr, b: usize) -> Vec<bool> {
+fn coupled(threads: Threads, a: &Csr) -> Vec<bool> {
+    let b = a.block_size();
     let outside = |i: usize| {
         let (columns, values) = a.row(i);
         columns.iter().zip(values).any(|(&j, &v)| j as usize / b != i / b && v != 0.0)
@@ -156,12 +157,13 @@ fn numbered(set: &mut [u32]) -> usize {
 }
 
 /// The connected regions of block rows of one size of diagonal and of one box.
-fn regions(threads: Threads, a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, usize) {
+fn regions(threads: Threads, a: &Csr, of_box: &[u32]) -> (Vec<u32>, usize) {
+    let b = a.block_size();
     let rows = a.rows() / b;
     let diagonal = |r| a.get(r, r).unwrap_or(0.0).abs();
     let size = each(threads, rows, |i| (i * b..(i + 1) * b).map(diagonal).fold(0.0, f64::max));
     let mut parent: Vec<u32> = (0..rows as u32).collect();
-    let pattern = block_pattern(a, b);
+    let pattern = block_pattern(a);
     for i in 0..rows {
         for &j in pattern.row(i).iter().take_while(|&&j| (j as usize) < i) {
             let j = j as usize;
@@ -173,7 +175,7 @@ fn regions(threads: Threads, a: &Csr, b: usize, of_box: &[u32]) -> (Vec<u32>, us
             }
         }
     }
-    let coupled = coupled(threads, a, b);
+    let coupled = coupled(threads, a);
     let mut set: Vec<u32> = (0..rows as u32)
         .map(|i| if coupled[i as usize] { root(&mut parent, i) } else { NONE })
         .collect();
@@ -291,7 +293,7 @@ mod tests {
 
     fn vectors(spec: &str, choice: &str, b: usize) -> Result<Vectors> {
         let p = load(spec, ReadAs::Expanded).unwrap();
-        Vectors::new(Threads::Pool, choice.parse().unwrap(), &p.matrix, b, p.grid)
+        Vectors::new(Threads::Pool, choice.parse().unwrap(), &p.matrix.in_blocks(b), p.grid)
     }
 
     #[test]
@@ -303,10 +305,10 @@ mod tests {
         assert_eq!((v.of, v.count), (vec![0, 1, 2, 3, 4, 5], 6));
         // without its grid the box is found in the pattern
         let a = load("poisson3d:4x3x2", ReadAs::Expanded).unwrap().matrix;
-        let found = Vectors::new(Threads::One, Choice::Subdomain([2, 1, 1]), &a, 1, None).unwrap();
+        let found = Vectors::new(Threads::One, Choice::Subdomain([2, 1, 1]), &a, None).unwrap();
         assert_eq!(found.of[..8], [0, 0, 1, 1, 0, 0, 1, 1]);
         let a = load("fem-p1:6x5", ReadAs::Expanded).unwrap().matrix;
-        let ranges = Vectors::new(Threads::One, Choice::Subdomain([3, 1, 1]), &a, 1, None).unwrap();
+        let ranges = Vectors::new(Threads::One, Choice::Subdomain([3, 1, 1]), &a, None).unwrap();
         assert_eq!(ranges.count, 3);
     }
 
@@ -361,12 +363,12 @@ mod tests {
     #[test]
     fn only_rows_at_interfaces_see_the_pieces() {
         let p = load("layered:4x4x8,layers=4,contrast=1e7", ReadAs::Expanded).unwrap();
-        let v = Vectors::new(Threads::One, Choice::LevelSet, &p.matrix, 1, p.grid).unwrap();
+        let v = Vectors::new(Threads::One, Choice::LevelSet, &p.matrix, p.grid).unwrap();
         let az = applied(Threads::One, &p.matrix, &v).unwrap();
         // in each layer of 2 cells both are at an interface, in the first one at the boundary
         assert_eq!((az.cols(), az.row(0).0.len()), (4, 1));
         let single =
-            Vectors::new(Threads::One, Choice::Subdomain([1; 3]), &p.matrix, 1, p.grid).unwrap();
+            Vectors::new(Threads::One, Choice::Subdomain([1; 3]), &p.matrix, p.grid).unwrap();
         let az = applied(Threads::Pool, &p.matrix, &single).unwrap();
         // p = 0 at the top alone
         assert_eq!(az.nnz(), 16);

@@ -22,7 +22,7 @@ impl<K: Backend> Operator<K> {
         if needed > free {
             return Err(Failure::OutOfMemory { needed, free });
         }
-        Ok(Self { matrix: s.k.operator(a, s.settings.block_size)?, entries })
+        Ok(Self { matrix: s.k.operator(a)?, entries })
     }
 
     /// `y = A x`.
@@ -46,31 +46,26 @@ impl<K: Backend> Operator<K> {
 }
 
 /// The sizes of a preconditioner of `entries` numbers.
-pub(super) fn size(entries: usize, matrix_numbers: usize) -> FactorSize {
-    FactorSize {
-        factor_entries: Some(entries),
-        fill_ratio: Some(entries as f64 / matrix_numbers.max(1) as f64),
-        ..FactorSize::default()
-    }
+pub(super) fn size(entries: usize) -> FactorSize {
+    FactorSize { factor_entries: Some(entries), ..FactorSize::default() }
 }
 
 /// `z = M_n ... M_1 r`, one or two products.
 pub(super) struct Chain<K: Backend> {
     first: Operator<K>,
     then: Option<(Operator<K>, Scratch<K, 1>)>,
-    block_size: usize,
 }
 
 impl<K: Backend> Chain<K> {
     pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, Failure> {
-        Ok(Self { first: Operator::new(s, m)?, then: None, block_size: s.settings.block_size })
+        Ok(Self { first: Operator::new(s, m)?, then: None })
     }
 
     /// `z = then first r`.
     pub(super) fn two(s: &Setup<K>, first: K::Sparse, then: K::Sparse) -> Result<Self, Failure> {
         let scratch = Scratch::new(s.k, s.a.rows())?;
         let then = Some((Operator::new(s, then)?, scratch));
-        Ok(Self { first: Operator::new(s, first)?, then, block_size: s.settings.block_size })
+        Ok(Self { first: Operator::new(s, first)?, then })
     }
 }
 
@@ -91,8 +86,8 @@ impl<K: Backend> Preconditioner<K> for Chain<K> {
         Bytes { held: first.held + then.held, moved: first.moved + then.moved }
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+    fn size(&self, _: &K) -> FactorSize {
         let then = self.then.as_ref().map_or(0, |(then, _)| then.entries());
-        size(self.first.entries() + then, matrix_blocks * self.block_size * self.block_size)
+        size(self.first.entries() + then)
     }
 }

@@ -37,17 +37,16 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
     fn numeric_bytes(&self, _: &K) -> usize {
         // indices and the values of A once, the factors once; a place of fill counts as one of A,
         // for a zero has to be written there before the rows are added up
-        let (pattern, b) = (self.0.pattern(), self.0.block_size());
-        pattern.bytes() + 2 * 8 * pattern.blocks() * b * b
+        let pattern = self.0.pattern();
+        pattern.bytes() + 2 * 8 * pattern.numbers()
     }
 
     fn numeric_kernel_seconds(&self, _: &K) -> Option<f64> {
         self.0.factor_seconds()
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+    fn size(&self, _: &K) -> FactorSize {
         let pattern = self.0.pattern();
-        let b = self.0.block_size();
         let [lower, upper] = self.0.levels();
         let trisolve = self.0.trisolve();
         let blocks = pattern.blocks();
@@ -55,14 +54,13 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         let reason = self.0.trisolve_reason().filter(|_| triangles);
         FactorSize {
             factor_blocks: Some(blocks),
-            factor_entries: Some(blocks * b * b),
-            fill_ratio: Some(blocks as f64 / matrix_blocks as f64),
+            factor_entries: Some(pattern.numbers()),
             levels_lower: Some(lower),
             levels_upper: Some(upper),
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
             trisolve_used: (triangles && trisolve != Trisolve::AUTO).then_some(trisolve),
             trisolve_reason: reason.map(str::to_owned),
-            deflation_vectors: None,
+            ..FactorSize::default()
         }
     }
 }
@@ -100,20 +98,25 @@ pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, 
     if let Some(known) = s.phases.known_pattern() {
         return Ok(known);
     }
-    let b = s.settings.block_size;
-    // entries cost their index twice (pattern and phase) and their block's values; the indices
-    // are made on the host
-    let each = 8 * b * b + 8;
-    let free = s.k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    let [limit, each, free] = room(s.k, s.a);
     let (a, settings) = (s.a, s.settings);
     let found = s.k.on_host(|threads| {
-        let point = block_pattern_on(threads, a, b);
-        iluk_on(threads, &point, settings.fill, settings.level_rule, free / each)
+        let point = block_pattern_on(threads, a);
+        iluk_on(threads, &point, settings.fill, settings.level_rule, limit)
     });
     let found = found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
     let found = Arc::new(found);
     s.phases.found_pattern(&found);
     Ok(found)
+}
+
+/// Most entries of a pattern of the blocks of `a` that the memory has room for, with the bytes of each and
+/// those free. An entry costs its index twice (pattern and phase) and the values of its block; the indices are
+/// made on the host.
+pub(super) fn room<K: Backend>(k: &K, a: &Csr) -> [usize; 3] {
+    let each = 8 * a.block_size() * a.block_size() + 8;
+    let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
+    [free / each, each, free]
 }
 
 /// Analysis and numeric factorisation on a pattern, solved in the given way.
@@ -123,13 +126,12 @@ pub(super) fn factorise<K: Backend>(
     way: Trisolve,
 ) -> Result<K::BlockIlu, Failure> {
     let Setup { k, a, settings, phases } = s;
-    let b = settings.block_size;
-    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
+    let (needed, free) = (8 * pattern.numbers(), k.memory_free());
     if needed > free {
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut ilu = k.ilu_analyse(pattern, b, way, settings.factor_precision)?;
+    let mut ilu = k.ilu_analyse(pattern, way, settings.factor_precision)?;
     phases.begin(Phase::Numeric);
     k.ilu_factor(&mut ilu, a, settings.shift).map_err(Failure::Breakdown)?;
     Ok(ilu)

@@ -35,7 +35,6 @@ struct Chebyshev<K: Backend> {
     /// Middle and half width of the interval of eigenvalues.
     theta: f64,
     delta: f64,
-    block_size: usize,
     scratch: Scratch<K, 3>,
 }
 
@@ -68,8 +67,8 @@ impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
         Bytes { held: d.held + a.held, moved: d.moved + 2 * vector + self.degree * each }
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
-        size(self.scaled.entries(), matrix_blocks * self.block_size * self.block_size)
+    fn size(&self, _: &K) -> FactorSize {
+        size(self.scaled.entries())
     }
 }
 
@@ -95,9 +94,8 @@ pub(crate) const METHOD: Method = Method {
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
-    let b = s.settings.block_size;
     s.phases.begin(Phase::Numeric);
-    let scaled = s.k.scaled(&s.k.sparse(s.a, b)?, Part::All)?;
+    let scaled = s.k.scaled(&s.k.sparse(s.a)?, Part::All)?;
     // every eigenvalue lies within the largest sum of a row
     let largest = s.k.largest_row_sum(&scaled)?;
     let smallest = largest / options.number("ratio");
@@ -108,7 +106,6 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         degree: options.whole("degree"),
         theta: f64::midpoint(largest, smallest),
         delta: (largest - smallest) / 2.0,
-        block_size: b,
         scratch: Scratch::new(s.k, s.a.rows())?,
     }))
 }

@@ -14,9 +14,8 @@ pub(super) struct Diagonal<K: Backend>(K::BlockIlu);
 
 impl<K: Backend> Diagonal<K> {
     pub(super) fn new(s: &Setup<K>) -> Result<Self, Failure> {
-        let b = s.settings.block_size;
-        let pattern = Arc::new(FillPattern::diagonal(s.a.rows() / b));
-        let mut ilu = s.k.ilu_analyse(&pattern, b, Trisolve::AUTO, FactorPrecision::Float64)?;
+        let pattern = Arc::new(FillPattern::diagonal_of(s.a));
+        let mut ilu = s.k.ilu_analyse(&pattern, Trisolve::AUTO, FactorPrecision::Float64)?;
         s.k.ilu_factor(&mut ilu, s.a, 0.0)?;
         Ok(Self(ilu))
     }
@@ -28,8 +27,8 @@ impl<K: Backend> Diagonal<K> {
 
     /// Bytes held, and moved at least: diagonal, r and z.
     pub(super) fn bytes(&self, _: &K) -> crate::compute::Bytes {
-        let n = self.0.pattern().rows() * self.0.block_size();
-        let numbers = 8 * n * self.0.block_size();
+        let pattern = self.0.pattern();
+        let (numbers, n) = (8 * pattern.numbers(), pattern.rows() * pattern.block_size());
         crate::compute::Bytes { held: numbers, moved: numbers + 16 * n }
     }
 }

@@ -17,7 +17,6 @@ use crate::symbolic::{GridPattern, NoGrid, iluk_on};
 /// A grid and its factors on the backend.
 struct Fgbilu<K: Backend> {
     grid: Arc<GridPattern>,
-    block_size: usize,
     factors: Box<dyn GridFactors<K>>,
 }
 
@@ -43,20 +42,20 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
     fn numeric_bytes(&self, _: &K) -> usize {
         // as for block ILU: indices and the values of A once, the factors once
         let pattern = &self.grid.factors;
-        pattern.bytes() + 2 * 8 * pattern.blocks() * self.block_size * self.block_size
+        pattern.bytes() + 2 * 8 * pattern.numbers()
     }
 
     fn numeric_kernel_seconds(&self, k: &K) -> Option<f64> {
         self.factors.factor_seconds(k)
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
-        let (blocks, points) = (self.grid.factors.blocks(), self.grid.factors.rows());
+    fn size(&self, _: &K) -> FactorSize {
+        let pattern = &self.grid.factors;
+        let (blocks, points) = (pattern.blocks(), pattern.rows());
         let levels = self.grid.hyperplanes.levels();
         FactorSize {
             factor_blocks: Some(blocks),
-            factor_entries: Some(blocks * self.block_size * self.block_size),
-            fill_ratio: Some(blocks as f64 / matrix_blocks as f64),
+            factor_entries: Some(pattern.numbers()),
             levels_lower: Some(levels),
             levels_upper: Some(levels),
             rows_per_level: Some(points as f64 / levels.max(1) as f64),
@@ -88,7 +87,6 @@ pub(crate) const METHOD: Method = Method {
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let Setup { k, a, settings, phases } = s;
-    let b = settings.block_size;
     if settings.factor_precision != FactorPrecision::Float64 {
         let message = "`fgbilu` stores its factors in float64 alone";
         let hint = "`bilu` of level 0 is the same preconditioner, and stores float32 too";
@@ -96,20 +94,20 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     }
     phases.begin(Phase::Symbolic);
     let grid = k.on_host(|threads| {
-        let point = block_pattern_on(threads, a, b);
+        let point = block_pattern_on(threads, a);
         // nothing is filled in, so nothing can be too large
         let factors = iluk_on(threads, &point, 0, LevelRule::Min, usize::MAX);
         factors.map(|factors| GridPattern::of(&point, factors))
     });
     let free = k.memory_free().min(memory_free());
     let grid = grid.map_err(|at| Failure::TooLarge { at, needed: 8 * at.entries, free })?;
-    let grid = Arc::new(grid.map_err(|why| no_grid(why, b))?);
-    let (needed, free) = (8 * grid.factors.blocks() * b * b, k.memory_free());
+    let grid = Arc::new(grid.map_err(|why| no_grid(why, a.block_size()))?);
+    let (needed, free) = (8 * grid.factors.numbers(), k.memory_free());
     if needed > free {
         return Err(Failure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
-    let mut factors = k.fgbilu_analyse(&grid, b, settings.fgbilu_style)?;
+    let mut factors = k.fgbilu_analyse(&grid, settings.fgbilu_style)?;
     phases.begin(Phase::Numeric);
     factors.factor(k, a, settings.shift).map_err(|why| match why {
         Breakdown::Singular(block) => {
@@ -117,7 +115,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         }
         other @ Breakdown::Range { .. } => Failure::Breakdown(other),
     })?;
-    Ok(Box::new(Fgbilu { grid, block_size: b, factors }))
+    Ok(Box::new(Fgbilu { grid, factors }))
 }
 
 fn no_grid(why: NoGrid, b: usize) -> Error {

@@ -40,7 +40,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let q = s.options()?.whole("power");
     let k = s.k;
     s.phases.begin(Phase::Symbolic);
-    let a = k.sparse(s.a, s.settings.block_size)?;
+    let a = k.sparse(s.a)?;
     if let Some(found) = k.asymmetry(&a, s.settings.symmetry_tolerance)? {
         return Err(found.into());
     }

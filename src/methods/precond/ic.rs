@@ -39,8 +39,8 @@ pub(crate) const METHOD: Method = Method {
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Symbolic);
-    let (k, b) = (s.k, s.settings.block_size);
-    if let Some(found) = k.asymmetry(&k.sparse(s.a, b)?, s.settings.symmetry_tolerance)? {
+    let (k, b) = (s.k, s.a.block_size());
+    if let Some(found) = k.asymmetry(&k.sparse(s.a)?, s.settings.symmetry_tolerance)? {
         return Err(found.into());
     }
     let pattern = bilu::pattern(&mut s)?;

@@ -3,7 +3,7 @@
 //! `m_ii = a_ii + sign(a_ii) sum over j outside the block of i of |a_ij|`. Where A is symmetric and definite,
 //! M - A is so too or singular, hence `I - M^-1 A` contracts: damping without a parameter.
 
-use crate::compute::{Backend, Breakdown, Bytes, FactorInfo};
+use crate::compute::{Backend, Breakdown, Bytes};
 use std::sync::Arc;
 
 use super::bilu::{self, Factors};
@@ -43,8 +43,7 @@ impl<K: Backend> Preconditioner<K> for Enlarged<K> {
     }
 
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        let b = self.0.0.block_size();
-        let m = k.on_host(|threads| diagonal(threads, a, b)).expect("no more entries than A has");
+        let m = k.on_host(|threads| diagonal(threads, a)).expect("no more entries than A has");
         self.0.refactor(k, &Arc::new(m), shift)
     }
 
@@ -56,29 +55,27 @@ impl<K: Backend> Preconditioner<K> for Enlarged<K> {
         self.0.bytes(k)
     }
 
-    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
-        self.0.size(k, matrix_blocks)
+    fn size(&self, k: &K) -> FactorSize {
+        self.0.size(k)
     }
 }
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let Setup { k, a, settings, phases } = s;
-    let b = settings.block_size;
     phases.begin(Phase::Symbolic);
-    let pattern = Arc::new(FillPattern::diagonal(a.rows() / b));
+    let pattern = Arc::new(FillPattern::diagonal_of(a));
     phases.begin(Phase::Numeric);
-    let m = Arc::new(k.on_host(|threads| diagonal(threads, a, b))?);
+    let m = Arc::new(k.on_host(|threads| diagonal(threads, a))?);
     let s = Setup { k, a: &m, settings, phases };
     Ok(Box::new(Enlarged::<K>(Factors(bilu::factorise(s, &pattern, Trisolve::AUTO)?))))
 }
 
-/// M, for blocks of b.
-fn diagonal(threads: Threads, a: &Csr, b: usize) -> Result<Csr, Error> {
-    let n = a.rows();
-    Csr::by_rows(
+/// M.
+fn diagonal(threads: Threads, a: &Csr) -> Result<Csr, Error> {
+    let b = a.block_size();
+    a.by_rows_like(
         threads,
-        [n, n],
-        || Sums::new(n),
+        || Sums::new(a.rows()),
         |sums, i, to| {
             let (mut outside, mut own) = (0.0, 0.0);
             let (columns, values) = a.row(i);
@@ -111,18 +108,11 @@ mod tests {
     use crate::methods::solver;
     use crate::problem::load;
 
-    /// Applies the preconditioner that `spec` names, made of `first`, to `r`; with the values of `then` where
-    /// there are such.
-    fn applied(
-        spec: &str,
-        b: usize,
-        first: &Arc<Csr>,
-        then: Option<&Arc<Csr>>,
-        r: &[f64],
-    ) -> Vec<f64> {
+    /// Applies the preconditioner, made of `first`, to `r`; with the values of `then` where there are such.
+    fn applied(first: &Arc<Csr>, then: Option<&Arc<Csr>>, r: &[f64]) -> Vec<f64> {
         let k = &Cpu::sequential();
-        let case = Case { precond: spec.into(), block_size: b, ..Case::default() };
-        let setup = lookup::<Cpu>(spec).unwrap();
+        let case = Case { precond: METHOD.name.into(), ..Case::default() };
+        let setup = lookup::<Cpu>(METHOD.name).unwrap();
         let mut m =
             setup(Setup { k, a: first, settings: &case.preconditioning(), phases: &mut () })
                 .unwrap_or_else(|e| panic!("{e:?}"));
@@ -160,7 +150,7 @@ mod tests {
             ("convdiff3d:4x3x3,px=0.4", 3),
             ("blockpoisson3d:3x3x2,b=3", 3),
         ] {
-            let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+            let a = Arc::new(load(spec, ReadAs::Expanded).unwrap().matrix.in_blocks(b));
             let mut new = (*a).clone();
             // signs of diagonals, too
             let rows = new.row_ptr().to_vec();
@@ -173,8 +163,8 @@ mod tests {
             let new = Arc::new(new);
             let r: Vec<f64> = (0..a.rows()).map(|i| 1.0 + (i as f64).sin()).collect();
             for (got, want) in [
-                (applied(METHOD.name, b, &a, None, &r), dense(&a, b, &r)),
-                (applied(METHOD.name, b, &a, Some(&new), &r), dense(&new, b, &r)),
+                (applied(&a, None, &r), dense(&a, b, &r)),
+                (applied(&a, Some(&new), &r), dense(&new, b, &r)),
             ] {
                 for (got, want) in got.iter().zip(&want) {
                     assert!(
@@ -197,7 +187,7 @@ mod tests {
             let setup = lookup::<Cpu>(precond).unwrap();
             let m = setup(Setup { k, a: &a, settings: &case.preconditioning(), phases: &mut () });
             let m = m.unwrap_or_else(|e| panic!("{e:?}"));
-            let matrix = k.matrix(&a, 1, case.format).unwrap();
+            let matrix = k.matrix(&a, case.format).unwrap();
             let (mut b, mut x) = (k.vector(3).unwrap(), k.vector(3).unwrap());
             k.upload(&[1.0, 2.0, 4.0], &mut b);
             let stop = Stop { rtol: 1e-8, max_iterations: 2000, time_limit_s: None };

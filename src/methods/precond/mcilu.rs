@@ -2,8 +2,9 @@
 //! of `(|A| + |A'|)^q`, whose entries within a colour are then diagonal, and ILU(p) keeps to that pattern. A
 //! colour is a level of the triangular solves.
 
+use super::bilu::room;
 use super::options::{COLOURING, Parameter, Range};
-use super::ordered::{self, Plan, room};
+use super::ordered::{self, Plan};
 use super::work::{Phased, host, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::choices::LevelRule;
@@ -72,11 +73,10 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     };
     let levels = options.word("pattern") == "levels";
     let how = Colouring::named(options.word("colouring"));
-    let b = s.settings.block_size;
     s.phases.begin(Phase::Symbolic);
-    let [limit, each, free] = room(s.k, b);
+    let [limit, each, free] = room(s.k, s.a);
     let found = s.k.on_host(|threads| -> Result<_, TooLarge> {
-        let point = block_pattern_on(threads, s.a, b);
+        let point = block_pattern_on(threads, s.a);
         if levels && let Some(found) = coloured(threads, &point, [p, q], how, limit) {
             return Ok(found);
         }
@@ -114,7 +114,7 @@ fn within(triangles: &FillPattern, p: &Pattern) -> FillPattern {
             col_ind.extend(t.row(i).iter().filter(inside));
             row_ptr.push(col_ind.len() as u32);
         }
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+        Pattern::new(row_ptr, col_ind).in_blocks(t.block_size())
     };
     FillPattern {
         lower: part(&triangles.lower),

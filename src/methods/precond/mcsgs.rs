@@ -46,10 +46,10 @@ pub(crate) const METHOD: Method = Method {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let (omega, how) = (options.number("omega"), Colouring::named(options.word("colouring")));
-    let b = s.settings.block_size;
+    let b = s.a.block_size();
     s.phases.begin(Phase::Symbolic);
     let (pattern, sets, mirrored) = s.k.on_host(|threads| {
-        let stored = block_pattern_on(threads, s.a, b);
+        let stored = block_pattern_on(threads, s.a);
         if let Some((sets, pattern)) = coloured(threads, &stored, [0, 1], how, usize::MAX) {
             return (pattern, sets, b == 1);
         }

@@ -2,8 +2,9 @@
 //! eliminated exactly, `A = [D F; E C]` with a diagonal D, then one of `C - E D^-1 F`, and so on; what
 //! is left is solved with a simpler preconditioner.
 
+use super::bilu::room;
 use super::options::{COLOURING, Parameter, Range};
-use super::ordered::{self, Change, Plan, room};
+use super::ordered::{self, Change, Plan};
 use super::work::{Phased, host, rows};
 use super::{Method, Phase, Ready, Setup, Variants, jacobi};
 use crate::base::setting::Setting;
@@ -59,13 +60,13 @@ pub(crate) const METHOD: Method = Method {
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
     let (levels, last) = (options.whole("levels"), options.word("last").to_owned());
-    let b = s.settings.block_size;
+    let b = s.a.block_size();
     let how = Colouring::named(options.word("colouring"));
     let rest = if last == jacobi::METHOD.name { Rest::Diagonal } else { Rest::Coloured(how) };
     s.phases.begin(Phase::Symbolic);
-    let [limit, each, free] = room(s.k, b);
+    let [limit, each, free] = room(s.k, s.a);
     let found = s.k.on_host(|threads| {
-        let stored = block_pattern_on(threads, s.a, b);
+        let stored = block_pattern_on(threads, s.a);
         if levels == 1
             && let Some(found) = eliminated_cells(threads, &stored, rest, limit)
         {

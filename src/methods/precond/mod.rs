@@ -42,8 +42,6 @@ pub use work::{Work, work};
 pub struct Settings {
     /// A name in the registry, with parameters.
     pub precond: String,
-    /// Unknowns per block.
-    pub block_size: usize,
     /// Fill level.
     pub fill: usize,
     /// Update rule of the fill level.
@@ -64,7 +62,7 @@ pub struct Settings {
 pub struct Setup<'a, K: Backend> {
     /// The backend.
     pub k: &'a K,
-    /// The matrix, padded to a multiple of the block size.
+    /// The matrix, padded to whole blocks.
     pub a: &'a Arc<Csr>,
     /// What it is made with.
     pub settings: &'a Settings,

@@ -9,13 +9,12 @@ use std::sync::Arc;
 
 use super::bilu::Factors;
 use super::{Phase, Ready, Setup};
-use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
 use crate::compute::setup::SetupOps;
 use crate::compute::{Backend, Breakdown, Bytes};
-use crate::matrix::pattern::block_pattern;
+use crate::matrix::pattern::scalar_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, Schedule, is_symmetric};
 
@@ -43,20 +42,16 @@ struct Ordered<K: Backend> {
 
 /// How A becomes what is factored.
 struct Arrange<K: Backend> {
-    block_size: usize,
     order: Vec<u32>,
     mirrored: bool,
     change: Option<Change<K>>,
 }
 
 impl<K: Backend> Arrange<K> {
-    fn arranged(&self, k: &K, a: &Arc<Csr>) -> Result<K::Sparse, Failure> {
-        let filled = if self.mirrored {
-            k.on_host(|threads| with_mirrors(threads, a))?.map(Arc::new)
-        } else {
-            None
-        };
-        let a = k.sparse(filled.as_ref().unwrap_or(a), self.block_size)?;
+    fn arranged(&self, k: &K, a: &Csr) -> Result<K::Sparse, Failure> {
+        let filled =
+            if self.mirrored { k.on_host(|threads| with_mirrors(threads, a))? } else { None };
+        let a = k.sparse(filled.as_ref().unwrap_or(a))?;
         let permuted = k.permuted(&a, &self.order)?;
         match &self.change {
             Some(change) => change(k, &permuted),
@@ -95,16 +90,16 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
         self.factors.numeric_kernel_seconds(k)
     }
 
-    fn size(&self, k: &K, matrix_blocks: usize) -> FactorSize {
-        self.factors.size(k, matrix_blocks)
+    fn size(&self, k: &K) -> FactorSize {
+        self.factors.size(k)
     }
 }
 
 /// Factors according to `plan`.
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K> {
     let Setup { k, a, settings, phases } = s;
-    let (b, pattern) = (settings.block_size, Arc::new(plan.pattern));
-    let (needed, free) = (8 * pattern.blocks() * b * b, k.memory_free());
+    let pattern = Arc::new(plan.pattern);
+    let (needed, free) = (8 * pattern.numbers(), k.memory_free());
     if needed > free {
         return Err(Failure::OutOfMemory { needed, free });
     }
@@ -114,33 +109,23 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
         way => way,
     };
     let precision = settings.factor_precision;
-    let mut ilu = k.ilu_analyse_in_order(&pattern, &plan.sets, b, way, precision)?;
+    let mut ilu = k.ilu_analyse_in_order(&pattern, &plan.sets, way, precision)?;
     phases.begin(Phase::Numeric);
     let Plan { sets, mirrored, change, .. } = plan;
-    let arrange = Arrange { block_size: b, order: sets.rows, mirrored, change };
+    let arrange = Arrange { order: sets.rows, mirrored, change };
     k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, settings.shift)?;
     Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange }))
 }
 
-/// Most entries of a pattern of blocks of `b` that the memory has room for, with the bytes of each and
-/// those free.
-pub(super) fn room<K: Backend>(k: &K, b: usize) -> [usize; 3] {
-    let each = 8 * b * b + 8;
-    let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
-    [free / each, each, free]
-}
-
 /// `a` with zeros where only the place across the diagonal holds an entry; `None` where there is none such.
 fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, Failure> {
-    if is_symmetric(threads, &block_pattern(a, 1)) {
+    if is_symmetric(threads, &scalar_pattern(a)) {
         return Ok(None);
     }
     let mirrored = a.transposed();
-    let n = a.rows();
-    let made = Csr::by_rows(
+    let made = a.by_rows_like(
         threads,
-        [n, n],
-        || Sums::new(n),
+        || Sums::new(a.rows()),
         |sums, i, to| {
             sums.add_row(a.row(i), 1.0);
             mirrored.row(i).0.iter().for_each(|&j| sums.add(j, 0.0));

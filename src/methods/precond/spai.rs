@@ -37,7 +37,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let symmetric = s.options()?.word("symmetric") == "yes";
     let k = s.k;
     s.phases.begin(Phase::Numeric);
-    let a = k.sparse(s.a, s.settings.block_size)?;
+    let a = k.sparse(s.a)?;
     let mirrored = k.least_squares_inverse(&k.transposed(&a)?)?;
     drop(a);
     let mut m = k.transposed(&mirrored)?;

@@ -24,7 +24,6 @@ struct Swept<K: Backend> {
     diagonal: Operator<K>,
     upper: Operator<K>,
     sweeps: usize,
-    block_size: usize,
     scratch: Scratch<K, 3>,
 }
 
@@ -66,9 +65,9 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
         }
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+    fn size(&self, _: &K) -> FactorSize {
         let entries = [&self.lower, &self.diagonal, &self.upper].map(Operator::entries);
-        size(entries.iter().sum(), matrix_blocks * self.block_size * self.block_size)
+        size(entries.iter().sum())
     }
 }
 
@@ -94,17 +93,15 @@ pub(crate) const METHOD: Method = Method {
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let sweeps = s.options()?.whole("sweeps");
-    let (b, shift) = (s.settings.block_size, s.settings.shift);
     let pattern = bilu::pattern(&mut s)?;
     s.phases.begin(Phase::Numeric);
-    let factors = s.k.triangles(&pattern, b, s.a, shift)?;
+    let factors = s.k.triangles(&pattern, s.a, s.settings.shift)?;
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Swept {
         lower: Operator::new(&s, factors.lower)?,
         diagonal: Operator::new(&s, factors.inverse_diagonal)?,
         upper: Operator::new(&s, factors.upper)?,
         sweeps,
-        block_size: b,
         scratch: Scratch::new(s.k, s.a.rows())?,
     }))
 }

@@ -23,7 +23,7 @@ fn case(spec: &str, b: usize) -> Case {
 fn set_up(k: &Cpu, a: &Arc<Csr>, case: &Case) -> Ready<Cpu> {
     lookup::<Cpu>(&case.precond).expect("registered")(Setup {
         k,
-        a,
+        a: &Arc::new(a.in_blocks(case.block_size)),
         settings: &case.preconditioning(),
         phases: &mut (),
     })
@@ -112,8 +112,9 @@ const SYSTEMS: [(&str, usize); 6] = [
 
 /// Numbers of blocks in the order of their colours in `|A|^q`, then in their own.
 fn coloured(a: &Csr, b: usize, q: usize, how: Colouring) -> Vec<usize> {
-    let coupled = block_pattern(a, b);
-    let coupled = symmetrised(Threads::One, &coupled);
+    let a = a.in_blocks(b);
+    let point = block_pattern(&a);
+    let coupled = symmetrised(Threads::One, &point);
     let colour = colours_of_power(Threads::One, &coupled, q, how, usize::MAX).unwrap();
     let mut order: Vec<usize> = (0..colour.len()).collect();
     order.sort_by_key(|&i| (colour[i], i));
@@ -167,7 +168,6 @@ fn places(order: &[usize]) -> Vec<usize> {
 fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
     for (spec, b) in SYSTEMS.into_iter().filter(|s| s.1 == 1) {
         let a = matrix(spec);
-        let n = a.rows();
         let dense = columns(&a);
         let specs = [
             ("mcilu:p=0", 0, 1, false),
@@ -187,9 +187,8 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
             // levels of fill in the new order, by the textbook
             let numbers: Vec<u32> = order.iter().map(|&i| i as u32).collect();
             let fill =
-                iluk(&block_pattern(&a.permuted(&numbers), 1), p, LevelRule::Min, usize::MAX)
-                    .unwrap();
-            let reach = power(Threads::One, &block_pattern(&a, 1), q, usize::MAX).unwrap();
+                iluk(&block_pattern(&a.permuted(&numbers)), p, LevelRule::Min, usize::MAX).unwrap();
+            let reach = power(Threads::One, &block_pattern(&a), q, usize::MAX).unwrap();
             let inside = |i: usize, j: usize| {
                 let (r, c) = (place[i], place[j] as u32);
                 let filled =
@@ -201,7 +200,7 @@ fn coloured_ilu_is_point_ilu_of_the_permuted_matrix() {
             assert!(difference < 1e-11, "{spec} {text}: {difference}");
             // a level of the solves is a colour
             let ready = set_up(&Cpu::sequential(), &a, &case(text, b)).unwrap();
-            let size = ready.size(&Cpu::sequential(), n);
+            let size = ready.size(&Cpu::sequential());
             let most = match (spec, how) {
                 ("poisson3d:3x8x4", Colouring::Lattice) => [0, 2, 7][q],
                 _ => *colours(Threads::One, &reach).iter().max().unwrap() + 1,
@@ -236,7 +235,7 @@ fn multi_elimination_is_exact_but_for_its_last_block() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
         let (n, dense) = (a.rows(), columns(&a));
-        let sym = power(Threads::One, &block_pattern(&a, b), 1, usize::MAX).unwrap();
+        let sym = power(Threads::One, &block_pattern(&a.in_blocks(b)), 1, usize::MAX).unwrap();
         let inside = crate::symbolic::independent_set(Threads::One, &sym);
         let set = |i: usize| inside[i / b];
         // the Schur complement, with the identity in the rows of the set
@@ -311,7 +310,7 @@ fn reach_through(
         col_ind.extend(row.iter().filter_map(|j| stay.binary_search(j).ok()).map(|at| at as u32));
         row_ptr.push(col_ind.len() as u32);
     }
-    crate::matrix::pattern::Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+    crate::matrix::pattern::Pattern::new(row_ptr, col_ind)
 }
 
 /// What conjugate gradients need: symmetric inverses, positive on every vector tried.

@@ -35,7 +35,6 @@ struct Implicit<K: Backend> {
     lower: Operator<K>,
     upper: Operator<K>,
     order: usize,
-    block_size: usize,
     scratch: Scratch<K, 3>,
 }
 
@@ -53,9 +52,9 @@ impl<K: Backend> Preconditioner<K> for Implicit<K> {
         Bytes { held: d.held + l.held + u.held, moved: d.moved + self.order * (l.moved + u.moved) }
     }
 
-    fn size(&self, _: &K, matrix_blocks: usize) -> FactorSize {
+    fn size(&self, _: &K) -> FactorSize {
         let entries = self.lower.entries() + self.upper.entries();
-        size(entries, matrix_blocks * self.block_size * self.block_size)
+        size(entries)
     }
 }
 
@@ -94,11 +93,10 @@ pub(crate) const METHOD: Method = Method {
 #[allow(clippy::needless_pass_by_value)] // signature of the registry
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let options = s.options()?;
-    let (order, b) = (options.whole("order"), s.settings.block_size);
-    let explicit = options.word("form") == "explicit";
+    let (order, explicit) = (options.whole("order"), options.word("form") == "explicit");
     s.phases.begin(Phase::Numeric);
     let k = s.k;
-    let a = k.sparse(s.a, b)?;
+    let a = k.sparse(s.a)?;
     let (lower, upper) = (k.scaled(&a, Part::Lower)?, k.scaled(&a, Part::Upper)?);
     if explicit {
         let right = k.times(&series_of(k, &lower, order)?, &k.inverse_diagonal(&a)?)?;
@@ -113,7 +111,6 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         lower: Operator::new(&s, lower)?,
         upper: Operator::new(&s, upper)?,
         order,
-        block_size: b,
         scratch: Scratch::new(s.k, s.a.rows())?,
     }))
 }

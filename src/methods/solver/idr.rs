@@ -260,7 +260,7 @@ mod tests {
         let setup = precond::lookup::<Cpu>(precond).unwrap();
         let m = setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut () });
         let m = m.unwrap_or_else(|e| panic!("{e:?}"));
-        let matrix = k.matrix(a, 1, case.format).unwrap();
+        let matrix = k.matrix(a, case.format).unwrap();
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         k.upload(rhs, &mut b);
         let stop = Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None };

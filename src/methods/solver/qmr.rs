@@ -340,7 +340,7 @@ mod tests {
                 .unwrap()
         };
         let (m, other) = (setup(), setup());
-        let stored = |a| k.matrix(a, 1, Format::Csr).unwrap();
+        let stored = |a| k.matrix(a, Format::Csr).unwrap();
         let (matrix, transposed) = (stored(&a), stored(&at));
         let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
         (0..n).for_each(|i| b[i] = ((i * 7919) % 101) as f64 - 50.0);

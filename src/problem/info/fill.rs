@@ -59,7 +59,8 @@ pub fn factor_sizes(
 ) -> Vec<Fill> {
     let mut sizes = Vec::new();
     for &block_size in block_sizes {
-        let pattern = block_pattern(a, block_size);
+        let blocks = a.in_blocks(block_size);
+        let pattern = block_pattern(&blocks);
         let mut skip = false;
         for k in levels.clone() {
             let filled = if skip { None } else { iluk(&pattern, k, LevelRule::Min, limit).ok() };

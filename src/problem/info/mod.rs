@@ -105,7 +105,7 @@ pub fn inspect(a: &Csr) -> Info {
         symmetry: symmetry(a),
         diagonal: diagonal(a),
         scaling: scaling(a),
-        grid: detect_grid(a, block.size),
+        grid: detect_grid(&a.in_blocks(block.size)),
         block,
     }
 }

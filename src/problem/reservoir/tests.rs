@@ -1,5 +1,6 @@
 use super::*;
 use crate::base::choices::ReadAs;
+use crate::matrix::bsr::pad;
 use crate::matrix::{Bdia, Csr};
 use crate::problem::load;
 
@@ -135,8 +136,7 @@ fn the_papers_grids_have_their_counts() {
             // each well has two runs of V cells and a diagonal
             let wells = 50 * (2 * v * k + 1);
             assert_eq!((a.rows(), a.nnz()), (whole(3) + 50, whole(6) + wells), "{line}");
-            let padded = crate::matrix::bsr::pad(&a, k).unwrap_or(a);
-            let bdia = Bdia::from_csr(&padded, k).unwrap();
+            let bdia = Bdia::from_csr(&pad(&a, k)).unwrap();
             assert_eq!(bdia.values().len(), whole(5), "{line}");
             generated += 1;
         }
@@ -152,15 +152,14 @@ fn bdia_finds_the_box_the_wells_and_the_shift() {
         ("6x5x4,k=1,wells=4", 1, false, 120 * 7 + 4 * (2 * 6 + 1)),
     ] {
         let (a, _) = generated(spec);
-        let padded = crate::matrix::bsr::pad(&a, k).unwrap_or(a);
-        let b = Bdia::from_csr(&padded, k).unwrap();
+        let b = Bdia::from_csr(&pad(&a, k)).unwrap();
         assert_eq!((b.hepta().cells, b.hepta().half_shift), (120, half), "{spec}");
         // a row of padding is a well without cells
         let padding = b.wells().count() - 3 - usize::from(k == 1);
         assert_eq!(crate::matrix::Storage::stored(&b), stored + padding, "{spec}");
     }
     let (a, _) = generated("6x5x4,k=2,wells=2,rows=eliminated");
-    let refused = Bdia::from_csr(&a, 2).err().unwrap().to_string();
+    let refused = Bdia::from_csr(&a.in_blocks(2)).err().unwrap().to_string();
     assert!(refused.contains("couples to the block at offset +2, not one of 0, +-1, +-6, +-30"));
 }
 

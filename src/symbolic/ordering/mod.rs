@@ -170,24 +170,23 @@ struct Task<'a> {
     matrix: &'a Csr,
     /// Extents of the box that the source knows.
     grid: Option<[usize; 3]>,
-    block_size: usize,
     seed: u64,
 }
 
 impl Task<'_> {
     /// Blocks, a last one that is not full among them.
     fn blocks(&self) -> usize {
-        self.matrix.rows().div_ceil(self.block_size)
+        self.matrix.rows().div_ceil(self.matrix.block_size())
     }
 
     /// Blocks that are full.
     fn full_blocks(&self) -> usize {
-        self.matrix.rows() / self.block_size
+        self.matrix.rows() / self.matrix.block_size()
     }
 
     /// Which blocks are coupled, in either direction; every diagonal is there.
     fn graph(&self) -> Pattern<'static> {
-        let blocks = block_pattern_on(Threads::Pool, self.matrix, self.block_size);
+        let blocks = block_pattern_on(Threads::Pool, self.matrix);
         symmetrised(Threads::Pool, &blocks).into_owned()
     }
 
@@ -198,9 +197,7 @@ impl Task<'_> {
             return None;
         }
         let fits = |extents: &[usize; 3]| extents.iter().product::<usize>() == self.blocks();
-        self.grid
-            .filter(fits)
-            .or_else(|| detect_grid(self.matrix, self.block_size).map(|grid| grid.size))
+        self.grid.filter(fits).or_else(|| detect_grid(self.matrix).map(|grid| grid.size))
     }
 }
 
@@ -226,25 +223,20 @@ impl Ordering {
     /// The old number of each unknown of a square matrix, in the new order. `grid` has the extents of
     /// the box whose points the blocks are, where the source knows them.
     ///
-    /// The `block_size` unknowns of a block stay together and in their order; a last block that is
-    /// not full stays the last.
+    /// The unknowns of a block of the matrix stay together and in their order; a last block that is not
+    /// full stays the last.
     ///
     /// # Errors
     /// When the system has no such order: a grid or a number of colours that it must have.
-    pub fn order(
-        self,
-        matrix: &Csr,
-        grid: Option<[usize; 3]>,
-        block_size: usize,
-    ) -> Result<Vec<u32>> {
-        let task = Task { matrix, grid, block_size, seed: self.seed };
+    pub fn order(self, matrix: &Csr, grid: Option<[usize; 3]>) -> Result<Vec<u32>> {
+        let task = Task { matrix, grid, seed: self.seed };
         let mut blocks = (method(self.name).make)(&task)?;
         debug_assert_eq!(blocks.len(), task.blocks());
         if let Some(last) = (task.full_blocks()..task.blocks()).next() {
             blocks.retain(|&block| block as usize != last);
             blocks.push(last as u32);
         }
-        let (b, n) = (block_size, matrix.rows());
+        let (b, n) = (matrix.block_size(), matrix.rows());
         let unknowns = blocks.into_iter().flat_map(|i| i as usize * b..(i as usize + 1) * b);
         Ok(unknowns.take(n).map(|i| i as u32).collect())
     }

@@ -116,7 +116,7 @@ fn leaf(graph: &Pattern, nodes: &[u32], place: &mut [u32], order: &mut [u32]) {
         col_ind[start..].sort_unstable();
         row_ptr.push(col_ind.len() as u32);
     }
-    let part = Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() };
+    let part = Pattern::new(row_ptr, col_ind);
     for (to, at) in order.iter_mut().zip(min_degree(&part)) {
         *to = nodes[at as usize];
     }

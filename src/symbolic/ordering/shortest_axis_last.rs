@@ -18,7 +18,7 @@ fn order(task: &Task) -> Result<Vec<u32>> {
         Some(extents) => Ok(by_length(extents)),
         None => Err(Error::input(format!(
             "ordering `shortest-axis-last`: blocks of {} show no box grid",
-            task.block_size
+            task.matrix.block_size()
         ))
         .hint("it takes generated grids and seven-point patterns, with few entries elsewhere")),
     }

@@ -22,13 +22,13 @@ pub(super) fn graph(n: usize, couplings: &[(u32, u32)]) -> Pattern<'static> {
         col_ind.append(&mut row);
         row_ptr.push(col_ind.len() as u32);
     }
-    Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+    Pattern::new(row_ptr, col_ind)
 }
 
 /// The pattern of a generated matrix.
 pub(super) fn pattern(spec: &str) -> Pattern<'static> {
     let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-    symmetrised(Threads::One, &block_pattern_on(Threads::One, &a, 1)).into_owned()
+    symmetrised(Threads::One, &block_pattern_on(Threads::One, &a)).into_owned()
 }
 
 /// Largest distance of an entry from the diagonal.

@@ -9,22 +9,20 @@ use crate::compute::{Breakdown, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 
-/// `D^-1`, block diagonal, for blocks of `b`.
-pub fn inverse(threads: Threads, a: &Csr, b: usize) -> Result<Csr, Failure> {
-    inverse_of(threads, a, b, |_| true)
+/// `D^-1`, block diagonal.
+pub(crate) fn inverse(threads: Threads, a: &Csr) -> Result<Csr, Failure> {
+    inverse_of(threads, a, |_| true)
 }
 
 /// `D^-1` in the block rows that are `wanted`; the others are empty.
-pub fn inverse_of(
+fn inverse_of(
     threads: Threads,
     a: &Csr,
-    b: usize,
     wanted: impl Fn(usize) -> bool + Sync + Send,
 ) -> Result<Csr, Failure> {
-    let n = a.rows();
-    Csr::by_rows(
+    let b = a.block_size();
+    a.by_rows_like(
         threads,
-        [n, n],
         || vec![0.0; b * b],
         |block, row, to| {
             let (first, within) = (row / b * b, row % b);
@@ -54,21 +52,19 @@ pub fn inverse_of(
 }
 
 /// `D^-1` times the blocks (i, j) of `a` that are `wanted`.
-pub fn scaled(
+pub(crate) fn scaled(
     threads: Threads,
     a: &Csr,
-    b: usize,
     wanted: impl Fn(usize, usize) -> bool + Sync + Send,
 ) -> Result<Csr, Failure> {
+    let b = a.block_size();
     if b > 1 {
         let part = a.filtered(threads, |i, j, v| wanted(i / b, j / b).then_some(v));
         let filled = |i: usize| part.row_ptr()[(i + 1) * b] > part.row_ptr()[i * b];
-        return Ok(inverse_of(threads, a, b, filled)?.times(&part, threads)?);
+        return Ok(inverse_of(threads, a, filled)?.times(&part, threads)?);
     }
-    let n = a.rows();
-    Csr::by_rows(
+    a.by_rows_like(
         threads,
-        [n, n],
         || (),
         |(), i, to| {
             let (columns, values) = a.row(i);
@@ -87,15 +83,15 @@ pub fn scaled(
 }
 
 /// `a` with all entries of the blocks that hold one: `a` itself for blocks of one.
-pub fn whole_blocks(threads: Threads, a: &Csr, b: usize) -> Cow<'_, Csr> {
+pub(super) fn whole_blocks(threads: Threads, a: &Csr) -> Cow<'_, Csr> {
+    let b = a.block_size();
     if b == 1 {
         return Cow::Borrowed(a);
     }
-    let pattern = block_pattern_on(threads, a, b);
-    let (n, view) = (a.rows(), pattern.view());
-    let made: crate::Result<Csr> = Csr::by_rows(
+    let pattern = block_pattern_on(threads, a);
+    let view = pattern.view();
+    let made: crate::Result<Csr> = a.by_rows_like(
         threads,
-        [n, n],
         || (),
         |(), row, to| {
             let (columns, values) = a.row(row);

@@ -5,63 +5,51 @@ use std::sync::Arc;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::threads::Threads;
-use crate::compute::Breakdown;
 use crate::compute::cpu::ilu::BlockIlu;
 use crate::compute::cpu::values::Values;
+use crate::compute::preconditioner::Failure;
 use crate::compute::setup::Triangles;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;
 
-/// Factors of `a` on `pattern`, whole blocks, made on the calling thread or on all of its pool; the inner result
-/// tells why there are none.
+/// Factors of `a` on `pattern`, whole blocks, made on the calling thread or on all of its pool.
 ///
 /// # Errors
-/// When there are too many entries for indices.
+/// When a diagonal block cannot be inverted, or there are too many entries for indices.
 pub fn extracted(
     threads: Threads,
     pattern: &Arc<FillPattern>,
-    b: usize,
     (a, shift): (&Csr, f64),
-) -> Result<Result<Triangles<Csr>, Breakdown>> {
+) -> Result<Triangles<Csr>, Failure> {
     let parallel = threads == Threads::Pool;
-    let mut ilu = BlockIlu::new(pattern, b, FactorPrecision::Float64, parallel);
-    if let Err(why) = ilu.factor(a, shift) {
-        return Ok(Err(why));
-    }
+    let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, parallel);
+    ilu.factor(a, shift)?;
     let Values::Double(blocks) = &ilu.values else { unreachable!("asked for float64") };
     let last = pattern.upper.entries().wrapping_sub(1);
-    Ok(Ok(Triangles {
-        lower: scalar(threads, &pattern.lower, b, &blocks.lower, |at| at)?,
-        upper: scalar(threads, &pattern.upper, b, &blocks.upper, |at| last - at)?,
-        inverse_diagonal: scalar(
-            threads,
-            &identity(pattern.rows()),
-            b,
-            &blocks.inverse_diagonal,
-            |at| at,
-        )?,
-    }))
+    Ok(Triangles {
+        lower: scalar(threads, &pattern.lower, &blocks.lower, |at| at)?,
+        upper: scalar(threads, &pattern.upper, &blocks.upper, |at| last - at)?,
+        inverse_diagonal: scalar(threads, &identity(pattern), &blocks.inverse_diagonal, |at| at)?,
+    })
 }
 
-fn identity(rows: usize) -> Pattern<'static> {
-    let count = rows as u32;
-    Pattern {
-        row_ptr: (0..=count).collect::<Vec<_>>().into(),
-        col_ind: (0..count).collect::<Vec<_>>().into(),
-    }
+fn identity(like: &FillPattern) -> Pattern<'static> {
+    let count = like.rows() as u32;
+    Pattern::new((0..=count).collect::<Vec<_>>(), (0..count).collect::<Vec<_>>())
+        .in_blocks(like.block_size())
 }
 
 /// Column-major blocks, of which that of entry `at` is number `place(at)`, as a scalar matrix.
 fn scalar(
     threads: Threads,
     pattern: &Pattern,
-    b: usize,
     blocks: &[f64],
     place: impl Fn(usize) -> usize + Sync + Send,
 ) -> Result<Csr> {
+    let b = pattern.block_size();
     let (n, view) = (pattern.rows() * b, pattern.view());
-    Csr::by_rows(
+    let made = Csr::by_rows(
         threads,
         [n, n],
         || (),
@@ -74,7 +62,8 @@ fn scalar(
             }
             Ok(())
         },
-    )
+    );
+    made.map(|made| made.in_blocks(b))
 }
 
 #[cfg(test)]
@@ -92,12 +81,12 @@ mod tests {
     fn extracted_factors_solve_as_the_others_do() {
         for (spec, b) in [("poisson3d:5x4x3", 1), ("blockpoisson3d:4x3x3,b=3", 3)] {
             let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-            let p = iluk(&block_pattern(&a, b), 1, LevelRule::Min, usize::MAX).unwrap();
+            let p = iluk(&block_pattern(&a.in_blocks(b)), 1, LevelRule::Min, usize::MAX).unwrap();
             let p = Arc::new(p);
-            let f = extracted(Threads::Pool, &p, b, (&a, 0.0)).unwrap().unwrap();
+            let f = extracted(Threads::Pool, &p, (&a, 0.0)).unwrap();
             let (k, n) = (Cpu::sequential(), a.rows());
             let double = FactorPrecision::Float64;
-            let mut ilu = k.ilu_analyse(&p, b, Trisolve::AUTO, double).unwrap();
+            let mut ilu = k.ilu_analyse(&p, Trisolve::AUTO, double).unwrap();
             k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
             // r = L D U' z, from the right
             let z: Vec<f64> = (0..n).map(|i| (i % 7) as f64 - 3.0).collect();

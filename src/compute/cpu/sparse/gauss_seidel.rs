@@ -8,12 +8,11 @@ use crate::compute::preconditioner::Failure;
 use crate::matrix::{Csr, Sums};
 
 /// [`gauss_seidel`](crate::compute::setup::SetupOps::gauss_seidel).
-pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result<Csr, Failure> {
-    let a = &whole_blocks(threads, a, b);
-    let scaled = diagonal::scaled(threads, a, b, |i, j| j > i)?;
+pub(crate) fn product(threads: Threads, a: &Csr, omega: f64) -> Result<Csr, Failure> {
+    let (a, b) = (&whole_blocks(threads, a), a.block_size());
+    let scaled = diagonal::scaled(threads, a, |i, j| j > i)?;
     let size = 1.0 / (omega * (2.0 - omega));
-    let n = a.rows();
-    Csr::by_rows(threads, [n, n], Vec::new, |sums: &mut Vec<f64>, i, to| {
+    a.by_rows_like(threads, Vec::new, |sums: &mut Vec<f64>, i, to| {
         let (columns, values) = a.row(i);
         sums.clear();
         let scale = |j: u32| if j as usize / b == i / b { 1.0 } else { omega };
@@ -38,11 +37,11 @@ pub(super) fn product(threads: Threads, a: &Csr, b: usize, omega: f64) -> Result
 }
 
 /// `C - E D^-1 F` of what is left when the first `size` block rows, which are not coupled, are gone.
-fn eliminated(threads: Threads, a: &Csr, size: usize, b: usize) -> Result<Csr, Failure> {
-    let scaled = diagonal::scaled(threads, a, b, |i, j| i < size && i != j)?;
-    let first = size * b;
+fn eliminated(threads: Threads, a: &Csr, size: usize) -> Result<Csr, Failure> {
+    let scaled = diagonal::scaled(threads, a, |i, j| i < size && i != j)?;
+    let first = size * a.block_size();
     let m = a.rows() - first;
-    Csr::by_rows(
+    let left = Csr::by_rows(
         threads,
         [m, m],
         || Sums::new(m),
@@ -59,28 +58,22 @@ fn eliminated(threads: Threads, a: &Csr, size: usize, b: usize) -> Result<Csr, F
             sums.finish(to);
             Ok(())
         },
-    )
+    );
+    left.map(|left| left.in_blocks(a.block_size()))
 }
 
 /// [`with_gauss_seidel`](crate::compute::setup::SetupOps::with_gauss_seidel).
-pub(super) fn with_rest(
-    threads: Threads,
-    a: &Csr,
-    sizes: &[usize],
-    b: usize,
-) -> Result<Csr, Failure> {
+pub(crate) fn with_rest(threads: Threads, a: &Csr, sizes: &[usize]) -> Result<Csr, Failure> {
     let mut left = Cow::Borrowed(a);
     for &size in sizes {
-        left = Cow::Owned(eliminated(threads, &left, size, b)?);
+        left = Cow::Owned(eliminated(threads, &left, size)?);
     }
-    let reduced = whole_blocks(threads, &left, b);
-    let m = product(threads, &reduced, b, 1.0)?;
-    let first = sizes.iter().sum::<usize>() * b;
-    let n = a.rows();
-    Csr::by_rows(
+    let reduced = whole_blocks(threads, &left);
+    let m = product(threads, &reduced, 1.0)?;
+    let first = sizes.iter().sum::<usize>() * a.block_size();
+    a.by_rows_like(
         threads,
-        [n, n],
-        || Sums::new(n),
+        || Sums::new(a.rows()),
         |sums, i, to| {
             sums.add_row(a.row(i), 1.0);
             if let Some(row) = i.checked_sub(first) {

@@ -1,6 +1,7 @@
 //! Approximate inverses on patterns, each row from a small dense system.
 
 use super::dense;
+use super::diagonal::whole_blocks;
 use crate::base::threads::Threads;
 use crate::compute::preconditioner::Failure;
 use crate::matrix::Csr;
@@ -20,13 +21,14 @@ struct RowSpace {
     row: Vec<f64>,
 }
 
-/// G on the lower triangle of `pattern`, of blocks of `b`.
+/// G on the lower triangle of `pattern`.
 ///
 /// Row i has the columns J up to i: `A(J, J) y = e` for the last unit vector e, and the row is
 /// `y / sqrt(y_i)`. With the Cholesky factor C of `A(J, J)` that is the last row of C^-1.
-pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern, b: usize) -> Result<Csr, Failure> {
-    let (n, view) = (a.rows(), pattern.view());
-    Csr::by_rows(threads, [n, n], RowSpace::default, |space, i, to| {
+pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern) -> Result<Csr, Failure> {
+    let a = &*whole_blocks(threads, a);
+    let (b, view) = (a.block_size(), pattern.view());
+    a.by_rows_like(threads, RowSpace::default, |space, i, to| {
         let RowSpace { columns, matrix, row } = space;
         columns.clear();
         let blocks = view.row(i / b).iter().flat_map(|&j| j * b as u32..(j + 1) * b as u32);
@@ -80,8 +82,8 @@ struct ColumnSpace {
 /// M' from A'. Column j of M has the rows J that column j of A has: `A(I, J) m = e_j` in the sense of
 /// least squares, I being all rows in which the columns J of A have entries.
 pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> {
-    let n = mirrored.rows();
-    Csr::by_rows(threads, [n, n], ColumnSpace::default, |space, j, to| {
+    let mirrored = &*whole_blocks(threads, mirrored);
+    mirrored.by_rows_like(threads, ColumnSpace::default, |space, j, to| {
         let ColumnSpace { rows, matrix, right } = space;
         let (columns, _) = mirrored.row(j);
         rows.clear();
@@ -126,8 +128,7 @@ pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> {
 ///
 /// Row i has the columns J of row i of L: `w L(J, J) = e` for the last unit vector e.
 pub fn triangular(threads: Threads, lower: &Csr) -> Result<Csr, Failure> {
-    let n = lower.rows();
-    Csr::by_rows(threads, [n, n], Vec::new, |w: &mut Vec<f64>, i, to| {
+    lower.by_rows_like(threads, Vec::new, |w: &mut Vec<f64>, i, to| {
         let (columns, of_row) = lower.row(i);
         w.clear();
         // the last unknown is 1

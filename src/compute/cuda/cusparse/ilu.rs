@@ -1,6 +1,5 @@
 //! The vendor's whole block ILU preconditioner.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -175,7 +174,7 @@ pub fn filled(pattern: &FillPattern) -> Pattern<'static> {
         col_ind.extend_from_slice(pattern.upper.row(i));
         row_ptr.push(col_ind.len() as u32);
     }
-    Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+    Pattern::new(row_ptr, col_ind)
 }
 
 #[cfg(test)]
@@ -195,10 +194,8 @@ mod tests {
 
     #[test]
     fn the_filled_pattern_has_every_diagonal() {
-        let part = |row_ptr: &[u32], col_ind: &[u32]| Pattern {
-            row_ptr: Cow::Owned(row_ptr.to_vec()),
-            col_ind: Cow::Owned(col_ind.to_vec()),
-        };
+        let part =
+            |row_ptr: &[u32], col_ind: &[u32]| Pattern::new(row_ptr.to_vec(), col_ind.to_vec());
         let fill = FillPattern {
             lower: part(&[0, 0, 1, 2], &[0, 0]),
             upper: part(&[0, 1, 1, 1], &[2]),

@@ -1,6 +1,5 @@
 //! The vendor's triangular solves with factors that we computed.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use cudarc::driver::CudaSlice;
@@ -188,8 +187,8 @@ pub fn with_diagonal(strict: PatternView<'_>, triangle: Triangle) -> Pattern<'st
         }
     }
     // each row before has grown by one
-    let row_ptr = (0..).zip(strict.row_ptr).map(|(i, start)| start + i).collect();
-    Pattern { row_ptr: Cow::Owned(row_ptr), col_ind: Cow::Owned(col_ind) }
+    let row_ptr = (0..).zip(strict.row_ptr).map(|(i, start)| start + i).collect::<Vec<u32>>();
+    Pattern::new(row_ptr, col_ind)
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn tiles_hold_the_blocks_column_by_column() {
         let a = load("reservoir:5x7x9,k=2,at=2x3+1x1", ReadAs::Expanded).unwrap().matrix;
-        let bdia = Bdia::from_csr(&a, 2).unwrap();
+        let bdia = Bdia::from_csr(&a.in_blocks(2)).unwrap();
         let val = tiled(&bdia);
         let rows = 5 * 7 * 9 * 2;
         assert_eq!(val.len(), 3 * TILE * 14);
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn wells_are_in_the_order_of_their_cells() {
         let a = load("reservoir:3x4x5,k=2,at=2x3+1x1", ReadAs::Expanded).unwrap().matrix;
-        let bdia = Bdia::from_csr(&a, 2).unwrap();
+        let bdia = Bdia::from_csr(&a.in_blocks(2)).unwrap();
         let runs: Vec<usize> =
             in_order(bdia.wells()).iter().map(|&w| bdia.wells().run(w as usize).start).collect();
         assert_eq!(runs.len(), 2);

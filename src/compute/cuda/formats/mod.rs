@@ -83,9 +83,9 @@ impl Formatted {
     /// # Errors
     /// When the matrix does not fit the format, has more rows than half of what a signed 32-bit
     /// number counts, or does not fit the memory of the device.
-    pub(super) fn new(d: &Device, a: &Csr, block_size: usize, format: Format) -> Result<Self> {
+    pub(super) fn new(d: &Device, a: &Csr, format: Format) -> Result<Self> {
         const MOST: usize = i32::MAX as usize / 2;
-        let rows = a.rows();
+        let (rows, block_size) = (a.rows(), a.block_size());
         if rows > MOST {
             return Err(Error::input(format!("{rows} rows: the limit on a GPU is {MOST}")));
         }
@@ -123,7 +123,7 @@ impl Formatted {
                 (dia.bytes(), way)
             }
             _ => {
-                let bdia = Bdia::from_csr(a, block_size)?;
+                let bdia = Bdia::from_csr(a)?;
                 (bdia.bytes(), Way::Blocks(DeviceBdia::new(d, &bdia)?))
             }
         };
@@ -161,7 +161,7 @@ impl Formatted {
 
     /// Takes over the values of `a`: stored anew, since conversion decides where they are.
     pub(super) fn set_values(&mut self, d: &Device, a: &Csr) -> Result<()> {
-        *self = Self::new(d, a, self.block_size, self.format)?;
+        *self = Self::new(d, a, self.format)?;
         Ok(())
     }
 

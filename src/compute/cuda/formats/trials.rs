@@ -39,7 +39,7 @@ impl Trials {
         block_size: usize,
         format: Format,
     ) -> Result<Self> {
-        let mut matrix = Formatted::new(d, a, block_size, format)?;
+        let mut matrix = Formatted::new(d, &a.in_blocks(block_size), format)?;
         let usual = tune::usual(&axes(format, block_size));
         matrix.kernel = matrix.way.kernel(d, matrix.rows, (format, block_size), usual, false)?;
         // no zeros, which may be multiplied faster

@@ -20,7 +20,9 @@ use crate::base::choices::Format;
 use crate::base::error::{Kind, Result};
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::cpu::sparse::{Sparse as HostSparse, triangles as host_triangles};
+use crate::compute::cpu::sparse::{
+    self as host, diagonal, gauss_seidel, inverses as host_inverses,
+};
 use crate::compute::preconditioner::Failure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::matrix::pattern::Pattern as HostPattern;
@@ -28,7 +30,7 @@ use crate::matrix::{Asymmetry, Csr, Dia};
 use crate::symbolic::FillPattern;
 
 /// A matrix on the device, or on the host.
-pub struct Sparse(Place<HostSparse>);
+pub struct Sparse(Place<Csr>);
 
 /// A pattern on the device, or on the host.
 pub struct Pattern(Place<HostPattern<'static>>);
@@ -39,7 +41,7 @@ enum Place<H> {
 }
 
 impl Sparse {
-    fn on_host(matrix: HostSparse) -> Self {
+    fn on_host(matrix: Csr) -> Self {
         Self(Place::Host(matrix))
     }
 
@@ -57,13 +59,10 @@ impl Sparse {
 
 impl Cuda {
     /// The matrix on the host.
-    pub(super) fn host<'a>(&self, a: &'a Sparse) -> Result<Cow<'a, HostSparse>> {
+    pub(super) fn host<'a>(&self, a: &'a Sparse) -> Result<Cow<'a, Csr>> {
         Ok(match &a.0 {
             Place::Host(matrix) => Cow::Borrowed(matrix),
-            Place::Device(rows) => {
-                let matrix = Arc::new(rows.host(&self.device)?);
-                Cow::Owned(HostSparse { matrix, block_size: 1 })
-            }
+            Place::Device(rows) => Cow::Owned(rows.host(&self.device)?),
         })
     }
 
@@ -72,7 +71,7 @@ impl Cuda {
         &self,
         on_device: Result<Option<Compressed>>,
         of: [&Sparse; N],
-        on_host: impl FnOnce([&HostSparse; N], Threads) -> Result<HostSparse, E> + Send,
+        on_host: impl FnOnce([&Csr; N], Threads) -> Result<Csr, E> + Send,
     ) -> Result<Sparse, E> {
         if let Some(rows) = on_device? {
             return Ok(Sparse::on_device(rows));
@@ -81,26 +80,24 @@ impl Cuda {
         for a in of {
             there.push(self.host(a)?);
         }
-        let there: [&HostSparse; N] = std::array::from_fn(|i| &*there[i]);
+        let there: [&Csr; N] = std::array::from_fn(|i| &*there[i]);
         self.on_host(|threads| on_host(there, threads)).map(Sparse::on_host)
     }
 
     /// A matrix that setups made, for products.
-    pub(super) fn for_products(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
+    pub(super) fn for_products(&self, a: Sparse) -> Result<Matrix> {
         let host = match a.0 {
-            Place::Host(matrix) => matrix.matrix,
+            Place::Host(matrix) => Arc::new(matrix),
             Place::Device(rows) => match rows.stored(&self.device)? {
                 Ok(matrix) => return Ok(matrix),
                 Err(rows) => Arc::new(rows.host(&self.device)?),
             },
         };
-        let diagonals = !self.vendor && block_size == 1 && Dia::suits(&host);
+        let diagonals = !self.vendor && host.block_size() == 1 && Dia::suits(&host);
         let format = if diagonals { Format::Dia } else { Format::Auto };
-        match self.matrix(&host, block_size, format) {
+        match self.matrix(&host, format) {
             // the format was chosen by a part of the rows
-            Err(e) if e.kind() == Kind::Input && diagonals => {
-                self.matrix(&host, block_size, Format::Auto)
-            }
+            Err(e) if e.kind() == Kind::Input && diagonals => self.matrix(&host, Format::Auto),
             stored => stored,
         }
     }
@@ -129,22 +126,22 @@ impl SetupOps for Cuda {
     type Sparse = Sparse;
     type Pattern = Pattern;
 
-    fn sparse(&self, a: &Arc<Csr>, block_size: usize) -> Result<Sparse> {
-        if block_size == 1 && !self.vendor {
+    fn sparse(&self, a: &Csr) -> Result<Sparse> {
+        if a.block_size() == 1 && !self.vendor {
             return Compressed::copied(&self.device, a).map(Sparse::on_device);
         }
-        Ok(Sparse::on_host(HostSparse { matrix: Arc::clone(a), block_size }))
+        Ok(Sparse::on_host(a.clone()))
     }
 
     fn entries(&self, a: &Sparse) -> usize {
         match &a.0 {
-            Place::Host(a) => a.matrix.nnz(),
+            Place::Host(a) => a.nnz(),
             Place::Device(a) => a.entries,
         }
     }
 
     fn to_host(&self, a: &Sparse) -> Result<Csr> {
-        Ok(Csr::clone(&self.host(a)?.matrix))
+        Ok(self.host(a)?.into_owned())
     }
 
     fn asymmetry(&self, a: &Sparse, tolerance: f64) -> Result<Option<Asymmetry>> {
@@ -154,12 +151,12 @@ impl SetupOps for Cuda {
             return Ok(None);
         }
         let there = self.host(a)?;
-        Ok(self.on_host(|_| there.matrix.asymmetry_beyond(tolerance)))
+        Ok(self.on_host(|_| there.asymmetry_beyond(tolerance)))
     }
 
     fn largest_row_sum(&self, a: &Sparse) -> Result<f64> {
         match &a.0 {
-            Place::Host(a) => Ok(a.largest_row_sum()),
+            Place::Host(a) => Ok(host::largest_row_sum(a)),
             Place::Device(a) => a.largest_row_sum(&self.device),
         }
     }
@@ -181,32 +178,32 @@ impl SetupOps for Cuda {
 
     fn identity_minus(&self, a: &Sparse) -> Result<Sparse> {
         let there = of_one(a, |a| a.identity_minus(&self.device).map(Some));
-        self.made(there, [a], |[a], threads| a.identity_minus(threads))
+        self.made(there, [a], |[a], threads| host::identity_minus(threads, a))
     }
 
     fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, Failure> {
         let there = of_one(a, |a| a.scaled(&self.device, part));
-        self.made(there, [a], |[a], threads| a.scaled(part, threads))
+        self.made(there, [a], |[a], threads| diagonal::scaled(threads, a, |i, j| part.holds(i, j)))
     }
 
     fn permuted(&self, a: &Sparse, order: &[u32]) -> Result<Sparse> {
         let there = of_one(a, |a| a.permuted(&self.device, order));
-        self.made(there, [a], |[a], threads| Ok(a.permuted(order, threads)))
+        self.made(there, [a], |[a], threads| Ok(host::permuted(threads, a, order)))
     }
 
     fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, Failure> {
         let there = of_one(a, |a| a.gauss_seidel(&self.device, omega));
-        self.made(there, [a], |[a], threads| a.gauss_seidel(omega, threads))
+        self.made(there, [a], |[a], threads| gauss_seidel::product(threads, a, omega))
     }
 
     fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, Failure> {
         let there = of_one(a, |a| a.with_gauss_seidel(&self.device, sizes));
-        self.made(there, [a], |[a], threads| a.with_gauss_seidel(sizes, threads))
+        self.made(there, [a], |[a], threads| gauss_seidel::with_rest(threads, a, sizes))
     }
 
     fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {
         let there = of_one(a, |a| a.inverse_diagonal(&self.device));
-        self.made(there, [a], |[a], threads| a.inverse_diagonal(threads))
+        self.made(there, [a], |[a], threads| diagonal::inverse(threads, a))
     }
 
     fn lower_power(&self, a: &Sparse, q: usize) -> Result<Pattern, Failure> {
@@ -215,7 +212,7 @@ impl SetupOps for Cuda {
         }
         let free = self.memory_free().min(memory_free());
         let there = self.host(a)?;
-        let found = self.on_host(|threads| there.lower_power(q, free, threads))?;
+        let found = self.on_host(|threads| host::lower_power(threads, &there, q, free))?;
         Ok(Pattern(Place::Host(found)))
     }
 
@@ -229,29 +226,27 @@ impl SetupOps for Cuda {
             Place::Host(pattern) => Cow::Borrowed(pattern),
             Place::Device(rows) => Cow::Owned(rows.pattern(&self.device)?),
         };
-        self.made(Ok(None), [a], |[a], threads| a.factorised_inverse(&pattern, threads))
+        self.made(Ok(None), [a], |[a], threads| host_inverses::factorised(threads, a, &pattern))
     }
 
     fn least_squares_inverse(&self, mirrored: &Sparse) -> Result<Sparse, Failure> {
         let there = of_one(mirrored, |a| a.least_squares_inverse(&self.device));
-        self.made(there, [mirrored], |[a], threads| a.least_squares_inverse(threads))
+        self.made(there, [mirrored], |[a], threads| host_inverses::least_squares(threads, a))
     }
 
     fn triangular_inverse(&self, lower: &Sparse) -> Result<Sparse, Failure> {
         let there = of_one(lower, |l| l.triangular_inverse(&self.device));
-        self.made(there, [lower], |[l], threads| l.triangular_inverse(threads))
+        self.made(there, [lower], |[l], threads| host_inverses::triangular(threads, l))
     }
 
     fn triangles(
         &self,
         pattern: &Arc<FillPattern>,
-        block_size: usize,
         a: &Csr,
         shift: f64,
     ) -> Result<Triangles<Sparse>, Failure> {
-        if block_size > 1 || self.vendor {
-            let made =
-                self.on_host(|threads| host_triangles(threads, pattern, block_size, (a, shift)))?;
+        if pattern.block_size() > 1 || self.vendor {
+            let made = self.on_host(|threads| host::extracted(threads, pattern, (a, shift)))?;
             let Triangles { lower, inverse_diagonal, upper } = made;
             let of = Sparse::on_host;
             let inverse_diagonal = of(inverse_diagonal);
@@ -274,7 +269,7 @@ impl SetupOps for Cuda {
         })
     }
 
-    fn operator(&self, a: Sparse, block_size: usize) -> Result<Matrix> {
-        self.for_products(a, block_size)
+    fn operator(&self, a: Sparse) -> Result<Matrix> {
+        self.for_products(a)
     }
 }

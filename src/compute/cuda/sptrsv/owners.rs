@@ -267,8 +267,8 @@ mod tests {
 
     fn by_rule(matrix: &str, b: usize, fill: usize, rule: LevelRule) -> Pattern<'static> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
-        let a = crate::matrix::bsr::pad(&a, b).map_or(a, std::sync::Arc::new);
-        iluk(&block_pattern(&a, b), fill, rule, usize::MAX).unwrap().lower
+        let a = crate::matrix::bsr::pad(&a, b);
+        iluk(&block_pattern(&a.in_blocks(b)), fill, rule, usize::MAX).unwrap().lower
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
     fn chain(n: usize) -> Pattern<'static> {
         let row_ptr: Vec<u32> = (0..=n as u32).map(|i| i.saturating_sub(1)).collect();
         let col_ind: Vec<u32> = (0..n as u32 - 1).collect();
-        Pattern { row_ptr: row_ptr.into(), col_ind: col_ind.into() }
+        Pattern::new(row_ptr, col_ind)
     }
 
     #[test]

@@ -239,7 +239,7 @@ mod tests {
             *end += row.len() as u32;
             Some(*end)
         }));
-        Pattern { row_ptr: row_ptr.into(), col_ind: rows.concat().into() }
+        Pattern::new(row_ptr, rows.concat())
     }
 
     /// What a thread block knows of its part.

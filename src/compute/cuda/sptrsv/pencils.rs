@@ -269,7 +269,8 @@ mod tests {
         fill: usize,
     ) -> std::result::Result<Plan, &'static str> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
-        let p = iluk(&block_pattern(&a, block_size), fill, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a.in_blocks(block_size)), fill, LevelRule::Min, usize::MAX)
+            .unwrap();
         let stencils = [Stencil::of_lower(p.lower.view()), Stencil::of_upper(p.upper.view())];
         Plan::new(&Ok(stencils), block_size)
     }

@@ -36,7 +36,7 @@ fn the_factorised_inverse_minimises_its_norm() {
         let mut c: Vec<f64> = (0..n * n).map(|e| a.get(e / n, e % n).unwrap_or(0.0)).collect();
         dense::cholesky(&mut c, n).unwrap();
         for q in 1..=2 {
-            let p = power(Threads::One, &block_pattern(&a, b), q, usize::MAX).unwrap();
+            let p = power(Threads::One, &block_pattern(&a.in_blocks(b)), q, usize::MAX).unwrap();
             // row i of G: least |e_i - g C| over its pattern, then scaled so that g A g' = 1
             let mut g = vec![vec![0.0; n]; n];
             for i in 0..n {
@@ -74,7 +74,8 @@ fn the_sparse_inverse_minimises_its_norm() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
         let (n, dense) = (a.rows(), columns(&a));
-        let p = block_pattern(&a, b);
+        let blocks = a.in_blocks(b);
+        let p = block_pattern(&blocks);
         let got = dense_inverse("spai", &a, b);
         for j in 0..n {
             let rows: Vec<usize> =
@@ -101,10 +102,10 @@ fn incomplete_inverses_are_inverse_on_the_patterns_of_the_factors() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
         for fill in 0..2 {
-            let p =
-                Arc::new(iluk(&block_pattern(&a, b), fill, LevelRule::Min, usize::MAX).unwrap());
-            let f =
-                crate::compute::cpu::extracted(Threads::One, &p, b, (&a, 0.0)).unwrap().unwrap();
+            let p = Arc::new(
+                iluk(&block_pattern(&a.in_blocks(b)), fill, LevelRule::Min, usize::MAX).unwrap(),
+            );
+            let f = crate::compute::cpu::extracted(Threads::One, &p, (&a, 0.0)).unwrap();
             let w = inverses::triangular(Threads::One, &f.lower).unwrap();
             let v = inverses::triangular(Threads::One, &f.upper.transposed()).unwrap().transposed();
             let n = a.rows();
@@ -138,7 +139,7 @@ fn incomplete_inverses_are_inverse_on_the_patterns_of_the_factors() {
 fn as_many_sweeps_as_levels_solve_exactly() {
     for (spec, b) in SYSTEMS {
         let a = matrix(spec);
-        let p = iluk(&block_pattern(&a, b), 0, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a.in_blocks(b)), 0, LevelRule::Min, usize::MAX).unwrap();
         let enough = schedule::levels_lower(&p).max(schedule::levels_upper(&p)) - 1;
         let got = dense_inverse(&format!("sweeps:sweeps={enough}"), &a, b);
         let want = dense_inverse("bilu", &a, b);

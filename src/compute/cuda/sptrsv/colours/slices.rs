@@ -317,11 +317,11 @@ pub(super) mod tests {
         how: Colouring,
     ) -> (FillPattern, Schedule) {
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
-        let point = block_pattern(&a, 1);
+        let point = block_pattern(&a);
         let found = colours_of_power(Threads::One, &point, p + 1, how, usize::MAX);
         let sets = Schedule::from_levels(&found.unwrap());
         let arranged = a.permuted(&sets.rows);
-        (iluk(&block_pattern(&arranged, 1), p, LevelRule::Min, usize::MAX).unwrap(), sets)
+        (iluk(&block_pattern(&arranged), p, LevelRule::Min, usize::MAX).unwrap(), sets)
     }
 
     /// Columns of row `g` of slice `s` as the kernels read them.
@@ -383,7 +383,7 @@ pub(super) mod tests {
         let by_colours = coloured_by(spec, 1, Colouring::Lattice);
         let a = load(spec, ReadAs::Expanded).unwrap().matrix;
         let rest = Rest::Coloured(Colouring::Lattice);
-        let point = block_pattern(&a, 1);
+        let point = block_pattern(&a);
         let by_sets = multi_elimination(Threads::One, &point, 1, rest, usize::MAX).unwrap();
         // bytes of an index for each entry: places of 32 bits and 8 for each row; the set's are of all colours
         for ((pattern, sets), bytes) in [(by_colours, 1.7), ((by_sets.pattern, by_sets.sets), 2.6)]
@@ -410,13 +410,13 @@ pub(super) mod tests {
 
     #[test]
     fn far_columns_are_stored_as_they_are() {
-        let t = Pattern { row_ptr: vec![0, 0, 2, 3].into(), col_ind: vec![0, 1, 0].into() };
+        let t = Pattern::new(vec![0, 0, 2, 3], vec![0, 1, 0]);
         let number = [70_000, 3, 9];
         let mut index = Vec::new();
         assert_eq!(store(&[1, 2], t.view(), &number, &mut index), (2, Kind::Near));
         assert_eq!(index, [70_000, 3, 0, 0xffff_0000]);
         let (number, mut index) = ([0, 70_000, 9], Vec::new());
-        let far = Pattern { row_ptr: vec![0, 0, 1, 2].into(), col_ind: vec![0, 1].into() };
+        let far = Pattern::new(vec![0, 0, 1, 2], vec![0, 1]);
         assert_eq!(store(&[1, 2], far.view(), &number, &mut index), (1, Kind::Wide));
         assert_eq!(index, [0, 70_000]);
         assert_eq!(store(&[0], t.view(), &number, &mut Vec::new()), (0, Kind::Uniform));

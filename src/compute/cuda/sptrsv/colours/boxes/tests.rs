@@ -230,7 +230,7 @@ fn steps_and_hand_overs_solve_what_the_triangles_say() {
 fn sets_and_colours_of_what_they_leave_are_solved_for() {
     let a = load("bubbly:31x23x22", ReadAs::Expanded).unwrap().matrix;
     let rest = Rest::Coloured(Colouring::Lattice);
-    let point = block_pattern(&a, 1);
+    let point = block_pattern(&a);
     let found = multi_elimination(Threads::One, &point, 1, rest, usize::MAX).unwrap();
     let (difference, plan) = difference(found.pattern, &found.sets);
     // the set's neighbours are of all colours: sums in another order
