@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use crate::compute;
+use crate::obstacle::MPI_CUDA;
 use crate::record::columns::SCHEMA_VERSION;
 use crate::record::schema::Environment;
 
@@ -42,15 +44,16 @@ pub fn now() -> String {
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
-/// Adds host, program and start of the run, which the backend does not know.
-pub fn complete(environment: &mut Environment, start: String) {
+/// Adds host, program and start of a run on `backend`, which the backend does not know. A GPU that the run
+/// did not reach stays unnamed.
+pub fn complete(environment: &mut Environment, backend: &str, start: String) {
     environment.cpu.clone_from(&CPU);
     environment.os.clone_from(&OS);
     environment.compiler = format!("{COMPILER} {TARGET}");
     REVISION.clone_into(&mut environment.revision);
     environment.schema = Some(SCHEMA_VERSION);
     environment.date = start;
-    if environment.device.is_empty() {
+    if environment.device.is_empty() && !compute::on_gpu(backend) && backend != MPI_CUDA {
         environment.device.clone_from(&CPU);
     }
 }
@@ -60,16 +63,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_backend_keeps_its_device() {
-        let mut own = Environment { device: "GPU 0".into(), ..Environment::default() };
-        complete(&mut own, now());
-        assert_eq!(own.device, "GPU 0");
-        let mut host = Environment::default();
-        complete(&mut host, "2026-01-02T03:04:05Z".into());
-        assert_eq!(
-            (host.device.as_str(), host.date.as_str()),
-            (CPU.as_str(), "2026-01-02T03:04:05Z")
-        );
+    fn the_device_is_that_of_the_backend_or_the_host_but_never_the_host_of_a_gpu() {
+        let completed = |backend: &str, device: &str| {
+            let mut own = Environment { device: device.into(), ..Environment::default() };
+            complete(&mut own, backend, "2026-01-02T03:04:05Z".into());
+            own
+        };
+        for backend in ["cuda", "cusparse", MPI_CUDA] {
+            assert_eq!(completed(backend, "GPU 0").device, "GPU 0");
+            assert_eq!(completed(backend, "").device, "", "{backend}");
+        }
+        let host = completed("cpu-mt", "");
+        assert_eq!((&host.device, host.date.as_str()), (&*CPU, "2026-01-02T03:04:05Z"));
         assert!(host.revision.starts_with(env!("CARGO_PKG_VERSION")), "{}", host.revision);
         assert!(host.compiler.starts_with("rustc "), "{}", host.compiler);
     }

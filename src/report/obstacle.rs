@@ -44,7 +44,8 @@ fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>
     let named = |a: &&&Axis| a.name == "m" || (a.text)(&first.case) != (a.text)(&default);
     let constants = settings(fixed.into_iter().filter(|a| named(&a)), &first.case);
     let constants = Some(constants).filter(|text| !text.is_empty());
-    let devices = records.iter().map(|r| &r.environment.device).unique().join("; ");
+    let devices = records.iter().map(|r| &r.environment.device).filter(|name| !name.is_empty());
+    let devices = Some(devices.unique().join("; ")).filter(|names| !names.is_empty());
     let mut columns = Columns::new();
     for axis in moving {
         let head = Head { text: axis.name.to_owned(), words: !(axis.choices)().is_empty() };
@@ -53,7 +54,7 @@ fn runs(experiment: Option<&Experiment>, records: &[Record], title: Option<&str>
     Sheet {
         title,
         notes,
-        preamble: constants.into_iter().chain([format!("on {devices}")]).collect(),
+        preamble: constants.into_iter().chain(devices.map(|names| format!("on {names}"))).collect(),
         records: (0..records.len()).collect(),
         ..columns.and(measured()).whole(records)
     }
