@@ -26,10 +26,9 @@ pub trait Clock {
     fn kept_waiting(&self) -> Option<f64> {
         None
     }
-    /// Triangular solves so far that one of several threads made, being faster while others had the
-    /// processors.
-    fn solved_alone(&self) -> usize {
-        0
+    /// What one of several threads made so far, being faster than all while others had the processors.
+    fn made_alone(&self) -> Alone {
+        Alone::default()
     }
     /// The time at which all work so far is done.
     fn mark(&self) -> Self::Mark;
@@ -37,4 +36,13 @@ pub trait Clock {
     fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
     /// Waits until all work is done.
     fn synchronise(&self);
+}
+
+/// Operations that one of several threads made by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Alone {
+    /// Solves with L and U.
+    pub solves: usize,
+    /// Factorisations.
+    pub factorisations: usize,
 }

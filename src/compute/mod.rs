@@ -26,7 +26,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
-pub use clock::Clock;
+pub use clock::{Alone, Clock};
 pub use fgbilu::GridFactors;
 use krylov::{Persistent, Settings, Solver, System};
 pub use platform::Platform;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::crowd::Crowd;
 use super::phases::Stopwatch;
 use super::{Job, Stage, Stopped};
 use crate::base::measure::median;
@@ -26,10 +27,9 @@ impl Job<'_> {
         m: &mut dyn Preconditioner<K>,
     ) -> Result<(), Stopped> {
         let (mut matrix_s, mut numeric_s) = (Vec::new(), Vec::new());
+        let crowd = Crowd::before(k);
         for turn in 1..=self.measure.repeat_values {
-            if !(self.progress)(Stage::NewValues(turn)) {
-                return Err(Stopped::Cancelled);
-            }
+            self.begin(Stage::NewValues(turn))?;
             let a = Arc::new(near(self.a, turn as u64));
             k.synchronise();
             let stopwatch = Stopwatch::start(k);
@@ -43,6 +43,9 @@ impl Job<'_> {
                 self.record.remark(format!("with new values: {why}"));
                 return Ok(());
             }
+        }
+        if let Some(said) = crowd.remark(k).filter(|_| !numeric_s.is_empty()) {
+            self.record.remark(format!("with new values: {said}"));
         }
         let of = |samples: &[f64]| median(samples).map(|m| m.value);
         let times = &mut self.record.times;
@@ -71,9 +74,10 @@ pub(super) fn near(a: &Csr, seed: u64) -> Csr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::run::settings;
     use crate::case::{Case, Format, ReadAs};
     use crate::compute::cpu::Cpu;
-    use crate::compute::krylov::{Settings, Stop, System};
+    use crate::compute::krylov::{Stop, System};
     use crate::compute::{Products as _, Vectors as _};
     use crate::methods::precond::Setup;
     use crate::methods::{precond, solver};
@@ -96,20 +100,11 @@ mod tests {
         let n = first.rows();
         let (mut b, mut x) = (k.vector(n).expect("memory"), k.vector(n).expect("memory"));
         k.fill(&mut b, 1.0);
-        let settings = Settings {
-            side: case.side,
-            restart: case.restart,
-            orthogonalisation: case.orthogonalisation,
-            stop: Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None },
-        };
+        let stop = Stop { rtol: 1e-10, max_iterations: 500, time_limit_s: None };
         let build = solver::lookup::<Cpu>(&case.solver).expect("registered");
-        let mut method = build(k, &settings, n).expect("memory");
-        let outcome = method.solve(
-            k,
-            &System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None },
-            &mut x,
-            &mut (),
-        );
+        let mut method = build(k, &settings(case, stop), n).expect("memory");
+        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
+        let outcome = method.solve(k, &system, &mut x, &mut ());
         (outcome.iterations, x.to_vec())
     }
 

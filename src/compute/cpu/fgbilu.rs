@@ -13,6 +13,7 @@ use super::Cpu;
 use super::block::{BlockSize, SINGULAR, with_block_size};
 use super::multiversion::multiversion;
 use super::order::Order;
+use super::pace::Pace;
 use super::shared::Shared;
 use super::simd::Simd;
 use crate::base::choices::MAX_BLOCK_SIZE;
@@ -29,8 +30,16 @@ pub(super) struct Fgbilu {
     lower: Buffer<f64>,
     diagonal: Buffer<f64>,
     upper: Buffer<f64>,
-    /// Order of the factorisation and of both sweeps; one thread needs none.
-    orders: Option<[Order; 2]>,
+    /// One thread needs none.
+    plan: Option<Plan>,
+}
+
+/// Order of the factorisation and of both sweeps, and who makes them.
+struct Plan {
+    forward: Order,
+    backward: Order,
+    solving: Pace,
+    factoring: Arc<Pace>,
 }
 
 impl Fgbilu {
@@ -39,33 +48,47 @@ impl Fgbilu {
         let pattern = Arc::clone(&grid.factors);
         let block_size = pattern.block_size();
         let bb = block_size * block_size;
-        let orders = parallel.then(|| {
+        let plan = parallel.then(|| {
             let order = |planes: &Schedule, entries| Order::by_level(planes, entries, block_size);
             let planes = &grid.hyperplanes;
-            [
-                order(planes, pattern.lower.entries()),
-                order(&planes.reversed(), pattern.upper.entries()),
-            ]
+            Plan {
+                forward: order(planes, pattern.lower.entries()),
+                backward: order(&planes.reversed(), pattern.upper.entries()),
+                solving: Pace::default(),
+                factoring: Arc::default(),
+            }
         });
         Self {
             lower: Buffer::zeros(pattern.lower.entries() * bb),
             diagonal: Buffer::zeros(pattern.rows() * bb),
             upper: Buffer::zeros(pattern.upper.entries() * bb),
             pattern,
-            orders,
+            plan,
         }
     }
 }
 
 impl GridFactors<Cpu> for Fgbilu {
     fn factor(&mut self, k: &Cpu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        let done =
-            k.pooled(|| with_block_size!(self.pattern.block_size(), factor_sized(self, a, shift)));
+        let factoring = self.plan.as_ref().map(|plan| Arc::clone(&plan.factoring));
+        let block_size = self.pattern.block_size();
+        let done = k.paced(
+            factoring.as_deref(),
+            |all| all.factorisations += 1,
+            |alone| with_block_size!(block_size, factor_sized(self, a, shift, alone)),
+        );
         Ok(done?)
     }
 
     fn apply(&self, k: &Cpu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        k.pooled(|| with_block_size!(self.pattern.block_size(), apply_sized(self, r, z)));
+        let pace = self.plan.as_ref().map(|plan| &plan.solving);
+        k.paced(
+            pace,
+            |all| all.solves += 1,
+            |alone| {
+                with_block_size!(self.pattern.block_size(), apply_sized(self, r, z, alone));
+            },
+        );
     }
 
     fn bytes(&self, _: &Cpu) -> Bytes {
@@ -94,6 +117,7 @@ fn factor_sized<K: BlockSize>(
     f: &mut Fgbilu,
     a: &Csr,
     shift: f64,
+    alone: bool,
 ) -> Result<(), SingularBlock> {
     assert_eq!(a.rows(), f.pattern.rows() * size.b());
     let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
@@ -108,10 +132,10 @@ fn factor_sized<K: BlockSize>(
         upper: Shared::new(&mut f.upper),
     };
     let scratch = || vec![0.0; size.b() * size.b()];
-    match &f.orders {
+    match f.plan.as_ref().filter(|_| !alone) {
         None => all_points(size, &job, &mut scratch()),
-        Some([forward, _]) => {
-            forward.try_rows(|_| scratch(), |product, i| point(size, &job, i, product))
+        Some(plan) => {
+            plan.forward.try_rows(|_| scratch(), |product, i| point(size, &job, i, product))
         }
     }
 }
@@ -268,7 +292,7 @@ struct Blocks<'a> {
     upper: &'a [f64],
 }
 
-fn apply_sized<K: BlockSize>(size: K, f: &Fgbilu, r: &[f64], z: &mut [f64]) {
+fn apply_sized<K: BlockSize>(size: K, f: &Fgbilu, r: &[f64], z: &mut [f64], alone: bool) {
     let n = f.pattern.rows() * size.b();
     assert!(r.len() == n && z.len() == n);
     let blocks = Blocks {
@@ -280,16 +304,16 @@ fn apply_sized<K: BlockSize>(size: K, f: &Fgbilu, r: &[f64], z: &mut [f64]) {
     };
     let z = Shared::new(z);
     let rows = f.pattern.rows() as u32;
-    match &f.orders {
+    match f.plan.as_ref().filter(|_| !alone) {
         None => {
             forward(size, blocks, r, z, 0..rows);
             backward(size, blocks, z, (0..rows).rev());
         }
-        Some([down, up]) => {
+        Some(plan) => {
             let points = |rows: &[u32]| forward(size, blocks, r, z, rows.iter().copied());
-            down.run_with(|_| (), |(), rows| points(rows), |()| ());
+            plan.forward.run_with(|_| (), |(), rows| points(rows), |()| ());
             let points = |rows: &[u32]| backward(size, blocks, z, rows.iter().copied());
-            up.run_with(|_| (), |(), rows| points(rows), |()| ());
+            plan.backward.run_with(|_| (), |(), rows| points(rows), |()| ());
         }
     }
 }
@@ -355,5 +379,33 @@ fn backward_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
         let d = &f.diagonal[i * bb..(i + 1) * bb];
         let acc = size.gemv_sub(s, d, &sum, size.load(s, x));
         size.store(s, acc, x);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn one_thread_and_all_of_them_compute_the_same_bits() {
+        let k = Cpu::parallel(Some(3)).unwrap();
+        let a = crate::problem::load("blockpoisson3d:12,b=2", ReadAs::Expanded).unwrap().matrix;
+        let (points, b) = (block_pattern(&a, 2), 2);
+        let factors = iluk(&points, 0, LevelRule::Min, usize::MAX).unwrap();
+        let grid = GridPattern::of(&points, factors).unwrap();
+        let r: Vec<f64> = (0..a.rows()).map(|i| ((i * 7919) % 1000) as f64 - 499.5).collect();
+        let [alone, together] = [true, false].map(|alone| {
+            let mut z = vec![0.0; a.rows()];
+            k.pooled(|| {
+                let mut f = Fgbilu::new(&grid, b, true);
+                with_block_size!(b, factor_sized(&mut f, &a, 0.0, alone)).unwrap();
+                with_block_size!(b, apply_sized(&f, &r, &mut z, alone));
+            });
+            z.iter().map(|z| z.to_bits()).collect::<Vec<_>>()
+        });
+        assert!(alone == together && alone.iter().all(|z| *z != 0));
     }
 }

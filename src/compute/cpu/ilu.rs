@@ -40,12 +40,12 @@ pub struct BlockIlu {
     pub(super) renumbered: Option<Numbering>,
 }
 
-/// Parallel order of the forward and backward solves.
+/// Parallel order of the forward and backward solves, and who makes solves and factorisations.
 pub(super) struct Plan {
     pub(super) lower: Order,
     pub(super) upper: Order,
-    /// Of the solves.
-    pub(super) pace: Pace,
+    pub(super) solving: Pace,
+    pub(super) factoring: Arc<Pace>,
 }
 
 impl BlockIlu {
@@ -66,7 +66,8 @@ impl BlockIlu {
                 || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
                 || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
             );
-            ([lower_levels, upper_levels], Some(Plan { lower, upper, pace: Pace::default() }))
+            let (solving, factoring) = Default::default();
+            ([lower_levels, upper_levels], Some(Plan { lower, upper, solving, factoring }))
         } else {
             ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
         };
@@ -98,11 +99,12 @@ impl BlockIlu {
     }
 
     /// Numeric factorisation; see [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
-    /// Factors for storage in float32 are made in float64 beside it.
-    pub(super) fn factor(&mut self, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        let (pattern, parallel) = (&self.pattern, self.plan.is_some());
-        let b = pattern.block_size();
-        let with = Scratch { plan: self.plan.as_ref(), spaces: &self.spaces, pattern };
+    /// Factors for storage in float32 are made in float64 beside it. On the threads of the plan, where there
+    /// is one, or on the calling thread `alone`.
+    pub(super) fn factor(&mut self, a: &Csr, shift: f64, alone: bool) -> Result<(), Breakdown> {
+        let (b, pattern) = (self.pattern.block_size(), &self.pattern);
+        let plan = self.plan.as_ref().filter(|_| !alone);
+        let with = Scratch { plan, spaces: &self.spaces, pattern };
         match &mut self.values {
             Values::Double(blocks) => {
                 Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
@@ -110,7 +112,7 @@ impl BlockIlu {
             Values::Single(stored) => {
                 let mut blocks = Blocks::zeros(pattern);
                 with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
-                stored.round(&blocks, pattern, parallel)
+                stored.round(&blocks, pattern, plan.is_some())
             }
         }
     }

@@ -28,8 +28,8 @@ use std::time::Instant;
 
 use super::scalar::{self, quotient};
 use super::{
-    Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, SLOTS,
-    Slot, Step, Vectors,
+    Alone, Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products,
+    SLOTS, Slot, Step, Vectors,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
@@ -43,6 +43,7 @@ pub use block::invert_block;
 use crowding::Crowding;
 use fgbilu::Fgbilu;
 pub use ilu::BlockIlu;
+use pace::Pace;
 pub use product::Product;
 use rayon::prelude::*;
 pub use sparse::{dense, extracted};
@@ -52,8 +53,8 @@ pub struct Cpu {
     slots: RefCell<Vec<f64>>,
     pool: Option<rayon::ThreadPool>,
     crowding: Crowding,
-    /// Triangular solves of a pool that one thread made.
-    alone: Cell<usize>,
+    /// What one thread of a pool made by itself.
+    alone: Cell<Alone>,
 }
 
 /// A matrix stored for products.
@@ -66,7 +67,7 @@ impl Cpu {
     }
 
     fn with(pool: Option<rayon::ThreadPool>, crowding: Crowding) -> Self {
-        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool, crowding, alone: Cell::new(0) }
+        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool, crowding, alone: Cell::default() }
     }
 
     /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
@@ -119,6 +120,29 @@ impl Cpu {
             Some(pool) => pool.install(f),
             None => f(),
         }
+    }
+
+    /// Runs `f(alone)`: on the pool, or on this thread where `pace` finds that faster beside other processes.
+    /// Counts in the second case.
+    fn paced<R: Send>(
+        &self,
+        pace: Option<&Pace>,
+        count: fn(&mut Alone),
+        f: impl FnOnce(bool) -> R + Send,
+    ) -> R {
+        let Some(pace) = pace.filter(|_| self.threads() > 1) else {
+            return self.pooled(|| f(false));
+        };
+        let (alone, start) = (pace.alone(), measure::now());
+        // the thread that calls has no core of its own: it goes where there is room
+        let done = if alone { f(true) } else { self.pooled(|| f(false)) };
+        if alone {
+            let mut all = self.alone.get();
+            count(&mut all);
+            self.alone.set(all);
+        }
+        pace.took(measure::seconds_since(start), self.threads(), || self.crowding.seconds());
+        done
     }
 
     fn value(&self, c: Coef) -> f64 {
@@ -177,7 +201,7 @@ impl Clock for Cpu {
         self.crowding.seconds()
     }
 
-    fn solved_alone(&self) -> usize {
+    fn made_alone(&self) -> Alone {
         self.alone.get()
     }
 
@@ -353,7 +377,12 @@ impl Factors for Cpu {
     }
 
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
-        self.pooled(|| ilu.factor(a, shift))
+        let factoring = ilu.plan.as_ref().map(|plan| Arc::clone(&plan.factoring));
+        self.paced(
+            factoring.as_deref(),
+            |all| all.factorisations += 1,
+            |alone| ilu.factor(a, shift, alone),
+        )
     }
 
     fn ilu_factor_made(
@@ -370,22 +399,17 @@ impl Factors for Cpu {
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
-        let plan = ilu.plan.as_ref().filter(|_| self.threads() > 1);
-        let alone = plan.is_some_and(|plan| plan.pace.alone());
-        let start = measure::now();
-        match &ilu.renumbered {
-            Some(numbering) => self.pooled(|| {
-                numbering.around(r, z, |r, z| trsv::apply(ilu, r, z, alone));
-            }),
-            // the thread that calls has no core of its own: it goes where there is room
-            None if alone => trsv::apply(ilu, r, z, true),
-            None => self.pooled(|| trsv::apply(ilu, r, z, false)),
-        }
-        if let Some(plan) = plan {
-            self.alone.set(self.alone.get() + usize::from(alone));
-            let seconds = measure::seconds_since(start);
-            plan.pace.solved(seconds, self.threads(), || self.crowding.seconds());
-        }
+        let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
+        self.paced(
+            pace,
+            |all| all.solves += 1,
+            |alone| match &ilu.renumbered {
+                Some(numbering) => {
+                    numbering.around(r, z, alone, |r, z| trsv::apply(ilu, r, z, alone));
+                }
+                None => trsv::apply(ilu, r, z, alone),
+            },
+        );
     }
 
     fn fgbilu_analyse(

@@ -31,17 +31,23 @@ impl Numbering {
         }
     }
 
-    /// `z = P' solve(P r)`.
-    pub(super) fn around(&self, r: &[f64], z: &mut [f64], solve: impl FnOnce(&[f64], &mut [f64])) {
+    /// `z = P' solve(P r)`, on the calling thread `alone` or with those of its pool.
+    pub(super) fn around(
+        &self,
+        r: &[f64],
+        z: &mut [f64],
+        alone: bool,
+        solve: impl FnOnce(&[f64], &mut [f64]),
+    ) {
         let mut vectors = self.vectors.lock().unwrap_or_else(PoisonError::into_inner);
         let [inside, solved] = &mut *vectors;
-        self.gather(&self.order, r, inside);
+        self.gather(&self.order, r, inside, alone);
         solve(inside, solved);
-        self.gather(&self.place, solved, z);
+        self.gather(&self.place, solved, z, alone);
     }
 
     /// Block i of `to` is block `from_row[i]` of `from`.
-    fn gather(&self, from_row: &[u32], from: &[f64], to: &mut [f64]) {
+    fn gather(&self, from_row: &[u32], from: &[f64], to: &mut [f64], alone: bool) {
         let b = self.block_size;
         let rows = |(to, rows): (&mut [f64], &[u32])| {
             if b == 1 {
@@ -52,7 +58,7 @@ impl Numbering {
                 to.copy_from_slice(&from[i as usize * b..(i as usize + 1) * b]);
             }
         };
-        if self.parallel {
+        if self.parallel && !alone {
             to.par_chunks_mut(ROWS * b).zip(from_row.par_chunks(ROWS)).for_each(rows);
         } else {
             rows((to, from_row));

@@ -1,4 +1,4 @@
-//! Whether triangular solves go on with all threads or, beside other processes, with one.
+//! Whether triangular solves and factorisations go on with all threads or, beside other processes, with one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -7,32 +7,32 @@ use crate::base::measure::{now, seconds_since};
 
 /// Part of their time that threads may wait for a processor before one alone is tried.
 const QUIET: f64 = 0.1;
-/// Seconds of solves from look to look, of a trial of one thread, and until what was found is doubted.
+/// Seconds of work from look to look, of a trial of one thread, and until what was found is doubted.
 const LOOK: f64 = 0.05;
 const TRIAL: f64 = 0.02;
 const KEPT: f64 = 0.5;
 
-/// Solves of one kind and how the last ones went. Who solves changes no bit of what is solved.
+/// Calls of one kind and how long the last ones took. One thread computes the same bits as all.
 #[derive(Debug)]
 pub(super) struct Pace(Mutex<State>);
 
-/// What solves now, and since when.
+/// Who computes now, and since when.
 #[derive(Debug)]
 struct State {
     phase: Phase,
     since: Instant,
     /// Seconds that threads had waited for a processor until then.
     waited: Option<f64>,
-    /// Solves since then, and their seconds.
+    /// Calls since then, and their seconds.
     count: u32,
     busy: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// All threads solve; looked at after these seconds.
+    /// All threads compute; looked at after these seconds.
     Together(f64),
-    /// One thread is tried against the seconds of a solve of all.
+    /// One thread is tried against the seconds of a call with all.
     Trial(f64),
     /// One thread was faster.
     Alone,
@@ -50,13 +50,13 @@ impl Pace {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether one thread makes the next solve.
+    /// Whether the next call is one thread's.
     pub(super) fn alone(&self) -> bool {
         !matches!(self.state().phase, Phase::Together(_))
     }
 
-    /// Takes note of a solve of some seconds; `waited` are those that the threads have waited so far.
-    pub(super) fn solved(&self, seconds: f64, threads: usize, waited: impl Fn() -> Option<f64>) {
+    /// Takes note of a call of some seconds; `waited` are those that the threads have waited so far.
+    pub(super) fn took(&self, seconds: f64, threads: usize, waited: impl Fn() -> Option<f64>) {
         let mut state = self.state();
         state.count += 1;
         state.busy += seconds;
@@ -103,7 +103,7 @@ mod tests {
             if !single {
                 waited += 2.0 * waiting * seconds;
             }
-            pace.solved(seconds, 2, || Some(waited));
+            pace.took(seconds, 2, || Some(waited));
         }
         out
     }

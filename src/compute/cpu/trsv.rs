@@ -206,6 +206,10 @@ mod tests {
             apply(&ilu, &r, &mut alone, true);
             assert!(together.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()), "{b}");
             assert!(alone.iter().all(|z| z.is_finite() && *z != 0.0));
+            // so do factors that one thread made
+            ilu.factor(&a, 0.0, true).unwrap();
+            apply(&ilu, &r, &mut together, true);
+            assert!(together.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()), "{b}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn extracted(
 ) -> Result<Triangles<Csr>, Failure> {
     let parallel = threads == Threads::Pool;
     let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, parallel);
-    ilu.factor(a, shift)?;
+    ilu.factor(a, shift, false)?;
     let Values::Double(blocks) = &ilu.values else { unreachable!("asked for float64") };
     let last = pattern.upper.entries().wrapping_sub(1);
     Ok(Triangles {
