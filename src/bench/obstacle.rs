@@ -13,7 +13,7 @@ use crate::obstacle::solve::{Limits, Outcome};
 use crate::obstacle::threads::Ran;
 use crate::obstacle::{MPI, MPI_CUDA, node, threads};
 use crate::record::environment;
-use crate::record::obstacle::{Cost, Iteration, Record};
+use crate::record::obstacle::{Iteration, Record};
 
 /// Measuring options.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Op
     } else if done == Ok(false) {
         return Ok(None);
     }
-    environment::complete(&mut record.environment, start);
+    environment::complete(&mut record.environment, &case.backend, start);
     Ok(Some(solved))
 }
 
@@ -91,8 +91,7 @@ fn measured(
             break;
         }
     }
-    let complete = record.status == Status::NotConverged && case.epsilon == 0.0;
-    if complete {
+    if record.status == Status::NotConverged && case.epsilon == 0.0 {
         // all requested relaxations
         record.status = Status::Complete;
     }
@@ -136,19 +135,17 @@ fn costs(case: &Case, problem: &Problem, samples: &[f64], record: &mut Record) {
     };
     let bytes = fields * problem.bytes();
     let sweeps = record.iteration.sweeps_per_node;
-    let Cost { copy_gbps, .. } = record.cost;
     let cost = &mut record.cost;
     cost.solve_s = Some(time.value);
-    let low = samples.iter().copied().fold(f64::INFINITY, f64::min);
-    (cost.solve_low_s, cost.solve_high_s) =
-        (Some(low), Some(samples.iter().copied().fold(0.0, f64::max)));
+    cost.solve_low_s = samples.iter().copied().reduce(f64::min);
+    cost.solve_high_s = samples.iter().copied().reduce(f64::max);
     cost.repetitions = samples.len();
     cost.sweep_bytes = Some(bytes);
     if sweeps > 0.0 {
         cost.ms_per_sweep = Some(1e3 * time.value / sweeps);
         let gbps = bytes as f64 * sweeps / time.value / 1e9;
         cost.sweep_gbps = Some(gbps);
-        cost.percent_of_bandwidth = copy_gbps.map(|copy| 100.0 * gbps / copy);
+        cost.percent_of_bandwidth = cost.copy_gbps.map(|copy| 100.0 * gbps / copy);
     }
 }
 
@@ -197,13 +194,18 @@ fn on_threads(
         Some(own) => own,
         None => split(case, cores, "threads")?,
     };
-    let Ran { outcome, seconds, solution } = threads::run(case, problem, split, limits, keep)?;
+    let ran = threads::run(case, problem, split, limits, keep)?;
+    record.environment.threads = split.count();
+    Ok(recorded(ran, split, Some(copy_bandwidth(split.count().min(cores))), record))
+}
+
+/// Adds split and times of a run to the record.
+fn recorded(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Ended {
     record.iteration.nodes = split.count();
     record.iteration.split_used = Some(split);
-    record.environment.threads = split.count();
-    [record.cost.setup_s, record.cost.solve_s] = seconds.map(Some);
-    record.cost.copy_gbps = Some(copy_bandwidth(split.count().min(cores)));
-    Ok((outcome, solution))
+    [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
+    record.cost.copy_gbps = copy_gbps;
+    (ran.outcome, ran.solution)
 }
 
 #[cfg(feature = "cuda")]
@@ -215,18 +217,15 @@ fn on_gpus(
     record: &mut Record,
 ) -> Result<Ended> {
     use crate::obstacle::cuda;
-    let count = case.split.map_or(1, Split::count);
+    let split = case.split.unwrap_or(Split::WHOLE);
+    let count = split.count();
     cuda::check_memory(case, problem)?;
     let (ran, used) = cuda::run(case, limits, keep)?;
-    record.iteration.nodes = count;
-    record.iteration.split_used = Some(case.split.unwrap_or(Split::WHOLE));
     record.iteration.transport_used = (count > 1).then(|| "direct".to_owned());
     record.environment.threads = 1;
     record.environment.device = used.device;
-    [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
     record.cost.compile_s = Some(used.compile_s + record.cost.compile_s.unwrap_or(0.0));
-    record.cost.copy_gbps = used.copy_gbps.map(|gbps| gbps * count as f64);
-    Ok((ran.outcome, ran.solution))
+    Ok(recorded(ran, split, used.copy_gbps.map(|gbps| gbps * count as f64), record))
 }
 
 #[cfg(not(feature = "cuda"))]
@@ -254,12 +253,8 @@ fn on_ranks(
 /// Adds the times of a run on ranks to the record.
 #[cfg(feature = "mpi")]
 fn of_ranks(ran: Ran, split: Split, copy_gbps: Option<f64>, record: &mut Record) -> Outcome {
-    record.iteration.nodes = split.count();
-    record.iteration.split_used = Some(split);
     record.environment.threads = split.count();
-    [record.cost.setup_s, record.cost.solve_s] = ran.seconds.map(Some);
-    record.cost.copy_gbps = copy_gbps.or(record.cost.copy_gbps);
-    ran.outcome
+    recorded(ran, split, copy_gbps.or(record.cost.copy_gbps), record).0
 }
 
 #[cfg(all(feature = "mpi", feature = "cuda"))]

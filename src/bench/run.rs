@@ -1,6 +1,7 @@
 //! Runs one case and returns its record.
 
 mod basis;
+mod checks;
 mod crowd;
 mod new_values;
 mod phases;
@@ -20,9 +21,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::base::error::Kind;
-use crate::base::measure::{median, memory_free, now, seconds_since};
+use crate::base::measure::{median, now, seconds_since};
+use crate::base::parse::choice_name;
 use crate::base::status::Status;
-use crate::case::{Case, Execution, Format, RunKind};
+use crate::case::{Case, Execution, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
 use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
@@ -30,7 +32,7 @@ pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
 use crate::methods::deflation::{Adapted, Deflation, Vectors};
-use crate::methods::precond::{Setup, Shape, Takes};
+use crate::methods::precond::{Setup, Shape};
 use crate::methods::{deflation, precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
@@ -79,20 +81,8 @@ pub fn run_case(
     measure: &Measure,
     progress: Progress,
 ) -> Option<Record> {
-    run_case_reusing(case, problem, b, measure, progress, &mut Reuse::default())
-}
-
-/// As [`run_case`]; if `reuse` holds the pattern of the factors from an earlier case of the same matrix, it
-/// is used, and `symbolic_s` is the time of that case.
-pub fn run_case_reusing(
-    case: &Case,
-    problem: &Problem,
-    b: &[f64],
-    measure: &Measure,
-    progress: Progress,
-    reuse: &mut Reuse,
-) -> Option<Record> {
-    solve_case(case, problem, b, measure, progress, reuse).map(|solved| solved.record)
+    let solved = solve_case(case, problem, b, measure, progress, &mut Reuse::default())?;
+    Some(solved.record)
 }
 
 /// Result of a case.
@@ -111,7 +101,8 @@ impl From<Record> for Solved {
     }
 }
 
-/// As [`run_case_reusing`], with the solution.
+/// As [`run_case`], with the solution; if `reuse` holds the pattern of the factors from an earlier case of the
+/// same matrix, it is used, and `symbolic_s` is the time of that case.
 pub fn solve_case(
     case: &Case,
     problem: &Problem,
@@ -140,18 +131,13 @@ pub fn solve_case(
     match compute::with(&case.backend, job) {
         Some(Ok(solved)) => solved,
         failed => {
-            let mut record = Record { case: case.clone(), ..Record::default() };
-            record.status = Status::Unsupported;
-            record.reason = Some(match failed {
-                Some(Err(e)) => {
-                    if e.kind() == Kind::Memory {
-                        record.status = Status::OutOfMemory;
-                    }
-                    e.to_string()
-                }
-                _ => format!("there is no backend `{}`", case.backend),
-            });
-            Some(record.into())
+            let (status, reason) = match failed {
+                Some(Err(e)) if e.kind() == Kind::Memory => (Status::OutOfMemory, e.to_string()),
+                Some(Err(e)) => (Status::Unsupported, e.to_string()),
+                _ => (Status::Unsupported, format!("there is no backend `{}`", case.backend)),
+            };
+            let (case, reason) = (case.clone(), Some(reason));
+            Some(Record { case, status, reason, ..Record::default() }.into())
         }
     }
 }
@@ -201,28 +187,19 @@ impl Job<'_> {
         if case.kind == RunKind::Spmv {
             return self.product(k);
         }
-        let unknown = |what: &str, name: &str| {
-            Stopped::ended(Status::Unsupported, format!("there is no {what} `{name}`"))
-        };
+        let unknown =
+            |what, name: &str| Stopped::unsupported(format!("there is no {what} `{name}`"));
         let setup = precond::lookup::<K>(&case.precond)
             .ok_or_else(|| unknown("preconditioner", &case.precond))?;
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         let with_transposed = solver::needs_transposed(&case.solver);
-        if with_transposed && !precond::transposable(&case.precond) {
-            let reason = format!(
-                "`{}` needs the transposed preconditioner, and `{}` has none",
-                case.solver, case.precond
-            );
-            return Err(Stopped::ended(Status::Unsupported, reason));
-        }
-        if let Some(reason) = unsuited(case) {
-            return Err(Stopped::ended(Status::Unsupported, reason));
+        if let Some(reason) = checks::unsuited(case) {
+            return Err(Stopped::unsupported(reason));
         }
         self.check_symmetry(k)?;
         if case.execution == Execution::Graph && !solver::replays(&case.solver) {
-            let reason = format!("there is no replay of `{}`", case.solver);
-            return Err(Stopped::ended(Status::Unsupported, reason));
+            return Err(Stopped::unsupported(format!("there is no replay of `{}`", case.solver)));
         }
         k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
@@ -249,16 +226,9 @@ impl Job<'_> {
         let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
         k.upload(&padded, &mut b);
         drop(padded);
-        let settings = Settings {
-            side: case.side,
-            restart: case.restart,
-            orthogonalisation: case.orthogonalisation,
-            stop: Stop {
-                rtol: case.rtol,
-                max_iterations: case.max_iterations,
-                time_limit_s: self.measure.time_limit_s,
-            },
-        };
+        let Case { rtol, max_iterations, .. } = *case;
+        let time_limit_s = self.measure.time_limit_s;
+        let settings = settings(case, Stop { rtol, max_iterations, time_limit_s });
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
         // unless deflation is part of the method, both levels are one preconditioner
@@ -313,17 +283,38 @@ impl Job<'_> {
                 let a = Arc::new(self.a.transposed());
                 k.matrix(&a, format).map(|matrix| (a, matrix))
             });
-            let other = other.transpose()?;
+            Ok((matrix, other.transpose()?))
+        })?;
+        self.record.times.matrix_s = seconds;
+        self.record.format_used = Some(choice_name(&k.format(&matrix)));
+        self.record.tuned = k.tuned(&matrix);
+        Ok((matrix, other))
+    }
+
+    /// Makes something as often as a setup is measured; the last that was made, and the median of the
+    /// seconds.
+    fn repeated<K: Backend, T>(
+        &mut self,
+        k: &K,
+        stage: Stage,
+        make: impl Fn() -> Result<T, Stopped>,
+    ) -> Result<(T, Option<f64>), Stopped> {
+        let (start, mut samples) = (now(), Vec::new());
+        loop {
+            self.begin(stage)?;
+            let stopwatch = Stopwatch::start(k);
+            let made = make()?;
             samples.push(stopwatch.seconds(k));
             k.check()?;
-            if self.measure.another(samples.len(), seconds_since(start)) {
-                continue;
+            if !self.measure.another(samples.len(), seconds_since(start)) {
+                return Ok((made, median(&samples).map(|m| m.value)));
             }
-            self.record.times.matrix_s = median(&samples).map(|m| m.value);
-            self.record.format_used = Some(format_name(k.format(&matrix)).into());
-            self.record.tuned = k.tuned(&matrix);
-            return Ok((matrix, other));
         }
+    }
+
+    /// Reports a stage.
+    fn begin(&mut self, stage: Stage) -> Result<(), Stopped> {
+        if (self.progress)(stage) { Ok(()) } else { Err(Stopped::Cancelled) }
     }
 
     /// Symbolic, analysis and numeric phases, repeated.
@@ -385,58 +376,11 @@ impl Job<'_> {
         self.record.times.setup_s = self.record.times.setup_s.map(|s| s + seconds);
         self.record.factor.deflation_vectors = Some(deflation.count());
         vectors.remarks.into_iter().for_each(|remark| self.record.remark(remark));
-        if deflation.dependent() > 0 {
-            let count = deflation.dependent();
+        let count = deflation.dependent();
+        if count > 0 {
             self.record.remark(format!("deflation vectors that depend on others: {count}"));
         }
         Ok(Some(deflation))
-    }
-
-    /// Rejects an unsymmetric matrix where a method requires symmetry. Asymmetry within the tolerance is kept and
-    /// noted in the record.
-    fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
-        let Case { solver, precond, symmetry_tolerance, .. } = self.case;
-        let of_solver = solver::needs_symmetric(solver);
-        if !of_solver && precond::takes(precond) != Some(Takes::Symmetric) {
-            return Ok(());
-        }
-        let a = self.a;
-        let Some(found) = k.on_host(|_| a.asymmetry()) else { return Ok(()) };
-        if found.relative > *symmetry_tolerance {
-            let method = if of_solver { solver } else { precond };
-            return Err(Stopped::ended(Status::Unsupported, format!("`{method}`: {found}")));
-        }
-        self.record.remark(found.accepted("the matrix is used as it is"));
-        Ok(())
-    }
-
-    /// Checks that the format fits into memory, so that the case ends with a record and not with a killed
-    /// process: formats are built on the host, and can be far larger than the matrix and than the blocks
-    /// of [`Format::Auto`].
-    fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
-        let b = self.case.block_size;
-        let needed = match self.case.format {
-            Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
-            // at least the entries
-            Format::Hyb | Format::Sell => 12 * self.a.nnz(),
-            Format::Dia | Format::Bdia => 8 * self.a.nnz(),
-            Format::Auto | Format::Csr | Format::Bsr => 0,
-        };
-        let free = memory_free().min(k.memory_free());
-        if needed > free {
-            return Err(Failure::OutOfMemory { needed, free }.into());
-        }
-        Ok(())
-    }
-
-    /// Checks that the Krylov vectors fit into memory, as [`check_matrix`](Self::check_matrix) does.
-    fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
-        let vectors = solver::vectors(&self.case.solver, self.case.restart);
-        let (needed, free) = (8 * self.a.rows() * vectors, k.memory_free());
-        if needed > free {
-            return Err(Failure::OutOfMemory { needed, free }.into());
-        }
-        Ok(())
     }
 
     /// First solve and repetitions; fills the solve times.
@@ -515,23 +459,10 @@ impl Job<'_> {
     }
 }
 
-/// Why the case's methods do not suit each other, if they do not.
-fn unsuited(case: &Case) -> Option<String> {
-    if case.deflation != deflation::Choice::None {
-        if case.backend == "cusparse" {
-            return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
-        }
-        if solver::needs_transposed(&case.solver) {
-            return Some(format!(
-                "`{}` needs the transposed preconditioner, and deflation has none",
-                case.solver
-            ));
-        }
-    }
-    let Case { solver, precond, .. } = case;
-    let symmetric = !solver::needs_symmetric(solver) || precond::symmetric(precond);
-    (!symmetric)
-        .then(|| format!("`{solver}` needs a symmetric preconditioner, and `{precond}` is none"))
+/// What a case asks of its solver.
+pub(crate) fn settings(case: &Case, stop: Stop) -> Settings {
+    let Case { side, restart, orthogonalisation, .. } = *case;
+    Settings { side, restart, orthogonalisation, stop }
 }
 
 /// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
@@ -542,16 +473,4 @@ fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
     let top = norm(&mut b.iter().zip(&r).map(|(b, r)| b - r));
     let bottom = norm(&mut b.iter().copied());
     if bottom == 0.0 { top } else { top / bottom }
-}
-
-fn format_name(format: Format) -> &'static str {
-    match format {
-        Format::Csr => "csr",
-        Format::Bsr => "bsr",
-        Format::Hyb => "hyb",
-        Format::Sell => "sell",
-        Format::Dia => "dia",
-        Format::Bdia => "bdia",
-        Format::Auto => "auto",
-    }
 }

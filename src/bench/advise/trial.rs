@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::measure::{memory_free, now, seconds_since};
 use crate::base::status::Status;
 use crate::bench::engine::Permuted;
-use crate::bench::run::{Reuse, Stage, contradicts, run_case_reusing};
+use crate::bench::run::{Reuse, Solved, Stage, contradicts, solve_case};
 use crate::case::{Case, Ordering};
 use crate::compute;
 use crate::config::sampling::Measure;
@@ -218,11 +218,11 @@ impl Trials<'_> {
             }
             solving.map_or(spent, |fixed| fixed + solves * (spent - fixed)) <= limit + overhead
         };
-        let record = run_case_reusing(case, problem, b, &measure, &mut progress, &mut self.reuse);
+        let solved = solve_case(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {
             return None;
         }
-        let Some(mut record) = record else {
+        let Some(Solved { mut record, .. }) = solved else {
             return Some(Trial::CutOff { fixed: solving.unwrap_or_else(clock) });
         };
         record.times.ordering_s = ordering_s;

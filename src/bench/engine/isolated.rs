@@ -147,7 +147,7 @@ impl Isolation {
             let (status, reason) = explain(&ended, &words, out_of_memory);
             let mut record = Record { case: case.clone(), status, ..Record::default() };
             record.reason = Some(reason);
-            environment::complete(&mut record.environment, start);
+            environment::complete(&mut record.environment, &case.backend, start);
             record
         })))
     }

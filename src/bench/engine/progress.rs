@@ -29,17 +29,7 @@ pub fn observer(quiet: bool) -> Box<dyn Observer> {
 /// Prints remarks only.
 struct Quiet;
 
-impl Observer for Quiet {
-    fn begin(&mut self, _: usize, _: &[&Case]) {}
-    fn loading(&mut self, _: &str) {}
-    fn remark(&mut self, text: &str) {
-        say(&format!("note: {text}"));
-    }
-    fn case(&mut self, _: &Case) {}
-    fn stage(&mut self, _: Stage) {}
-    fn finished(&mut self, _: &Record) {}
-    fn end(&mut self) {}
-}
+impl Observer for Quiet {}
 
 /// One plain line per finished case.
 #[derive(Default)]
@@ -55,17 +45,11 @@ impl Observer for Lines {
             say(&format!("{} of {total} cases are finished already", self.done));
         }
     }
-    fn loading(&mut self, _: &str) {}
-    fn remark(&mut self, text: &str) {
-        say(&format!("note: {text}"));
-    }
-    fn case(&mut self, _: &Case) {}
-    fn stage(&mut self, _: Stage) {}
+
     fn finished(&mut self, record: &Record) {
         self.done += 1;
         say(&format!("[{}/{}] {}", self.done, self.total, summary(record)));
     }
-    fn end(&mut self) {}
 }
 
 /// A bar over all cases and a spinner with the current one.
@@ -92,16 +76,8 @@ impl Default for Bars {
         overall.set_style(style("{bar:30} {pos}/{len} cases, {elapsed} elapsed{msg}"));
         let current = group.add(ProgressBar::new_spinner());
         current.set_style(style("{spinner} {msg}"));
-        let started = Instant::now();
-        Self {
-            group,
-            overall,
-            current,
-            case: String::new(),
-            started,
-            pending: 0.0,
-            spent: (0.0, Duration::ZERO),
-        }
+        let (case, started, spent) = (String::new(), Instant::now(), (0.0, Duration::ZERO));
+        Self { group, overall, current, case, started, pending: 0.0, spent }
     }
 }
 
@@ -138,11 +114,8 @@ impl Observer for Bars {
         self.spent.0 += cost(&record.case);
         self.spent.1 += self.started.elapsed();
         self.pending -= cost(&record.case);
-        let message = match self.left() {
-            Some(left) => format!(", about {} left", HumanDuration(left)),
-            None => String::new(),
-        };
-        self.overall.set_message(message);
+        let left = self.left().map(|left| format!(", about {} left", HumanDuration(left)));
+        self.overall.set_message(left.unwrap_or_default());
     }
 
     fn end(&mut self) {

@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
+use super::checks::fits;
+use super::roof::Roof;
 use super::traffic::sample;
 use super::{Job, Stage, Stopped};
 use crate::base::status::Status;
 use crate::compute::Backend;
-use crate::compute::preconditioner::Failure;
-use crate::record::schema::Traffic;
 
 /// Largest difference to the plain loop over CSR, relative to the sum of magnitudes of a row.
 const AGREE: f64 = 1e-12;
@@ -16,13 +16,11 @@ impl Job<'_> {
     /// Stores the matrix, compares one product with the plain loop over CSR and times it.
     pub(super) fn product<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
+        let roof = Roof { copy_gbps, handover: None };
         self.check_matrix(k)?;
         let (matrix, _) = self.store(k, false)?;
         let n = self.a.rows();
-        let (needed, free) = (16 * n, k.memory_free());
-        if needed > free {
-            return Err(Failure::OutOfMemory { needed, free }.into());
-        }
+        fits(16 * n, k.memory_free())?;
         let (mut x, mut y) = (k.vector(n)?, k.vector(n)?);
         let of_x: Vec<f64> = (0..n).map(entry).collect();
         k.upload(&of_x, &mut x);
@@ -32,24 +30,13 @@ impl Job<'_> {
         k.check()?;
         self.compare(&of_x, &of_y)?;
 
-        if !(self.progress)(Stage::Traffic) {
-            return Err(Stopped::Cancelled);
-        }
+        self.begin(Stage::Traffic)?;
         let bytes = k.matrix_bytes(&matrix);
         let time = sample(k, self.measure, || k.spmv(&matrix, &x, &mut y));
         k.check()?;
-        let gbps = bytes.moved as f64 / time.value / 1e9;
         self.record.times.repetitions = time.count;
-        self.record.traffic = Traffic {
-            memory_bytes: Some(bytes.held),
-            spmv_bytes: Some(bytes.moved),
-            spmv_gbps: Some(gbps),
-            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
-            spmv_percent_of_bandwidth: copy_gbps.map(|copy| 100.0 * gbps / copy),
-            copy_gbps,
-            ..Traffic::default()
-        };
-        self.record.traffic.set_spmv(&time, false);
+        self.record.traffic = self.of_product(bytes.moved, &time, &roof);
+        self.record.traffic.memory_bytes = Some(bytes.held);
         self.record.status = Status::Measured;
         Ok(())
     }

@@ -15,6 +15,10 @@ impl Stopped {
     pub(super) fn ended(status: Status, reason: impl Into<String>) -> Self {
         Self::Ended(status, reason.into())
     }
+
+    pub(super) fn unsupported(reason: String) -> Self {
+        Self::Ended(Status::Unsupported, reason)
+    }
 }
 
 impl From<crate::Error> for Stopped {
@@ -47,23 +51,19 @@ impl From<Failure> for Stopped {
                 Status::OutOfMemory,
                 format!("the factors have {} blocks up to row {}: too many", at.entries, at.row),
             ),
-            Failure::TooLarge { at, needed, free } => Stopped::ended(
-                Status::OutOfMemory,
-                format!(
-                    "{} needed for the factors up to row {}, {} free",
-                    memory(needed),
-                    at.row,
-                    memory(free)
-                ),
-            ),
-            Failure::OutOfMemory { needed, free } => Stopped::ended(
-                Status::OutOfMemory,
-                format!("{} needed, {} free", memory(needed), memory(free)),
-            ),
+            Failure::TooLarge { at, needed, free } => {
+                lacking(needed, &format!(" for the factors up to row {}", at.row), free)
+            }
+            Failure::OutOfMemory { needed, free } => lacking(needed, "", free),
             Failure::Broken(why) => Stopped::ended(Status::Breakdown, why),
             Failure::Backend(e) => e.into(),
         }
     }
+}
+
+fn lacking(needed: usize, what: &str, free: usize) -> Stopped {
+    let reason = format!("{} needed{what}, {} free", memory(needed), memory(free));
+    Stopped::ended(Status::OutOfMemory, reason)
 }
 
 #[cfg(test)]

@@ -30,30 +30,16 @@ impl Job<'_> {
         x: &mut K::Vector,
         roof: Roof,
     ) -> Result<(), Stopped> {
-        if !(self.progress)(Stage::Traffic) {
-            return Err(Stopped::Cancelled);
-        }
-        let Roof { copy_gbps, handover } = roof;
+        self.begin(Stage::Traffic)?;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
         let spmv = sample(k, self.measure, || k.spmv(system.a, system.b, x));
-        let gbps = |bytes: usize, m: &Median| bytes as f64 / m.value / 1e9;
-        let mut t = Traffic {
-            memory_bytes: Some(held(k, system)),
-            spmv_bytes: Some(product.moved),
-            spmv_gbps: Some(gbps(product.moved, &spmv)),
-            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / spmv.value / 1e9),
-            spmv_percent_of_bandwidth: roof.share(spmv.value, product.moved, None).bandwidth,
-            copy_gbps,
-            handover_us: handover.map(|s| 1e6 * s),
-            ..Traffic::default()
-        };
-        t.set_spmv(&spmv, false);
+        let mut t = self.of_product(product.moved, &spmv, &roof);
+        t.memory_bytes = Some(held(k, system));
         if apply.moved > 0 {
             let time = sample(k, self.measure, || system.m.apply(k, system.b, x));
-            let achieved = gbps(apply.moved, &time);
             t.apply_s = Some(time.value);
             t.apply_bytes = Some(apply.moved);
-            t.apply_gbps = Some(achieved);
+            t.apply_gbps = Some(apply.moved as f64 / time.value / 1e9);
             let f = &self.record.factor;
             let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
             t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
@@ -86,6 +72,21 @@ impl Job<'_> {
         }
         self.record.traffic = t;
         Ok(())
+    }
+
+    /// What a product that moved so many bytes in so much time says.
+    pub(super) fn of_product(&self, bytes: usize, time: &Median, roof: &Roof) -> Traffic {
+        let mut t = Traffic {
+            spmv_bytes: Some(bytes),
+            spmv_gbps: Some(bytes as f64 / time.value / 1e9),
+            spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
+            spmv_percent_of_bandwidth: roof.share(time.value, bytes, None).bandwidth,
+            copy_gbps: roof.copy_gbps,
+            handover_us: roof.handover.map(|s| 1e6 * s),
+            ..Traffic::default()
+        };
+        t.set_spmv(time, false);
+        t
     }
 
     /// One pass of Gram-Schmidt against as many vectors as a restart has, when they fit beside what

@@ -5,9 +5,21 @@ use crate::bench::advise::space::tests::space;
 use crate::record::Record;
 
 /// Seconds by a formula: effects of single settings, and interactions.
+#[derive(Default)]
 struct Formula {
     clock: f64,
     trials: usize,
+}
+
+/// A trial that fails where it has no seconds.
+fn ended(fixed: f64, seconds: f64, limit: f64) -> Trial {
+    if seconds.is_nan() {
+        Trial::Failed { reason: "breakdown".into() }
+    } else if seconds > limit {
+        Trial::CutOff { fixed }
+    } else {
+        Trial::Solved { fixed, seconds, record: Box::new(Record::default()) }
+    }
 }
 
 fn cost(case: &Case) -> (f64, f64) {
@@ -38,13 +50,7 @@ impl Tries for Formula {
         let (fixed, solve) = cost(case);
         let seconds = fixed + solve;
         self.clock += if seconds.is_nan() { 0.01 } else { seconds.min(limit.max(fixed)) };
-        Some(if seconds.is_nan() {
-            Trial::Failed { reason: "breakdown".into() }
-        } else if seconds > limit {
-            Trial::CutOff { fixed }
-        } else {
-            Trial::Solved { fixed, seconds, record: Box::new(Record::default()) }
-        })
+        Some(ended(fixed, seconds, limit))
     }
     fn elapsed(&self) -> f64 {
         self.clock
@@ -58,7 +64,7 @@ fn poisson(fixed: &[(&str, &str)]) -> Space {
 #[test]
 fn the_best_is_found_in_a_part_of_the_time_of_all() {
     let space = poisson(&[("level-rule", "min"), ("factor-precision", "float64")]);
-    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let mut formula = Formula::default();
     let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
     let all = space.points().unwrap();
     let costs = all.iter().map(|p| cost(&space.case(p))).map(|(a, b)| a + b);
@@ -85,14 +91,9 @@ impl Tries for Blocks {
                 ("bilu", 3) => 2.6,
                 ("bilu", _) => 2.4,
                 (_, 3) => 5.1,
-                _ => return Some(Trial::Failed { reason: "breakdown".into() }),
+                _ => f64::NAN,
             };
-        let record = Box::new(Record::default());
-        Some(if seconds > limit {
-            Trial::CutOff { fixed: 0.1 }
-        } else {
-            Trial::Solved { fixed: 0.1, seconds, record }
-        })
+        Some(ended(0.1, seconds, limit))
     }
     fn elapsed(&self) -> f64 {
         0.0
@@ -118,6 +119,7 @@ fn failures_of_others_do_not_speak_against_a_neighbour_of_the_best() {
 }
 
 /// As [`Formula`], but the first time of each short trial but the first is disturbed.
+#[derive(Default)]
 struct Disturbed(Formula, Vec<Case>);
 
 impl Tries for Disturbed {
@@ -149,7 +151,7 @@ fn what_was_disturbed_has_a_second_chance() {
         ("level-rule", "min"),
         ("factor-precision", "float64"),
     ]);
-    let mut disturbed = Disturbed(Formula { clock: 0.0, trials: 0 }, Vec::new());
+    let mut disturbed = Disturbed::default();
     let found = search(&space, &mut disturbed, 1e6, &mut |_, _| {}).unwrap();
     let case = &found.solved()[0].case;
     assert_eq!((case.fill, case.ordering.name()), (1, "rcm"));
@@ -162,7 +164,7 @@ fn what_was_disturbed_has_a_second_chance() {
 #[test]
 fn time_that_is_over_leaves_a_list() {
     let space = poisson(&[]);
-    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let mut formula = Formula::default();
     let found = search(&space, &mut formula, 30.0, &mut |_, _| {}).unwrap();
     assert!(formula.clock < 40.0 && !found.left.is_empty());
     assert_eq!(found.combinations, found.tried.len() + found.hopeless + found.left.len());
@@ -173,7 +175,7 @@ fn time_that_is_over_leaves_a_list() {
 #[test]
 fn without_time_nothing_is_called_hopeless() {
     let space = poisson(&[]);
-    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let mut formula = Formula::default();
     let found = search(&space, &mut formula, 0.0, &mut |_, _| {}).unwrap();
     assert_eq!((found.tried.len(), found.hopeless), (0, 0));
     assert_eq!(found.left.len(), found.combinations);
@@ -182,7 +184,7 @@ fn without_time_nothing_is_called_hopeless() {
 #[test]
 fn a_start_that_fails_does_not_end_the_search() {
     let space = poisson(&[("precond", "meilu,jacobi")]);
-    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let mut formula = Formula::default();
     let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
     assert_eq!(found.solved()[0].case.precond, "jacobi");
     let none = poisson(&[("precond", "meilu")]);
@@ -193,7 +195,7 @@ fn a_start_that_fails_does_not_end_the_search() {
 #[test]
 fn a_setup_that_is_out_of_the_question_is_made_once() {
     let space = poisson(&[("precond", "jacobi,spai")]);
-    let mut formula = Formula { clock: 0.0, trials: 0 };
+    let mut formula = Formula::default();
     let found = search(&space, &mut formula, 1e6, &mut |_, _| {}).unwrap();
     let of = |name: &str| found.tried.iter().filter(|t| t.case.precond == name).count();
     let blocks = space.points().unwrap().iter().map(|p| space.case(p).block_size).max();
@@ -211,12 +213,7 @@ impl Tries for Coloured {
             ("meilu", _) => 2.0,
             _ => 2.5,
         };
-        let record = Box::new(Record::default());
-        Some(if seconds > limit {
-            Trial::CutOff { fixed: 0.1 }
-        } else {
-            Trial::Solved { fixed: 0.1, seconds, record }
-        })
+        Some(ended(0.1, seconds, limit))
     }
     fn elapsed(&self) -> f64 {
         0.0
