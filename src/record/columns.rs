@@ -3,8 +3,74 @@
 /// Version of the columns, in the column `schema`. Records without it have version 1; version 2 added the hashes.
 pub const SCHEMA_VERSION: usize = 2;
 
-/// Name and meaning of every column of the CSV file, in its order; the keys of JSON are the same.
-pub const COLUMNS: &[(&str, &str)] = &[
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Whole,
+    Number,
+    Numbers,
+}
+
+/// What a field can hold to be a column.
+pub(super) trait Cell {
+    const KIND: Kind = Kind::Text;
+}
+
+impl Cell for String {}
+
+impl Cell for f64 {
+    const KIND: Kind = Kind::Number;
+}
+
+impl Cell for u64 {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Cell for usize {
+    const KIND: Kind = Kind::Whole;
+}
+
+impl Cell for Vec<f64> {
+    const KIND: Kind = Kind::Numbers;
+}
+
+impl<T: Cell> Cell for Option<T> {
+    const KIND: Kind = T::KIND;
+}
+
+/// Name, type and meaning of a column; underscores of the name stand for hyphens.
+pub(super) type Described = (&'static str, Kind, &'static str);
+
+/// Declares a part of a record. The doc comment of a field is the meaning of its column, as users read it.
+macro_rules! part {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)*)])? pub $field:ident: $type:ty,)*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub struct $name {
+            $($(#[doc = $doc])+ $(#[serde($($serde)*)])? pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Its columns.
+            pub(super) const COLUMNS: &[$crate::record::columns::Described] = &[$((
+                stringify!($field),
+                <$type as $crate::record::columns::Cell>::KIND,
+                concat!($($doc),+).trim_ascii_start(),
+            ),)*];
+        }
+    };
+}
+pub(super) use part;
+
+/// The settings of a case of `run`.
+pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("matrix", "generator, catalogue name or file"),
     ("read-as", "how a symmetric file was read: expanded to both triangles, or as-stored"),
     ("zeros", "explicitly stored zeros: keep or drop"),
@@ -33,152 +99,40 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("fgbilu-style", "execution of fgbilu requested"),
     ("execution", "execution of the solver requested"),
     ("backend", "backend that ran the case"),
-    ("format-used", "storage format used by the product"),
-    ("tuned", "parameters of the product kernel found by `tune`; empty for the default kernel"),
-    ("round", "number of the round, from 1; empty without `--rounds`"),
-    ("status", "how the run ended"),
-    ("reason", "why it did not converge, or a remark"),
-    ("n", "scalar unknowns, without padding"),
-    ("nnz", "stored entries of the matrix"),
-    ("padding", "identity rows appended so that the block size divides n"),
-    ("block-rows", "block rows, padding included"),
-    ("matrix-blocks", "nonzero blocks of the matrix"),
-    ("matrix-hash", "XXH3 of n, pattern and values of the matrix, before `ordering` permutes it"),
-    ("rhs-hash", "XXH3 of the right-hand side, before `ordering` permutes it"),
-    ("factor-blocks", "blocks of L, D and U in total"),
-    ("factor-entries", "scalar entries of the factors"),
-    ("fill-ratio", "factor blocks divided by matrix blocks"),
-    ("levels-lower", "levels of the L solve"),
-    ("levels-upper", "levels of the U solve"),
-    ("rows-per-level", "mean block rows per level of the L solve"),
+];
+
+/// How a case of `run` ended, before its parts.
+pub(super) const ENDING: &[Described] = &[
+    ("format-used", Kind::Text, "storage format used by the product"),
+    (
+        "tuned",
+        Kind::Text,
+        "parameters of the product kernel found by `tune`; empty for the default kernel",
+    ),
+    ("round", Kind::Whole, "number of the round, from 1; empty without `--rounds`"),
+    ("status", Kind::Text, "how the run ended"),
+    ("reason", Kind::Text, "why it did not converge, or a remark"),
+];
+
+/// Sizes of the factors.
+pub(super) const FACTOR: &[Described] = &[
+    ("factor-blocks", Kind::Whole, "blocks of L, D and U in total"),
+    ("factor-entries", Kind::Whole, "scalar entries of the factors"),
+    ("fill-ratio", Kind::Number, "factor blocks divided by matrix blocks"),
+    ("levels-lower", Kind::Whole, "levels of the L solve"),
+    ("levels-upper", Kind::Whole, "levels of the U solve"),
+    ("rows-per-level", Kind::Number, "mean block rows per level of the L solve"),
     (
         "trisolve-used",
+        Kind::Text,
         "algorithm of the triangular solves; empty on a CPU and without triangular factors",
     ),
     (
         "trisolve-reason",
+        Kind::Text,
         "why the backend chose that algorithm: measured or predicted time of each candidate",
     ),
-    ("deflation-vectors", "deflation vectors used"),
-    (
-        "ordering-s",
-        "computing the permutation and applying it to the system, excluded from all phases, seconds",
-    ),
-    (
-        "compile-s",
-        "run-time compilation and loading of GPU kernels, excluded from all phases, seconds",
-    ),
-    (
-        "trial-s",
-        "trial runs that choose the algorithm of the triangular solves, excluded from all phases, seconds",
-    ),
-    (
-        "matrix-s",
-        "conversion of the matrix to the format of the product, and transfer to a GPU, seconds (median)",
-    ),
-    ("symbolic-s", "symbolic phase, seconds; cases that share its result report the same time"),
-    ("analysis-s", "level schedule, storage and upload, seconds"),
-    (
-        "numeric-s",
-        "numeric phase: transfer of the values, factorisation, storage of the factors for the solves, seconds",
-    ),
-    ("numeric-kernel-s", "factorisation on the device, part of numeric-s, seconds"),
-    ("deflation-s", "deflation vectors, A Z, coarse matrix and its inverse, seconds"),
-    (
-        "setup-s",
-        "sum of symbolic-s, analysis-s, numeric-s and deflation-s; matrix-s is not included",
-    ),
-    ("solve-s", "median solve, seconds"),
-    ("solve-low-s", "lower end of solve-interval, seconds"),
-    ("solve-high-s", "upper end of solve-interval, seconds"),
-    (
-        "solve-interval",
-        "95%: confidence interval of the median solve; range: minimum and maximum, for fewer than six \
-         solves; 95%-of-rounds, range-of-rounds: the same of the medians of the rounds; empty: a single \
-         solve, or a file of an earlier version",
-    ),
-    (
-        "repetitions",
-        "timed solves, or samples of the product for kind spmv; number of rounds where solve-interval \
-         refers to rounds",
-    ),
-    (
-        "total-s",
-        "time to solution: sum of ordering-s, matrix-s, setup-s and solve-s; in files of earlier versions \
-         setup-s and solve-s only",
-    ),
-    ("ms-per-iteration", "solve-s divided by iterations, milliseconds"),
-    (
-        "renumeric-s",
-        "numeric phase for new values, with symbolic phase and analysis reused, seconds (median)",
-    ),
-    (
-        "rematrix-s",
-        "update of the stored matrix and its copy on a GPU with new values, seconds (median)",
-    ),
-    ("iterations", "applications of the preconditioned operator (full steps of BiCGStab)"),
-    ("monitored-residual", "final residual monitored by the solver, relative to its initial value"),
-    ("true-residual", "|b - A x| / |b|, recomputed in float64"),
-    ("residual-history", "norms of the monitored residual: initially, then after each iteration"),
-    ("memory-bytes", "memory of matrix and factors on the backend, bytes"),
-    ("apply-s", "one application of the preconditioner, seconds (median)"),
-    ("apply-bytes", "least memory traffic of one application, bytes"),
-    ("apply-gbps", "apply-bytes divided by apply-s, 1e9 bytes per second"),
-    ("spmv-s", "one product y = A x, seconds (median)"),
-    ("spmv-low-s", "lower end of spmv-interval, seconds"),
-    ("spmv-high-s", "upper end of spmv-interval, seconds"),
-    ("spmv-interval", "kind of interval of spmv-s, with the values of solve-interval"),
-    (
-        "spmv-samples",
-        "timed samples of the product; number of rounds where spmv-interval refers to rounds",
-    ),
-    ("spmv-bytes", "least memory traffic of one product, bytes"),
-    ("spmv-gbps", "spmv-bytes divided by spmv-s, 1e9 bytes per second"),
-    ("spmv-gflops", "two operations per stored entry divided by spmv-s, 1e9 per second"),
-    ("spmv-percent-of-bandwidth", "spmv-gbps as a percentage of copy-gbps"),
-    ("residual-s", "correction: one residual r = b - A x, seconds (median)"),
-    (
-        "orthogonalisation-s",
-        "GMRES: orthogonalisation of one vector against the full basis, seconds (median)",
-    ),
-    (
-        "orthogonalisation-gbps",
-        "its least memory traffic divided by its time, 1e9 bytes per second",
-    ),
-    ("dot-s", "one inner product of bicgstab or qmr, seconds (median)"),
-    ("axpy-s", "one vector update of bicgstab or qmr, seconds (median)"),
-    ("copy-gbps", "measured copy bandwidth of the backend, 1e9 bytes per second"),
-    ("us-per-level", "microseconds per level of the preconditioner's application"),
-    (
-        "handover-us",
-        "measured CTA-to-CTA latency: time for a value to reach another thread block, us",
-    ),
-    ("percent-of-bandwidth", "time of apply-bytes at copy bandwidth, as a percentage of apply-s"),
-    ("percent-of-latency", "levels of L and U times handover-us, as a percentage of apply-s"),
-    ("percent-of-roof", "the larger of percent-of-bandwidth and percent-of-latency"),
-    ("numeric-bytes", "least memory traffic of the factorisation, bytes"),
-    ("numeric-gbps", "numeric-bytes divided by numeric-kernel-s, 1e9 bytes per second"),
-    ("numeric-us-per-level", "microseconds of the factorisation per level of L"),
-    (
-        "numeric-percent-of-bandwidth",
-        "time of numeric-bytes at copy bandwidth, as a percentage of numeric-kernel-s",
-    ),
-    (
-        "numeric-percent-of-latency",
-        "levels of L times handover-us, as a percentage of numeric-kernel-s",
-    ),
-    (
-        "numeric-percent-of-roof",
-        "the larger of numeric-percent-of-bandwidth and numeric-percent-of-latency",
-    ),
-    ("device", "device of the backend"),
-    ("threads", "threads of the backend"),
-    ("cpu", "host processor"),
-    ("os", "operating system and architecture"),
-    ("compiler", "compiler that built the program"),
-    ("revision", "program version and source revision"),
-    ("schema", "version of these columns, 2; empty in records of earlier versions"),
-    ("date", "start of the run, UTC"),
+    ("deflation-vectors", Kind::Whole, "deflation vectors used"),
 ];
 
 /// Renamed columns: former and present name.

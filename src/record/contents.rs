@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use crate::base::error::{Error, Result};
 use crate::base::units::grouped;
 use crate::record::Record;
-use crate::record::schema::SystemHash;
 
 /// Difference of the systems of two records with the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,25 +27,37 @@ impl Difference {
             Self::RightHandSide => "other rhs",
         }
     }
+
+    /// What there are several of.
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Matrix => "matrices",
+            Self::RightHandSide => "right-hand sides",
+        }
+    }
+
+    /// The hash of that part.
+    fn hash(self, record: &Record) -> Option<&str> {
+        match self {
+            Self::Matrix => record.hash.matrix_hash.as_deref(),
+            Self::RightHandSide => record.hash.rhs_hash.as_deref(),
+        }
+    }
 }
 
 /// The difference of the systems of two records with the same name; `None` if none is known or the names
 /// differ.
 pub fn difference(a: &Record, b: &Record) -> Option<Difference> {
-    let differ = |a: Option<&String>, b: Option<&String>| a.zip(b).is_some_and(|(a, b)| a != b);
+    use Difference::{Matrix, RightHandSide};
+    let hashes = |what: Difference| what.hash(a).zip(what.hash(b)).is_some_and(|(a, b)| a != b);
     let sizes = |a: usize, b: usize| a > 0 && b > 0 && a != b;
     if !one_name(a, b) {
-        return None;
+        None
+    } else if sizes(a.size.n, b.size.n) || sizes(a.size.nnz, b.size.nnz) || hashes(Matrix) {
+        Some(Matrix)
+    } else {
+        (a.case.rhs == b.case.rhs && hashes(RightHandSide)).then_some(RightHandSide)
     }
-    if sizes(a.size.n, b.size.n)
-        || sizes(a.size.nnz, b.size.nnz)
-        || differ(a.hash.matrix_hash.as_ref(), b.hash.matrix_hash.as_ref())
-    {
-        return Some(Difference::Matrix);
-    }
-    let rhs =
-        a.case.rhs == b.case.rhs && differ(a.hash.rhs_hash.as_ref(), b.hash.rhs_hash.as_ref());
-    rhs.then_some(Difference::RightHandSide)
 }
 
 /// Whether two records name the same system, apart from the right-hand side.
@@ -66,17 +77,13 @@ pub fn refuse_others<'a>(
 ) -> Result<()> {
     let found = earlier.find_map(|old| Some((old, difference(old, new)?)));
     let Some((old, what)) = found else { return Ok(()) };
-    let (name, there, here) = match what {
-        Difference::Matrix => (&new.case.matrix, matrix(old), matrix(new)),
+    let case = &new.case;
+    let (name, of, [there, here]) = match what {
+        Difference::Matrix => (&case.matrix, String::new(), [old, new].map(matrix)),
         Difference::RightHandSide => {
-            let hash =
-                |h: &SystemHash| format!("hash {}", h.rhs_hash.as_deref().unwrap_or_default());
-            (&new.case.rhs, hash(&old.hash), hash(&new.hash))
+            let hash = |r: &Record| format!("hash {}", what.hash(r).unwrap_or_default());
+            (&case.rhs, format!(" of `{}`", case.matrix), [old, new].map(hash))
         }
-    };
-    let of = match what {
-        Difference::Matrix => String::new(),
-        Difference::RightHandSide => format!(" of `{}`", new.case.matrix),
     };
     Err(Error::input(format!(
         "`{name}`{of} is not the system of its records: {there} in the file, {here} now"
@@ -139,49 +146,31 @@ pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
                 Difference::Matrix => case.matrix.clone(),
                 Difference::RightHandSide => format!("{}, {}", case.matrix, case.rhs),
             };
-            for &i in &of {
+            for i in of {
                 let record = &mut *records[i];
                 let Some(label) = label(record, what) else { continue };
                 let place = match what {
                     Difference::Matrix => &mut record.case.matrix,
                     Difference::RightHandSide => &mut record.case.rhs,
                 };
-                _ = write!(place, "#{label}");
+                place.push_str(&label);
                 if !labels.contains(&label) {
                     labels.push(label);
                 }
             }
-            notes.push(format!(
-                "{name}: {} {} under one name are set apart: {}",
-                labels.len(),
-                what.plural(),
-                labels.iter().map(|label| format!("#{label}")).collect::<Vec<_>>().join(", ")
-            ));
+            let (count, what, labels) = (labels.len(), what.plural(), labels.join(", "));
+            notes.push(format!("{name}: {count} {what} under one name are set apart: {labels}"));
         }
     }
     notes
 }
 
-impl Difference {
-    /// What there are several of.
-    fn plural(self) -> &'static str {
-        match self {
-            Self::Matrix => "matrices",
-            Self::RightHandSide => "right-hand sides",
-        }
-    }
-}
-
 /// Suffix that distinguishes the system of a record from others of its name; `None` if nothing is known of it.
 fn label(record: &Record, what: Difference) -> Option<String> {
-    let hash = match what {
-        Difference::Matrix => &record.hash.matrix_hash,
-        Difference::RightHandSide => &record.hash.rhs_hash,
-    };
-    match hash {
-        Some(hash) => Some(hash.chars().take(8).collect()),
+    match what.hash(record) {
+        Some(hash) => Some(format!("#{}", hash.chars().take(8).collect::<String>())),
         None if what == Difference::Matrix && record.size.n > 0 => {
-            Some(format!("n={},nnz={}", record.size.n, record.size.nnz))
+            Some(format!("#n={},nnz={}", record.size.n, record.size.nnz))
         }
         None => None,
     }

@@ -3,6 +3,7 @@ use crate::case::{Case, ReadAs};
 use crate::matrix::Csr;
 use crate::matrix::hash::{matrix_hash, vector_hash};
 use crate::record::samples::record;
+use crate::record::schema::SystemHash;
 
 fn of(matrix: &str, n: usize, hash: Option<&str>, rhs: Option<&str>) -> Record {
     let mut record = record(Case { matrix: matrix.into(), ..Case::default() }, 5, 1.0);

@@ -1,5 +1,7 @@
 //! Gathers results of every kind from files and folders, for reports; damaged ones are skipped and listed.
 
+mod rows;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +9,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::units::plural;
@@ -27,9 +28,6 @@ const MOST_FILES: usize = 10_000;
 
 /// Largest depth of nested folders.
 const DEEPEST: usize = 16;
-
-/// Number of damaged rows of a file that are listed individually.
-const NAMED: usize = 5;
 
 /// Name of the file with the output of `bilu-bench doctor`.
 const DOCTOR: &str = "environment.txt";
@@ -243,22 +241,8 @@ impl Gathering {
     }
 
     fn add(&mut self, path: &Path, name: &str, bytes: &[u8]) {
-        let mut damage = Damage { file: name, notes: Vec::new(), count: 0 };
-        let rows = match FileFormat::of(path) {
-            Ok(FileFormat::Csv) => csv_rows(without_bom(bytes), &mut damage),
-            Ok(FileFormat::Json) => {
-                objects(without_bom(bytes)).and_then(|objects| json_rows(objects, &mut damage))
-            }
-            Ok(FileFormat::JsonLines) => {
-                json_rows(lines(without_bom(bytes), &mut damage), &mut damage)
-            }
-            Ok(FileFormat::Markdown) | Err(_) => return,
-        };
-        let rows = rows.unwrap_or_else(|why| {
-            damage.notes.push(format!("{name}: {why}"));
-            None
-        });
-        self.found.notes.extend(damage.into_notes());
+        let (rows, notes) = rows::read(FileFormat::of(path).ok(), name, bytes);
+        self.found.notes.extend(notes);
         let Some(mut rows) = rows else { return };
         let before = rows.len();
         match &mut rows {
@@ -310,195 +294,6 @@ fn fingerprint(row: &impl std::fmt::Debug) -> u64 {
     // writing to a hash cannot fail
     let _ = write!(sink, "{row:?}");
     sink.0.finish()
-}
-
-/// Skipped rows of a file.
-struct Damage<'a> {
-    file: &'a str,
-    notes: Vec<String>,
-    count: usize,
-}
-
-impl Damage<'_> {
-    fn add(&mut self, place: &str, why: &str) {
-        self.count += 1;
-        if self.count <= NAMED {
-            self.notes.push(format!("{}:{place}: {why}", self.file));
-        }
-    }
-
-    fn into_notes(mut self) -> Vec<String> {
-        if self.count > NAMED {
-            let more = plural(self.count - NAMED, "damaged row");
-            self.notes.push(format!("{}: {more} more", self.file));
-        }
-        self.notes
-    }
-}
-
-/// The kind of rows with these columns.
-enum Known {
-    Runs,
-    Obstacle,
-    Tuning,
-    Derived,
-}
-
-fn known(columns: &[&str]) -> Option<Known> {
-    let has = |all: &[&str]| all.iter().all(|name| columns.contains(name));
-    if let Some(command) = command(columns) {
-        Some(if command == Record::COMMAND { Known::Runs } else { Known::Obstacle })
-    } else if has(&["kernel", "choices", "seconds"]) {
-        Some(Known::Tuning)
-    } else if DERIVED.iter().any(|(_, name, _)| columns.contains(name)) {
-        Some(Known::Derived)
-    } else {
-        None
-    }
-}
-
-const UNKNOWN: &str = "its columns are of no rows that this program writes";
-
-fn csv_rows(bytes: &[u8], damage: &mut Damage<'_>) -> Result<Option<Rows>, String> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
-    let mut records = reader.byte_records();
-    let Some(header) = records.next() else { return Ok(None) };
-    let header = header.map_err(|e| e.to_string())?;
-    let header = csv::StringRecord::from_byte_record(header).map_err(|_| "not valid UTF-8")?;
-    let names: Vec<&str> = header.iter().collect();
-    let kind = known(&names).ok_or(UNKNOWN)?;
-    let mut table: Vec<(usize, csv::StringRecord)> = Vec::new();
-    let mut lines = Lines::new(bytes);
-    for record in records {
-        let record = record.map_err(|e| e.to_string())?;
-        let line = lines.at(record.position());
-        if record.len() != header.len() {
-            let why = format!("{} values under {} columns", record.len(), header.len());
-            damage.add(&line.to_string(), &why);
-            continue;
-        }
-        match csv::StringRecord::from_byte_record(record) {
-            Ok(record) => table.push((line, record)),
-            Err(_) => damage.add(&line.to_string(), "not valid UTF-8"),
-        }
-    }
-    let rows = match kind {
-        Known::Runs => Rows::Runs(cells(&names, &table, damage)?),
-        Known::Obstacle => Rows::Obstacle(cells(&names, &table, damage)?),
-        Known::Tuning => Rows::Tuning(trials(&names, &table, damage)),
-        Known::Derived => {
-            let own = table.iter().map(|(_, row)| row.iter().map(str::to_owned).collect());
-            Rows::Derived(names.iter().map(|n| (*n).to_owned()).collect(), own.collect())
-        }
-    };
-    Ok(Some(rows))
-}
-
-fn cells<R: Row>(
-    names: &[&str],
-    table: &[(usize, csv::StringRecord)],
-    damage: &mut Damage<'_>,
-) -> Result<Vec<R>, String> {
-    let header: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let reader = Reader::<R>::new(&header).map_err(|e| e.to_string())?;
-    // what reports add to records is made again
-    let added = |name: &&String| ADDED.iter().any(|(_, added, _)| added == name);
-    for name in reader.unknown(&header).iter().filter(|name| !added(name)) {
-        damage.notes.push(format!("{}: unknown column `{name}` is passed over", damage.file));
-    }
-    let mut records = Vec::with_capacity(table.len());
-    for (line, row) in table {
-        match reader.read(row.iter()) {
-            Ok(record) => records.push(record),
-            Err(e) => damage.add(&line.to_string(), e.message()),
-        }
-    }
-    Ok(records)
-}
-
-fn trials(
-    names: &[&str],
-    table: &[(usize, csv::StringRecord)],
-    damage: &mut Damage<'_>,
-) -> Vec<Trial> {
-    let mut trials = Vec::new();
-    for (line, row) in table {
-        let object = names.iter().zip(row).map(|(name, text)| {
-            let number = !["system", "kernel", "choices", "search"].contains(name);
-            let value = match text {
-                _ if !number => Value::from(text),
-                "" => Value::Null,
-                text => serde_json::from_str(text).unwrap_or_else(|_| Value::from(text)),
-            };
-            ((*name).to_owned(), value)
-        });
-        match serde_json::from_value(Value::Object(object.collect())) {
-            Ok(trial) => trials.push(trial),
-            Err(e) => damage.add(&line.to_string(), &e.to_string()),
-        }
-    }
-    trials
-}
-
-/// The objects of a JSON array with their places.
-fn objects(bytes: &[u8]) -> Result<Vec<(String, Value)>, String> {
-    if bytes.trim_ascii().is_empty() {
-        return Ok(Vec::new());
-    }
-    let values: Vec<Value> = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    Ok(values.into_iter().enumerate().map(|(i, v)| (format!("record {}", i + 1), v)).collect())
-}
-
-/// The objects of JSON lines with their places.
-fn lines(bytes: &[u8], damage: &mut Damage<'_>) -> Vec<(String, Value)> {
-    let mut objects = Vec::new();
-    for (i, line) in bytes.split(|&b| b == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        match serde_json::from_slice(line) {
-            Ok(value) => objects.push(((i + 1).to_string(), value)),
-            Err(_) => damage.add(&(i + 1).to_string(), "not a JSON object"),
-        }
-    }
-    objects
-}
-
-fn json_rows(
-    objects: Vec<(String, Value)>,
-    damage: &mut Damage<'_>,
-) -> Result<Option<Rows>, String> {
-    let Some(first) = objects.iter().find_map(|(_, value)| value.as_object()) else {
-        return if objects.is_empty() { Ok(None) } else { Err(UNKNOWN.into()) };
-    };
-    let names: Vec<&str> = first.keys().map(String::as_str).collect();
-    Ok(Some(match known(&names).ok_or(UNKNOWN)? {
-        Known::Runs => Rows::Runs(values(objects, damage)),
-        Known::Obstacle => Rows::Obstacle(values(objects, damage)),
-        Known::Tuning => Rows::Tuning(values(objects, damage)),
-        Known::Derived => {
-            let header: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-            let row = |(_, value): (String, Value)| {
-                header.iter().map(|name| value.get(name).map(cell).unwrap_or_default()).collect()
-            };
-            let rows = objects.into_iter().map(row).collect();
-            Rows::Derived(header, rows)
-        }
-    }))
-}
-
-fn values<T: serde::de::DeserializeOwned>(
-    objects: Vec<(String, Value)>,
-    damage: &mut Damage<'_>,
-) -> Vec<T> {
-    let mut rows = Vec::with_capacity(objects.len());
-    for (place, value) in objects {
-        match serde_json::from_value(value) {
-            Ok(row) => rows.push(row),
-            Err(e) => damage.add(&place, &e.to_string()),
-        }
-    }
-    rows
 }
 
 #[cfg(test)]

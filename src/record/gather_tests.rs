@@ -3,7 +3,7 @@ use std::fs;
 use super::*;
 use crate::case::Case;
 use crate::record::samples::record;
-use crate::record::table::{fields, to_cells};
+use crate::record::table::{Row, fields, to_cells};
 
 fn cases(count: usize) -> Vec<Record> {
     let of = |fill| record(Case { fill, ..Case::default() }, 9 + fill, 1.0);

@@ -9,66 +9,69 @@ use crate::base::error::{Error, Result};
 use crate::base::status::Status;
 use crate::obstacle::Problem;
 use crate::obstacle::case::{Case, Split};
+use crate::record::columns::{Cell, Described, Kind, part};
 use crate::record::schema::Environment;
-use crate::record::table::{Column, OBSTACLE, Row, columns};
+use crate::record::table::{Column, OBSTACLE, Row, columns, named};
 
-/// What the iteration did.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Iteration {
-    /// Grid points.
-    pub points: usize,
-    /// Nodes that shared them.
-    pub nodes: usize,
-    /// Nodes in y and z.
-    pub split_used: Option<Split>,
-    /// Halo exchange between GPUs or ranks: `direct` stores into the neighbour's memory, `messages`, or
-    /// both, where neighbours differ.
-    pub transport_used: Option<String>,
-    /// Sweeps of a node in each time step, the mean over the nodes.
-    pub sweeps: Vec<f64>,
-    /// Sweeps of a node in all time steps.
-    pub sweeps_per_node: f64,
-    /// Sweeps of all nodes in all time steps: what the paper counts.
-    pub relaxations: u64,
-    /// Norm of the last update, the largest over the subdomains of `norm-split`.
-    pub step_norm: Option<f64>,
-    /// Largest `|min(A U - G, U - Phi)|` of the solution.
-    pub complementarity: Option<f64>,
-    /// Points where the solution is on the obstacle.
-    pub contact_points: u64,
-    /// Times that convergence was detected and the check by all nodes refuted it.
-    pub false_alarms: usize,
-    /// Hash of all bits of the solution, hexadecimal.
-    pub fingerprint: String,
+part! {
+    /// What the iteration did.
+    pub struct Iteration {
+        /// grid points
+        pub points: usize,
+        /// nodes that share the grid: threads, GPUs or ranks
+        pub nodes: usize,
+        /// nodes in y and z
+        pub split_used: Option<Split>,
+        /// halo exchange between GPUs or ranks: direct (stores into the neighbour's memory), messages, or direct and
+        /// messages
+        pub transport_used: Option<String>,
+        /// sweeps per node in each time step, mean over the nodes
+        pub sweeps: Vec<f64>,
+        /// sweeps per node in all time steps
+        pub sweeps_per_node: f64,
+        /// sweeps of all nodes in all time steps
+        pub relaxations: u64,
+        /// norm of the last update, the largest over the subdomains of norm-split
+        pub step_norm: Option<f64>,
+        /// largest |min(A U - G, U - Phi)| of the solution
+        pub complementarity: Option<f64>,
+        /// grid points where the solution touches the obstacle
+        pub contact_points: u64,
+        /// times that convergence was detected and the check by all nodes refuted it
+        pub false_alarms: usize,
+        /// hash of all bits of the solution, hexadecimal
+        pub fingerprint: String,
+    }
 }
 
-/// Times and memory traffic.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Cost {
-    /// Run-time compilation of kernels, excluded from the other times; empty on a CPU.
-    pub compile_s: Option<f64>,
-    /// Setup of fields and coefficients.
-    pub setup_s: Option<f64>,
-    /// All time steps, on the slowest node; median over the repetitions.
-    pub solve_s: Option<f64>,
-    /// Shortest repetition.
-    pub solve_low_s: Option<f64>,
-    /// Longest repetition.
-    pub solve_high_s: Option<f64>,
-    /// Repetitions.
-    pub repetitions: usize,
-    /// `solve-s` over the sweeps of a node, in milliseconds.
-    pub ms_per_sweep: Option<f64>,
-    /// Least memory traffic of a sweep, in bytes, when each sweep is a pass over memory.
-    pub sweep_bytes: Option<usize>,
-    /// `sweep-bytes` divided by the time of a sweep, in GB/s; above the bandwidth where a pass fuses several sweeps.
-    pub sweep_gbps: Option<f64>,
-    /// Measured copy bandwidth of all devices together, in GB/s.
-    pub copy_gbps: Option<f64>,
-    /// `sweep-gbps` as a percentage of `copy-gbps`.
-    pub percent_of_bandwidth: Option<f64>,
+impl Cell for Split {}
+
+part! {
+    /// Times and memory traffic.
+    pub struct Cost {
+        /// run-time compilation of kernels, excluded from the other times, seconds
+        pub compile_s: Option<f64>,
+        /// setup of fields and coefficients, seconds
+        pub setup_s: Option<f64>,
+        /// all time steps, on the slowest node, seconds (median)
+        pub solve_s: Option<f64>,
+        /// shortest repetition, seconds
+        pub solve_low_s: Option<f64>,
+        /// longest repetition, seconds
+        pub solve_high_s: Option<f64>,
+        /// timed repetitions
+        pub repetitions: usize,
+        /// solve-s divided by sweeps-per-node, milliseconds
+        pub ms_per_sweep: Option<f64>,
+        /// least memory traffic of a sweep, when each is a pass over memory, bytes
+        pub sweep_bytes: Option<usize>,
+        /// sweep-bytes divided by the time of a sweep, 1e9 bytes per second
+        pub sweep_gbps: Option<f64>,
+        /// measured copy bandwidth, sum over the devices, 1e9 bytes per second
+        pub copy_gbps: Option<f64>,
+        /// sweep-gbps as a percentage of copy-gbps
+        pub percent_of_bandwidth: Option<f64>,
+    }
 }
 
 /// One finished run. The leaf names are unique: they are the columns of the CSV file.
@@ -96,71 +99,23 @@ pub struct Record {
     pub environment: Environment,
 }
 
-/// Meaning of the columns that are neither settings nor in every record.
-pub const COLUMNS: &[(&str, &str)] = &[
-    ("status", "how the run ended"),
-    ("reason", "why it did not converge"),
+/// How a run ended, before its parts.
+const ENDING: &[Described] = &[
+    ("status", Kind::Text, "how the run ended"),
+    ("reason", Kind::Text, "why it did not converge"),
     (
         "problem-hash",
+        Kind::Text,
         "XXH3 of coefficients, source and obstacle; empty in records of earlier versions",
     ),
-    ("points", "grid points"),
-    ("nodes", "nodes that share the grid: threads, GPUs or ranks"),
-    ("split-used", "nodes in y and z"),
-    (
-        "transport-used",
-        "halo exchange between GPUs or ranks: direct (stores into the neighbour's memory), messages, or direct and messages",
-    ),
-    ("sweeps", "sweeps per node in each time step, mean over the nodes"),
-    ("sweeps-per-node", "sweeps per node in all time steps"),
-    ("relaxations", "sweeps of all nodes in all time steps"),
-    ("step-norm", "norm of the last update, the largest over the subdomains of norm-split"),
-    ("complementarity", "largest |min(A U - G, U - Phi)| of the solution"),
-    ("contact-points", "grid points where the solution touches the obstacle"),
-    ("false-alarms", "times that convergence was detected and the check by all nodes refuted it"),
-    ("fingerprint", "hash of all bits of the solution, hexadecimal"),
-    ("compile-s", "run-time compilation of kernels, excluded from the other times, seconds"),
-    ("setup-s", "setup of fields and coefficients, seconds"),
-    ("solve-s", "all time steps, on the slowest node, seconds (median)"),
-    ("solve-low-s", "shortest repetition, seconds"),
-    ("solve-high-s", "longest repetition, seconds"),
-    ("repetitions", "timed repetitions"),
-    ("ms-per-sweep", "solve-s divided by sweeps-per-node, milliseconds"),
-    ("sweep-bytes", "least memory traffic of a sweep, when each is a pass over memory, bytes"),
-    ("sweep-gbps", "sweep-bytes divided by the time of a sweep, 1e9 bytes per second"),
-    ("copy-gbps", "measured copy bandwidth, sum over the devices, 1e9 bytes per second"),
-    ("percent-of-bandwidth", "sweep-gbps as a percentage of copy-gbps"),
 ];
 
+/// Meaning of the columns that are neither settings nor in every record.
+pub static COLUMNS: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| named(&SCHEMA, &[ENDING, Iteration::COLUMNS, Cost::COLUMNS]));
+
 static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
-    columns(&Record {
-        case: Case { split: Some(Split::WHOLE), ..Case::default() },
-        reason: Some("why".into()),
-        problem_hash: Some("0".into()),
-        iteration: Iteration {
-            split_used: Some(Split::WHOLE),
-            transport_used: Some("direct".into()),
-            sweeps: vec![1.0],
-            step_norm: Some(1.0),
-            complementarity: Some(1.0),
-            ..Iteration::default()
-        },
-        cost: Cost {
-            compile_s: Some(1.0),
-            setup_s: Some(1.0),
-            solve_s: Some(1.0),
-            solve_low_s: Some(1.0),
-            solve_high_s: Some(1.0),
-            repetitions: 1,
-            ms_per_sweep: Some(1.0),
-            sweep_bytes: Some(1),
-            sweep_gbps: Some(1.0),
-            copy_gbps: Some(1.0),
-            percent_of_bandwidth: Some(1.0),
-        },
-        environment: Environment { schema: Some(1), ..Environment::default() },
-        ..Record::default()
-    })
+    columns::<Record>(&[ENDING, Iteration::COLUMNS, Cost::COLUMNS, Environment::COLUMNS])
 });
 
 impl Row for Record {

@@ -58,7 +58,7 @@ enum Next {
 }
 
 /// All result files of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Outputs<R = Record> {
     files: Vec<Output<R>>,
     /// The records that were there, each once.
@@ -67,12 +67,6 @@ pub struct Outputs<R = Record> {
     added: usize,
     /// Remarks about reading them.
     pub remarks: Vec<String>,
-}
-
-impl<R> Default for Outputs<R> {
-    fn default() -> Self {
-        Self { files: Vec::new(), earlier: Vec::new(), added: 0, remarks: Vec::new() }
-    }
 }
 
 impl<R: Row> Outputs<R> {

@@ -2,16 +2,24 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::case::Case;
-use crate::record::columns::COLUMNS;
 use crate::record::read::{read, read_rows_from};
 use crate::record::samples::{any_record, record};
+use crate::record::table::COLUMNS;
 
 fn cases() -> Vec<Record> {
     (0..3).map(|fill| record(Case { fill, ..Case::default() }, 40 - fill, 1.5)).collect()
 }
 
+fn open(paths: &[PathBuf], existing: Existing) -> Result<Outputs> {
+    Outputs::open(paths, existing)
+}
+
+fn resume(path: &Path) -> Result<Outputs> {
+    open(&[path.to_owned()], Existing::Resume)
+}
+
 fn write(path: &Path, records: &[Record]) {
-    let mut outputs = Outputs::<Record>::open(&[path.to_owned()], Existing::Refuse).unwrap();
+    let mut outputs = open(&[path.to_owned()], Existing::Refuse).unwrap();
     for record in records {
         outputs.add(record).unwrap();
     }
@@ -51,8 +59,7 @@ fn a_record_that_was_cut_off_is_dropped_wherever_it_was_cut() {
         let last = bytes.len() - usize::from(name == "a.jsonl");
         for end in start + 1..last {
             std::fs::write(&cut, &bytes[..end]).unwrap();
-            let mut outputs =
-                Outputs::<Record>::open(std::slice::from_ref(&cut), Existing::Resume).unwrap();
+            let mut outputs = resume(&cut).unwrap();
             assert_eq!(outputs.records(), records[..2], "{name} cut at {end}");
             assert_eq!(outputs.remarks.len(), 1);
             outputs.add(&records[2]).unwrap();
@@ -66,8 +73,7 @@ fn a_cut_off_header_is_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, "matrix,read-").unwrap();
-    let mut outputs =
-        Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap();
+    let mut outputs = resume(&path).unwrap();
     outputs.add(&cases()[0]).unwrap();
     assert_eq!(read(&path).unwrap().records, cases()[..1]);
 }
@@ -111,21 +117,21 @@ fn existing_files_are_refused_resumed_or_overwritten() {
         let path = folder.path().join(name);
         write(&path, &cases()[..2]);
         let paths = [path.clone()];
-        let error = Outputs::<Record>::open(&paths, Existing::Refuse).unwrap_err();
+        let error = open(&paths, Existing::Refuse).unwrap_err();
         assert_eq!(error.to_string(), format!("`{}` exists already", path.display()));
         assert_eq!(
             error.hint_text(),
             Some("--resume adds what is missing to it, --force overwrites it")
         );
-        let mut outputs = Outputs::<Record>::open(&paths, Existing::Resume).unwrap();
+        let mut outputs = open(&paths, Existing::Resume).unwrap();
         assert_eq!(outputs.records(), cases()[..2]);
         outputs.add(&cases()[2]).unwrap();
         assert_eq!(read(&path).unwrap().records, cases());
-        let twice = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap_err();
+        let twice = open(&paths, Existing::Overwrite).unwrap_err();
         let message = format!("`{}` is being written by another run", path.display());
         assert_eq!(twice.to_string(), message);
         drop(outputs);
-        let mut outputs = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap();
+        let mut outputs = open(&paths, Existing::Overwrite).unwrap();
         assert_eq!(outputs.records(), []);
         outputs.add(&cases()[1]).unwrap();
         assert_eq!(read(&path).unwrap().records, cases()[1..2]);
@@ -139,7 +145,7 @@ fn files_that_lag_behind_are_brought_level() {
         ["a.csv", "b.jsonl", "c.json", "d.md"].iter().map(|n| folder.path().join(n)).collect();
     write(&paths[0], &cases()[..1]);
     write(&paths[1], &cases()[..3]);
-    let outputs = Outputs::<Record>::open(&paths, Existing::Resume).unwrap();
+    let outputs = open(&paths, Existing::Resume).unwrap();
     assert_eq!(outputs.records(), cases());
     for path in &paths[..3] {
         assert_eq!(read(path).unwrap().records, cases());
@@ -152,7 +158,7 @@ fn files_that_lag_behind_are_brought_level() {
 fn outputs_that_cannot_work_are_known_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str, existing| {
-        let error = Outputs::<Record>::open(&[folder.path().join(name)], existing).unwrap_err();
+        let error = open(&[folder.path().join(name)], existing).unwrap_err();
         error.to_string().replace(&folder.path().display().to_string(), "DIR")
     };
     std::fs::write(folder.path().join("file"), "").unwrap();
@@ -208,8 +214,7 @@ fn two(name: &str) -> (String, String) {
     let path = folder.path().join(name);
     write(&path, &dated()[..2]);
     let two = std::fs::read_to_string(&path).unwrap();
-    let mut outputs =
-        Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap();
+    let mut outputs = resume(&path).unwrap();
     outputs.add(&dated()[2]).unwrap();
     (two, std::fs::read_to_string(&path).unwrap())
 }
@@ -308,7 +313,7 @@ fn columns_that_an_earlier_version_lacked_are_put_before_the_last_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
     std::fs::write(&path, &old).unwrap();
-    drop(Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap());
+    drop(resume(&path).unwrap());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), old);
 }
 
@@ -359,7 +364,7 @@ fn files_that_are_overwritten_stay_until_there_is_a_record() {
     }
     let all = || paths.iter().map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>();
     let before = all();
-    let mut outputs = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap();
+    let mut outputs = open(&paths, Existing::Overwrite).unwrap();
     assert!(all() == before && outputs.records().is_empty());
     for count in 1..=2 {
         outputs.add(&cases()[count]).unwrap();
@@ -386,7 +391,7 @@ fn where_one_file_cannot_be_written_no_other_is_replaced() {
     write(&other, &cases());
     let before = std::fs::read(&good).unwrap();
     let paths = [good.clone(), other];
-    let mut outputs = Outputs::<Record>::open(&paths, Existing::Overwrite).unwrap();
+    let mut outputs = open(&paths, Existing::Overwrite).unwrap();
     std::fs::remove_dir_all(folder.path().join("sub")).unwrap();
     outputs.add(&cases()[1]).unwrap_err();
     assert_eq!(std::fs::read(&good).unwrap(), before);
@@ -411,7 +416,7 @@ fn files_that_are_rewritten_keep_permissions_and_links_and_leave_devices_alone()
         let pipe = folder.path().join(format!("other-{name}"));
         let _listener = std::os::unix::net::UnixListener::bind(&pipe).unwrap();
         for existing in [Existing::Refuse, Existing::Overwrite] {
-            let error = Outputs::<Record>::open(std::slice::from_ref(&pipe), existing).unwrap_err();
+            let error = open(&[pipe.clone()], existing).unwrap_err();
             let message = "is a device or a pipe, and this form is rewritten after every record";
             assert_eq!(error.to_string(), format!("`{}` {message}", pipe.display()));
             assert!(std::fs::metadata(&pipe).unwrap().file_type().is_socket());
@@ -475,7 +480,7 @@ fn a_json_file_that_was_cut_off_is_refused_with_what_to_do() {
     write(&path, &cases());
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, &text[..text.len() - 200]).unwrap();
-    let error = Outputs::<Record>::open(std::slice::from_ref(&path), Existing::Resume).unwrap_err();
+    let error = resume(&path).unwrap_err();
     assert!(error.message().starts_with("EOF while parsing "), "{error}");
     assert_eq!(error.place().and_then(|p| p.line), Some(text[..text.len() - 200].lines().count()));
     let hint = error.hint_text().unwrap();

@@ -32,10 +32,9 @@ impl FileFormat {
             "json" => Ok(Self::Json),
             "md" => Ok(Self::Markdown),
             other => {
-                let what = if other.is_empty() {
-                    "has no extension".to_owned()
-                } else {
-                    format!("has the extension `.{other}`")
+                let what = match other {
+                    "" => "has no extension".to_owned(),
+                    other => format!("has the extension `.{other}`"),
                 };
                 Err(Error::input(format!("result file `{}` {what}", path.display()))
                     .hint("known: .csv, .jsonl, .json, .md"))
@@ -53,7 +52,7 @@ const DATE: &str = "date";
 const LARGEST: u64 = 2 << 30;
 
 /// The records of a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Contents<R = Record> {
     /// Its records, in order.
     pub records: Vec<R>,
@@ -68,14 +67,6 @@ pub struct Contents<R = Record> {
     pub header: Vec<String>,
     /// Columns that this version does not know, which are passed over.
     pub unknown: Vec<String>,
-}
-
-impl<R> Default for Contents<R> {
-    fn default() -> Self {
-        let records = Vec::new();
-        let (header, unknown) = (Vec::new(), Vec::new());
-        Self { records, valid_bytes: 0, cut_off: false, unsure: false, header, unknown }
-    }
 }
 
 impl<R: Row> Contents<R> {

@@ -1,14 +1,15 @@
 //! Records for tests.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::compute::preconditioner::FactorSize;
 use crate::record::Record;
-use crate::record::schema::{
-    Convergence, Environment, SampleInterval, SystemHash, SystemSize, Times, Traffic,
-};
+use crate::record::columns::{Kind, SETTINGS};
+use crate::record::schema::{Convergence, Environment, SystemSize, Times};
+use crate::record::table::{Column, SCHEMA, fields};
 
 /// A converged record with plausible numbers.
 pub(crate) fn record(case: Case, iterations: usize, solve_s: f64) -> Record {
@@ -56,125 +57,52 @@ fn finite() -> impl Strategy<Value = f64> {
     prop::num::f64::NORMAL | prop::num::f64::SUBNORMAL | prop::num::f64::ZERO
 }
 
-fn times() -> impl Strategy<Value = Times> {
-    let time = || prop::option::of(finite().prop_map(f64::abs));
-    let whole = any::<usize>();
-    (
-        (time(), time(), time(), time(), time(), time(), time()),
-        (time(), time(), whole, time(), time()),
-    )
-        .prop_map(|((n, m, a, b, c, d, e), (f, g, repetitions, h, i))| Times {
-            ordering_s: i,
-            compile_s: n,
-            trial_s: f,
-            matrix_s: m,
-            symbolic_s: a,
-            analysis_s: b,
-            numeric_s: c,
-            numeric_kernel_s: d,
-            deflation_s: e,
-            setup_s: d,
-            solve_s: e,
-            solve_low_s: f,
-            solve_high_s: g,
-            solve_interval: g.map(|_| SampleInterval::Range),
-            repetitions,
-            total_s: h,
-            ms_per_iteration: i,
-            renumeric_s: a,
-            rematrix_s: b,
-        })
-}
+const STATUSES: [Status; 13] = [
+    Status::Converged,
+    Status::Measured,
+    Status::NotConverged,
+    Status::Stagnated,
+    Status::FalseConvergence,
+    Status::PreconditionedOnly,
+    Status::Diverged,
+    Status::Breakdown,
+    Status::TimeLimit,
+    Status::OutOfMemory,
+    Status::Complete,
+    Status::Unsupported,
+    Status::Failed,
+];
 
-fn traffic() -> impl Strategy<Value = Traffic> {
-    let number = || prop::option::of(finite().prop_map(f64::abs));
-    let count = || prop::option::of(any::<usize>());
-    (
-        (count(), number(), count(), number(), number()),
-        (count(), number(), number(), number(), number()),
-    )
-        .prop_map(|((a, b, c, d, e), (f, g, h, i, j))| Traffic {
-            memory_bytes: a,
-            apply_s: b,
-            apply_bytes: c,
-            apply_gbps: d,
-            spmv_s: e,
-            spmv_low_s: d,
-            spmv_high_s: g,
-            spmv_interval: e.map(|_| SampleInterval::RangeOfRounds),
-            spmv_samples: c,
-            spmv_bytes: f,
-            spmv_gbps: g,
-            spmv_gflops: h,
-            spmv_percent_of_bandwidth: i,
-            residual_s: h,
-            orthogonalisation_s: e,
-            orthogonalisation_gbps: g,
-            dot_s: d,
-            axpy_s: e,
-            copy_gbps: h,
-            us_per_level: i,
-            handover_us: b,
-            percent_of_bandwidth: i,
-            percent_of_latency: e,
-            percent_of_roof: j,
-            numeric_bytes: f,
-            numeric_gbps: d,
-            numeric_us_per_level: g,
-            numeric_percent_of_bandwidth: h,
-            numeric_percent_of_latency: b,
-            numeric_percent_of_roof: j,
-        })
+/// Any value of a column; times are not negative.
+fn value(column: &Column) -> BoxedStrategy<Value> {
+    let one_of =
+        |words: &[&'static str]| prop::sample::select(words.to_vec()).prop_map(Value::from).boxed();
+    let any = match (&*column.name, column.kind) {
+        ("status", _) => one_of(&STATUSES.map(Status::name)),
+        ("trisolve-used", _) => one_of(&["auto", "levels", "syncfree", "wavefront", "pencils"]),
+        ("solve-interval" | "spmv-interval", _) => {
+            one_of(&["95%", "range", "95%-of-rounds", "range-of-rounds"])
+        }
+        ("device", _) => ".*".prop_map(Value::from).boxed(),
+        (_, Kind::Text) => "[ -~\"',\n\u{e9}\u{4e2d}]{1,12}".prop_map(Value::from).boxed(),
+        (_, Kind::Whole) => any::<usize>().prop_map(Value::from).boxed(),
+        (_, Kind::Number) => finite().prop_map(|v| v.abs().into()).boxed(),
+        (_, Kind::Numbers) => prop::collection::vec(finite(), 0..4).prop_map(Value::from).boxed(),
+    };
+    if column.optional { prop::option::of(any).prop_map(Value::from).boxed() } else { any }
 }
 
 /// Any record: all kinds of numbers, and text with quotes, commas and line breaks.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
-    let text = || "[ -~\"',\n\u{e9}\u{4e2d}]{1,12}";
-    let statuses = prop::sample::select(vec![
-        Status::Converged,
-        Status::Measured,
-        Status::NotConverged,
-        Status::Stagnated,
-        Status::FalseConvergence,
-        Status::PreconditionedOnly,
-        Status::Diverged,
-        Status::Breakdown,
-        Status::TimeLimit,
-        Status::OutOfMemory,
-        Status::Complete,
-        Status::Unsupported,
-        Status::Failed,
-    ]);
-    let case = (text(), finite(), finite(), any::<usize>(), any::<usize>());
-    let words = (statuses, prop::option::of(text()), prop::option::of(text()), ".*", text());
-    let sizes = (any::<usize>(), prop::option::of(any::<usize>()), prop::option::of(finite()));
-    let residuals = (prop::option::of(finite()), prop::collection::vec(finite(), 0..4));
-    (case, words, sizes, times(), traffic(), residuals).prop_map(
-        |(case, words, sizes, times, traffic, (true_residual, residual_history))| Record {
-            case: Case {
-                matrix: case.0,
-                rtol: case.1,
-                shift: case.2,
-                block_size: case.3,
-                fill: case.4,
-                ..Case::default()
-            },
-            status: words.0,
-            format_used: words.1.clone(),
-            tuned: words.1.clone(),
-            round: sizes.1,
-            reason: words.2,
-            environment: Environment { device: words.3, cpu: words.4, ..Default::default() },
-            size: SystemSize { n: sizes.0, ..SystemSize::default() },
-            hash: SystemHash { matrix_hash: words.1.clone(), rhs_hash: None },
-            factor: FactorSize {
-                factor_blocks: sizes.1,
-                fill_ratio: sizes.2,
-                ..FactorSize::default()
-            },
-            times,
-            traffic,
-            convergence: Convergence { true_residual, residual_history, ..Convergence::default() },
-        },
-    )
+    // of the settings most are names
+    let any = ["matrix", "rtol", "shift", "block-size", "fill"];
+    let settings = SCHEMA.iter().take(SETTINGS.len()).filter(move |c| any.contains(&&*c.name));
+    let columns: Vec<&Column> = settings.chain(&SCHEMA[SETTINGS.len()..]).collect();
+    let values: Vec<_> = columns.iter().map(|column| value(column)).collect();
+    values.prop_map(move |values| {
+        let names = columns.iter().map(|column| column.name.clone());
+        let mut map = fields(&Record::default());
+        map.extend(names.zip(values));
+        serde_json::from_value(map.into()).expect("a record")
+    })
 }

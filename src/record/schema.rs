@@ -6,24 +6,24 @@ use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::compute::preconditioner::FactorSize;
+use crate::record::columns::{Cell, part};
 
-/// Sizes of the system.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SystemSize {
-    /// Scalar unknowns of the matrix, without padding; 0, and empty in files, where the case ended before
-    /// the matrix was there.
-    #[serde(with = "known")]
-    pub n: usize,
-    /// Stored entries of the matrix, explicit zeros included; as `n`.
-    #[serde(with = "known")]
-    pub nnz: usize,
-    /// Identity rows added because the block size does not divide n.
-    pub padding: usize,
-    /// Block rows, padding included.
-    pub block_rows: usize,
-    /// Nonzero blocks of the matrix.
-    pub matrix_blocks: usize,
+part! {
+    /// Sizes of the system.
+    pub struct SystemSize {
+        /// scalar unknowns, without padding
+        #[serde(with = "known")]
+        pub n: usize,
+        /// stored entries of the matrix
+        #[serde(with = "known")]
+        pub nnz: usize,
+        /// identity rows appended so that the block size divides n
+        pub padding: usize,
+        /// block rows, padding included
+        pub block_rows: usize,
+        /// nonzero blocks of the matrix
+        pub matrix_blocks: usize,
+    }
 }
 
 /// Numbers that are 0 as long as nobody knows them, as nothing in files.
@@ -40,70 +40,63 @@ mod known {
     }
 }
 
-/// Hashes of the system: after `read-as` and `zeros` are applied, before padding and before the
-/// permutation of the unknowns.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct SystemHash {
-    /// Of order, pattern and values of the matrix, 16 hexadecimal digits; empty where there was no matrix
-    /// and in records of earlier versions.
-    #[serde(default)]
-    pub matrix_hash: Option<String>,
-    /// Of the values of the right-hand side, likewise.
-    #[serde(default)]
-    pub rhs_hash: Option<String>,
+part! {
+    /// Hashes of the system: after `read-as` and `zeros` are applied, before padding and before the
+    /// permutation of the unknowns.
+    pub struct SystemHash {
+        /// XXH3 of n, pattern and values of the matrix, before `ordering` permutes it
+        pub matrix_hash: Option<String>,
+        /// XXH3 of the right-hand side, before `ordering` permutes it
+        pub rhs_hash: Option<String>,
+    }
 }
 
-/// Phase times in seconds. Phases that a method does not have are empty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Times {
-    /// Computing the permutation and applying it to matrix and right-hand side, once for all cases that
-    /// share it; excluded from all phases, and empty for the natural ordering.
-    #[serde(default)]
-    pub ordering_s: Option<f64>,
-    /// Run-time compilation and loading of the device's kernels, excluded from all phases; empty on a CPU.
-    pub compile_s: Option<f64>,
-    /// Trial runs that choose the algorithm of the triangular solves, over all setups of the case; excluded
-    /// from all phases, and empty where there is no choice.
-    pub trial_s: Option<f64>,
-    /// Conversion of the matrix to the format of the product and its transfer to the backend (median).
-    /// Not part of the setup.
-    pub matrix_s: Option<f64>,
-    /// Symbolic phase: fill pattern from the pattern of A.
-    pub symbolic_s: Option<f64>,
-    /// Analysis: level schedule, storage and upload.
-    pub analysis_s: Option<f64>,
-    /// Numeric factorisation.
-    pub numeric_s: Option<f64>,
-    /// Factorisation on the device, part of the numeric phase: without the transfer of the values to a
-    /// GPU. On a CPU it is the whole phase.
-    pub numeric_kernel_s: Option<f64>,
-    /// Deflation: vectors, A Z, the coarse matrix and its inverse.
-    #[serde(default)]
-    pub deflation_s: Option<f64>,
-    /// Sum of the three phases and deflation.
-    pub setup_s: Option<f64>,
-    /// Median solve time over the repetitions.
-    pub solve_s: Option<f64>,
-    /// Lower end of the [`solve_interval`](Self::solve_interval).
-    pub solve_low_s: Option<f64>,
-    /// Upper end of it.
-    pub solve_high_s: Option<f64>,
-    /// Kind of interval; empty for a single solve.
-    #[serde(default)]
-    pub solve_interval: Option<SampleInterval>,
-    /// Timed solves, or samples of the product where it runs alone; number of rounds where the interval
-    /// refers to rounds.
-    pub repetitions: usize,
-    /// Time to solution, [`to_solution`](Self::to_solution) with one solve.
-    pub total_s: Option<f64>,
-    /// Median solve time over iterations, in milliseconds.
-    pub ms_per_iteration: Option<f64>,
-    /// Median numeric phase on new values of the same pattern: symbolic phase and analysis reused.
-    pub renumeric_s: Option<f64>,
-    /// Median time to update the stored matrix with new values of the same pattern.
-    pub rematrix_s: Option<f64>,
+part! {
+    /// Phase times in seconds. Phases that a method does not have are empty.
+    pub struct Times {
+        /// computing the permutation and applying it to the system, excluded from all phases, seconds
+        pub ordering_s: Option<f64>,
+        /// run-time compilation and loading of GPU kernels, excluded from all phases, seconds
+        pub compile_s: Option<f64>,
+        /// trial runs that choose the algorithm of the triangular solves, excluded from all phases, seconds
+        pub trial_s: Option<f64>,
+        /// conversion of the matrix to the format of the product, and transfer to a GPU, seconds (median)
+        pub matrix_s: Option<f64>,
+        /// symbolic phase, seconds; cases that share its result report the same time
+        pub symbolic_s: Option<f64>,
+        /// level schedule, storage and upload, seconds
+        pub analysis_s: Option<f64>,
+        /// numeric phase: transfer of the values, factorisation, storage of the factors for the solves, seconds
+        pub numeric_s: Option<f64>,
+        /// factorisation on the device, part of numeric-s, seconds
+        pub numeric_kernel_s: Option<f64>,
+        /// deflation vectors, A Z, coarse matrix and its inverse, seconds
+        pub deflation_s: Option<f64>,
+        /// sum of symbolic-s, analysis-s, numeric-s and deflation-s; matrix-s is not included
+        pub setup_s: Option<f64>,
+        /// median solve, seconds
+        pub solve_s: Option<f64>,
+        /// lower end of solve-interval, seconds
+        pub solve_low_s: Option<f64>,
+        /// upper end of solve-interval, seconds
+        pub solve_high_s: Option<f64>,
+        /// 95%: confidence interval of the median solve; range: minimum and maximum, for fewer than six solves;
+        /// 95%-of-rounds, range-of-rounds: the same of the medians of the rounds; empty: a single solve, or a file of
+        /// an earlier version
+        pub solve_interval: Option<SampleInterval>,
+        /// timed solves, or samples of the product for kind spmv; number of rounds where solve-interval refers to
+        /// rounds
+        pub repetitions: usize,
+        /// time to solution: sum of ordering-s, matrix-s, setup-s and solve-s; in files of earlier versions setup-s
+        /// and solve-s only
+        pub total_s: Option<f64>,
+        /// solve-s divided by iterations, milliseconds
+        pub ms_per_iteration: Option<f64>,
+        /// numeric phase for new values, with symbolic phase and analysis reused, seconds (median)
+        pub renumeric_s: Option<f64>,
+        /// update of the stored matrix and its copy on a GPU with new values, seconds (median)
+        pub rematrix_s: Option<f64>,
+    }
 }
 
 /// Kind of interval of a median time.
@@ -122,6 +115,8 @@ pub enum SampleInterval {
     #[serde(rename = "range-of-rounds")]
     RangeOfRounds,
 }
+
+impl Cell for SampleInterval {}
 
 impl SampleInterval {
     /// The kind of the interval of `median`; of the medians of rounds if `of_rounds`.
@@ -198,93 +193,85 @@ fn median(
     Median { value, spread, count }
 }
 
-/// Convergence.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Convergence {
-    /// Iterations: applications of the preconditioned operator (full steps of BiCGStab, corrections).
-    pub iterations: usize,
-    /// Residual the solver monitored, relative to its initial value.
-    pub monitored_residual: Option<f64>,
-    /// `|b - A x| / |b|`, recomputed in float64 after the solve.
-    pub true_residual: Option<f64>,
-    /// Norms of the monitored residual: before the first iteration, then after each, up to the number
-    /// requested.
-    #[serde(default)]
-    pub residual_history: Vec<f64>,
+part! {
+    /// Convergence.
+    pub struct Convergence {
+        /// applications of the preconditioned operator (full steps of BiCGStab)
+        pub iterations: usize,
+        /// final residual monitored by the solver, relative to its initial value
+        pub monitored_residual: Option<f64>,
+        /// |b - A x| / |b|, recomputed in float64
+        pub true_residual: Option<f64>,
+        /// norms of the monitored residual: initially, then after each iteration
+        #[serde(default)]
+        pub residual_history: Vec<f64>,
+    }
 }
 
-/// Memory traffic and operation times, measured once per case outside the timed solve.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Traffic {
-    /// Memory of matrix and factors on the backend, in bytes.
-    pub memory_bytes: Option<usize>,
-    /// Seconds of one preconditioner application (median).
-    pub apply_s: Option<f64>,
-    /// Least memory traffic of one preconditioner application, in bytes.
-    pub apply_bytes: Option<usize>,
-    /// `apply_bytes / apply_s` in GB/s (1e9).
-    pub apply_gbps: Option<f64>,
-    /// Seconds of one product `y = A x` (median).
-    pub spmv_s: Option<f64>,
-    /// Lower end of the [`spmv_interval`](Self::spmv_interval).
-    #[serde(default)]
-    pub spmv_low_s: Option<f64>,
-    /// Upper end of it.
-    #[serde(default)]
-    pub spmv_high_s: Option<f64>,
-    /// Kind of interval; empty for a single sample.
-    #[serde(default)]
-    pub spmv_interval: Option<SampleInterval>,
-    /// Samples of the product; number of rounds where the interval refers to rounds.
-    #[serde(default)]
-    pub spmv_samples: Option<usize>,
-    /// Least memory traffic of one product, in bytes.
-    pub spmv_bytes: Option<usize>,
-    /// `spmv_bytes / spmv_s` in GB/s (1e9).
-    pub spmv_gbps: Option<f64>,
-    /// Two operations per stored entry divided by `spmv_s`, 1e9 per second.
-    pub spmv_gflops: Option<f64>,
-    /// `spmv_gbps` as a percentage of the copy bandwidth.
-    pub spmv_percent_of_bandwidth: Option<f64>,
-    /// Seconds of one residual `r = b - A x` of the iterative correction (median).
-    #[serde(default)]
-    pub residual_s: Option<f64>,
-    /// Seconds of one orthogonalisation of GMRES against the full basis (median).
-    pub orthogonalisation_s: Option<f64>,
-    /// Its least memory traffic, two passes over the basis, divided by its time, in GB/s (1e9).
-    pub orthogonalisation_gbps: Option<f64>,
-    /// Seconds of one inner product, where BiCGStab or QMR runs step by step (median).
-    #[serde(default)]
-    pub dot_s: Option<f64>,
-    /// Seconds of one vector update `y = a x + b y` there (median).
-    #[serde(default)]
-    pub axpy_s: Option<f64>,
-    /// Measured copy bandwidth of the backend in GB/s: the roof.
-    pub copy_gbps: Option<f64>,
-    /// Microseconds per level of the preconditioner application.
-    pub us_per_level: Option<f64>,
-    /// Measured CTA-to-CTA latency: microseconds for a value to reach another thread block.
-    pub handover_us: Option<f64>,
-    /// Time of the traffic at copy bandwidth, as a percentage of the application's time.
-    pub percent_of_bandwidth: Option<f64>,
-    /// Levels times CTA-to-CTA latency, as a percentage of the application's time.
-    pub percent_of_latency: Option<f64>,
-    /// The larger of both: how close the application is to the roofline.
-    pub percent_of_roof: Option<f64>,
-    /// Least memory traffic of the factorisation, in bytes.
-    pub numeric_bytes: Option<usize>,
-    /// `numeric_bytes / numeric_kernel_s` in GB/s (1e9).
-    pub numeric_gbps: Option<f64>,
-    /// Microseconds per level of the factorisation.
-    pub numeric_us_per_level: Option<f64>,
-    /// Time of the traffic at copy bandwidth, as a percentage of the factorisation's time.
-    pub numeric_percent_of_bandwidth: Option<f64>,
-    /// Levels times CTA-to-CTA latency, as a percentage of the factorisation's time.
-    pub numeric_percent_of_latency: Option<f64>,
-    /// The larger of both.
-    pub numeric_percent_of_roof: Option<f64>,
+part! {
+    /// Memory traffic and operation times, measured once per case outside the timed solve.
+    pub struct Traffic {
+        /// memory of matrix and factors on the backend, bytes
+        pub memory_bytes: Option<usize>,
+        /// one application of the preconditioner, seconds (median)
+        pub apply_s: Option<f64>,
+        /// least memory traffic of one application, bytes
+        pub apply_bytes: Option<usize>,
+        /// apply-bytes divided by apply-s, 1e9 bytes per second
+        pub apply_gbps: Option<f64>,
+        /// one product y = A x, seconds (median)
+        pub spmv_s: Option<f64>,
+        /// lower end of spmv-interval, seconds
+        pub spmv_low_s: Option<f64>,
+        /// upper end of spmv-interval, seconds
+        pub spmv_high_s: Option<f64>,
+        /// kind of interval of spmv-s, with the values of solve-interval
+        pub spmv_interval: Option<SampleInterval>,
+        /// timed samples of the product; number of rounds where spmv-interval refers to rounds
+        pub spmv_samples: Option<usize>,
+        /// least memory traffic of one product, bytes
+        pub spmv_bytes: Option<usize>,
+        /// spmv-bytes divided by spmv-s, 1e9 bytes per second
+        pub spmv_gbps: Option<f64>,
+        /// two operations per stored entry divided by spmv-s, 1e9 per second
+        pub spmv_gflops: Option<f64>,
+        /// spmv-gbps as a percentage of copy-gbps
+        pub spmv_percent_of_bandwidth: Option<f64>,
+        /// correction: one residual r = b - A x, seconds (median)
+        pub residual_s: Option<f64>,
+        /// GMRES: orthogonalisation of one vector against the full basis, seconds (median)
+        pub orthogonalisation_s: Option<f64>,
+        /// its least memory traffic divided by its time, 1e9 bytes per second
+        pub orthogonalisation_gbps: Option<f64>,
+        /// one inner product of bicgstab or qmr, seconds (median)
+        pub dot_s: Option<f64>,
+        /// one vector update of bicgstab or qmr, seconds (median)
+        pub axpy_s: Option<f64>,
+        /// measured copy bandwidth of the backend, 1e9 bytes per second
+        pub copy_gbps: Option<f64>,
+        /// microseconds per level of the preconditioner's application
+        pub us_per_level: Option<f64>,
+        /// measured CTA-to-CTA latency: time for a value to reach another thread block, us
+        pub handover_us: Option<f64>,
+        /// time of apply-bytes at copy bandwidth, as a percentage of apply-s
+        pub percent_of_bandwidth: Option<f64>,
+        /// levels of L and U times handover-us, as a percentage of apply-s
+        pub percent_of_latency: Option<f64>,
+        /// the larger of percent-of-bandwidth and percent-of-latency
+        pub percent_of_roof: Option<f64>,
+        /// least memory traffic of the factorisation, bytes
+        pub numeric_bytes: Option<usize>,
+        /// numeric-bytes divided by numeric-kernel-s, 1e9 bytes per second
+        pub numeric_gbps: Option<f64>,
+        /// microseconds of the factorisation per level of L
+        pub numeric_us_per_level: Option<f64>,
+        /// time of numeric-bytes at copy bandwidth, as a percentage of numeric-kernel-s
+        pub numeric_percent_of_bandwidth: Option<f64>,
+        /// levels of L times handover-us, as a percentage of numeric-kernel-s
+        pub numeric_percent_of_latency: Option<f64>,
+        /// the larger of numeric-percent-of-bandwidth and numeric-percent-of-latency
+        pub numeric_percent_of_roof: Option<f64>,
+    }
 }
 
 impl Traffic {
@@ -304,28 +291,27 @@ impl Traffic {
     }
 }
 
-/// Machine and program of a measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Environment {
-    /// Device the backend ran on.
-    pub device: String,
-    /// Threads of the backend.
-    pub threads: usize,
-    /// Host processor.
-    pub cpu: String,
-    /// Operating system and architecture.
-    pub os: String,
-    /// Rust compiler that built the program.
-    pub compiler: String,
-    /// Program version and source revision.
-    pub revision: String,
-    /// Version of the columns, [`SCHEMA_VERSION`](crate::record::columns::SCHEMA_VERSION); none in records
-    /// of earlier versions.
-    #[serde(default)]
-    pub schema: Option<usize>,
-    /// Start of the run, UTC, RFC 3339. It comes last: a line with a complete date is not truncated.
-    pub date: String,
+part! {
+    /// Machine and program of a measurement.
+    pub struct Environment {
+        /// device of the backend
+        pub device: String,
+        /// threads of the backend
+        pub threads: usize,
+        /// host processor
+        pub cpu: String,
+        /// operating system and architecture
+        pub os: String,
+        /// compiler that built the program
+        pub compiler: String,
+        /// program version and source revision
+        pub revision: String,
+        /// version of these columns, 2; empty in records of earlier versions
+        pub schema: Option<usize>,
+        // comes last: a line with a complete date is not cut off
+        /// start of the run, UTC
+        pub date: String,
+    }
 }
 
 /// One finished run. The leaf names are unique: they are the columns of the CSV file.

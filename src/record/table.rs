@@ -1,7 +1,6 @@
 //! Records as flat rows of text, for CSV.
 //!
-//! The columns and their types are those of a fully populated record, so a field added there needs no
-//! change here.
+//! The columns are the fields of a record, so a field added there needs no change here.
 
 use std::marker::PhantomData;
 use std::sync::LazyLock;
@@ -11,29 +10,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
-use crate::case::{Case, Trisolve};
-use crate::compute::preconditioner::FactorSize;
+use crate::case::Case;
 use crate::record::columns;
+use crate::record::columns::{Described, Kind};
 use crate::record::schema::{
-    Convergence, Environment, Record, SampleInterval, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Environment, Record, SystemHash, SystemSize, Times, Traffic,
 };
-
-/// Type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Text,
-    Whole,
-    Number,
-    Numbers,
-}
 
 /// One column of the CSV file.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: String,
-    kind: Kind,
-    optional: bool,
+    /// What it holds; empty for the settings of `obstacle`, which have a help text.
+    pub meaning: &'static str,
+    pub(super) kind: Kind,
+    pub(super) optional: bool,
 }
 
 /// Records that can be read as a table; `report` says how.
@@ -101,24 +93,52 @@ impl Row for Record {
 }
 
 /// All columns of a [`Record`] in order.
-pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| columns(&populated()));
+pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let mut all = columns::<Record>(&[
+        columns::ENDING,
+        columns::FACTOR,
+        SystemSize::COLUMNS,
+        SystemHash::COLUMNS,
+        Times::COLUMNS,
+        Convergence::COLUMNS,
+        Traffic::COLUMNS,
+        Environment::COLUMNS,
+    ]);
+    for (column, (name, meaning)) in all.iter_mut().zip(columns::SETTINGS) {
+        assert_eq!(column.name, *name);
+        column.meaning = meaning;
+    }
+    all
+});
 
-/// The columns of records of the kind of `populated`, which has every optional field.
-pub fn columns<R: Row>(populated: &R) -> Vec<Column> {
-    let defaults = fields(&R::default());
-    fields(populated)
-        .into_iter()
-        .map(|(name, value)| Column {
-            kind: match &value {
-                Value::Number(n) if n.is_f64() => Kind::Number,
-                Value::Number(_) => Kind::Whole,
-                Value::Array(_) => Kind::Numbers,
-                _ => Kind::Text,
-            },
-            optional: defaults[&name].is_null(),
-            name,
-        })
-        .collect()
+/// Name and meaning of the columns of a [`Record`], in their order; the keys of JSON are the same.
+pub static COLUMNS: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| SCHEMA.iter().map(|c| (c.name.as_str(), c.meaning)).collect());
+
+/// The columns of a kind of record, in the order of its fields. Those of its parts are described; the others,
+/// its settings, have the type of the default.
+pub(super) fn columns<R: Row>(parts: &[&[Described]]) -> Vec<Column> {
+    let of = |(name, value): (String, Value)| {
+        let optional = value.is_null();
+        let (kind, meaning) = match (described(parts, &name), value) {
+            (Some((_, kind, meaning)), _) => (*kind, *meaning),
+            (None, Value::Number(n)) if n.is_f64() => (Kind::Number, ""),
+            (None, Value::Number(_)) => (Kind::Whole, ""),
+            (None, _) => (Kind::Text, ""),
+        };
+        Column { name, meaning, kind, optional }
+    };
+    fields(&R::default()).into_iter().map(of).collect()
+}
+
+/// Name and meaning of the columns of `schema` that are those of `parts`.
+pub(super) fn named<'a>(schema: &'a [Column], parts: &[&[Described]]) -> Vec<(&'a str, &'a str)> {
+    let own = schema.iter().filter(|column| described(parts, &column.name).is_some());
+    own.map(|column| (column.name.as_str(), column.meaning)).collect()
+}
+
+fn described<'a>(parts: &[&'a [Described]], name: &str) -> Option<&'a Described> {
+    parts.iter().copied().flatten().find(|(field, ..)| field.replace('_', "-") == name)
 }
 
 /// The record as one flat object, in the order of the columns.
@@ -361,18 +381,16 @@ fn populated() -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::columns::COLUMNS;
 
     #[test]
-    fn every_column_is_described_in_order() {
-        let names: Vec<&str> = SCHEMA.iter().map(|c| c.name.as_str()).collect();
-        let described: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, described);
-    }
-
-    #[test]
-    fn the_populated_record_leaves_no_column_empty() {
-        assert!(fields(&populated()).values().all(|v| !v.is_null()));
+    fn every_column_is_described() {
+        let undescribed = |c: &&Column| c.meaning.is_empty();
+        assert_eq!(SCHEMA.iter().find(undescribed).map(|c| &c.name), None);
+        let settings = serde_json::to_value(Case::default()).unwrap();
+        assert_eq!(settings.as_object().unwrap().len(), columns::SETTINGS.len());
+        let kind = |name: &str| SCHEMA.iter().find(|c| c.name == name).unwrap().kind();
+        let kinds = ["round", "n", "fill-ratio", "residual-history", "solve-interval"].map(kind);
+        assert_eq!(kinds, ["whole number", "whole number", "number", "numbers", "text"]);
     }
 
     #[test]
