@@ -11,7 +11,7 @@ use crate::bench::advise;
 use crate::bench::advise::check::{Sweeping, against_all};
 use crate::bench::advise::{Advice, Question, Told, Tried, describe};
 use crate::case::{Case, ReadAs};
-use crate::cli::flags::settings;
+use crate::cli::flags::{limit, settings};
 use crate::cli::{complete, output};
 use crate::config::{Sweep, write};
 use crate::problem::{self, Folders, Source};
@@ -33,7 +33,7 @@ pub struct AdviseArgs {
     matrix: String,
 
     /// Time budget in seconds, from the loaded matrix on
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = budget, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = limit, allow_negative_numbers = true)]
     time_budget: f64,
 
     /// Number of solves with the same factors: with 1 a cheap setup pays off, with many a good one
@@ -74,15 +74,8 @@ pub struct AdviseArgs {
     sweep_file: Option<PathBuf>,
 
     /// Time limit of that sweep, in seconds
-    #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = budget, allow_negative_numbers = true)]
+    #[arg(long, hide = true, requires = "exhaustive", value_name = "SECONDS", value_parser = limit, allow_negative_numbers = true)]
     sweep_budget: Option<f64>,
-}
-
-fn budget(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
-        _ => Err("above 0 and at most 1e7 seconds".into()),
-    }
 }
 
 /// Settings that have flags of their own.
@@ -115,9 +108,7 @@ pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
         silence();
     }
     let problem = problem::load(&args.matrix, args.read_as)?;
-    for remark in &problem.remarks {
-        say(&format!("note: {}: {remark}", args.matrix));
-    }
+    output::notes(problem.remarks.iter().map(|remark| format!("{}: {remark}", args.matrix)));
     let rhs = match &fixed.rhs {
         Some(given) => match given.as_slice() {
             [one] => one.clone(),

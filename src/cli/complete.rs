@@ -14,7 +14,7 @@ use crate::config::library::Library;
 use crate::config::sweep::AXES;
 use crate::problem::generators::GENERATORS;
 use crate::problem::{Folders, catalogue};
-use crate::record::columns::COLUMNS;
+use crate::record::table::COLUMNS;
 
 /// Set by the script: the name of the shell.
 pub(super) const VARIABLE: &str = "BILU_BENCH_COMPLETE";

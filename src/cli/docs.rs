@@ -1,7 +1,5 @@
 //! `docs`: reference pages, generated from the lists that the program itself uses.
 
-use std::fmt::Write;
-
 use crate::base::error::Result;
 use crate::cli::output;
 use crate::config::keys::TABLES;
@@ -9,7 +7,7 @@ use crate::config::measure::SETTINGS;
 use crate::config::quantity::QUANTITIES;
 use crate::config::sweep::AXES;
 use crate::record::Record;
-use crate::record::columns::{ADDED, COLUMNS, DERIVED, TUNING};
+use crate::record::columns::{ADDED, DERIVED, TUNING};
 use crate::record::table::{Column, Row};
 use crate::report::{page, plot};
 
@@ -43,7 +41,7 @@ fn section<const N: usize>(
     heading: &str,
     text: &str,
     head: [&str; N],
-    rows: impl Iterator<Item = [String; N]>,
+    rows: Vec<[String; N]>,
 ) -> String {
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let head = head.map(str::to_owned);
@@ -56,12 +54,13 @@ fn section<const N: usize>(
     out
 }
 
-fn described(columns: &[Column], meaning: impl Fn(&str) -> String) -> Vec<[String; 3]> {
+fn described<R: Row>(setting: impl Fn(&str) -> Option<&'static str>) -> Vec<[String; 3]> {
     let row = |column: &Column| {
         let kind = if column.can_be_empty() { ", or empty" } else { "" };
-        [format!("`{}`", column.name), format!("{}{kind}", column.kind()), meaning(&column.name)]
+        let meaning = setting(&column.name).unwrap_or(column.meaning);
+        [format!("`{}`", column.name), format!("{}{kind}", column.kind()), meaning.to_owned()]
     };
-    columns.iter().map(row).collect()
+    R::schema().iter().map(row).collect()
 }
 
 fn of_command(list: &[(&str, &str, &str)], command: &str) -> Vec<[String; 2]> {
@@ -75,14 +74,9 @@ fn pairs(list: &[(&str, &str)]) -> Vec<[String; 2]> {
 
 /// Columns of every CSV file.
 fn csv() -> String {
-    let find = |list: &[(&str, &str)], name: &str| {
-        list.iter().find(|(own, _)| *own == name).map(|(_, meaning)| (*meaning).to_owned())
-    };
     let of_obstacle = |name: &str| {
         let setting = crate::config::obstacle::axes::AXES.iter().find(|axis| axis.name == name);
-        let setting = setting.map(|axis| axis.help.to_owned());
-        let own = find(crate::record::obstacle::COLUMNS, name);
-        setting.or(own).or_else(|| find(COLUMNS, name)).unwrap_or_default()
+        setting.map(|axis| axis.help)
     };
     let head = ["column", "cells", "meaning"];
     let two = ["column", "meaning"];
@@ -96,52 +90,52 @@ fn csv() -> String {
             "## Records of `run` and `reproduce`",
             "One row per case, appended when it has finished (`-o FILE.csv`).",
             head,
-            described(Record::schema(), |name| find(COLUMNS, name).unwrap_or_default()).into_iter(),
+            described::<Record>(|_| None),
         ),
         section(
             "## What `reproduce --format csv` adds",
             "Before or after the columns of a record, where the experiment provides them.",
             two,
-            of_command(ADDED, "reproduce").into_iter(),
+            of_command(ADDED, "reproduce"),
         ),
         section(
             "## Records of `obstacle`",
             "One row per run (`-o FILE.csv`).",
             head,
-            described(crate::record::obstacle::Record::schema(), of_obstacle).into_iter(),
+            described::<crate::record::obstacle::Record>(of_obstacle),
         ),
         section(
             "## Rows of `compare --format csv`",
             "After the settings on which the files are joined.",
             two,
-            of_command(DERIVED, "compare").into_iter(),
+            of_command(DERIVED, "compare"),
         ),
         section(
             "## Rows of `versus --format csv`",
             "After the settings of a system; `n`, levels and percentages are columns of a record.",
             two,
-            of_command(DERIVED, "versus").into_iter(),
+            of_command(DERIVED, "versus"),
         ),
-        section("## Rows of `tune --format csv`", "One row per trial.", two, pairs(TUNING).into_iter()),
+        section("## Rows of `tune --format csv`", "One row per trial.", two, pairs(TUNING)),
         section(
             "## Tables of `report --tables FOLDER`",
             "One file per table of the page, `<section>-<number>.csv`, with all its rows as displayed, \
              units included. `tables.csv` lists the files:",
             two,
-            pairs(page::tables::COLUMNS).into_iter(),
+            pairs(page::tables::COLUMNS),
         ),
         section(
             "### Columns of these tables",
             "Settings appear under their names. `(variant)` stands for a backend, an execution, or several of them.",
             two,
-            pairs(page::heads::HEADS).into_iter(),
+            pairs(page::heads::HEADS),
         ),
         section(
             "## Data of figures",
             "Written by `plot -o FILE.csv`: one row per point of a figure, in the order of its panels \
              and series.",
             two,
-            pairs(plot::COLUMNS).into_iter(),
+            pairs(plot::COLUMNS),
         ),
     ];
     parts.join("\n")
@@ -149,7 +143,7 @@ fn csv() -> String {
 
 /// Keys of experiments.
 fn toml() -> String {
-    let mut out = String::from(
+    let out = String::from(
         "# Keys of experiments\n\nGenerated by `bilu-bench docs toml`. An experiment is a TOML file for \
          `bilu-bench run FILE.toml`, or one in the folder of a paper for `reproduce`. A wrong key or \
          value is rejected with file, line and column before anything runs.\n\n```toml\ntitle = \"Block \
@@ -166,23 +160,18 @@ fn toml() -> String {
         let text = (axis.text)(&default);
         [format!("`{}`", axis.name), format!("{}{choices}", axis.help), format!("`{text}`")]
     });
-    out.push_str(&section(
+    let mut parts = vec![section(
         "## `[[sweep]]`",
         "Each key takes a value or a list of values. The cases are all combinations; the first key of \
          this table is the outermost loop. Whole numbers may be inclusive ranges, `\"0..3\"`. Flags of \
          the same names override the keys. Relative paths of matrices and right-hand sides are resolved \
          against the folder of the file.",
         ["key", "meaning", "default"],
-        axes,
-    ));
+        axes.collect(),
+    )];
     let settings = SETTINGS.iter().map(|s| [format!("`{}`", s.name), s.help.to_owned()]);
-    out.push('\n');
-    out.push_str(&section(
-        "## `[measure]`",
-        "How each case is timed.",
-        ["key", "meaning"],
-        settings,
-    ));
+    let text = "How each case is timed.";
+    parts.push(section("## `[measure]`", text, ["key", "meaning"], settings.collect()));
     for table in TABLES {
         let heading = match table.name {
             "" => "## The file".to_owned(),
@@ -190,14 +179,12 @@ fn toml() -> String {
         };
         let keys = table.keys.iter();
         let keys = keys.map(|k| [format!("`{}`", k.name), k.value.to_owned(), k.help.to_owned()]);
-        out.push('\n');
-        out.push_str(&section(&heading, table.help, ["key", "value", "meaning"], keys));
+        parts.push(section(&heading, table.help, ["key", "value", "meaning"], keys.collect()));
     }
     let quantities = QUANTITIES.iter().map(|q| [format!("`{}`", q.name), q.label.to_owned()]);
     let text = "Values of `x` and `y` of `[figure]` and of `plot --show`.";
-    // writing to a string cannot fail
-    let _ = write!(out, "\n{}", section("## Quantities", text, ["name", "axis"], quantities));
-    out
+    parts.push(section("## Quantities", text, ["name", "axis"], quantities.collect()));
+    out + &parts.join("\n")
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ pub struct IsolationFlags {
     isolate: bool,
 
     /// Time limit of a case in seconds, setup included; implies --isolate
-    #[arg(long, value_name = "SECONDS", value_parser = case_limit, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = limit, allow_negative_numbers = true)]
     case_limit: Option<f64>,
 
     /// The only round to run, for a case in a separate process
@@ -157,7 +157,8 @@ pub struct IsolationFlags {
     pub round: Option<usize>,
 }
 
-fn case_limit(text: &str) -> Result<f64, String> {
+/// Parses a limit of time, in seconds.
+pub(super) fn limit(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e7 => Ok(seconds),
         _ => Err("above 0 and at most 1e7 seconds".into()),

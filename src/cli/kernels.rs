@@ -10,9 +10,9 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::{count, pieces};
 use crate::base::units::seconds;
 use crate::cli::output;
+use crate::cli::tune::counts;
 use crate::compute::cuda::nvrtc::KernelReport;
 use crate::compute::cuda::sources::Source;
 use crate::compute::cuda::{nvrtc, sources};
@@ -42,7 +42,7 @@ pub fn run(args: &KernelsArgs) -> Result<ExitCode> {
         Some(text) => parse_arch(text).map_err(|e| e.in_file("--arch"))?,
         None => first_gpu().unwrap_or((9, 0)),
     };
-    let sizes = parse_sizes(&args.block_size).map_err(|e| e.in_file("--block-size"))?;
+    let sizes = counts(&args.block_size, 1, 128).map_err(|e| e.in_file("--block-size"))?;
     let version = nvrtc::version()?;
     let programs: Vec<Program> = programs(&sizes)
         .into_par_iter()
@@ -70,16 +70,6 @@ fn parse_arch(text: &str) -> Result<(i32, i32)> {
     }
 }
 
-fn parse_sizes(text: &str) -> Result<Vec<usize>> {
-    let mut sizes = Vec::new();
-    for piece in pieces(text)? {
-        count(&piece, 1, 128, &mut sizes)?;
-    }
-    sizes.sort_unstable();
-    sizes.dedup();
-    Ok(sizes)
-}
-
 /// Compute capability of device 0, if there is one.
 fn first_gpu() -> Option<(i32, i32)> {
     use sys::CUdevice_attribute::{
@@ -102,14 +92,9 @@ fn first_gpu() -> Option<(i32, i32)> {
 /// Every source with each of its block sizes; sources without a block size once.
 fn programs(sizes: &[usize]) -> Vec<(&'static Source, Option<usize>)> {
     let of = |source: &&'static Source| -> Vec<(&'static Source, Option<usize>)> {
-        match &source.sizes {
-            Some(of) => sizes
-                .iter()
-                .filter(|size| of.contains(size))
-                .map(|size| (*source, Some(*size)))
-                .collect(),
-            None => vec![(*source, None)],
-        }
+        let Some(of) = &source.sizes else { return vec![(*source, None)] };
+        let sizes = sizes.iter().filter(|size| of.contains(size));
+        sizes.map(|size| (*source, Some(*size))).collect()
     };
     sources::ALL.iter().flat_map(of).collect()
 }
@@ -146,17 +131,13 @@ fn report(programs: &[Program]) -> Report {
     let mut sheet = Sheet { columns, ..Sheet::default() };
     let mut rows = Vec::new();
     for program in programs {
-        match &program.kernels {
-            Ok(kernels) => {
-                for (i, kernel) in kernels.iter().enumerate() {
-                    sheet.rows.push(cells(program, Ok(kernel), i == 0));
-                    rows.push(object(program, Ok(kernel)));
-                }
-            }
-            Err(error) => {
-                sheet.rows.push(cells(program, Err(error), true));
-                rows.push(object(program, Err(error)));
-            }
+        let kernels = match &program.kernels {
+            Ok(kernels) => kernels.iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        for (i, kernel) in kernels.into_iter().enumerate() {
+            sheet.rows.push(cells(program, kernel, i == 0));
+            rows.push(object(program, kernel));
         }
     }
     Report { sheets: vec![sheet], rows }
@@ -214,13 +195,13 @@ mod tests {
 
     #[test]
     fn sources_without_blocks_are_compiled_once() {
-        let all = programs(&parse_sizes("2,1..3,2").unwrap());
+        let all = programs(&counts("2,1..3,2", 1, 128).unwrap());
         let of = |name: &str| -> Vec<Option<usize>> {
             all.iter().filter(|(s, _)| s.name == name).map(|(_, size)| *size).collect()
         };
         assert_eq!(of(sources::VECTOR.name), [None]);
         assert_eq!(of(sources::SPMV.name), [Some(1), Some(2), Some(3)]);
-        assert!(parse_sizes("1,129").is_err());
+        assert!(counts("1,129", 1, 128).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::config::sweep::AXES;
 use crate::methods::precond::options::Parameter;
 use crate::methods::{precond, registry};
 use crate::problem::generators::GENERATORS;
-use crate::record::columns::COLUMNS;
+use crate::record::table::COLUMNS;
 use crate::report::plot::kinds::KINDS;
 
 /// Arguments of `list`.
@@ -85,7 +85,7 @@ fn sections() -> Result<Vec<Section>> {
         Section { name: "experiments", items: experiments },
         Section { name: "figures", items: figures },
         Section { name: "settings", items: settings },
-        named("columns", COLUMNS),
+        named("columns", &COLUMNS),
     ])
 }
 

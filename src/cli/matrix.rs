@@ -1,5 +1,8 @@
 //! `bilu-bench matrix`: list, inspect, fetch, generate and convert matrices.
 
+mod info;
+mod list;
+
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
@@ -8,24 +11,17 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use tabled::Table;
-use tabled::builder::Builder;
-use tabled::settings::peaker::Priority;
-use tabled::settings::{Alignment, Style, Width, object::Columns};
 
 use crate::base::error::{Error, Result};
 use crate::base::files::{refuse_existing, refuse_overlap};
 use crate::base::interrupt;
 use crate::base::threads::Threads;
 use crate::case::{MAX_FILL, ReadAs};
-use crate::cli::{complete, output};
+use crate::cli::complete;
 use crate::matrix::cache::Cache;
 use crate::matrix::market::{self, Symmetry};
 use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
-use crate::problem::generator::Generator;
-use crate::problem::generators::GENERATORS;
-use crate::problem::info::{FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
-use crate::problem::{Folders, Problem, Source, catalogue, download, info, right_hand_side};
+use crate::problem::{Folders, Source, download, right_hand_side};
 
 /// Arguments of `bilu-bench matrix`.
 #[derive(Args, Clone, Debug)]
@@ -165,8 +161,8 @@ pub fn run(args: &MatrixArgs) -> Result<()> {
 /// As [`run`].
 pub fn run_to(args: &MatrixArgs, out: &mut dyn Write) -> Result<()> {
     let text = match &args.command {
-        Command::List(args) => list(args, &Folders::from_env()),
-        Command::Info(args) => inspect(args)?,
+        Command::List(args) => list::text(args, &Folders::from_env()),
+        Command::Info(args) => info::text(args)?,
         Command::Get(args) => get(args)?,
         Command::Generate(args) => generate(args)?,
         Command::Convert(args) => convert(args)?,
@@ -183,275 +179,6 @@ fn to_json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data");
     text.push('\n');
     text
-}
-
-/// A generator as `list --json` shows it.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct GeneratorRow {
-    name: &'static str,
-    size: String,
-    parameters: Vec<ParameterRow>,
-    words: Vec<WordRow>,
-    presets: Vec<&'static str>,
-    summary: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct ParameterRow {
-    key: &'static str,
-    default: f64,
-    summary: &'static str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct WordRow {
-    key: &'static str,
-    default: &'static str,
-    summary: &'static str,
-}
-
-impl From<&Generator> for GeneratorRow {
-    fn from(g: &Generator) -> Self {
-        let parameter = |p: &crate::problem::generator::Parameter| ParameterRow {
-            key: p.key,
-            default: p.default,
-            summary: p.summary,
-        };
-        let word = |w: &crate::problem::generator::Word| WordRow {
-            key: w.key,
-            default: w.default,
-            summary: w.summary,
-        };
-        Self {
-            name: g.name,
-            size: g.size_form(),
-            parameters: g.parameters.iter().map(parameter).collect(),
-            words: g.words.iter().map(word).collect(),
-            presets: g.presets.iter().map(|p| p.name).collect(),
-            summary: g.summary,
-        }
-    }
-}
-
-/// A known matrix as `list --json` shows it.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct CatalogueRow {
-    #[serde(flatten)]
-    entry: &'static catalogue::Entry,
-    /// Its file, if it is on this machine.
-    file: Option<PathBuf>,
-}
-
-fn list(args: &ListArgs, folders: &Folders) -> String {
-    let generators: Vec<GeneratorRow> = GENERATORS.iter().map(|g| (*g).into()).collect();
-    let known: Vec<CatalogueRow> = catalogue::entries()
-        .iter()
-        .map(|entry| CatalogueRow { entry, file: folders.find(&entry.name) })
-        .collect();
-    if args.json {
-        return to_json(&serde_json::json!({ "generators": generators, "catalogue": known }));
-    }
-    let mut table = Builder::default();
-    table.push_record(["generator", "size", "parameters", "presets", "summary"]);
-    for g in generators {
-        let numbers = g.parameters.iter().map(|p| p.key);
-        let keys: Vec<_> = numbers.chain(g.words.iter().map(|w| w.key)).collect();
-        table.push_record([
-            g.name.into(),
-            g.size,
-            keys.join(" "),
-            g.presets.join(" "),
-            g.summary.into(),
-        ]);
-    }
-    let width = output::width();
-    let generators = fitted(table.build().with(Style::psql()), width);
-    let mut table = Builder::default();
-    table.push_record(["matrix", "n", "nnz", "sym", "block", "here", "twin", "kind"]);
-    for CatalogueRow { entry: e, file } in &known {
-        let here = match (file, &e.group) {
-            (Some(_), _) => "yes",
-            (None, Some(_)) => "get",
-            (None, None) => "no",
-        };
-        table.push_record([
-            e.name.clone(),
-            e.n.to_string(),
-            (e.nnz + e.explicit_zeros).to_string(),
-            if e.symmetric { "yes" } else { "no" }.into(),
-            e.block.map(|b| b.to_string()).unwrap_or_default(),
-            here.into(),
-            e.twin.clone().unwrap_or_default(),
-            e.kind.clone(),
-        ]);
-    }
-    let mut table = table.build();
-    table.with(Style::psql());
-    table.modify(Columns::new(1..3), Alignment::right());
-    table.modify(Columns::one(4), Alignment::right());
-    let known = fitted(&mut table, width);
-    format!(
-        "{generators}\n\n{known}\n\nhere: yes, on this machine; get, to be fetched with \
-         `bilu-bench matrix get`\n"
-    )
-}
-
-/// A table as text; the longest cells are wrapped where a terminal of `width` columns requires it.
-fn fitted(table: &mut Table, width: Option<usize>) -> String {
-    if let Some(width) = width {
-        table.with(Width::wrap(width).priority(Priority::max(true)).keep_words(true));
-    }
-    table.to_string()
-}
-
-/// The JSON of `info --json`.
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct InfoReport<'a> {
-    name: &'a str,
-    #[serde(flatten)]
-    info: &'a Info,
-    has_own_rhs: bool,
-    factors: &'a [Fill],
-    remarks: &'a [String],
-}
-
-fn inspect(args: &InfoArgs) -> Result<String> {
-    let source = Source::find(&args.spec, &Folders::from_env())?;
-    let problem = source.load(args.read_as, &Cache::from_env())?;
-    let info = info::inspect(&problem.matrix);
-    let mut sizes = vec![1, info.block.size];
-    sizes.dedup();
-    let factors = match &args.fill.0 {
-        Some(levels) => info::factor_sizes(&problem.matrix, &sizes, levels.clone(), FILL_LIMIT),
-        None => Vec::new(),
-    };
-    if args.json {
-        return Ok(to_json(&InfoReport {
-            name: &problem.name,
-            info: &info,
-            has_own_rhs: problem.own_rhs.is_some(),
-            factors: &factors,
-            remarks: &problem.remarks,
-        }));
-    }
-    Ok(describe(&problem, &info, &factors))
-}
-
-/// The text of `info`.
-fn describe(problem: &Problem, info: &Info, factors: &[Fill]) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: String| {
-        _ = writeln!(text, "{name:<19}{value}");
-    };
-    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-    let (s, d, b) = (&info.symmetry, &info.diagonal, &info.block);
-    line("matrix", problem.name.clone());
-    line("rows", info.n.to_string());
-    line("entries", format!("{}, {} of them zero", info.nnz, info.explicit_zeros));
-    let rows = &info.row_length;
-    line("entries per row", format!("{} to {}, {:.2} on average", rows.min, rows.max, rows.mean));
-    line("bandwidth", format!("{} below, {} above", info.lower_bandwidth, info.upper_bandwidth));
-    line("pattern symmetry", percent(s.pattern));
-    line(
-        "numeric symmetry",
-        format!(
-            "{}, largest difference {:.2e} of the largest entry",
-            percent(s.numeric),
-            s.difference
-        ),
-    );
-    if let Some(largest) = s.largest {
-        line("largest asymmetry", format!("{:.1e} relative: {}", largest.relative, largest.pair()));
-    }
-    for (name, value) in values(&info.scaling) {
-        line(name, value);
-    }
-    line("diagonal", format!("{} missing, {} zero", d.missing, d.zero));
-    if let Some(weakest) = info.scaling.weakest_diagonal {
-        let Weakest { row, ratio } = weakest;
-        line("weakest diagonal", format!("row {row}, {ratio:.3e} of the sum of the others"));
-    }
-    line(
-        "dominant rows",
-        format!(
-            "{}, {} strictly",
-            percent(d.dominant_rows as f64 / info.n as f64),
-            percent(d.strictly_dominant_rows as f64 / info.n as f64)
-        ),
-    );
-    line(
-        "natural block size",
-        format!("{} ({} blocks, {} full)", b.size, b.blocks, percent(b.fill)),
-    );
-    line("grid", describe_grid(info));
-    line("right-hand side", if problem.own_rhs.is_some() { "own" } else { "none" }.into());
-    for remark in &problem.remarks {
-        line("remark", remark.clone());
-    }
-    if !factors.is_empty() {
-        _ = writeln!(text, "\n{}", factor_table(factors));
-    }
-    text
-}
-
-/// The lines of `info` about magnitudes.
-fn values(scaling: &Scaling) -> Vec<(&'static str, String)> {
-    let Scaling { smallest, largest, rows, columns, zero_rows, zero_columns, .. } = scaling;
-    let range = match smallest {
-        Some(smallest) => format!("{smallest:.3e} to {largest:.3e} in magnitude, zeros aside"),
-        None => "all zero".into(),
-    };
-    let mut lines = vec![("values", range)];
-    for (name, ratio) in [("row scaling", rows), ("column scaling", columns)] {
-        let text = |r: &f64| format!("{r:.3e}, the largest norm (magnitude) over the smallest");
-        lines.extend(ratio.as_ref().map(|ratio| (name, text(ratio))));
-    }
-    for (name, zeros) in [("zero rows", zero_rows), ("zero columns", zero_columns)] {
-        let first = zeros.first.map(|first| format!(", the first is {first}")).unwrap_or_default();
-        lines.push((name, format!("{}{first}", zeros.count)));
-    }
-    lines
-}
-
-fn describe_grid(info: &Info) -> String {
-    let Some(grid) = info.grid else { return "not recognised".into() };
-    let [nx, ny, nz] = grid.size;
-    let what = if info.block.size > 1 { "block " } else { "" };
-    let others = match grid.others {
-        0 => String::new(),
-        1 => " and 1 entry elsewhere".into(),
-        n => format!(" and {n} entries elsewhere"),
-    };
-    format!("{nx} x {ny} x {nz}, {what}nearest neighbours{others}")
-}
-
-fn factor_table(factors: &[Fill]) -> String {
-    let mut table = Builder::default();
-    table.push_record(["block size", "k", "factor blocks", "fill", "L levels", "U levels"]);
-    for fill in factors {
-        let [blocks, ratio, lower, upper] = match fill.outcome {
-            FillOutcome::Done { factor_blocks, fill_ratio, levels_lower, levels_upper } => [
-                factor_blocks.to_string(),
-                format!("{fill_ratio:.3}"),
-                levels_lower.to_string(),
-                levels_upper.to_string(),
-            ],
-            FillOutcome::Skipped { above_blocks } => {
-                [format!("above {above_blocks}"), "skipped".into(), String::new(), String::new()]
-            }
-        };
-        let (b, k) = (fill.block_size.to_string(), fill.k.to_string());
-        table.push_record([b, k, blocks, ratio, lower, upper]);
-    }
-    let mut table = table.build();
-    table.with(Style::psql());
-    table.modify(Columns::new(..), Alignment::right());
-    table.to_string()
 }
 
 fn get(args: &GetArgs) -> Result<String> {

@@ -152,7 +152,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     let read: Vec<PathBuf> =
         args.experiment.iter().map(PathBuf::from).filter(|p| p.is_file()).collect();
     refuse_overlap(&written, &read)?;
-    let columns = args.output.columns(&report::heads(), record::COLUMNS)?;
+    let columns = args.output.columns(&report::heads(), &record::COLUMNS)?;
     let cases = experiment.cases()?;
     let solutions = solutions(args, &cases)?;
     let ranks = Ranks::of(&cases)?;
@@ -170,16 +170,12 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
     });
     let mut outputs = ranks.together(opened)?;
     if ranks.first {
-        for remark in &outputs.remarks {
-            say(&format!("note: {remark}"));
-        }
+        output::notes(&outputs.remarks);
     }
     let earlier = outputs.records();
     if let Some(solutions) = &solutions {
         let finished = cases.iter().filter(|case| earlier.iter().any(|r| r.case == **case));
-        if let Some(said) = solutions.missing(finished) {
-            say(&format!("note: {said}"));
-        }
+        output::notes(solutions.missing(finished));
     }
     let mut records: Vec<Record> = Vec::new();
     let mut interrupted = false;
@@ -196,9 +192,8 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         if let Some(solutions) = &solutions {
             if let Some(u) = u {
                 solutions.write(case, &u)?;
-            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
-            {
-                say(&format!("note: {said}"));
+            } else {
+                output::notes(solutions.none(case, record.status, record.reason.as_deref()));
             }
         }
         if ranks.first {

@@ -1,13 +1,14 @@
 //! Standard output and error of the program.
 
+use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
-use crate::record::{Record, read};
+use crate::record::{Record, contents, read, rounds};
 use crate::report::columns::Columns;
 use crate::report::{Report, ReportFormat};
 
@@ -56,6 +57,13 @@ pub(super) fn width() -> Option<usize> {
     set.or_else(own).filter(|width| *width > 0)
 }
 
+/// Prints notes to standard error.
+pub(super) fn notes(notes: impl IntoIterator<Item = impl Display>) {
+    for note in notes {
+        say(&format!("note: {note}"));
+    }
+}
+
 /// Prints an error and its hint to standard error.
 pub fn error(error: &Error) {
     let bold = |color: AnsiColor| Style::new().bold().fg_color(Some(color.into()));
@@ -76,8 +84,17 @@ pub fn error(error: &Error) {
 /// The records of a result file; prints a note when the last one is truncated.
 pub(super) fn records(path: &Path) -> Result<Vec<Record>> {
     let contents = read::read(path)?;
-    for remark in contents.remarks() {
-        say(&format!("note: {}: {remark}", path.display()));
-    }
+    notes(contents.remarks().iter().map(|remark| format!("{}: {remark}", path.display())));
     Ok(contents.records)
+}
+
+/// The records of result files, one of all rounds of a case; prints a note where other systems of one name are
+/// set apart.
+pub(super) fn aggregated(paths: &[PathBuf]) -> Result<Vec<Record>> {
+    let mut all = Vec::new();
+    for path in paths {
+        all.extend(rounds::aggregated(&records(path)?));
+    }
+    notes(contents::set_apart(&mut all.iter_mut().collect::<Vec<_>>()));
+    Ok(all)
 }

@@ -11,7 +11,7 @@ use crate::cli::{complete, output};
 use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::quantity::quantity;
-use crate::record::{Record, contents, gather, rounds};
+use crate::record::{Record, gather};
 use crate::report::batch::Batches;
 use crate::report::plot;
 use crate::report::plot::kinds::{KINDS, Kind};
@@ -72,13 +72,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         let kind = kinds::kind(name).map_err(|e| e.in_file("--kind"))?;
         return of_kind(args, kind);
     }
-    let mut records = Vec::new();
-    for path in &args.files {
-        records.extend(rounds::aggregated(&output::records(path)?));
-    }
-    for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
-        say(&format!("note: {note}"));
-    }
+    let records = output::aggregated(&args.files)?;
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let experiment = match &args.experiment {
         Some(name) => named(&library, name).map_err(|e| e.in_file("--experiment"))?,
@@ -105,9 +99,7 @@ fn kind_help() -> String {
 fn of_kind(args: &PlotArgs, kind: &Kind) -> Result<()> {
     let mut gathered = gather::gather(&args.files)?;
     gathered.set_apart();
-    for note in &gathered.notes {
-        say(&format!("note: {note}"));
-    }
+    output::notes(&gathered.notes);
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let plots = (kind.draw)(&Batches::of(&gathered, &library)?);
     if plots.is_empty() {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
-use crate::base::input::say;
+use crate::cli::output;
 use crate::config::library::Library;
 use crate::record::gather;
 use crate::report::page::{Options, Page};
@@ -60,9 +60,7 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     let mut gathered = gather::gather(&args.results)?;
     files::refuse_overlap(&[&args.output], &gathered.paths)?;
     gathered.set_apart();
-    for note in &gathered.notes {
-        say(&format!("note: {note}"));
-    }
+    output::notes(&gathered.notes);
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
     let options = Options { title: &args.title, rows: args.rows, library: &library };
     let page = Page::of(&gathered, &options)?;

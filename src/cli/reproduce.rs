@@ -14,8 +14,8 @@ use crate::config::Experiment;
 use crate::config::library::{Entry, Library};
 use crate::config::scale::Scale;
 use crate::record::Record;
-use crate::record::columns::COLUMNS;
 use crate::record::output::Existing;
+use crate::record::table::COLUMNS;
 use crate::report::{self, Report, plot};
 
 /// Arguments of `reproduce`.

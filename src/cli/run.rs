@@ -12,7 +12,7 @@ use crate::config::library::Library;
 use crate::config::sweep::axis;
 use crate::config::{Experiment, Sweep};
 use crate::matrix::market;
-use crate::record::columns::COLUMNS;
+use crate::record::table::COLUMNS;
 use crate::report;
 
 /// Arguments of `run`.
@@ -46,7 +46,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode> {
     let experiment = experiment
         .overridden_by(&overrides.sweep, &overrides.measure)
         .restricted_to(&overrides.only);
-    let columns = args.output.columns(&report::runs::heads(), COLUMNS)?;
+    let columns = args.output.columns(&report::runs::heads(), &COLUMNS)?;
     check(&experiment)?;
     let mut session = Session::start(&args.output, args.isolation, &overrides)?;
     let solutions = session.solutions(&[&experiment])?;

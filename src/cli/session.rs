@@ -17,6 +17,7 @@ use crate::bench::engine::{End, Outcome, Solvers, isolated, preflight, progress}
 use crate::bench::solution::Solutions;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
+use crate::cli::output::notes;
 use crate::compute;
 use crate::config::sampling::Measure;
 use crate::config::{AXES, Experiment};
@@ -92,7 +93,7 @@ impl<'a> Session<'a> {
         isolation: IsolationFlags,
         overrides: &Overrides,
     ) -> Result<Self> {
-        remarks(&overrides.remarks);
+        notes(&overrides.remarks);
         let (interrupts, solvers) = (interrupt::install()?, Solvers::default());
         Ok(Self { flags, isolation, interrupts, missing: Vec::new(), solvers })
     }
@@ -123,7 +124,7 @@ impl<'a> Session<'a> {
         let check = |files: &Vec<PathBuf>| Outputs::check(files, existing);
         let mut outputs = files.iter().map(check).collect::<Result<Vec<Outputs>>>()?;
         for outputs in &outputs {
-            remarks(&outputs.remarks);
+            notes(&outputs.remarks);
         }
         let done: Vec<Record> = outputs.iter().flat_map(Outputs::records).collect();
         let mut pending = Vec::new();
@@ -136,7 +137,7 @@ impl<'a> Session<'a> {
             missing.retain(|m| pending.iter().any(|c| c.backend == m.backend));
             some_usable(&backends, &missing)?;
         }
-        remarks(&left_out(&missing));
+        notes(&left_out(&missing));
         self.missing = missing;
         let earlier: Vec<Earlier> = outputs.iter().filter_map(earlier).collect();
         let broken = self.preflight(&cases, &pending, &earlier).err();
@@ -205,14 +206,14 @@ impl<'a> Session<'a> {
             let is_missing = |name: &str| self.missing.iter().any(|m| m.backend == name);
             cases.retain(|c| !is_missing(&c.backend) || finished(c, &measure, &done));
         }
-        remarks(&experiment.remarks);
+        notes(&experiment.remarks);
         if repeated > 0 {
-            remarks(&[format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
+            notes([format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
         }
         if let Some(solutions) = solutions {
             let done = outputs.records();
             let finished = cases.iter().filter(|case| finished(case, &measure, &done));
-            remarks(solutions.missing(finished).as_slice());
+            notes(solutions.missing(finished));
         }
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&experiment.measure)? {
@@ -262,7 +263,7 @@ impl<'a> Session<'a> {
         let aside: usize = pairs.map(|(e, o)| e.not_applicable(&o.records).len()).sum();
         let failed = records.filter(|r| !r.status.succeeded()).count() - aside;
         if aside > 0 {
-            say(&format!("note: {} of `all` left out: not applicable", plural(aside, "case")));
+            notes([format!("{} of `all` left out: not applicable", plural(aside, "case"))]);
         }
         if failed > 0 {
             say(&format!("{failed} of {} did not converge", plural(total, "case")));
@@ -347,12 +348,6 @@ fn left_out(missing: &[Missing]) -> Vec<String> {
         }
     }
     groups.iter().map(|(why, names)| format!("{} left out: {why}", names.join(", "))).collect()
-}
-
-fn remarks(remarks: &[String]) {
-    for text in remarks {
-        say(&format!("note: {text}"));
-    }
 }
 
 #[cfg(test)]

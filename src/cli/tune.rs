@@ -98,7 +98,8 @@ fn words(what: &str, text: &str, known: &[&str]) -> Result<Vec<String>> {
     Ok(words)
 }
 
-fn counts(text: &str, min: usize, max: usize) -> Result<Vec<usize>> {
+/// Numbers of lists and ranges, each once, ascending.
+pub(super) fn counts(text: &str, min: usize, max: usize) -> Result<Vec<usize>> {
     let mut numbers = Vec::new();
     for piece in pieces(text)? {
         count(&piece, min, max, &mut numbers)?;
@@ -149,7 +150,7 @@ mod gpu {
     use std::process::ExitCode;
     use std::time::Instant;
 
-    use serde_json::{Map, Value, json};
+    use serde_json::{Map, Value};
 
     use super::{Plan, TuneArgs};
     use crate::base::error::{Kind, Result};
@@ -160,11 +161,12 @@ mod gpu {
     use crate::cli::output;
     use crate::compute::cuda::tune::{Tunable, search};
     use crate::compute::cuda::{Device, SUBJECTS};
-    use crate::compute::tune::descent::Descent;
+    use crate::compute::tune::descent::{self, Descent};
     use crate::compute::tune::store::{Entry, Store};
     use crate::compute::tune::text;
     use crate::matrix::bsr::pad;
     use crate::problem;
+    use crate::record::gather::Trial;
     use crate::report::{Head, Report, ReportFormat, Sheet};
 
     /// A search that was made.
@@ -257,6 +259,10 @@ mod gpu {
         Ok(entry)
     }
 
+    fn search_state(entry: &Entry) -> String {
+        if entry.finished { "finished" } else { "stopped" }.into()
+    }
+
     fn report(device: &Device, searched: &[Searched]) -> Report {
         let copy = device.copy_bandwidth();
         let mut best = Sheet {
@@ -287,55 +293,58 @@ mod gpu {
             let usual = entry.trials.first().and_then(|t| t.seconds);
             let time = fastest.as_ref().and_then(|t| t.seconds);
             let of = |s: Option<f64>| s.map(seconds).unwrap_or_default();
-            let mut row = head.to_vec();
-            row.push(grouped(entry.rows));
-            row.extend([of(usual), of(time)]);
             let gain = usual.zip(time).map(|(usual, time)| 100.0 * (usual / time - 1.0));
-            row.push(gain.map(|g| format!("{g:.1}")).unwrap_or_default());
-            row.push(time.map(|s| significant(*bytes as f64 / s / 1e9, 3)).unwrap_or_default());
-            row.push(time.map(percent).unwrap_or_default());
-            row.push(entry.trials.len().to_string());
-            row.push(if entry.finished { "finished" } else { "stopped" }.into());
-            row.push(fastest.map(|t| text(&t.choices)).unwrap_or_default());
-            best.rows.push(row);
+            let row = [
+                grouped(entry.rows),
+                of(usual),
+                of(time),
+                gain.map(|g| format!("{g:.1}")).unwrap_or_default(),
+                time.map(|s| significant(*bytes as f64 / s / 1e9, 3)).unwrap_or_default(),
+                time.map(percent).unwrap_or_default(),
+                entry.trials.len().to_string(),
+                search_state(entry),
+                fastest.map(|t| text(&t.choices)).unwrap_or_default(),
+            ];
+            best.rows.push([&head[..], &row].concat());
             let mut trials = entry.trials.clone();
             trials.sort_by(|a, b| {
                 let seconds = |t: Option<f64>| t.unwrap_or(f64::INFINITY);
                 seconds(a.seconds).total_cmp(&seconds(b.seconds))
             });
             for trial in &trials {
-                let mut row = head.to_vec();
-                row.push(trial.seconds.map_or_else(|| "failed".into(), seconds));
-                row.push(trial.seconds.map(percent).unwrap_or_default());
-                row.push(text(&trial.choices));
-                tried.rows.push(row);
-                rows.push(object(entry, trial.seconds, &trial.choices, *bytes, copy));
+                let row = [
+                    trial.seconds.map_or_else(|| "failed".into(), seconds),
+                    trial.seconds.map(percent).unwrap_or_default(),
+                    text(&trial.choices),
+                ];
+                tried.rows.push([&head[..], &row].concat());
+                rows.push(object(entry, trial, *bytes, copy));
             }
         }
         Report { sheets: vec![best, tried], rows }
     }
 
+    /// A trial as a row of JSON.
     fn object(
         entry: &Entry,
-        seconds: Option<f64>,
-        choices: &crate::compute::tune::Choices,
+        trial: &descent::Trial,
         bytes: usize,
         copy: f64,
     ) -> Map<String, Value> {
-        let gbps = seconds.map(|s| bytes as f64 / s / 1e9);
-        let object = json!({
-            "system": entry.system,
-            "kernel": entry.kernel,
-            "rows": entry.rows,
-            "choices": text(choices),
-            "seconds": seconds,
-            "gbps": gbps,
-            "percent-of-copy": gbps.map(|gbps| 100.0 * gbps / copy),
-            "search": if entry.finished { "finished" } else { "stopped" },
-        });
-        match object {
-            Value::Object(map) => map,
-            _ => unreachable!("made as an object"),
+        let gbps = trial.seconds.map(|s| bytes as f64 / s / 1e9);
+        let row = Trial {
+            system: entry.system.clone(),
+            kernel: entry.kernel.clone(),
+            rows: entry.rows,
+            choices: text(&trial.choices),
+            seconds: trial.seconds,
+            gbps,
+            percent_of_copy: gbps.map(|gbps| 100.0 * gbps / copy),
+            search: search_state(entry),
+        };
+        match serde_json::to_value(row) {
+            Ok(Value::Object(map)) => map,
+            _ => unreachable!("a trial is a flat object"),
         }
     }
 }

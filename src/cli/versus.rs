@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::base::error::Result;
-use crate::base::input::say;
 use crate::cli::output;
-use crate::record::{contents, rounds};
 use crate::report::{ReportFormat, versus};
 
 /// Arguments of `versus`.
@@ -31,13 +29,7 @@ pub struct VersusArgs {
 
 /// Prints the comparison.
 pub fn run(args: &VersusArgs) -> Result<ExitCode> {
-    let mut records = Vec::new();
-    for path in &args.files {
-        records.extend(rounds::aggregated(&output::records(path)?));
-    }
-    for note in contents::set_apart(&mut records.iter_mut().collect::<Vec<_>>()) {
-        say(&format!("note: {note}"));
-    }
+    let records = output::aggregated(&args.files)?;
     output::tables(&versus::report(&records)?, args.format)?;
     Ok(ExitCode::SUCCESS)
 }
