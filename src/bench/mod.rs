@@ -1,8 +1,8 @@
 //! Runs cases, schedules and measures sweeps, and searches for the best settings.
 
-pub mod advise;
-pub mod engine;
-pub mod obstacle;
+pub(crate) mod advise;
+pub(crate) mod engine;
+pub(crate) mod obstacle;
 pub mod parity;
 pub mod run;
-pub mod solution;
+pub(crate) mod solution;

@@ -17,7 +17,7 @@ use crate::record::obstacle::{Iteration, Record};
 
 /// Measuring options.
 #[derive(Clone, Copy, Debug)]
-pub struct Measure {
+pub(crate) struct Measure {
     /// Timed repetitions of a case.
     pub repetitions: usize,
     /// Time limit of a run, in seconds.
@@ -28,7 +28,7 @@ pub struct Measure {
 
 /// Result of a case.
 #[derive(Clone, Debug)]
-pub struct Solved {
+pub(crate) struct Solved {
     /// The record.
     pub record: Record,
     /// u at the end of the last run, x fastest, then y, without the boundary; if requested and a run was
@@ -40,7 +40,11 @@ pub struct Solved {
 ///
 /// # Errors
 /// When ranks disagree: a run over MPI cannot continue.
-pub fn run(case: &Case, measure: Measure, interrupts: &AtomicUsize) -> Result<Option<Solved>> {
+pub(crate) fn run(
+    case: &Case,
+    measure: Measure,
+    interrupts: &AtomicUsize,
+) -> Result<Option<Solved>> {
     let start = environment::now();
     let mut solved = Solved { record: Record { case: case.clone(), ..Record::default() }, u: None };
     solved.record.iteration.points = case.m.pow(3);

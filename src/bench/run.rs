@@ -39,7 +39,7 @@ use crate::record::Record;
 use crowd::Crowd;
 use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
-pub use reuse::Reuse;
+pub(crate) use reuse::Reuse;
 use roof::Roof;
 use stopped::Stopped;
 use transposed::Both;
@@ -66,7 +66,7 @@ pub enum Stage {
 }
 
 /// Progress callback, called at the start of each stage and at every iteration; `false` cancels the case.
-pub type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
+pub(crate) type Progress<'a> = &'a mut dyn FnMut(Stage) -> bool;
 
 /// Runs `case` on `problem` (which must be the one `case.matrix` names, in the order of
 /// `case.ordering`) with right-hand side `b`.
@@ -87,7 +87,7 @@ pub fn run_case(
 
 /// Result of a case.
 #[derive(Clone, Debug)]
-pub struct Solved {
+pub(crate) struct Solved {
     /// The record.
     pub record: Record,
     /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
@@ -103,7 +103,7 @@ impl From<Record> for Solved {
 
 /// As [`run_case`], with the solution; if `reuse` holds the pattern of the factors from an earlier case of the
 /// same matrix, it is used, and `symbolic_s` is the time of that case.
-pub fn solve_case(
+pub(crate) fn solve_case(
     case: &Case,
     problem: &Problem,
     b: &[f64],

@@ -25,7 +25,7 @@ const SUGGESTED: usize = 3;
 
 /// The file of each case of an experiment.
 #[derive(Clone, Debug, Default)]
-pub struct Solutions {
+pub(crate) struct Solutions {
     /// By the case as text.
     files: HashMap<String, PathBuf>,
 }
@@ -38,7 +38,7 @@ impl Solutions {
     /// # Errors
     /// When the name has no known ending or an unknown placeholder, when two cases have one file, when a
     /// file exists already (unless `existing` allows it), is one of `inputs` or has no folder.
-    pub fn plan<C: Debug, S>(
+    pub(crate) fn plan<C: Debug, S>(
         pattern: &Path,
         axes: &'static [Axis<C, S>],
         experiments: &[Vec<C>],
@@ -103,7 +103,7 @@ impl Solutions {
     }
 
     /// The file of a case.
-    pub fn path<C: Debug>(&self, case: &C) -> Option<&Path> {
+    pub(crate) fn path<C: Debug>(&self, case: &C) -> Option<&Path> {
         self.files.get(&format!("{case:?}")).map(PathBuf::as_path)
     }
 
@@ -111,7 +111,7 @@ impl Solutions {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write<C: Debug>(&self, case: &C, x: &[f64]) -> Result<()> {
+    pub(crate) fn write<C: Debug>(&self, case: &C, x: &[f64]) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         match Form::of(path)? {
             Form::Npy => market::atomically(path, |out| npy(out, x)),
@@ -120,7 +120,7 @@ impl Solutions {
     }
 
     /// The name under which another process writes the solution of a case, for [`adopt`](Self::adopt).
-    pub fn passed_on_as<C: Debug>(&self, case: &C) -> &'static str {
+    pub(crate) fn passed_on_as<C: Debug>(&self, case: &C) -> &'static str {
         match self.path(case).map(Form::of) {
             Some(Ok(Form::Market)) => "x.mtx",
             _ => "x.npy",
@@ -131,14 +131,19 @@ impl Solutions {
     ///
     /// # Errors
     /// When it cannot be read or written.
-    pub fn adopt<C: Debug>(&self, case: &C, from: &Path) -> Result<()> {
+    pub(crate) fn adopt<C: Debug>(&self, case: &C, from: &Path) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         let mut file = File::open(from).map_err(|e| Error::io("read", from, &e))?;
         market::atomically(path, |out| std::io::copy(&mut file, out).map(drop))
     }
 
     /// What there is to say of a case that left no solution.
-    pub fn none<C: Debug>(&self, case: &C, status: Status, why: Option<&str>) -> Option<String> {
+    pub(crate) fn none<C: Debug>(
+        &self,
+        case: &C,
+        status: Status,
+        why: Option<&str>,
+    ) -> Option<String> {
         let path = self.path(case)?.display();
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         Some(format!("no solution for `{path}`: {}{why}", status.name()))
@@ -146,7 +151,7 @@ impl Solutions {
 
     /// What there is to say of `finished` cases, which are not run again, where files of theirs are not
     /// there.
-    pub fn missing<'a, C: Debug + 'a>(
+    pub(crate) fn missing<'a, C: Debug + 'a>(
         &self,
         finished: impl Iterator<Item = &'a C>,
     ) -> Option<String> {

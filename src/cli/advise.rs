@@ -27,7 +27,7 @@ use crate::report::advice::report as advice_report;
                         in alternation. The criterion is the time from the matrix in memory to the \
                         solution: ordering, storage, setup and solves."
 )]
-pub struct AdviseArgs {
+pub(super) struct AdviseArgs {
     /// Matrix: a generator (`poisson3d:60`), a catalogue name or a Matrix Market file
     #[arg(value_name = "MATRIX", add = complete::matrix())]
     matrix: String,
@@ -92,7 +92,7 @@ fn allowed(words: &[String]) -> Result<Sweep> {
 }
 
 /// Searches, prints the best and writes the experiment.
-pub fn run(args: &AdviseArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let fixed = allowed(&args.set)?;
     if let Some(path) = &args.output {
         if path.extension().is_none_or(|e| e != "toml") {

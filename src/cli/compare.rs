@@ -27,7 +27,7 @@ use crate::report::compare::{self, Rule};
                         bilu-bench compare --run 'old/bilu-bench run a.toml' 'run a.toml' \
                         --fail-on-regression=10"
 )]
-pub struct CompareArgs {
+pub(super) struct CompareArgs {
     /// Result file of the old version; with --run a command
     #[arg(allow_hyphen_values = true)]
     old: PathBuf,
@@ -80,7 +80,7 @@ pub struct CompareArgs {
 }
 
 /// Prints the comparison.
-pub fn run(args: &CompareArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &CompareArgs) -> Result<ExitCode> {
     let percent = |text: &str, flag: &str| {
         number(text, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))
             .map_err(|e| e.in_file(flag))

@@ -7,14 +7,14 @@ use crate::cli::{complete, output};
 
 /// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
-pub struct CompletionsArgs {
+pub(super) struct CompletionsArgs {
     /// Shell of the script
     #[arg(value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
     shell: String,
 }
 
 /// Prints the script.
-pub fn run(args: &CompletionsArgs) -> Result<()> {
+pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
     const NAME: &str = "bilu-bench";
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell).expect("clap knows the shells");

@@ -13,7 +13,7 @@ use crate::report::{page, plot};
 
 /// Arguments of `docs`.
 #[derive(Debug, clap::Args)]
-pub struct DocsArgs {
+pub(super) struct DocsArgs {
     /// What to print
     #[arg(value_enum)]
     what: Reference,
@@ -29,7 +29,7 @@ enum Reference {
 }
 
 /// Prints the page.
-pub fn run(args: &DocsArgs) -> Result<()> {
+pub(super) fn run(args: &DocsArgs) -> Result<()> {
     output::print(&match args.what {
         Reference::Csv => csv(),
         Reference::Toml => toml(),

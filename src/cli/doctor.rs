@@ -22,7 +22,7 @@ use crate::record::table::cell;
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
-pub struct DoctorArgs {
+pub(super) struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -35,7 +35,7 @@ pub struct DoctorArgs {
 type Findings = Vec<(String, Value)>;
 
 /// Prints the findings, or runs the self-test.
-pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     if args.self_test.asked() {
         return self_test::run(&args.self_test);
     }

@@ -19,7 +19,7 @@ use crate::report::columns::Columns;
 
 /// The flags of the axes and of the measurement, generated from the same lists as the TOML keys.
 #[derive(Clone, Debug, Default)]
-pub struct SweepFlags {
+pub(super) struct SweepFlags {
     /// Flag name and the words given to it.
     words: Vec<(&'static str, Vec<String>)>,
     /// Words `SETTING=VALUES`.
@@ -28,7 +28,7 @@ pub struct SweepFlags {
 
 /// The values of the flags.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Overrides {
+pub(super) struct Overrides {
     /// Axes that were given.
     pub sweep: Sweep,
     /// Values that cases must have to be run.
@@ -41,7 +41,7 @@ pub struct Overrides {
 
 impl SweepFlags {
     /// Parses and checks the words. Errors name the flag.
-    pub fn resolve(&self) -> Result<Overrides> {
+    pub(super) fn resolve(&self) -> Result<Overrides> {
         let mut overrides = Overrides::default();
         for (name, words) in &self.words {
             let place = format!("--{name}");
@@ -142,7 +142,7 @@ impl Args for SweepFlags {
 /// Isolation of cases in separate processes.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Isolation")]
-pub struct IsolationFlags {
+pub(super) struct IsolationFlags {
     /// Run every case in a separate process, which reads the matrix again: a crash or a lack of memory
     /// costs one record
     #[arg(long)]
@@ -167,7 +167,7 @@ pub(super) fn limit(text: &str) -> Result<f64, String> {
 
 impl IsolationFlags {
     /// Whether cases run in separate processes.
-    pub fn isolates(self) -> bool {
+    pub(super) fn isolates(self) -> bool {
         self.isolate || self.case_limit.is_some()
     }
 
@@ -175,7 +175,7 @@ impl IsolationFlags {
     ///
     /// # Errors
     /// When this program cannot be found.
-    pub fn isolation(self, measure: &MeasureOptions) -> Result<Option<Isolation>> {
+    pub(super) fn isolation(self, measure: &MeasureOptions) -> Result<Option<Isolation>> {
         if !self.isolates() {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl IsolationFlags {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 #[command(group(clap::ArgGroup::new("files").multiple(true)))]
-pub struct OutputFlags {
+pub(super) struct OutputFlags {
     /// Result file, .csv, .jsonl, .json or .md; every finished case is written at once (repeatable).
     /// `reproduce` also takes a folder: records, tables and figures, named as in the paper
     #[arg(short, long, value_name = "FILE", group = "files")]
@@ -224,7 +224,7 @@ pub struct OutputFlags {
 }
 
 /// Hint about the columns that do not fit.
-pub const ALL: &str = "`--columns all` shows them";
+pub(super) const ALL: &str = "`--columns all` shows them";
 
 impl OutputFlags {
     /// The columns of the table; known names are `heads` and the record columns `columns`.
@@ -239,7 +239,7 @@ impl OutputFlags {
     }
 
     /// What to do with result files that exist.
-    pub fn existing(&self) -> Existing {
+    pub(super) fn existing(&self) -> Existing {
         match (self.resume, self.force) {
             (true, _) => Existing::Resume,
             (_, true) => Existing::Overwrite,

@@ -22,7 +22,7 @@ use crate::report::{Head, Report, ReportFormat, Sheet};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Needs NVRTC of the CUDA toolkit, but no GPU. BILU_BENCH_NVRTC_DIR names \
                         the folder of libnvrtc when the loader does not find it.")]
-pub struct KernelsArgs {
+pub(super) struct KernelsArgs {
     /// Architecture to compile for, such as `sm_80` [default: that of the first GPU, else `sm_90`]
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
@@ -37,7 +37,7 @@ pub struct KernelsArgs {
 }
 
 /// Compiles every source and prints the table. Fails after the table when a source does not compile.
-pub fn run(args: &KernelsArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &KernelsArgs) -> Result<ExitCode> {
     let arch = match &args.arch {
         Some(text) => parse_arch(text).map_err(|e| e.in_file("--arch"))?,
         None => first_gpu().unwrap_or((9, 0)),

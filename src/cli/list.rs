@@ -15,7 +15,7 @@ use crate::report::plot::kinds::KINDS;
 
 /// Arguments of `list`.
 #[derive(Debug, clap::Args)]
-pub struct ListArgs {
+pub(super) struct ListArgs {
     /// List only this section
     #[arg(value_name = "SECTION", add = complete::one_of(names))]
     section: Option<String>,
@@ -32,7 +32,7 @@ struct Section {
 }
 
 /// Prints the registries.
-pub fn run(args: &ListArgs) -> Result<()> {
+pub(super) fn run(args: &ListArgs) -> Result<()> {
     let mut sections = sections()?;
     if let Some(name) = &args.section {
         let known: Vec<&str> = sections.iter().map(|s| s.name).collect();

@@ -10,14 +10,14 @@ use crate::cli::{Cli, output};
 
 /// Arguments of `man`.
 #[derive(Debug, clap::Args)]
-pub struct ManArgs {
+pub(super) struct ManArgs {
     /// Folder for the pages of the program and of every command; without it, prints the program's page
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
 /// Prints a page or writes all of them.
-pub fn run(args: &ManArgs) -> Result<()> {
+pub(super) fn run(args: &ManArgs) -> Result<()> {
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
         let failed = |e: std::io::Error| Error::run(e.to_string());

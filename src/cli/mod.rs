@@ -1,28 +1,28 @@
 //! The subcommands, one file each.
 
-pub mod advise;
+mod advise;
 mod alternate;
-pub mod compare;
+mod compare;
 pub mod complete;
-pub mod completions;
-pub mod docs;
-pub mod doctor;
-pub mod flags;
+mod completions;
+mod docs;
+mod doctor;
+mod flags;
 #[cfg(feature = "cuda")]
-pub mod kernels;
-pub mod list;
-pub mod man;
+mod kernels;
+mod list;
+mod man;
 pub mod matrix;
-pub mod obstacle;
+mod obstacle;
 pub mod output;
-pub mod plot;
-pub mod report;
-pub mod reproduce;
-pub mod run;
-pub mod session;
-pub mod threads;
-pub mod tune;
-pub mod versus;
+mod plot;
+mod report;
+mod reproduce;
+mod run;
+mod session;
+mod threads;
+mod tune;
+mod versus;
 
 use std::process::ExitCode;
 

@@ -30,7 +30,7 @@ use crate::report::{obstacle as report, plot};
                         above: m is the outermost loop, the mode the innermost. Over MPI: \
                         `mpirun -n 4 bilu-bench obstacle --backend mpi`, with a program built by \
                         `cargo build --release --features mpi`.")]
-pub struct ObstacleArgs {
+pub(super) struct ObstacleArgs {
     /// Experiment to run: a name that `--list` shows or a TOML file; flags replace its settings
     #[arg(value_name = "NAME|FILE.toml", add = complete::one_of(experiment::names))]
     experiment: Option<String>,
@@ -105,7 +105,7 @@ impl Args for Flags {
 
 /// Runs the cases and prints their tables. A rank that fails ends the others; the first rank reports errors
 /// that concern all.
-pub fn run(args: &ObstacleArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ObstacleArgs) -> Result<ExitCode> {
     let done = run_cases(args);
     #[cfg(feature = "mpi")]
     if let Err(error) = &done {

@@ -26,7 +26,7 @@ use crate::report::plot::{Form, from_records, kinds};
                         several figures are numbered before the extension. A .csv file holds the \
                         data of the figure."
 )]
-pub struct PlotArgs {
+pub(super) struct PlotArgs {
     /// Result files, .csv, .jsonl or .json; with --kind also folders of them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -62,7 +62,7 @@ fn kinds() -> Vec<String> {
 }
 
 /// Draws the figure.
-pub fn run(args: &PlotArgs) -> Result<()> {
+pub(super) fn run(args: &PlotArgs) -> Result<()> {
     for path in &args.output {
         Form::of(path).map_err(|e| e.in_file("--output"))?;
         files::refuse_existing(path, args.force)?;

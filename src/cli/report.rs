@@ -17,7 +17,7 @@ use crate::report::page::{Options, Page};
                         problems, tuning, comparisons. Damaged rows are skipped and listed. \
                         `plot --kind` draws each of its figures to a separate file."
 )]
-pub struct ReportArgs {
+pub(super) struct ReportArgs {
     /// Result files, .csv, .jsonl or .json, and folders of them
     #[arg(required = true, value_name = "RESULTS")]
     results: Vec<PathBuf>,
@@ -48,7 +48,7 @@ pub struct ReportArgs {
 }
 
 /// Writes the page.
-pub fn run(args: &ReportArgs) -> Result<()> {
+pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let extension = args.output.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["html", "htm"].contains(&extension) {
         return Err(Error::input(format!("`{}` is no name of a page", args.output.display()))

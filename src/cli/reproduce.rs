@@ -23,7 +23,7 @@ use crate::report::{self, Report, plot};
 #[command(after_help = "Without a paper, lists the papers and their tables. Flags override the \
                         settings of the tables: `reproduce yang/table1 --level-rule overwrite,min` \
                         runs the textbook rule next to the published one.")]
-pub struct ReproduceArgs {
+pub(super) struct ReproduceArgs {
     /// `yang` for all tables of a paper, `yang/table1` for one
     #[arg(value_name = "PAPER[/TABLE]", add = complete::one_of(complete::papers))]
     name: Option<String>,
@@ -47,7 +47,7 @@ pub struct ReproduceArgs {
 }
 
 /// Runs the tables one after the other.
-pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let library = match &args.configs {
         Some(folder) => Library::Folder(folder.clone()),
         None => Library::Embedded,

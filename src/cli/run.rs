@@ -19,7 +19,7 @@ use crate::report;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The cases are the cross product of all values, in the order of the flags \
                         above: the matrix is the outermost loop, the backend the innermost.")]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// Matrices, as for `--matrix`, or an experiment (`FILE.toml`), whose settings flags override
     #[arg(value_name = "MATRIX|FILE.toml", add = complete::matrix_or_experiment())]
     inputs: Vec<OsString>,
@@ -35,7 +35,7 @@ pub struct RunArgs {
 }
 
 /// Runs the experiment and prints its table.
-pub fn run(args: &RunArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let mut overrides = args.sweep.resolve()?;
     let inputs = Inputs::of(&args.inputs)?;
     inputs.add_matrices(&mut overrides.sweep)?;

@@ -27,7 +27,7 @@ use crate::record::output::{Existing, Outputs};
 
 /// Detects errors before anything runs: contradictory measuring options, unknown matrices and missing
 /// files.
-pub fn check(experiment: &Experiment) -> Result<()> {
+pub(super) fn check(experiment: &Experiment) -> Result<()> {
     experiment.measure.resolve()?;
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
     for case in experiment.cases()?.0 {
@@ -53,7 +53,7 @@ fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
 }
 
 /// The input files of an experiment: its own, matrices, right-hand sides, fields.
-pub fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
+pub(super) fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
     let mut files = experiment.files.clone();
     for case in experiment.cases()?.0 {
@@ -70,7 +70,7 @@ pub fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
 }
 
 /// One invocation that runs cases.
-pub struct Session<'a> {
+pub(super) struct Session<'a> {
     flags: &'a OutputFlags,
     isolation: IsolationFlags,
     interrupts: &'static AtomicUsize,
@@ -88,7 +88,7 @@ struct Missing {
 
 impl<'a> Session<'a> {
     /// Prints remarks about the flags and installs the Ctrl-C handler.
-    pub fn start(
+    pub(super) fn start(
         flags: &'a OutputFlags,
         isolation: IsolationFlags,
         overrides: &Overrides,
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When a case has to run and no backend is usable, or a check fails; all files are then unchanged.
-    pub fn open(
+    pub(super) fn open(
         &mut self,
         experiments: &[&Experiment],
         files: &[Vec<PathBuf>],
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Those of [`Solutions::plan`].
-    pub fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
+    pub(super) fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
         let Some(pattern) = &self.flags.solution else { return Ok(Vec::new()) };
         let cases = experiments.iter().map(|e| Ok(e.cases()?.0)).collect::<Result<Vec<_>>>()?;
         let read = inputs_of(experiments)?;
@@ -193,7 +193,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs the cases of `experiment` that are missing in `outputs`, on the available backends.
-    pub fn run(
+    pub(super) fn run(
         &mut self,
         experiment: &Experiment,
         outputs: &mut Outputs,
@@ -241,7 +241,7 @@ impl<'a> Session<'a> {
     }
 
     /// Exit code of the command. Prints how to continue after Ctrl-C, and how many runs failed.
-    pub fn end(
+    pub(super) fn end(
         &self,
         experiments: &[&Experiment],
         outcomes: &[Outcome],

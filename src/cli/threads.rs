@@ -12,7 +12,7 @@ const NAMES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 ///
 /// # Errors
 /// When the value is not a number, or the threads cannot be started.
-pub fn start() -> Result<()> {
+pub(super) fn start() -> Result<()> {
     let given = NAMES.into_iter().find_map(|name| Some((name, std::env::var_os(name)?)));
     let Some((name, value)) = given else { return Ok(()) };
     let processors = std::thread::available_parallelism().map_or(1, usize::from);

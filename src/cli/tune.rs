@@ -14,7 +14,7 @@ use crate::report::ReportFormat;
                         `doctor`) and used by every later run, whose records name them in the column \
                         `tuned`. A search that the budget stopped continues at the next call."
 )]
-pub struct TuneArgs {
+pub(super) struct TuneArgs {
     /// Kernels, by the format of the product [default: all]
     #[arg(long, value_name = "KERNELS")]
     kernel: Option<String>,
@@ -130,7 +130,7 @@ impl Plan {
 }
 
 /// Searches, and prints what was tried.
-pub fn run(args: &TuneArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &TuneArgs) -> Result<ExitCode> {
     let plan = args.plan()?;
     if let Some(path) = &args.output {
         files::refuse_existing(path, args.force)?;

@@ -17,7 +17,7 @@ use crate::report::{ReportFormat, versus};
                         were measured (`--trisolve all`), a table lists all of them with their \
                         percentage of the roofline. Geometric means follow."
 )]
-pub struct VersusArgs {
+pub(super) struct VersusArgs {
     /// Result files of `run` with the backends cuda and cusparse
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub struct VersusArgs {
 }
 
 /// Prints the comparison.
-pub fn run(args: &VersusArgs) -> Result<ExitCode> {
+pub(super) fn run(args: &VersusArgs) -> Result<ExitCode> {
     let records = output::aggregated(&args.files)?;
     output::tables(&versus::report(&records)?, args.format)?;
     Ok(ExitCode::SUCCESS)

@@ -1,7 +1,7 @@
 //! What each column of a result file holds.
 
 /// Version of the columns, in the column `schema`. Records without it have version 1; version 2 added the hashes.
-pub const SCHEMA_VERSION: usize = 2;
+pub(crate) const SCHEMA_VERSION: usize = 2;
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,12 +139,12 @@ pub(super) const FACTOR: &[Described] = &[
 const RENAMED: &[(&str, &str)] = &[("reorder", "ordering")];
 
 /// The present name of a column.
-pub fn current(name: &str) -> &str {
+pub(crate) fn current(name: &str) -> &str {
     RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present)
 }
 
 /// Columns that reports add to those of a record: the command, the column and its meaning.
-pub const ADDED: &[(&str, &str, &str)] = &[
+pub(crate) const ADDED: &[(&str, &str, &str)] = &[
     ("reproduce", "experiment", "table or figure of the paper, `paper/table`"),
     ("reproduce", "published-iterations", "iterations that the paper reports for the case"),
     ("reproduce", "published-s", "solve time that the paper reports for the corresponding device"),
@@ -178,7 +178,7 @@ pub const ADDED: &[(&str, &str, &str)] = &[
 
 /// Columns, beside the settings, of rows computed from several records: the command, the column and its
 /// meaning.
-pub const DERIVED: &[(&str, &str, &str)] = &[
+pub(crate) const DERIVED: &[(&str, &str, &str)] = &[
     ("compare", "old-solve-s", "median solve of the old file, seconds"),
     ("compare", "new-solve-s", "median solve of the new file, seconds"),
     (
@@ -234,7 +234,7 @@ pub const DERIVED: &[(&str, &str, &str)] = &[
 ];
 
 /// Columns of the rows of `tune`.
-pub const TUNING: &[(&str, &str)] = &[
+pub(crate) const TUNING: &[(&str, &str)] = &[
     ("system", "system that was measured"),
     ("kernel", "kernel, with its compile-time parameters"),
     ("rows", "scalar rows of the system"),

@@ -47,7 +47,7 @@ impl Difference {
 
 /// The difference of the systems of two records with the same name; `None` if none is known or the names
 /// differ.
-pub fn difference(a: &Record, b: &Record) -> Option<Difference> {
+pub(crate) fn difference(a: &Record, b: &Record) -> Option<Difference> {
     use Difference::{Matrix, RightHandSide};
     let hashes = |what: Difference| what.hash(a).zip(what.hash(b)).is_some_and(|(a, b)| a != b);
     let sizes = |a: usize, b: usize| a > 0 && b > 0 && a != b;
@@ -70,7 +70,7 @@ fn one_name(a: &Record, b: &Record) -> bool {
 ///
 /// # Errors
 /// Names the file, the matrix, both contents and what to do.
-pub fn refuse_others<'a>(
+pub(crate) fn refuse_others<'a>(
     file: &str,
     mut earlier: impl Iterator<Item = &'a Record>,
     new: &Record,
@@ -93,7 +93,7 @@ pub fn refuse_others<'a>(
 }
 
 /// Number of records of the system of `new` without hashes, which cannot be checked.
-pub fn unchecked<'a>(earlier: impl Iterator<Item = &'a Record>, new: &Record) -> usize {
+pub(crate) fn unchecked<'a>(earlier: impl Iterator<Item = &'a Record>, new: &Record) -> usize {
     let of = |r: &&Record| one_name(r, new);
     earlier.filter(of).filter(|r| r.hash.matrix_hash.is_none() && r.size.n > 0).count()
 }
@@ -110,7 +110,7 @@ fn matrix(record: &Record) -> String {
 
 /// Renames records with the same name but different contents, so that no table or figure mixes them: `a.mtx#0123abcd`, with the first digits of the hash, or `a.mtx#n=64,nnz=288`. Right-hand sides
 /// likewise. Says what was done.
-pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
+pub(crate) fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
     let mut notes = Vec::new();
     for what in [Difference::Matrix, Difference::RightHandSide] {
         let mut systems: HashMap<String, Vec<usize>> = HashMap::new();

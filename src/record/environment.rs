@@ -8,18 +8,19 @@ use crate::record::columns::SCHEMA_VERSION;
 use crate::record::schema::Environment;
 
 /// Compiler that built the program.
-pub const COMPILER: &str = env!("BILU_BENCH_COMPILER");
+pub(crate) const COMPILER: &str = env!("BILU_BENCH_COMPILER");
 /// Target it was built for.
-pub const TARGET: &str = env!("BILU_BENCH_TARGET");
+pub(crate) const TARGET: &str = env!("BILU_BENCH_TARGET");
 /// Program version and source revision: `0.2.0 (9cd0d2757f68)`.
-pub const REVISION: &str =
+pub(crate) const REVISION: &str =
     concat!(env!("CARGO_PKG_VERSION"), " (", env!("BILU_BENCH_REVISION"), ")");
 
 /// Host processor as it names itself.
-pub static CPU: LazyLock<String> = LazyLock::new(|| brand().unwrap_or_else(|| "unknown".into()));
+pub(crate) static CPU: LazyLock<String> =
+    LazyLock::new(|| brand().unwrap_or_else(|| "unknown".into()));
 
 /// Operating system, kernel and architecture.
-pub static OS: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static OS: LazyLock<String> = LazyLock::new(|| {
     let name = sysinfo::System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.into());
     format!("{name} {}", std::env::consts::ARCH)
 });
@@ -39,14 +40,14 @@ fn brand() -> Option<String> {
 }
 
 /// The present moment, UTC, RFC 3339, whole seconds.
-pub fn now() -> String {
+pub(crate) fn now() -> String {
     let now = jiff::Timestamp::now();
     jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
 }
 
 /// Adds host, program and start of a run on `backend`, which the backend does not know. A GPU that the run
 /// did not reach stays unnamed.
-pub fn complete(environment: &mut Environment, backend: &str, start: String) {
+pub(crate) fn complete(environment: &mut Environment, backend: &str, start: String) {
     environment.cpu.clone_from(&CPU);
     environment.os.clone_from(&OS);
     environment.compiler = format!("{COMPILER} {TARGET}");

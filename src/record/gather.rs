@@ -18,10 +18,10 @@ use crate::record::table::{Reader, Row, cell, command};
 use crate::record::{Record, contents, obstacle, rounds};
 
 /// Largest file that is read.
-pub const LARGEST_FILE: u64 = 256 << 20;
+pub(crate) const LARGEST_FILE: u64 = 256 << 20;
 
 /// Largest number of rows, over all files.
-pub const MOST_ROWS: usize = 100_000;
+pub(crate) const MOST_ROWS: usize = 100_000;
 
 /// Largest number of files in a folder tree.
 const MOST_FILES: usize = 10_000;
@@ -88,7 +88,7 @@ pub enum Rows {
 
 impl Rows {
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Runs(rows) => rows.len(),
             Self::Obstacle(rows) => rows.len(),
@@ -98,12 +98,12 @@ impl Rows {
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Their kind, in words.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Runs(_) => "solves and products",
             Self::Obstacle(_) => "obstacle problems",
@@ -139,7 +139,7 @@ pub struct Trial {
 ///
 /// # Errors
 /// When a path that was named cannot be read, or when no row was found at all.
-pub fn gather(paths: &[PathBuf]) -> Result<Gathered> {
+pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered> {
     let mut gathering = Gathering::default();
     for path in paths {
         let data = std::fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;

@@ -1,14 +1,14 @@
 //! Records of runs and the files they are kept in.
 
-pub mod columns;
-pub mod contents;
-pub mod environment;
-pub mod gather;
+pub(crate) mod columns;
+pub(crate) mod contents;
+pub(crate) mod environment;
+pub(crate) mod gather;
 mod lines;
 pub mod obstacle;
 pub mod output;
 pub mod read;
-pub mod rounds;
+pub(crate) mod rounds;
 pub mod schema;
 pub mod table;
 

@@ -136,7 +136,7 @@ impl Row for Record {
 ///
 /// # Errors
 /// Names the file, the problem, both contents and what to do.
-pub fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Result<()> {
+pub(crate) fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Result<()> {
     let now = Problem::new(case)?.hash();
     let other = |old: &&Record| {
         one_problem(&old.case, case) && old.problem_hash.as_ref().is_some_and(|hash| *hash != now)

@@ -142,7 +142,7 @@ impl<R: Row> Outputs<R> {
     ///
     /// # Errors
     /// Those of it.
-    pub fn check_or_none(paths: &[PathBuf], existing: Existing) -> Result<Self> {
+    pub(crate) fn check_or_none(paths: &[PathBuf], existing: Existing) -> Result<Self> {
         if paths.is_empty() { Ok(Self::default()) } else { Self::check(paths, existing) }
     }
 

@@ -11,13 +11,13 @@ use crate::record::table::{SCHEMA, fields};
 
 /// The records of `rows`, those of one case in several rounds as one. Records without a round stay as they
 /// are; the order is that of first rows.
-pub fn aggregated(rows: &[Record]) -> Vec<Record> {
+pub(crate) fn aggregated(rows: &[Record]) -> Vec<Record> {
     cases(rows).iter().map(|rows| aggregate(rows)).collect()
 }
 
 /// Rows by case: those of its rounds together, each without a round by itself. A round that is there twice
 /// begins another record of the case, so that readers see two.
-pub fn cases(rows: &[Record]) -> Vec<Vec<&Record>> {
+pub(crate) fn cases(rows: &[Record]) -> Vec<Vec<&Record>> {
     let mut groups: Vec<Vec<&Record>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for row in rows {
@@ -41,7 +41,7 @@ pub fn cases(rows: &[Record]) -> Vec<Vec<&Record>> {
 
 /// One record of the rounds of a case: the medians of all times and rates, and as the intervals of solve
 /// and product those of the rounds' medians. Where a round failed, the case did.
-pub fn aggregate(rows: &[&Record]) -> Record {
+pub(crate) fn aggregate(rows: &[&Record]) -> Record {
     let failed = rows.iter().filter(|r| !r.status.succeeded()).count();
     let first = rows.iter().find(|r| !r.status.succeeded()).unwrap_or(&rows[0]);
     let mut record = Record { round: None, ..(*first).clone() };

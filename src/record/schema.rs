@@ -131,7 +131,7 @@ impl SampleInterval {
     }
 
     /// Whether samples are the medians of rounds.
-    pub fn of_rounds(self) -> bool {
+    pub(crate) fn of_rounds(self) -> bool {
         matches!(self, Self::ConfidenceOfRounds | Self::RangeOfRounds)
     }
 }
@@ -142,17 +142,17 @@ const ENOUGH: usize = 6;
 impl Times {
     /// Seconds from the matrix in memory to the last of `solves` solutions: ordering, conversion of the
     /// matrix, setup and solves. Unknown times other than setup and solve count as zero.
-    pub fn to_solution(&self, solves: usize) -> Option<f64> {
+    pub(crate) fn to_solution(&self, solves: usize) -> Option<f64> {
         Some(self.before_solves()? + solves as f64 * self.solve_s?)
     }
 
     /// The part of [`to_solution`](Self::to_solution) before the first solve, in seconds.
-    pub fn before_solves(&self) -> Option<f64> {
+    pub(crate) fn before_solves(&self) -> Option<f64> {
         Some(self.ordering_s.unwrap_or(0.0) + self.matrix_s.unwrap_or(0.0) + self.setup_s?)
     }
 
     /// The same for a new matrix of a known pattern and one solve: conversion, numeric phase and solve.
-    pub fn to_solution_of_known_pattern(&self) -> Option<f64> {
+    pub(crate) fn to_solution_of_known_pattern(&self) -> Option<f64> {
         Some(self.matrix_s.unwrap_or(0.0) + self.numeric_s? + self.solve_s?)
     }
 
@@ -164,7 +164,7 @@ impl Times {
     }
 
     /// Sets the median solve and its interval or range; of the medians of rounds if `of_rounds`.
-    pub fn set_solve(&mut self, solve: &Median, of_rounds: bool) {
+    pub(crate) fn set_solve(&mut self, solve: &Median, of_rounds: bool) {
         let (low, high) = solve.ends();
         self.solve_s = Some(solve.value);
         (self.solve_low_s, self.solve_high_s) = (Some(low), Some(high));
@@ -282,7 +282,7 @@ impl Traffic {
     }
 
     /// Sets the median product and its interval or range; of the medians of rounds if `of_rounds`.
-    pub fn set_spmv(&mut self, product: &Median, of_rounds: bool) {
+    pub(crate) fn set_spmv(&mut self, product: &Median, of_rounds: bool) {
         let (low, high) = product.ends();
         self.spmv_s = Some(product.value);
         (self.spmv_low_s, self.spmv_high_s) = (Some(low), Some(high));

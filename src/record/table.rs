@@ -69,7 +69,7 @@ pub fn command(columns: &[&str]) -> Option<&'static str> {
 }
 
 /// That records with these columns are of another command than `R`, if they are.
-pub fn other_command<R: Row>(columns: &[&str]) -> Option<Error> {
+pub(crate) fn other_command<R: Row>(columns: &[&str]) -> Option<Error> {
     let found = command(columns).filter(|found| *found != R::COMMAND)?;
     let message = format!("these are records of `{found}`, not of `{}`", R::COMMAND);
     Some(Error::input(message).hint("`report` and `plot` take both"))
@@ -93,7 +93,7 @@ impl Row for Record {
 }
 
 /// All columns of a [`Record`] in order.
-pub static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
+pub(crate) static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let mut all = columns::<Record>(&[
         columns::ENDING,
         columns::FACTOR,
@@ -151,7 +151,7 @@ pub fn fields<R: Row>(record: &R) -> Map<String, Value> {
 }
 
 /// The cells of a record, in the order of [`Row::schema`]; empty where there is no value.
-pub fn to_cells<R: Row>(record: &R) -> Vec<String> {
+pub(crate) fn to_cells<R: Row>(record: &R) -> Vec<String> {
     fields(record).values().map(cell).collect()
 }
 
@@ -166,9 +166,10 @@ pub fn cell(value: &Value) -> String {
     }
 }
 
+#[cfg(test)]
 /// The record that cells under `header` hold. A column that is missing takes its default, one that
 /// is unknown is passed over.
-pub fn from_cells<'a, R: Row>(
+pub(crate) fn from_cells<'a, R: Row>(
     header: &[String],
     cells: impl Iterator<Item = &'a str>,
 ) -> Result<R> {
@@ -260,7 +261,7 @@ impl Column {
     }
 
     /// Whether a cell can be empty.
-    pub fn can_be_empty(&self) -> bool {
+    pub(crate) fn can_be_empty(&self) -> bool {
         self.optional || self.kind == Kind::Numbers
     }
 

@@ -30,7 +30,7 @@ const DUEL_S: f64 = 20.0;
 
 /// Options of a sweep.
 #[derive(Clone, Debug, Default)]
-pub struct Sweeping {
+pub(crate) struct Sweeping {
     /// Where results are kept, combination by combination: what is there is not run again.
     pub file: Option<PathBuf>,
     /// Seconds after which this run of it ends; combinations come in an order without meaning then, so that
@@ -56,7 +56,7 @@ type Entries = HashMap<String, Entry>;
 ///
 /// # Errors
 /// When the user stops it, and when the file of the sweep cannot be read or written.
-pub fn against_all(
+pub(crate) fn against_all(
     question: &Question,
     advice: &Advice,
     problem: &Problem,

@@ -5,7 +5,7 @@ use crate::case::Case;
 use crate::record::Record;
 
 /// Fewest rounds for a 95 % confidence interval of a median (by ranks).
-pub const ROUNDS: usize = 6;
+pub(crate) const ROUNDS: usize = 6;
 /// Intervals are separate only if they remain so after scaling by this factor: another memory placement in the next
 /// run of the program costs as much.
 const APART: f64 = 1.02;
@@ -16,7 +16,7 @@ const LEAST_NOISE: f64 = 1.25;
 
 /// The factor by which a single trial may differ from another of the same here: the most that any round took over
 /// the median of its finalist.
-pub fn noise(finalists: &[Finalist]) -> f64 {
+pub(crate) fn noise(finalists: &[Finalist]) -> f64 {
     finalists.iter().map(|f| f.disturbed).fold(LEAST_NOISE, f64::max)
 }
 
@@ -41,13 +41,13 @@ pub(super) fn is_faster(one: &Median, other: &Median) -> bool {
 }
 
 /// The finalists that cannot be distinguished from the first, the one with the smallest median, which is among them.
-pub fn equals(finalists: &[Finalist]) -> Vec<&Finalist> {
+pub(crate) fn equals(finalists: &[Finalist]) -> Vec<&Finalist> {
     let Some(first) = finalists.first() else { return Vec::new() };
     finalists.iter().filter(|f| !is_faster(&first.seconds, &f.seconds)).collect()
 }
 
 /// Ratio of the times of two finalists, if they can be distinguished.
-pub fn ratio(one: &Median, over: &Median) -> Option<f64> {
+pub(crate) fn ratio(one: &Median, over: &Median) -> Option<f64> {
     (is_faster(one, over) || is_faster(over, one)).then(|| one.value / over.value)
 }
 

@@ -10,7 +10,7 @@ const NAMED: &[&str] =
     &["shift", "level-rule", "orthogonalisation", "factor-precision", "trisolve", "execution"];
 
 /// The searched settings that are used, in a few words.
-pub fn describe(case: &Case) -> String {
+pub(crate) fn describe(case: &Case) -> String {
     let Case { precond, fill, block_size, ordering, solver, restart, backend, .. } = case;
     let mut words = precond.clone();
     for (setting, word) in [

@@ -55,7 +55,7 @@ impl Runner {
 
 /// Measures the best of `seen` until `budget` seconds since the search began are over, at least once.
 /// Fastest first. `told` receives the number of finalists.
-pub fn finals(
+pub(crate) fn finals(
     seen: &Found,
     tries: &mut dyn Tries,
     budget: f64,
@@ -120,7 +120,7 @@ const OF_THE_PATTERN: [&str; 2] = ["fill", "level-rule"];
 
 /// Whether two trials differ in a single setting without effect: all residuals are bitwise equal, as with a restart
 /// beyond the number of iterations.
-pub fn changed_nothing(one: &Tried, other: &Tried) -> bool {
+pub(crate) fn changed_nothing(one: &Tried, other: &Tried) -> bool {
     let (Trial::Solved { record: a, .. }, Trial::Solved { record: b, .. }) =
         (&one.trial, &other.trial)
     else {
@@ -153,7 +153,12 @@ impl Found {
 }
 
 /// Measures `cases` in alternation, each trial up to `limit` seconds. Fastest first, without those that fail.
-pub fn measured(cases: Vec<Case>, tries: &mut dyn Tries, budget: f64, limit: f64) -> Vec<Finalist> {
+pub(crate) fn measured(
+    cases: Vec<Case>,
+    tries: &mut dyn Tries,
+    budget: f64,
+    limit: f64,
+) -> Vec<Finalist> {
     let new = |case| Runner { case, rounds: Vec::new() };
     let mut runners: Vec<Runner> = cases.into_iter().map(new).collect();
     let limit = limit.max(LEAST_PATIENCE);

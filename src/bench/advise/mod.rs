@@ -4,13 +4,13 @@
 //! [`search()`] tries the promising ones once and aborts slow ones, [`finals()`] measures the best in
 //! alternation, and `report::advice` states the result, its reasons and its confidence.
 
-pub mod check;
-pub mod decision;
+pub(crate) mod check;
+pub(crate) mod decision;
 mod describe;
-pub mod effects;
-pub mod finals;
-pub mod search;
-pub mod space;
+pub(crate) mod effects;
+pub(crate) mod finals;
+pub(crate) mod search;
+pub(crate) mod space;
 mod structure;
 mod trial;
 
@@ -24,14 +24,13 @@ use crate::config::Sweep;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::problem::Problem;
 
-pub use decision::Finalist;
-pub use decision::equals;
-pub use describe::describe;
-pub use finals::{finals, measured};
-pub use search::{Found, Tried, search};
-pub use space::{Knob, Point, Space};
-pub use structure::Structure;
-pub use trial::{Trial, Trials, Tries};
+pub(crate) use decision::Finalist;
+pub(crate) use describe::describe;
+pub(crate) use finals::{finals, measured};
+pub(crate) use search::{Found, Tried, search};
+pub(crate) use space::Space;
+pub(crate) use structure::Structure;
+pub(crate) use trial::{Trial, Trials, Tries};
 
 /// Share of the time budget for the search; the rest is for the finals.
 const SEARCH_SHARE: f64 = 0.7;
@@ -72,7 +71,7 @@ pub struct Advice {
 ///
 /// # Errors
 /// When no combination remains, or none of the allowed backends is usable here.
-pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
+pub(crate) fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<String>)> {
     let (mut backends, mut missing, mut first) = (Vec::new(), Vec::new(), None);
     let given = question.fixed.backend.as_ref();
     // the vendor's library is a baseline, not advice: only on request
@@ -103,7 +102,7 @@ pub fn space(question: &Question, structure: &Structure) -> Result<(Space, Vec<S
 
 /// Progress events of [`advise`].
 #[derive(Debug)]
-pub enum Told<'a> {
+pub(crate) enum Told<'a> {
     /// A trial of the search, and the shortest time so far.
     Tried(&'a Tried, f64),
     /// The finals begin, with this number of finalists.
@@ -114,7 +113,7 @@ pub enum Told<'a> {
 ///
 /// # Errors
 /// When no combination of settings can be tried.
-pub fn advise(
+pub(crate) fn advise(
     question: &Question,
     problem: &Problem,
     b: &[f64],

@@ -24,7 +24,7 @@ use crate::case::Case;
 use crate::methods::precond;
 
 /// A trial is given up when it takes this many times the best so far.
-pub const MARGIN: f64 = 2.0;
+pub(crate) const MARGIN: f64 = 2.0;
 /// The first trial may take this share of the time at most.
 const FIRST_SHARE: f64 = 0.3;
 /// What is expected to take this many times the best is not tried any more.
@@ -118,7 +118,7 @@ struct Search<'a> {
 ///
 /// # Errors
 /// When the space is empty or too large.
-pub fn search(
+pub(crate) fn search(
     space: &Space,
     tries: &mut dyn Tries,
     budget: f64,

@@ -15,7 +15,7 @@ const MOST_POINTS: usize = 50_000;
 
 /// A setting and the values that are tried.
 #[derive(Clone, Debug)]
-pub struct Knob {
+pub(crate) struct Knob {
     /// The setting.
     pub axis: &'static Axis,
     /// Its values as words, the first is the plain one.
@@ -23,7 +23,7 @@ pub struct Knob {
 }
 
 /// A combination: for each knob the number of its value.
-pub type Point = Vec<usize>;
+pub(crate) type Point = Vec<usize>;
 
 /// All combinations.
 #[derive(Clone, Debug)]
@@ -101,7 +101,7 @@ impl Space {
     }
 
     /// The knobs.
-    pub fn knobs(&self) -> &[Knob] {
+    pub(crate) fn knobs(&self) -> &[Knob] {
         &self.knobs
     }
 

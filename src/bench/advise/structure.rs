@@ -42,7 +42,7 @@ impl Structure {
 
     /// Block sizes worth a trial, the natural one first: small ones where there is none, since a block
     /// needs one index only.
-    pub fn block_sizes(&self) -> Vec<usize> {
+    pub(crate) fn block_sizes(&self) -> Vec<usize> {
         match self.info.block.size {
             1 => [1, 2, 4].into_iter().filter(|&b| 8 * b <= self.info.n.max(8)).collect(),
             natural => vec![natural, 1],
@@ -50,12 +50,12 @@ impl Structure {
     }
 
     /// Whether the blocks are coupled as the points of a box and not otherwise.
-    pub fn is_grid(&self) -> bool {
+    pub(crate) fn is_grid(&self) -> bool {
         self.info.grid.is_some_and(|grid| grid.others == 0)
     }
 
     /// One line for people.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let Info { n, nnz, block, grid, diagonal, symmetry, .. } = &self.info;
         let blocks = match block.size {
             1 => "no blocks".to_owned(),

@@ -40,7 +40,7 @@ pub enum Trial {
 
 impl Trial {
     /// Seconds of fixed costs and all solves, where it was solved.
-    pub fn seconds(&self) -> Option<f64> {
+    pub(crate) fn seconds(&self) -> Option<f64> {
         match self {
             Self::Solved { seconds, .. } => Some(*seconds),
             _ => None,
@@ -48,7 +48,7 @@ impl Trial {
     }
 
     /// Seconds of the fixed costs, as far as they are known.
-    pub fn fixed(&self) -> Option<f64> {
+    pub(crate) fn fixed(&self) -> Option<f64> {
         match self {
             Self::Solved { fixed, .. } | Self::CutOff { fixed } => Some(*fixed),
             Self::Failed { .. } => None,
@@ -57,7 +57,7 @@ impl Trial {
 }
 
 /// Runs trials, behind a trait so that the search is tested without solvers.
-pub trait Tries {
+pub(crate) trait Tries {
     /// Runs a case until it needs more than `limit` seconds for its fixed costs and all solves; `None`
     /// when the user asked to stop.
     fn try_out(&mut self, case: &Case, limit: f64) -> Option<Trial>;
@@ -90,7 +90,7 @@ const ALL_TURNS: f64 = 0.15;
 const WORTH_TURNS: f64 = 0.7;
 
 /// Trials on this machine.
-pub struct Trials<'a> {
+pub(crate) struct Trials<'a> {
     problem: &'a Problem,
     b: &'a [f64],
     solves: usize,
@@ -106,7 +106,7 @@ pub struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// Trials of one system for so many right-hand sides; `interrupts` counts requests to stop.
-    pub fn new(
+    pub(crate) fn new(
         problem: &'a Problem,
         b: &'a [f64],
         solves: usize,

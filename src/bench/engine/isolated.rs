@@ -31,7 +31,7 @@ const NO_MEMORY: &str = "memory allocation of";
 
 /// How a case is run in a process of its own.
 #[derive(Clone, Debug)]
-pub struct Isolation {
+pub(crate) struct Isolation {
     /// This program.
     pub program: PathBuf,
     /// Measuring options for it, as flags.
@@ -43,7 +43,7 @@ pub struct Isolation {
 }
 
 /// The files in which the kernel counts the processes killed by the OOM killer.
-pub fn kill_counters() -> Vec<PathBuf> {
+pub(crate) fn kill_counters() -> Vec<PathBuf> {
     let mut files = vec![PathBuf::from("/proc/vmstat")];
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     files.extend(groups.lines().filter_map(|line| {
@@ -71,7 +71,7 @@ fn kills_in(text: &str) -> u64 {
 }
 
 /// Runs every case that `outputs` does not hold yet, as [`super::execute`] does, in children.
-pub fn execute(
+pub(crate) fn execute(
     cases: &[Case],
     measure: &Measure,
     isolation: &Isolation,

@@ -1,13 +1,11 @@
 //! Runs the cases of an experiment in order and keeps every finished record at once.
 
-pub mod isolated;
+pub(crate) mod isolated;
 mod loaded;
-pub mod preflight;
-pub mod progress;
+pub(crate) mod preflight;
+pub(crate) mod progress;
 
 use std::sync::atomic::{self, AtomicUsize};
-
-pub use crate::base::interrupt;
 
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
@@ -23,7 +21,7 @@ pub(crate) use loaded::Permuted;
 use loaded::{Loaded, System, check_block_sizes};
 
 /// The numerical work, behind a trait so that the engine is tested without it.
-pub trait Runner {
+pub(crate) trait Runner {
     /// Loads or generates the system of a case.
     fn load(&mut self, case: &Case) -> Result<Problem>;
     /// Makes a right-hand side for it.
@@ -46,7 +44,7 @@ pub trait Runner {
 
 /// The solvers of this crate.
 #[derive(Debug, Default)]
-pub struct Solvers {
+pub(crate) struct Solvers {
     reuse: Reuse,
     /// The system that was loaded before anything ran, with a case of it.
     kept: Option<(Case, Problem)>,
@@ -100,7 +98,7 @@ fn as_solved(problem: Problem, case: &Case) -> Problem {
 
 /// Receives the events of a run; remarks are printed to standard error, unless it does otherwise.
 #[allow(unused_variables, reason = "names for those who implement it")]
-pub trait Observer {
+pub(crate) trait Observer {
     /// Of `total` cases those in `pending` follow; the others are finished already.
     fn begin(&mut self, total: usize, pending: &[&Case]) {}
     /// A matrix is being loaded.
@@ -121,7 +119,7 @@ pub trait Observer {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
+pub(crate) enum End {
     /// Every case has its record.
     Complete,
     /// The user stopped it.
@@ -132,7 +130,7 @@ pub enum End {
 
 /// What a run yields.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
     /// case.
     pub records: Vec<Record>,
@@ -142,7 +140,7 @@ pub struct Outcome {
 
 /// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
 /// stop: it is polled at the start of every stage. A solution is in its file before its case is recorded.
-pub fn execute(
+pub(crate) fn execute(
     cases: &[Case],
     measure: &Measure,
     outputs: &mut Outputs,
@@ -180,7 +178,11 @@ fn record_of<'a>(case: &Case, round: Option<usize>, earlier: &'a [Record]) -> Op
 
 /// The cases that run where `earlier` is there, in their order: one of several rounds once for each round
 /// that it lacks.
-pub fn pending<'a>(cases: &'a [Case], measure: &Measure, earlier: &[Record]) -> Vec<&'a Case> {
+pub(crate) fn pending<'a>(
+    cases: &'a [Case],
+    measure: &Measure,
+    earlier: &[Record],
+) -> Vec<&'a Case> {
     let lacking = |turn: &(&'a Case, _)| record_of(turn.0, turn.1, earlier).is_none();
     turns(cases, measure).into_iter().filter(lacking).map(|(case, _)| case).collect()
 }

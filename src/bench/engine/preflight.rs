@@ -12,7 +12,7 @@ use crate::record::{Record, contents};
 
 /// The records of a result file that is resumed.
 #[derive(Clone, Debug)]
-pub struct Earlier {
+pub(crate) struct Earlier {
     /// The file, for messages.
     pub file: String,
     /// Its records.
@@ -21,7 +21,7 @@ pub struct Earlier {
 
 /// A matrix that cannot be used, and why.
 #[derive(Clone, Debug)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// Its name in the cases.
     pub matrix: String,
     /// The error of the matrix or its right-hand side.
@@ -36,7 +36,7 @@ pub struct Broken {
 /// # Errors
 /// At the first system that is invalid or differs from that of its earlier records. A system that does not fit
 /// into memory is not an error: it yields a record.
-pub fn check(
+pub(crate) fn check(
     cases: &[Case],
     first: Option<&Case>,
     earlier: &[Earlier],

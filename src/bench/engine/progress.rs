@@ -15,7 +15,7 @@ use crate::case::{Case, Execution, FactorPrecision, FgbiluStyle, RunKind, Trisol
 use crate::record::Record;
 
 /// The observer for the kind of standard error: terminal or file.
-pub fn observer(quiet: bool) -> Box<dyn Observer> {
+pub(crate) fn observer(quiet: bool) -> Box<dyn Observer> {
     if quiet {
         silence();
     }

@@ -13,7 +13,7 @@ use crate::symbolic::FillPattern;
 /// factors: it is computed once, and each case reports its time. The backend with one thread does not
 /// share with backends with many.
 #[derive(Debug, Default)]
-pub struct Reuse {
+pub(crate) struct Reuse {
     matrix: Weak<Csr>,
     /// Unknowns per block, and the blocks of the matrix.
     blocks: Option<(usize, usize)>,
