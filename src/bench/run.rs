@@ -9,7 +9,6 @@ mod product;
 mod range;
 mod reuse;
 mod roof;
-mod steps;
 mod stopped;
 mod traffic;
 mod transposed;

@@ -7,7 +7,7 @@ use crate::config::measure::SETTINGS;
 use crate::config::quantity::QUANTITIES;
 use crate::config::sweep::AXES;
 use crate::record::Record;
-use crate::record::columns::{ADDED, DERIVED, TUNING};
+use crate::record::columns::{ADDED, COMPARE, TUNING, VERSUS};
 use crate::record::table::{Column, Row};
 use crate::report::{page, plot};
 
@@ -63,11 +63,6 @@ fn described<R: Row>(setting: impl Fn(&str) -> Option<&'static str>) -> Vec<[Str
     R::schema().iter().map(row).collect()
 }
 
-fn of_command(list: &[(&str, &str, &str)], command: &str) -> Vec<[String; 2]> {
-    let own = list.iter().filter(|(of, ..)| *of == command);
-    own.map(|(_, name, meaning)| [format!("`{name}`"), (*meaning).to_owned()]).collect()
-}
-
 fn pairs(list: &[(&str, &str)]) -> Vec<[String; 2]> {
     list.iter().map(|(name, meaning)| [format!("`{name}`"), (*meaning).to_owned()]).collect()
 }
@@ -96,7 +91,7 @@ fn csv() -> String {
             "## What `reproduce --format csv` adds",
             "Before or after the columns of a record, where the experiment provides them.",
             two,
-            of_command(ADDED, "reproduce"),
+            pairs(ADDED),
         ),
         section(
             "## Records of `obstacle`",
@@ -108,13 +103,13 @@ fn csv() -> String {
             "## Rows of `compare --format csv`",
             "After the settings on which the files are joined.",
             two,
-            of_command(DERIVED, "compare"),
+            pairs(COMPARE),
         ),
         section(
             "## Rows of `versus --format csv`",
             "After the settings of a system; `n`, levels and percentages are columns of a record.",
             two,
-            of_command(DERIVED, "versus"),
+            pairs(VERSUS),
         ),
         section("## Rows of `tune --format csv`", "One row per trial.", two, pairs(TUNING)),
         section(

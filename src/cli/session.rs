@@ -27,42 +27,39 @@ use crate::record::output::{Existing, Outputs};
 
 /// Detects errors before anything runs: contradictory measuring options, unknown matrices and missing
 /// files.
-pub(super) fn check(experiment: &Experiment) -> Result<()> {
+pub(crate) fn check(experiment: &Experiment) -> Result<()> {
     experiment.measure.resolve()?;
-    let (folders, mut known) = (Folders::from_env(), HashSet::new());
-    for case in experiment.cases()?.0 {
-        if !known.contains(&case.matrix) {
-            let found = Source::find(&case.matrix, &folders).and_then(|source| match source {
-                Source::File(path) if is_stdin(&path) => Ok(()),
-                Source::File(path) => {
-                    std::fs::metadata(&path).map(drop).map_err(|e| Error::io("read", &path, &e))
-                }
-                Source::Generated { .. } => Ok(()),
-            });
-            found.map_err(|e| experiment.at_matrix(&case.matrix, e))?;
-            known.insert(case.matrix);
+    for (matrix, source) in sources(experiment)? {
+        if let Source::File(path) = source
+            && !is_stdin(&path)
+        {
+            let found = std::fs::metadata(&path).map_err(|e| Error::io("read", &path, &e));
+            found.map_err(|e| experiment.at_matrix(&matrix, e))?;
         }
     }
     Ok(())
 }
 
-/// The input files of experiments, see [`inputs`].
-fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
-    let all = experiments.iter().map(|experiment| inputs(experiment));
-    Ok(all.collect::<Result<Vec<_>>>()?.concat())
+/// The matrices of an experiment, each once.
+fn sources(experiment: &Experiment) -> Result<Vec<(String, Source)>> {
+    let (folders, mut known) = (Folders::from_env(), HashSet::new());
+    let mut cases = experiment.cases()?.0;
+    cases.retain(|case| known.insert(case.matrix.clone()));
+    let found = cases.into_iter().map(|Case { matrix, .. }| match Source::find(&matrix, &folders) {
+        Ok(source) => Ok((matrix, source)),
+        Err(e) => Err(experiment.at_matrix(&matrix, e)),
+    });
+    found.collect()
 }
 
-/// The input files of an experiment: its own, matrices, right-hand sides, fields.
-pub(super) fn inputs(experiment: &Experiment) -> Result<Vec<PathBuf>> {
-    let (folders, mut known) = (Folders::from_env(), HashSet::new());
-    let mut files = experiment.files.clone();
-    for case in experiment.cases()?.0 {
-        if let Some(path) = case.rhs.strip_prefix("file:") {
-            files.push(path.into());
-        }
-        if known.insert(case.matrix.clone()) {
-            files.extend(Source::find(&case.matrix, &folders)?.files());
-        }
+/// The input files of experiments: their own, matrices, right-hand sides, fields.
+fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for experiment in experiments {
+        files.extend(experiment.files.iter().cloned());
+        let cases = experiment.cases()?.0;
+        files.extend(cases.iter().filter_map(|c| c.rhs.strip_prefix("file:")).map(PathBuf::from));
+        files.extend(sources(experiment)?.iter().flat_map(|(_, source)| source.files()));
     }
     files.sort();
     files.dedup();

@@ -143,94 +143,55 @@ pub(crate) fn current(name: &str) -> &str {
     RENAMED.iter().find(|(former, _)| *former == name).map_or(name, |(_, present)| present)
 }
 
-/// Columns that reports add to those of a record: the command, the column and its meaning.
-pub(crate) const ADDED: &[(&str, &str, &str)] = &[
-    ("reproduce", "experiment", "table or figure of the paper, `paper/table`"),
-    ("reproduce", "published-iterations", "iterations that the paper reports for the case"),
-    ("reproduce", "published-s", "solve time that the paper reports for the corresponding device"),
-    (
-        "reproduce",
-        "deviation-percent",
-        "relative deviation of the iterations from the published ones, percent",
-    ),
-    ("reproduce", "verdict", "ok (within the tolerance of the table), off, or failed"),
-    (
-        "reproduce",
-        "published-speedup",
-        "published time of the slow device divided by that of the fast one",
-    ),
-    ("reproduce", "speedup", "solve-s of the slow backend divided by that of the row"),
-    ("reproduce", "speedup-over-cusparse", "solve-s of cusparse divided by that of the row"),
-    (
-        "reproduce",
-        "digits-of-history",
-        "decimal digits to which the residuals agree with those of one core",
-    ),
-    (
-        "reproduce",
-        "overall-us-per-point",
-        "factorisation and corrections, microseconds per grid point",
-    ),
-    ("reproduce", "factorisation-us-per-point", "numeric-kernel-s, microseconds per grid point"),
-    ("reproduce", "solve-us-per-point", "apply-s, microseconds per grid point"),
-    ("reproduce", "residual-us-per-point", "residual-s, microseconds per grid point"),
+/// Columns that `reproduce` adds to those of a record.
+pub(crate) const ADDED: &[(&str, &str)] = &[
+    ("experiment", "table or figure of the paper, `paper/table`"),
+    ("published-iterations", "iterations that the paper reports for the case"),
+    ("published-s", "solve time that the paper reports for the corresponding device"),
+    ("deviation-percent", "relative deviation of the iterations from the published ones, percent"),
+    ("verdict", "ok (within the tolerance of the table), off, or failed"),
+    ("published-speedup", "published time of the slow device divided by that of the fast one"),
+    ("speedup", "solve-s of the slow backend divided by that of the row"),
+    ("speedup-over-cusparse", "solve-s of cusparse divided by that of the row"),
+    ("digits-of-history", "decimal digits to which the residuals agree with those of one core"),
+    ("overall-us-per-point", "factorisation and corrections, microseconds per grid point"),
+    ("factorisation-us-per-point", "numeric-kernel-s, microseconds per grid point"),
+    ("solve-us-per-point", "apply-s, microseconds per grid point"),
+    ("residual-us-per-point", "residual-s, microseconds per grid point"),
 ];
 
-/// Columns, beside the settings, of rows computed from several records: the command, the column and its
-/// meaning.
-pub(crate) const DERIVED: &[(&str, &str, &str)] = &[
-    ("compare", "old-solve-s", "median solve of the old file, seconds"),
-    ("compare", "new-solve-s", "median solve of the new file, seconds"),
+/// Columns, beside the settings, of the rows of `compare`, computed from two records.
+pub(crate) const COMPARE: &[(&str, &str)] = &[
+    ("old-solve-s", "median solve of the old file, seconds"),
+    ("new-solve-s", "median solve of the new file, seconds"),
     (
-        "compare",
         "ratio",
         "new-solve-s divided by old-solve-s; with rounds the median over all pairs of rounds, with paired runs over the pairs",
     ),
-    ("compare", "ratio-low", "lower end of the 95 % confidence interval of the ratio"),
-    ("compare", "ratio-high", "upper end of the 95 % confidence interval of the ratio"),
-    ("compare", "setup-ratio", "setup-s of the new file divided by that of the old file"),
-    ("compare", "old-iterations", "iterations in the old file"),
-    ("compare", "new-iterations", "iterations in the new file"),
+    ("ratio-low", "lower end of the 95 % confidence interval of the ratio"),
+    ("ratio-high", "upper end of the 95 % confidence interval of the ratio"),
+    ("setup-ratio", "setup-s of the new file divided by that of the old file"),
+    ("old-iterations", "iterations in the old file"),
+    ("new-iterations", "iterations in the new file"),
     (
-        "compare",
         "differs",
         "differences in processor, device, threads, operating system, compiler or revision: old -> new",
     ),
-    ("versus", "group", "group of systems over which means are taken"),
-    ("versus", "apply-cuda-s", "fastest application of the preconditioner on cuda, seconds"),
-    (
-        "versus",
-        "apply-cusparse-s",
-        "fastest application of the preconditioner by cuSPARSE, seconds",
-    ),
-    ("versus", "apply-ratio", "apply-cusparse-s divided by apply-cuda-s"),
-    ("versus", "numeric-kernel-cuda-s", "fastest factorisation on the device on cuda, seconds"),
-    (
-        "versus",
-        "numeric-kernel-cusparse-s",
-        "fastest factorisation on the device by cuSPARSE, seconds",
-    ),
-    (
-        "versus",
-        "numeric-kernel-ratio",
-        "numeric-kernel-cusparse-s divided by numeric-kernel-cuda-s",
-    ),
-    (
-        "versus",
-        "numeric-and-solve-cuda-s",
-        "fastest sum of matrix-s, numeric-s and solve-s on cuda, seconds",
-    ),
-    ("versus", "numeric-and-solve-cusparse-s", "the same with cuSPARSE, seconds"),
-    (
-        "versus",
-        "numeric-and-solve-ratio",
-        "numeric-and-solve-cusparse-s divided by numeric-and-solve-cuda-s",
-    ),
-    (
-        "versus",
-        "apply-auto-ratio",
-        "apply-cusparse-s divided by the time of the algorithm that auto chose",
-    ),
+];
+
+/// Columns, beside the settings, of the rows of `versus`, computed from several records.
+pub(crate) const VERSUS: &[(&str, &str)] = &[
+    ("group", "group of systems over which means are taken"),
+    ("apply-cuda-s", "fastest application of the preconditioner on cuda, seconds"),
+    ("apply-cusparse-s", "fastest application of the preconditioner by cuSPARSE, seconds"),
+    ("apply-ratio", "apply-cusparse-s divided by apply-cuda-s"),
+    ("numeric-kernel-cuda-s", "fastest factorisation on the device on cuda, seconds"),
+    ("numeric-kernel-cusparse-s", "fastest factorisation on the device by cuSPARSE, seconds"),
+    ("numeric-kernel-ratio", "numeric-kernel-cusparse-s divided by numeric-kernel-cuda-s"),
+    ("numeric-and-solve-cuda-s", "fastest sum of matrix-s, numeric-s and solve-s on cuda, seconds"),
+    ("numeric-and-solve-cusparse-s", "the same with cuSPARSE, seconds"),
+    ("numeric-and-solve-ratio", "numeric-and-solve-cusparse-s divided by numeric-and-solve-cuda-s"),
+    ("apply-auto-ratio", "apply-cusparse-s divided by the time of the algorithm that auto chose"),
 ];
 
 /// Columns of the rows of `tune`.

@@ -171,7 +171,7 @@ fn name(case: &Case) -> String {
     };
     format!(
         "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, \
-         {backend}{algorithm}{stored}{execution}"
+         {backend}{special}"
     )
 }
 

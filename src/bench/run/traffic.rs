@@ -4,9 +4,9 @@ use super::roof::Roof;
 use super::stopped::Stopped;
 use super::{Job, Stage, basis};
 use crate::base::measure::{Median, median, now, seconds_since};
-use crate::case::Setting;
+use crate::case::{Execution, Setting};
 use crate::compute::krylov::System;
-use crate::compute::{Backend, Slot};
+use crate::compute::{Backend, Coef, Slot};
 use crate::config::sampling::Measure;
 use crate::methods::solver;
 use crate::record::schema::Traffic;
@@ -87,6 +87,25 @@ impl Job<'_> {
         };
         t.set_spmv(time, false);
         t
+    }
+
+    /// One inner product and one vector update, timed apart, where the solver is made of them and
+    /// they are steps of their own.
+    fn measure_steps<K: Backend>(
+        &self,
+        k: &K,
+        system: &System<K>,
+        x: &mut K::Vector,
+        t: &mut Traffic,
+    ) {
+        let apart = matches!(self.case.execution, Execution::Fused | Execution::Calls);
+        if !apart || solver::steps(&self.case.solver).is_none() {
+            return;
+        }
+        t.dot_s = Some(sample(k, self.measure, || k.dot(system.b, x, Slot(0))).value);
+        // remains of the size of b
+        let half = Coef::Host(0.5);
+        t.axpy_s = Some(sample(k, self.measure, || k.axpby(half, system.b, half, x)).value);
     }
 
     /// One pass of Gram-Schmidt against as many vectors as a restart has, when they fit beside what

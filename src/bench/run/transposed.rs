@@ -26,46 +26,37 @@ pub(super) fn set_up<K: Backend>(
     let Some(transposed) = transposed else {
         return Ok((setup(Setup { k, a, settings, phases })?, None));
     };
-    let mut seen = Seen { phases, pattern: None };
-    let m = setup(Setup { k, a, settings, phases: &mut seen })?;
-    let Seen { phases, pattern } = seen;
-    let mut mirrored = Mirrored { phases, pattern };
-    let other = setup(Setup { k, a: transposed, settings, phases: &mut mirrored })?;
+    let mut watched = Watched { phases, pattern: None, mirrored: false };
+    let m = setup(Setup { k, a, settings, phases: &mut watched })?;
+    watched.mirrored = true;
+    let other = setup(Setup { k, a: transposed, settings, phases: &mut watched })?;
     Ok((m, Some(other)))
 }
 
-/// Passes everything on and remembers the pattern of the factors.
-struct Seen<'a> {
+/// Passes everything on and remembers the pattern of the factors; `mirrored`, knows its transpose, whatever
+/// the rule of levels.
+struct Watched<'a> {
     phases: &'a mut dyn Phases,
     pattern: Option<Arc<FillPattern>>,
+    mirrored: bool,
 }
 
-impl Phases for Seen<'_> {
+impl Phases for Watched<'_> {
     fn begin(&mut self, phase: Phase) {
         self.phases.begin(phase);
     }
     fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+        if self.mirrored {
+            return self.pattern.as_ref().map(|pattern| Arc::new(pattern.transposed()));
+        }
         self.pattern = self.phases.known_pattern();
         self.pattern.clone()
     }
     fn found_pattern(&mut self, pattern: &Arc<FillPattern>) {
-        self.pattern = Some(Arc::clone(pattern));
-        self.phases.found_pattern(pattern);
-    }
-}
-
-/// Knows the pattern of the factors: the transpose of the one seen, whatever the rule of levels.
-struct Mirrored<'a> {
-    phases: &'a mut dyn Phases,
-    pattern: Option<Arc<FillPattern>>,
-}
-
-impl Phases for Mirrored<'_> {
-    fn begin(&mut self, phase: Phase) {
-        self.phases.begin(phase);
-    }
-    fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
-        self.pattern.as_ref().map(|pattern| Arc::new(pattern.transposed()))
+        if !self.mirrored {
+            self.pattern = Some(Arc::clone(pattern));
+            self.phases.found_pattern(pattern);
+        }
     }
 }
 

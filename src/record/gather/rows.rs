@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Rows, Trial};
 use crate::base::units::plural;
 use crate::record::Record;
-use crate::record::columns::{ADDED, DERIVED};
+use crate::record::columns::{ADDED, COMPARE, VERSUS};
 use crate::record::read::{FileFormat, Lines, without_bom};
 use crate::record::table::{Reader, Row, cell, command};
 
@@ -51,7 +51,7 @@ fn known(columns: &[&str]) -> Option<Known> {
         Some(if command == Record::COMMAND { Known::Runs } else { Known::Obstacle })
     } else if has(&["kernel", "choices", "seconds"]) {
         Some(Known::Tuning)
-    } else if DERIVED.iter().any(|(_, name, _)| columns.contains(name)) {
+    } else if COMPARE.iter().chain(VERSUS).any(|(name, _)| columns.contains(name)) {
         Some(Known::Derived)
     } else {
         None
@@ -136,7 +136,7 @@ fn cells<R: Row>(names: &[&str], table: &Table, damage: &mut Damage<'_>) -> Resu
     let header = owned(names);
     let reader = Reader::<R>::new(&header).map_err(|e| e.to_string())?;
     // what reports add to records is made again
-    let added = |name: &&String| ADDED.iter().any(|(_, added, _)| added == name);
+    let added = |name: &&String| ADDED.iter().any(|(added, _)| added == name);
     for name in reader.unknown(&header).iter().filter(|name| !added(name)) {
         damage.notes.push(format!("{}: unknown column `{name}` is passed over", damage.file));
     }
