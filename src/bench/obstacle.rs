@@ -15,7 +15,6 @@ use crate::obstacle::{MPI, MPI_CUDA, node, threads};
 use crate::record::environment;
 use crate::record::obstacle::{Iteration, Record};
 
-/// Measuring options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measure {
     /// Timed repetitions of a case.
@@ -26,10 +25,8 @@ pub(crate) struct Measure {
     pub keep: bool,
 }
 
-/// Result of a case.
 #[derive(Clone, Debug)]
 pub(crate) struct Solved {
-    /// The record.
     pub record: Record,
     /// u at the end of the last run, x fastest, then y, without the boundary; if requested and a run was
     /// completed.

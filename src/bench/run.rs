@@ -84,10 +84,8 @@ pub fn run_case(
     Some(solved.record)
 }
 
-/// Result of a case.
 #[derive(Clone, Debug)]
 pub(crate) struct Solved {
-    /// The record.
     pub record: Record,
     /// x of the last solve, without padding, in the order of the unknowns of the problem that was solved;
     /// `None` if no solve was completed.

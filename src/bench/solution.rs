@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
-use crate::base::status::Status;
 use crate::base::units::plural;
 use crate::config::axes::Axis;
 use crate::matrix::market;
 use crate::problem;
 use crate::record::output::Existing;
+use crate::record::table::Row;
 
 /// The flag, for messages.
 const FLAG: &str = "--solution";
@@ -108,9 +108,6 @@ impl Solutions {
     }
 
     /// Writes the solution of a case; its file appears whole or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub(crate) fn write<C: Debug>(&self, case: &C, x: &[f64]) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         match Form::of(path)? {
@@ -128,9 +125,6 @@ impl Solutions {
     }
 
     /// Takes over the solution of a case that another process wrote.
-    ///
-    /// # Errors
-    /// When it cannot be read or written.
     pub(crate) fn adopt<C: Debug>(&self, case: &C, from: &Path) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         let mut file = File::open(from).map_err(|e| Error::io("read", from, &e))?;
@@ -138,13 +132,9 @@ impl Solutions {
     }
 
     /// What there is to say of a case that left no solution.
-    pub(crate) fn none<C: Debug>(
-        &self,
-        case: &C,
-        status: Status,
-        why: Option<&str>,
-    ) -> Option<String> {
-        let path = self.path(case)?.display();
+    pub(crate) fn none<R: Row<Case: Debug>>(&self, record: &R) -> Option<String> {
+        let path = self.path(record.case())?.display();
+        let (status, why) = record.ending();
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         Some(format!("no solution for `{path}`: {}{why}", status.name()))
     }
@@ -300,8 +290,10 @@ fn npy(out: &mut dyn Write, values: &[f64]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::status::Status;
     use crate::case::Case;
     use crate::config::AXES;
+    use crate::record::Record;
 
     fn plan(pattern: &str, cases: &[Case]) -> Result<Solutions> {
         let cases = vec![cases.to_vec()];
@@ -442,8 +434,10 @@ mod tests {
             "`gone-0.npy` and 2 more: not written, the case is finished and not run again"
         );
         assert_eq!(plan.missing(cases[..0].iter()), None);
+        let (status, reason) = (Status::Breakdown, Some("row 3".to_owned()));
         assert_eq!(
-            plan.none(&cases[1], Status::Breakdown, Some("row 3")).unwrap(),
+            plan.none(&Record { case: cases[1].clone(), status, reason, ..Record::default() })
+                .unwrap(),
             "no solution for `gone-1.npy`: breakdown: row 3"
         );
     }

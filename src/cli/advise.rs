@@ -18,7 +18,6 @@ use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
 use crate::report::advice::report as advice_report;
 
-/// Arguments of `advise`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Tries block sizes, fill levels and their rule, orderings, preconditioners, \

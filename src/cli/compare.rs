@@ -13,7 +13,6 @@ use crate::record::Record;
 use crate::report::ReportFormat;
 use crate::report::compare::{self, Rule};
 
-/// Arguments of `compare`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The verdict comes from the 95 % confidence interval of the ratio, from the \
@@ -79,7 +78,6 @@ pub(super) struct CompareArgs {
     format: ReportFormat,
 }
 
-/// Prints the comparison.
 pub(super) fn run(args: &CompareArgs) -> Result<ExitCode> {
     let percent = |text: &str, flag: &str| {
         number(text, "0 to 1000 percent", |v| (0.0..=1000.0).contains(&v))

@@ -5,7 +5,6 @@ use clap_complete::env::Shells;
 use crate::base::error::{Error, Result};
 use crate::cli::{complete, output};
 
-/// Arguments of `completions`.
 #[derive(Debug, clap::Args)]
 pub(super) struct CompletionsArgs {
     /// Shell of the script
@@ -13,7 +12,6 @@ pub(super) struct CompletionsArgs {
     shell: String,
 }
 
-/// Prints the script.
 pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
     const NAME: &str = "bilu-bench";
     let shells = Shells::builtins();

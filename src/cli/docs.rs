@@ -11,7 +11,6 @@ use crate::record::columns::{ADDED, COMPARE, TUNING, VERSUS};
 use crate::record::table::{Column, Row};
 use crate::report::{page, plot};
 
-/// Arguments of `docs`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DocsArgs {
     /// What to print
@@ -28,7 +27,6 @@ enum Reference {
     Toml,
 }
 
-/// Prints the page.
 pub(super) fn run(args: &DocsArgs) -> Result<()> {
     output::print(&match args.what {
         Reference::Csv => csv(),

@@ -20,7 +20,6 @@ use crate::problem::Folders;
 use crate::record::environment::{COMPILER, CPU, OS, REVISION, TARGET};
 use crate::record::table::cell;
 
-/// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 pub(super) struct DoctorArgs {
     /// As JSON

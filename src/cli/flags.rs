@@ -172,9 +172,6 @@ impl IsolationFlags {
     }
 
     /// How cases are isolated, where they are.
-    ///
-    /// # Errors
-    /// When this program cannot be found.
     pub(super) fn isolation(self, measure: &MeasureOptions) -> Result<Option<Isolation>> {
         if !self.isolates() {
             return Ok(None);

@@ -18,7 +18,6 @@ use crate::compute::cuda::sources::Source;
 use crate::compute::cuda::{nvrtc, sources};
 use crate::report::{Head, Report, ReportFormat, Sheet};
 
-/// Arguments of `kernels`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Needs NVRTC of the CUDA toolkit, but no GPU. BILU_BENCH_NVRTC_DIR names \
                         the folder of libnvrtc when the loader does not find it.")]

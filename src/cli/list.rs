@@ -13,7 +13,6 @@ use crate::problem::generators::GENERATORS;
 use crate::record::table::COLUMNS;
 use crate::report::plot::kinds::KINDS;
 
-/// Arguments of `list`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ListArgs {
     /// List only this section
@@ -25,13 +24,11 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-/// A heading and its names with summaries.
 struct Section {
     name: &'static str,
     items: Vec<(String, String)>,
 }
 
-/// Prints the registries.
 pub(super) fn run(args: &ListArgs) -> Result<()> {
     let mut sections = sections()?;
     if let Some(name) = &args.section {
@@ -44,7 +41,6 @@ pub(super) fn run(args: &ListArgs) -> Result<()> {
     output::print(&if args.json { as_json(&sections) } else { as_text(&sections) })
 }
 
-/// The names of the sections.
 fn names() -> Vec<String> {
     sections().unwrap_or_default().iter().map(|section| section.name.to_owned()).collect()
 }

@@ -8,7 +8,6 @@ use clap_mangen::Man;
 use crate::base::error::{Error, Result};
 use crate::cli::{Cli, output};
 
-/// Arguments of `man`.
 #[derive(Debug, clap::Args)]
 pub(super) struct ManArgs {
     /// Folder for the pages of the program and of every command; without it, prints the program's page

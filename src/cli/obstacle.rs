@@ -24,7 +24,6 @@ use crate::record::output::{Existing, Outputs};
 use crate::report::plot::obstacle as figure;
 use crate::report::{obstacle as report, plot};
 
-/// Arguments of `obstacle`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The cases are the cross product of all values, in the order of the flags \
                         above: m is the outermost loop, the mode the innermost. Over MPI: \
@@ -193,7 +192,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
             if let Some(u) = u {
                 solutions.write(case, &u)?;
             } else {
-                output::notes(solutions.none(case, record.status, record.reason.as_deref()));
+                output::notes(solutions.none(&record));
             }
         }
         if ranks.first {

@@ -17,7 +17,6 @@ use crate::report::plot;
 use crate::report::plot::kinds::{KINDS, Kind};
 use crate::report::plot::{Form, from_records, kinds};
 
-/// Arguments of `plot`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Without --kind, draws the figure of a paper, which the cases of the files \
@@ -56,12 +55,10 @@ pub(super) struct PlotArgs {
     configs: Option<PathBuf>,
 }
 
-/// The names of the kinds.
 fn kinds() -> Vec<String> {
     KINDS.iter().map(|kind| kind.name.to_owned()).collect()
 }
 
-/// Draws the figure.
 pub(super) fn run(args: &PlotArgs) -> Result<()> {
     for path in &args.output {
         Form::of(path).map_err(|e| e.in_file("--output"))?;

@@ -9,7 +9,6 @@ use crate::config::library::Library;
 use crate::record::gather;
 use crate::report::page::{Options, Page};
 
-/// Arguments of `report`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The page is a single file with figures and tables, without scripts or network \
@@ -47,7 +46,6 @@ pub(super) struct ReportArgs {
     configs: Option<PathBuf>,
 }
 
-/// Writes the page.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let extension = args.output.extension().and_then(|e| e.to_str()).unwrap_or_default();
     if !["html", "htm"].contains(&extension) {

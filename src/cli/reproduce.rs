@@ -18,7 +18,6 @@ use crate::record::output::Existing;
 use crate::record::table::COLUMNS;
 use crate::report::{self, Report, plot};
 
-/// Arguments of `reproduce`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Without a paper, lists the papers and their tables. Flags override the \
                         settings of the tables: `reproduce yang/table1 --level-rule overwrite,min` \
@@ -46,7 +45,6 @@ pub(super) struct ReproduceArgs {
     output: OutputFlags,
 }
 
-/// Runs the tables one after the other.
 pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let library = match &args.configs {
         Some(folder) => Library::Folder(folder.clone()),

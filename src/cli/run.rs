@@ -15,7 +15,6 @@ use crate::matrix::market;
 use crate::record::table::COLUMNS;
 use crate::report;
 
-/// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "The cases are the cross product of all values, in the order of the flags \
                         above: the matrix is the outermost loop, the backend the innermost.")]
@@ -34,7 +33,6 @@ pub(super) struct RunArgs {
     output: OutputFlags,
 }
 
-/// Runs the experiment and prints its table.
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let mut overrides = args.sweep.resolve()?;
     let inputs = Inputs::of(&args.inputs)?;

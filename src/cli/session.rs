@@ -45,10 +45,11 @@ fn sources(experiment: &Experiment) -> Result<Vec<(String, Source)>> {
     let (folders, mut known) = (Folders::from_env(), HashSet::new());
     let mut cases = experiment.cases()?.0;
     cases.retain(|case| known.insert(case.matrix.clone()));
-    let found = cases.into_iter().map(|Case { matrix, .. }| match Source::find(&matrix, &folders) {
-        Ok(source) => Ok((matrix, source)),
-        Err(e) => Err(experiment.at_matrix(&matrix, e)),
-    });
+    let found =
+        cases.into_iter().map(|Case { matrix, .. }| match Source::find(&matrix, &folders) {
+            Ok(source) => Ok((matrix, source)),
+            Err(e) => Err(experiment.at_matrix(&matrix, e)),
+        });
     found.collect()
 }
 
@@ -179,9 +180,6 @@ impl<'a> Session<'a> {
     }
 
     /// The files of the solutions of each experiment, if requested.
-    ///
-    /// # Errors
-    /// Those of [`Solutions::plan`].
     pub(super) fn solutions(&self, experiments: &[&Experiment]) -> Result<Vec<Solutions>> {
         let Some(pattern) = &self.flags.solution else { return Ok(Vec::new()) };
         let cases = experiments.iter().map(|e| Ok(e.cases()?.0)).collect::<Result<Vec<_>>>()?;

@@ -7,7 +7,6 @@ use crate::base::files;
 use crate::base::parse::{count, pieces};
 use crate::report::ReportFormat;
 
-/// Arguments of `tune`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "The results are kept for this device in `tuning` below the cache folder (see \

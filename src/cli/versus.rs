@@ -7,7 +7,6 @@ use crate::base::error::Result;
 use crate::cli::output;
 use crate::report::{ReportFormat, versus};
 
-/// Arguments of `versus`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Compares, for each system, the fastest algorithm of `cuda` with the fastest of \
@@ -27,7 +26,6 @@ pub(super) struct VersusArgs {
     format: ReportFormat,
 }
 
-/// Prints the comparison.
 pub(super) fn run(args: &VersusArgs) -> Result<ExitCode> {
     let records = output::aggregated(&args.files)?;
     output::tables(&versus::report(&records)?, args.format)?;

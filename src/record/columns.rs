@@ -58,7 +58,6 @@ macro_rules! part {
         }
 
         impl $name {
-            /// Its columns.
             pub(super) const COLUMNS: &[$crate::record::columns::Described] = &[$((
                 stringify!($field),
                 <$type as $crate::record::columns::Cell>::KIND,

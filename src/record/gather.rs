@@ -67,9 +67,7 @@ impl Gathered {
 pub struct Set {
     /// Path without the extension.
     pub name: String,
-    /// The files.
     pub files: Vec<String>,
-    /// Their rows.
     pub rows: Rows,
 }
 
@@ -117,13 +115,10 @@ impl Rows {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Trial {
-    /// The system that was measured.
     pub system: String,
     /// The kernel with what it is compiled for.
     pub kernel: String,
-    /// Scalar rows.
     pub rows: usize,
-    /// The parameters.
     pub choices: String,
     /// Median time of a product; none where it does not run.
     pub seconds: Option<f64>,

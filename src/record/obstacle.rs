@@ -126,6 +126,10 @@ impl Row for Record {
         &self.case
     }
 
+    fn ending(&self) -> (Status, Option<&str>) {
+        (self.status, self.reason.as_deref())
+    }
+
     fn schema() -> &'static [Column] {
         &SCHEMA
     }

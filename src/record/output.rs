@@ -139,9 +139,6 @@ impl<R: Row> Outputs<R> {
     }
 
     /// As [`check`](Self::check), where having no file to resume is no error: another process has it.
-    ///
-    /// # Errors
-    /// Those of it.
     pub(crate) fn check_or_none(paths: &[PathBuf], existing: Existing) -> Result<Self> {
         if paths.is_empty() { Ok(Self::default()) } else { Self::check(paths, existing) }
     }

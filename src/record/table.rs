@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
+use crate::base::status::Status;
 use crate::case::Case;
 use crate::record::columns;
 use crate::record::columns::{Described, Kind};
@@ -46,6 +47,8 @@ pub trait Row: Rendered + Clone + Default + Serialize + DeserializeOwned {
     fn round(&self) -> Option<usize> {
         None
     }
+    /// How it ended, and why or with what remarks.
+    fn ending(&self) -> (Status, Option<&str>);
     /// All columns in order.
     fn schema() -> &'static [Column];
 }
@@ -85,6 +88,10 @@ impl Row for Record {
 
     fn round(&self) -> Option<usize> {
         self.round
+    }
+
+    fn ending(&self) -> (Status, Option<&str>) {
+        (self.status, self.reason.as_deref())
     }
 
     fn schema() -> &'static [Column] {

@@ -28,7 +28,6 @@ const FAR: f64 = 1.5;
 /// Seconds for measuring both winners again, in alternation.
 const DUEL_S: f64 = 20.0;
 
-/// Options of a sweep.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sweeping {
     /// Where results are kept, combination by combination: what is there is not run again.
@@ -181,18 +180,11 @@ fn read(path: &Path) -> Result<Entries> {
     let mut entries = Entries::new();
     for (number, line) in text.lines().enumerate() {
         let wrong = || Error::input(format!("`{}`, line {}", path.display(), number + 1));
-        let mut columns = line.split('\t');
-        let (Some(words), Some(seconds), Some(spent), None) =
-            (columns.next(), columns.next(), columns.next(), columns.next())
-        else {
-            return Err(wrong());
-        };
-        let seconds = match seconds {
-            "" => None,
-            other => Some(other.parse().map_err(|_| wrong())?),
-        };
-        let spent = spent.parse().map_err(|_| wrong())?;
-        entries.insert(words.to_owned(), Entry { seconds, spent });
+        let columns: Vec<&str> = line.split('\t').collect();
+        let [words, seconds, spent] = columns[..] else { return Err(wrong()) };
+        let number = |text: &str| text.parse().map_err(|_| wrong());
+        let seconds = (!seconds.is_empty()).then(|| number(seconds)).transpose()?;
+        entries.insert(words.to_owned(), Entry { seconds, spent: number(spent)? });
     }
     Ok(entries)
 }

@@ -23,7 +23,6 @@ pub(crate) fn noise(finalists: &[Finalist]) -> f64 {
 /// A combination of settings, and its time.
 #[derive(Clone, Debug)]
 pub struct Finalist {
-    /// What was run.
     pub case: Case,
     /// Seconds of fixed costs and all solves.
     pub seconds: Median,

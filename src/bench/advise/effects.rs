@@ -16,7 +16,6 @@ const FADING: f64 = 4.0;
 /// Knowledge about the time of a combination.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Known {
-    /// Seconds.
     Took(f64),
     /// It was given up; about the seconds that it would take, a low guess.
     Above(f64),

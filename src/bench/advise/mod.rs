@@ -35,7 +35,6 @@ pub(crate) use trial::{Trial, Trials, Tries};
 /// Share of the time budget for the search; the rest is for the finals.
 const SEARCH_SHARE: f64 = 0.7;
 
-/// Input of the search.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// Matrix and right-hand side; everything else is searched.
@@ -44,18 +43,14 @@ pub struct Question {
     pub fixed: Sweep,
     /// Solves with the same factors.
     pub solves: usize,
-    /// Time budget in seconds.
     pub budget_s: f64,
 }
 
-/// Result of the search.
 #[derive(Debug)]
 pub struct Advice {
     /// Properties of the matrix.
     pub structure: Structure,
-    /// The search space.
     pub space: Space,
-    /// The search.
     pub found: Found,
     /// The best, fastest first.
     pub finalists: Vec<Finalist>,

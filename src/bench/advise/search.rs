@@ -57,11 +57,8 @@ const TOGETHER: &[&str] = &["precond", "block-size"];
 /// A combination that was tried.
 #[derive(Clone, Debug)]
 pub struct Tried {
-    /// Which.
     pub point: Point,
-    /// Its case.
     pub case: Case,
-    /// How it went.
     pub trial: Trial,
 }
 

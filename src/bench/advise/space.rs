@@ -16,7 +16,6 @@ const MOST_POINTS: usize = 50_000;
 /// A setting and the values that are tried.
 #[derive(Clone, Debug)]
 pub(crate) struct Knob {
-    /// The setting.
     pub axis: &'static Axis,
     /// Its values as words, the first is the plain one.
     pub values: Vec<String>,
@@ -100,7 +99,6 @@ impl Space {
         Ok(Self { base, knobs, symmetric, grid })
     }
 
-    /// The knobs.
     pub(crate) fn knobs(&self) -> &[Knob] {
         &self.knobs
     }

@@ -23,7 +23,6 @@ pub enum Trial {
         fixed: f64,
         /// Seconds of fixed costs and all solves.
         seconds: f64,
-        /// Everything else.
         record: Box<Record>,
     },
     /// It was given up.
@@ -32,10 +31,7 @@ pub enum Trial {
         fixed: f64,
     },
     /// It does not converge, or cannot run.
-    Failed {
-        /// Why.
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 impl Trial {

@@ -32,7 +32,6 @@ const NO_MEMORY: &str = "memory allocation of";
 /// How a case is run in a process of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Isolation {
-    /// This program.
     pub program: PathBuf,
     /// Measuring options for it, as flags.
     pub flags: Vec<String>,
@@ -91,9 +90,8 @@ pub(crate) fn execute(
         if let Some(record) = &record {
             if x.is_file() {
                 solutions.adopt(case, &x)?;
-            } else if let Some(said) = solutions.none(case, record.status, record.reason.as_deref())
-            {
-                observer.remark(&said);
+            } else {
+                solutions.none(record).iter().for_each(|said| observer.remark(said));
             }
         }
         Ok(record)

@@ -62,7 +62,10 @@ impl Runner for Solvers {
             return Ok(problem);
         }
         let problem = problem::load(&case.matrix, case.read_as)?;
-        Ok(as_solved(problem, case))
+        Ok(match case.zeros {
+            Zeros::Keep => problem,
+            Zeros::Drop => problem.without_zeros(),
+        })
     }
 
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
@@ -85,14 +88,6 @@ impl Runner for Solvers {
 
     fn solution(&mut self) -> Option<Vec<f64>> {
         self.x.take()
-    }
-}
-
-/// A system as the case asks for it.
-fn as_solved(problem: Problem, case: &Case) -> Problem {
-    match case.zeros {
-        Zeros::Keep => problem,
-        Zeros::Drop => problem.without_zeros(),
     }
 }
 
@@ -134,7 +129,6 @@ pub(crate) struct Outcome {
     /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
     /// case.
     pub records: Vec<Record>,
-    /// How it ended.
     pub end: End,
 }
 
@@ -158,8 +152,10 @@ pub(crate) fn execute(
         }
         let record = step(case, &of_round, &mut loaded, runner, observer, &going)?;
         if let Some((solutions, record)) = solutions.zip(record.as_ref()) {
-            let x = runner.solution().map(|x| loaded.of_source(case, x));
-            keep_solution(solutions, record, x.as_deref(), observer)?;
+            match runner.solution() {
+                Some(x) => solutions.write(case, &loaded.of_source(case, x))?,
+                None => solutions.none(record).iter().for_each(|said| observer.remark(said)),
+            }
         }
         Ok(record)
     })
@@ -264,23 +260,6 @@ fn same_rounds(cases: &[Case], earlier: &[Record], rounds: &[Option<usize>]) -> 
         Error::input("the result file has records of these cases by rounds")
             .hint("give --rounds as before, or write to another file")
     })
-}
-
-/// Writes the solution of a case, or says why there is none.
-fn keep_solution(
-    solutions: &Solutions,
-    record: &Record,
-    x: Option<&[f64]>,
-    observer: &mut dyn Observer,
-) -> Result<()> {
-    let case = &record.case;
-    let Some(x) = x else {
-        if let Some(said) = solutions.none(case, record.status, record.reason.as_deref()) {
-            observer.remark(&said);
-        }
-        return Ok(());
-    };
-    solutions.write(case, x)
 }
 
 /// The record of a case; `None` when the user stopped it.

@@ -13,9 +13,7 @@ use crate::record::{Record, contents};
 /// The records of a result file that is resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct Earlier {
-    /// The file, for messages.
     pub file: String,
-    /// Its records.
     pub records: Vec<Record>,
 }
 
@@ -68,7 +66,6 @@ pub(crate) fn check(
 
 /// One system of the cases.
 struct System<'a> {
-    /// A case of it.
     case: &'a Case,
     cases: &'a [Case],
     earlier: &'a [Earlier],

@@ -21,7 +21,6 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// The current state.
     pub(super) fn before<K: Backend>(k: &K) -> Self {
         Self { start: now(), waited: k.kept_waiting(), alone: k.made_alone() }
     }

@@ -14,18 +14,14 @@ const EXPONENT: i32 = 100;
 pub(super) struct Scaled<'a> {
     /// The matrix, without padding.
     pub(super) matrix: Cow<'a, Arc<Csr>>,
-    /// The right-hand side.
     pub(super) b: Cow<'a, [f64]>,
-    /// The scaling.
     pub(super) scaling: Scaling,
 }
 
 /// Exponents of the powers of two by which a system was divided; 0 where scaling was not necessary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Scaling {
-    /// That of the matrix.
     pub(super) matrix: i32,
-    /// That of the right-hand side.
     pub(super) b: i32,
 }
 
@@ -35,7 +31,6 @@ impl Scaling {
         self.b - self.matrix
     }
 
-    /// Remark for the record.
     pub(super) fn remarks(self) -> impl Iterator<Item = String> {
         [("matrix", self.matrix), ("right-hand side", self.b)]
             .into_iter()

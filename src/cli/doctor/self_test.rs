@@ -15,7 +15,6 @@ use crate::compute;
 use crate::compute::{Backend, Visitor};
 use crate::methods::registry;
 
-/// Arguments of the self-test.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Self-test")]
 pub(super) struct SelfTestArgs {
@@ -171,7 +170,6 @@ impl Visitor for SelfTest {
     }
 }
 
-/// Counts comparisons.
 #[derive(Default)]
 struct Tally {
     total: usize,

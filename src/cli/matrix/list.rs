@@ -15,7 +15,6 @@ use crate::problem::generator::Generator;
 use crate::problem::generators::GENERATORS;
 use crate::problem::{Folders, catalogue};
 
-/// A generator as `list --json` shows it.
 fn as_json(g: &Generator) -> Value {
     let parameter = |key, default: Value, summary| json!({ "key": key, "default": default, "summary": summary });
     let numbers = g.parameters.iter().map(|p| parameter(p.key, p.default.into(), p.summary));
