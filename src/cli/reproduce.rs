@@ -102,7 +102,7 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     if outcomes.iter().any(|o| !o.records.is_empty()) {
         output::report(&report, args.output.format, &columns, flags::ALL)?;
     }
-    session.end(&experiments, &outcomes, &outputs)
+    Session::end(&experiments, &outcomes, &outputs)
 }
 
 /// The folder that `--output` names instead of files, created if necessary.

@@ -52,11 +52,11 @@ pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
     let outcome = session.run(&experiment, &mut outputs[0], solutions.first())?;
     if outcome.records.is_empty() {
         // stopped before the first record: nothing to show
-        return session.end(&[&experiment], &[outcome], &outputs);
+        return Session::end(&[&experiment], &[outcome], &outputs);
     }
     let report = report::of_experiment("run", &experiment, &outcome.records, None);
     output::report(&report, args.output.format, &columns, flags::ALL)?;
-    session.end(&[&experiment], &[outcome], &outputs)
+    Session::end(&[&experiment], &[outcome], &outputs)
 }
 
 /// What is run, as the arguments name it.

@@ -135,7 +135,7 @@ impl<'a> Session<'a> {
             missing.retain(|m| pending.iter().any(|c| c.backend == m.backend));
             some_usable(&backends, &missing)?;
         }
-        notes(&left_out(&missing));
+        notes(left_out(&missing));
         self.missing = missing;
         let earlier: Vec<Earlier> = outputs.iter().filter_map(earlier).collect();
         let broken = self.preflight(&cases, &pending, &earlier).err();
@@ -237,7 +237,6 @@ impl<'a> Session<'a> {
 
     /// Exit code of the command. Prints how to continue after Ctrl-C, and how many runs failed.
     pub(super) fn end(
-        &self,
         experiments: &[&Experiment],
         outcomes: &[Outcome],
         outputs: &[Outputs],

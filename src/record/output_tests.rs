@@ -416,7 +416,7 @@ fn files_that_are_rewritten_keep_permissions_and_links_and_leave_devices_alone()
         let pipe = folder.path().join(format!("other-{name}"));
         let _listener = std::os::unix::net::UnixListener::bind(&pipe).unwrap();
         for existing in [Existing::Refuse, Existing::Overwrite] {
-            let error = open(&[pipe.clone()], existing).unwrap_err();
+            let error = open(std::slice::from_ref(&pipe), existing).unwrap_err();
             let message = "is a device or a pipe, and this form is rewritten after every record";
             assert_eq!(error.to_string(), format!("`{}` {message}", pipe.display()));
             assert!(std::fs::metadata(&pipe).unwrap().file_type().is_socket());
