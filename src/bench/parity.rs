@@ -18,7 +18,7 @@ use clap::ValueEnum;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::base::error::{Kind, Result};
+use crate::base::error::Result;
 use crate::case::{Case, FactorPrecision, FgbiluStyle, Format, ReadAs, Trisolve};
 use crate::compute::cpu::Cpu;
 use crate::compute::trisolve::Takes as Factors;
@@ -191,23 +191,6 @@ fn difference(got: &[f64], want: &[f64]) -> f64 {
     worst.fold(0.0, |m: f64, d| if d.is_nan() || m.is_nan() { f64::NAN } else { m.max(d) }) / scale
 }
 
-/// Runs a function on both backends and compares what it returns.
-macro_rules! both {
-    ($bench:ident, $check:expr, $f:ident($($argument:expr),*)) => {
-        let got = $f($bench.k, $($argument),*)?;
-        let want = $f(&$bench.cpu, $($argument),*)?;
-        $bench.found($check, &got, &want, LIMIT);
-    };
-}
-
-/// What there is; nothing where a backend refuses it as not offered or not suited.
-fn offered<T>(made: Result<T>) -> Result<Option<T>> {
-    match made {
-        Err(e) if e.kind() == Kind::Input => Ok(None),
-        made => made.map(Some),
-    }
-}
-
 impl<'a, K: Backend + 'static> Bench<'a, K> {
     fn new(k: &'a K, extent: Extent, seed: u64, report: &'a mut dyn FnMut(Finding)) -> Self {
         let rng = ChaCha8Rng::seed_from_u64(seed);
@@ -222,17 +205,40 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
         (self.report)(Finding { check, difference: difference(got, want), limit });
     }
 
+    /// Runs `f` on both backends and compares what it returns.
+    fn both(
+        &mut self,
+        check: String,
+        on_k: impl FnOnce(&K) -> Result<Vec<f64>>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<Vec<f64>>,
+    ) -> Result<()> {
+        let (got, want) = (on_k(self.k)?, on_cpu(&self.cpu)?);
+        self.found(check, &got, &want, LIMIT);
+        Ok(())
+    }
+
     fn vectors(&mut self) -> Result<()> {
         for &n in self.sizes.vectors {
             let (x, y) = (self.random(n), self.random(n));
-            both!(self, format!("vector operations, n {n}"), simple(&x, &y));
-            both!(self, format!("dot, norm, ratio, n {n}"), scalars(&x, &y));
+            self.both(
+                format!("vector operations, n {n}"),
+                |k| simple(k, &x, &y),
+                |k| simple(k, &x, &y),
+            )?;
+            self.both(
+                format!("dot, norm, ratio, n {n}"),
+                |k| scalars(k, &x, &y),
+                |k| scalars(k, &x, &y),
+            )?;
         }
         for &(n, m) in self.sizes.bases {
             let basis: Vec<Vec<f64>> = (0..m).map(|_| self.random(n)).collect();
             let w = self.random(n);
-            let check = format!("multi_dot, multi_axpy_norm, combine, n {n}, {m} vectors");
-            both!(self, check, basis_operations(&basis, &w));
+            self.both(
+                format!("multi_dot, multi_axpy_norm, combine, n {n}, {m} vectors"),
+                |k| basis_operations(k, &basis, &w),
+                |k| basis_operations(k, &basis, &w),
+            )?;
         }
         Ok(())
     }
@@ -289,7 +295,7 @@ impl<'a, K: Backend + 'static> Bench<'a, K> {
             with[..count].iter().map(move |with| (solver, *with))
         });
         for (solver, (precond, b, fill)) in all {
-            if precond::takes(precond) == Some(Takes::Grid) && !grids::has_fgbilu(self.k)? {
+            if precond::takes(precond) == Some(Takes::Grid) && !grids::offered(self.k)? {
                 continue;
             }
             let case = Case {

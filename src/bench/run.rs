@@ -26,7 +26,7 @@ use crate::base::status::Status;
 use crate::case::{Case, Execution, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
-use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
@@ -268,16 +268,11 @@ impl Job<'_> {
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
     /// repeated.
     fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
-        let format = self.case.format;
-        let (start, mut samples) = (now(), Vec::new());
-        loop {
-            if !(self.progress)(Stage::Storage) {
-                return Err(Stopped::Cancelled);
-            }
-            let stopwatch = Stopwatch::start(k);
-            let matrix = k.matrix(self.a, format)?;
+        let (a, format) = (self.a, self.case.format);
+        let ((matrix, other), seconds) = self.repeated(k, Stage::Storage, || {
+            let matrix = k.matrix(a, format)?;
             let other = with_transposed.then(|| {
-                let a = Arc::new(self.a.transposed());
+                let a = Arc::new(a.transposed());
                 k.matrix(&a, format).map(|matrix| (a, matrix))
             });
             Ok((matrix, other.transpose()?))

@@ -228,7 +228,7 @@ impl OutputFlags {
     ///
     /// # Errors
     /// At the first unknown name.
-    pub fn columns(&self, heads: &[String], columns: Names) -> Result<Columns> {
+    pub(super) fn columns(&self, heads: &[String], columns: Names) -> Result<Columns> {
         let Some(text) = &self.columns else { return Ok(Columns::Fit) };
         let records = columns.iter().map(|(name, _)| *name);
         let known: Vec<&str> = heads.iter().map(String::as_str).chain(records).collect();

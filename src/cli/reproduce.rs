@@ -57,7 +57,7 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let overrides = args.sweep.resolve()?;
     let scale = args.scale.as_deref().map(Scale::parse).transpose();
     let scale = scale.map_err(|e| e.in_file("--scale"))?;
-    let columns = args.output.columns(&report::published::heads(), COLUMNS)?;
+    let columns = args.output.columns(&report::published::heads(), &COLUMNS)?;
     // every table is read and checked before the first one runs
     let tables: Vec<Table> = library
         .find(name)?

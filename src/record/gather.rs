@@ -12,9 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 use crate::base::units::plural;
-use crate::record::columns::{ADDED, DERIVED};
-use crate::record::read::{FileFormat, Lines, without_bom};
-use crate::record::table::{Reader, Row, cell, command};
+use crate::record::read::FileFormat;
 use crate::record::{Record, contents, obstacle, rounds};
 
 /// Largest file that is read.
@@ -48,7 +46,7 @@ pub struct Gathered {
 impl Gathered {
     /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`] and
     /// [`obstacle::set_apart`].
-    pub fn set_apart(&mut self) {
+    pub(crate) fn set_apart(&mut self) {
         let (mut runs, mut problems) = (Vec::new(), Vec::new());
         for set in &mut self.sets {
             match &mut set.rows {

@@ -156,19 +156,19 @@ fn name(case: &Case) -> String {
         let format = choice_name(&case.format);
         return format!("{matrix}, product in {format}, block size {block_size}, {backend}");
     }
-    let algorithm = match (case.trisolve, case.fgbilu_style) {
-        (Trisolve::AUTO, FgbiluStyle::Auto) => String::new(),
-        (Trisolve::AUTO, style) => format!(" {}", choice_name(&style)),
-        (algorithm, _) => format!(" {}", choice_name(&algorithm)),
-    };
-    let stored = match case.factor_precision {
-        FactorPrecision::Float64 => String::new(),
-        FactorPrecision::Float32 => " float32".into(),
-    };
-    let execution = match case.execution {
-        Execution::Fused => String::new(),
-        execution => format!(" {}", choice_name(&execution)),
-    };
+    let mut special = Vec::new();
+    match (case.trisolve, case.fgbilu_style) {
+        (Trisolve::AUTO, FgbiluStyle::Auto) => {}
+        (Trisolve::AUTO, style) => special.push(choice_name(&style)),
+        (algorithm, _) => special.push(choice_name(&algorithm)),
+    }
+    if case.factor_precision != FactorPrecision::Float64 {
+        special.push(choice_name(&case.factor_precision));
+    }
+    if case.execution != Execution::Fused {
+        special.push(choice_name(&case.execution));
+    }
+    let special: String = special.iter().flat_map(|word| [" ", word]).collect();
     format!(
         "{matrix}, {solver}, {precond}, block size {block_size}, k = {fill}, \
          {backend}{special}"

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use super::operations::{here, set_up, there, unknown};
+use super::operations::{here, there, unknown};
 use super::{Bench, Finding};
 use crate::base::error::Result;
-use crate::bench::run::settings;
 use crate::case::{Case, Execution, Format, ReadAs, Setting, Side};
 use crate::compute::Backend;
-use crate::compute::krylov::{Stop, System, Transposed};
+use crate::compute::krylov::{Settings, Stop, System, Transposed};
+use crate::compute::preconditioner::Preconditioner;
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;
-use crate::methods::precond::Shape;
+use crate::methods::precond::{Setup, Shape};
 use crate::methods::{precond, solver};
 use crate::problem;
 
@@ -190,6 +190,11 @@ fn solves<B: Backend + 'static>(
     counts: &[usize],
 ) -> Result<Vec<Solve>> {
     k.execute(case.execution)?;
+    let build = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
+    let setup = |a: &Arc<Csr>| -> Result<Box<dyn Preconditioner<B>>> {
+        build(Setup { k, a, settings: &case.preconditioning(), phases: &mut () })
+            .map_err(|e| crate::Error::run(format!("{e:?}")))
+    };
     let other = solver::needs_transposed(&case.solver).then(|| Arc::new(a.transposed()));
     let (m, matrix) = (setup(a)?, k.matrix(a, case.format)?);
     let other_m = other.as_ref().map(setup).transpose()?;
@@ -199,7 +204,12 @@ fn solves<B: Backend + 'static>(
     let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };
     let mut done = Vec::new();
     for &max_iterations in counts {
-        let settings = settings(case, Stop { rtol: 1e-9, max_iterations, time_limit_s: None });
+        let settings = Settings {
+            side: case.side,
+            restart: case.restart,
+            orthogonalisation: case.orthogonalisation,
+            stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
+        };
         let mut method = match case.execution {
             Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, &system)?,
             _ => solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?(

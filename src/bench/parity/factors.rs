@@ -15,9 +15,6 @@ use crate::matrix::Csr;
 use crate::problem;
 use crate::symbolic::FillPattern;
 
-const DOUBLE: FactorPrecision = FactorPrecision::Float64;
-const SINGLE: FactorPrecision = FactorPrecision::Float32;
-
 /// Whether a cell is coupled to a neighbour that is so ordered to it.
 type Coupled = fn(Ordering) -> bool;
 
@@ -51,8 +48,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
     ) -> Result<()> {
         let r = self.random(a.rows());
         let limit = match precision {
-            DOUBLE => SOLVE_LIMIT,
-            SINGLE => SINGLE_LIMIT,
+            FactorPrecision::Float64 => SOLVE_LIMIT,
+            FactorPrecision::Float32 => SINGLE_LIMIT,
         };
         let request = |algorithm| Request { pattern, algorithm, precision };
         let want = solve_with(&self.cpu, a, &request(Trisolve::AUTO), &r)?;
@@ -145,8 +142,8 @@ impl<K: Backend + 'static> Bench<'_, K> {
     pub(super) fn stencils(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         let Some(&first) = algorithms.first() else { return Ok(()) };
         let of = |precision| move |&(extents, b, fill)| (extents, b, fill, precision);
-        let double = self.sizes.boxes.iter().map(of(DOUBLE));
-        let single = self.sizes.single_boxes.iter().map(of(SINGLE));
+        let double = self.sizes.boxes.iter().map(of(FactorPrecision::Float64));
+        let single = self.sizes.single_boxes.iter().map(of(FactorPrecision::Float32));
         for (extents, b, fill, precision) in double.chain(single) {
             let a = self.box_matrix(extents, b, |_| true);
             let [nx, ny, nz] = extents;
@@ -223,7 +220,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     fn patterns(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for &(rows, b) in self.sizes.patterns {
             for &(name, columns) in patterns::PATTERNS {
-                self.pattern((name, columns), (rows, b), DOUBLE, algorithms)?;
+                self.pattern((name, columns), (rows, b), FactorPrecision::Float64, algorithms)?;
             }
         }
         Ok(())
@@ -243,7 +240,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
     /// A triangle without entries, and the other one a chain.
     fn empty_triangles(&mut self, algorithms: &[Trisolve]) -> Result<()> {
         for pattern in patterns::ONE_TRIANGLE {
-            self.pattern(*pattern, (97, 1), DOUBLE, algorithms)?;
+            self.pattern(*pattern, (97, 1), FactorPrecision::Float64, algorithms)?;
         }
         Ok(())
     }
@@ -253,7 +250,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
         let mut algorithms = algorithms.to_vec();
         algorithms.retain(|algorithm| !algorithm.is(|about| about.per_level));
         let chain = patterns::PATTERNS[0];
-        self.pattern(chain, (self.sizes.chain, 1), DOUBLE, &algorithms)
+        self.pattern(chain, (self.sizes.chain, 1), FactorPrecision::Float64, &algorithms)
     }
 
     /// Factors stored in float32, by those that can.
@@ -268,7 +265,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
                 .iter()
                 .filter(|(name, _)| ["random", "band of 11"].contains(name))
             {
-                self.pattern(pattern, size, SINGLE, &algorithms)?;
+                self.pattern(pattern, size, FactorPrecision::Float32, &algorithms)?;
             }
         }
         match algorithms.first() {

@@ -4,8 +4,8 @@ use crate::compute::{Backend, Products};
 use std::sync::Arc;
 
 use super::operations::products;
-use super::{Bench, SOLVE_LIMIT, offered};
-use crate::base::error::Result;
+use super::{Bench, SOLVE_LIMIT};
+use crate::base::error::{Kind, Result};
 use crate::case::{Format, ReadAs};
 use crate::matrix::Csr;
 use crate::matrix::bsr::pad;

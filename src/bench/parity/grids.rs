@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::operations::{here, scaled, there};
-use super::{Bench, LIMIT, offered};
-use crate::base::error::Result;
+use super::{Bench, LIMIT};
+use crate::base::error::{Kind, Result};
 use crate::case::{FgbiluStyle, LevelRule};
 use crate::compute::{Backend, Breakdown};
 use crate::matrix::Csr;
@@ -60,7 +60,7 @@ impl<K: Backend + 'static> Bench<'_, K> {
 }
 
 /// Whether a backend has FGBILU at all.
-pub(super) fn has_fgbilu<B: Backend>(k: &B) -> Result<bool> {
+pub(super) fn offered<B: Backend>(k: &B) -> Result<bool> {
     let extents = [2, 1, 1];
     let (factors, hyperplanes) = (Arc::new(FillPattern::diagonal(2, 1)), hyperplanes(extents));
     let grid = Arc::new(GridPattern { extents, factors, hyperplanes });

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::bench::run::settings;
 use crate::case::{Case, FactorPrecision, Format, LevelRule, Trisolve};
-use crate::compute::krylov::{Stop, System};
-use crate::compute::preconditioner::Preconditioner;
+use crate::compute::krylov::{Settings, Stop, System};
 use crate::compute::{Backend, Coef, Slot, Step};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern;
@@ -178,17 +176,6 @@ pub(super) fn solve_with<B: Backend>(
     Ok(all)
 }
 
-/// The preconditioner of a case.
-pub(super) fn set_up<B: Backend + 'static>(
-    k: &B,
-    a: &Arc<Csr>,
-    case: &Case,
-) -> Result<Box<dyn Preconditioner<B>>> {
-    let setup = precond::lookup::<B>(&case.precond).ok_or_else(|| unknown(&case.precond))?;
-    setup(Setup { k, a, settings: &case.preconditioning(), phases: &mut () })
-        .map_err(|e| crate::Error::run(format!("{}: {e:?}", case.precond)))
-}
-
 pub(super) fn unknown(name: &str) -> crate::Error {
     crate::Error::run(format!("`{name}` is not registered"))
 }
@@ -205,9 +192,14 @@ pub(super) fn iterations<B: Backend + 'static>(
         .map_err(|e| crate::Error::run(format!("{e:?}")))?;
     let matrix = k.matrix(a, case.format)?;
     let (b, mut x) = (there(k, rhs)?, k.vector(a.rows())?);
-    let stop = Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None };
+    let settings = Settings {
+        side: case.side,
+        restart: case.restart,
+        orthogonalisation: case.orthogonalisation,
+        stop: Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None },
+    };
     let build = solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?;
-    let mut method = build(k, &settings(case, stop), a.rows())?;
+    let mut method = build(k, &settings, a.rows())?;
     let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
     let outcome = method.solve(k, &system, &mut x, &mut ());
     k.check()?;

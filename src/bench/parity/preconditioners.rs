@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::operations::{here, scaled, set_up, there};
+use super::operations::{here, scaled, there, unknown};
 use super::{Bench, LIMIT, SINGLE_LIMIT, patterns};
 use crate::base::error::Result;
 use crate::base::threads::Threads;
@@ -12,7 +12,7 @@ use crate::compute::krylov::Projection;
 use crate::matrix::Csr;
 use crate::methods::deflation::{Deflation, Vectors};
 use crate::methods::precond;
-use crate::methods::precond::Takes;
+use crate::methods::precond::{Setup, Takes};
 use crate::problem;
 use crate::symbolic::FillPattern;
 
@@ -124,8 +124,7 @@ fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) ->
     let (r, mut z) = (there(k, r)?, k.vector(n)?);
     for turn in 0..3 {
         if turn == 2 {
-            m.refactor(k, &Arc::new(scaled(a)), 0.0)
-                .map_err(|e| crate::Error::run(format!("{}: {e}", case.precond)))?;
+            m.refactor(k, &Arc::new(scaled(a)), 0.0).map_err(|e| failed(e.to_string()))?;
         }
         k.fill(&mut z, f64::NAN);
         m.apply(k, &r, &mut z);

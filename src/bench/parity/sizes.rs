@@ -17,6 +17,7 @@ pub enum Extent {
 
 /// The sizes that an extent stands for.
 pub(super) struct Sizes {
+    /// Lengths of vectors.
     pub(super) vectors: &'static [usize],
     /// Lengths and numbers of basis vectors.
     pub(super) bases: &'static [(usize, usize)],
@@ -24,6 +25,7 @@ pub(super) struct Sizes {
     pub(super) blocks: &'static [usize],
     /// Rows of the largest product.
     pub(super) product_rows: usize,
+    /// Fill levels.
     pub(super) fills: &'static [usize],
     /// Block rows of random matrices that are factored, up to and above 8 unknowns per block.
     pub(super) block_rows: [usize; 2],

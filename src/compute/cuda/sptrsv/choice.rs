@@ -159,7 +159,8 @@ mod tests {
     /// The candidates for ILU(fill) of a generated matrix on an H200, worked out without a device.
     fn candidates(matrix: &str, block_size: usize, fill: usize) -> Vec<Candidate> {
         let a = problem::load(matrix, ReadAs::Expanded).unwrap().matrix;
-        let p = iluk(&block_pattern(&a.in_blocks(block_size)), fill, LevelRule::Min, usize::MAX).unwrap();
+        let p = iluk(&block_pattern(&a.in_blocks(block_size)), fill, LevelRule::Min, usize::MAX)
+            .unwrap();
         let both = [Stencil::of_lower(p.lower.view()), Stencil::of_upper(p.upper.view())];
         let stencils = if both[0].is_some() { Ok(both) } else { Err("no stencil") };
         let levels = (2 * Schedule::lower(&p).levels(), &stencils);
