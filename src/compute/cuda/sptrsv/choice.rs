@@ -168,7 +168,7 @@ mod tests {
         Shape::new(&p, double, levels, [132, 132, 227 << 10], FITTED).candidates()
     }
 
-    /// T::WAVEFRONT, partitioned, syncfree and pencils in microseconds as measured on an H200, 0 where not.
+    /// wavefront, partitioned, syncfree and pencils in microseconds as measured on an H200, 0 where not.
     const MEASURED: [(&str, usize, usize, [f64; 4]); 6] = [
         ("poisson3d:64", 1, 0, [75.0, 82.0, 278.0, 46.0]),
         ("poisson3d:64", 1, 1, [174.0, 281.0, 0.0, 0.0]),
