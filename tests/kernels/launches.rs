@@ -192,7 +192,9 @@ impl File {
         // taken from a value whose parts are not to be seen
         let mut names = BTreeSet::new();
         words(pattern, &mut names);
-        names.into_iter().for_each(|name| self.kinds.entry(name).or_default().push(None));
+        for name in names {
+            self.kinds.entry(name).or_default().push(None);
+        }
     }
 
     fn bind(&mut self, name: String, value: &[TokenTree], kind: Option<Kind>) {
@@ -269,8 +271,8 @@ fn faults(path: &str, text: &str, kernels: &BTreeMap<String, Signatures>) -> (Ve
         };
         let exists = |name: &&String| known.iter().any(|of| of.contains_key(*name));
         let mut names = names.iter().filter(exists).peekable();
-        let fit = names.peek().is_some()
-            && if all { names.all(|name| fits(name)) } else { names.any(|name| fits(name)) };
+        let fit =
+            names.peek().is_some() && if all { names.all(&mut fits) } else { names.any(fits) };
         // `run!` itself
         if !fit && path != "compute/cuda/compressed.rs" {
             let kernel: TokenStream = kernel.iter().cloned().collect();
