@@ -116,6 +116,10 @@ impl Relaxation for Claiming<'_> {
         self.node.complementarity()
     }
 
+    fn look(&mut self) {
+        self.node.look();
+    }
+
     fn verify(&mut self) -> (f64, u64, u64) {
         self.node.verify()
     }
