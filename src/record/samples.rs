@@ -1,10 +1,12 @@
 //! Records for tests.
 
+use clap::ValueEnum as _;
 use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::base::parse::choice_name;
 use crate::base::status::Status;
-use crate::case::Case;
+use crate::case::{Case, Trisolve};
 use crate::compute::preconditioner::FactorSize;
 use crate::record::Record;
 use crate::record::columns::{Kind, SETTINGS};
@@ -79,7 +81,9 @@ fn value(column: &Column) -> BoxedStrategy<Value> {
         |words: &[&'static str]| prop::sample::select(words.to_vec()).prop_map(Value::from).boxed();
     let any = match (&*column.name, column.kind) {
         ("status", _) => one_of(&STATUSES.map(Status::name)),
-        ("trisolve-used", _) => one_of(&["auto", "levels", "syncfree", "wavefront", "pencils"]),
+        ("trisolve-used", _) => prop::sample::select(Trisolve::value_variants().to_vec())
+            .prop_map(|by| Value::from(choice_name(&by)))
+            .boxed(),
         ("solve-interval" | "spmv-interval", _) => {
             one_of(&["95%", "range", "95%-of-rounds", "range-of-rounds"])
         }
