@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bilu_bench::compute::cuda::cusparse::{
-    BlockIluVendor, BsrSv2, DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy,
+    BlockIluVendor, BsrSv2, DevicePattern, Diagonal, FactorFailure, Handle, Ilu02, Policy,
     SolveWithOurFactors, Spmv, SpmvAlgorithm, Spsv, Triangle, version,
 };
 use bilu_bench::matrix::pattern::{Pattern, PatternView};
@@ -268,7 +268,7 @@ fn block_ilu_of_the_vendor_applies_its_factors() {
 
         let singular = gpu.up(&first.with_zero_pivot(7).values());
         let answer = vendor.factor(&singular);
-        assert_eq!(answer, Err(Failure::ZeroPivot(7)), "block ILU, b = {b}: zero pivot");
+        assert_eq!(answer, Err(FactorFailure::ZeroPivot(7)), "block ILU, b = {b}: zero pivot");
         assert_eq!(vendor.factor(&gpu.up(&first.values())), Ok(()), "block ILU, b = {b}");
         check(&vendor, "after a zero pivot", &on_first);
     }
@@ -283,7 +283,7 @@ fn block_ilu_of_the_vendor_reports_a_missing_diagonal() {
         let pattern = PatternView { row_ptr: &[0, 2, 4, 5, 6], col_ind: &[0, 3, 0, 1, 1, 3] };
         let mut vendor = BlockIluVendor::new(&gpu.handle, b, pattern).expect("block ILU");
         let answer = vendor.analyse();
-        assert_eq!(answer, Err(Failure::ZeroPivot(2)), "block ILU, b = {b}: structural zero");
+        assert_eq!(answer, Err(FactorFailure::ZeroPivot(2)), "block ILU, b = {b}: structural zero");
     }
 }
 

@@ -4,12 +4,12 @@ mod basis;
 mod checks;
 mod crowd;
 mod new_values;
+mod no_result;
 mod phases;
 mod product;
 mod range;
 mod reuse;
 mod roof;
-mod stopped;
 mod traffic;
 mod transposed;
 mod verdict;
@@ -36,14 +36,14 @@ use crate::methods::{deflation, precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;
+use no_result::NoResult;
 use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
 pub(crate) use reuse::Reuse;
 use roof::Roof;
-use stopped::Stopped;
 use transposed::Both;
 pub(crate) use verdict::contradicts;
-use watch::{ConvergenceMonitor, History};
+use watch::{CaseMonitor, History};
 
 /// A stage of a case, for progress display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,8 +168,8 @@ impl Visitor for Job<'_> {
         self.record.times.trial_s = k.trial_seconds();
         match done {
             Ok(()) => {}
-            Err(Stopped::Cancelled) => return None,
-            Err(Stopped::Ended(status, reason)) => {
+            Err(NoResult::Cancelled) => return None,
+            Err(NoResult::Ended(status, reason)) => {
                 self.record.status = status;
                 self.record.reason = Some(reason);
             }
@@ -179,24 +179,24 @@ impl Visitor for Job<'_> {
 }
 
 impl Job<'_> {
-    fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), Stopped> {
+    fn stages<K: Backend + 'static>(&mut self, k: &K) -> Result<(), NoResult> {
         let case = self.case;
         if case.kind == RunKind::Spmv {
             return self.product(k);
         }
         let unknown =
-            |what, name: &str| Stopped::unsupported(format!("there is no {what} `{name}`"));
+            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
         let setup = precond::lookup::<K>(&case.precond)
             .ok_or_else(|| unknown("preconditioner", &case.precond))?;
         let build =
             solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
         let with_transposed = solver::needs_transposed(&case.solver);
         if let Some(reason) = checks::unsuited(case) {
-            return Err(Stopped::unsupported(reason));
+            return Err(NoResult::unsupported(reason));
         }
         self.check_symmetry(k)?;
         if case.execution == Execution::Graph && !solver::replays(&case.solver) {
-            return Err(Stopped::unsupported(format!("there is no replay of `{}`", case.solver)));
+            return Err(NoResult::unsupported(format!("there is no replay of `{}`", case.solver)));
         }
         k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
@@ -267,7 +267,7 @@ impl Job<'_> {
 
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
     /// repeated.
-    fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, Stopped> {
+    fn store<K: Backend>(&mut self, k: &K, with_transposed: bool) -> Result<Stored<K>, NoResult> {
         let (a, format) = (self.a, self.case.format);
         let ((matrix, other), seconds) = self.repeated(k, Stage::Storage, || {
             let matrix = k.matrix(a, format)?;
@@ -289,8 +289,8 @@ impl Job<'_> {
         &mut self,
         k: &K,
         stage: Stage,
-        make: impl Fn() -> Result<T, Stopped>,
-    ) -> Result<(T, Option<f64>), Stopped> {
+        make: impl Fn() -> Result<T, NoResult>,
+    ) -> Result<(T, Option<f64>), NoResult> {
         let (start, mut samples) = (now(), Vec::new());
         loop {
             self.begin(stage)?;
@@ -305,8 +305,8 @@ impl Job<'_> {
     }
 
     /// Reports a stage.
-    fn begin(&mut self, stage: Stage) -> Result<(), Stopped> {
-        if (self.progress)(stage) { Ok(()) } else { Err(Stopped::Cancelled) }
+    fn begin(&mut self, stage: Stage) -> Result<(), NoResult> {
+        if (self.progress)(stage) { Ok(()) } else { Err(NoResult::Cancelled) }
     }
 
     /// Symbolic, analysis and numeric phases, repeated.
@@ -315,7 +315,7 @@ impl Job<'_> {
         k: &K,
         setup: fn(Setup<K>) -> precond::Ready<K>,
         transposed: Option<&Arc<Csr>>,
-    ) -> Result<Both<K>, Stopped> {
+    ) -> Result<Both<K>, NoResult> {
         let mut runs: Vec<PhaseSeconds> = Vec::new();
         let mut kernel = Vec::new();
         let settings = self.case.preconditioning();
@@ -326,7 +326,7 @@ impl Job<'_> {
             let mut clock = PhaseClock::new(k, self.progress, patterns);
             let ready = transposed::set_up(k, setup, (self.a, transposed), &settings, &mut clock);
             k.check()?;
-            let Some(seconds) = clock.finish() else { return Err(Stopped::Cancelled) };
+            let Some(seconds) = clock.finish() else { return Err(NoResult::Cancelled) };
             runs.push(seconds);
             phases::record(&runs, &mut self.record.times);
             let ready = ready?;
@@ -342,7 +342,7 @@ impl Job<'_> {
     }
 
     /// Sets up deflation; its time is part of the setup.
-    fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, Stopped> {
+    fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, NoResult> {
         let choice = self.case.deflation;
         if choice == deflation::Choice::None {
             return Ok(None);
@@ -352,7 +352,7 @@ impl Job<'_> {
         let (start, mut samples) = (now(), Vec::new());
         let (vectors, deflation) = loop {
             if !(self.progress)(Stage::Numeric) {
-                return Err(Stopped::Cancelled);
+                return Err(NoResult::Cancelled);
             }
             let stopwatch = Stopwatch::start(k);
             let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, grid))?;
@@ -382,18 +382,18 @@ impl Job<'_> {
         method: &mut dyn Solver<K>,
         system: &System<K>,
         x: &mut K::Vector,
-    ) -> Result<Outcome, Stopped> {
+    ) -> Result<Outcome, NoResult> {
         let mut history = History::new(self.measure.history);
         let mut once = |stage: Stage, progress: Progress| {
             if !progress(stage) {
-                return Err(Stopped::Cancelled);
+                return Err(NoResult::Cancelled);
             }
-            let mut monitor = ConvergenceMonitor::new(progress, stage, &mut history);
+            let mut monitor = CaseMonitor::new(progress, stage, &mut history);
             let start = k.mark();
             let outcome = method.solve(k, system, x, &mut monitor);
             let seconds = k.seconds(&start, &k.mark());
             k.check()?;
-            if monitor.cancelled() { Err(Stopped::Cancelled) } else { Ok((outcome, seconds)) }
+            if monitor.cancelled() { Err(NoResult::Cancelled) } else { Ok((outcome, seconds)) }
         };
         let (mut outcome, first) = once(Stage::WarmUp, self.progress)?;
         let mut samples = Vec::new();

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::units::aligned;
-use crate::bench::engine::End;
+use crate::bench::engine::SweepEnd;
 use crate::cli::flags::{self, IsolationFlags, OutputFlags, Overrides, SweepFlags};
 use crate::cli::session::{Session, check};
 use crate::cli::{complete, output};
@@ -93,7 +93,7 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
             }
             report.append(own);
         }
-        let complete = outcome.end == End::Complete;
+        let complete = outcome.end == SweepEnd::Complete;
         outcomes.push(outcome);
         if !complete {
             break;

@@ -13,7 +13,7 @@ use crate::base::interrupt;
 use crate::base::units::plural;
 use crate::bench::engine;
 use crate::bench::engine::preflight::{Broken, Earlier};
-use crate::bench::engine::{End, Outcome, Solvers, isolated, preflight, progress};
+use crate::bench::engine::{Outcome, Solvers, SweepEnd, isolated, preflight, progress};
 use crate::bench::solution::Solutions;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
@@ -243,12 +243,12 @@ impl<'a> Session<'a> {
     ) -> Result<ExitCode> {
         for outcome in outcomes {
             match &outcome.end {
-                End::Failed(error) => return Err(error.clone()),
-                End::Interrupted => {
+                SweepEnd::Failed(error) => return Err(error.clone()),
+                SweepEnd::Interrupted => {
                     say(&interrupted(outputs));
                     return Ok(ExitCode::from(crate::base::error::STOPPED));
                 }
-                End::Complete => {}
+                SweepEnd::Complete => {}
             }
         }
         let records = outcomes.iter().flat_map(|o| &o.records);

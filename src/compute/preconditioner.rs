@@ -69,7 +69,7 @@ pub enum Form<'a, K: Backend> {
 
 /// Why a preconditioner could not be set up.
 #[derive(Debug)]
-pub enum Failure {
+pub enum SetupFailure {
     /// There are no factors of these values.
     Breakdown(Breakdown),
     /// A diagonal block of a grid has no pivot where elimination does not exchange rows.
@@ -101,19 +101,19 @@ pub enum Failure {
     Backend(Error),
 }
 
-impl From<Breakdown> for Failure {
+impl From<Breakdown> for SetupFailure {
     fn from(why: Breakdown) -> Self {
         Self::Breakdown(why)
     }
 }
 
-impl From<Asymmetry> for Failure {
+impl From<Asymmetry> for SetupFailure {
     fn from(found: Asymmetry) -> Self {
         Self::Backend(Error::input(found.to_string()))
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for SetupFailure {
     fn from(e: Error) -> Self {
         Self::Backend(e)
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::base::error::Result;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::products::Products;
 use crate::matrix::{Asymmetry, Csr};
 use crate::symbolic::FillPattern;
@@ -97,7 +97,7 @@ pub trait SetupOps: Products {
     ///
     /// # Errors
     /// When a diagonal block that is needed cannot be inverted.
-    fn scaled(&self, a: &Self::Sparse, part: Part) -> Result<Self::Sparse, Failure>;
+    fn scaled(&self, a: &Self::Sparse, part: Part) -> Result<Self::Sparse, SetupFailure>;
     /// `P A P'`: block row and column i are those that had the number `order[i]`.
     ///
     /// # Errors
@@ -108,25 +108,28 @@ pub trait SetupOps: Products {
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
-    fn gauss_seidel(&self, a: &Self::Sparse, omega: f64) -> Result<Self::Sparse, Failure>;
+    fn gauss_seidel(&self, a: &Self::Sparse, omega: f64) -> Result<Self::Sparse, SetupFailure>;
     /// `a` plus `L D^-1 U` of what is left when the first rows are eliminated, which are sets of `sizes` block
     /// rows without couplings in a set: elimination then finds the factors of symmetric Gauss-Seidel there.
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
-    fn with_gauss_seidel(&self, a: &Self::Sparse, sizes: &[usize])
-    -> Result<Self::Sparse, Failure>;
+    fn with_gauss_seidel(
+        &self,
+        a: &Self::Sparse,
+        sizes: &[usize],
+    ) -> Result<Self::Sparse, SetupFailure>;
     /// `D^-1`.
     ///
     /// # Errors
     /// When a diagonal block cannot be inverted.
-    fn inverse_diagonal(&self, a: &Self::Sparse) -> Result<Self::Sparse, Failure>;
+    fn inverse_diagonal(&self, a: &Self::Sparse) -> Result<Self::Sparse, SetupFailure>;
 
     /// The lower triangle of the blocks of `|A|^q`, with the diagonal.
     ///
     /// # Errors
     /// When it has more entries than there is memory for.
-    fn lower_power(&self, a: &Self::Sparse, q: usize) -> Result<Self::Pattern, Failure>;
+    fn lower_power(&self, a: &Self::Sparse, q: usize) -> Result<Self::Pattern, SetupFailure>;
     /// The factorised approximate inverse G of a definite matrix on a lower triangle of blocks: row i has the
     /// columns J up to i, `A(J, J) y = e` for the last unit vector e, and the row is `y / sqrt(y_i)`. With the
     /// Cholesky factor C of `A(J, J)` that is the last row of C^-1.
@@ -137,19 +140,19 @@ pub trait SetupOps: Products {
         &self,
         a: &Self::Sparse,
         lower: &Self::Pattern,
-    ) -> Result<Self::Sparse, Failure>;
+    ) -> Result<Self::Sparse, SetupFailure>;
     /// M' from A': column j of M has the rows J that column j of A has, and `A(I, J) m = e_j` in the sense of
     /// least squares, I being all rows in which the columns J of A have entries.
     ///
     /// # Errors
     /// When the columns near one depend on each other, or are too many.
-    fn least_squares_inverse(&self, mirrored: &Self::Sparse) -> Result<Self::Sparse, Failure>;
+    fn least_squares_inverse(&self, mirrored: &Self::Sparse) -> Result<Self::Sparse, SetupFailure>;
     /// W with `(W L)_ij = I_ij` on the pattern of a unit lower triangle L, whose diagonal is not stored, while
     /// that of W is. Row i has the columns J of row i of L: `w L(J, J) = e` for the last unit vector e.
     ///
     /// # Errors
     /// When it does not fit.
-    fn triangular_inverse(&self, lower: &Self::Sparse) -> Result<Self::Sparse, Failure>;
+    fn triangular_inverse(&self, lower: &Self::Sparse) -> Result<Self::Sparse, SetupFailure>;
     /// Block ILU factors of `a` on a pattern, as matrices.
     ///
     /// # Errors
@@ -159,7 +162,7 @@ pub trait SetupOps: Products {
         pattern: &Arc<FillPattern>,
         a: &Csr,
         shift: f64,
-    ) -> Result<Triangles<Self::Sparse>, Failure>;
+    ) -> Result<Triangles<Self::Sparse>, SetupFailure>;
 
     /// A matrix that a setup has made, stored for products in the format that is read fastest.
     ///

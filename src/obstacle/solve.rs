@@ -8,7 +8,7 @@ use super::field::{Field, Layout};
 use super::part::{Face, Region};
 use crate::base::measure::now;
 use crate::base::status::Status;
-use crate::compute::krylov::End;
+use crate::compute::krylov::SolveEnd;
 
 /// The quantity that a sweep computes besides the new values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,26 +106,26 @@ pub struct Limits<'a> {
 }
 
 /// Ends of a time step that has not converged; later ones take precedence.
-const EARLY: [End; 3] = [End::IterationLimit, End::TimeLimit, End::Cancelled];
+const EARLY: [SolveEnd; 3] = [SolveEnd::IterationLimit, SolveEnd::TimeLimit, SolveEnd::Cancelled];
 
 /// An early end as a number for a maximum over the nodes; 0 for `None`.
-fn precedence(early: Option<End>) -> f64 {
+fn precedence(early: Option<SolveEnd>) -> f64 {
     let at = EARLY.iter().position(|end| Some(*end) == early);
     at.map_or(0.0, |at| (at + 1) as f64)
 }
 
 /// The early end of a [`precedence`].
-fn early_end(precedence: f64) -> Option<End> {
+fn early_end(precedence: f64) -> Option<SolveEnd> {
     EARLY.get((precedence as usize).checked_sub(1)?).copied()
 }
 
 impl Limits<'_> {
     /// Why to stop now.
-    pub fn stopped(&self) -> Option<End> {
+    pub fn stopped(&self) -> Option<SolveEnd> {
         if self.interrupts.load(Ordering::Relaxed) > 0 {
-            return Some(End::Cancelled);
+            return Some(SolveEnd::Cancelled);
         }
-        self.deadline.filter(|end| now() >= *end).map(|_| End::TimeLimit)
+        self.deadline.filter(|end| now() >= *end).map(|_| SolveEnd::TimeLimit)
     }
 }
 
@@ -220,7 +220,7 @@ pub fn judge<N: Relaxation>(node: &mut N, exchange: &mut impl Exchange<N>, outco
 /// The sweeps of a time step, and why it ended without converging.
 struct Step {
     sweeps: usize,
-    stopped: Option<End>,
+    stopped: Option<SolveEnd>,
 }
 
 /// Which quantity the stopping test needs from a sweep.
@@ -266,9 +266,9 @@ fn converged<N: Relaxation>(
     case: &Case,
     node: &mut N,
     exchange: &mut impl Exchange<N>,
-    stopped: Option<End>,
+    stopped: Option<SolveEnd>,
     outcome: &mut Outcome,
-) -> (bool, Option<End>) {
+) -> (bool, Option<SolveEnd>) {
     node.conclude();
     let mut sums = node.squared().to_vec();
     let mut largest = [node.complementarity(), precedence(stopped)];
@@ -307,7 +307,7 @@ fn synchronous<N: Relaxation>(
         sweep(case, node, exchange, if check { deciding(case) } else { Monitored::Nothing });
         sweeps = next;
         if check {
-            let stopped = limits.stopped().or(last.then_some(End::IterationLimit));
+            let stopped = limits.stopped().or(last.then_some(SolveEnd::IterationLimit));
             let (done, stopped) = converged(case, node, exchange, stopped, outcome);
             if done {
                 sweeps -= take_back(case, node);
@@ -340,7 +340,7 @@ fn asynchronous<N: Relaxation>(
     let mut below = false;
     loop {
         let exhausted = sweeps >= case.max_relaxations;
-        let stopped = limits.stopped().or(exhausted.then_some(End::IterationLimit));
+        let stopped = limits.stopped().or(exhausted.then_some(SolveEnd::IterationLimit));
         if stopped.is_none() {
             sweeps += 1;
             let check = sweeps % case.check_every == 0 || sweeps >= case.max_relaxations;

@@ -81,17 +81,18 @@ impl Read for Stream {
 /// What an error of reading holds after a request to stop.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
-struct Stopped;
+struct Interrupted;
 
 /// An error when the user asked to stop.
 pub(crate) fn check_stopped() -> io::Result<()> {
     // of another kind than `Interrupted`, after which readers try again
-    if interrupt::requested() { Err(io::Error::other(Stopped)) } else { Ok(()) }
+    if interrupt::requested() { Err(io::Error::other(Interrupted)) } else { Ok(()) }
 }
 
 /// That reading `name` was stopped, where `error` comes from a request to stop.
 pub(crate) fn stopped(name: &str, error: &io::Error) -> Option<Error> {
-    let stopped = error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Stopped>);
+    let stopped =
+        error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Interrupted>);
     stopped.then(|| Error::stopped(format!("stopped while reading `{name}`")))
 }
 

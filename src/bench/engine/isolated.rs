@@ -136,7 +136,7 @@ impl Isolation {
             .spawn()
             .map_err(|e| cannot(&e))?;
         let ended = self.wait(&mut child, interrupts).map_err(|e| cannot(&e))?;
-        if let Ended::Stopped = ended {
+        if let ChildEnd::Interrupted = ended {
             return Ok(None);
         }
         let made = read(&result).ok().and_then(|c| c.records.into_iter().find(|r| r.case == *case));
@@ -158,20 +158,20 @@ impl Isolation {
     }
 
     /// Waits for a child, and ends it when its time is over or the user stops the run.
-    fn wait(&self, child: &mut Child, interrupts: &AtomicUsize) -> std::io::Result<Ended> {
+    fn wait(&self, child: &mut Child, interrupts: &AtomicUsize) -> std::io::Result<ChildEnd> {
         let start = now();
         loop {
             if let Some(status) = child.try_wait()? {
                 // Ctrl-C goes to all processes of a terminal
                 let stopped = interrupts.load(Ordering::SeqCst) > 0;
-                return Ok(if stopped { Ended::Stopped } else { Ended::Exited(status) });
+                return Ok(if stopped { ChildEnd::Interrupted } else { ChildEnd::Exited(status) });
             }
             let over = self.limit_s.filter(|limit| seconds_since(start) > *limit);
             let stopped = interrupts.load(Ordering::SeqCst) > 0;
             if over.is_some() || stopped {
                 child.kill()?;
                 child.wait()?;
-                return Ok(over.filter(|_| !stopped).map_or(Ended::Stopped, Ended::Late));
+                return Ok(over.filter(|_| !stopped).map_or(ChildEnd::Interrupted, ChildEnd::Late));
             }
             std::thread::sleep(POLL);
         }
@@ -183,25 +183,25 @@ fn cannot(error: &std::io::Error) -> Error {
 }
 
 /// How a child ended.
-enum Ended {
+enum ChildEnd {
     Exited(ExitStatus),
     /// After this many seconds.
     Late(f64),
-    Stopped,
+    Interrupted,
 }
 
 /// Status and reason of a case whose child left no record; `out_of_memory` says that the OOM killer
 /// killed a process meanwhile.
-fn explain(ended: &Ended, words: &Path, out_of_memory: bool) -> (Status, String) {
+fn explain(ended: &ChildEnd, words: &Path, out_of_memory: bool) -> (Status, String) {
     let status = match ended {
-        Ended::Late(limit) => {
+        ChildEnd::Late(limit) => {
             return (
                 Status::TimeLimit,
                 format!("time limit of a case, {} s, reached", shown(&limit.to_string())),
             );
         }
-        Ended::Exited(status) => status,
-        Ended::Stopped => unreachable!("a stopped case has no record"),
+        ChildEnd::Exited(status) => status,
+        ChildEnd::Interrupted => unreachable!("a stopped case has no record"),
     };
     let words = std::fs::read(words).unwrap_or_default();
     let words = String::from_utf8_lossy(&words);

@@ -114,7 +114,7 @@ pub(crate) trait Observer {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum SweepEnd {
     /// Every case has its record.
     Complete,
     /// The user stopped it.
@@ -129,7 +129,7 @@ pub(crate) struct Outcome {
     /// Finished records in the order of the cases, those of an earlier run included; one of all rounds of a
     /// case.
     pub records: Vec<Record>,
-    pub end: End,
+    pub end: SweepEnd,
 }
 
 /// Runs every case that `outputs` does not hold yet. `interrupts` counts the user's requests to
@@ -199,7 +199,7 @@ fn each_pending(
     let earlier = outputs.records();
     let rounds = measure.round_numbers();
     if let Err(error) = same_rounds(cases, &earlier, &rounds) {
-        return Outcome { records: Vec::new(), end: End::Failed(error) };
+        return Outcome { records: Vec::new(), end: SweepEnd::Failed(error) };
     }
     let turns = turns(cases, measure);
     let done: Vec<&Record> =
@@ -208,7 +208,7 @@ fn each_pending(
         observer.remark(&text);
     }
     observer.begin(turns.len(), &pending(cases, measure, &earlier));
-    let (mut records, mut end) = (Vec::with_capacity(turns.len()), End::Complete);
+    let (mut records, mut end) = (Vec::with_capacity(turns.len()), SweepEnd::Complete);
     for (case, round) in turns {
         if let Some(record) = record_of(case, round, &earlier) {
             records.push(record.clone());
@@ -228,14 +228,14 @@ fn each_pending(
         });
         match kept {
             Ok(Some(record)) => records.push(record),
-            Ok(None) => end = End::Interrupted,
+            Ok(None) => end = SweepEnd::Interrupted,
             Err(error) if error.kind() == Kind::Stopped => {
                 observer.remark(&error.to_string());
-                end = End::Interrupted;
+                end = SweepEnd::Interrupted;
             }
-            Err(error) => end = End::Failed(error),
+            Err(error) => end = SweepEnd::Failed(error),
         }
-        if end != End::Complete {
+        if end != SweepEnd::Complete {
             break;
         }
     }

@@ -108,12 +108,12 @@ fn a_case_that_lacks_a_round_is_read_once() {
         std::fs::write(&matrix, before).unwrap();
         (outcome.end, outputs.records().len())
     };
-    assert_eq!(run(), (End::Complete, 0));
+    assert_eq!(run(), (SweepEnd::Complete, 0));
     // without the second round of the last case
     let text = std::fs::read_to_string(&file).unwrap();
     let kept: String = text.split_inclusive('\n').take(3).collect();
     std::fs::write(&file, kept).unwrap();
-    assert_eq!(run(), (End::Complete, 3));
+    assert_eq!(run(), (SweepEnd::Complete, 3));
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 4);
 }
 
@@ -163,7 +163,7 @@ impl Setting {
 fn matrix_and_right_hand_side_are_made_once() {
     let mut s = Setting::new();
     let outcome = s.execute(&cases(&["p", "q"], 2), Existing::Refuse);
-    assert_eq!(outcome.end, End::Complete);
+    assert_eq!(outcome.end, SweepEnd::Complete);
     assert_eq!((s.runner.loads.as_slice(), s.runner.rhs.len()), (&["p".into(), "q".into()][..], 2));
     assert_eq!(
         s.log.0[..6],
@@ -176,7 +176,7 @@ fn matrix_and_right_hand_side_are_made_once() {
 fn a_matrix_that_cannot_be_loaded_stops_the_run_and_keeps_what_is_finished() {
     let mut s = Setting::new();
     let outcome = s.execute(&cases(&["p", "missing", "q"], 1), Existing::Refuse);
-    assert_eq!(outcome.end, End::Failed(Error::input("unknown matrix `missing`")));
+    assert_eq!(outcome.end, SweepEnd::Failed(Error::input("unknown matrix `missing`")));
     assert_eq!(outcome.records.len(), 1);
     assert_eq!(read(&s.path()).unwrap().records, outcome.records);
     assert_eq!(s.log.0.last().unwrap(), "end");
@@ -190,7 +190,7 @@ fn a_block_above_the_order_is_refused_before_any_case_of_its_matrix() {
     let outcome = s.execute(&cases, Existing::Refuse);
     let error =
         Error::input("block size 2 is above the 1 unknown of `q`").hint("use block sizes up to 1");
-    assert_eq!(outcome.end, End::Failed(error));
+    assert_eq!(outcome.end, SweepEnd::Failed(error));
     assert_eq!((outcome.records.len(), s.runner.runs.as_slice()), (2, &[0, 1][..]));
     assert_eq!(read(&s.path()).unwrap().records, outcome.records);
 }
@@ -200,14 +200,14 @@ fn an_interrupted_run_goes_on_where_it_stopped() {
     let mut s = Setting::new();
     s.runner.interrupt_at = Some((2, s.interrupts));
     let outcome = s.execute(&cases(&["p"], 4), Existing::Refuse);
-    assert_eq!((outcome.end, outcome.records.len()), (End::Interrupted, 2));
+    assert_eq!((outcome.end, outcome.records.len()), (SweepEnd::Interrupted, 2));
     assert_eq!(read(&s.path()).unwrap().records.len(), 2);
 
     s.runner = Fake::default();
     s.interrupts.store(0, atomic::Ordering::SeqCst);
     s.log.0.clear();
     let outcome = s.execute(&cases(&["p"], 4), Existing::Resume);
-    assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[2, 3][..]));
+    assert_eq!((outcome.end, s.runner.runs.as_slice()), (SweepEnd::Complete, &[2, 3][..]));
     assert_eq!(s.log.0[0], "begin 2 of 4");
     let fills: Vec<usize> = outcome.records.iter().map(|r| r.case.fill).collect();
     assert_eq!(fills, [0, 1, 2, 3]);
@@ -241,7 +241,10 @@ fn every_case_runs_once_in_each_round_and_is_one_record() {
     let mut s = Setting::new();
     s.measure.rounds = 3;
     let outcome = s.execute(&cases(&["p"], 2), Existing::Refuse);
-    assert_eq!((outcome.end, s.runner.runs.as_slice()), (End::Complete, &[0, 1, 0, 1, 0, 1][..]));
+    assert_eq!(
+        (outcome.end, s.runner.runs.as_slice()),
+        (SweepEnd::Complete, &[0, 1, 0, 1, 0, 1][..])
+    );
     let all: Vec<_> = (1..=3).flat_map(|round| [(0, Some(round)), (1, Some(round))]).collect();
     assert_eq!(turns(&s.path()), all);
     // one matrix is not loaded again
@@ -269,7 +272,7 @@ fn rounds_go_on_where_they_stopped_and_can_be_added_to() {
     s.measure.rounds = 2;
     s.runner.interrupt_at = Some((1, s.interrupts));
     let outcome = s.execute(&cases(&["p"], 2), Existing::Refuse);
-    assert_eq!((outcome.end, turns(&s.path())), (End::Interrupted, vec![(0, Some(1))]));
+    assert_eq!((outcome.end, turns(&s.path())), (SweepEnd::Interrupted, vec![(0, Some(1))]));
     s.runner = Fake::default();
     s.interrupts.store(0, atomic::Ordering::SeqCst);
     s.execute(&cases(&["p"], 2), Existing::Resume);
@@ -291,14 +294,14 @@ fn rounds_are_not_added_to_cases_without_and_the_other_way_round() {
         "the result file has records of these cases that were measured without --rounds",
     )
     .hint("go on without --rounds, or write to another file");
-    assert_eq!(s.execute(&cases(&["p"], 1), Existing::Resume).end, End::Failed(error));
+    assert_eq!(s.execute(&cases(&["p"], 1), Existing::Resume).end, SweepEnd::Failed(error));
     assert_eq!(std::fs::read(s.path()).unwrap(), before);
     s.execute(&cases(&["p"], 1), Existing::Overwrite);
     s.measure.rounds = 1;
     let error = Error::input("the result file has records of these cases by rounds")
         .hint("give --rounds as before, or write to another file");
-    assert_eq!(s.execute(&cases(&["p"], 2), Existing::Resume).end, End::Failed(error));
+    assert_eq!(s.execute(&cases(&["p"], 2), Existing::Resume).end, SweepEnd::Failed(error));
     // other cases may be there
     s.measure.rounds = 2;
-    assert_eq!(s.execute(&cases(&["q"], 1), Existing::Resume).end, End::Complete);
+    assert_eq!(s.execute(&cases(&["q"], 1), Existing::Resume).end, SweepEnd::Complete);
 }

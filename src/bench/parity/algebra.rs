@@ -7,7 +7,7 @@ use super::{Bench, Finding, LIMIT, patterns};
 use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::setup::{Part, Triangles};
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
@@ -25,7 +25,7 @@ fn numbers(a: &Csr) -> Vec<f64> {
 }
 
 /// The text of a failure.
-fn told(failure: &Failure) -> crate::Error {
+fn told(failure: &SetupFailure) -> crate::Error {
     crate::Error::run(format!("{failure:?}"))
 }
 
@@ -36,7 +36,8 @@ type Made = (&'static str, Result<Vec<f64>>);
 fn all<B: Backend>(k: &B, a: &Csr) -> Result<Vec<Made>> {
     let s = k.sparse(a)?;
     let host = |m: B::Sparse| k.to_host(&m).map(|m| numbers(&m));
-    let tried = |m: std::result::Result<B::Sparse, Failure>| m.map_err(|e| told(&e)).and_then(host);
+    let tried =
+        |m: std::result::Result<B::Sparse, SetupFailure>| m.map_err(|e| told(&e)).and_then(host);
     let turned = k.transposed(&s)?;
     let lower = k.scaled(&s, Part::Lower);
     let mut made = vec![

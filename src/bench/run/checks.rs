@@ -1,17 +1,17 @@
 //! Checks before a case computes: methods that do not suit each other or the matrix, and memory.
 
-use super::{Job, Stopped};
+use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::case::{Case, Format};
 use crate::compute::Backend;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::methods::precond::Takes;
 use crate::methods::{deflation, precond, solver};
 
 impl Job<'_> {
     /// Rejects an unsymmetric matrix where a method requires symmetry. Asymmetry within the tolerance is kept and
     /// noted in the record.
-    pub(super) fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
+    pub(super) fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), NoResult> {
         let Case { solver, precond, symmetry_tolerance, .. } = self.case;
         let of_solver = solver::needs_symmetric(solver);
         if !of_solver && precond::takes(precond) != Some(Takes::Symmetric) {
@@ -21,7 +21,7 @@ impl Job<'_> {
         let Some(found) = k.on_host(|_| a.asymmetry()) else { return Ok(()) };
         if found.relative > *symmetry_tolerance {
             let method = if of_solver { solver } else { precond };
-            return Err(Stopped::unsupported(format!("`{method}`: {found}")));
+            return Err(NoResult::unsupported(format!("`{method}`: {found}")));
         }
         self.record.remark(found.accepted("the matrix is used as it is"));
         Ok(())
@@ -30,7 +30,7 @@ impl Job<'_> {
     /// Checks that the format fits into memory, so that the case ends with a record and not with a killed
     /// process: formats are built on the host, and can be far larger than the matrix and than the blocks
     /// of [`Format::Auto`].
-    pub(super) fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+    pub(super) fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), NoResult> {
         let b = self.case.block_size;
         let needed = match self.case.format {
             Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
@@ -43,15 +43,15 @@ impl Job<'_> {
     }
 
     /// Checks that the Krylov vectors fit into memory, as [`check_matrix`](Self::check_matrix) does.
-    pub(super) fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), Stopped> {
+    pub(super) fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), NoResult> {
         let vectors = solver::vectors(&self.case.solver, self.case.restart);
         fits(8 * self.a.rows() * vectors, k.memory_free())
     }
 }
 
 /// Refuses what needs more bytes than are free.
-pub(super) fn fits(needed: usize, free: usize) -> Result<(), Stopped> {
-    if needed > free { Err(Failure::OutOfMemory { needed, free }.into()) } else { Ok(()) }
+pub(super) fn fits(needed: usize, free: usize) -> Result<(), NoResult> {
+    if needed > free { Err(SetupFailure::OutOfMemory { needed, free }.into()) } else { Ok(()) }
 }
 
 /// Why the case's methods do not suit each other, if they do not.

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::crowd::Crowd;
 use super::phases::Stopwatch;
-use super::{Job, Stage, Stopped};
+use super::{Job, NoResult, Stage};
 use crate::base::measure::median;
 use crate::compute::Backend;
 use crate::compute::preconditioner::Preconditioner;
@@ -25,7 +25,7 @@ impl Job<'_> {
         k: &K,
         matrix: &mut K::Matrix,
         m: &mut dyn Preconditioner<K>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoResult> {
         let (mut matrix_s, mut numeric_s) = (Vec::new(), Vec::new());
         let crowd = Crowd::before(k);
         for turn in 1..=self.measure.repeat_values {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::checks::fits;
 use super::roof::Roof;
 use super::traffic::sample;
-use super::{Job, Stage, Stopped};
+use super::{Job, NoResult, Stage};
 use crate::base::status::Status;
 use crate::compute::Backend;
 
@@ -14,7 +14,7 @@ const AGREE: f64 = 1e-12;
 
 impl Job<'_> {
     /// Stores the matrix, compares one product with the plain loop over CSR and times it.
-    pub(super) fn product<K: Backend>(&mut self, k: &K) -> Result<(), Stopped> {
+    pub(super) fn product<K: Backend>(&mut self, k: &K) -> Result<(), NoResult> {
         let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
         let roof = Roof { copy_gbps, handover: None };
         self.check_matrix(k)?;
@@ -42,7 +42,7 @@ impl Job<'_> {
     }
 
     /// A product that is wrong is not worth timing.
-    fn compare(&self, x: &[f64], y: &[f64]) -> Result<(), Stopped> {
+    fn compare(&self, x: &[f64], y: &[f64]) -> Result<(), NoResult> {
         let terms = |i: usize| {
             let (cols, values) = self.a.row(i);
             cols.iter().zip(values).map(|(&j, v)| v * x[j as usize])
@@ -54,7 +54,7 @@ impl Job<'_> {
         let Some(i) = wrong else { return Ok(()) };
         let want: f64 = terms(i).sum();
         let reason = format!("row {} of the product is {:e}, not {want:e}", i + 1, y[i]);
-        Err(Stopped::ended(Status::Failed, reason))
+        Err(NoResult::ended(Status::Failed, reason))
     }
 }
 

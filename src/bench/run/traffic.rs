@@ -1,7 +1,7 @@
 //! Bandwidth of the pieces of a solve: the product, the preconditioner, the factorisation, Gram-Schmidt.
 
+use super::no_result::NoResult;
 use super::roof::Roof;
-use super::stopped::Stopped;
 use super::{Job, Stage, basis};
 use crate::base::measure::{Median, median, now, seconds_since};
 use crate::case::{Execution, Setting};
@@ -29,7 +29,7 @@ impl Job<'_> {
         system: &System<K>,
         x: &mut K::Vector,
         roof: Roof,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoResult> {
         self.begin(Stage::Traffic)?;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
         let spmv = sample(k, self.measure, || k.spmv(system.a, system.b, x));
@@ -115,7 +115,7 @@ impl Job<'_> {
         k: &K,
         w: &mut K::Vector,
         t: &mut Traffic,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), NoResult> {
         let (n, m) = (self.a.rows(), self.case.restart);
         if 8 * n * m > k.memory_free() / 2 {
             return Ok(());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::compute::Backend;
-use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::preconditioner::{Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup};
 use crate::symbolic::FillPattern;
@@ -22,7 +22,7 @@ pub(super) fn set_up<K: Backend>(
     (a, transposed): (&Arc<Csr>, Option<&Arc<Csr>>),
     settings: &Settings,
     phases: &mut dyn Phases,
-) -> Result<Both<K>, Failure> {
+) -> Result<Both<K>, SetupFailure> {
     let Some(transposed) = transposed else {
         return Ok((setup(Setup { k, a, settings, phases })?, None));
     };

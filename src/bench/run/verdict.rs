@@ -2,7 +2,7 @@
 
 use crate::base::status::Status;
 use crate::case::Case;
-use crate::compute::krylov::{End, Outcome};
+use crate::compute::krylov::{Outcome, SolveEnd};
 use crate::methods::solver;
 
 /// A true residual this many times the tolerance contradicts the monitored one.
@@ -36,8 +36,10 @@ pub(super) fn verdict(
     true_residual: f64,
 ) -> (Status, Option<String>) {
     match &outcome.end {
-        End::IterationLimit if case.rtol == 0.0 => (Status::Complete, None),
-        End::Converged | End::Breakdown(_) if case.rtol == 0.0 && outcome.residual <= ROUNDING => {
+        SolveEnd::IterationLimit if case.rtol == 0.0 => (Status::Complete, None),
+        SolveEnd::Converged | SolveEnd::Breakdown(_)
+            if case.rtol == 0.0 && outcome.residual <= ROUNDING =>
+        {
             let (done, most) = (outcome.iterations, case.max_iterations);
             let what = format!(
                 "nothing left to iterate after {done} of {most} iterations: a residual of {:.1e} is \
@@ -46,16 +48,16 @@ pub(super) fn verdict(
             );
             (Status::Complete, Some(what))
         }
-        End::Converged => converged(case, outcome.residual, true_residual),
-        End::IterationLimit => {
+        SolveEnd::Converged => converged(case, outcome.residual, true_residual),
+        SolveEnd::IterationLimit => {
             (Status::NotConverged, Some(format!("iteration limit {} reached", case.max_iterations)))
         }
-        End::Stagnated => {
+        SolveEnd::Stagnated => {
             (Status::Stagnated, Some("the residual no longer falls over 8 restarts".into()))
         }
-        End::Diverged => (Status::Diverged, Some("the residual grew without bound".into())),
-        End::Breakdown(what) => (Status::Breakdown, Some((*what).to_owned())),
-        End::TimeLimit | End::Cancelled => {
+        SolveEnd::Diverged => (Status::Diverged, Some("the residual grew without bound".into())),
+        SolveEnd::Breakdown(what) => (Status::Breakdown, Some((*what).to_owned())),
+        SolveEnd::TimeLimit | SolveEnd::Cancelled => {
             (Status::TimeLimit, Some("time limit of a solve reached".into()))
         }
     }
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
     use crate::case::Side;
 
-    fn of(case: &Case, end: End, monitored: f64, true_residual: f64) -> (Status, String) {
+    fn of(case: &Case, end: SolveEnd, monitored: f64, true_residual: f64) -> (Status, String) {
         let outcome = Outcome { end, iterations: 7, residual: monitored, remark: None };
         let (status, reason) = verdict(case, &outcome, true_residual);
         (status, reason.unwrap_or_default())
@@ -93,7 +95,7 @@ mod tests {
 
     fn converged(rtol: f64, side: Side, true_residual: f64) -> Status {
         let case = Case { side, rtol, ..Case::default() };
-        of(&case, End::Converged, rtol, true_residual).0
+        of(&case, SolveEnd::Converged, rtol, true_residual).0
     }
 
     #[test]
@@ -118,30 +120,33 @@ mod tests {
     #[test]
     fn the_reason_names_both_residuals_and_the_norm() {
         let case = Case::default();
-        let (_, right) = of(&case, End::Converged, 5e-7, 2e-3);
+        let (_, right) = of(&case, SolveEnd::Converged, 5e-7, 2e-3);
         assert_eq!(right, "true residual 2.0e-3 where 5.0e-7 was monitored");
         let case = Case { side: Side::Left, ..case };
-        let (_, left) = of(&case, End::Converged, 5e-7, 2e-5);
+        let (_, left) = of(&case, SolveEnd::Converged, 5e-7, 2e-5);
         assert_eq!(left, "true residual 2.0e-5 where 5.0e-7 was monitored, preconditioned");
         // the others monitor the true one on either side
         let qmr = Case { solver: "qmr".into(), ..case };
-        let (status, text) = of(&qmr, End::Converged, 5e-7, 2e-5);
+        let (status, text) = of(&qmr, SolveEnd::Converged, 5e-7, 2e-5);
         assert_eq!((status, text.contains("preconditioned")), (Status::FalseConvergence, false));
     }
 
     #[test]
     fn without_a_tolerance_a_run_is_complete_when_nothing_is_left() {
         let case = Case { rtol: 0.0, max_iterations: 300, ..Case::default() };
-        assert_eq!(of(&case, End::IterationLimit, 0.5, 0.5), (Status::Complete, String::new()));
+        assert_eq!(
+            of(&case, SolveEnd::IterationLimit, 0.5, 0.5),
+            (Status::Complete, String::new())
+        );
         let said = "nothing left to iterate after 7 of 300 iterations: a residual of";
-        for (end, monitored) in [(End::Converged, 0.0), (End::Breakdown("rho"), 1e-17)] {
+        for (end, monitored) in [(SolveEnd::Converged, 0.0), (SolveEnd::Breakdown("rho"), 1e-17)] {
             let (status, text) = of(&case, end, monitored, 2e-15);
             assert_eq!(status, Status::Complete);
             assert_eq!(text, format!("{said} {monitored:.1e} is monitored"));
         }
         // a breakdown on the way there is one
-        let (status, text) = of(&case, End::Breakdown("rho"), 1e-9, 1e-9);
+        let (status, text) = of(&case, SolveEnd::Breakdown("rho"), 1e-9, 1e-9);
         assert_eq!((status, text.as_str()), (Status::Breakdown, "rho"));
-        assert_eq!(of(&case, End::Diverged, 2e10, 2e10).0, Status::Diverged);
+        assert_eq!(of(&case, SolveEnd::Diverged, 2e10, 2e10).0, Status::Diverged);
     }
 }

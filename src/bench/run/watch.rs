@@ -4,14 +4,14 @@ use super::{Progress, Stage};
 use crate::compute::krylov::Monitor;
 
 /// Reports iterations to the progress callback, and records the residuals of the last solve.
-pub(super) struct ConvergenceMonitor<'a> {
+pub(super) struct CaseMonitor<'a> {
     progress: Progress<'a>,
     stage: Stage,
     cancelled: bool,
     history: &'a mut History,
 }
 
-impl<'a> ConvergenceMonitor<'a> {
+impl<'a> CaseMonitor<'a> {
     pub(super) fn new(progress: Progress<'a>, stage: Stage, history: &'a mut History) -> Self {
         Self { progress, stage, cancelled: false, history }
     }
@@ -22,7 +22,7 @@ impl<'a> ConvergenceMonitor<'a> {
     }
 }
 
-impl Monitor for ConvergenceMonitor<'_> {
+impl Monitor for CaseMonitor<'_> {
     fn start(&mut self, norm: f64) {
         self.history.start(norm);
     }

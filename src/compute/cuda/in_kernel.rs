@@ -2,7 +2,7 @@
 //!
 //! A launch does some hundred iterations at most and leaves behind what the next one goes on with, so
 //! that a solve can be watched and given up. The host replays the residuals of a launch through the
-//! same [`Judge`] that the other executions ask; the kernel ends by the same rules.
+//! same [`ConvergenceMonitor`] that the other executions ask; the kernel ends by the same rules.
 
 use cudarc::driver::{CudaFunction, CudaSlice, DeviceRepr, DriverError, LaunchConfig, sys};
 
@@ -22,8 +22,8 @@ use super::sources::{self, Source, Variant};
 use super::sptrsv::{Parts, RESIDENT_THREADS as THREADS};
 use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
-use crate::compute::krylov::stop::{CYCLE, DIVERGED, Judge, STALL_CYCLES};
-use crate::compute::krylov::{End, Monitor, Outcome, Persistent, Settings, Solver, System};
+use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, DIVERGED, STALL_CYCLES};
+use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, SolveEnd, Solver, System};
 use crate::compute::no_execution;
 
 mod arguments;
@@ -363,7 +363,7 @@ impl InKernel {
     }
 
     /// Why the solve ends with the iterations of a launch, if it does.
-    fn judged(&self, judge: &mut Judge, report: &Report) -> Option<End> {
+    fn judged(&self, judge: &mut ConvergenceMonitor, report: &Report) -> Option<SolveEnd> {
         let word =
             |broken: u32| (broken as usize).checked_sub(1).map(|at| self.method.breakdowns[at]);
         for &(norm, broken) in &report.iterations {
@@ -382,9 +382,9 @@ impl InKernel {
             }
         }
         match word(report.broken) {
-            Some(what) if !self.method.restarts => Some(End::Breakdown(what)),
+            Some(what) if !self.method.restarts => Some(SolveEnd::Breakdown(what)),
             // a launch that failed
-            _ => report.iterations.is_empty().then_some(End::Diverged),
+            _ => report.iterations.is_empty().then_some(SolveEnd::Diverged),
         }
     }
 
@@ -412,7 +412,7 @@ impl Solver<Cuda> for InKernel {
             })
         };
         let mut report = launch(None);
-        let mut judge = Judge::new(&stop, monitor, report.initial);
+        let mut judge = ConvergenceMonitor::new(&stop, monitor, report.initial);
         let end = loop {
             if let Some(end) = judge.first().filter(|_| judge.iterations == 0) {
                 break end;

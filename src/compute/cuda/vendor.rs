@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaSlice};
 
-use super::cusparse::{BlockIluVendor, Failure, Handle, filled};
+use super::cusparse::{BlockIluVendor, FactorFailure, Handle, filled};
 use super::device::{Device, grid};
 use super::entries::Scalars;
 use super::launch::{PatternArg, address, launch};
@@ -105,19 +105,21 @@ impl VendorIlu {
     }
 }
 
-fn error(failure: Failure) -> Error {
+fn error(failure: FactorFailure) -> Error {
     match failure {
-        Failure::ZeroPivot(row) => {
+        FactorFailure::ZeroPivot(row) => {
             Error::run(format!("cuSPARSE: no diagonal block in block row {row}"))
         }
-        Failure::Library(e) => e,
+        FactorFailure::Library(e) => e,
     }
 }
 
 /// cuSPARSE tells the row alone.
-fn singular(failure: Failure) -> Result<SingularBlock> {
+fn singular(failure: FactorFailure) -> Result<SingularBlock> {
     match failure {
-        Failure::ZeroPivot(row) => Ok(SingularBlock { row, within: 0, pivot: 0.0, absent: false }),
-        Failure::Library(e) => Err(e),
+        FactorFailure::ZeroPivot(row) => {
+            Ok(SingularBlock { row, within: 0, pivot: 0.0, absent: false })
+        }
+        FactorFailure::Library(e) => Err(e),
     }
 }

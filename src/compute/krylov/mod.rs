@@ -6,7 +6,7 @@ pub mod stop;
 use super::Backend;
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::compute::preconditioner::Preconditioner;
-pub use stop::{End, Monitor, Stop};
+pub use stop::{Monitor, SolveEnd, Stop};
 
 /// A linear system on a backend, and where its preconditioner acts.
 pub struct System<'a, K: Backend> {
@@ -75,7 +75,7 @@ pub struct Persistent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Why it ended.
-    pub end: End,
+    pub end: SolveEnd,
     /// Iterations done.
     pub iterations: usize,
     /// Last monitored residual, relative to the initial one.

@@ -39,7 +39,7 @@ impl Stop {
 
 /// How a solve ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum SolveEnd {
     /// The monitored residual met the tolerance.
     Converged,
     /// Iteration limit.
@@ -56,7 +56,7 @@ pub enum End {
     Cancelled,
 }
 
-impl End {
+impl SolveEnd {
     /// Status of a run that ended so; `None` for a cancelled one.
     pub fn status(self) -> Option<Status> {
         Some(match self {
@@ -96,7 +96,7 @@ impl Monitor for Vec<f64> {
 }
 
 /// Applies the rules of a [`Stop`] from iteration to iteration.
-pub struct Judge<'a> {
+pub struct ConvergenceMonitor<'a> {
     stop: &'a Stop,
     monitor: &'a mut dyn Monitor,
     start: Instant,
@@ -115,7 +115,7 @@ pub struct Judge<'a> {
     pub residual: f64,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> ConvergenceMonitor<'a> {
     /// Starts with the norm of the initial residual.
     pub fn new(stop: &'a Stop, monitor: &'a mut dyn Monitor, initial: f64) -> Self {
         let scale = if initial > 0.0 { initial } else { 1.0 };
@@ -136,63 +136,63 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges the state before the first iteration: a zero or broken right-hand side.
-    pub fn first(&self) -> Option<End> {
+    pub fn first(&self) -> Option<SolveEnd> {
         if !self.residual.is_finite() {
-            Some(End::Diverged)
+            Some(SolveEnd::Diverged)
         } else if self.residual == 0.0 {
-            Some(End::Converged)
+            Some(SolveEnd::Converged)
         } else if self.stop.max_iterations == 0 {
-            Some(End::IterationLimit)
+            Some(SolveEnd::IterationLimit)
         } else {
             None
         }
     }
 
     /// Judges a residual of the norm `norm` that no iteration made: that of a projection.
-    pub fn between(&mut self, norm: f64) -> Option<End> {
+    pub fn between(&mut self, norm: f64) -> Option<SolveEnd> {
         self.residual = norm / self.scale;
         if self.residual.is_finite() {
-            (self.residual <= self.stop.rtol).then_some(End::Converged)
+            (self.residual <= self.stop.rtol).then_some(SolveEnd::Converged)
         } else {
-            Some(End::Diverged)
+            Some(SolveEnd::Diverged)
         }
     }
 
     /// Counts an iteration that ended with the residual norm `norm`.
-    pub fn step(&mut self, norm: f64) -> Option<End> {
+    pub fn step(&mut self, norm: f64) -> Option<SolveEnd> {
         self.iterations += 1;
         self.residual = norm / self.scale;
         let go_on = self.monitor.iteration(self.iterations, self.residual);
         if !self.residual.is_finite() || self.residual > DIVERGED {
-            Some(End::Diverged)
+            Some(SolveEnd::Diverged)
         } else if self.residual <= self.stop.rtol {
-            Some(End::Converged)
+            Some(SolveEnd::Converged)
         } else if !go_on {
-            Some(End::Cancelled)
+            Some(SolveEnd::Cancelled)
         } else if self.iterations >= self.stop.max_iterations {
-            Some(End::IterationLimit)
+            Some(SolveEnd::IterationLimit)
         } else if self.stop.time_limit_s.is_some_and(|s| seconds_since(self.start) > s) {
-            Some(End::TimeLimit)
+            Some(SolveEnd::TimeLimit)
         } else {
             None
         }
     }
 
     /// Judges progress at the end of a restart cycle.
-    pub fn cycle(&mut self) -> Option<End> {
+    pub fn cycle(&mut self) -> Option<SolveEnd> {
         self.cycles.push(self.residual);
         let past = self.cycles.len().checked_sub(STALL_CYCLES + 1)?;
-        (self.residual > self.stop.stall() * self.cycles[past]).then_some(End::Stagnated)
+        (self.residual > self.stop.stall() * self.cycles[past]).then_some(SolveEnd::Stagnated)
     }
 
     /// Judges a recurrence at the end of an iteration: `broken` names what vanished, if anything did.
     /// The method then begins anew from the residual at hand, unless it has just done so: that would
     /// lead nowhere.
-    pub fn recurrence(&mut self, broken: Option<&'static str>) -> Option<End> {
+    pub fn recurrence(&mut self, broken: Option<&'static str>) -> Option<SolveEnd> {
         let again = std::mem::replace(&mut self.restarted, broken.is_some());
         let what = broken?;
         if again {
-            return Some(End::Breakdown(what));
+            return Some(SolveEnd::Breakdown(what));
         }
         if self.restarts.is_empty() {
             self.reason = what;
@@ -202,7 +202,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The outcome with the given end.
-    pub fn outcome(&self, end: End) -> super::Outcome {
+    pub fn outcome(&self, end: SolveEnd) -> super::Outcome {
         let remark = self.restarts.first().map(|first| {
             let further = match self.restarts.len() {
                 1 => String::new(),
@@ -223,12 +223,12 @@ mod tests {
         let ends = |rtol: f64, residual: f64| {
             let stop = Stop { rtol, max_iterations: 100, time_limit_s: None };
             let mut nothing = ();
-            let mut judge = Judge::new(&stop, &mut nothing, 1.0);
+            let mut judge = ConvergenceMonitor::new(&stop, &mut nothing, 1.0);
             let mut cycle = || {
                 assert_eq!(judge.step(residual), None);
                 judge.cycle()
             };
-            (0..20).position(|_| cycle() == Some(End::Stagnated))
+            (0..20).position(|_| cycle() == Some(SolveEnd::Stagnated))
         };
         // the ninth is the first that is 8 cycles behind another
         assert_eq!(ends(1e-6, 0.5), Some(STALL_CYCLES));

@@ -71,11 +71,11 @@ pub(super) struct Text {
     carry: Vec<u8>,
     done: bool,
     /// Why reading stopped, to be reported once the blocks before are parsed.
-    failure: Option<Failure>,
+    failure: Option<ReadFailure>,
 }
 
 /// Why no further block could be read.
-enum Failure {
+enum ReadFailure {
     LongLine,
     Io(std::io::Error),
 }
@@ -176,7 +176,7 @@ impl Text {
             return Ok(None);
         }
         if count == BLOCK && line.last() != Some(&b'\n') {
-            return Err(self.failed(&Failure::LongLine));
+            return Err(self.failed(&ReadFailure::LongLine));
         }
         self.lines += 1;
         while matches!(line.last(), Some(b'\n' | b'\r')) {
@@ -204,12 +204,12 @@ impl Text {
     }
 
     /// The error for a failure after the lines taken so far.
-    fn failed(&self, failure: &Failure) -> Error {
+    fn failed(&self, failure: &ReadFailure) -> Error {
         match failure {
-            Failure::LongLine => Error::input(format!("line longer than {BLOCK} bytes"))
+            ReadFailure::LongLine => Error::input(format!("line longer than {BLOCK} bytes"))
                 .at(&self.name, self.lines + 1, None)
                 .hint("is this a Matrix Market file?"),
-            Failure::Io(error) => read_error(&self.name, self.lines, error),
+            ReadFailure::Io(error) => read_error(&self.name, self.lines, error),
         }
     }
 
@@ -269,21 +269,21 @@ impl Text {
     }
 
     /// The next block: whole lines, each ended by a line feed.
-    fn block(&mut self) -> Result<Vec<u8>, Failure> {
+    fn block(&mut self) -> Result<Vec<u8>, ReadFailure> {
         // a gzipped file may give gigabytes between two reads
-        input::check_stopped().map_err(Failure::Io)?;
+        input::check_stopped().map_err(ReadFailure::Io)?;
         let mut block = Vec::with_capacity(BLOCK + 1);
         block.append(&mut self.carry);
         let want = BLOCK - block.len();
         let limited = &mut (&mut self.reader).take(want as u64);
-        let got = limited.read_to_end(&mut block).map_err(Failure::Io)?;
+        let got = limited.read_to_end(&mut block).map_err(ReadFailure::Io)?;
         if got < want {
             self.done = true;
             if block.last().is_some_and(|&b| b != b'\n') {
                 block.push(b'\n');
             }
         } else {
-            let end = memchr::memrchr(b'\n', &block).ok_or(Failure::LongLine)? + 1;
+            let end = memchr::memrchr(b'\n', &block).ok_or(ReadFailure::LongLine)? + 1;
             self.carry.extend_from_slice(&block[end..]);
             block.truncate(end);
         }

@@ -177,7 +177,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         let deflation: Option<&dyn Projection<Cpu>> = Some(&deflation);
         let s = System { a: &matrix, m: &m, b: &b, transposed: None, deflation };
         let outcome = cg.solve(&k, &s, &mut x, &mut ());
-        assert_eq!(outcome.end, crate::compute::krylov::End::Converged);
+        assert_eq!(outcome.end, crate::compute::krylov::SolveEnd::Converged);
         let seen = m.seen.into_inner();
         assert_eq!(seen.len(), outcome.iterations);
         // rounding is that of the residual which the others were made of
@@ -215,7 +215,7 @@ fn deflated_gradients_solve_the_system() {
             let (outcome, residual) = solve(&p, &case(precond, deflation), &rhs, &mut ());
             assert_eq!(
                 outcome.end,
-                crate::compute::krylov::End::Converged,
+                crate::compute::krylov::SolveEnd::Converged,
                 "{spec} {precond} {deflation}"
             );
             assert!(residual < 1e-7, "{spec} {precond} {deflation}: {residual:.1e}");
@@ -234,7 +234,7 @@ fn a_contrast_of_ten_million_takes_a_third_of_the_iterations() {
     for precond in ["jacobi", "ic", "mcilu", "fsai"] {
         let plain = solve(&p, &case(precond, "none"), &rhs, &mut ()).0;
         let (outcome, residual) = solve(&p, &case(precond, "levelset"), &rhs, &mut ());
-        assert_eq!(outcome.end, crate::compute::krylov::End::Converged);
+        assert_eq!(outcome.end, crate::compute::krylov::SolveEnd::Converged);
         assert!(residual < 1e-6, "{precond}: {residual:.1e}");
         let (with, without) = (outcome.iterations, plain.iterations);
         assert!(3 * with <= without, "{precond}: {with} of {without} iterations, {:?}", plain.end);
@@ -262,7 +262,7 @@ fn boxes_that_cut_layers_break_nothing_down() {
             let (outcome, residual) = on(deflation);
             assert_eq!(
                 outcome.end,
-                crate::compute::krylov::End::Converged,
+                crate::compute::krylov::SolveEnd::Converged,
                 "{precond} {deflation}"
             );
             assert!(residual < 5e-6, "{precond} {deflation}: {residual:.1e}");
@@ -289,7 +289,7 @@ fn what_is_projected_well_is_projected_once() {
         let outcome = solve(&p, &case, &rhs, &mut ()).0;
         assert_eq!(
             (outcome.end, outcome.remark),
-            (crate::compute::krylov::End::Converged, None),
+            (crate::compute::krylov::SolveEnd::Converged, None),
             "{spec}"
         );
         assert_eq!(outcome.iterations, iterations, "{spec} {deflation}");
@@ -304,7 +304,7 @@ fn tolerances_beyond_reach_break_nothing_down() {
     for deflation in ["levelset", "subdomain:2", "subdomain:4", "levelset-subdomain:2"] {
         let case = Case { rtol: 1e-10, ..case("mcsgs", deflation) };
         let (outcome, residual) = solve(&p, &case, &rhs, &mut ());
-        assert_eq!(outcome.end, crate::compute::krylov::End::Converged, "{deflation}");
+        assert_eq!(outcome.end, crate::compute::krylov::SolveEnd::Converged, "{deflation}");
         assert!(residual < 5e-6, "{deflation}: {residual:.1e}");
     }
 }
@@ -319,7 +319,7 @@ fn other_methods_take_both_levels_as_one() {
             solve(&p, &case, &rhs, &mut ())
         };
         let ((plain, _), (outcome, residual)) = (on("none"), on("levelset"));
-        assert_eq!(outcome.end, crate::compute::krylov::End::Converged, "{solver}");
+        assert_eq!(outcome.end, crate::compute::krylov::SolveEnd::Converged, "{solver}");
         assert!(
             residual < 1e-7 && outcome.iterations < plain.iterations,
             "{solver}: {residual:.1e}"

@@ -1,7 +1,7 @@
 //! What preconditioners made of products have in common.
 
 use super::Setup;
-use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Backend, Bytes};
 use crate::methods::precond::scratch::Scratch;
 
@@ -16,11 +16,11 @@ impl<K: Backend> Operator<K> {
     ///
     /// # Errors
     /// When it does not fit.
-    pub(super) fn new(s: &Setup<K>, a: K::Sparse) -> Result<Self, Failure> {
+    pub(super) fn new(s: &Setup<K>, a: K::Sparse) -> Result<Self, SetupFailure> {
         let (entries, free) = (s.k.entries(&a), s.k.memory_free());
         let needed = 12 * entries;
         if needed > free {
-            return Err(Failure::OutOfMemory { needed, free });
+            return Err(SetupFailure::OutOfMemory { needed, free });
         }
         Ok(Self { matrix: s.k.operator(a)?, entries })
     }
@@ -57,12 +57,16 @@ pub(super) struct Chain<K: Backend> {
 }
 
 impl<K: Backend> Chain<K> {
-    pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, Failure> {
+    pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, SetupFailure> {
         Ok(Self { first: Operator::new(s, m)?, then: None })
     }
 
     /// `z = then first r`.
-    pub(super) fn two(s: &Setup<K>, first: K::Sparse, then: K::Sparse) -> Result<Self, Failure> {
+    pub(super) fn two(
+        s: &Setup<K>,
+        first: K::Sparse,
+        then: K::Sparse,
+    ) -> Result<Self, SetupFailure> {
         let scratch = Scratch::new(s.k, s.a.rows())?;
         let then = Some((Operator::new(s, then)?, scratch));
         Ok(Self { first: Operator::new(s, first)?, then })

@@ -9,7 +9,7 @@ use super::{Method, Phase, Ready, Setup, Shape};
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{FillPattern, iluk_on};
@@ -93,7 +93,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
 }
 
 /// The symbolic phase: the pattern of ILU(k) of the case.
-pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, Failure> {
+pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, SetupFailure> {
     s.phases.begin(Phase::Symbolic);
     if let Some(known) = s.phases.known_pattern() {
         return Ok(known);
@@ -104,7 +104,8 @@ pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, 
         let point = block_pattern_on(threads, a);
         iluk_on(threads, &point, settings.fill, settings.level_rule, limit)
     });
-    let found = found.map_err(|at| Failure::TooLarge { at, needed: at.entries * each, free })?;
+    let found =
+        found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
     let found = Arc::new(found);
     s.phases.found_pattern(&found);
     Ok(found)
@@ -124,15 +125,15 @@ pub(super) fn factorise<K: Backend>(
     s: Setup<K>,
     pattern: &Arc<FillPattern>,
     way: Trisolve,
-) -> Result<K::BlockIlu, Failure> {
+) -> Result<K::BlockIlu, SetupFailure> {
     let Setup { k, a, settings, phases } = s;
     let (needed, free) = (8 * pattern.numbers(), k.memory_free());
     if needed > free {
-        return Err(Failure::OutOfMemory { needed, free });
+        return Err(SetupFailure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
     let mut ilu = k.ilu_analyse(pattern, way, settings.factor_precision)?;
     phases.begin(Phase::Numeric);
-    k.ilu_factor(&mut ilu, a, settings.shift).map_err(Failure::Breakdown)?;
+    k.ilu_factor(&mut ilu, a, settings.shift).map_err(SetupFailure::Breakdown)?;
     Ok(ilu)
 }

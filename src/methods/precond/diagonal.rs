@@ -6,14 +6,14 @@ use std::sync::Arc;
 use super::Setup;
 use crate::base::choices::FactorPrecision;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::symbolic::FillPattern;
 
 /// `D^-1` on the backend, for vectors.
 pub(super) struct Diagonal<K: Backend>(K::BlockIlu);
 
 impl<K: Backend> Diagonal<K> {
-    pub(super) fn new(s: &Setup<K>) -> Result<Self, Failure> {
+    pub(super) fn new(s: &Setup<K>) -> Result<Self, SetupFailure> {
         let pattern = Arc::new(FillPattern::diagonal_of(s.a));
         let mut ilu = s.k.ilu_analyse(&pattern, Trisolve::AUTO, FactorPrecision::Float64)?;
         s.k.ilu_factor(&mut ilu, s.a, 0.0)?;

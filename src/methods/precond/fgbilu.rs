@@ -8,7 +8,7 @@ use crate::base::choices::{FactorPrecision, LevelRule};
 use crate::base::error::Error;
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Backend, Breakdown, Bytes, GridFactors};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
@@ -100,20 +100,20 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         factors.map(|factors| GridPattern::of(&point, factors))
     });
     let free = k.memory_free().min(memory_free());
-    let grid = grid.map_err(|at| Failure::TooLarge { at, needed: 8 * at.entries, free })?;
+    let grid = grid.map_err(|at| SetupFailure::TooLarge { at, needed: 8 * at.entries, free })?;
     let grid = Arc::new(grid.map_err(|why| no_grid(why, a.block_size()))?);
     let (needed, free) = (8 * grid.factors.numbers(), k.memory_free());
     if needed > free {
-        return Err(Failure::OutOfMemory { needed, free });
+        return Err(SetupFailure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
     let mut factors = k.fgbilu_analyse(&grid, settings.fgbilu_style)?;
     phases.begin(Phase::Numeric);
     factors.factor(k, a, settings.shift).map_err(|why| match why {
         Breakdown::Singular(block) => {
-            Failure::NoPivot { block, subscripts: grid.subscripts(block.row) }
+            SetupFailure::NoPivot { block, subscripts: grid.subscripts(block.row) }
         }
-        other @ Breakdown::Range { .. } => Failure::Breakdown(other),
+        other @ Breakdown::Range { .. } => SetupFailure::Breakdown(other),
     })?;
     Ok(Box::new(Fgbilu { grid, factors }))
 }

@@ -10,7 +10,7 @@ use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
 use crate::compute::cpu::dense;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 
 pub(crate) const METHOD: Method = Method {
     name: "ic",
@@ -52,7 +52,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
 }
 
 /// Refuses factors of which a pivot block is not positive definite.
-fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), Failure> {
+fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), SetupFailure> {
     let blocks = inverse.len() / (b * b);
     let fault = |work: &mut Vec<f64>, row: usize| {
         work.clear();
@@ -73,7 +73,7 @@ fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), Failure> 
     let Some((at, pivot)) = found else { return Ok(()) };
     let pivot = if b == 1 { 1.0 / pivot } else { pivot };
     let what = if b == 1 { "pivot" } else { "pivot of the inverse pivot block" };
-    Err(Failure::Broken(format!(
+    Err(SetupFailure::Broken(format!(
         "incomplete Cholesky is not positive definite: {what} {pivot:.3e} of unknown {at}"
     )))
 }

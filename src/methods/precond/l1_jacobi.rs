@@ -102,7 +102,7 @@ mod tests {
     use crate::base::choices::ReadAs;
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
-    use crate::compute::krylov::{End, Outcome, Settings, Stop, System};
+    use crate::compute::krylov::{Outcome, Settings, SolveEnd, Stop, System};
     use crate::compute::{Products as _, Vectors as _};
     use crate::methods::precond::lookup;
     use crate::methods::solver;
@@ -198,7 +198,7 @@ mod tests {
                 solver::lookup::<Cpu>("correction").unwrap()(k, &settings, 3).unwrap();
             correction.solve(k, &system, &mut x, &mut ())
         };
-        assert_eq!(solve(super::super::jacobi::METHOD.name).end, End::Diverged);
-        assert_eq!(solve(METHOD.name).end, End::Converged);
+        assert_eq!(solve(super::super::jacobi::METHOD.name).end, SolveEnd::Diverged);
+        assert_eq!(solve(METHOD.name).end, SolveEnd::Converged);
     }
 }

@@ -10,7 +10,7 @@ use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::choices::LevelRule;
 use crate::base::setting::Setting;
 use crate::compute::Backend;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
 use crate::symbolic::{
     Colouring, FillPattern, Schedule, coloured, colours_of_power, iluk_on, power,
@@ -101,7 +101,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         Ok((sets, pattern))
     });
     let (sets, pattern) =
-        found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
+        found.map_err(|at| SetupFailure::TooLarge { at, needed: each * at.entries, free })?;
     ordered::setup(s, Plan { sets, pattern, mirrored: false, change: None })
 }
 

@@ -9,7 +9,7 @@ use super::work::{Phased, host, rows};
 use super::{Method, Phase, Ready, Setup, Variants, jacobi};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{
     Colouring, Eliminated, Rest, eliminated as eliminated_cells, multi_elimination, symmetrised,
@@ -77,7 +77,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         multi_elimination(threads, &point, levels, rest, limit).map(|found| (found, mirrored))
     });
     let (Eliminated { sets, pattern, sizes }, mirrored) =
-        found.map_err(|at| Failure::TooLarge { at, needed: each * at.entries, free })?;
+        found.map_err(|at| SetupFailure::TooLarge { at, needed: each * at.entries, free })?;
     let change: Option<Change<K>> = match &*last {
         "sgs" => Some(Box::new(move |k, a| k.with_gauss_seidel(a, &sizes))),
         _ => None,

@@ -29,7 +29,7 @@ use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{Failure, Preconditioner};
+use crate::compute::preconditioner::{Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 use options::{Options, Parameter};
@@ -110,7 +110,7 @@ impl Phases for () {
 }
 
 /// Result of a setup.
-pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, Failure>;
+pub type Ready<K> = Result<Box<dyn Preconditioner<K>>, SetupFailure>;
 
 /// What a preconditioner is: what it is called, what it can do and which settings it uses.
 pub(crate) struct Method {

@@ -11,7 +11,7 @@ use super::bilu::Factors;
 use super::{Phase, Ready, Setup};
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{FactorSize, Failure, Form, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, SetupFailure};
 use crate::compute::setup::SetupOps;
 use crate::compute::{Backend, Breakdown, Bytes};
 use crate::matrix::pattern::scalar_pattern;
@@ -20,7 +20,7 @@ use crate::symbolic::{FillPattern, Schedule, is_symmetric};
 
 /// What is factored, made of `P A P'`.
 pub(super) type Change<K> =
-    Box<dyn Fn(&K, &<K as SetupOps>::Sparse) -> Result<<K as SetupOps>::Sparse, Failure>>;
+    Box<dyn Fn(&K, &<K as SetupOps>::Sparse) -> Result<<K as SetupOps>::Sparse, SetupFailure>>;
 
 /// What is factored, and in which order.
 pub(super) struct Plan<K: Backend> {
@@ -48,7 +48,7 @@ struct Arrange<K: Backend> {
 }
 
 impl<K: Backend> Arrange<K> {
-    fn arranged(&self, k: &K, a: &Csr) -> Result<K::Sparse, Failure> {
+    fn arranged(&self, k: &K, a: &Csr) -> Result<K::Sparse, SetupFailure> {
         let filled =
             if self.mirrored { k.on_host(|threads| with_mirrors(threads, a))? } else { None };
         let a = k.sparse(filled.as_ref().unwrap_or(a))?;
@@ -68,7 +68,7 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
         match self.arrange.arranged(k, a) {
             Ok(arranged) => k.ilu_factor_made(&mut self.factors.0, &arranged, shift),
-            Err(Failure::Breakdown(why)) => Err(why),
+            Err(SetupFailure::Breakdown(why)) => Err(why),
             // the same entries were arranged before
             Err(_) => unreachable!("values alone have changed"),
         }
@@ -101,7 +101,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
     let pattern = Arc::new(plan.pattern);
     let (needed, free) = (8 * pattern.numbers(), k.memory_free());
     if needed > free {
-        return Err(Failure::OutOfMemory { needed, free });
+        return Err(SetupFailure::OutOfMemory { needed, free });
     }
     phases.begin(Phase::Analysis);
     let way = match settings.trisolve {
@@ -118,7 +118,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
 }
 
 /// `a` with zeros where only the place across the diagonal holds an entry; `None` where there is none such.
-fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, Failure> {
+fn with_mirrors(threads: Threads, a: &Csr) -> Result<Option<Csr>, SetupFailure> {
     if is_symmetric(threads, &scalar_pattern(a)) {
         return Ok(None);
     }

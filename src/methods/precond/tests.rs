@@ -352,8 +352,8 @@ fn those_said_to_have_transposes_do() {
 
 fn said(spec: &str, text: &str, b: usize) -> String {
     match set_up(&Cpu::sequential(), &matrix(spec), &case(text, b)) {
-        Err(Failure::Backend(e)) => e.to_string(),
-        Err(Failure::Broken(why)) => why,
+        Err(SetupFailure::Backend(e)) => e.to_string(),
+        Err(SetupFailure::Broken(why)) => why,
         Err(other) => format!("{other:?}"),
         Ok(_) => panic!("{text} was set up"),
     }

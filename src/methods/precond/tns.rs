@@ -9,7 +9,7 @@ use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::{FactorSize, Failure, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::setup::Part;
 use crate::compute::{Backend, Bytes};
 
@@ -116,7 +116,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
 }
 
 /// `I - a + a^2 - ..` to the power `order`, by Horner's rule, for a strict triangle.
-fn series_of<K: Backend>(k: &K, a: &K::Sparse, order: usize) -> Result<K::Sparse, Failure> {
+fn series_of<K: Backend>(k: &K, a: &K::Sparse, order: usize) -> Result<K::Sparse, SetupFailure> {
     let mut sum = k.identity_minus(a)?;
     for _ in 1..order {
         sum = k.identity_minus(&k.times(a, &sum)?)?;

@@ -2,7 +2,7 @@
 
 use super::{Advised, Method, Steps};
 use crate::base::error::Result;
-use crate::compute::krylov::stop::{CYCLE, Judge};
+use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot};
 use crate::methods::precond::{bilu, fgbilu};
@@ -128,7 +128,7 @@ impl<K: Backend> Solver<K> for BiCgStab<K> {
         k.norm(&vectors.r, NORM);
         vectors.begin(k, RHO[0]);
         k.read(RHO[0], &mut scalars[..=SCALARS]);
-        let mut judge = Judge::new(&settings.stop, monitor, scalars[SCALARS]);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, scalars[SCALARS]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }

@@ -6,7 +6,7 @@ use super::projections::Projections;
 use super::{Advised, Method};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
-use crate::compute::krylov::stop::{End, Judge};
+use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, Slot};
 use crate::methods::precond::{bilu, jacobi};
@@ -68,7 +68,7 @@ impl<K: Backend> Solver<K> for Cg<K> {
         k.copy(s.b, r);
         k.norm(r, NORM);
         k.read(RHO[0], &mut scalars);
-        let mut judge = Judge::new(&settings.stop, monitor, scalars[3]);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, scalars[3]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
@@ -97,8 +97,8 @@ impl<K: Backend> Cg<K> {
         s: &System<K>,
         [r, z, p, q]: [&mut K::Vector; 4],
         x: &mut K::Vector,
-        (judge, projections): (&mut Judge, &mut Option<Projections<K>>),
-    ) -> End {
+        (judge, projections): (&mut ConvergenceMonitor, &mut Option<Projections<K>>),
+    ) -> SolveEnd {
         let mut scalars = [0.0; 4];
         for iteration in 0.. {
             let (rho, old) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
@@ -121,10 +121,10 @@ impl<K: Backend> Cg<K> {
             k.read(RHO[0], &mut scalars);
             let (rho, pq) = (scalars[iteration % 2], scalars[2]);
             if rho <= 0.0 {
-                return End::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO });
+                return SolveEnd::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO });
             }
             if pq <= 0.0 {
-                return End::Breakdown(NO_PQ);
+                return SolveEnd::Breakdown(NO_PQ);
             }
             if let Some(end) = judge.step(scalars[3]) {
                 return end;

@@ -2,7 +2,7 @@
 
 use super::Method;
 use crate::base::error::Result;
-use crate::compute::krylov::stop::{CYCLE, Judge};
+use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, Slot};
 use crate::methods::precond::{bilu, fgbilu};
@@ -48,7 +48,7 @@ impl<K: Backend> Solver<K> for Correction<K> {
         k.copy(s.b, r);
         k.norm(r, NORM);
         k.read(NORM, &mut norm);
-        let mut judge = Judge::new(&settings.stop, monitor, norm[0]);
+        let mut judge = ConvergenceMonitor::new(&settings.stop, monitor, norm[0]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }

@@ -5,7 +5,7 @@ use super::{Advised, Method};
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
-use crate::compute::krylov::stop::{End, Judge};
+use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, SLOTS, Slot};
 use crate::methods::precond::{bilu, fgbilu, none};
@@ -155,7 +155,7 @@ impl<K: Backend> Solver<K> for Gmres<K> {
         self.start(k, s, x, true);
         let mut norm = [0.0];
         k.read(NORM, &mut norm);
-        let mut judge = Judge::new(&stop, monitor, norm[0]);
+        let mut judge = ConvergenceMonitor::new(&stop, monitor, norm[0]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
@@ -173,14 +173,14 @@ impl<K: Backend> Solver<K> for Gmres<K> {
                     judge.step(residual)
                 } else {
                     // the space is invariant and yet the residual is not zero
-                    judge.step(self.small.residual()).or(Some(End::Breakdown(EXHAUSTED)))
+                    judge.step(self.small.residual()).or(Some(SolveEnd::Breakdown(EXHAUSTED)))
                 };
                 if end.is_some() {
                     break;
                 }
                 k.scale(Coef::Reciprocal(COLUMN.plus(j + 1)), &mut self.basis[j + 1]);
             }
-            if !matches!(end, Some(End::Diverged)) {
+            if !matches!(end, Some(SolveEnd::Diverged)) {
                 self.update(k, s, x);
             }
             if let Some(end) = end.or_else(|| judge.cycle()) {
@@ -189,10 +189,10 @@ impl<K: Backend> Solver<K> for Gmres<K> {
             self.start(k, s, x, false);
             k.read(NORM, &mut norm);
             if !norm[0].is_finite() {
-                return judge.outcome(End::Diverged);
+                return judge.outcome(SolveEnd::Diverged);
             }
             if norm[0] == 0.0 {
-                return judge.outcome(End::Converged);
+                return judge.outcome(SolveEnd::Converged);
             }
         }
     }

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::Method;
 use crate::base::error::Result;
-use crate::compute::krylov::stop::{CYCLE, End, Judge};
+use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::{Backend, Coef, Slot};
 
@@ -194,7 +194,7 @@ impl<K: Backend> Solver<K> for Idr<K> {
         k.multi_dot(&self.shadow, &self.r, DOTS);
         k.read(NORM, &mut found[..=count]);
         self.f.copy_from_slice(&found[1..]);
-        let mut judge = Judge::new(&stop, monitor, found[0]);
+        let mut judge = ConvergenceMonitor::new(&stop, monitor, found[0]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
@@ -206,7 +206,7 @@ impl<K: Backend> Solver<K> for Idr<K> {
             };
             norm = match stepped {
                 Ok(norm) => norm,
-                Err(what) => return judge.outcome(End::Breakdown(what)),
+                Err(what) => return judge.outcome(SolveEnd::Breakdown(what)),
             };
             if let Some(end) = judge.step(norm) {
                 return judge.outcome(end);
@@ -293,7 +293,7 @@ mod tests {
                 (0..n).map(|i| (0..n).map(|j| inverse[j * n + i] * b[j]).sum()).collect();
             for precond in ["none", "bilu"] {
                 let (outcome, x) = solve(METHOD.name, precond, &a, &b);
-                assert_eq!(outcome.end, End::Converged, "{spec} {precond}");
+                assert_eq!(outcome.end, SolveEnd::Converged, "{spec} {precond}");
                 // at most (1 + 1 / s) n products, but for rounding
                 assert!(outcome.iterations <= n + n / S + 5, "{spec} {precond}: {outcome:?}");
                 let scale = want.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
@@ -312,7 +312,7 @@ mod tests {
             for precond in ["none", "bilu"] {
                 let (own, _) = solve(METHOD.name, precond, &a, &b);
                 let (other, _) = solve(bicgstab::METHOD.name, precond, &a, &b);
-                assert_eq!((own.end, other.end), (End::Converged, End::Converged));
+                assert_eq!((own.end, other.end), (SolveEnd::Converged, SolveEnd::Converged));
                 let (own, other) = (own.iterations, 2 * other.iterations);
                 println!("{spec} {precond}: {own} products, BiCGStab {other}");
                 assert!(own * 10 <= other * 12, "{spec} {precond}: {own} and {other}");
@@ -324,6 +324,6 @@ mod tests {
     fn what_vanishes_is_told() {
         let zero = Csr::new(1, 1, vec![0, 1], vec![0], vec![0.0]).unwrap();
         let (outcome, _) = solve(METHOD.name, "none", &Arc::new(zero), &[1.0]);
-        assert_eq!((outcome.end, outcome.iterations), (End::Breakdown(NO_PIVOT), 0));
+        assert_eq!((outcome.end, outcome.iterations), (SolveEnd::Breakdown(NO_PIVOT), 0));
     }
 }

@@ -5,7 +5,7 @@ use super::{Method, Steps};
 use crate::base::choices::Side;
 use crate::base::error::Result;
 use crate::base::setting::Setting;
-use crate::compute::krylov::stop::{CYCLE, End, Judge};
+use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System, Transposed};
 use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
 
@@ -217,12 +217,12 @@ impl<K: Backend> Solver<K> for Qmr<K> {
         self.begin(k, system, transposed, x);
         let mut all = [0.0; EACH * AT_ONCE];
         k.read(FOUND, &mut all[..EACH]);
-        let mut judge = Judge::new(&stop, monitor, all[EACH - 1]);
+        let mut judge = ConvergenceMonitor::new(&stop, monitor, all[EACH - 1]);
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
         if let Some(what) = broken(&all) {
-            return judge.outcome(End::Breakdown(what));
+            return judge.outcome(SolveEnd::Breakdown(what));
         }
         let at_once = k.iterations_at_once();
         let mut recording = K::Recording::default();
@@ -242,7 +242,7 @@ impl<K: Backend> Solver<K> for Qmr<K> {
             for found in all[..EACH * count].chunks_exact(EACH) {
                 let (epsilon, norm) = (found[3], found[4]);
                 if epsilon == 0.0 {
-                    return judge.outcome(End::Breakdown(BREAKDOWNS[2]));
+                    return judge.outcome(SolveEnd::Breakdown(BREAKDOWNS[2]));
                 }
                 if let Some(end) = judge.step(norm) {
                     return judge.outcome(end);
@@ -253,7 +253,7 @@ impl<K: Backend> Solver<K> for Qmr<K> {
                     return judge.outcome(end);
                 }
                 if let Some(what) = broken(found) {
-                    return judge.outcome(End::Breakdown(what));
+                    return judge.outcome(SolveEnd::Breakdown(what));
                 }
             }
         }
@@ -355,7 +355,7 @@ mod tests {
         let system = System { a: &matrix, m: &*m, b: &b, transposed, deflation: None };
         let mut seen = Vec::new();
         let outcome = method.solve(&k, &system, &mut x, &mut seen);
-        assert_eq!(outcome.end, End::Converged, "{solver} {spec}");
+        assert_eq!(outcome.end, SolveEnd::Converged, "{solver} {spec}");
         (seen, x.to_vec())
     }
 

@@ -22,7 +22,7 @@ use crate::compute::cuda::device::Device;
 use crate::compute::cuda::layout::Layout;
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::sources::{OBSTACLE, OBSTACLE_BLOCKED, Source, Variant};
-use crate::compute::krylov::End;
+use crate::compute::krylov::SolveEnd;
 use crate::obstacle::field::Extent;
 use crate::obstacle::solve::{Limits, Outcome};
 use crate::obstacle::threads::Ran;
@@ -137,7 +137,7 @@ impl FreeRun {
 struct Step {
     /// Sweeps of each GPU.
     sweeps: Vec<usize>,
-    stopped: Option<End>,
+    stopped: Option<SolveEnd>,
 }
 
 impl Run<'_> {
@@ -197,8 +197,10 @@ impl Run<'_> {
     }
 
     /// Whether to stop before sweep `next`, and why.
-    fn stopped(&self, limits: Limits<'_>, sweeps: usize) -> Option<End> {
-        limits.stopped().or((sweeps >= self.case.max_relaxations).then_some(End::IterationLimit))
+    fn stopped(&self, limits: Limits<'_>, sweeps: usize) -> Option<SolveEnd> {
+        limits
+            .stopped()
+            .or((sweeps >= self.case.max_relaxations).then_some(SolveEnd::IterationLimit))
     }
 
     /// One GPU: the kernels end the time step themselves; later launches return at once.
@@ -236,7 +238,7 @@ impl Run<'_> {
             let before = asked.replace((place, event));
             place = 1 - place;
             let exhausted = launched >= case.max_relaxations;
-            let stop = limits.stopped().or(exhausted.then_some(End::IterationLimit));
+            let stop = limits.stopped().or(exhausted.then_some(SolveEnd::IterationLimit));
             let state = match before {
                 _ if stop.is_some() => part.state()?,
                 Some((place, event)) => part.answer(place, &event)?,
@@ -357,7 +359,7 @@ impl Run<'_> {
         limits: Limits<'_>,
         bound: f64,
         sweeps: &mut [usize],
-    ) -> Result<Option<End>> {
+    ) -> Result<Option<SolveEnd>> {
         let (case, with_residual, alone) = (self.case, self.with_residual(), self.parts.len() == 1);
         // a poll at least every 32 sweeps
         let ahead = self.ahead().clamp(1, 32);

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use crate::base::threads::Threads;
 use crate::compute::cpu::invert_block;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Breakdown, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 
 /// `D^-1`, block diagonal.
-pub(crate) fn inverse(threads: Threads, a: &Csr) -> Result<Csr, Failure> {
+pub(crate) fn inverse(threads: Threads, a: &Csr) -> Result<Csr, SetupFailure> {
     inverse_of(threads, a, |_| true)
 }
 
@@ -19,7 +19,7 @@ fn inverse_of(
     threads: Threads,
     a: &Csr,
     wanted: impl Fn(usize) -> bool + Sync + Send,
-) -> Result<Csr, Failure> {
+) -> Result<Csr, SetupFailure> {
     let b = a.block_size();
     a.by_rows_like(
         threads,
@@ -56,7 +56,7 @@ pub(crate) fn scaled(
     threads: Threads,
     a: &Csr,
     wanted: impl Fn(usize, usize) -> bool + Sync + Send,
-) -> Result<Csr, Failure> {
+) -> Result<Csr, SetupFailure> {
     let b = a.block_size();
     if b > 1 {
         let part = a.filtered(threads, |i, j, v| wanted(i / b, j / b).then_some(v));

@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::cpu::ilu::BlockIlu;
 use crate::compute::cpu::values::Values;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::setup::Triangles;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
@@ -21,7 +21,7 @@ pub fn extracted(
     threads: Threads,
     pattern: &Arc<FillPattern>,
     (a, shift): (&Csr, f64),
-) -> Result<Triangles<Csr>, Failure> {
+) -> Result<Triangles<Csr>, SetupFailure> {
     let parallel = threads == Threads::Pool;
     let mut ilu = BlockIlu::new(pattern, FactorPrecision::Float64, parallel);
     ilu.factor(a, shift, false)?;

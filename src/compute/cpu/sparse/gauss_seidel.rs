@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use super::diagonal::{self, whole_blocks};
 use crate::base::threads::Threads;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::{Csr, Sums};
 
 /// [`gauss_seidel`](crate::compute::setup::SetupOps::gauss_seidel).
-pub(crate) fn product(threads: Threads, a: &Csr, omega: f64) -> Result<Csr, Failure> {
+pub(crate) fn product(threads: Threads, a: &Csr, omega: f64) -> Result<Csr, SetupFailure> {
     let (a, b) = (&whole_blocks(threads, a), a.block_size());
     let scaled = diagonal::scaled(threads, a, |i, j| j > i)?;
     let size = 1.0 / (omega * (2.0 - omega));
@@ -37,7 +37,7 @@ pub(crate) fn product(threads: Threads, a: &Csr, omega: f64) -> Result<Csr, Fail
 }
 
 /// `C - E D^-1 F` of what is left when the first `size` block rows, which are not coupled, are gone.
-fn eliminated(threads: Threads, a: &Csr, size: usize) -> Result<Csr, Failure> {
+fn eliminated(threads: Threads, a: &Csr, size: usize) -> Result<Csr, SetupFailure> {
     let scaled = diagonal::scaled(threads, a, |i, j| i < size && i != j)?;
     let first = size * a.block_size();
     let m = a.rows() - first;
@@ -63,7 +63,7 @@ fn eliminated(threads: Threads, a: &Csr, size: usize) -> Result<Csr, Failure> {
 }
 
 /// [`with_gauss_seidel`](crate::compute::setup::SetupOps::with_gauss_seidel).
-pub(crate) fn with_rest(threads: Threads, a: &Csr, sizes: &[usize]) -> Result<Csr, Failure> {
+pub(crate) fn with_rest(threads: Threads, a: &Csr, sizes: &[usize]) -> Result<Csr, SetupFailure> {
     let mut left = Cow::Borrowed(a);
     for &size in sizes {
         left = Cow::Owned(eliminated(threads, &left, size)?);

@@ -3,7 +3,7 @@
 use super::dense;
 use super::diagonal::whole_blocks;
 use crate::base::threads::Threads;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
@@ -25,7 +25,7 @@ struct RowSpace {
 ///
 /// Row i has the columns J up to i: `A(J, J) y = e` for the last unit vector e, and the row is
 /// `y / sqrt(y_i)`. With the Cholesky factor C of `A(J, J)` that is the last row of C^-1.
-pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern) -> Result<Csr, Failure> {
+pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern) -> Result<Csr, SetupFailure> {
     let a = &*whole_blocks(threads, a);
     let (b, view) = (a.block_size(), pattern.view());
     a.by_rows_like(threads, RowSpace::default, |space, i, to| {
@@ -36,13 +36,13 @@ pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern) -> Result<Csr, F
         let m = columns.len();
         if m > LONGEST {
             let message = format!("row {i} of the inverse has {m} columns: the limit is {LONGEST}");
-            return Err(Failure::Broken(message));
+            return Err(SetupFailure::Broken(message));
         }
         gather(a, columns, matrix);
         dense::cholesky(matrix, m).map_err(|(at, pivot)| {
             let (i, at) = (i + 1, columns[at] + 1);
             let test = format!("pivot {pivot:.3e} of unknown {at} in the system of row {i}");
-            Failure::Broken(format!("the matrix is not positive definite: {test}"))
+            SetupFailure::Broken(format!("the matrix is not positive definite: {test}"))
         })?;
         row.clear();
         row.resize(m, 0.0);
@@ -81,7 +81,7 @@ struct ColumnSpace {
 
 /// M' from A'. Column j of M has the rows J that column j of A has: `A(I, J) m = e_j` in the sense of
 /// least squares, I being all rows in which the columns J of A have entries.
-pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> {
+pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, SetupFailure> {
     let mirrored = &*whole_blocks(threads, mirrored);
     mirrored.by_rows_like(threads, ColumnSpace::default, |space, j, to| {
         let ColumnSpace { rows, matrix, right } = space;
@@ -93,7 +93,7 @@ pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> {
         rows.sort_unstable();
         rows.dedup();
         let (m, count) = (rows.len(), columns.len());
-        let broken = |why: &str| Failure::Broken(format!("column {} of A: {why}", j + 1));
+        let broken = |why: &str| SetupFailure::Broken(format!("column {} of A: {why}", j + 1));
         if m * count > LARGEST {
             return Err(broken("too many rows and columns for a least-squares problem"));
         }
@@ -127,7 +127,7 @@ pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, Failure> {
 /// W with `(W L)_ij = I_ij` on the pattern of a unit lower triangle L, whose diagonal is not stored.
 ///
 /// Row i has the columns J of row i of L: `w L(J, J) = e` for the last unit vector e.
-pub fn triangular(threads: Threads, lower: &Csr) -> Result<Csr, Failure> {
+pub fn triangular(threads: Threads, lower: &Csr) -> Result<Csr, SetupFailure> {
     lower.by_rows_like(threads, Vec::new, |w: &mut Vec<f64>, i, to| {
         let (columns, of_row) = lower.row(i);
         w.clear();

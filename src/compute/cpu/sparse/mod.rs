@@ -14,7 +14,7 @@ use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::compute::{Platform, Products};
 use crate::matrix::pattern::{Pattern, block_pattern_on};
@@ -60,9 +60,9 @@ pub(crate) fn lower_power(
     a: &Csr,
     q: usize,
     free: usize,
-) -> Result<Pattern<'static>, Failure> {
+) -> Result<Pattern<'static>, SetupFailure> {
     let each = 12 * a.block_size() * a.block_size();
-    let too_large = |at: crate::matrix::pattern::TooLarge| Failure::TooLarge {
+    let too_large = |at: crate::matrix::pattern::TooLarge| SetupFailure::TooLarge {
         at,
         needed: each * at.entries,
         free,
@@ -110,7 +110,7 @@ impl SetupOps for Cpu {
         self.on_host(|threads| identity_minus(threads, a))
     }
 
-    fn scaled(&self, a: &Csr, part: Part) -> Result<Csr, Failure> {
+    fn scaled(&self, a: &Csr, part: Part) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| diagonal::scaled(threads, a, |i, j| part.holds(i, j)))
     }
 
@@ -118,31 +118,31 @@ impl SetupOps for Cpu {
         Ok(self.on_host(|threads| permuted(threads, a, order)))
     }
 
-    fn gauss_seidel(&self, a: &Csr, omega: f64) -> Result<Csr, Failure> {
+    fn gauss_seidel(&self, a: &Csr, omega: f64) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| gauss_seidel::product(threads, a, omega))
     }
 
-    fn with_gauss_seidel(&self, a: &Csr, sizes: &[usize]) -> Result<Csr, Failure> {
+    fn with_gauss_seidel(&self, a: &Csr, sizes: &[usize]) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| gauss_seidel::with_rest(threads, a, sizes))
     }
 
-    fn inverse_diagonal(&self, a: &Csr) -> Result<Csr, Failure> {
+    fn inverse_diagonal(&self, a: &Csr) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| diagonal::inverse(threads, a))
     }
 
-    fn lower_power(&self, a: &Csr, q: usize) -> Result<Pattern<'static>, Failure> {
+    fn lower_power(&self, a: &Csr, q: usize) -> Result<Pattern<'static>, SetupFailure> {
         self.on_host(|threads| lower_power(threads, a, q, memory_free()))
     }
 
-    fn factorised_inverse(&self, a: &Csr, lower: &Pattern) -> Result<Csr, Failure> {
+    fn factorised_inverse(&self, a: &Csr, lower: &Pattern) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| inverses::factorised(threads, a, lower))
     }
 
-    fn least_squares_inverse(&self, mirrored: &Csr) -> Result<Csr, Failure> {
+    fn least_squares_inverse(&self, mirrored: &Csr) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| inverses::least_squares(threads, mirrored))
     }
 
-    fn triangular_inverse(&self, lower: &Csr) -> Result<Csr, Failure> {
+    fn triangular_inverse(&self, lower: &Csr) -> Result<Csr, SetupFailure> {
         self.on_host(|threads| inverses::triangular(threads, lower))
     }
 
@@ -151,7 +151,7 @@ impl SetupOps for Cpu {
         pattern: &Arc<FillPattern>,
         a: &Csr,
         shift: f64,
-    ) -> Result<Triangles<Csr>, Failure> {
+    ) -> Result<Triangles<Csr>, SetupFailure> {
         self.on_host(|threads| extracted(threads, pattern, (a, shift)))
     }
 

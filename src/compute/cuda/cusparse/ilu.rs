@@ -6,7 +6,8 @@ use std::rc::Rc;
 use cudarc::driver::CudaSlice;
 
 use super::{
-    DevicePattern, Diagonal, Failure, Handle, Ilu02, Policy, Triangle, TriangularSolve, timing,
+    DevicePattern, Diagonal, FactorFailure, Handle, Ilu02, Policy, Triangle, TriangularSolve,
+    timing,
 };
 use crate::base::error::{Error, Result};
 use crate::compute::Bytes;
@@ -61,11 +62,11 @@ impl BlockIluVendor {
     /// Symbolic phase, under the policies in use; waits.
     ///
     /// # Errors
-    /// [`Failure::ZeroPivot`] for the first block row without a diagonal block.
-    pub fn analyse(&mut self) -> Result<(), Failure> {
+    /// [`FactorFailure::ZeroPivot`] for the first block row without a diagonal block.
+    pub fn analyse(&mut self) -> Result<(), FactorFailure> {
         let structural = self.ilu.analyse(&mut self.factors)?;
         if let Some(row) = structural {
-            return Err(Failure::ZeroPivot(row));
+            return Err(FactorFailure::ZeroPivot(row));
         }
         self.lower.analyse_pattern(&self.factors)?;
         self.upper.analyse_pattern(&self.factors)?;
@@ -77,7 +78,7 @@ impl BlockIluVendor {
     ///
     /// # Errors
     /// As [`factor`](Self::factor).
-    pub fn choose(&mut self, values: &CudaSlice<f64>) -> Result<(), Failure> {
+    pub fn choose(&mut self, values: &CudaSlice<f64>) -> Result<(), FactorFailure> {
         self.pattern.assert_values(values);
         self.ilu = Ilu02::fastest(&self.handle, &self.pattern, values, &mut self.factors)?;
         self.factor(values)?;
@@ -92,19 +93,19 @@ impl BlockIluVendor {
     /// column, zeros where the matrix has no entry) and factorises; waits.
     ///
     /// # Errors
-    /// [`Failure::ZeroPivot`] with the first block row whose diagonal block is singular. The library
+    /// [`FactorFailure::ZeroPivot`] with the first block row whose diagonal block is singular. The library
     /// sees exact zeros only, so a nearly singular block passes.
     ///
     /// # Panics
     /// Before [`analyse`](Self::analyse), or if there are fewer values than places.
-    pub fn factor(&mut self, values: &CudaSlice<f64>) -> Result<(), Failure> {
+    pub fn factor(&mut self, values: &CudaSlice<f64>) -> Result<(), FactorFailure> {
         self.pattern.assert_values(values);
         self.handle.copy(values, &mut self.factors, self.pattern.numbers())?;
         self.factor_seconds =
             f64::from(timing::once_ms(self.handle.stream(), || self.ilu.start(&mut self.factors))?)
                 / 1e3;
         if let Some(row) = self.ilu.zero_pivot()? {
-            return Err(Failure::ZeroPivot(row));
+            return Err(FactorFailure::ZeroPivot(row));
         }
         self.lower.take_values(&self.factors)?;
         self.upper.take_values(&self.factors)?;

@@ -125,14 +125,14 @@ impl Policy {
 
 /// Why a factorisation did not come about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
+pub enum FactorFailure {
     /// The diagonal block of this block row (from 0) is missing or singular.
     ZeroPivot(usize),
     /// The library failed.
     Library(Error),
 }
 
-impl From<Error> for Failure {
+impl From<Error> for FactorFailure {
     fn from(error: Error) -> Self {
         Self::Library(error)
     }

@@ -23,7 +23,7 @@ use crate::base::threads::Threads;
 use crate::compute::cpu::sparse::{
     self as host, diagonal, gauss_seidel, inverses as host_inverses,
 };
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
 use crate::matrix::pattern::Pattern as HostPattern;
 use crate::matrix::{Asymmetry, Csr, Dia};
@@ -181,7 +181,7 @@ impl SetupOps for Cuda {
         self.made(there, [a], |[a], threads| host::identity_minus(threads, a))
     }
 
-    fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, Failure> {
+    fn scaled(&self, a: &Sparse, part: Part) -> Result<Sparse, SetupFailure> {
         let there = of_one(a, |a| a.scaled(&self.device, part));
         self.made(there, [a], |[a], threads| diagonal::scaled(threads, a, |i, j| part.holds(i, j)))
     }
@@ -191,22 +191,22 @@ impl SetupOps for Cuda {
         self.made(there, [a], |[a], threads| Ok(host::permuted(threads, a, order)))
     }
 
-    fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, Failure> {
+    fn gauss_seidel(&self, a: &Sparse, omega: f64) -> Result<Sparse, SetupFailure> {
         let there = of_one(a, |a| a.gauss_seidel(&self.device, omega));
         self.made(there, [a], |[a], threads| gauss_seidel::product(threads, a, omega))
     }
 
-    fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, Failure> {
+    fn with_gauss_seidel(&self, a: &Sparse, sizes: &[usize]) -> Result<Sparse, SetupFailure> {
         let there = of_one(a, |a| a.with_gauss_seidel(&self.device, sizes));
         self.made(there, [a], |[a], threads| gauss_seidel::with_rest(threads, a, sizes))
     }
 
-    fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, Failure> {
+    fn inverse_diagonal(&self, a: &Sparse) -> Result<Sparse, SetupFailure> {
         let there = of_one(a, |a| a.inverse_diagonal(&self.device));
         self.made(there, [a], |[a], threads| diagonal::inverse(threads, a))
     }
 
-    fn lower_power(&self, a: &Sparse, q: usize) -> Result<Pattern, Failure> {
+    fn lower_power(&self, a: &Sparse, q: usize) -> Result<Pattern, SetupFailure> {
         if let Some(rows) = of_one(a, |a| a.lower_power(&self.device, q))? {
             return Ok(Pattern(Place::Device(rows)));
         }
@@ -216,7 +216,7 @@ impl SetupOps for Cuda {
         Ok(Pattern(Place::Host(found)))
     }
 
-    fn factorised_inverse(&self, a: &Sparse, lower: &Pattern) -> Result<Sparse, Failure> {
+    fn factorised_inverse(&self, a: &Sparse, lower: &Pattern) -> Result<Sparse, SetupFailure> {
         if let (Some(a), Place::Device(lower)) = (a.device(), &lower.0)
             && let Some(g) = a.factorised_inverse(&self.device, lower)?
         {
@@ -229,12 +229,12 @@ impl SetupOps for Cuda {
         self.made(Ok(None), [a], |[a], threads| host_inverses::factorised(threads, a, &pattern))
     }
 
-    fn least_squares_inverse(&self, mirrored: &Sparse) -> Result<Sparse, Failure> {
+    fn least_squares_inverse(&self, mirrored: &Sparse) -> Result<Sparse, SetupFailure> {
         let there = of_one(mirrored, |a| a.least_squares_inverse(&self.device));
         self.made(there, [mirrored], |[a], threads| host_inverses::least_squares(threads, a))
     }
 
-    fn triangular_inverse(&self, lower: &Sparse) -> Result<Sparse, Failure> {
+    fn triangular_inverse(&self, lower: &Sparse) -> Result<Sparse, SetupFailure> {
         let there = of_one(lower, |l| l.triangular_inverse(&self.device));
         self.made(there, [lower], |[l], threads| host_inverses::triangular(threads, l))
     }
@@ -244,7 +244,7 @@ impl SetupOps for Cuda {
         pattern: &Arc<FillPattern>,
         a: &Csr,
         shift: f64,
-    ) -> Result<Triangles<Sparse>, Failure> {
+    ) -> Result<Triangles<Sparse>, SetupFailure> {
         if pattern.block_size() > 1 || self.vendor {
             let made = self.on_host(|threads| host::extracted(threads, pattern, (a, shift)))?;
             let Triangles { lower, inverse_diagonal, upper } = made;

@@ -3,15 +3,15 @@
 use crate::base::error::Kind;
 use crate::base::status::Status;
 use crate::base::units::memory;
-use crate::compute::preconditioner::Failure;
+use crate::compute::preconditioner::SetupFailure;
 
 /// Why a case ended before its solves were measured.
-pub(super) enum Stopped {
+pub(super) enum NoResult {
     Cancelled,
     Ended(Status, String),
 }
 
-impl Stopped {
+impl NoResult {
     pub(super) fn ended(status: Status, reason: impl Into<String>) -> Self {
         Self::Ended(status, reason.into())
     }
@@ -21,7 +21,7 @@ impl Stopped {
     }
 }
 
-impl From<crate::Error> for Stopped {
+impl From<crate::Error> for NoResult {
     fn from(e: crate::Error) -> Self {
         let status = match e.kind() {
             Kind::Stopped => return Self::Cancelled,
@@ -33,37 +33,37 @@ impl From<crate::Error> for Stopped {
     }
 }
 
-impl From<Failure> for Stopped {
-    fn from(f: Failure) -> Self {
+impl From<SetupFailure> for NoResult {
+    fn from(f: SetupFailure) -> Self {
         match f {
-            Failure::Breakdown(why) => Stopped::ended(Status::Breakdown, why.to_string()),
-            Failure::NoPivot { block, subscripts: [i, j, k] } => {
+            SetupFailure::Breakdown(why) => NoResult::ended(Status::Breakdown, why.to_string()),
+            SetupFailure::NoPivot { block, subscripts: [i, j, k] } => {
                 let what = if block.absent {
                     "there is no diagonal block".to_owned()
                 } else {
                     format!("no pivot in row {} of the diagonal block", block.within + 1)
                 };
                 let reason = format!("{what} at (i, j, k) = ({i}, {j}, {k})");
-                Stopped::ended(Status::Breakdown, reason)
+                NoResult::ended(Status::Breakdown, reason)
             }
             // indices have 32 bits
-            Failure::TooLarge { at, needed, free } if needed <= free => Stopped::ended(
+            SetupFailure::TooLarge { at, needed, free } if needed <= free => NoResult::ended(
                 Status::OutOfMemory,
                 format!("the factors have {} blocks up to row {}: too many", at.entries, at.row),
             ),
-            Failure::TooLarge { at, needed, free } => {
+            SetupFailure::TooLarge { at, needed, free } => {
                 lacking(needed, &format!(" for the factors up to row {}", at.row), free)
             }
-            Failure::OutOfMemory { needed, free } => lacking(needed, "", free),
-            Failure::Broken(why) => Stopped::ended(Status::Breakdown, why),
-            Failure::Backend(e) => e.into(),
+            SetupFailure::OutOfMemory { needed, free } => lacking(needed, "", free),
+            SetupFailure::Broken(why) => NoResult::ended(Status::Breakdown, why),
+            SetupFailure::Backend(e) => e.into(),
         }
     }
 }
 
-fn lacking(needed: usize, what: &str, free: usize) -> Stopped {
+fn lacking(needed: usize, what: &str, free: usize) -> NoResult {
     let reason = format!("{} needed{what}, {} free", memory(needed), memory(free));
-    Stopped::ended(Status::OutOfMemory, reason)
+    NoResult::ended(Status::OutOfMemory, reason)
 }
 
 #[cfg(test)]
@@ -72,10 +72,10 @@ mod tests {
     use crate::base::error::Error;
     use crate::matrix::pattern::TooLarge;
 
-    fn said(stopped: impl Into<Stopped>) -> (Status, String) {
+    fn said(stopped: impl Into<NoResult>) -> (Status, String) {
         match stopped.into() {
-            Stopped::Ended(status, reason) => (status, reason),
-            Stopped::Cancelled => panic!("nobody cancelled"),
+            NoResult::Ended(status, reason) => (status, reason),
+            NoResult::Cancelled => panic!("nobody cancelled"),
         }
     }
 
@@ -84,21 +84,21 @@ mod tests {
         let out = |reason: &str| (Status::OutOfMemory, reason.to_owned());
         let (needed, free) = (3 << 30, 5 << 29);
         let expected = out("3.00 GiB needed, 2.50 GiB free");
-        assert_eq!(said(Failure::OutOfMemory { needed, free }), expected);
+        assert_eq!(said(SetupFailure::OutOfMemory { needed, free }), expected);
         let at = TooLarge { row: 7, entries: 4_294_967_296 };
         assert_eq!(
-            said(Failure::TooLarge { at, needed, free }),
+            said(SetupFailure::TooLarge { at, needed, free }),
             out("3.00 GiB needed for the factors up to row 7, 2.50 GiB free")
         );
         assert_eq!(
-            said(Failure::TooLarge { at, needed: free, free: needed }),
+            said(SetupFailure::TooLarge { at, needed: free, free: needed }),
             out("the factors have 4294967296 blocks up to row 7: too many")
         );
     }
 
     #[test]
     fn an_error_of_the_backend_keeps_its_kind() {
-        let of = |e: Error| said(Failure::Backend(e)).0;
+        let of = |e: Error| said(SetupFailure::Backend(e)).0;
         assert_eq!(of(Error::memory("x")), Status::OutOfMemory);
         assert_eq!(of(Error::run("x")), Status::Failed);
         assert_eq!(of(Error::input("x")), Status::Unsupported);
