@@ -2,7 +2,7 @@
 
 mod common;
 
-use bilu_bench::compute::{Backend, Breakdown, Factors, Products, SingularBlock, Vectors};
+use bilu_bench::compute::{Backend, Breakdown, Factors, Products, SingularBlock, Storage, Vectors};
 use std::sync::Arc;
 
 use bilu_bench::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};

@@ -2,7 +2,7 @@
 //!
 //! The large cases are ignored by default: `cargo test --release --test oracle -- --ignored`.
 
-use bilu_bench::compute::{Products, Vectors};
+use bilu_bench::compute::{Storage, Vectors};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

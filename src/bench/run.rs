@@ -15,7 +15,7 @@ mod transposed;
 mod verdict;
 mod watch;
 
-use crate::compute::{Backend, Products, Visitor};
+use crate::compute::{Backend, Operations, Products, Visitor};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -285,7 +285,7 @@ impl Job<'_> {
 
     /// Makes something as often as a setup is measured; the last that was made, and the median of the
     /// seconds.
-    fn repeated<K: Backend, T>(
+    fn repeated<K: Operations, T>(
         &mut self,
         k: &K,
         stage: Stage,
@@ -376,7 +376,7 @@ impl Job<'_> {
     }
 
     /// First solve and repetitions; fills the solve times.
-    fn solve<K: Backend>(
+    fn solve<K: Operations>(
         &mut self,
         k: &K,
         method: &mut dyn Solver<K>,
@@ -425,7 +425,7 @@ impl Job<'_> {
     }
 
     /// Recomputes the residual and sets status and residuals.
-    fn conclude<K: Backend>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
+    fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
         let mut solution = vec![0.0; self.a.rows()];
         k.download(x, &mut solution);
         let Scaled { matrix, b, .. } = self.system;

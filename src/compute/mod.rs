@@ -30,7 +30,7 @@ pub use clock::{Alone, Clock};
 pub use fgbilu::GridFactors;
 use krylov::{Persistent, Settings, Solver, System};
 pub use platform::Platform;
-pub use products::Products;
+pub use products::{Products, Storage};
 pub use scalar::Step;
 pub use setup::SetupOps;
 pub use trisolve::Trisolve;
@@ -163,9 +163,7 @@ pub trait FactorInfo {
 }
 
 /// Block ILU factors `L D U'` with unit diagonals of L and U'.
-pub trait Factors: SetupOps {
-    /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U'.
-    type BlockIlu: FactorInfo;
+pub trait Factors: SetupOps + Executions {
     /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
     /// `precision`; all arithmetic is in float64.
     fn ilu_analyse(
@@ -222,6 +220,9 @@ pub trait Factors: SetupOps {
 
 /// How the operations of a Krylov method are executed.
 pub trait Executions: Vectors {
+    /// Pattern, schedule and values of block ILU factors `L D U'` with unit diagonals of L and U', which a
+    /// kernel of a whole solve applies, too.
+    type BlockIlu: FactorInfo;
     /// Operations that were recorded to be replayed.
     type Recording: Default;
     /// Executes the operations that follow as a case asks for.
@@ -256,16 +257,21 @@ pub trait Executions: Vectors {
         _system: &System<Self>,
     ) -> Result<Box<dyn Solver<Self>>>
     where
-        Self: Backend + Sized,
+        Self: Operations + Sized,
     {
         Err(no_execution(Execution::Persistent, "the backend computes on a CPU"))
     }
 }
 
-/// A device that computes: everything that preconditioners and solvers are written over.
-pub trait Backend: Platform + Clock + Vectors + Products + SetupOps + Factors + Executions {}
+/// What Krylov methods are written over: on one device, or on many ranks.
+pub trait Operations: Platform + Clock + Vectors + Products + Executions {}
 
-impl<K: Platform + Clock + Vectors + Products + SetupOps + Factors + Executions> Backend for K {}
+impl<K: Platform + Clock + Vectors + Products + Executions> Operations for K {}
+
+/// A device that computes: what setups of preconditioners are written over, too.
+pub trait Backend: Operations + Storage + SetupOps + Factors {}
+
+impl<K: Operations + Storage + SetupOps + Factors> Backend for K {}
 
 /// Most iterations between looks at a residual.
 pub const AT_ONCE: usize = 16;

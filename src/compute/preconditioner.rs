@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Backend, Breakdown, Bytes, SingularBlock};
+use super::{Breakdown, Bytes, Operations, SingularBlock};
 use crate::base::error::Error;
 use crate::compute::Trisolve;
 use crate::matrix::pattern::TooLarge;
 use crate::matrix::{Asymmetry, Csr};
 
 /// A set-up preconditioner: `z = M^-1 r`.
-pub trait Preconditioner<K: Backend> {
+pub trait Preconditioner<K: Operations> {
     /// Applies it.
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
 
@@ -58,7 +58,7 @@ pub trait Preconditioner<K: Backend> {
 }
 
 /// What a preconditioner is made of.
-pub enum Form<'a, K: Backend> {
+pub enum Form<'a, K: Operations> {
     /// M = I.
     Identity,
     /// Block ILU factors, of a diagonal pattern for block Jacobi.

@@ -12,11 +12,6 @@ use crate::matrix::Csr;
 pub trait Products: Vectors {
     /// A matrix stored for products, in one of the [`Format`]s.
     type Matrix;
-    /// Stores `a`, whose blocks must be full, for products.
-    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Self::Matrix>;
-    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
-    /// on the device stay where they are.
-    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
     /// Format in which a matrix is stored, never [`Format::Auto`].
     fn format(&self, a: &Self::Matrix) -> Format;
     /// What tuning chose for the product's kernel, where that is in use.
@@ -30,4 +25,13 @@ pub trait Products: Vectors {
     fn spmv(&self, a: &Self::Matrix, x: &Self::Vector, y: &mut Self::Vector);
     /// `r = b - A x`.
     fn residual(&self, a: &Self::Matrix, x: &Self::Vector, b: &Self::Vector, r: &mut Self::Vector);
+}
+
+/// Stores a matrix of the host for products.
+pub trait Storage: Products {
+    /// Stores `a`, whose blocks must be full.
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Self::Matrix>;
+    /// Takes over the values of `a`, whose pattern must be that of the stored matrix; its arrays
+    /// on the device stay where they are.
+    fn matrix_values(&self, matrix: &mut Self::Matrix, a: &Arc<Csr>) -> Result<()>;
 }

@@ -1,6 +1,6 @@
 //! Formats for regular patterns, on boxes with wells and other matrices.
 
-use crate::compute::{Backend, Products};
+use crate::compute::{Backend, Storage};
 use std::sync::Arc;
 
 use super::operations::products;

@@ -4,7 +4,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::base::error::Result;
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 
 /// `m` different vectors of order `n` without zeros, and in `w` a random one to take their
 /// projections from.
@@ -13,7 +13,7 @@ use crate::compute::{Backend, Coef, Slot};
 /// nor values. The vectors have the norm `1 / sqrt(m)`, so that `V V^T` has no eigenvalue above 1:
 /// `w -= V (V^T w)` makes no `w` grow, however often it is repeated, and leaves what lies outside
 /// the plane of the basis as it is.
-pub(super) fn filled<K: Backend>(
+pub(super) fn filled<K: Operations>(
     k: &K,
     (n, m): (usize, usize),
     w: &mut K::Vector,

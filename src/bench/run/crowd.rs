@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::base::measure::{now, seconds_since};
 use crate::base::units::plural;
-use crate::compute::{Alone, Backend};
+use crate::compute::{Alone, Operations};
 
 /// Share of their time that threads may wait for a processor without a remark.
 const QUIET: f64 = 0.1;
@@ -21,12 +21,12 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    pub(super) fn before<K: Backend>(k: &K) -> Self {
+    pub(super) fn before<K: Operations>(k: &K) -> Self {
         Self { start: now(), waited: k.kept_waiting(), alone: k.made_alone() }
     }
 
     /// Remark for the record about the time since then.
-    pub(super) fn remark<K: Backend>(&self, k: &K) -> Option<String> {
+    pub(super) fn remark<K: Operations>(&self, k: &K) -> Option<String> {
         let waited = k.kept_waiting()? - self.waited?;
         let Alone { solves, factorisations } = k.made_alone();
         let solves = solves - self.alone.solves;

@@ -78,7 +78,7 @@ mod tests {
     use crate::case::{Case, Format, ReadAs};
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::{Stop, System};
-    use crate::compute::{Products as _, Vectors as _};
+    use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::Setup;
     use crate::methods::{precond, solver};
     use crate::problem;

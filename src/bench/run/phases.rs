@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::reuse::Of;
 use super::{Progress, Reuse, Stage};
 use crate::base::measure::{median, now, seconds_since};
-use crate::compute::Backend;
+use crate::compute::Operations;
 use crate::methods::precond::{Phase, Phases};
 use crate::record::schema::Times;
 use crate::symbolic::FillPattern;
@@ -23,12 +23,12 @@ pub(super) struct Stopwatch {
 }
 
 impl Stopwatch {
-    pub(super) fn start<K: Backend>(k: &K) -> Self {
+    pub(super) fn start<K: Operations>(k: &K) -> Self {
         Self { excluded: k.uncounted(), start: now() }
     }
 
     /// Waits for all work, and returns the seconds since the start.
-    pub(super) fn seconds<K: Backend>(&self, k: &K) -> f64 {
+    pub(super) fn seconds<K: Operations>(&self, k: &K) -> f64 {
         k.synchronise();
         seconds_since(self.start) - (k.uncounted() - self.excluded)
     }
@@ -45,7 +45,7 @@ pub(super) struct PhaseClock<'a, K> {
     patterns: (&'a mut Reuse, Of),
 }
 
-impl<'a, K: Backend> PhaseClock<'a, K> {
+impl<'a, K: Operations> PhaseClock<'a, K> {
     pub(super) fn new(k: &'a K, progress: Progress<'a>, patterns: (&'a mut Reuse, Of)) -> Self {
         Self { k, progress, running: None, seconds: [None; 3], cancelled: false, patterns }
     }
@@ -67,7 +67,7 @@ impl<'a, K: Backend> PhaseClock<'a, K> {
     }
 }
 
-impl<K: Backend> Phases for PhaseClock<'_, K> {
+impl<K: Operations> Phases for PhaseClock<'_, K> {
     fn begin(&mut self, phase: Phase) {
         self.end();
         let stage = match phase {

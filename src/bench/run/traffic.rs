@@ -6,7 +6,7 @@ use super::{Job, Stage, basis};
 use crate::base::measure::{Median, median, now, seconds_since};
 use crate::case::{Execution, Setting};
 use crate::compute::krylov::System;
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 use crate::config::sampling::Measure;
 use crate::methods::solver;
 use crate::record::schema::Traffic;
@@ -15,7 +15,7 @@ use crate::record::schema::Traffic;
 const SHORT_CALLS: f64 = 1e-3;
 
 /// Bytes that the matrix and the preconditioner of a system occupy, their transposes included.
-pub(super) fn held<K: Backend>(k: &K, system: &System<K>) -> usize {
+pub(super) fn held<K: Operations>(k: &K, system: &System<K>) -> usize {
     // A' and M' are as large
     let copies = if system.transposed.is_some() { 2 } else { 1 };
     (k.matrix_bytes(system.a).held + system.m.bytes(k).held) * copies
@@ -23,7 +23,7 @@ pub(super) fn held<K: Backend>(k: &K, system: &System<K>) -> usize {
 
 impl Job<'_> {
     /// One product and one preconditioner application, timed apart.
-    pub(super) fn measure_traffic<K: Backend>(
+    pub(super) fn measure_traffic<K: Operations>(
         &mut self,
         k: &K,
         system: &System<K>,
@@ -91,7 +91,7 @@ impl Job<'_> {
 
     /// One inner product and one vector update, timed apart, where the solver is made of them and
     /// they are steps of their own.
-    fn measure_steps<K: Backend>(
+    fn measure_steps<K: Operations>(
         &self,
         k: &K,
         system: &System<K>,
@@ -110,7 +110,7 @@ impl Job<'_> {
 
     /// One pass of Gram-Schmidt against as many vectors as a restart has, when they fit beside what
     /// is there: the basis is read twice, the vector read twice and written once.
-    fn measure_orthogonalisation<K: Backend>(
+    fn measure_orthogonalisation<K: Operations>(
         &self,
         k: &K,
         w: &mut K::Vector,
@@ -134,7 +134,7 @@ impl Job<'_> {
 
 /// Median time of `f`, of as many samples as `measure` asks for. Short calls are sampled several at a
 /// time, back to back, as a solver makes them.
-pub(super) fn sample<K: Backend>(k: &K, measure: &Measure, mut f: impl FnMut()) -> Median {
+pub(super) fn sample<K: Operations>(k: &K, measure: &Measure, mut f: impl FnMut()) -> Median {
     let mut once = |calls: usize| {
         let run = k.mark();
         (0..calls).for_each(|_| f());

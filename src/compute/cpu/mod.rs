@@ -29,7 +29,7 @@ use std::time::Instant;
 use super::scalar::{self, quotient};
 use super::{
     Alone, Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products,
-    SLOTS, Slot, Step, Vectors,
+    SLOTS, Slot, Step, Storage, Vectors,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
@@ -315,19 +315,11 @@ impl Vectors for Cpu {
 
 impl Executions for Cpu {
     type Recording = ();
+    type BlockIlu = BlockIlu;
 }
 
 impl Products for Cpu {
     type Matrix = Matrix;
-
-    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
-        self.converting(|| product::stored(a, format))
-    }
-
-    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
-        self.converting(|| matrix.set_values(a));
-        Ok(())
-    }
 
     fn format(&self, a: &Matrix) -> Format {
         a.format()
@@ -348,9 +340,18 @@ impl Products for Cpu {
     }
 }
 
-impl Factors for Cpu {
-    type BlockIlu = BlockIlu;
+impl Storage for Cpu {
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
+        self.converting(|| product::stored(a, format))
+    }
 
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        self.converting(|| matrix.set_values(a));
+        Ok(())
+    }
+}
+
+impl Factors for Cpu {
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,

@@ -2,7 +2,7 @@
 
 use crate::compute::{
     Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, Slot,
-    Step, Vectors, no_execution,
+    Step, Storage, Vectors, no_execution,
 };
 use std::sync::Arc;
 
@@ -196,6 +196,7 @@ impl Vectors for Cuda {
 
 impl Executions for Cuda {
     type Recording = Recording;
+    type BlockIlu = BlockIlu;
 
     fn execute(&self, execution: Execution) -> Result<()> {
         if self.vendor && execution == Execution::Persistent {
@@ -229,58 +230,6 @@ impl Executions for Cuda {
 
 impl Products for Cuda {
     type Matrix = Matrix;
-
-    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
-        let (d, block_size) = (&self.device, a.block_size());
-        a.check_finite()?;
-        let format = format.stored(a);
-        if !matches!(format, Format::Csr | Format::Bsr) {
-            if self.vendor && format == Format::Sell {
-                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
-            }
-            if self.vendor {
-                return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
-                    .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
-            }
-            return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
-        }
-        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a));
-        if self.vendor {
-            let (b, pattern, values) = match &bsr {
-                Some(a) => (
-                    block_size,
-                    PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() },
-                    a.values(),
-                ),
-                None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
-            };
-            let handle = self.library()?;
-            let pattern = cusparse::DevicePattern::new(handle, b, pattern)?;
-            return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
-        }
-        Ok(Matrix::Ours(match &bsr {
-            Some(a) => Stored::bsr(d, a)?,
-            None => Stored::csr(d, a)?,
-        }))
-    }
-
-    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
-        let d = &self.device;
-        a.check_finite()?;
-        let block_size = match matrix {
-            Matrix::Ours(m) => m.block_size,
-            Matrix::Formatted(m) => return m.set_values(d, a),
-            Matrix::VendorSell(m) => return m.set_values(a),
-            Matrix::Vendor(m) => m.pattern().block_size(),
-        };
-        let blocks = (block_size > 1).then(|| Bsr::from_csr(a));
-        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
-        match matrix {
-            Matrix::Ours(m) => m.set_values(d, values),
-            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
-            Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
-        }
-    }
 
     fn format(&self, a: &Matrix) -> Format {
         let block_size = match a {
@@ -339,9 +288,61 @@ impl Products for Cuda {
     }
 }
 
-impl Factors for Cuda {
-    type BlockIlu = BlockIlu;
+impl Storage for Cuda {
+    fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
+        let (d, block_size) = (&self.device, a.block_size());
+        a.check_finite()?;
+        let format = format.stored(a);
+        if !matches!(format, Format::Csr | Format::Bsr) {
+            if self.vendor && format == Format::Sell {
+                return SpmvSell::new(self.library()?, a).map(Box::new).map(Matrix::VendorSell);
+            }
+            if self.vendor {
+                return Err(Error::input("the backend `cusparse` stores `csr`, `bsr` and `sell`")
+                    .hint("run the other formats on `cpu`, `cpu-mt` and `cuda`"));
+            }
+            return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
+        }
+        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a));
+        if self.vendor {
+            let (b, pattern, values) = match &bsr {
+                Some(a) => (
+                    block_size,
+                    PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() },
+                    a.values(),
+                ),
+                None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
+            };
+            let handle = self.library()?;
+            let pattern = cusparse::DevicePattern::new(handle, b, pattern)?;
+            return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
+        }
+        Ok(Matrix::Ours(match &bsr {
+            Some(a) => Stored::bsr(d, a)?,
+            None => Stored::csr(d, a)?,
+        }))
+    }
 
+    fn matrix_values(&self, matrix: &mut Matrix, a: &Arc<Csr>) -> Result<()> {
+        let d = &self.device;
+        a.check_finite()?;
+        let block_size = match matrix {
+            Matrix::Ours(m) => m.block_size,
+            Matrix::Formatted(m) => return m.set_values(d, a),
+            Matrix::VendorSell(m) => return m.set_values(a),
+            Matrix::Vendor(m) => m.pattern().block_size(),
+        };
+        let blocks = (block_size > 1).then(|| Bsr::from_csr(a));
+        let values = blocks.as_ref().map_or(a.values(), Bsr::values);
+        match matrix {
+            Matrix::Ours(m) => m.set_values(d, values),
+            Matrix::Formatted(_) | Matrix::VendorSell(_) => Ok(()),
+            Matrix::Vendor(m) => d.overwrite(values, m.values_mut()),
+        }
+    }
+}
+
+impl Factors for Cuda {
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,

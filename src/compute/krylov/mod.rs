@@ -3,13 +3,13 @@
 
 pub mod stop;
 
-use super::Backend;
+use super::Operations;
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::compute::preconditioner::Preconditioner;
 pub use stop::{Monitor, SolveEnd, Stop};
 
 /// A linear system on a backend, and where its preconditioner acts.
-pub struct System<'a, K: Backend> {
+pub struct System<'a, K: Operations> {
     /// The matrix.
     pub a: &'a K::Matrix,
     /// The preconditioner.
@@ -24,7 +24,7 @@ pub struct System<'a, K: Backend> {
 
 /// The transposed matrix and preconditioner: matrices and factors of their own, so that a product or
 /// a solve with them is as fast as with A and M, and a backend needs no further operation.
-pub struct Transposed<'a, K: Backend> {
+pub struct Transposed<'a, K: Operations> {
     /// A'.
     pub a: &'a K::Matrix,
     /// M'.
@@ -32,7 +32,7 @@ pub struct Transposed<'a, K: Backend> {
 }
 
 /// The projection `P = I - A Z E^-1 Z'` of deflation with vectors Z and `E = Z' A Z`.
-pub trait Projection<K: Backend> {
+pub trait Projection<K: Operations> {
     /// `v = P v`.
     fn project(&self, k: &K, v: &mut K::Vector);
     /// `x = x + Z E^-1 Z' r`.
@@ -87,7 +87,7 @@ pub struct Outcome {
 /// A method, set up for systems of one size on one backend.
 ///
 /// `solve` starts from zero and leaves the solution in `x`. `monitor` is shown every iteration.
-pub trait Solver<K: Backend> {
+pub trait Solver<K: Operations> {
     /// Solves once.
     fn solve(
         &mut self,

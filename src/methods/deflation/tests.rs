@@ -6,7 +6,7 @@ use crate::base::threads::Threads;
 use crate::case::Case;
 use crate::compute::cpu::Cpu;
 use crate::compute::krylov::{Outcome, Projection, Settings, Stop, System};
-use crate::compute::{Products, Vectors as _};
+use crate::compute::{Storage as _, Vectors as _};
 use crate::methods::precond::Setup;
 use crate::methods::{precond, solver};
 use crate::problem::{Problem, load, right_hand_side};

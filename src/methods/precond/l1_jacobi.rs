@@ -103,7 +103,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
     use crate::compute::krylov::{Outcome, Settings, SolveEnd, Stop, System};
-    use crate::compute::{Products as _, Vectors as _};
+    use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::lookup;
     use crate::methods::solver;
     use crate::problem::load;

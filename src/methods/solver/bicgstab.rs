@@ -4,7 +4,7 @@ use super::{Advised, Method, Steps};
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System};
-use crate::compute::{AT_ONCE, Backend, Coef, Slot};
+use crate::compute::{AT_ONCE, Coef, Operations, Slot};
 use crate::methods::precond::{bilu, fgbilu};
 
 pub(crate) const METHOD: Method = Method {
@@ -49,12 +49,12 @@ const SCALARS: usize = 6;
 /// BiCGStab with its vectors. A full step with two products counts as one iteration; the monitored
 /// residual is the true one. Where rho, omega or `(r0, v)` vanishes, the method begins anew with the
 /// residual at hand as shadow residual.
-pub(super) struct BiCgStab<K: Backend> {
+pub(super) struct BiCgStab<K: Operations> {
     settings: Settings,
     vectors: Vectors<K>,
 }
 
-struct Vectors<K: Backend> {
+struct Vectors<K: Operations> {
     r: K::Vector,
     shadow: K::Vector,
     p: K::Vector,
@@ -63,7 +63,7 @@ struct Vectors<K: Backend> {
     hat: K::Vector,
 }
 
-impl<K: Backend> BiCgStab<K> {
+impl<K: Operations> BiCgStab<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
         let vectors = Vectors { r: v()?, shadow: v()?, p: v()?, v: v()?, t: v()?, hat: v()? };
@@ -71,7 +71,7 @@ impl<K: Backend> BiCgStab<K> {
     }
 }
 
-impl<K: Backend> Vectors<K> {
+impl<K: Operations> Vectors<K> {
     /// Begins with the residual in `r`, whose rho goes to the given slot.
     fn begin(&mut self, k: &K, rho: Slot) {
         k.copy(&self.r, &mut self.shadow);
@@ -113,7 +113,7 @@ impl<K: Backend> Vectors<K> {
     }
 }
 
-impl<K: Backend> Solver<K> for BiCgStab<K> {
+impl<K: Operations> Solver<K> for BiCgStab<K> {
     fn solve(
         &mut self,
         k: &K,

@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 use crate::methods::precond::{bilu, jacobi};
 
 pub(crate) const METHOD: Method = Method {
@@ -39,7 +39,7 @@ const NO_PQ: &str = "(p, A p) is not positive: the matrix is not positive defini
 
 /// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
 /// too: it is that of the solution which the last step would make of the iterate.
-pub(super) struct Cg<K: Backend> {
+pub(super) struct Cg<K: Operations> {
     settings: Settings,
     r: K::Vector,
     z: K::Vector,
@@ -47,14 +47,14 @@ pub(super) struct Cg<K: Backend> {
     q: K::Vector,
 }
 
-impl<K: Backend> Cg<K> {
+impl<K: Operations> Cg<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
         Ok(Self { settings: settings.clone(), r: v()?, z: v()?, p: v()?, q: v()? })
     }
 }
 
-impl<K: Backend> Solver<K> for Cg<K> {
+impl<K: Operations> Solver<K> for Cg<K> {
     fn solve(
         &mut self,
         k: &K,
@@ -90,7 +90,7 @@ impl<K: Backend> Solver<K> for Cg<K> {
     }
 }
 
-impl<K: Backend> Cg<K> {
+impl<K: Operations> Cg<K> {
     /// Iterates from the residual `r` of x = 0, projected; says why it ended.
     fn iterate(
         k: &K,

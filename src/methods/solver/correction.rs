@@ -4,7 +4,7 @@ use super::Method;
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 use crate::methods::precond::{bilu, fgbilu};
 
 pub(crate) const METHOD: Method = Method {
@@ -22,19 +22,19 @@ const NORM: Slot = Slot(0);
 ///
 /// Every application of the preconditioner counts as one iteration. Luo et al. call the first one
 /// the initial estimate: their correction l is iteration l + 1.
-pub(super) struct Correction<K: Backend> {
+pub(super) struct Correction<K: Operations> {
     settings: Settings,
     r: K::Vector,
     xi: K::Vector,
 }
 
-impl<K: Backend> Correction<K> {
+impl<K: Operations> Correction<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         Ok(Self { settings: settings.clone(), r: k.vector(n)?, xi: k.vector(n)? })
     }
 }
 
-impl<K: Backend> Solver<K> for Correction<K> {
+impl<K: Operations> Solver<K> for Correction<K> {
     fn solve(
         &mut self,
         k: &K,

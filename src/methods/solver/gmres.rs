@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::{Backend, Coef, SLOTS, Slot};
+use crate::compute::{Coef, Operations, SLOTS, Slot};
 use crate::methods::precond::{bilu, fgbilu, none};
 
 pub(crate) const METHOD: Method = Method {
@@ -40,7 +40,7 @@ const DEPENDENT: f64 = 16.0 * f64::EPSILON;
 const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
 
 /// GMRES with its basis.
-pub(super) struct Gmres<K: Backend> {
+pub(super) struct Gmres<K: Operations> {
     settings: Settings,
     basis: Vec<K::Vector>,
     work: K::Vector,
@@ -48,7 +48,7 @@ pub(super) struct Gmres<K: Backend> {
     orthogonality: Orthogonality,
 }
 
-impl<K: Backend> Gmres<K> {
+impl<K: Operations> Gmres<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let m = settings.restart;
         if m == 0 || m > MAX_RESTART {
@@ -128,7 +128,7 @@ impl<K: Backend> Gmres<K> {
 
 /// Second pass of classical Gram-Schmidt: adds its coefficients to `column`, and puts the new norm
 /// where the first pass left its own.
-fn refine<K: Backend>(k: &K, v: &[K::Vector], w: &mut K::Vector, column: &mut [f64]) {
+fn refine<K: Operations>(k: &K, v: &[K::Vector], w: &mut K::Vector, column: &mut [f64]) {
     let m = v.len();
     let correction = COLUMN.plus(m + 1);
     k.multi_dot(v, w, correction);
@@ -142,7 +142,7 @@ fn refine<K: Backend>(k: &K, v: &[K::Vector], w: &mut K::Vector, column: &mut [f
     column[m] = second[m];
 }
 
-impl<K: Backend> Solver<K> for Gmres<K> {
+impl<K: Operations> Solver<K> for Gmres<K> {
     fn solve(
         &mut self,
         k: &K,
@@ -198,7 +198,7 @@ impl<K: Backend> Solver<K> for Gmres<K> {
     }
 }
 
-impl<K: Backend> Gmres<K> {
+impl<K: Operations> Gmres<K> {
     /// `x += V y`, or `x += M^-1 V y` on the right.
     fn update(&mut self, k: &K, s: &System<K>, x: &mut K::Vector) {
         let y = self.small.solve();

@@ -8,7 +8,7 @@ use super::Method;
 use crate::base::error::Result;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 
 pub(crate) const METHOD: Method = Method {
     name: "idr",
@@ -34,7 +34,7 @@ const NO_OMEGA: &str = "omega is zero: the residual is orthogonal to A M^-1 r";
 
 /// IDR(s) with its vectors. Every product with its application counts as one iteration; the monitored residual
 /// is the true one.
-pub(super) struct Idr<K: Backend> {
+pub(super) struct Idr<K: Operations> {
     settings: Settings,
     /// Shadow space, orthonormal.
     shadow: Vec<K::Vector>,
@@ -51,7 +51,7 @@ pub(super) struct Idr<K: Backend> {
     omega: f64,
 }
 
-impl<K: Backend> Idr<K> {
+impl<K: Operations> Idr<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
         let many = |count| (0..count).map(|_| v()).collect::<Result<Vec<_>>>();
@@ -176,7 +176,7 @@ impl<K: Backend> Idr<K> {
     }
 }
 
-impl<K: Backend> Solver<K> for Idr<K> {
+impl<K: Operations> Solver<K> for Idr<K> {
     fn solve(
         &mut self,
         k: &K,
@@ -248,7 +248,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::{Cpu, invert_block};
     use crate::compute::krylov::Stop;
-    use crate::compute::{Products as _, Vectors as _};
+    use crate::compute::{Storage as _, Vectors as _};
     use crate::matrix::Csr;
     use crate::methods::precond::{self, Setup};
     use crate::methods::solver::{bicgstab, lookup};

@@ -1,4 +1,4 @@
-//! Krylov methods and the stationary correction, written once over the [`Backend`] trait.
+//! Krylov methods and the stationary correction, written once over the [`Operations`] trait.
 
 pub(crate) mod bicgstab;
 mod cg;
@@ -13,7 +13,7 @@ use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
-use crate::compute::{Backend, no_execution};
+use crate::compute::{Operations, no_execution};
 use crate::methods::precond::{Shape, bilu};
 pub use gmres::MAX_RESTART;
 
@@ -152,7 +152,7 @@ pub fn persistent() -> impl Iterator<Item = &'static Persistent> {
 ///
 /// # Errors
 /// When there is none for the solver, the preconditioner or the format.
-pub fn in_kernel<K: Backend>(
+pub fn in_kernel<K: Operations>(
     name: &str,
     k: &K,
     settings: &Settings,
@@ -219,7 +219,7 @@ macro_rules! registry {
         pub const NAMES: &[(&str, &str)] = &[$(($module::METHOD.name, $module::METHOD.summary)),*];
 
         /// The constructor of the solver called `name`.
-        pub fn lookup<K: Backend + 'static>(name: &str) -> Option<Build<K>> {
+        pub fn lookup<K: Operations + 'static>(name: &str) -> Option<Build<K>> {
             $(if name == $module::METHOD.name {
                 return Some(|k, s, n| Ok(Box::new($module::$type::new(k, s, n)?)));
             })*

@@ -8,7 +8,7 @@
 //! projection of the residual takes out of it as much as the first one took out of v.
 
 use crate::compute::krylov::{Projection, System};
-use crate::compute::{Backend, Coef, Slot};
+use crate::compute::{Coef, Operations, Slot};
 
 /// Part of the residual to which a solve goes on that may stay in the vectors.
 const HARMLESS: f64 = 1e-3;
@@ -24,7 +24,7 @@ const FALLEN: f64 = 0.1;
 const INEXACT: f64 = 1e-7;
 
 /// The projections of a solve.
-pub(super) struct Projections<'a, K: Backend> {
+pub(super) struct Projections<'a, K: Operations> {
     deflation: &'a dyn Projection<K>,
     /// Size of what a projection leaves, relative to the largest residual.
     left: f64,
@@ -36,7 +36,7 @@ pub(super) struct Projections<'a, K: Backend> {
     again: Option<(usize, f64)>,
 }
 
-impl<'a, K: Backend> Projections<'a, K> {
+impl<'a, K: Operations> Projections<'a, K> {
     /// Projects the residual `r` of x = 0, whose norm is `norm`, and measures what is left by doing it
     /// again in `work`. Norms go to `slots`, which are consecutive. Also the norm of the new residual.
     pub(super) fn start(

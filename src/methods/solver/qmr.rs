@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{CYCLE, ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Persistent, Settings, Solver, System, Transposed};
-use crate::compute::{AT_ONCE, Backend, Coef, Slot, Step};
+use crate::compute::{AT_ONCE, Coef, Operations, Slot, Step};
 
 pub(crate) const METHOD: Method = Method {
     name: PERSISTENT.name,
@@ -77,7 +77,7 @@ impl Found {
 
 /// QMR with its vectors. An iteration has a product with A and one with A', and an application of
 /// M and one of M'; the monitored residual is the true one on either side.
-pub(super) struct Qmr<K: Backend> {
+pub(super) struct Qmr<K: Operations> {
     settings: Settings,
     r: K::Vector,
     /// Bases of the two Krylov spaces, unscaled at first.
@@ -94,7 +94,7 @@ pub(super) struct Qmr<K: Backend> {
     work: K::Vector,
 }
 
-impl<K: Backend> Qmr<K> {
+impl<K: Operations> Qmr<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
         Ok(Self {
@@ -204,7 +204,7 @@ impl<K: Backend> Qmr<K> {
     }
 }
 
-impl<K: Backend> Solver<K> for Qmr<K> {
+impl<K: Operations> Solver<K> for Qmr<K> {
     fn solve(
         &mut self,
         k: &K,
@@ -321,7 +321,7 @@ mod tests {
     use crate::case::Case;
     use crate::compute::cpu::Cpu;
     use crate::compute::krylov::Stop;
-    use crate::compute::{Products as _, Vectors as _};
+    use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond;
     use crate::methods::precond::Setup;
     use crate::problem::load;

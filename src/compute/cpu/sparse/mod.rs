@@ -16,7 +16,7 @@ use crate::base::measure::memory_free;
 use crate::base::threads::Threads;
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::setup::{Part, SetupOps, Triangles};
-use crate::compute::{Platform, Products};
+use crate::compute::{Platform, Storage};
 use crate::matrix::pattern::{Pattern, block_pattern_on};
 use crate::matrix::{Asymmetry, Csr};
 use crate::symbolic::{FillPattern, power, scalar_order};

@@ -6,7 +6,7 @@ mod orders;
 mod products;
 mod stored;
 
-use crate::compute::{Breakdown, Platform, Products};
+use crate::compute::{Breakdown, Platform, Storage};
 use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
