@@ -36,6 +36,14 @@ pub trait Clock {
     fn seconds(&self, from: &Self::Mark, to: &Self::Mark) -> f64;
     /// Waits until all work is done.
     fn synchronise(&self);
+    /// Seconds as all ranks count them: the largest of what each has; collective.
+    fn of_all(&self, seconds: f64) -> f64 {
+        seconds
+    }
+    /// Asks to stop, and says whether any rank had asked at the last reduction: all hear the same.
+    fn agree(&self, stop: bool) -> bool {
+        stop
+    }
 }
 
 /// Operations that one of several threads made by itself.

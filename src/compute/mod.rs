@@ -8,6 +8,7 @@ pub mod clock;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod distributed;
 mod fgbilu;
 pub mod krylov;
 pub mod platform;

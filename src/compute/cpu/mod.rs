@@ -8,6 +8,7 @@ mod columns;
 mod crowding;
 mod fgbilu;
 mod ilu;
+mod local;
 pub(crate) mod multiversion;
 mod numbering;
 mod order;

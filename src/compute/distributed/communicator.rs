@@ -1,0 +1,213 @@
+//! What ranks exchange: sums, decisions and halos.
+
+/// The ranks of a job. All calls are collective but those of an [`Exchange`]: every rank makes the same in the
+/// same order.
+pub trait Communicator {
+    /// Number of this rank, from 0.
+    fn rank(&self) -> usize;
+    /// Ranks in all.
+    fn size(&self) -> usize;
+    /// The numbers of every rank, `counts[r]` of rank r, in the order of the ranks.
+    fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
+    /// The bytes of the rank `root`, on every rank.
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>);
+    /// Messages to and from other ranks, that are sent again and again.
+    fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange>;
+
+    /// The largest of the numbers of all ranks.
+    fn largest(&self, own: f64) -> f64 {
+        let all = self.all_gather(&[own], &vec![1; self.size()]);
+        all.into_iter().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// Whether any rank says so.
+    fn any(&self, own: bool) -> bool {
+        self.largest(f64::from(u8::from(own))) > 0.0
+    }
+
+    /// The first rank that says so.
+    fn first(&self, own: bool) -> Option<usize> {
+        let all = self.all_gather(&[f64::from(u8::from(own))], &vec![1; self.size()]);
+        all.iter().position(|said| *said > 0.0)
+    }
+}
+
+/// A message to or from another rank: `len` numbers of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The other rank.
+    pub rank: usize,
+    /// Its length.
+    pub len: usize,
+}
+
+/// Messages of one kind; their buffers hold them one behind the other, in the order in which they were named.
+pub trait Exchange {
+    /// What is sent next.
+    fn outgoing(&mut self) -> &mut [f64];
+    /// Sends it, and begins to receive.
+    fn start(&mut self);
+    /// Waits for both, and returns what was received.
+    fn finish(&mut self) -> &[f64];
+}
+
+/// One rank, which has nobody to talk to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneRank;
+
+impl Communicator for OneRank {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn all_gather(&self, own: &[f64], _: &[usize]) -> Vec<f64> {
+        own.to_vec()
+    }
+
+    fn broadcast(&self, _: usize, _: &mut Vec<u8>) {}
+
+    fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
+        assert!(sent.is_empty() && received.is_empty(), "there is no other rank");
+        Box::new(Nothing)
+    }
+}
+
+/// No message.
+struct Nothing;
+
+impl Exchange for Nothing {
+    fn outgoing(&mut self) -> &mut [f64] {
+        &mut []
+    }
+
+    fn start(&mut self) {}
+
+    fn finish(&mut self) -> &[f64] {
+        &[]
+    }
+}
+
+/// Ranks that are threads of one process, for tests.
+#[cfg(test)]
+pub(crate) mod threads {
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::{Arc, Barrier, Mutex};
+
+    use super::{Communicator, Exchange, Message};
+
+    /// What the ranks share.
+    struct Board {
+        barrier: Barrier,
+        numbers: Mutex<Vec<Vec<f64>>>,
+        bytes: Mutex<Vec<u8>>,
+        /// Sender's end of each message in the order of the calls of `exchange`, by (from, to).
+        posts: Mutex<Vec<(usize, usize, Receiver<Vec<f64>>)>>,
+    }
+
+    pub(crate) struct Rank {
+        rank: usize,
+        size: usize,
+        board: Arc<Board>,
+    }
+
+    /// Runs `work` on each of `size` ranks; what each returns, in their order.
+    pub(crate) fn on_ranks<R: Send>(size: usize, work: impl Fn(Rank) -> R + Sync) -> Vec<R> {
+        let board = Arc::new(Board {
+            barrier: Barrier::new(size),
+            numbers: Mutex::new(vec![Vec::new(); size]),
+            bytes: Mutex::default(),
+            posts: Mutex::default(),
+        });
+        std::thread::scope(|scope| {
+            let start = |rank| {
+                let (board, work) = (Arc::clone(&board), &work);
+                scope.spawn(move || work(Rank { rank, size, board }))
+            };
+            let ranks: Vec<_> = (0..size).map(start).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    impl Communicator for Rank {
+        fn rank(&self) -> usize {
+            self.rank
+        }
+
+        fn size(&self) -> usize {
+            self.size
+        }
+
+        fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+            assert_eq!(own.len(), counts[self.rank]);
+            self.board.numbers.lock().unwrap()[self.rank] = own.to_vec();
+            self.board.barrier.wait();
+            let all = self.board.numbers.lock().unwrap().concat();
+            self.board.barrier.wait();
+            all
+        }
+
+        fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) {
+            if self.rank == root {
+                self.board.bytes.lock().unwrap().clone_from(bytes);
+            }
+            self.board.barrier.wait();
+            bytes.clone_from(&self.board.bytes.lock().unwrap());
+            self.board.barrier.wait();
+        }
+
+        fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
+            let mut senders = Vec::new();
+            for message in &sent {
+                let (sender, receiver) = channel();
+                senders.push((message.len, sender));
+                self.board.posts.lock().unwrap().push((self.rank, message.rank, receiver));
+            }
+            self.board.barrier.wait();
+            let take = |message: &Message| {
+                let mut posts = self.board.posts.lock().unwrap();
+                let of = |p: &(usize, usize, _)| (p.0, p.1) == (message.rank, self.rank);
+                let at = posts.iter().position(of).expect("a message that the other rank sends");
+                (message.len, posts.remove(at).2)
+            };
+            let receivers = received.iter().map(take).collect();
+            self.board.barrier.wait();
+            let len = sent.iter().map(|m| m.len).sum();
+            Box::new(Mail { senders, receivers, out: vec![0.0; len], received: Vec::new() })
+        }
+    }
+
+    struct Mail {
+        senders: Vec<(usize, Sender<Vec<f64>>)>,
+        receivers: Vec<(usize, Receiver<Vec<f64>>)>,
+        out: Vec<f64>,
+        received: Vec<f64>,
+    }
+
+    impl Exchange for Mail {
+        fn outgoing(&mut self) -> &mut [f64] {
+            &mut self.out
+        }
+
+        fn start(&mut self) {
+            let mut at = 0;
+            for (len, sender) in &self.senders {
+                sender.send(self.out[at..at + len].to_vec()).unwrap();
+                at += len;
+            }
+        }
+
+        fn finish(&mut self) -> &[f64] {
+            self.received.clear();
+            for (len, receiver) in &self.receivers {
+                let message = receiver.recv().unwrap();
+                assert_eq!(message.len(), *len);
+                self.received.extend(message);
+            }
+            &self.received
+        }
+    }
+}

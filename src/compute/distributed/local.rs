@@ -1,0 +1,56 @@
+//! What a device of a rank does beside the operations of one alone: sums by subdomain, and values for others.
+
+use crate::compute::Backend;
+
+/// Rows of a matrix that have entries outside their subdomain, in compressed rows of unknowns; columns count in
+/// the ghost values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coupling {
+    /// Unknowns of this rank, ascending.
+    pub rows: Vec<u32>,
+    /// Start of each row's entries; one more than `rows`.
+    pub row_ptr: Vec<u32>,
+    /// Places among the ghost values, in the order of the global columns.
+    pub columns: Vec<u32>,
+    /// Values.
+    pub values: Vec<f64>,
+}
+
+impl Coupling {
+    /// Bytes held, all of which a product reads; it reads and writes y there, too.
+    pub fn bytes(&self) -> usize {
+        12 * self.columns.len() + 8 * self.rows.len()
+    }
+}
+
+/// The device of a rank. `starts` are the first unknowns of the rank's subdomains and their end; sums are those
+/// that one device would make of the subdomain alone, bit for bit.
+pub trait Local: Backend {
+    /// `out[s] = x . y` over subdomain s.
+    fn partial_dots(&self, x: &Self::Vector, y: &Self::Vector, starts: &[usize], out: &mut [f64]);
+    /// `out[j][s] = basis[j] . w` over subdomain s.
+    fn partial_multi_dots(
+        &self,
+        basis: &[Self::Vector],
+        w: &Self::Vector,
+        starts: &[usize],
+        out: &mut [f64],
+    );
+    /// `w -= sum_j coef[j] basis[j]`; `out[s] = w . w` over subdomain s.
+    fn partial_multi_axpy(
+        &self,
+        basis: &[Self::Vector],
+        coef: &[f64],
+        w: &mut Self::Vector,
+        starts: &[usize],
+        out: &mut [f64],
+    );
+    /// `out[i] = x[places[i]]`.
+    fn gather(&self, x: &Self::Vector, places: &[u32], out: &mut [f64]);
+    /// `y += sign C g`.
+    fn add_coupling(&self, c: &Coupling, sign: f64, ghosts: &[f64], y: &mut Self::Vector);
+    /// `to[i]` is the unknown `places[i]` of `from`, and behind its end one of `ghosts`.
+    fn extend(&self, from: &Self::Vector, ghosts: &[f64], places: &[u32], to: &mut Self::Vector);
+    /// `to[first + i] = from[places[i]]`.
+    fn restrict(&self, from: &Self::Vector, places: &[u32], first: usize, to: &mut Self::Vector);
+}

@@ -1,0 +1,154 @@
+//! A matrix whose block rows are divided among subdomains, and these among ranks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::communicator::Communicator;
+use super::halo::Halo;
+use super::local::{Coupling, Local};
+use super::{Distributed, Layout};
+use crate::base::choices::Format;
+use crate::base::error::Result;
+use crate::compute::{Bytes, Products};
+use crate::matrix::Csr;
+
+/// The rows of a rank.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// Entries within the subdomains: their matrices on the diagonal.
+    pub own: Arc<Csr>,
+    /// Entries that couple them with others; columns are places in `ghosts`.
+    pub coupling: Coupling,
+    /// Block columns of these, ascending.
+    pub ghosts: Vec<u64>,
+}
+
+impl Rows {
+    /// The rows of rank `rank` of a matrix whose block rows are in the order of the layout.
+    ///
+    /// # Errors
+    /// When they do not fit into memory.
+    pub fn of(a: &Csr, layout: &Layout, rank: usize) -> Result<Self> {
+        let b = a.block_size();
+        let (starts, unknowns) = (layout.subdomain_starts(rank), layout.unknowns(rank));
+        let first = unknowns.start;
+        // of each row the range of its subdomain
+        let bounds = |row: usize| -> Range<usize> {
+            let s = starts.partition_point(|&start| start <= row) - 1;
+            starts[s]..starts[s + 1]
+        };
+        let mut ghosts: Vec<u64> = Vec::new();
+        let (mut row_ptr, mut col_ind, mut values) = (vec![0_u32], Vec::new(), Vec::new());
+        let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
+        let mut outside: Vec<u64> = Vec::new();
+        for row in unknowns {
+            let within = bounds(row);
+            let (columns, entries) = a.row(row);
+            for (&column, &value) in columns.iter().zip(entries) {
+                if within.contains(&(column as usize)) {
+                    col_ind.push(column - first as u32);
+                    values.push(value);
+                } else {
+                    outside.push(u64::from(column));
+                    coupling.values.push(value);
+                }
+            }
+            row_ptr.push(col_ind.len() as u32);
+            if outside.len() > coupling.row_ptr[coupling.rows.len()] as usize {
+                coupling.rows.push((row - first) as u32);
+                coupling.row_ptr.push(outside.len() as u32);
+            }
+        }
+        ghosts.extend(outside.iter().map(|column| column / b as u64));
+        ghosts.sort_unstable();
+        ghosts.dedup();
+        let place = |&column: &u64| {
+            let block = ghosts.binary_search(&(column / b as u64)).expect("a ghost");
+            block as u32 * b as u32 + (column % b as u64) as u32
+        };
+        coupling.columns = outside.iter().map(place).collect();
+        let n = row_ptr.len() - 1;
+        let own = Arc::new(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b));
+        Ok(Self { own, coupling, ghosts })
+    }
+}
+
+/// A distributed matrix, stored for products.
+pub struct Matrix<K: Local> {
+    own: K::Matrix,
+    coupling: Coupling,
+    halo: Halo,
+}
+
+impl<K: Local> Matrix<K> {
+    /// Stores the rows of this rank; collective.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    pub fn new(k: &Distributed<K>, rows: &Rows, format: Format) -> Result<Self> {
+        let communicator: &dyn Communicator = &**k.communicator();
+        let b = rows.own.block_size();
+        let (halo, places) = Halo::new(communicator, k.layout().rank_starts(), &rows.ghosts, b);
+        let mut coupling = rows.coupling.clone();
+        for column in &mut coupling.columns {
+            let (block, within) = (*column as usize / b, *column % b as u32);
+            *column = places[block] * b as u32 + within;
+        }
+        let own = k.local().matrix(&rows.own, format)?;
+        Ok(Self { own, coupling, halo })
+    }
+
+    /// The exchange of a product.
+    pub fn halo(&self) -> &Halo {
+        &self.halo
+    }
+}
+
+impl<K: Local> Products for Distributed<K> {
+    type Matrix = Matrix<K>;
+
+    fn format(&self, a: &Matrix<K>) -> Format {
+        self.local().format(&a.own)
+    }
+
+    fn tuned(&self, a: &Matrix<K>) -> Option<String> {
+        self.local().tuned(&a.own)
+    }
+
+    fn matrix_bytes(&self, a: &Matrix<K>) -> Bytes {
+        let own = self.local().matrix_bytes(&a.own);
+        let (coupling, ghosts) = (a.coupling.bytes(), 16 * a.coupling.rows.len());
+        let of = Bytes { held: own.held + coupling, moved: own.moved + coupling + ghosts };
+        let all = |bytes: usize| self.sum(bytes as f64) as usize;
+        Bytes { held: all(of.held), moved: all(of.moved) }
+    }
+
+    fn spmv(&self, a: &Matrix<K>, x: &K::Vector, y: &mut K::Vector) {
+        self.exchanged(a, x, 1.0, y, |y| self.local().spmv(&a.own, x, y));
+    }
+
+    fn residual(&self, a: &Matrix<K>, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
+        self.exchanged(a, x, -1.0, r, |r| self.local().residual(&a.own, x, b, r));
+    }
+}
+
+impl<K: Local> Distributed<K> {
+    /// `work`, the product with own unknowns, while values of others are on their way; then their part.
+    fn exchanged(
+        &self,
+        a: &Matrix<K>,
+        x: &K::Vector,
+        sign: f64,
+        y: &mut K::Vector,
+        work: impl FnOnce(&mut K::Vector),
+    ) {
+        let k = self.local();
+        a.halo.start(k, x);
+        work(y);
+        let waited = k.mark();
+        a.halo.finish(|ghosts| {
+            self.waited(k.seconds(&waited, &k.mark()));
+            k.add_coupling(&a.coupling, sign, ghosts, y);
+        });
+    }
+}

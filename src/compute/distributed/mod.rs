@@ -1,0 +1,229 @@
+//! One system on many ranks: block rows are divided among subdomains, and these among ranks. What is computed
+//! depends on the subdomains alone, not on the ranks that hold them.
+
+pub mod communicator;
+pub mod halo;
+mod local;
+pub mod matrix;
+mod vectors;
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
+use crate::compute::{Clock, Executions, Platform};
+use communicator::Communicator;
+pub use local::{Coupling, Local};
+use vectors::Pending;
+
+/// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    block_size: usize,
+    /// First block row of each subdomain, and their end.
+    starts: Vec<u64>,
+    /// First subdomain of each rank, and their end.
+    of_rank: Vec<usize>,
+    /// First block row of each rank, and their end.
+    rank_starts: Vec<u64>,
+}
+
+impl Layout {
+    /// Divides subdomains that begin at the block rows `starts` among ranks, as many to each as to the others but
+    /// for one.
+    ///
+    /// # Errors
+    /// When there are fewer of them than ranks.
+    pub fn new(starts: &[usize], block_size: usize, ranks: usize) -> Result<Self> {
+        let count = starts.len() - 1;
+        if count < ranks {
+            return Err(Error::input(format!("{count} subdomains on {ranks} ranks"))
+                .hint("every rank needs one: give --subdomains a multiple of the ranks"));
+        }
+        let of_rank: Vec<usize> = (0..=ranks).map(|rank| rank * count / ranks).collect();
+        let rank_starts = of_rank.iter().map(|&first| starts[first] as u64).collect();
+        let starts = starts.iter().map(|&start| start as u64).collect();
+        Ok(Self { block_size, starts, of_rank, rank_starts })
+    }
+
+    /// First block row of each rank, and their end.
+    pub fn rank_starts(&self) -> &[u64] {
+        &self.rank_starts
+    }
+
+    /// Subdomains of a rank.
+    pub fn subdomains(&self, rank: usize) -> Range<usize> {
+        self.of_rank[rank]..self.of_rank[rank + 1]
+    }
+
+    /// First unknown of each subdomain of a rank, and their end, among all unknowns.
+    pub fn subdomain_starts(&self, rank: usize) -> Vec<usize> {
+        let Range { start, end } = self.subdomains(rank);
+        self.starts[start..=end].iter().map(|&s| s as usize * self.block_size).collect()
+    }
+
+    /// Unknowns of a rank.
+    pub fn unknowns(&self, rank: usize) -> Range<usize> {
+        let at = |rank: usize| self.rank_starts[rank] as usize * self.block_size;
+        at(rank)..at(rank + 1)
+    }
+
+    /// Subdomains.
+    pub fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Ranks.
+    pub fn ranks(&self) -> usize {
+        self.of_rank.len() - 1
+    }
+}
+
+/// Computes with the part of a system that a rank holds, and with the other ranks.
+pub struct Distributed<K: Local> {
+    local: K,
+    communicator: Rc<dyn Communicator>,
+    layout: Layout,
+    /// First unknown of each subdomain of this rank, and their end, counted in this rank.
+    starts: Vec<usize>,
+    pending: RefCell<Vec<Pending>>,
+    /// Whether this rank wants to stop, and whether any has wanted to at a reduction.
+    asked: Cell<bool>,
+    stopped: Cell<bool>,
+    reductions: Cell<usize>,
+    /// Seconds in reductions, and of waiting for values of others.
+    seconds: [Cell<f64>; 2],
+}
+
+impl<K: Local> Distributed<K> {
+    /// The part of this rank.
+    pub fn new(local: K, communicator: Rc<dyn Communicator>, layout: Layout) -> Self {
+        let mut starts = layout.subdomain_starts(communicator.rank());
+        let first = starts[0];
+        starts.iter_mut().for_each(|start| *start -= first);
+        Self {
+            local,
+            communicator,
+            layout,
+            starts,
+            pending: RefCell::default(),
+            asked: Cell::default(),
+            stopped: Cell::default(),
+            reductions: Cell::default(),
+            seconds: Default::default(),
+        }
+    }
+
+    /// The device of this rank.
+    pub fn local(&self) -> &K {
+        &self.local
+    }
+
+    /// The ranks.
+    pub fn communicator(&self) -> &Rc<dyn Communicator> {
+        &self.communicator
+    }
+
+    /// Who holds what.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// First unknown of each subdomain of this rank, and their end, counted in this rank.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Sum of a number over the ranks, in their order.
+    pub fn sum(&self, own: f64) -> f64 {
+        let all = self.communicator.all_gather(&[own], &vec![1; self.layout.ranks()]);
+        all.into_iter().sum()
+    }
+
+    /// Reductions so far.
+    pub fn reductions(&self) -> usize {
+        self.reductions.get()
+    }
+
+    /// Seconds of this rank in reductions, and of waiting for values of others, so far.
+    pub fn communication_seconds(&self) -> [f64; 2] {
+        [self.seconds[0].get(), self.seconds[1].get()]
+    }
+
+    fn reduced(&self, seconds: f64) {
+        self.reductions.set(self.reductions.get() + 1);
+        self.seconds[0].set(self.seconds[0].get() + seconds);
+    }
+
+    fn waited(&self, seconds: f64) {
+        self.seconds[1].set(self.seconds[1].get() + seconds);
+    }
+
+    fn parts_of_ranks(&self) -> impl Iterator<Item = usize> {
+        (0..self.layout.ranks()).map(|rank| self.layout.subdomains(rank).len())
+    }
+}
+
+impl<K: Local> Platform for Distributed<K> {
+    fn device(&self) -> String {
+        let ranks = self.layout.ranks();
+        let plural = if ranks == 1 { "" } else { "s" };
+        format!("{ranks} rank{plural}, {}", self.local.device())
+    }
+
+    fn threads(&self) -> usize {
+        self.local.threads()
+    }
+
+    fn memory_free(&self) -> usize {
+        self.local.memory_free()
+    }
+
+    fn copy_bandwidth(&self) -> f64 {
+        self.sum(self.local.copy_bandwidth())
+    }
+
+    fn check(&self) -> Result<()> {
+        self.local.check()
+    }
+
+    fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
+        self.local.on_host(work)
+    }
+}
+
+impl<K: Local> Clock for Distributed<K> {
+    type Mark = K::Mark;
+
+    fn uncounted(&self) -> f64 {
+        self.local.uncounted()
+    }
+
+    fn mark(&self) -> K::Mark {
+        self.local.mark()
+    }
+
+    fn seconds(&self, from: &K::Mark, to: &K::Mark) -> f64 {
+        self.of_all(self.local.seconds(from, to))
+    }
+
+    fn synchronise(&self) {
+        self.local.synchronise();
+    }
+
+    fn of_all(&self, seconds: f64) -> f64 {
+        self.communicator.largest(seconds)
+    }
+
+    fn agree(&self, stop: bool) -> bool {
+        self.asked.set(self.asked.get() || stop);
+        self.stopped.get()
+    }
+}
+
+impl<K: Local> Executions for Distributed<K> {
+    type Recording = ();
+    type BlockIlu = K::BlockIlu;
+}
