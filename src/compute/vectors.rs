@@ -11,6 +11,10 @@ pub trait Vectors {
     type Vector;
     /// A vector of `n` zeros.
     fn vector(&self, n: usize) -> Result<Self::Vector>;
+    /// Of vectors with `n` unknowns here: how many other ranks hold before these, and how many there are in all.
+    fn extent(&self, n: usize) -> [usize; 2] {
+        [0, n]
+    }
     /// Copies from the host.
     fn upload(&self, from: &[f64], to: &mut Self::Vector);
     /// Copies to the host; waits.

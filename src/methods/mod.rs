@@ -4,4 +4,5 @@
 pub mod deflation;
 pub mod precond;
 pub mod registry;
+pub mod schwarz;
 pub mod solver;

@@ -69,6 +69,12 @@ impl<K: Local> Vectors for Distributed<K> {
         self.local.vector(n)
     }
 
+    fn extent(&self, n: usize) -> [usize; 2] {
+        let own = self.layout.unknowns(self.communicator.rank());
+        debug_assert_eq!(own.len(), n);
+        [own.start, self.layout.unknowns(self.layout.ranks() - 1).end]
+    }
+
     fn upload(&self, from: &[f64], to: &mut K::Vector) {
         self.local.upload(from, to);
     }

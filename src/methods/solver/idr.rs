@@ -55,9 +55,11 @@ impl<K: Operations> Idr<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
         let many = |count| (0..count).map(|_| v()).collect::<Result<Vec<_>>>();
-        let rows = shadow(n);
+        // every rank makes the whole vectors and keeps its part
+        let [first, all] = k.extent(n);
+        let rows = shadow(all);
         let mut shadow = many(rows.len())?;
-        rows.iter().zip(&mut shadow).for_each(|(from, to)| k.upload(from, to));
+        rows.iter().zip(&mut shadow).for_each(|(from, to)| k.upload(&from[first..first + n], to));
         Ok(Self {
             settings: settings.clone(),
             u: many(rows.len())?,

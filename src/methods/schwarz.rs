@@ -1,0 +1,196 @@
+//! Schwarz preconditioners over subdomains: block Jacobi, and restricted additive Schwarz with overlap (Cai and
+//! Sarkis 1999). Each subdomain has a preconditioner of its own, any in the registry.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::base::error::Result;
+use crate::compute::Bytes;
+use crate::compute::distributed::halo::Halo;
+use crate::compute::distributed::{Distributed, Layout, Local};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
+use crate::matrix::Csr;
+use crate::methods::precond::{Phases, Ready, Settings, Setup};
+
+/// The preconditioners of a rank's subdomains.
+pub struct Schwarz<K: Local> {
+    parts: Vec<Part<K>>,
+    /// Values of other ranks that the overlaps take.
+    halo: Halo,
+}
+
+/// A subdomain with its overlap.
+struct Part<K: Local> {
+    m: Box<dyn Preconditioner<K>>,
+    /// Where the subdomain and its overlap differ from all that the rank has.
+    extended: Option<Extended<K>>,
+}
+
+struct Extended<K: Local> {
+    /// Of each unknown, its place in the rank's vector, or behind that among the ghost values.
+    places: Vec<u32>,
+    /// Places of the subdomain's own unknowns among these, and the first of them in the rank's vector.
+    own: Vec<u32>,
+    first: usize,
+    scratch: RefCell<[K::Vector; 2]>,
+}
+
+/// Block rows of a subdomain and of `overlap` layers around it, ascending.
+fn with_overlap(a: &Csr, rows: std::ops::Range<u32>, overlap: usize) -> Vec<u32> {
+    let b = a.block_size() as u32;
+    let mut inside = vec![false; a.rows() / b as usize];
+    let (mut all, mut layer): (Vec<u32>, Vec<u32>) = (rows.clone().collect(), rows.collect());
+    all.iter().for_each(|&row| inside[row as usize] = true);
+    for _ in 0..overlap {
+        let mut next = Vec::new();
+        for row in layer.iter().flat_map(|&block| block * b..(block + 1) * b) {
+            for &column in a.row(row as usize).0 {
+                let block = column / b;
+                if !std::mem::replace(&mut inside[block as usize], true) {
+                    next.push(block);
+                }
+            }
+        }
+        all.extend(&next);
+        layer = next;
+    }
+    all.sort_unstable();
+    all
+}
+
+/// Rows and columns `blocks` of A.
+fn principal(a: &Csr, blocks: &[u32]) -> Result<Csr> {
+    let b = a.block_size();
+    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    for row in blocks.iter().flat_map(|&block| block as usize * b..(block as usize + 1) * b) {
+        let (columns, entries) = a.row(row);
+        for (&column, &value) in columns.iter().zip(entries) {
+            if let Ok(at) = blocks.binary_search(&(column / b as u32)) {
+                col_ind.push((at * b) as u32 + column % b as u32);
+                values.push(value);
+            }
+        }
+        row_ptr.push(col_ind.len() as u32);
+    }
+    let n = row_ptr.len() - 1;
+    Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
+}
+
+impl<K: Local> Schwarz<K> {
+    /// Sets up `setup` on each subdomain of this rank with `overlap` layers of block rows around it; 0 is block
+    /// Jacobi. `a` is the whole matrix in the order of the layout. Collective.
+    ///
+    /// # Errors
+    /// When a subdomain has no such preconditioner; the other ranks do not hear of it.
+    pub fn new(
+        k: &Distributed<K>,
+        a: &Csr,
+        overlap: usize,
+        setup: fn(Setup<K>) -> Ready<K>,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<Self, SetupFailure> {
+        let (layout, b) = (k.layout(), a.block_size());
+        let rank = k.communicator().rank();
+        let blocks: Vec<Vec<u32>> = layout
+            .subdomain_starts(rank)
+            .windows(2)
+            .map(|w| with_overlap(a, (w[0] / b) as u32..(w[1] / b) as u32, overlap))
+            .collect();
+        let mine = own_blocks(layout, rank);
+        let mut ghosts: Vec<u64> = blocks.iter().flatten().map(|&row| u64::from(row)).collect();
+        ghosts.retain(|row| !mine.contains(row));
+        ghosts.sort_unstable();
+        ghosts.dedup();
+        let (halo, ghost_places) = Halo::new(&**k.communicator(), layout.rank_starts(), &ghosts, b);
+        let n = layout.unknowns(rank).len();
+        let place = |row: u32| match ghosts.binary_search(&u64::from(row)) {
+            Ok(ghost) => n + ghost_places[ghost] as usize * b,
+            Err(_) => (u64::from(row) - mine.start) as usize * b,
+        };
+        let mut parts = Vec::with_capacity(blocks.len());
+        for (s, blocks) in blocks.iter().enumerate() {
+            let matrix = Arc::new(principal(a, blocks)?);
+            let m = setup(Setup { k: k.local(), a: &matrix, settings, phases })?;
+            let [first, end] = [k.starts()[s], k.starts()[s + 1]];
+            let extended = if [0, n] == [first, end] && blocks.len() * b == n {
+                None
+            } else {
+                let unknowns = |at: usize| (at..at + b).map(|i| i as u32);
+                let places: Vec<u32> = blocks.iter().flat_map(|&r| unknowns(place(r))).collect();
+                let is_own = |i: &u32| (first..end).contains(&(places[*i as usize] as usize));
+                let own = (0..places.len() as u32).filter(is_own).collect();
+                let vector = || k.local().vector(places.len());
+                let scratch = RefCell::new([vector()?, vector()?]);
+                Some(Extended { places, own, first, scratch })
+            };
+            parts.push(Part { m, extended });
+        }
+        Ok(Self { parts, halo })
+    }
+}
+
+/// Block rows of a rank.
+fn own_blocks(layout: &Layout, rank: usize) -> std::ops::Range<u64> {
+    layout.rank_starts()[rank]..layout.rank_starts()[rank + 1]
+}
+
+impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
+    fn apply(&self, k: &Distributed<K>, r: &K::Vector, z: &mut K::Vector) {
+        let local = k.local();
+        self.halo.start(local, r);
+        self.halo.finish(|ghosts| {
+            for Part { m, extended } in &self.parts {
+                let Some(extended) = extended else {
+                    m.apply(local, r, z);
+                    continue;
+                };
+                let [from, to] = &mut *extended.scratch.borrow_mut();
+                local.extend(r, ghosts, &extended.places, from);
+                m.apply(local, from, to);
+                local.restrict(to, &extended.own, extended.first, z);
+            }
+        });
+    }
+
+    fn bytes(&self, k: &Distributed<K>) -> Bytes {
+        let of = self.parts.iter().map(|part| {
+            let of = part.m.bytes(k.local());
+            // both vectors are written and read, with an index each
+            let copied = part.extended.as_ref().map_or(0, |e| e.places.len());
+            Bytes { held: of.held + 20 * copied, moved: of.moved + 40 * copied }
+        });
+        let [held, moved] = of.fold([0, 0], |[h, m], b| [h + b.held, m + b.moved]);
+        let all = |bytes: usize| k.sum(bytes as f64) as usize;
+        Bytes { held: all(held), moved: all(moved) }
+    }
+
+    fn numeric_bytes(&self, k: &Distributed<K>) -> usize {
+        let own: usize = self.parts.iter().map(|part| part.m.numeric_bytes(k.local())).sum();
+        k.sum(own as f64) as usize
+    }
+
+    /// Sums over all subdomains, and their largest numbers of levels.
+    fn size(&self, k: &Distributed<K>) -> FactorSize {
+        let sizes: Vec<FactorSize> = self.parts.iter().map(|part| part.m.size(k.local())).collect();
+        let sum = |of: fn(&FactorSize) -> Option<usize>| {
+            let own: usize = sizes.iter().filter_map(of).sum();
+            Some(k.sum(own as f64) as usize).filter(|&sum| sum > 0)
+        };
+        let largest = |of: fn(&FactorSize) -> Option<usize>| {
+            let own = sizes.iter().filter_map(of).max().unwrap_or(0);
+            Some(k.communicator().largest(own as f64) as usize).filter(|&largest| largest > 0)
+        };
+        FactorSize {
+            factor_blocks: sum(|size| size.factor_blocks),
+            factor_entries: sum(|size| size.factor_entries),
+            levels_lower: largest(|size| size.levels_lower),
+            levels_upper: largest(|size| size.levels_upper),
+            ..FactorSize::default()
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "schwarz_tests.rs"]
+mod tests;
