@@ -40,7 +40,9 @@ fn with_overlap(a: &Csr, rows: std::ops::Range<u32>, overlap: usize) -> Vec<u32>
     let b = a.block_size() as u32;
     let mut inside = vec![false; a.rows() / b as usize];
     let (mut all, mut layer): (Vec<u32>, Vec<u32>) = (rows.clone().collect(), rows.collect());
-    all.iter().for_each(|&row| inside[row as usize] = true);
+    for &row in &all {
+        inside[row as usize] = true;
+    }
     for _ in 0..overlap {
         let mut next = Vec::new();
         for row in layer.iter().flat_map(|&block| block * b..(block + 1) * b) {

@@ -85,7 +85,9 @@ fn on(ranks: usize, system: &Divided, case: &Case, overlap: usize, b: &[f64]) ->
     let solved =
         on_ranks(ranks, |rank| distributed(Rc::new(rank), ranks, system, case, overlap, b));
     let residuals = solved[0].0.clone();
-    solved.iter().for_each(|(of_rank, _)| assert_eq!(*of_rank, residuals));
+    for (of_rank, _) in &solved {
+        assert_eq!(*of_rank, residuals);
+    }
     (residuals, solved.into_iter().flat_map(|(_, x)| x).collect())
 }
 

@@ -105,11 +105,14 @@ pub(crate) mod threads {
         numbers: Mutex<Vec<Vec<f64>>>,
         bytes: Mutex<Vec<u8>>,
         /// Sender's end of each message in the order of the calls of `exchange`, by (from, to).
-        posts: Mutex<Vec<(usize, usize, Receiver<Vec<f64>>)>>,
+        posts: Mutex<Vec<Post>>,
     }
 
+    /// Receiver of a message, with the ranks from and to which it goes.
+    type Post = (usize, usize, Receiver<Vec<f64>>);
+
     pub(crate) struct Rank {
-        rank: usize,
+        own: usize,
         size: usize,
         board: Arc<Board>,
     }
@@ -125,7 +128,7 @@ pub(crate) mod threads {
         std::thread::scope(|scope| {
             let start = |rank| {
                 let (board, work) = (Arc::clone(&board), &work);
-                scope.spawn(move || work(Rank { rank, size, board }))
+                scope.spawn(move || work(Rank { own: rank, size, board }))
             };
             let ranks: Vec<_> = (0..size).map(start).collect();
             ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
@@ -134,7 +137,7 @@ pub(crate) mod threads {
 
     impl Communicator for Rank {
         fn rank(&self) -> usize {
-            self.rank
+            self.own
         }
 
         fn size(&self) -> usize {
@@ -142,8 +145,8 @@ pub(crate) mod threads {
         }
 
         fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
-            assert_eq!(own.len(), counts[self.rank]);
-            self.board.numbers.lock().unwrap()[self.rank] = own.to_vec();
+            assert_eq!(own.len(), counts[self.own]);
+            self.board.numbers.lock().unwrap()[self.own] = own.to_vec();
             self.board.barrier.wait();
             let all = self.board.numbers.lock().unwrap().concat();
             self.board.barrier.wait();
@@ -151,7 +154,7 @@ pub(crate) mod threads {
         }
 
         fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) {
-            if self.rank == root {
+            if self.own == root {
                 self.board.bytes.lock().unwrap().clone_from(bytes);
             }
             self.board.barrier.wait();
@@ -164,12 +167,12 @@ pub(crate) mod threads {
             for message in &sent {
                 let (sender, receiver) = channel();
                 senders.push((message.len, sender));
-                self.board.posts.lock().unwrap().push((self.rank, message.rank, receiver));
+                self.board.posts.lock().unwrap().push((self.own, message.rank, receiver));
             }
             self.board.barrier.wait();
             let take = |message: &Message| {
                 let mut posts = self.board.posts.lock().unwrap();
-                let of = |p: &(usize, usize, _)| (p.0, p.1) == (message.rank, self.rank);
+                let of = |p: &Post| (p.0, p.1) == (message.rank, self.own);
                 let at = posts.iter().position(of).expect("a message that the other rank sends");
                 (message.len, posts.remove(at).2)
             };

@@ -102,7 +102,9 @@ impl<K: Local> Distributed<K> {
     pub fn new(local: K, communicator: Rc<dyn Communicator>, layout: Layout) -> Self {
         let mut starts = layout.subdomain_starts(communicator.rank());
         let first = starts[0];
-        starts.iter_mut().for_each(|start| *start -= first);
+        for start in &mut starts {
+            *start -= first;
+        }
         Self {
             local,
             communicator,
