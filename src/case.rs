@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
     Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Orthogonalisation, ReadAs, RunKind, Side, Zeros,
+    Orthogonalisation, Partition, ReadAs, RunKind, Side, Zeros,
 };
 pub use crate::base::setting::Setting;
 pub use crate::compute::Trisolve;
 use crate::matrix::SYMMETRY_TOLERANCE;
-use crate::methods::{deflation, precond, solver};
+use crate::methods::{deflation, precond, schwarz, solver};
 pub use crate::symbolic::ordering::Ordering;
 
 /// One run: a matrix, a right-hand side, a preconditioned solver and where it runs.
@@ -76,6 +76,15 @@ pub struct Case {
     /// Execution of the solver on a GPU.
     #[serde(default)]
     pub execution: Execution,
+    /// How block rows are divided among subdomains.
+    #[serde(default)]
+    pub partition: Partition,
+    /// Subdomains; 0 for one of each rank.
+    #[serde(default)]
+    pub subdomains: usize,
+    /// What the preconditioner of a subdomain knows of the others.
+    #[serde(default)]
+    pub schwarz: schwarz::Choice,
     /// Backend, a name in the registry.
     pub backend: String,
 }
@@ -95,6 +104,10 @@ impl Case {
         }
         if !on.uses(Setting::Execution) {
             on.execution = Execution::Fused;
+        }
+        if !on.uses(Setting::Subdomains) {
+            let Self { partition, subdomains, schwarz, .. } = Self::default();
+            (on.partition, on.subdomains, on.schwarz) = (partition, subdomains, schwarz);
         }
         if !on.uses(Setting::Side) {
             on.side = Side::default();
@@ -116,6 +129,8 @@ impl Case {
                 block_size: self.block_size,
                 kind: self.kind,
                 format: self.format,
+                partition: self.partition,
+                subdomains: self.subdomains,
                 backend: self.backend,
                 ..Self::default()
             },
@@ -155,6 +170,9 @@ impl Default for Case {
             trisolve: Trisolve::default(),
             fgbilu_style: FgbiluStyle::default(),
             execution: Execution::default(),
+            partition: Partition::default(),
+            subdomains: 0,
+            schwarz: schwarz::Choice::default(),
             backend: "cpu".into(),
         }
     }

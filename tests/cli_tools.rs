@@ -38,7 +38,7 @@ fn list_has_every_registry() {
     assert_eq!(names("preconditioners"), registered(registry::PRECONDITIONERS));
     assert_eq!(names("orderings"), registered(registry::ORDERINGS));
     assert!(names("solvers").contains(&"gmres".into()));
-    assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse"]);
+    assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse", "mpi"]);
     assert_eq!(
         names("trisolves"),
         [
@@ -209,7 +209,11 @@ fn the_self_test_refuses_what_it_cannot_test() {
     assert_eq!(
         refused(&["--self-test", "--backend", "gpu"], 2),
         "error: --backend: unknown backend `gpu`\n\
-         hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse\n"
+         hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse, mpi\n"
+    );
+    assert_eq!(
+        refused(&["--self-test", "--backend", "mpi"], 2),
+        "error: --backend: `mpi` has no operations of its own\nhint: its ranks compute as `cpu` does\n"
     );
     assert!(refused(&["--seed", "1"], 2).contains("--self-test"));
     assert_eq!(

@@ -77,6 +77,19 @@ pub enum Orthogonalisation {
     Mgs,
 }
 
+/// How block rows are divided among subdomains.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partition {
+    /// Ranges of the given order with equal numbers of entries.
+    #[default]
+    Rows,
+    /// Boxes of the grid.
+    Boxes,
+}
+
 /// What a case runs.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,

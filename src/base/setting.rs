@@ -29,11 +29,17 @@ pub enum Setting {
     FgbiluStyle,
     /// Execution of the solver.
     Execution,
+    /// Division among subdomains.
+    Partition,
+    /// Their number.
+    Subdomains,
+    /// What their preconditioners know of each other.
+    Schwarz,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
@@ -47,6 +53,9 @@ impl Setting {
         Self::Trisolve,
         Self::FgbiluStyle,
         Self::Execution,
+        Self::Partition,
+        Self::Subdomains,
+        Self::Schwarz,
     ];
 
     /// Its name as a flag and a key of TOML.
@@ -65,6 +74,9 @@ impl Setting {
             Self::Trisolve => "trisolve",
             Self::FgbiluStyle => "fgbilu-style",
             Self::Execution => "execution",
+            Self::Partition => "partition",
+            Self::Subdomains => "subdomains",
+            Self::Schwarz => "schwarz",
         }
     }
 }

@@ -3,6 +3,7 @@
 mod basis;
 mod checks;
 mod crowd;
+mod distributed;
 mod new_values;
 mod no_result;
 mod phases;
@@ -15,7 +16,7 @@ mod transposed;
 mod verdict;
 mod watch;
 
-use crate::compute::{Backend, Operations, Products, Visitor};
+use crate::compute::{Backend, Clock, Operations, Products, Visitor};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -36,7 +37,9 @@ use crate::methods::{deflation, precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;
-use no_result::NoResult;
+#[cfg(feature = "mpi")]
+pub(crate) use distributed::serve;
+use no_result::{NoResult, together};
 use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
 pub(crate) use reuse::Reuse;
@@ -124,7 +127,23 @@ pub(crate) fn solve_case(
     let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
     system.scaling.remarks().for_each(|remark| record.remark(remark));
-    let job = Job { case, problem, system: &system, a, measure, progress, reuse, record, x: None };
+    let unknowns = a.rows();
+    let job = Job {
+        case,
+        problem,
+        system: &system,
+        a,
+        unknowns,
+        measure,
+        progress,
+        reuse,
+        record,
+        x: None,
+        limit_s: None,
+    };
+    if compute::over_ranks(&case.backend) {
+        return job.lead();
+    }
     match compute::with(&case.backend, job) {
         Some(Ok(solved)) => solved,
         failed => {
@@ -149,12 +168,16 @@ struct Job<'a> {
     system: &'a Scaled<'a>,
     /// Its matrix, padded.
     a: &'a Arc<Csr>,
+    /// Unknowns of this rank.
+    unknowns: usize,
     measure: &'a Measure,
     progress: Progress<'a>,
     reuse: &'a mut Reuse,
     record: Record,
     /// See [`Solved::x`].
     x: Option<Vec<f64>>,
+    /// Seconds after which a solve is stopped by agreement of all ranks.
+    limit_s: Option<f64>,
 }
 
 impl Visitor for Job<'_> {
@@ -166,6 +189,13 @@ impl Visitor for Job<'_> {
         let done = self.stages(k);
         self.record.times.compile_s = k.compile_seconds();
         self.record.times.trial_s = k.trial_seconds();
+        self.ended(done)
+    }
+}
+
+impl Job<'_> {
+    /// What there is to keep; `None` when the user cancelled it.
+    fn ended(mut self, done: Result<(), NoResult>) -> Option<Solved> {
         match done {
             Ok(()) => {}
             Err(NoResult::Cancelled) => return None,
@@ -250,7 +280,7 @@ impl Job<'_> {
             _ => build(k, &settings, n)?,
         };
         let crowd = Crowd::before(k);
-        let outcome = self.solve(k, &mut *method, &system, &mut x)?;
+        let (outcome, _) = self.solve(k, &mut *method, &system, &mut x)?;
         crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
         // free its vectors for those of the measurements
         drop(method);
@@ -293,20 +323,20 @@ impl Job<'_> {
     ) -> Result<(T, Option<f64>), NoResult> {
         let (start, mut samples) = (now(), Vec::new());
         loop {
-            self.begin(stage)?;
+            self.begin(k, stage)?;
             let stopwatch = Stopwatch::start(k);
-            let made = make()?;
+            let made = together(k, make())?;
             samples.push(stopwatch.seconds(k));
             k.check()?;
-            if !self.measure.another(samples.len(), seconds_since(start)) {
+            if !self.measure.another(samples.len(), k.of_all(seconds_since(start))) {
                 return Ok((made, median(&samples).map(|m| m.value)));
             }
         }
     }
 
     /// Reports a stage.
-    fn begin(&mut self, stage: Stage) -> Result<(), NoResult> {
-        if (self.progress)(stage) { Ok(()) } else { Err(NoResult::Cancelled) }
+    fn begin<K: Clock>(&mut self, k: &K, stage: Stage) -> Result<(), NoResult> {
+        going(k, self.progress, stage)
     }
 
     /// Symbolic, analysis and numeric phases, repeated.
@@ -322,7 +352,7 @@ impl Job<'_> {
         let start = now();
         loop {
             let of = reuse::key(self.case, k.on_host(|threads| threads));
-            let patterns = (&mut *self.reuse, of);
+            let patterns = Some((&mut *self.reuse, of));
             let mut clock = PhaseClock::new(k, self.progress, patterns);
             let ready = transposed::set_up(k, setup, (self.a, transposed), &settings, &mut clock);
             k.check()?;
@@ -375,20 +405,20 @@ impl Job<'_> {
         Ok(Some(deflation))
     }
 
-    /// First solve and repetitions; fills the solve times.
+    /// First solve and repetitions; fills the solve times. Also returns how often it solved.
     fn solve<K: Operations>(
         &mut self,
         k: &K,
         method: &mut dyn Solver<K>,
         system: &System<K>,
         x: &mut K::Vector,
-    ) -> Result<Outcome, NoResult> {
-        let mut history = History::new(self.measure.history);
+    ) -> Result<(Outcome, usize), NoResult> {
+        let (mut history, limit_s, mut solves) =
+            (History::new(self.measure.history), self.limit_s, 0);
         let mut once = |stage: Stage, progress: Progress| {
-            if !progress(stage) {
-                return Err(NoResult::Cancelled);
-            }
-            let mut monitor = CaseMonitor::new(progress, stage, &mut history);
+            going(k, progress, stage)?;
+            solves += 1;
+            let mut monitor = CaseMonitor::new(k, progress, stage, &mut history).limited(limit_s);
             let start = k.mark();
             let outcome = method.solve(k, system, x, &mut monitor);
             let seconds = k.seconds(&start, &k.mark());
@@ -421,13 +451,18 @@ impl Job<'_> {
         times.total_s = times.to_solution(1);
         times.ms_per_iteration =
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
-        Ok(outcome)
+        Ok((outcome, solves))
     }
 
     /// Recomputes the residual and sets status and residuals.
     fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
-        let mut solution = vec![0.0; self.a.rows()];
+        let mut solution = vec![0.0; self.unknowns];
         k.download(x, &mut solution);
+        self.judge(solution, outcome);
+    }
+
+    /// The same of a solution in the order of the problem, with padding.
+    fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
         let Scaled { matrix, b, .. } = self.system;
         let true_residual = relative_residual(matrix, &solution[..matrix.rows()], b);
         let finite = |v: f64| v.is_finite().then_some(v);
@@ -449,6 +484,12 @@ impl Job<'_> {
         }
         self.x = Some(solution);
     }
+}
+
+/// Reports a stage; an error on all ranks when it is to be the last.
+fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResult> {
+    let stop = f64::from(u8::from(!progress(stage)));
+    if k.of_all(stop) > 0.0 { Err(NoResult::Cancelled) } else { Ok(()) }
 }
 
 /// What a case asks of its solver.

@@ -17,6 +17,9 @@ impl Case {
                 used && compute::has_trisolves(&self.backend)
             }
             Setting::Execution => compute::on_gpu(&self.backend),
+            Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
+                compute::over_ranks(&self.backend)
+            }
             _ => used,
         }
     }
@@ -60,7 +63,10 @@ mod tests {
             backend: "cuda".into(),
             ..Case::default()
         };
-        for setting in Setting::ALL {
+        // those of ranks are the backend's alone
+        for setting in
+            Setting::ALL.into_iter().filter(|s| *s as usize <= Setting::Execution as usize)
+        {
             assert!(case("no-such", "cg").uses(setting), "{setting:?}");
             assert!(case("none", "no-such").uses(setting), "{setting:?}");
         }

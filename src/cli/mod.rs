@@ -16,6 +16,7 @@ pub mod matrix;
 mod obstacle;
 pub mod output;
 mod plot;
+mod ranks;
 mod report;
 mod reproduce;
 mod run;
@@ -93,8 +94,8 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     threads::start()?;
     let done = |()| ExitCode::SUCCESS;
     match &cli.command {
-        Command::Run(args) => run::run(args),
-        Command::Reproduce(args) => reproduce::run(args),
+        Command::Run(args) => ranks::lead(|| run::run(args)),
+        Command::Reproduce(args) => ranks::lead(|| reproduce::run(args)),
         Command::Advise(args) => advise::run(args),
         Command::Obstacle(args) => obstacle::run(args),
         Command::Matrix(args) => matrix::run(args).map(done),

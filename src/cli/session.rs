@@ -18,6 +18,7 @@ use crate::bench::solution::Solutions;
 use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
 use crate::cli::output::notes;
+use crate::cli::ranks;
 use crate::compute;
 use crate::config::sampling::Measure;
 use crate::config::{AXES, Experiment};
@@ -112,6 +113,7 @@ impl<'a> Session<'a> {
             cases.extend(experiment.cases()?.0);
         }
         let backends = backends(&cases);
+        ranks::check(backends.iter().copied(), self.isolation.isolates())?;
         let mut missing = missing(&backends)?;
         let existing = self.flags.existing();
         let resumed = existing == Existing::Resume;

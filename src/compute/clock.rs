@@ -44,6 +44,12 @@ pub trait Clock {
     fn agree(&self, stop: bool) -> bool {
         stop
     }
+    /// Forgets that any rank wanted to stop: before the next solve.
+    fn go_on(&self) {}
+    /// What the first rank that failed says of it, on all ranks; collective.
+    fn failure(&self, own: Option<String>) -> Option<String> {
+        own
+    }
 }
 
 /// Operations that one of several threads made by itself.

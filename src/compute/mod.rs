@@ -300,11 +300,17 @@ pub const NAMES: &[(&str, &str)] = &[
         "cusparse",
         "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
     ),
+    ("mpi", "ranks over MPI with a CPU thread each; subdomains on one without `mpirun`"),
 ];
 
 /// Whether the backend called `name` computes on a GPU.
 pub fn on_gpu(name: &str) -> bool {
     matches!(name, "cuda" | "cusparse")
+}
+
+/// Whether the backend called `name` divides a system among ranks.
+pub fn over_ranks(name: &str) -> bool {
+    name == "mpi"
 }
 
 /// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.

@@ -1,7 +1,7 @@
 //! How long and how often a case is measured.
 
 /// Measuring options, resolved.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Measure {
     /// Least number of timed solves, even beyond the budget.
     pub min_repetitions: usize,

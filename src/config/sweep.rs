@@ -6,15 +6,17 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Ordering, Orthogonalisation, ReadAs, RunKind, Setting, Side, Trisolve, Zeros,
+    Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Setting, Side, Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
 use crate::methods::solver::MAX_RESTART;
-use crate::methods::{deflation, registry};
+use crate::methods::{deflation, registry, schwarz};
 
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;
+/// Most subdomains.
+pub const MAX_SUBDOMAINS: usize = 1 << 20;
 /// Most cases of one experiment.
 pub const MAX_CASES: usize = 100_000;
 
@@ -122,6 +124,15 @@ axes! {
     execution: Execution, "execution", "NAME",
         "Execution of the solver; only a GPU has a choice",
         || names(registry::EXECUTIONS), choice_name, |t, out| one(choice("execution", t), out);
+    partition: Partition, "partition", "HOW",
+        "Division of the block rows among subdomains; for backends over ranks",
+        choices::<Partition>, choice_name, |t, out| one(choice("partition", t), out);
+    subdomains: usize, "subdomains", "N",
+        "Subdomains, at least one of each rank; 0: one of each",
+        Vec::new, usize::to_string, |t, out| count(t, 0, MAX_SUBDOMAINS, out);
+    schwarz: schwarz::Choice, "schwarz", "NAME",
+        "Preconditioners of subdomains: `jacobi`, block by block, or `ras:D`, with D layers of overlap",
+        Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     backend: String, "backend", "NAME",
         "Backend that runs the case",
         || names(registry::BACKENDS), String::clone,

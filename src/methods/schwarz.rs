@@ -2,15 +2,20 @@
 //! Sarkis 1999). Each subdomain has a preconditioner of its own, any in the registry.
 
 use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
-use crate::base::error::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+use crate::base::parse::whole;
 use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
-use crate::methods::precond::{Phases, Ready, Settings, Setup};
+use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup};
 
 /// The preconditioners of a rank's subdomains.
 pub struct Schwarz<K: Local> {
@@ -35,10 +40,76 @@ struct Extended<K: Local> {
     scratch: RefCell<[K::Vector; 2]>,
 }
 
-/// Block rows of a subdomain and of `overlap` layers around it, ascending.
-fn with_overlap(a: &Csr, rows: std::ops::Range<u32>, overlap: usize) -> Vec<u32> {
+/// Which preconditioners subdomains have, written `jacobi` or `ras:D`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Choice {
+    /// Block Jacobi.
+    #[default]
+    Jacobi,
+    /// Restricted additive Schwarz with so many layers of overlap.
+    Restricted(usize),
+}
+
+/// Most layers of overlap.
+const MOST_LAYERS: usize = 100;
+
+impl Choice {
+    /// Layers of overlap.
+    pub fn overlap(self) -> usize {
+        match self {
+            Self::Jacobi => 0,
+            Self::Restricted(layers) => layers,
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Jacobi => f.write_str("jacobi"),
+            Self::Restricted(layers) => write!(f, "ras:{layers}"),
+        }
+    }
+}
+
+impl FromStr for Choice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once(':') {
+            None if text == "jacobi" => Ok(Self::Jacobi),
+            Some(("ras", layers)) => whole(layers, 1, MOST_LAYERS)
+                .map(Self::Restricted)
+                .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message()))),
+            _ => Err(Error::unknown("schwarz", text, &["jacobi", "ras:D"])),
+        }
+    }
+}
+
+impl From<Choice> for String {
+    fn from(choice: Choice) -> Self {
+        choice.to_string()
+    }
+}
+
+impl TryFrom<String> for Choice {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+/// Block rows of a part and of `overlap` layers around it, ascending. `inside` has a place for each block row,
+/// all false, and is left so.
+pub fn with_overlap(
+    a: &Csr,
+    rows: std::ops::Range<u32>,
+    overlap: usize,
+    inside: &mut [bool],
+) -> Vec<u32> {
     let b = a.block_size() as u32;
-    let mut inside = vec![false; a.rows() / b as usize];
     let (mut all, mut layer): (Vec<u32>, Vec<u32>) = (rows.clone().collect(), rows.collect());
     for &row in &all {
         inside[row as usize] = true;
@@ -55,6 +126,9 @@ fn with_overlap(a: &Csr, rows: std::ops::Range<u32>, overlap: usize) -> Vec<u32>
         }
         all.extend(&next);
         layer = next;
+    }
+    for &row in &all {
+        inside[row as usize] = false;
     }
     all.sort_unstable();
     all
@@ -80,7 +154,8 @@ fn principal(a: &Csr, blocks: &[u32]) -> Result<Csr> {
 
 impl<K: Local> Schwarz<K> {
     /// Sets up `setup` on each subdomain of this rank with `overlap` layers of block rows around it; 0 is block
-    /// Jacobi. `a` is the whole matrix in the order of the layout. Collective.
+    /// Jacobi. `a` is the matrix in the order of the layout; rows outside this rank and its overlap are not read.
+    /// Collective.
     ///
     /// # Errors
     /// When a subdomain has no such preconditioner; the other ranks do not hear of it.
@@ -92,12 +167,14 @@ impl<K: Local> Schwarz<K> {
         settings: &Settings,
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
+        phases.begin(Phase::Analysis);
         let (layout, b) = (k.layout(), a.block_size());
         let rank = k.communicator().rank();
+        let mut inside = vec![false; a.rows() / b];
         let blocks: Vec<Vec<u32>> = layout
             .subdomain_starts(rank)
             .windows(2)
-            .map(|w| with_overlap(a, (w[0] / b) as u32..(w[1] / b) as u32, overlap))
+            .map(|w| with_overlap(a, (w[0] / b) as u32..(w[1] / b) as u32, overlap, &mut inside))
             .collect();
         let mine = own_blocks(layout, rank);
         let mut ghosts: Vec<u64> = blocks.iter().flatten().map(|&row| u64::from(row)).collect();
@@ -113,7 +190,9 @@ impl<K: Local> Schwarz<K> {
         let mut parts = Vec::with_capacity(blocks.len());
         for (s, blocks) in blocks.iter().enumerate() {
             let matrix = Arc::new(principal(a, blocks)?);
-            let m = setup(Setup { k: k.local(), a: &matrix, settings, phases })?;
+            let number = layout.subdomains(rank).start + s;
+            let m = setup(Setup { k: k.local(), a: &matrix, settings, phases })
+                .map_err(|why| of_subdomain(why, number, layout.count()))?;
             let [first, end] = [k.starts()[s], k.starts()[s + 1]];
             let extended = if [0, n] == [first, end] && blocks.len() * b == n {
                 None
@@ -129,6 +208,16 @@ impl<K: Local> Schwarz<K> {
             parts.push(Part { m, extended });
         }
         Ok(Self { parts, halo })
+    }
+}
+
+/// A breakdown with the number of its subdomain, where there are several.
+fn of_subdomain(why: SetupFailure, number: usize, count: usize) -> SetupFailure {
+    match why {
+        SetupFailure::Breakdown(what) if count > 1 => {
+            SetupFailure::Broken(format!("{what} of subdomain {number}"))
+        }
+        other => other,
     }
 }
 

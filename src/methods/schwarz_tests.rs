@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::*;
-use crate::base::choices::{Format, Orthogonalisation, Side};
+use crate::base::choices::{Format, Orthogonalisation, Partition, Side};
 use crate::case::{Case, ReadAs};
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::communicator::{Communicator, OneRank, threads::on_ranks};
@@ -12,6 +12,7 @@ use crate::compute::krylov::{self, Stop, System};
 use crate::compute::{Operations, Products, Storage as _, Vectors};
 use crate::methods::{precond, solver};
 use crate::problem::load;
+use crate::symbolic::partition;
 
 /// A system in the order of its subdomains, with their first block rows.
 struct Divided {
@@ -20,26 +21,12 @@ struct Divided {
 }
 
 /// The grid of a problem cut into boxes, numbered one by one.
-fn boxes(spec: &str, block_size: usize, cuts: [usize; 3]) -> Divided {
+fn boxes(spec: &str, block_size: usize, count: usize) -> Divided {
     let problem = load(spec, ReadAs::Expanded).unwrap();
-    let size = problem.grid.unwrap();
-    let side = |axis: usize, part: usize| {
-        part * size[axis] / cuts[axis]..(part + 1) * size[axis] / cuts[axis]
-    };
-    let (mut order, mut starts) = (Vec::new(), vec![0]);
-    for p in 0..cuts.iter().product() {
-        let [px, py, pz] = [p % cuts[0], p / cuts[0] % cuts[1], p / (cuts[0] * cuts[1])];
-        for z in side(2, pz) {
-            for y in side(1, py) {
-                order.extend(side(0, px).map(|x| (x + size[0] * (y + size[1] * z)) as u32));
-            }
-        }
-        starts.push(order.len());
-    }
-    let unknowns =
-        |&block: &u32| (0..block_size as u32).map(move |i| block * block_size as u32 + i);
-    let order: Vec<u32> = order.iter().flat_map(unknowns).collect();
-    Divided { a: problem.matrix.permuted(&order).in_blocks(block_size), starts }
+    let a = problem.matrix.in_blocks(block_size);
+    let found = partition::divide(&a, Partition::Boxes, problem.grid, count).unwrap();
+    let order = found.unknowns(block_size).unwrap();
+    Divided { a: a.permuted(&order).in_blocks(block_size), starts: found.starts }
 }
 
 fn case(solver: &str, precond: &str, fill: usize) -> Case {
@@ -110,16 +97,14 @@ fn distributed(
     solve(&k, case, (&matrix, &m), &b[own])
 }
 
-const SYSTEMS: [(&str, usize, [usize; 3]); 3] = [
-    ("convdiff3d:9x8x7,px=0.3", 1, [2, 2, 1]),
-    ("blockpoisson3d:5x4x6,b=3", 3, [1, 2, 3]),
-    ("poisson3d:12", 1, [2, 2, 2]),
-];
+/// Systems, their block sizes and numbers of subdomains.
+const SYSTEMS: [(&str, usize, usize); 3] =
+    [("convdiff3d:9x8x7,px=0.3", 1, 4), ("blockpoisson3d:5x4x6,b=3", 3, 6), ("poisson3d:12", 1, 8)];
 
 #[test]
 fn the_number_of_ranks_changes_no_bit() {
-    for (spec, b, cuts) in SYSTEMS {
-        let system = boxes(spec, b, cuts);
+    for (spec, b, count) in SYSTEMS {
+        let system = boxes(spec, b, count);
         let rhs = rhs(system.a.rows());
         for (solver, precond) in
             [("gmres", "bilu"), ("bicgstab", "bilu"), ("idr", "jacobi"), ("gmres", "sweeps")]
@@ -140,7 +125,8 @@ fn the_number_of_ranks_changes_no_bit() {
 #[test]
 fn one_subdomain_is_one_cpu_thread_bit_for_bit() {
     for (spec, b, _) in SYSTEMS {
-        let system = boxes(spec, b, [1; 3]);
+        let problem = load(spec, ReadAs::Expanded).unwrap().matrix;
+        let system = Divided { a: problem.in_blocks(b), starts: vec![0, problem.rows() / b] };
         let (a, rhs) = (Arc::new(system.a.clone()), rhs(system.a.rows()));
         for solver in ["gmres", "bicgstab", "idr"] {
             let case = case(solver, "bilu", 1);
@@ -158,8 +144,8 @@ fn one_subdomain_is_one_cpu_thread_bit_for_bit() {
 
 #[test]
 fn products_are_those_of_the_whole_matrix() {
-    for (spec, b, cuts) in SYSTEMS {
-        let Divided { a, starts } = &boxes(spec, b, cuts);
+    for (spec, b, count) in SYSTEMS {
+        let Divided { a, starts } = &boxes(spec, b, count);
         let (x, mut expected) = (rhs(a.rows()), vec![0.0; a.rows()]);
         a.multiply(&x, &mut expected);
         for ranks in [1, 2, 4] {
@@ -186,10 +172,7 @@ fn products_are_those_of_the_whole_matrix() {
 #[test]
 fn iterations_are_those_of_petsc() {
     let ones = vec![1.0; 64 * 64 * 64];
-    let systems = [2, 8].map(|count| {
-        let cuts = if count == 2 { [1, 1, 2] } else { [2, 2, 2] };
-        (count, boxes("poisson3d:64", 1, cuts))
-    });
+    let systems = [2, 8].map(|count| (count, boxes("poisson3d:64", 1, count)));
     for line in include_str!("../../tests/data/distributed-poisson64.csv").lines().skip(1) {
         let [program, _, ranks, fill, kind, overlap, iterations, ..] =
             line.split(',').collect::<Vec<_>>()[..]
@@ -218,4 +201,14 @@ fn fewer_subdomains_than_ranks_are_refused() {
     let layout = Layout::new(&[0, 3, 7, 9], 2, 2).unwrap();
     assert_eq!((layout.subdomains(0), layout.subdomains(1)), (0..1, 1..3));
     assert_eq!((layout.unknowns(1), layout.subdomain_starts(1)), (6..18, vec![6, 14, 18]));
+}
+
+#[test]
+fn choices_are_written_as_they_are_read() {
+    for text in ["jacobi", "ras:1", "ras:12"] {
+        assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
+    }
+    let message = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
+    assert_eq!(message("ras"), "unknown schwarz `ras`");
+    assert_eq!(message("ras:0"), "schwarz `ras:0`: `0` is outside 1 to 100");
 }

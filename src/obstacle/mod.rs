@@ -42,14 +42,8 @@ pub fn over_ranks(backend: &str) -> bool {
     [MPI, MPI_CUDA].contains(&backend)
 }
 
-/// Hint for a program without MPI.
 #[cfg(not(feature = "mpi"))]
-pub fn no_mpi() -> crate::Error {
-    crate::Error::run("this program was built without the feature `mpi`").hint(
-        "install Open MPI (`apt-get install libopenmpi-dev openmpi-bin libclang-dev`) and build \
-         with `cargo build --release --features mpi`",
-    )
-}
+pub use crate::compute::distributed::launch::without_mpi as no_mpi;
 
 #[cfg(test)]
 mod tests;

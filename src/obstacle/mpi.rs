@@ -8,7 +8,6 @@
 
 mod transfer;
 mod transport;
-mod world;
 
 use std::ffi::c_int;
 use std::ptr;
@@ -23,12 +22,14 @@ use super::solve::{Exchange, Limits, Relaxation, judge, solve};
 use super::threads::Ran;
 use crate::base::error::Result;
 use crate::base::measure::timed;
+pub use crate::compute::distributed::world::{
+    OfHost, World, abort, agree, all_or_none, give_up, started, world,
+};
+use crate::compute::distributed::world::{everyone, reduce, word};
 pub use transfer::Message;
 use transfer::{Request, Transfer};
 use transport::Transports;
 pub use transport::{Direct, HANDLE};
-pub use world::{OfHost, World, abort, agree, all_or_none, give_up, started, world};
-use world::{everyone, reduce, word};
 
 /// What a message is.
 const DATED: c_int = 1;

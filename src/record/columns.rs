@@ -97,6 +97,9 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("trisolve", "algorithm of the triangular solves requested"),
     ("fgbilu-style", "execution of fgbilu requested"),
     ("execution", "execution of the solver requested"),
+    ("partition", "division of the block rows among subdomains"),
+    ("subdomains", "subdomains requested; 0: one of each rank"),
+    ("schwarz", "preconditioners of subdomains: jacobi, or ras with layers of overlap"),
     ("backend", "backend that ran the case"),
 ];
 

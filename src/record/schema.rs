@@ -292,6 +292,32 @@ impl Traffic {
 }
 
 part! {
+    /// Division among ranks; empty on one device.
+    pub struct Division {
+        /// ranks
+        pub ranks: Option<usize>,
+        /// subdomains used
+        pub subdomains_used: Option<usize>,
+        /// matrix entries of the fullest rank divided by the mean
+        pub imbalance: Option<f64>,
+        /// most ranks to which one sends in a product
+        pub neighbours: Option<usize>,
+        /// messages of a product, all ranks
+        pub halo_messages: Option<usize>,
+        /// bytes of these
+        pub halo_bytes: Option<usize>,
+        /// reductions of a solve divided by iterations
+        pub reductions_per_iteration: Option<f64>,
+        /// part of solve-s in reductions, largest of a rank, seconds
+        pub reduction_s: Option<f64>,
+        /// the same waiting for halos of products, seconds
+        pub halo_s: Option<f64>,
+        /// largest peak memory of a rank, bytes
+        pub rank_memory_bytes: Option<usize>,
+    }
+}
+
+part! {
     /// Machine and program of a measurement.
     pub struct Environment {
         /// device of the backend
@@ -351,6 +377,9 @@ pub struct Record {
     /// Bytes and bandwidth.
     #[serde(flatten)]
     pub traffic: Traffic,
+    /// Ranks.
+    #[serde(flatten)]
+    pub division: Division,
     /// Where.
     #[serde(flatten)]
     pub environment: Environment,

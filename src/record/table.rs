@@ -15,7 +15,7 @@ use crate::case::Case;
 use crate::record::columns;
 use crate::record::columns::{Described, Kind};
 use crate::record::schema::{
-    Convergence, Environment, Record, SystemHash, SystemSize, Times, Traffic,
+    Convergence, Division, Environment, Record, SystemHash, SystemSize, Times, Traffic,
 };
 
 /// One column of the CSV file.
@@ -109,6 +109,7 @@ pub(crate) static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
         Times::COLUMNS,
         Convergence::COLUMNS,
         Traffic::COLUMNS,
+        Division::COLUMNS,
         Environment::COLUMNS,
     ]);
     for (column, (name, meaning)) in all.iter_mut().zip(columns::SETTINGS) {

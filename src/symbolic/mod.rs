@@ -15,6 +15,7 @@ mod multi_elimination;
 pub mod order;
 mod ordered_set;
 pub mod ordering;
+pub mod partition;
 mod power;
 mod reordered;
 pub mod schedule;

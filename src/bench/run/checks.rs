@@ -3,8 +3,8 @@
 use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::case::{Case, Format};
-use crate::compute::Backend;
 use crate::compute::preconditioner::SetupFailure;
+use crate::compute::{Backend, Platform};
 use crate::methods::precond::Takes;
 use crate::methods::{deflation, precond, solver};
 
@@ -43,9 +43,9 @@ impl Job<'_> {
     }
 
     /// Checks that the Krylov vectors fit into memory, as [`check_matrix`](Self::check_matrix) does.
-    pub(super) fn check_vectors<K: Backend>(&self, k: &K) -> Result<(), NoResult> {
+    pub(super) fn check_vectors<K: Platform>(&self, k: &K) -> Result<(), NoResult> {
         let vectors = solver::vectors(&self.case.solver, self.case.restart);
-        fits(8 * self.a.rows() * vectors, k.memory_free())
+        fits(8 * self.unknowns * vectors, k.memory_free())
     }
 }
 

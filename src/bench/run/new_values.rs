@@ -29,7 +29,7 @@ impl Job<'_> {
         let (mut matrix_s, mut numeric_s) = (Vec::new(), Vec::new());
         let crowd = Crowd::before(k);
         for turn in 1..=self.measure.repeat_values {
-            self.begin(Stage::NewValues(turn))?;
+            self.begin(k, Stage::NewValues(turn))?;
             let a = Arc::new(near(self.a, turn as u64));
             k.synchronise();
             let stopwatch = Stopwatch::start(k);

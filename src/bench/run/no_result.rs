@@ -1,11 +1,15 @@
 //! Why a case ended early, and what its record says of that.
 
+use serde::{Deserialize, Serialize};
+
 use crate::base::error::Kind;
 use crate::base::status::Status;
 use crate::base::units::memory;
+use crate::compute::Clock;
 use crate::compute::preconditioner::SetupFailure;
 
 /// Why a case ended before its solves were measured.
+#[derive(Serialize, Deserialize)]
 pub(super) enum NoResult {
     Cancelled,
     Ended(Status, String),
@@ -18,6 +22,17 @@ impl NoResult {
 
     pub(super) fn unsupported(reason: String) -> Self {
         Self::Ended(Status::Unsupported, reason)
+    }
+}
+
+/// What all ranks make of a step: the failure of the first of them that failed, on every one; collective.
+pub(super) fn together<K: Clock, T>(k: &K, own: Result<T, NoResult>) -> Result<T, NoResult> {
+    let said = own.as_ref().err().map(|why| serde_json::to_string(why).expect("words"));
+    match k.failure(said) {
+        None => own,
+        Some(said) => Err(own.err().unwrap_or_else(|| {
+            serde_json::from_str(&said).unwrap_or_else(|_| NoResult::ended(Status::Failed, said))
+        })),
     }
 }
 

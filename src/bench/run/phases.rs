@@ -30,7 +30,7 @@ impl Stopwatch {
     /// Waits for all work, and returns the seconds since the start.
     pub(super) fn seconds<K: Operations>(&self, k: &K) -> f64 {
         k.synchronise();
-        seconds_since(self.start) - (k.uncounted() - self.excluded)
+        k.of_all(seconds_since(self.start) - (k.uncounted() - self.excluded))
     }
 }
 
@@ -41,12 +41,16 @@ pub(super) struct PhaseClock<'a, K> {
     running: Option<(Phase, Stopwatch)>,
     seconds: PhaseSeconds,
     cancelled: bool,
-    /// Patterns of earlier cases, and which one this case needs.
-    patterns: (&'a mut Reuse, Of),
+    /// Patterns of earlier cases, and which one this case needs; `None` where it needs several.
+    patterns: Option<(&'a mut Reuse, Of)>,
 }
 
 impl<'a, K: Operations> PhaseClock<'a, K> {
-    pub(super) fn new(k: &'a K, progress: Progress<'a>, patterns: (&'a mut Reuse, Of)) -> Self {
+    pub(super) fn new(
+        k: &'a K,
+        progress: Progress<'a>,
+        patterns: Option<(&'a mut Reuse, Of)>,
+    ) -> Self {
         Self { k, progress, running: None, seconds: [None; 3], cancelled: false, patterns }
     }
 
@@ -79,7 +83,7 @@ impl<K: Operations> Phases for PhaseClock<'_, K> {
     }
 
     fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
-        let (reuse, of) = &mut self.patterns;
+        let (reuse, of) = self.patterns.as_mut()?;
         let (pattern, seconds) = reuse.pattern(*of)?;
         let (phase, _) = self.running?;
         self.charge(phase, seconds);
@@ -87,8 +91,7 @@ impl<K: Operations> Phases for PhaseClock<'_, K> {
     }
 
     fn found_pattern(&mut self, pattern: &Arc<FillPattern>) {
-        if let Some((_, stopwatch)) = self.running {
-            let (reuse, of) = &mut self.patterns;
+        if let (Some((_, stopwatch)), Some((reuse, of))) = (self.running, self.patterns.as_mut()) {
             reuse.keep(*of, pattern, stopwatch.seconds(self.k));
         }
     }
@@ -126,7 +129,7 @@ mod tests {
             stages.push(stage);
             true
         };
-        let mut clock = PhaseClock::new(&k, &mut progress, (&mut reuse, of));
+        let mut clock = PhaseClock::new(&k, &mut progress, Some((&mut reuse, of)));
         clock.begin(Phase::Symbolic);
         assert!(clock.known_pattern().is_some_and(|known| Arc::ptr_eq(&known, &pattern)));
         clock.begin(Phase::Numeric);

@@ -30,7 +30,7 @@ impl Job<'_> {
         k.check()?;
         self.compare(&of_x, &of_y)?;
 
-        self.begin(Stage::Traffic)?;
+        self.begin(k, Stage::Traffic)?;
         let bytes = k.matrix_bytes(&matrix);
         let time = sample(k, self.measure, || k.spmv(&matrix, &x, &mut y));
         k.check()?;

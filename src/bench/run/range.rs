@@ -19,7 +19,7 @@ pub(super) struct Scaled<'a> {
 }
 
 /// Exponents of the powers of two by which a system was divided; 0 where scaling was not necessary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Scaling {
     pub(super) matrix: i32,
     pub(super) b: i32,

@@ -30,7 +30,7 @@ impl Job<'_> {
         x: &mut K::Vector,
         roof: Roof,
     ) -> Result<(), NoResult> {
-        self.begin(Stage::Traffic)?;
+        self.begin(k, Stage::Traffic)?;
         let (product, apply) = (k.matrix_bytes(system.a), system.m.bytes(k));
         let spmv = sample(k, self.measure, || k.spmv(system.a, system.b, x));
         let mut t = self.of_product(product.moved, &spmv, &roof);
@@ -63,7 +63,7 @@ impl Job<'_> {
         self.measure_steps(k, system, x, &mut t);
         if solver::recomputes_residual(&self.case.solver) {
             let m = system.m;
-            let mut r = k.vector(self.a.rows())?;
+            let mut r = k.vector(self.unknowns)?;
             let time = sample(k, self.measure, || m.residual(k, system.a, x, system.b, &mut r));
             t.residual_s = Some(time.value);
         }
@@ -116,7 +116,7 @@ impl Job<'_> {
         w: &mut K::Vector,
         t: &mut Traffic,
     ) -> Result<(), NoResult> {
-        let (n, m) = (self.a.rows(), self.case.restart);
+        let (n, m) = (self.unknowns, self.case.restart);
         if 8 * n * m > k.memory_free() / 2 {
             return Ok(());
         }
@@ -143,7 +143,7 @@ pub(super) fn sample<K: Operations>(k: &K, measure: &Measure, mut f: impl FnMut(
     once(1);
     let calls = (SHORT_CALLS / once(1)).clamp(1.0, 20.0) as usize;
     let (start, mut samples) = (now(), Vec::new());
-    while measure.another(samples.len(), seconds_since(start)) {
+    while measure.another(samples.len(), k.of_all(seconds_since(start))) {
         samples.push(once(calls));
     }
     median(&samples).expect("one sample at least")

@@ -1,36 +1,55 @@
 //! Monitors a solve: progress and residual history.
 
+use std::time::Instant;
+
 use super::{Progress, Stage};
+use crate::base::measure::{now, seconds_since};
+use crate::compute::Clock;
 use crate::compute::krylov::Monitor;
 
 /// Reports iterations to the progress callback, and records the residuals of the last solve.
-pub(super) struct CaseMonitor<'a> {
+pub(super) struct CaseMonitor<'a, K> {
+    k: &'a K,
     progress: Progress<'a>,
     stage: Stage,
     cancelled: bool,
     history: &'a mut History,
+    start: Instant,
+    limit_s: Option<f64>,
 }
 
-impl<'a> CaseMonitor<'a> {
-    pub(super) fn new(progress: Progress<'a>, stage: Stage, history: &'a mut History) -> Self {
-        Self { progress, stage, cancelled: false, history }
+impl<'a, K: Clock> CaseMonitor<'a, K> {
+    pub(super) fn new(
+        k: &'a K,
+        progress: Progress<'a>,
+        stage: Stage,
+        history: &'a mut History,
+    ) -> Self {
+        Self { k, progress, stage, cancelled: false, history, start: now(), limit_s: None }
+    }
+
+    /// Stops a solve that takes longer, in seconds: where ranks must agree that it has.
+    pub(super) fn limited(self, limit_s: Option<f64>) -> Self {
+        Self { limit_s, ..self }
     }
 
     /// Whether the user cancelled the case.
     pub(super) fn cancelled(&self) -> bool {
-        self.cancelled
+        self.k.of_all(f64::from(u8::from(self.cancelled))) > 0.0
     }
 }
 
-impl Monitor for CaseMonitor<'_> {
+impl<K: Clock> Monitor for CaseMonitor<'_, K> {
     fn start(&mut self, norm: f64) {
+        self.k.go_on();
         self.history.start(norm);
     }
 
     fn iteration(&mut self, _: usize, residual: f64) -> bool {
         self.history.add(residual);
         self.cancelled = !(self.progress)(self.stage);
-        !self.cancelled
+        let late = self.limit_s.is_some_and(|limit| seconds_since(self.start) > limit);
+        !self.k.agree(self.cancelled || late)
     }
 }
 

@@ -63,6 +63,10 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         None if compute::available("cuda").is_ok() => "cuda".to_owned(),
         None => "cpu-mt".to_owned(),
     };
+    if compute::over_ranks(&name) {
+        return Err(Error::input(format!("--backend: `{name}` has no operations of its own"))
+            .hint("its ranks compute as `cpu` does"));
+    }
     compute::available(&name)?;
     check_part(&name, args.only)?;
     let test = SelfTest {

@@ -11,6 +11,12 @@ pub trait Communicator {
     fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
     /// The bytes of the rank `root`, on every rank.
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>);
+    /// What the first rank makes for each rank, one after the other.
+    fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8>;
+    /// As [`all_gather`](Self::all_gather), on the first rank alone; nothing on the others.
+    fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
+    /// The first rank tells the others what to do next; they wait for it without a processor. Not collective.
+    fn announce(&self, _task: &[u8]) {}
     /// Messages to and from other ranks, that are sent again and again.
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange>;
 
@@ -70,6 +76,14 @@ impl Communicator for OneRank {
 
     fn broadcast(&self, _: usize, _: &mut Vec<u8>) {}
 
+    fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8> {
+        make(0)
+    }
+
+    fn gather(&self, own: &[f64], _: &[usize]) -> Vec<f64> {
+        own.to_vec()
+    }
+
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
         assert!(sent.is_empty() && received.is_empty(), "there is no other rank");
         Box::new(Nothing)
@@ -104,6 +118,7 @@ pub(crate) mod threads {
         barrier: Barrier,
         numbers: Mutex<Vec<Vec<f64>>>,
         bytes: Mutex<Vec<u8>>,
+        parts: Mutex<Vec<Vec<u8>>>,
         /// Sender's end of each message in the order of the calls of `exchange`, by (from, to).
         posts: Mutex<Vec<Post>>,
     }
@@ -123,6 +138,7 @@ pub(crate) mod threads {
             barrier: Barrier::new(size),
             numbers: Mutex::new(vec![Vec::new(); size]),
             bytes: Mutex::default(),
+            parts: Mutex::default(),
             posts: Mutex::default(),
         });
         std::thread::scope(|scope| {
@@ -160,6 +176,21 @@ pub(crate) mod threads {
             self.board.barrier.wait();
             bytes.clone_from(&self.board.bytes.lock().unwrap());
             self.board.barrier.wait();
+        }
+
+        fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8> {
+            if self.own == 0 {
+                *self.board.parts.lock().unwrap() = (0..self.size).map(make).collect();
+            }
+            self.board.barrier.wait();
+            let own = std::mem::take(&mut self.board.parts.lock().unwrap()[self.own]);
+            self.board.barrier.wait();
+            own
+        }
+
+        fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+            let all = self.all_gather(own, counts);
+            if self.own == 0 { all } else { Vec::new() }
         }
 
         fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {

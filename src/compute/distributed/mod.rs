@@ -3,9 +3,14 @@
 
 pub mod communicator;
 pub mod halo;
+pub mod launch;
 mod local;
 pub mod matrix;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod vectors;
+#[cfg(feature = "mpi")]
+pub mod world;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -13,6 +18,7 @@ use std::rc::Rc;
 
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
+use crate::base::units::plural;
 use crate::compute::{Clock, Executions, Platform};
 use communicator::Communicator;
 pub use local::{Coupling, Local};
@@ -39,8 +45,12 @@ impl Layout {
     pub fn new(starts: &[usize], block_size: usize, ranks: usize) -> Result<Self> {
         let count = starts.len() - 1;
         if count < ranks {
-            return Err(Error::input(format!("{count} subdomains on {ranks} ranks"))
-                .hint("every rank needs one: give --subdomains a multiple of the ranks"));
+            return Err(Error::input(format!(
+                "{} on {}",
+                plural(count, "subdomain"),
+                plural(ranks, "rank")
+            ))
+            .hint("every rank needs one: give --subdomains a multiple of the ranks"));
         }
         let of_rank: Vec<usize> = (0..=ranks).map(|rank| rank * count / ranks).collect();
         let rank_starts = of_rank.iter().map(|&first| starts[first] as u64).collect();
@@ -171,8 +181,7 @@ impl<K: Local> Distributed<K> {
 impl<K: Local> Platform for Distributed<K> {
     fn device(&self) -> String {
         let ranks = self.layout.ranks();
-        let plural = if ranks == 1 { "" } else { "s" };
-        format!("{ranks} rank{plural}, {}", self.local.device())
+        format!("{}, {}", plural(ranks, "rank"), self.local.device())
     }
 
     fn threads(&self) -> usize {
@@ -222,6 +231,18 @@ impl<K: Local> Clock for Distributed<K> {
     fn agree(&self, stop: bool) -> bool {
         self.asked.set(self.asked.get() || stop);
         self.stopped.get()
+    }
+
+    fn go_on(&self) {
+        self.asked.set(false);
+        self.stopped.set(false);
+    }
+
+    fn failure(&self, own: Option<String>) -> Option<String> {
+        let speaker = self.communicator.first(own.is_some())?;
+        let mut said = own.unwrap_or_default().into_bytes();
+        self.communicator.broadcast(speaker, &mut said);
+        Some(String::from_utf8_lossy(&said).into_owned())
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::DerefMut;
 
 use mpi::ffi;
 
-use super::world::{double, everyone};
+use crate::compute::distributed::world::{double, everyone};
 
 /// A transfer in flight, or none.
 pub(super) struct Request(ffi::MPI_Request);

@@ -6,9 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use super::super::case::Split;
 use super::super::field::{Extent, Layout};
 use super::super::part::Face;
-use super::world::{OfHost, World, all_or_none, gather, reduce};
 use crate::base::error::{Error, Result};
 use crate::base::input::say;
+use crate::compute::distributed::world::{OfHost, World, all_or_none, gather, reduce};
 
 /// Bytes of the handle with which another process opens memory of a GPU.
 pub const HANDLE: usize = 64;

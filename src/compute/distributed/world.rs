@@ -59,17 +59,17 @@ pub fn abort() {
     }
 }
 
-pub(super) fn everyone() -> ffi::MPI_Comm {
+pub(crate) fn everyone() -> ffi::MPI_Comm {
     // SAFETY: a constant of the library
     unsafe { ffi::RSMPI_COMM_WORLD }
 }
 
-pub(super) fn double() -> ffi::MPI_Datatype {
+pub(crate) fn double() -> ffi::MPI_Datatype {
     // SAFETY: a constant of the library
     unsafe { ffi::RSMPI_DOUBLE }
 }
 
-pub(super) fn word() -> ffi::MPI_Datatype {
+pub(crate) fn word() -> ffi::MPI_Datatype {
     // SAFETY: a constant of the library
     unsafe { ffi::RSMPI_UINT64_T }
 }
@@ -165,7 +165,7 @@ pub fn all_or_none<T>(own: Result<T>) -> Result<T> {
 }
 
 /// The bytes of each rank.
-pub(super) fn gather<const N: usize>(own: [u8; N]) -> Vec<[u8; N]> {
+pub(crate) fn gather<const N: usize>(own: [u8; N]) -> Vec<[u8; N]> {
     let size = WORLD.get().map_or(1, |world| world.size);
     let mut all = vec![[0; N]; size];
     // SAFETY: as many bytes of each rank as there is room for
@@ -196,7 +196,7 @@ pub struct OfHost {
 }
 
 /// Sums and maxima over all ranks.
-pub(super) fn reduce(sums: &mut [f64], largest: &mut [f64]) {
+pub(crate) fn reduce(sums: &mut [f64], largest: &mut [f64]) {
     // SAFETY: constants of the library
     let operations = unsafe { [ffi::RSMPI_SUM, ffi::RSMPI_MAX] };
     let nothing = sums.is_empty() && largest.is_empty();

@@ -1,0 +1,388 @@
+//! Cases over ranks. The first rank reads and divides the system, and judges the solution; all compute.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::no_result::{NoResult, together};
+use super::phases::{self, PhaseClock, PhaseSeconds};
+use super::range::{Scaled, Scaling};
+use super::roof::Roof;
+use super::{Job, Reuse, Solved, Stage, checks, settings};
+use crate::base::error::{Error, Result as Done};
+use crate::base::measure::{memory_peak, now, seconds_since};
+use crate::base::parse::choice_name;
+use crate::case::{Case, Execution, RunKind};
+use crate::compute::cpu::Cpu;
+use crate::compute::distributed::communicator::Communicator;
+use crate::compute::distributed::launch;
+use crate::compute::distributed::matrix::{Matrix, Rows};
+use crate::compute::distributed::{Distributed, Layout, Local};
+use crate::compute::krylov::{Stop, System};
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::{Clock, Platform, Products, Vectors};
+use crate::config::sampling::Measure;
+use crate::matrix::Csr;
+use crate::methods::precond::{Ready, Setup};
+use crate::methods::schwarz::{Schwarz, with_overlap};
+use crate::methods::{deflation, precond, solver};
+use crate::problem::Problem;
+use crate::record::Record;
+use crate::record::environment::REVISION;
+use crate::record::schema::{Division, SystemSize};
+use crate::symbolic::ordering::{reordered, restored};
+use crate::symbolic::partition::divide;
+
+/// What the first rank announces of a case.
+#[derive(Serialize, Deserialize)]
+struct Task {
+    /// The program of the first rank.
+    revision: String,
+    case: Case,
+    measure: Measure,
+    /// First block row of each subdomain, and their end.
+    starts: Vec<usize>,
+    size: SystemSize,
+    scaling: Scaling,
+}
+
+/// The ranks and what they hold.
+struct Shares {
+    communicator: Rc<dyn Communicator>,
+    layout: Layout,
+    /// The old number of each unknown, if the order changes.
+    order: Option<Vec<u32>>,
+    /// First block row of each subdomain, and their end.
+    starts: Vec<usize>,
+}
+
+/// Rows of a rank and of the overlap around them, and its part of the right-hand side, as bytes.
+struct Part;
+
+impl Part {
+    fn bytes(a: &Csr, b: &[f64], layout: &Layout, overlap: usize, rank: usize) -> Vec<u8> {
+        let own = layout.unknowns(rank);
+        let size = a.block_size();
+        let blocks = (own.start / size) as u32..(own.end / size) as u32;
+        let mut inside = vec![false; a.rows() / size];
+        let blocks = with_overlap(a, blocks, overlap, &mut inside);
+        let rows = || blocks.iter().flat_map(|&r| r as usize * size..(r as usize + 1) * size);
+        let entries: usize = rows().map(|row| a.row(row).0.len()).sum();
+        let counts = [blocks.len() as u64, entries as u64];
+        let mut bytes =
+            Vec::with_capacity(16 + 8 * blocks.len() * size + 12 * entries + 8 * own.len());
+        bytes.extend_from_slice(bytemuck::cast_slice(&counts));
+        bytes.extend_from_slice(bytemuck::cast_slice(&blocks));
+        for row in rows() {
+            bytes.extend_from_slice(&(a.row(row).0.len() as u32).to_ne_bytes());
+        }
+        rows().for_each(|row| bytes.extend_from_slice(bytemuck::cast_slice(a.row(row).0)));
+        rows().for_each(|row| bytes.extend_from_slice(bytemuck::cast_slice(a.row(row).1)));
+        bytes.extend_from_slice(bytemuck::cast_slice(&b[own]));
+        bytes
+    }
+
+    /// The matrix, whose other rows are empty, and the right-hand side.
+    fn read(bytes: &[u8], n: usize, block_size: usize) -> Done<(Arc<Csr>, Vec<f64>)> {
+        let (counts, rest) = bytes.split_at(16);
+        let [blocks, entries] = [0, 8].map(|at| {
+            let word = counts[at..at + 8].try_into().expect("eight bytes");
+            u64::from_ne_bytes(word) as usize
+        });
+        let (of_blocks, rest) = rest.split_at(4 * blocks);
+        let (lengths, rest) = rest.split_at(4 * blocks * block_size);
+        let (columns, rest) = rest.split_at(4 * entries);
+        let (values, b) = rest.split_at(8 * entries);
+        let of_blocks: Vec<u32> = bytemuck::pod_collect_to_vec(of_blocks);
+        let lengths: Vec<u32> = bytemuck::pod_collect_to_vec(lengths);
+        let mut row_ptr = vec![0_u32; n + 1];
+        for (at, length) in lengths.into_iter().enumerate() {
+            let row = of_blocks[at / block_size] as usize * block_size + at % block_size;
+            row_ptr[row + 1] = length;
+        }
+        for row in 0..n {
+            row_ptr[row + 1] += row_ptr[row];
+        }
+        let (columns, values) =
+            (bytemuck::pod_collect_to_vec(columns), bytemuck::pod_collect_to_vec(values));
+        let a = Csr::new(n, n, row_ptr, columns, values)?.in_blocks(block_size);
+        Ok((Arc::new(a), bytemuck::pod_collect_to_vec(b)))
+    }
+}
+
+/// Computes with the first rank until it announces nothing more: the part of the other ranks. `next` waits for an
+/// announcement.
+///
+/// # Errors
+/// When this is another program than that of the first rank.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "there is one rank"))]
+pub(crate) fn serve(communicator: &Rc<dyn Communicator>, next: impl Fn() -> Vec<u8>) -> Done<()> {
+    loop {
+        let bytes = next();
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let task: Task = serde_json::from_slice(&bytes)
+            .map_err(|e| Error::run(format!("rank {}: {e}", communicator.rank())))?;
+        if task.revision != REVISION {
+            let (rank, first) = (communicator.rank(), &task.revision);
+            let text = format!("rank {rank} runs {REVISION}, rank 0 runs {first}");
+            return Err(Error::run(text).hint("start the same program on all hosts"));
+        }
+        task.follow(communicator)?;
+    }
+}
+
+impl Task {
+    fn follow(&self, communicator: &Rc<dyn Communicator>) -> Done<()> {
+        let (case, b) = (&self.case, self.case.block_size);
+        let n = self.starts.last().copied().unwrap_or(0) * b;
+        let bytes = communicator.scatter(&mut |_| Vec::new());
+        let (a, rhs) = Part::read(&bytes, n, b)?;
+        drop(bytes);
+        let layout = Layout::new(&self.starts, b, communicator.size())?;
+        let problem = Problem {
+            name: String::new(),
+            matrix: Arc::clone(&a),
+            grid: None,
+            own_rhs: None,
+            remarks: Vec::new(),
+        };
+        let system = Scaled {
+            matrix: Cow::Borrowed(&problem.matrix),
+            b: Cow::Borrowed(&[]),
+            scaling: self.scaling,
+        };
+        let mut job = Job {
+            case,
+            problem: &problem,
+            system: &system,
+            a: &a,
+            unknowns: rhs.len(),
+            measure: &self.measure,
+            progress: &mut |_| true,
+            reuse: &mut Reuse::default(),
+            record: Record { size: self.size.clone(), ..Record::default() },
+            x: None,
+            limit_s: None,
+        };
+        let k = Distributed::new(Cpu::sequential(), Rc::clone(communicator), layout);
+        // the first rank records how it ended
+        _ = job.over_ranks(&k, &rhs, None);
+        Ok(())
+    }
+}
+
+impl Job<'_> {
+    /// Runs the case on all ranks: the part of the first.
+    pub(super) fn lead(mut self) -> Option<Solved> {
+        let Shares { communicator, layout, order, starts } = match self.divided() {
+            Ok(shares) => shares,
+            Err(why) => return self.ended(Err(why)),
+        };
+        let case = self.case;
+        let size = case.block_size;
+        let mut b = self.system.b.to_vec();
+        b.resize(self.a.rows(), 0.0);
+        let a = match &order {
+            None => Arc::clone(self.a),
+            Some(order) => {
+                b = reordered(&b, order);
+                Arc::new(self.a.permuted(order).in_blocks(size))
+            }
+        };
+        let task = Task {
+            revision: REVISION.to_owned(),
+            case: case.clone(),
+            measure: self.measure.clone(),
+            starts,
+            size: self.record.size.clone(),
+            scaling: self.system.scaling,
+        };
+        let task = serde_json::to_vec(&task).expect("numbers and words");
+        communicator.announce(&task);
+        let overlap = case.schwarz.overlap();
+        communicator.scatter(&mut |rank| match rank {
+            0 => Vec::new(),
+            _ => Part::bytes(&a, &b, &layout, overlap, rank),
+        });
+        b.truncate(layout.unknowns(0).end);
+        let k = Distributed::new(Cpu::sequential(), communicator, layout);
+        self.record.environment.device = k.device();
+        self.record.environment.threads = k.threads();
+        let Job { problem, system, measure, progress, reuse, record, .. } = self;
+        let (x, unknowns) = (None, b.len());
+        let mut job = Job {
+            case,
+            problem,
+            system,
+            a: &a,
+            unknowns,
+            measure,
+            progress,
+            reuse,
+            record,
+            x,
+            limit_s: None,
+        };
+        let done = job.over_ranks(&k, &b, order.as_deref());
+        job.ended(done)
+    }
+
+    /// Refuses what does not run over ranks, and divides the system.
+    fn divided(&mut self) -> Result<Shares, NoResult> {
+        let case = self.case;
+        let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
+        if case.kind == RunKind::Spmv {
+            return unsupported("products alone do not run");
+        }
+        if case.deflation != deflation::Choice::None {
+            return unsupported("there is no deflation");
+        }
+        if solver::needs_transposed(&case.solver) {
+            return unsupported(&format!(
+                "`{}` needs a transposed matrix: it does not run",
+                case.solver
+            ));
+        }
+        if case.execution != Execution::Fused {
+            return unsupported("there is one execution");
+        }
+        if let Some(reason) = checks::unsuited(case) {
+            return Err(NoResult::unsupported(reason));
+        }
+        self.check_symmetry(&Cpu::sequential())?;
+        let communicator = launch::communicator()?;
+        let ranks = communicator.size();
+        let count = if case.subdomains == 0 { ranks } else { case.subdomains };
+        let points =
+            |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
+        let grid = self.problem.grid.filter(points);
+        let divided = divide(self.a, case.partition, grid, count)?;
+        let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
+        let order = divided.unknowns(case.block_size);
+        Ok(Shares { communicator, layout, order, starts: divided.starts })
+    }
+
+    /// Setup, solves and measurements: what every rank does. `order` is that of the unknowns of a problem which
+    /// the first rank has as a whole.
+    fn over_ranks<L: Local + 'static>(
+        &mut self,
+        k: &Distributed<L>,
+        rhs: &[f64],
+        order: Option<&[u32]>,
+    ) -> Result<(), NoResult> {
+        let case = self.case;
+        let unknown =
+            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
+        let setup = precond::lookup::<L>(&case.precond)
+            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
+        let build = solver::lookup::<Distributed<L>>(&case.solver)
+            .ok_or_else(|| unknown("solver", &case.solver))?;
+        let before = memory_peak();
+        let roof = (!self.measure.once).then(|| Roof {
+            handover: None,
+            copy_gbps: Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite()),
+        });
+        // its arrays are none of the case's
+        memory_peak();
+        let a = self.a;
+        let rank = k.communicator().rank();
+        let (matrix, seconds) = self.repeated(k, Stage::Storage, || {
+            let rows = Rows::of(a, k.layout(), rank).map_err(NoResult::from);
+            Ok(Matrix::new(k, &together(k, rows)?, case.format)?)
+        })?;
+        self.record.times.matrix_s = seconds;
+        self.record.format_used = Some(choice_name(&k.format(&matrix)));
+        let m = self.set_up_subdomains(k, setup)?;
+        let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
+        let factor = m.size(k);
+        let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
+        self.record.factor = FactorSize { fill_ratio, ..factor };
+
+        let settings = settings(
+            case,
+            // all ranks agree on the limit
+            Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None },
+        );
+        self.limit_s = self.measure.time_limit_s;
+        let made = self.check_vectors(k).and_then(|()| {
+            let n = self.unknowns;
+            Ok((k.vector(n)?, k.vector(n)?, build(k, &settings, n)?))
+        });
+        let (mut b, mut x, mut method) = together(k, made)?;
+        k.upload(rhs, &mut b);
+        let system = System { a: &matrix, m: &m, b: &b, transposed: None, deflation: None };
+        let counted = (k.reductions(), k.communication_seconds());
+        let (outcome, solves) = self.solve(k, &mut *method, &system, &mut x)?;
+        drop(method);
+        let steps = (solves * outcome.iterations.max(1)) as f64;
+        let [reduction, halo] = [0, 1].map(|i| {
+            let spent = k.communication_seconds()[i] - counted.1[i];
+            Some(k.of_all(spent / solves as f64))
+        });
+        let halo_of = matrix.halo();
+        let sum = |own: usize| Some(k.sum(own as f64) as usize);
+        let of_rank = k.layout().unknowns(rank);
+        let own = a.row_ptr()[of_rank.end] - a.row_ptr()[of_rank.start];
+        let ranks = k.layout().ranks();
+        let mean = k.sum(f64::from(own)) / ranks as f64;
+        self.record.division = Division {
+            ranks: Some(ranks),
+            subdomains_used: Some(k.layout().count()),
+            imbalance: Some(k.of_all(f64::from(own)) / mean),
+            neighbours: Some(k.of_all(halo_of.messages() as f64) as usize),
+            halo_messages: sum(halo_of.messages()),
+            halo_bytes: sum(halo_of.bytes()),
+            reductions_per_iteration: Some((k.reductions() - counted.0) as f64 / steps),
+            reduction_s: reduction,
+            halo_s: halo,
+            rank_memory_bytes: None,
+        };
+        let mut own = vec![0.0; self.unknowns];
+        k.download(&x, &mut own);
+        let counts: Vec<usize> = (0..ranks).map(|rank| k.layout().unknowns(rank).len()).collect();
+        let solution = k.communicator().gather(&own, &counts);
+        if rank == 0 {
+            let solution = order.map_or(solution.clone(), |order| restored(&solution, order));
+            self.judge(solution, &outcome);
+        }
+        match roof {
+            Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
+            None => self.record.traffic.memory_bytes = Some(super::traffic::held(k, &system)),
+        }
+        let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
+        self.record.division.rank_memory_bytes =
+            Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize);
+        Ok(())
+    }
+
+    /// Symbolic, analysis and numeric phases of all subdomains, repeated.
+    fn set_up_subdomains<L: Local + 'static>(
+        &mut self,
+        k: &Distributed<L>,
+        setup: fn(Setup<L>) -> Ready<L>,
+    ) -> Result<Schwarz<L>, NoResult> {
+        let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
+        let (overlap, settings) = (self.case.schwarz.overlap(), self.case.preconditioning());
+        loop {
+            let mut clock = PhaseClock::new(k.local(), self.progress, None);
+            let made = Schwarz::new(k, self.a, overlap, setup, &settings, &mut clock);
+            let made = match clock.finish() {
+                None => Err(NoResult::Cancelled),
+                Some(seconds) => made.map(|m| (m, seconds)).map_err(NoResult::from),
+            };
+            let (m, seconds) = together(k, made)?;
+            // a phase that one rank has takes no time on another
+            let largest = |own: Option<f64>| Some(k.of_all(own.unwrap_or(-1.0)));
+            runs.push(seconds.map(|own| largest(own).filter(|seconds| *seconds >= 0.0)));
+            phases::record(&runs, &mut self.record.times);
+            self.record.times.numeric_kernel_s = self.record.times.numeric_s;
+            if !self.measure.another(runs.len(), k.of_all(seconds_since(start))) {
+                return Ok(m);
+            }
+        }
+    }
+}

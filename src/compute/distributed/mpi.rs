@@ -1,0 +1,212 @@
+//! The ranks of MPI as a [`Communicator`].
+
+#![allow(unsafe_code, reason = "calls of MPI")]
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use mpi::ffi;
+
+use super::communicator::{Communicator, Exchange, Message};
+use super::world::{World, double, everyone};
+
+/// What a message is; the obstacle problem has other numbers.
+const ANNOUNCED: c_int = 11;
+const SCATTERED: c_int = 12;
+const EXCHANGED: c_int = 13;
+
+/// Bytes of the longest message: counts have 31 bits.
+const LONGEST: usize = 1 << 30;
+
+/// Interval at which a rank without work looks for an announcement.
+const POLL: Duration = Duration::from_millis(1);
+
+fn send_piece(to: usize, tag: c_int, bytes: &[u8]) {
+    let (from, count) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+    // SAFETY: the bytes are there until the call returns
+    unsafe { ffi::MPI_Send(from, count, ffi::RSMPI_UINT8_T, to as c_int, tag, everyone()) };
+}
+
+fn receive_piece(from: usize, tag: c_int, bytes: &mut [u8]) {
+    let (to, count) = (bytes.as_mut_ptr().cast(), bytes.len() as c_int);
+    // SAFETY: as many bytes as there is room for, all received when the call returns
+    unsafe {
+        let status = ffi::RSMPI_STATUS_IGNORE;
+        ffi::MPI_Recv(to, count, ffi::RSMPI_UINT8_T, from as c_int, tag, everyone(), status);
+    }
+}
+
+fn send(to: usize, tag: c_int, bytes: &[u8]) {
+    send_piece(to, tag, &(bytes.len() as u64).to_le_bytes());
+    bytes.chunks(LONGEST).for_each(|piece| send_piece(to, tag, piece));
+}
+
+fn receive(from: usize, tag: c_int) -> Vec<u8> {
+    let mut len = [0; 8];
+    receive_piece(from, tag, &mut len);
+    let mut bytes = vec![0; u64::from_le_bytes(len) as usize];
+    bytes.chunks_mut(LONGEST).for_each(|piece| receive_piece(from, tag, piece));
+    bytes
+}
+
+/// Counts and places of each rank's numbers.
+fn counted(counts: &[usize]) -> [Vec<c_int>; 2] {
+    let mut at = 0;
+    let place = |&count: &usize| {
+        at += count as c_int;
+        at - count as c_int
+    };
+    [counts.iter().map(|&count| count as c_int).collect(), counts.iter().map(place).collect()]
+}
+
+impl World {
+    /// What the first rank announces next; waits for it.
+    pub fn announced(&self) -> Vec<u8> {
+        loop {
+            let mut flag = 0;
+            // SAFETY: valid for the write of an integer
+            unsafe {
+                let status = ffi::RSMPI_STATUS_IGNORE;
+                ffi::MPI_Iprobe(0, ANNOUNCED, everyone(), &raw mut flag, status);
+            }
+            if flag != 0 {
+                return receive(0, ANNOUNCED);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Communicator for World {
+    fn rank(&self) -> usize {
+        World::rank(self)
+    }
+
+    fn size(&self) -> usize {
+        World::size(self)
+    }
+
+    fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+        assert_eq!(own.len(), counts[World::rank(self)]);
+        let mut all = vec![0.0; counts.iter().sum()];
+        let [counts, places] = counted(counts);
+        // SAFETY: as many numbers of each rank as there is room for
+        unsafe {
+            let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+            let (counts, places) = (counts.as_ptr(), places.as_ptr());
+            let count = own.len() as c_int;
+            ffi::MPI_Allgatherv(from, count, double(), to, counts, places, double(), everyone());
+        }
+        all
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) {
+        let mut len = bytes.len() as u64;
+        let root_of = root as c_int;
+        // SAFETY: one number, then as many bytes as it says, everywhere
+        unsafe {
+            let one = ffi::RSMPI_UINT64_T;
+            ffi::MPI_Bcast((&raw mut len).cast(), 1, one, root_of, everyone());
+            bytes.resize(len as usize, 0);
+            for piece in bytes.chunks_mut(LONGEST) {
+                let (at, count) = (piece.as_mut_ptr().cast(), piece.len() as c_int);
+                ffi::MPI_Bcast(at, count, ffi::RSMPI_UINT8_T, root_of, everyone());
+            }
+        }
+    }
+
+    fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8> {
+        if World::rank(self) > 0 {
+            return receive(0, SCATTERED);
+        }
+        (1..World::size(self)).for_each(|rank| send(rank, SCATTERED, &make(rank)));
+        make(0)
+    }
+
+    fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+        let room = if World::rank(self) == 0 { counts.iter().sum() } else { 0 };
+        let mut all = vec![0.0; room];
+        let [counts, places] = counted(counts);
+        // SAFETY: as many numbers of each rank as the first has room for
+        unsafe {
+            let (from, to) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
+            let (counts, places) = (counts.as_ptr(), places.as_ptr());
+            let count = own.len() as c_int;
+            ffi::MPI_Gatherv(from, count, double(), to, counts, places, double(), 0, everyone());
+        }
+        all
+    }
+
+    fn announce(&self, task: &[u8]) {
+        (1..World::size(self)).for_each(|rank| send(rank, ANNOUNCED, task));
+    }
+
+    fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
+        Box::new(Persistent::new(&sent, &received))
+    }
+}
+
+/// Persistent requests over buffers that do not move.
+struct Persistent {
+    out: Box<[f64]>,
+    received: Box<[f64]>,
+    requests: Vec<ffi::MPI_Request>,
+}
+
+impl Persistent {
+    fn new(sent: &[Message], received: &[Message]) -> Self {
+        let room = |messages: &[Message]| vec![0.0; messages.iter().map(|m| m.len).sum()].into();
+        let mut all = Self { out: room(sent), received: room(received), requests: Vec::new() };
+        let (mut at_out, mut at_in) = (all.out.as_mut_ptr(), all.received.as_mut_ptr());
+        // SAFETY: each request has its part of a buffer, which lives as long as the request and is left alone
+        // while it is active; pieces follow each other within the buffers
+        unsafe {
+            for &Message { rank, len } in received {
+                let mut request = ffi::RSMPI_REQUEST_NULL;
+                let (count, from) = (len as c_int, rank as c_int);
+                let to = at_in.cast();
+                let made = &raw mut request;
+                ffi::MPI_Recv_init(to, count, double(), from, EXCHANGED, everyone(), made);
+                all.requests.push(request);
+                at_in = at_in.add(len);
+            }
+            for &Message { rank, len } in sent {
+                let mut request = ffi::RSMPI_REQUEST_NULL;
+                let (count, to) = (len as c_int, rank as c_int);
+                let from = at_out.cast();
+                let made = &raw mut request;
+                ffi::MPI_Send_init(from, count, double(), to, EXCHANGED, everyone(), made);
+                all.requests.push(request);
+                at_out = at_out.add(len);
+            }
+        }
+        all
+    }
+}
+
+impl Exchange for Persistent {
+    fn outgoing(&mut self) -> &mut [f64] {
+        &mut self.out
+    }
+
+    fn start(&mut self) {
+        // SAFETY: requests of ours that are not active
+        unsafe { ffi::MPI_Startall(self.requests.len() as c_int, self.requests.as_mut_ptr()) };
+    }
+
+    fn finish(&mut self) -> &[f64] {
+        let (count, requests) = (self.requests.len() as c_int, self.requests.as_mut_ptr());
+        // SAFETY: requests of ours, complete afterwards
+        unsafe { ffi::MPI_Waitall(count, requests, ffi::RSMPI_STATUSES_IGNORE) };
+        &self.received
+    }
+}
+
+impl Drop for Persistent {
+    fn drop(&mut self) {
+        for request in &mut self.requests {
+            // SAFETY: a request of ours that is not active
+            unsafe { ffi::MPI_Request_free(request) };
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Division of the block rows of a matrix among subdomains.
+
+use crate::base::choices::Partition;
+use crate::base::error::{Error, Result};
+use crate::base::units::plural;
+use crate::matrix::Csr;
+
+/// Block rows in the order of their subdomains.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divided {
+    /// The old block row at each place; `None` where the order stays.
+    pub order: Option<Vec<u32>>,
+    /// First place of each subdomain, and their end.
+    pub starts: Vec<usize>,
+}
+
+impl Divided {
+    /// The old number of each unknown; `None` where the order stays.
+    pub fn unknowns(&self, block_size: usize) -> Option<Vec<u32>> {
+        let b = block_size as u32;
+        let order = self.order.as_ref()?;
+        Some(order.iter().flat_map(|&block| block * b..(block + 1) * b).collect())
+    }
+}
+
+/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row.
+///
+/// # Errors
+/// When there are fewer block rows, or no grid that can be cut into as many boxes.
+pub fn divide(a: &Csr, how: Partition, grid: Option<[usize; 3]>, count: usize) -> Result<Divided> {
+    let rows = a.rows() / a.block_size();
+    if count > rows {
+        return Err(Error::input(format!(
+            "{} of {}",
+            plural(count, "subdomain"),
+            plural(rows, "block row")
+        ))
+        .hint("give --subdomains at most the number of block rows, or start fewer ranks"));
+    }
+    match how {
+        Partition::Rows => Ok(Divided { order: None, starts: ranges(a, count) }),
+        Partition::Boxes => {
+            let size = grid.filter(|size| size.iter().product::<usize>() == rows);
+            let size = size.ok_or_else(|| {
+                Error::input("no grid is known for partition `boxes`").hint(
+                    "use `--partition rows`, or a matrix whose block rows are the points of a grid",
+                )
+            })?;
+            let cuts = cuts(size, count).ok_or_else(|| {
+                let [x, y, z] = size;
+                Error::input(format!("{count} boxes of a grid of {x} x {y} x {z}"))
+                    .hint("give --subdomains a number with factors up to these sizes")
+            })?;
+            Ok(boxes(size, cuts))
+        }
+    }
+}
+
+/// Consecutive block rows with about equal numbers of entries; none is empty.
+fn ranges(a: &Csr, count: usize) -> Vec<usize> {
+    let (b, rows) = (a.block_size(), a.rows() / a.block_size());
+    let (nnz, at) = (a.nnz() as u128, |row: usize| u128::from(a.row_ptr()[row * b]));
+    let mut starts = vec![0];
+    for part in 1..count {
+        let wanted = nnz * part as u128 / count as u128;
+        let (least, most) = (starts[part - 1] + 1, rows - (count - part));
+        let mut row = least;
+        while row < most && at(row) < wanted {
+            row += 1;
+        }
+        starts.push(row);
+    }
+    starts.push(rows);
+    starts
+}
+
+/// Into how many parts each direction is cut so that as few neighbours as possible are parted; the slowest
+/// direction first where that is the same.
+fn cuts(size: [usize; 3], count: usize) -> Option<[usize; 3]> {
+    let parted = |[p, q, r]: [usize; 3]| {
+        (p - 1) * size[1] * size[2] + (q - 1) * size[0] * size[2] + (r - 1) * size[0] * size[1]
+    };
+    let divisors = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
+    divisors(count)
+        .flat_map(|p| divisors(count / p).map(move |q| [p, q, count / p / q]))
+        .filter(|cuts| cuts.iter().zip(size).all(|(cuts, size)| *cuts <= size))
+        .min_by_key(|&cuts| (parted(cuts), cuts))
+}
+
+/// The points of a grid box by box, x fastest within each and among them.
+fn boxes(size: [usize; 3], cuts: [usize; 3]) -> Divided {
+    let side = |axis: usize, part: usize| {
+        part * size[axis] / cuts[axis]..(part + 1) * size[axis] / cuts[axis]
+    };
+    let (mut order, mut starts) = (Vec::with_capacity(size.iter().product()), vec![0]);
+    for part in 0..cuts.iter().product() {
+        let [x, y, z] = [part % cuts[0], part / cuts[0] % cuts[1], part / (cuts[0] * cuts[1])];
+        for z in side(2, z) {
+            for y in side(1, y) {
+                order.extend(side(0, x).map(|x| (x + size[0] * (y + size[1] * z)) as u32));
+            }
+        }
+        starts.push(order.len());
+    }
+    let natural = order.iter().enumerate().all(|(new, &old)| new == old as usize);
+    Divided { order: (!natural).then_some(order), starts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::choices::ReadAs;
+    use crate::problem::load;
+
+    #[test]
+    fn ranges_have_equal_numbers_of_entries_and_none_is_empty() {
+        let a = load("poisson3d:8", ReadAs::Expanded).unwrap().matrix;
+        let starts = divide(&a, Partition::Rows, None, 3).unwrap().starts;
+        let entries = |w: &[usize]| a.row_ptr()[w[1]] - a.row_ptr()[w[0]];
+        assert!(
+            starts.windows(2).all(|w| entries(w).abs_diff(a.nnz() as u32 / 3) < 8),
+            "{starts:?}"
+        );
+        let all = divide(&a, Partition::Rows, None, 512).unwrap().starts;
+        assert_eq!(all, (0..=512).collect::<Vec<_>>());
+        let error = divide(&a, Partition::Rows, None, 513).unwrap_err();
+        assert_eq!(error.to_string(), "513 subdomains of 512 block rows");
+    }
+
+    #[test]
+    fn boxes_part_few_neighbours() {
+        assert_eq!(cuts([64; 3], 8), Some([2, 2, 2]));
+        assert_eq!(cuts([64; 3], 2), Some([1, 1, 2]));
+        assert_eq!(cuts([100, 10, 10], 4), Some([4, 1, 1]));
+        assert_eq!((cuts([4, 4, 1], 32), cuts([4, 4, 1], 16)), (None, Some([4, 4, 1])));
+        let a = load("poisson3d:3x2x2", ReadAs::Expanded).unwrap();
+        let divided = divide(&a.matrix, Partition::Boxes, a.grid, 2).unwrap();
+        assert_eq!(
+            divided,
+            Divided {
+                order: Some(vec![0, 3, 6, 9, 1, 2, 4, 5, 7, 8, 10, 11]),
+                starts: vec![0, 4, 12]
+            }
+        );
+        let slices = divide(&a.matrix, Partition::Boxes, Some([2, 2, 3]), 3).unwrap();
+        assert_eq!(slices, Divided { order: None, starts: vec![0, 4, 8, 12] });
+        let error = divide(&a.matrix, Partition::Boxes, None, 2).unwrap_err();
+        assert_eq!(error.to_string(), "no grid is known for partition `boxes`");
+    }
+}
