@@ -248,7 +248,7 @@ fn on_ranks(
     let node = |extent| node::Node::new(case, problem, extent);
     let (ran, used) = mpi::run(case, split, limits, node)?;
     record.iteration.transport_used = used.map(str::to_owned);
-    Ok(of_ranks(ran, split, world.copy_bandwidth(), record))
+    Ok(of_ranks(ran, split, mpi::copy_bandwidth(world), record))
 }
 
 /// Adds the times of a run on ranks to the record.

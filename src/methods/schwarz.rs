@@ -15,7 +15,7 @@ use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
-use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup};
+use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup, jacobi};
 
 /// The preconditioners of a rank's subdomains.
 pub struct Schwarz<K: Local> {
@@ -67,7 +67,7 @@ impl Choice {
 impl fmt::Display for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Jacobi => f.write_str("jacobi"),
+            Self::Jacobi => f.write_str(jacobi::METHOD.name),
             Self::Restricted(layers) => write!(f, "ras:{layers}"),
         }
     }
@@ -78,11 +78,11 @@ impl FromStr for Choice {
 
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
-            None if text == "jacobi" => Ok(Self::Jacobi),
+            None if text == jacobi::METHOD.name => Ok(Self::Jacobi),
             Some(("ras", layers)) => whole(layers, 1, MOST_LAYERS)
                 .map(Self::Restricted)
                 .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message()))),
-            _ => Err(Error::unknown("schwarz", text, &["jacobi", "ras:D"])),
+            _ => Err(Error::unknown("schwarz", text, &[jacobi::METHOD.name, "ras:D"])),
         }
     }
 }

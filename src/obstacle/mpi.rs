@@ -11,6 +11,7 @@ mod transport;
 
 use std::ffi::c_int;
 use std::ptr;
+use std::sync::OnceLock;
 
 use mpi::ffi;
 
@@ -22,6 +23,7 @@ use super::solve::{Exchange, Limits, Relaxation, judge, solve};
 use super::threads::Ran;
 use crate::base::error::Result;
 use crate::base::measure::timed;
+use crate::compute::cpu::bandwidth::copy_bandwidth_beside;
 pub use crate::compute::distributed::world::{
     OfHost, World, abort, agree, all_or_none, give_up, started, world,
 };
@@ -30,6 +32,12 @@ pub use transfer::Message;
 use transfer::{Request, Transfer};
 use transport::Transports;
 pub use transport::{Direct, HANDLE};
+
+/// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
+pub fn copy_bandwidth(world: World) -> Option<f64> {
+    static SUM: OnceLock<Option<f64>> = OnceLock::new();
+    *SUM.get_or_init(|| world.together(|| copy_bandwidth_beside(world.of_host().size)))
+}
 
 /// What a message is.
 const DATED: c_int = 1;

@@ -9,7 +9,6 @@ use mpi::ffi;
 
 use crate::base::error::{Error, Result};
 use crate::base::input::say;
-use crate::compute::cpu::bandwidth::copy_bandwidth_beside;
 
 /// All ranks of the job.
 #[derive(Clone, Copy, Debug)]
@@ -104,12 +103,6 @@ impl World {
             ffi::MPI_Comm_free(&raw mut host);
         }
         OfHost { rank: rank as usize, size: size as usize, host: first as usize }
-    }
-
-    /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
-    pub fn copy_bandwidth(&self) -> Option<f64> {
-        static SUM: OnceLock<Option<f64>> = OnceLock::new();
-        *SUM.get_or_init(|| self.together(|| copy_bandwidth_beside(self.of_host().size)))
     }
 
     /// Sum of a value that all ranks measure at the same time.
