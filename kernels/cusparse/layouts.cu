@@ -33,3 +33,17 @@ insert_identity(u32 rows, const u32* __restrict__ row_ptr, const double* __restr
     for (u32 w = lane; w < BB; w += WARP) identity[w] = w / BS == w % BS ? 1.0 : 0.0;
     for (size_t w = lane; w < (size_t)count * BB; w += WARP) rest[w] = from[w];
 }
+
+// Blocks, stored column by column, as rows of points: the entries of a row of points lie side by side. One warp
+// per block row.
+extern "C" __global__ void __launch_bounds__(256)
+take_apart(u32 rows, const u32* __restrict__ row_ptr, const double* __restrict__ blocks,
+           double* __restrict__ out) {
+    const u32 i = (blockIdx.x * 256 + threadIdx.x) / WARP, lane = threadIdx.x % WARP;
+    if (i >= rows) return;
+    const u32 width = (row_ptr[i + 1] - row_ptr[i]) * BS;
+    const size_t first = (size_t)row_ptr[i] * BB;
+    for (u32 r = 0; r < BS; ++r)
+        for (u32 w = lane; w < width; w += WARP)
+            out[first + (size_t)r * width + w] = blocks[first + (size_t)w * BS + r];
+}

@@ -13,6 +13,7 @@ mod partitioned;
 mod pencils;
 mod pointwise;
 mod slices;
+mod spsv;
 mod syncfree;
 pub(super) mod triangles;
 mod wavefront;
@@ -56,7 +57,7 @@ macro_rules! registry {
     };
 }
 
-registry! { levels, pointwise, syncfree, wavefront, pencils, partitioned, cusparse }
+registry! { levels, pointwise, syncfree, wavefront, pencils, partitioned, cusparse, spsv }
 
 /// That takes all factors, of blocks of all sizes.
 pub(super) const ANY: Trisolve = syncfree::ABOUT.algorithm();
