@@ -63,7 +63,7 @@ fn the_number_of_ranks_changes_no_bit() {
         "--partition",
         "rows,boxes",
         "--schwarz",
-        "jacobi,ras:1",
+        "jacobi,ras:1,exact",
         "--rhs",
         "random",
         "--solver",
@@ -87,7 +87,7 @@ fn the_number_of_ranks_changes_no_bit() {
                 (r.convergence.clone(), r.factor.clone())
             })
             .collect();
-        assert_eq!(found.len(), 8);
+        assert_eq!(found.len(), 12);
         let solutions: Vec<Vec<u8>> = std::fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -96,7 +96,7 @@ fn the_number_of_ranks_changes_no_bit() {
             .into_iter()
             .map(|path| std::fs::read(path).unwrap())
             .collect();
-        assert_eq!(solutions.len(), 8);
+        assert_eq!(solutions.len(), 12);
         let found: Vec<_> = found.into_iter().zip(solutions).collect();
         match &known {
             Some(known) => assert!(*known == found, "{count} ranks"),
@@ -143,6 +143,10 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
     assert!(text.contains("no grid is known for partition `boxes`"), "{text}");
     let text = run(2, &["poisson3d:4", "--solver", "qmr"]);
     assert!(text.contains("`qmr` needs a transposed matrix"), "{text}");
+    let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
+    assert!(text.contains("`jacobi` is not exact: it does not run over ranks"), "{text}");
+    let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite"]);
+    assert!(text.contains("`exact:interface` has the level rule `min` alone"), "{text}");
 }
 
 #[test]
@@ -173,6 +177,12 @@ fn a_breakdown_on_one_rank_is_the_record_of_all() {
         assert_eq!(record.status, Status::Breakdown);
         let reason = record.reason.unwrap();
         assert!(reason.ends_with("no diagonal entry of subdomain 3"), "{reason}");
+        let exact = [&arguments[..], &[out.to_str().unwrap(), "--schwarz", "exact"]].concat();
+        said(count, 1, &exact);
+        let record = records(&out).remove(0);
+        let reason = record.reason.unwrap();
+        assert_eq!(record.status, Status::Breakdown);
+        assert_eq!(reason, "zero pivot: block row 3 has no diagonal entry");
     }
 }
 

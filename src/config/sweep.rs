@@ -131,7 +131,8 @@ axes! {
         "Subdomains, at least one of each rank; 0: one of each",
         Vec::new, usize::to_string, |t, out| count(t, 0, MAX_SUBDOMAINS, out);
     schwarz: schwarz::Choice, "schwarz", "NAME",
-        "Preconditioners of subdomains: `jacobi`, block by block, or `ras:D`, with D layers of overlap",
+        "Preconditioners of subdomains: `jacobi`, block by block, `ras:D`, with D layers of overlap, or \
+         `exact:interface`, one ILU(k) of the whole matrix with the interfaces last",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     backend: String, "backend", "NAME",
         "Backend that runs the case",

@@ -99,7 +99,10 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("execution", "execution of the solver requested"),
     ("partition", "division of the block rows among subdomains"),
     ("subdomains", "subdomains requested; 0: one of each rank"),
-    ("schwarz", "preconditioners of subdomains: jacobi, or ras with layers of overlap"),
+    (
+        "schwarz",
+        "preconditioners of subdomains: jacobi, ras with layers of overlap, or exact:interface",
+    ),
     ("backend", "backend that ran the case"),
 ];
 

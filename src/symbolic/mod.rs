@@ -10,6 +10,7 @@ pub mod fill;
 mod fill_pattern;
 pub mod grid;
 pub mod hyperplanes;
+pub mod interfaces;
 mod lattice;
 mod multi_elimination;
 pub mod order;

@@ -2,8 +2,12 @@
 
 use crate::base::choices::Partition;
 use crate::base::error::{Error, Result};
+use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
+use crate::matrix::pattern::{Pattern, block_pattern_on};
+use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::symmetrised;
 
 /// Block rows in the order of their subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,13 +25,45 @@ impl Divided {
         let order = self.order.as_ref()?;
         Some(order.iter().flat_map(|&block| block * b..(block + 1) * b).collect())
     }
+
+    /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::new`]).
+    pub fn eliminate(&mut self, a: &Csr, reach: usize) -> Elimination {
+        let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
+        let graph = match &self.order {
+            Some(order) => permuted(&graph, order),
+            None => graph,
+        };
+        let (found, inner) = Elimination::new(&graph, &self.starts, reach);
+        let old = |&new: &u32| self.order.as_ref().map_or(new, |order| order[new as usize]);
+        self.order = Some(inner.iter().map(old).collect());
+        found
+    }
 }
 
-/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row.
+/// The pattern in another order; columns of a row ascend no more.
+fn permuted(p: &Pattern, order: &[u32]) -> Pattern<'static> {
+    let mut number = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::with_capacity(p.entries()));
+    for &old in order {
+        col_ind.extend(p.row(old as usize).iter().map(|&j| number[j as usize]));
+        row_ptr.push(col_ind.len() as u32);
+    }
+    Pattern::new(row_ptr, col_ind)
+}
+
+/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row. Along an axis
+/// that is cut in two the second of two boxes may `face` the first: both are numbered towards the cut.
 ///
 /// # Errors
 /// When there are fewer block rows, or no grid that can be cut into as many boxes.
-pub fn divide(a: &Csr, how: Partition, grid: Option<[usize; 3]>, count: usize) -> Result<Divided> {
+pub fn divide(
+    a: &Csr,
+    how: Partition,
+    grid: Option<[usize; 3]>,
+    count: usize,
+    face: bool,
+) -> Result<Divided> {
     let rows = a.rows() / a.block_size();
     if count > rows {
         return Err(Error::input(format!(
@@ -51,7 +87,7 @@ pub fn divide(a: &Csr, how: Partition, grid: Option<[usize; 3]>, count: usize) -
                 Error::input(format!("{count} boxes of a grid of {x} x {y} x {z}"))
                     .hint("give --subdomains a number with factors up to these sizes")
             })?;
-            Ok(boxes(size, cuts))
+            Ok(boxes(size, cuts, face))
         }
     }
 }
@@ -88,9 +124,12 @@ fn cuts(size: [usize; 3], count: usize) -> Option<[usize; 3]> {
 }
 
 /// The points of a grid box by box, x fastest within each and among them.
-fn boxes(size: [usize; 3], cuts: [usize; 3]) -> Divided {
+fn boxes(size: [usize; 3], cuts: [usize; 3], face: bool) -> Divided {
     let side = |axis: usize, part: usize| {
-        part * size[axis] / cuts[axis]..(part + 1) * size[axis] / cuts[axis]
+        let side = part * size[axis] / cuts[axis]..(part + 1) * size[axis] / cuts[axis];
+        let mirrored = face && cuts[axis] == 2 && part == 1;
+        let sum = side.start + side.end - 1;
+        side.map(move |at| if mirrored { sum - at } else { at })
     };
     let (mut order, mut starts) = (Vec::with_capacity(size.iter().product()), vec![0]);
     for part in 0..cuts.iter().product() {
@@ -115,15 +154,15 @@ mod tests {
     #[test]
     fn ranges_have_equal_numbers_of_entries_and_none_is_empty() {
         let a = load("poisson3d:8", ReadAs::Expanded).unwrap().matrix;
-        let starts = divide(&a, Partition::Rows, None, 3).unwrap().starts;
+        let starts = divide(&a, Partition::Rows, None, 3, false).unwrap().starts;
         let entries = |w: &[usize]| a.row_ptr()[w[1]] - a.row_ptr()[w[0]];
         assert!(
             starts.windows(2).all(|w| entries(w).abs_diff(a.nnz() as u32 / 3) < 8),
             "{starts:?}"
         );
-        let all = divide(&a, Partition::Rows, None, 512).unwrap().starts;
+        let all = divide(&a, Partition::Rows, None, 512, false).unwrap().starts;
         assert_eq!(all, (0..=512).collect::<Vec<_>>());
-        let error = divide(&a, Partition::Rows, None, 513).unwrap_err();
+        let error = divide(&a, Partition::Rows, None, 513, false).unwrap_err();
         assert_eq!(error.to_string(), "513 subdomains of 512 block rows");
     }
 
@@ -134,7 +173,7 @@ mod tests {
         assert_eq!(cuts([100, 10, 10], 4), Some([4, 1, 1]));
         assert_eq!((cuts([4, 4, 1], 32), cuts([4, 4, 1], 16)), (None, Some([4, 4, 1])));
         let a = load("poisson3d:3x2x2", ReadAs::Expanded).unwrap();
-        let divided = divide(&a.matrix, Partition::Boxes, a.grid, 2).unwrap();
+        let divided = divide(&a.matrix, Partition::Boxes, a.grid, 2, false).unwrap();
         assert_eq!(
             divided,
             Divided {
@@ -142,9 +181,12 @@ mod tests {
                 starts: vec![0, 4, 12]
             }
         );
-        let slices = divide(&a.matrix, Partition::Boxes, Some([2, 2, 3]), 3).unwrap();
+        let slices = divide(&a.matrix, Partition::Boxes, Some([2, 2, 3]), 3, false).unwrap();
         assert_eq!(slices, Divided { order: None, starts: vec![0, 4, 8, 12] });
-        let error = divide(&a.matrix, Partition::Boxes, None, 2).unwrap_err();
+        let facing = divide(&a.matrix, Partition::Boxes, Some([4, 3, 1]), 2, true).unwrap();
+        let order = vec![0, 1, 4, 5, 8, 9, 3, 2, 7, 6, 11, 10];
+        assert_eq!(facing, Divided { order: Some(order), starts: vec![0, 6, 12] });
+        let error = divide(&a.matrix, Partition::Boxes, None, 2, false).unwrap_err();
         assert_eq!(error.to_string(), "no grid is known for partition `boxes`");
     }
 }

@@ -25,13 +25,15 @@ use crate::compute::preconditioner::{FactorSize, Preconditioner};
 use crate::compute::{Clock, Platform, Products, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
-use crate::methods::precond::{Ready, Setup};
+use crate::methods::precond::{Ready, Setup, bilu};
+use crate::methods::schwarz::exact::{Exact, reach};
 use crate::methods::schwarz::{Schwarz, with_overlap};
-use crate::methods::{deflation, precond, solver};
+use crate::methods::{deflation, precond, schwarz, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::environment::REVISION;
 use crate::record::schema::{Division, SystemSize};
+use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::ordering::{reordered, restored};
 use crate::symbolic::partition::divide;
 
@@ -44,6 +46,8 @@ struct Task {
     measure: Measure,
     /// First block row of each subdomain, and their end.
     starts: Vec<usize>,
+    /// Of factors of the whole matrix.
+    elimination: Option<Elimination>,
     size: SystemSize,
     scaling: Scaling,
 }
@@ -56,6 +60,8 @@ struct Shares {
     order: Option<Vec<u32>>,
     /// First block row of each subdomain, and their end.
     starts: Vec<usize>,
+    /// Of factors of the whole matrix.
+    elimination: Option<Elimination>,
 }
 
 /// Rows of a rank and of the overlap around them, and its part of the right-hand side, as bytes.
@@ -170,7 +176,7 @@ impl Task {
         };
         let k = Distributed::new(Cpu::sequential(), Rc::clone(communicator), layout);
         // the first rank records how it ended
-        _ = job.over_ranks(&k, &rhs, None);
+        _ = job.over_ranks(&k, &rhs, None, self.elimination.as_ref());
         Ok(())
     }
 }
@@ -178,7 +184,7 @@ impl Task {
 impl Job<'_> {
     /// Runs the case on all ranks: the part of the first.
     pub(super) fn lead(mut self) -> Option<Solved> {
-        let Shares { communicator, layout, order, starts } = match self.divided() {
+        let Shares { communicator, layout, order, starts, elimination } = match self.divided() {
             Ok(shares) => shares,
             Err(why) => return self.ended(Err(why)),
         };
@@ -198,12 +204,12 @@ impl Job<'_> {
             case: case.clone(),
             measure: self.measure.clone(),
             starts,
+            elimination,
             size: self.record.size.clone(),
             scaling: self.system.scaling,
         };
-        let task = serde_json::to_vec(&task).expect("numbers and words");
-        communicator.announce(&task);
-        let overlap = case.schwarz.overlap();
+        communicator.announce(&serde_json::to_vec(&task).expect("numbers and words"));
+        let overlap = case.schwarz.layers(case.fill);
         communicator.scatter(&mut |rank| match rank {
             0 => Vec::new(),
             _ => Part::bytes(&a, &b, &layout, overlap, rank),
@@ -227,7 +233,7 @@ impl Job<'_> {
             x,
             limit_s: None,
         };
-        let done = job.over_ranks(&k, &b, order.as_deref());
+        let done = job.over_ranks(&k, &b, order.as_deref(), task.elimination.as_ref());
         job.ended(done)
     }
 
@@ -260,19 +266,25 @@ impl Job<'_> {
         let points =
             |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
         let grid = self.problem.grid.filter(points);
-        let divided = divide(self.a, case.partition, grid, count)?;
+        let exact = case.schwarz == schwarz::Choice::Interface;
+        if exact && case.precond != bilu::METHOD.name {
+            return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+        }
+        let mut divided = divide(self.a, case.partition, grid, count, exact)?;
         let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
+        let elimination = exact.then(|| divided.eliminate(self.a, reach(case.fill)));
         let order = divided.unknowns(case.block_size);
-        Ok(Shares { communicator, layout, order, starts: divided.starts })
+        Ok(Shares { communicator, layout, order, starts: divided.starts, elimination })
     }
 
     /// Setup, solves and measurements: what every rank does. `order` is that of the unknowns of a problem which
-    /// the first rank has as a whole.
+    /// the first rank has as a whole, `elimination` that of factors over subdomains.
     fn over_ranks<L: Local + 'static>(
         &mut self,
         k: &Distributed<L>,
         rhs: &[f64],
         order: Option<&[u32]>,
+        elimination: Option<&Elimination>,
     ) -> Result<(), NoResult> {
         let case = self.case;
         let unknown =
@@ -296,7 +308,7 @@ impl Job<'_> {
         })?;
         self.record.times.matrix_s = seconds;
         self.record.format_used = Some(choice_name(&k.format(&matrix)));
-        let m = self.set_up_subdomains(k, setup)?;
+        let m = self.set_up_subdomains(k, setup, elimination)?;
         let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
         let factor = m.size(k);
         let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
@@ -314,7 +326,7 @@ impl Job<'_> {
         });
         let (mut b, mut x, mut method) = together(k, made)?;
         k.upload(rhs, &mut b);
-        let system = System { a: &matrix, m: &m, b: &b, transposed: None, deflation: None };
+        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
         let counted = (k.reductions(), k.communication_seconds());
         let (outcome, solves) = self.solve(k, &mut *method, &system, &mut x)?;
         drop(method);
@@ -364,12 +376,20 @@ impl Job<'_> {
         &mut self,
         k: &Distributed<L>,
         setup: fn(Setup<L>) -> Ready<L>,
-    ) -> Result<Schwarz<L>, NoResult> {
+        elimination: Option<&Elimination>,
+    ) -> Result<Box<dyn Preconditioner<Distributed<L>>>, NoResult> {
         let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
-        let (overlap, settings) = (self.case.schwarz.overlap(), self.case.preconditioning());
+        let settings = self.case.preconditioning();
+        let overlap = self.case.schwarz.layers(settings.fill);
         loop {
             let mut clock = PhaseClock::new(k.local(), self.progress, None);
-            let made = Schwarz::new(k, self.a, overlap, setup, &settings, &mut clock);
+            let made: Result<Box<dyn Preconditioner<_>>, _> = match elimination {
+                Some(order) => {
+                    Exact::new(k, self.a, order, &settings, &mut clock).map(|m| Box::new(m) as _)
+                }
+                None => Schwarz::new(k, self.a, overlap, setup, &settings, &mut clock)
+                    .map(|m| Box::new(m) as _),
+            };
             let made = match clock.finish() {
                 None => Err(NoResult::Cancelled),
                 Some(seconds) => made.map(|m| (m, seconds)).map_err(NoResult::from),

@@ -20,6 +20,7 @@ use super::values::{Blocks, Values};
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
 use crate::compute::Trisolve;
+use crate::compute::distributed::FactorBlocks;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, PatternView};
@@ -118,6 +119,76 @@ impl BlockIlu {
     }
 }
 
+impl BlockIlu {
+    /// See [`Local::ilu_factor_in_stages`](crate::compute::distributed::Local::ilu_factor_in_stages).
+    pub(super) fn factor_in_stages(
+        &mut self,
+        a: &Csr,
+        shift: f64,
+        stages: &[Vec<Range<usize>>],
+        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
+    ) -> Result<(), Breakdown> {
+        let pattern = &self.pattern;
+        let mut beside = None;
+        let (blocks, stored) = match &mut self.values {
+            Values::Double(blocks) => (blocks, None),
+            Values::Single(stored) => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
+        };
+        let b = pattern.block_size();
+        // those of others that nobody sends
+        blocks.inverse_diagonal.chunks_exact_mut(b * b).for_each(|d| {
+            d.fill(0.0);
+            d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
+        });
+        let mut done = Ok(());
+        for (t, rows) in stages.iter().enumerate() {
+            if done.is_ok() {
+                let job = Job::new(a, shift, pattern, blocks);
+                let space = &mut *lock(&self.spaces[0]);
+                let mut parts = rows.iter().cloned();
+                done = parts
+                    .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
+            }
+            between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });
+        }
+        done?;
+        stored.map_or(Ok(()), |stored| stored.round(blocks, pattern, false))
+    }
+}
+
+/// Blocks of factors by their places.
+struct Entries<'a> {
+    rows: usize,
+    block: usize,
+    blocks: &'a mut Blocks<f64>,
+}
+
+impl Entries<'_> {
+    fn at(&mut self, place: u32) -> &mut [f64] {
+        let (place, bb) = (place as usize, self.block);
+        match place.checked_sub(self.rows) {
+            None => &mut self.blocks.inverse_diagonal[place * bb..(place + 1) * bb],
+            // U' is stored from its end
+            Some(entry) => {
+                let at = self.blocks.upper.len() - (entry + 1) * bb;
+                &mut self.blocks.upper[at..at + bb]
+            }
+        }
+    }
+}
+
+impl FactorBlocks for Entries<'_> {
+    fn read(&mut self, places: &[u32], out: &mut [f64]) {
+        let blocks = out.chunks_exact_mut(self.block);
+        places.iter().zip(blocks).for_each(|(&place, out)| out.copy_from_slice(self.at(place)));
+    }
+
+    fn write(&mut self, places: &[u32], from: &[f64]) {
+        let blocks = from.chunks_exact(self.block);
+        places.iter().zip(blocks).for_each(|(&place, from)| self.at(place).copy_from_slice(from));
+    }
+}
+
 /// What a factorisation works with besides values.
 #[derive(Clone, Copy)]
 struct Scratch<'a> {
@@ -133,20 +204,10 @@ fn factor_sized<K: BlockSize>(
     a: &Csr,
     shift: f64,
 ) -> Result<(), SingularBlock> {
-    assert_eq!(a.rows(), ilu.pattern.rows() * size.b());
     let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-    let job = Job {
-        a,
-        shift,
-        pattern: ilu.pattern,
-        lower_pattern: ilu.pattern.lower.view(),
-        upper_pattern: ilu.pattern.upper.view(),
-        lower: Shared::new(&mut blocks.lower),
-        inverse_diagonal: Shared::new(&mut blocks.inverse_diagonal),
-        upper: Shared::new(&mut blocks.upper),
-    };
+    let job = Job::new(a, shift, ilu.pattern, blocks);
     let Some(plan) = ilu.plan else {
-        return all_rows(size, &job, &mut lock(&ilu.spaces[0]));
+        return some_rows(size, &job, 0..ilu.pattern.rows(), &mut lock(&ilu.spaces[0]));
     };
     plan.lower.try_rows(|thread| lock(&ilu.spaces[thread]), |space, i| row(size, &job, i, space))
 }
@@ -165,6 +226,22 @@ struct Job<'a> {
     lower: Shared<'a>,
     inverse_diagonal: Shared<'a>,
     upper: Shared<'a>,
+}
+
+impl<'a> Job<'a> {
+    fn new(a: &'a Csr, shift: f64, pattern: &'a FillPattern, blocks: &'a mut Blocks<f64>) -> Self {
+        assert_eq!(a.rows(), pattern.rows() * pattern.block_size());
+        Self {
+            a,
+            shift,
+            pattern,
+            lower_pattern: pattern.lower.view(),
+            upper_pattern: pattern.upper.view(),
+            lower: Shared::new(&mut blocks.lower),
+            inverse_diagonal: Shared::new(&mut blocks.inverse_diagonal),
+            upper: Shared::new(&mut blocks.upper),
+        }
+    }
 }
 
 /// Scratch of one thread.
@@ -207,17 +284,18 @@ impl Workspace {
 
 multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
 
-multiversion! { fn all_rows[K: BlockSize](size: K, job: &Job, space: &mut Workspace) -> Result<(), SingularBlock> = all_rows_body }
+multiversion! { fn some_rows[K: BlockSize](size: K, job: &Job, rows: Range<usize>, space: &mut Workspace) -> Result<(), SingularBlock> = some_rows_body }
 
 #[inline(always)]
-fn all_rows_body<K: BlockSize, S: Simd>(
+fn some_rows_body<K: BlockSize, S: Simd>(
     s: S,
     size: K,
     job: &Job,
+    rows: Range<usize>,
     space: &mut Workspace,
 ) -> Result<(), SingularBlock> {
     // no closure: it would be compiled without the caller's instruction set
-    for i in 0..job.pattern.rows() {
+    for i in rows {
         row_body(s, size, job, i, space)?;
     }
     Ok(())

@@ -1,8 +1,13 @@
 //! The CPU as the device of a rank.
 
-use super::{Cpu, vector};
+use std::ops::Range;
+
+use super::ilu::BlockIlu;
+use super::{Cpu, trsv, vector};
 use crate::base::memory::Buffer;
-use crate::compute::distributed::{Coupling, Local};
+use crate::compute::Breakdown;
+use crate::compute::distributed::{Coupling, FactorBlocks, Local};
+use crate::matrix::Csr;
 
 impl Local for Cpu {
     fn partial_dots(&self, x: &Buffer<f64>, y: &Buffer<f64>, starts: &[usize], out: &mut [f64]) {
@@ -70,6 +75,42 @@ impl Local for Cpu {
         for (to, &at) in to[first..].iter_mut().zip(places) {
             *to = from[at as usize];
         }
+    }
+
+    fn scatter(&self, values: &[f64], places: &[u32], to: &mut Buffer<f64>) {
+        for (&value, &at) in values.iter().zip(places) {
+            to[at as usize] = value;
+        }
+    }
+
+    fn copy_range(&self, from: &Buffer<f64>, range: Range<usize>, to: &mut Buffer<f64>, at: usize) {
+        to[at..at + range.len()].copy_from_slice(&from[range]);
+    }
+
+    fn ilu_factor_in_stages(
+        &self,
+        ilu: &mut BlockIlu,
+        a: &Csr,
+        shift: f64,
+        stages: &[Vec<Range<usize>>],
+        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
+    ) -> Result<(), Breakdown> {
+        ilu.factor_in_stages(a, shift, stages, between)
+    }
+
+    fn ilu_forward(
+        &self,
+        ilu: &BlockIlu,
+        rows: Range<usize>,
+        r: &Buffer<f64>,
+        at: usize,
+        z: &mut Buffer<f64>,
+    ) {
+        trsv::forward_part(ilu, rows, &r[at..], z);
+    }
+
+    fn ilu_backward(&self, ilu: &BlockIlu, rows: Range<usize>, z: &mut Buffer<f64>) {
+        trsv::backward_part(ilu, rows, z);
     }
 }
 

@@ -5,6 +5,8 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+use std::ops::Range;
+
 use super::block::{BlockSize, with_block_size};
 use super::ilu::BlockIlu;
 use super::multiversion::multiversion;
@@ -36,9 +38,45 @@ struct Factors<'a, T> {
     upper: &'a [T],
 }
 
-impl<T: Copy> Factors<'_, T> {
+impl<'a, T: Entry> Factors<'a, T> {
+    fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>) -> Self {
+        Self {
+            lower_pattern: ilu.pattern.lower.view(),
+            upper_pattern: ilu.pattern.upper.view(),
+            lower: &blocks.lower,
+            inverse_diagonal: &blocks.inverse_diagonal,
+            upper: &blocks.upper,
+        }
+    }
+
     fn rows(self) -> usize {
         self.lower_pattern.row_ptr.len() - 1
+    }
+}
+
+/// `L z = r` in some rows; `r` begins with the first of them.
+pub(super) fn forward_part(ilu: &BlockIlu, rows: Range<usize>, r: &[f64], z: &mut [f64]) {
+    let b = ilu.pattern.block_size();
+    match &ilu.values {
+        Values::Double(blocks) => {
+            with_block_size!(b, forward(Factors::new(ilu, blocks), rows, r, z));
+        }
+        Values::Single(blocks) => {
+            with_block_size!(b, forward(Factors::new(ilu, blocks), rows, r, z));
+        }
+    }
+}
+
+/// `U' z = D^-1 z` in some rows.
+pub(super) fn backward_part(ilu: &BlockIlu, rows: Range<usize>, z: &mut [f64]) {
+    let b = ilu.pattern.block_size();
+    match &ilu.values {
+        Values::Double(blocks) => {
+            with_block_size!(b, backward(Factors::new(ilu, blocks), rows, z));
+        }
+        Values::Single(blocks) => {
+            with_block_size!(b, backward(Factors::new(ilu, blocks), rows, z));
+        }
     }
 }
 
@@ -52,17 +90,11 @@ fn sized<K: BlockSize, T: Entry>(
 ) {
     let n = ilu.pattern.rows() * size.b();
     assert!(r.len() == n && z.len() == n);
-    let f = Factors {
-        lower_pattern: ilu.pattern.lower.view(),
-        upper_pattern: ilu.pattern.upper.view(),
-        lower: &blocks.lower,
-        inverse_diagonal: &blocks.inverse_diagonal,
-        upper: &blocks.upper,
-    };
+    let f = Factors::new(ilu, blocks);
     // either way a row has the same operations in the same order
     let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
-        forward(size, f, r, z);
-        backward(size, f, z);
+        forward(size, f, 0..f.rows(), r, z);
+        backward(size, f, 0..f.rows(), z);
         return;
     };
     let z = Shared::new(z);
@@ -70,8 +102,8 @@ fn sized<K: BlockSize, T: Entry>(
     plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
 }
 
-multiversion! { fn forward[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: &mut [f64]) = forward_body }
-multiversion! { fn backward[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: &mut [f64]) = backward_body }
+multiversion! { fn forward[K: BlockSize, T: Entry](size: K, f: Factors<T>, rows: Range<usize>, r: &[f64], z: &mut [f64]) = forward_body }
+multiversion! { fn backward[K: BlockSize, T: Entry](size: K, f: Factors<T>, rows: Range<usize>, z: &mut [f64]) = backward_body }
 multiversion! { fn forward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, r: &[f64], z: Shared, rows: &[u32]) = forward_rows_body }
 multiversion! { fn backward_rows[K: BlockSize, T: Entry](size: K, f: Factors<T>, z: Shared, rows: &[u32]) = backward_rows_body }
 
@@ -80,19 +112,27 @@ fn forward_body<K: BlockSize, T: Entry, S: Simd>(
     s: S,
     size: K,
     f: Factors<T>,
+    rows: Range<usize>,
     r: &[f64],
     z: &mut [f64],
 ) {
-    let z = Shared::new(z);
-    for i in 0..f.rows() {
-        forward_row_body(s, size, f, r, z, i);
+    let (z, b, first) = (Shared::new(z), size.b(), rows.start);
+    for i in rows {
+        let at = (i - first) * b;
+        forward_row_body(s, size, f, &r[at..at + b], z, i);
     }
 }
 
 #[inline(always)]
-fn backward_body<K: BlockSize, T: Entry, S: Simd>(s: S, size: K, f: Factors<T>, z: &mut [f64]) {
+fn backward_body<K: BlockSize, T: Entry, S: Simd>(
+    s: S,
+    size: K,
+    f: Factors<T>,
+    rows: Range<usize>,
+    z: &mut [f64],
+) {
     let z = Shared::new(z);
-    for i in (0..f.rows()).rev() {
+    for i in rows.rev() {
         backward_row_body(s, size, f, z, i);
     }
 }
@@ -108,7 +148,8 @@ fn forward_rows_body<K: BlockSize, T: Entry, S: Simd>(
     rows: &[u32],
 ) {
     for &i in rows {
-        forward_row_body(s, size, f, r, z, i as usize);
+        let (i, b) = (i as usize, size.b());
+        forward_row_body(s, size, f, &r[i * b..(i + 1) * b], z, i);
     }
 }
 
@@ -126,7 +167,7 @@ fn backward_rows_body<K: BlockSize, T: Entry, S: Simd>(
     }
 }
 
-/// `y_i = r_i - sum_{j < i} L_ij y_j`. The nearest unknown, which is the last to be ready, has the
+/// `y_i = r_i - sum_{j < i} L_ij y_j`, `r` being r_i. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
 fn forward_row_body<K: BlockSize, T: Entry, S: Simd>(
@@ -139,7 +180,7 @@ fn forward_row_body<K: BlockSize, T: Entry, S: Simd>(
 ) {
     let (b, bb) = (size.b(), size.b() * size.b());
     let range = f.lower_pattern.range(i);
-    let mut acc = size.load(s, &r[i * b..(i + 1) * b]);
+    let mut acc = size.load(s, r);
     let blocks = f.lower[range.start * bb..range.end * bb].chunks_exact(bb);
     for (&j, block) in f.lower_pattern.col_ind[range].iter().zip(blocks) {
         let j = j as usize;

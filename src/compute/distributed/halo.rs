@@ -18,6 +18,39 @@ pub struct Halo {
     neighbours: usize,
 }
 
+/// What other ranks want of this one.
+pub struct Asked {
+    /// How many numbers each rank has sent.
+    pub counts: Vec<usize>,
+    /// The numbers that name what they want, rank by rank.
+    pub numbers: Vec<f64>,
+}
+
+/// Sends `wanted[r]` numbers to each rank r, which name what this one wants of it; collective. Integers are
+/// exact below 2^53.
+pub fn ask(
+    communicator: &dyn Communicator,
+    wanted: &[usize],
+    numbers: impl Iterator<Item = f64>,
+) -> Asked {
+    let (me, size) = (communicator.rank(), communicator.size());
+    // row r: what rank r wants of each
+    let own: Vec<f64> = wanted.iter().map(|&count| count as f64).collect();
+    let table = communicator.all_gather(&own, &vec![size; size]);
+    let counts: Vec<usize> = (0..size).map(|rank| table[rank * size + me] as usize).collect();
+    let mut requests = communicator.exchange(messages(wanted, 1), messages(&counts, 1));
+    requests.outgoing().iter_mut().zip(numbers).for_each(|(to, number)| *to = number);
+    requests.start();
+    let numbers = requests.finish().to_vec();
+    Asked { counts, numbers }
+}
+
+/// Messages of so many blocks to or from each rank; none where there are none.
+pub fn messages(counts: &[usize], block: usize) -> Vec<Message> {
+    let all = counts.iter().enumerate().map(|(rank, count)| Message { rank, len: count * block });
+    all.filter(|message| message.len > 0).collect()
+}
+
 impl Halo {
     /// The exchange that brings `ghosts`, block columns in ascending order, to this rank. Rank r owns the blocks
     /// `starts[r]..starts[r + 1]`. Also returns the place of each ghost block among the ghost values; collective.
@@ -35,32 +68,18 @@ impl Halo {
         let mut wanted: Vec<usize> = (0..size).map(|rank| owned(rank).len()).collect();
         let own_blocks = &ghosts[owned(me)];
         wanted[me] = 0;
-        // row r: what rank r wants of each
-        let numbers: Vec<f64> = wanted.iter().map(|&count| count as f64).collect();
-        let table = communicator.all_gather(&numbers, &vec![size; size]);
-        let messages = |len: &dyn Fn(usize) -> usize| -> Vec<Message> {
-            let all = (0..size).map(|rank| Message { rank, len: len(rank) });
-            all.filter(|message| message.len > 0).collect()
-        };
-        let asked = |rank: usize| table[rank * size + me] as usize;
-        // the numbers of the blocks go to their owners; they are exact below 2^53
-        let mut requests = communicator.exchange(messages(&|r| wanted[r]), messages(&asked));
         let remote = ghosts.iter().filter(|&&block| !(starts[me]..starts[me + 1]).contains(&block));
-        requests.outgoing().iter_mut().zip(remote).for_each(|(to, &block)| *to = block as f64);
-        requests.start();
+        let Asked { counts: asked, numbers } =
+            ask(communicator, &wanted, remote.map(|&block| block as f64));
         let unknowns = |block: u64| {
             let first = (block - starts[me]) as usize * block_size;
             (first..first + block_size).map(|i| i as u32)
         };
-        let sent: Vec<u32> =
-            requests.finish().iter().flat_map(|&block| unknowns(block as u64)).collect();
+        let sent: Vec<u32> = numbers.iter().flat_map(|&block| unknowns(block as u64)).collect();
         let own: Vec<u32> = own_blocks.iter().flat_map(|&block| unknowns(block)).collect();
-        let numbers = |messages: Vec<Message>| -> Vec<Message> {
-            messages.into_iter().map(|m| Message { len: m.len * block_size, ..m }).collect()
-        };
-        let outgoing = numbers(messages(&asked));
+        let outgoing = messages(&asked, block_size);
         let neighbours = outgoing.len();
-        let exchange = communicator.exchange(outgoing, numbers(messages(&|r| wanted[r])));
+        let exchange = communicator.exchange(outgoing, messages(&wanted, block_size));
         let received: usize = wanted.iter().sum();
         let own_range = owned(me);
         let place = |at: usize| {
@@ -76,6 +95,13 @@ impl Halo {
         let values = vec![0.0; ghosts.len() * block_size];
         let exchange = RefCell::new(exchange);
         (Self { exchange, sent, own, ghosts: RefCell::new(values), neighbours }, places)
+    }
+
+    /// The same for vectors that have the unknown `i` of this rank at `place(i)`.
+    #[must_use]
+    pub fn at(mut self, place: impl Fn(u32) -> u32) -> Self {
+        self.sent.iter_mut().chain(&mut self.own).for_each(|i| *i = place(*i));
+        self
     }
 
     /// Sends the values of x that others need.

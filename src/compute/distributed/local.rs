@@ -1,6 +1,9 @@
 //! What a device of a rank does beside the operations of one alone: sums by subdomain, and values for others.
 
-use crate::compute::Backend;
+use std::ops::Range;
+
+use crate::compute::{Backend, Breakdown};
+use crate::matrix::Csr;
 
 /// Rows of a matrix that have entries outside their subdomain, in compressed rows of unknowns; columns count in
 /// the ghost values.
@@ -53,4 +56,49 @@ pub trait Local: Backend {
     fn extend(&self, from: &Self::Vector, ghosts: &[f64], places: &[u32], to: &mut Self::Vector);
     /// `to[first + i] = from[places[i]]`.
     fn restrict(&self, from: &Self::Vector, places: &[u32], first: usize, to: &mut Self::Vector);
+    /// `to[places[i]] = values[i]`.
+    fn scatter(&self, values: &[f64], places: &[u32], to: &mut Self::Vector);
+    /// `to[at + i] = from[range.start + i]`.
+    fn copy_range(
+        &self,
+        from: &Self::Vector,
+        range: Range<usize>,
+        to: &mut Self::Vector,
+        at: usize,
+    );
+
+    /// As [`ilu_factor`](crate::compute::Factors::ilu_factor), block rows `stages[0]`, then `stages[1]` and so on;
+    /// `between(t, blocks)` follows stage t, also after a breakdown, which ends the arithmetic alone. Rows of no
+    /// stage belong to others, who send what is needed of them. `shift` is that of every diagonal entry.
+    ///
+    /// # Errors
+    /// The first row of this rank without a pivot.
+    fn ilu_factor_in_stages(
+        &self,
+        ilu: &mut Self::BlockIlu,
+        a: &Csr,
+        shift: f64,
+        stages: &[Vec<Range<usize>>],
+        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
+    ) -> Result<(), Breakdown>;
+    /// `L z = r` in the block rows `rows`; r has them from its unknown `at` on.
+    fn ilu_forward(
+        &self,
+        ilu: &Self::BlockIlu,
+        rows: Range<usize>,
+        r: &Self::Vector,
+        at: usize,
+        z: &mut Self::Vector,
+    );
+    /// `U' z = D^-1 z` in the block rows `rows`.
+    fn ilu_backward(&self, ilu: &Self::BlockIlu, rows: Range<usize>, z: &mut Self::Vector);
+}
+
+/// Blocks of factors while they are made. Place i is the inverse diagonal block of row i, place n + e of n rows the
+/// entry e of U'.
+pub trait FactorBlocks {
+    /// Copies blocks, column-major.
+    fn read(&mut self, places: &[u32], out: &mut [f64]);
+    /// Sets blocks.
+    fn write(&mut self, places: &[u32], from: &[f64]);
 }

@@ -21,7 +21,7 @@ use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::compute::{Clock, Executions, Platform};
 use communicator::Communicator;
-pub use local::{Coupling, Local};
+pub use local::{Coupling, FactorBlocks, Local};
 use vectors::Pending;
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
@@ -169,7 +169,8 @@ impl<K: Local> Distributed<K> {
         self.seconds[0].set(self.seconds[0].get() + seconds);
     }
 
-    fn waited(&self, seconds: f64) {
+    /// Counts seconds of waiting for values of others.
+    pub fn waited(&self, seconds: f64) {
         self.seconds[1].set(self.seconds[1].get() + seconds);
     }
 

@@ -114,7 +114,7 @@ pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, 
 /// Most entries of a pattern of the blocks of `a` that the memory has room for, with the bytes of each and
 /// those free. An entry costs its index twice (pattern and phase) and the values of its block; the indices are
 /// made on the host.
-pub(super) fn room<K: Backend>(k: &K, a: &Csr) -> [usize; 3] {
+pub(crate) fn room<K: Backend>(k: &K, a: &Csr) -> [usize; 3] {
     let each = 8 * a.block_size() * a.block_size() + 8;
     let free = k.memory_free().min((memory_free() / 8).saturating_mul(each));
     [free / each, each, free]

@@ -1,5 +1,7 @@
-//! Schwarz preconditioners over subdomains: block Jacobi, and restricted additive Schwarz with overlap (Cai and
-//! Sarkis 1999). Each subdomain has a preconditioner of its own, any in the registry.
+//! Preconditioners over subdomains: block Jacobi and restricted additive Schwarz with overlap (Cai and Sarkis
+//! 1999), where each subdomain has one of its own, any in the registry; and [`exact`] factors of the whole matrix.
+
+pub mod exact;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -40,7 +42,7 @@ struct Extended<K: Local> {
     scratch: RefCell<[K::Vector; 2]>,
 }
 
-/// Which preconditioners subdomains have, written `jacobi` or `ras:D`.
+/// Which preconditioners subdomains have, written `jacobi`, `ras:D` or `exact:interface`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Choice {
@@ -49,17 +51,22 @@ pub enum Choice {
     Jacobi,
     /// Restricted additive Schwarz with so many layers of overlap.
     Restricted(usize),
+    /// Block ILU(k) of the whole matrix, interfaces last.
+    Interface,
 }
+
+const INTERFACE: &str = "exact:interface";
 
 /// Most layers of overlap.
 const MOST_LAYERS: usize = 100;
 
 impl Choice {
-    /// Layers of overlap.
-    pub fn overlap(self) -> usize {
+    /// Layers of block rows around those of a rank that it must know for fill level k.
+    pub fn layers(self, k: usize) -> usize {
         match self {
             Self::Jacobi => 0,
             Self::Restricted(layers) => layers,
+            Self::Interface => exact::layers(k),
         }
     }
 }
@@ -69,6 +76,7 @@ impl fmt::Display for Choice {
         match self {
             Self::Jacobi => f.write_str(jacobi::METHOD.name),
             Self::Restricted(layers) => write!(f, "ras:{layers}"),
+            Self::Interface => f.write_str(INTERFACE),
         }
     }
 }
@@ -79,10 +87,12 @@ impl FromStr for Choice {
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
             None if text == jacobi::METHOD.name => Ok(Self::Jacobi),
+            None if text == "exact" => Ok(Self::Interface),
+            _ if text == INTERFACE => Ok(Self::Interface),
             Some(("ras", layers)) => whole(layers, 1, MOST_LAYERS)
                 .map(Self::Restricted)
                 .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message()))),
-            _ => Err(Error::unknown("schwarz", text, &[jacobi::METHOD.name, "ras:D"])),
+            _ => Err(Error::unknown("schwarz", text, &[jacobi::METHOD.name, "ras:D", INTERFACE])),
         }
     }
 }
@@ -283,5 +293,4 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
 }
 
 #[cfg(test)]
-#[path = "schwarz_tests.rs"]
 mod tests;

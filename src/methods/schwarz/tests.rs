@@ -24,7 +24,7 @@ struct Divided {
 fn boxes(spec: &str, block_size: usize, count: usize) -> Divided {
     let problem = load(spec, ReadAs::Expanded).unwrap();
     let a = problem.matrix.in_blocks(block_size);
-    let found = partition::divide(&a, Partition::Boxes, problem.grid, count).unwrap();
+    let found = partition::divide(&a, Partition::Boxes, problem.grid, count, false).unwrap();
     let a = match found.unknowns(block_size) {
         Some(order) => a.permuted(&order).in_blocks(block_size),
         None => a, // the boxes are ranges of rows
@@ -176,7 +176,7 @@ fn products_are_those_of_the_whole_matrix() {
 fn iterations_are_those_of_petsc() {
     let ones = vec![1.0; 64 * 64 * 64];
     let systems = [2, 8].map(|count| (count, boxes("poisson3d:64", 1, count)));
-    for line in include_str!("../../tests/data/distributed-poisson64.csv").lines().skip(1) {
+    for line in include_str!("../../../tests/data/distributed-poisson64.csv").lines().skip(1) {
         let [program, _, ranks, fill, kind, overlap, iterations, ..] =
             line.split(',').collect::<Vec<_>>()[..]
         else {
@@ -208,7 +208,7 @@ fn fewer_subdomains_than_ranks_are_refused() {
 
 #[test]
 fn choices_are_written_as_they_are_read() {
-    for text in ["jacobi", "ras:1", "ras:12"] {
+    for text in ["jacobi", "ras:1", "ras:12", "exact:interface"] {
         assert_eq!(text.parse::<Choice>().unwrap().to_string(), text);
     }
     let message = |text: &str| text.parse::<Choice>().unwrap_err().to_string();
