@@ -6,7 +6,7 @@ use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, block_pattern_on};
-use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::interfaces::{Elimination, Sides};
 use crate::symbolic::symmetrised;
 
 /// Block rows in the order of their subdomains.
@@ -27,13 +27,13 @@ impl Divided {
     }
 
     /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::new`]).
-    pub fn eliminate(&mut self, a: &Csr, reach: usize) -> Elimination {
+    pub fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
         let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
         let graph = match &self.order {
             Some(order) => permuted(&graph, order),
             None => graph,
         };
-        let (found, inner) = Elimination::new(&graph, &self.starts, reach);
+        let (found, inner) = Elimination::new(&graph, &self.starts, of, reach);
         let old = |&new: &u32| self.order.as_ref().map_or(new, |order| order[new as usize]);
         self.order = Some(inner.iter().map(old).collect());
         found
@@ -52,8 +52,8 @@ fn permuted(p: &Pattern, order: &[u32]) -> Pattern<'static> {
     Pattern::new(row_ptr, col_ind)
 }
 
-/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row. Along an axis
-/// that is cut in two the second of two boxes may `face` the first: both are numbered towards the cut.
+/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row. The second of
+/// two ranges, or of two boxes along an axis, may `face` the first: both are numbered towards the cut.
 ///
 /// # Errors
 /// When there are fewer block rows, or no grid that can be cut into as many boxes.
@@ -74,7 +74,14 @@ pub fn divide(
         .hint("give --subdomains at most the number of block rows, or start fewer ranks"));
     }
     match how {
-        Partition::Rows => Ok(Divided { order: None, starts: ranges(a, count) }),
+        Partition::Rows => {
+            let starts = ranges(a, count);
+            let order = (face && count == 2).then(|| {
+                let [first, second] = [0..starts[1] as u32, starts[1] as u32..rows as u32];
+                first.chain(second.rev()).collect()
+            });
+            Ok(Divided { order, starts })
+        }
         Partition::Boxes => {
             let size = grid.filter(|size| size.iter().product::<usize>() == rows);
             let size = size.ok_or_else(|| {
@@ -159,6 +166,12 @@ mod tests {
         assert!(
             starts.windows(2).all(|w| entries(w).abs_diff(a.nnz() as u32 / 3) < 8),
             "{starts:?}"
+        );
+        let facing = divide(&a, Partition::Rows, None, 2, true).unwrap();
+        let middle = facing.starts[1] as u32;
+        assert_eq!(
+            facing.order.unwrap(),
+            (0..middle).chain((middle..512).rev()).collect::<Vec<_>>()
         );
         let all = divide(&a, Partition::Rows, None, 512, false).unwrap().starts;
         assert_eq!(all, (0..=512).collect::<Vec<_>>());

@@ -26,7 +26,7 @@ use crate::compute::{Clock, Platform, Products, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
 use crate::methods::precond::{Ready, Setup, bilu};
-use crate::methods::schwarz::exact::{Exact, reach};
+use crate::methods::schwarz::exact::{self, Exact};
 use crate::methods::schwarz::{Schwarz, with_overlap};
 use crate::methods::{deflation, precond, schwarz, solver};
 use crate::problem::Problem;
@@ -266,13 +266,15 @@ impl Job<'_> {
         let points =
             |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
         let grid = self.problem.grid.filter(points);
-        let exact = case.schwarz == schwarz::Choice::Interface;
-        if exact && case.precond != bilu::METHOD.name {
+        let exact_factors = case.schwarz == schwarz::Choice::Interface;
+        if exact_factors && case.precond != bilu::METHOD.name {
             return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
         }
-        let mut divided = divide(self.a, case.partition, grid, count, exact)?;
+        let mut divided = divide(self.a, case.partition, grid, count, exact_factors)?;
         let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
-        let elimination = exact.then(|| divided.eliminate(self.a, reach(case.fill)));
+        let sides = exact::sides(case.partition, count);
+        let elimination =
+            exact_factors.then(|| divided.eliminate(self.a, sides, exact::reach(case.fill)));
         let order = divided.unknowns(case.block_size);
         Ok(Shares { communicator, layout, order, starts: divided.starts, elimination })
     }

@@ -167,7 +167,7 @@ fn backward_rows_body<K: BlockSize, T: Entry, S: Simd>(
     }
 }
 
-/// `y_i = r_i - sum_{j < i} L_ij y_j`, `r` being r_i. The nearest unknown, which is the last to be ready, has the
+/// `y_i = r_i - sum_{j < i} L_ij y_j`, r being `r_i`. The nearest unknown, which is the last to be ready, has the
 /// highest column and is used last.
 #[inline(always)]
 fn forward_row_body<K: BlockSize, T: Entry, S: Simd>(

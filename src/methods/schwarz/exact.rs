@@ -8,8 +8,9 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::rows::{Columns, Rows, needed, pattern, values};
 use super::{own_blocks, with_overlap};
-use crate::base::choices::LevelRule;
+use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::Error;
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
@@ -18,20 +19,27 @@ use crate::compute::distributed::{Distributed, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
-use crate::matrix::pattern::Pattern;
 use crate::methods::precond::{Phase, Phases, Settings, bilu};
-use crate::symbolic::interfaces::Elimination;
-use crate::symbolic::{FillPattern, iluk_on};
+use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::{FillPattern, Schedule, iluk_on};
 
-/// Layers of block rows around those of a rank that tell its rows of ILU(k): these have columns up to k + 1
-/// couplings away, and a pair of such columns is joined by a path of k + 1 couplings at most.
+/// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
+/// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
 pub fn layers(k: usize) -> usize {
-    k + 1 + k.div_ceil(2)
+    2 * k + 1
 }
 
 /// Couplings within which subdomains have different colours: fill of level k goes as far as that.
 pub fn reach(k: usize) -> usize {
     k + 1
+}
+
+/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
+pub fn sides(how: Partition, count: usize) -> Sides {
+    match how {
+        Partition::Rows if count > 2 => Sides::Lower,
+        _ => Sides::Both,
+    }
 }
 
 /// Factors of a rank.
@@ -90,154 +98,6 @@ impl Pass {
     }
 }
 
-/// Block rows that a rank's factors have, in the order of their elimination.
-struct Rows<'a> {
-    order: &'a Elimination,
-    /// Block rows of this rank.
-    own: Range<u64>,
-    /// Numbers of all.
-    rows: Vec<u64>,
-}
-
-impl Rows<'_> {
-    fn key(&self, row: u64) -> (usize, u64) {
-        (self.order.stage(row as usize), row)
-    }
-
-    /// Where a row is.
-    fn place(&self, row: u64) -> Option<u32> {
-        let key = self.key(row);
-        self.rows.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
-    }
-
-    fn is_own(&self, at: usize) -> bool {
-        self.own.contains(&self.rows[at])
-    }
-
-    /// Where each of the rows `known` is, ascending, those of this rank in one piece.
-    fn places(&self, known: &[u32]) -> Vec<u32> {
-        let mut places = vec![u32::MAX; known.len()];
-        for (at, &row) in self.rows.iter().enumerate() {
-            let place = known.binary_search(&(row as u32)).expect("a known row");
-            places[place] = at as u32;
-        }
-        places
-    }
-}
-
-/// Finds block columns among known rows.
-struct Columns<'a> {
-    known: &'a [u32],
-    /// Those of this rank, which are consecutive in `known` from `first` on.
-    own: Range<u32>,
-    first: usize,
-    places: Vec<u32>,
-}
-
-impl<'a> Columns<'a> {
-    fn new(rows: &Rows, known: &'a [u32]) -> Self {
-        let own = rows.own.start as u32..rows.own.end as u32;
-        let first = known.partition_point(|&row| row < own.start);
-        Self { known, own, first, places: rows.places(known) }
-    }
-
-    fn place(&self, column: u32) -> Option<u32> {
-        let at = if self.own.contains(&column) {
-            self.first + (column - self.own.start) as usize
-        } else {
-            self.known.binary_search(&column).ok()?
-        };
-        Some(self.places[at]).filter(|&place| place != u32::MAX)
-    }
-}
-
-/// Couplings between rows, in their order.
-fn pattern(a: &Csr, rows: &Rows, columns: &Columns) -> Pattern<'static> {
-    let b = a.block_size();
-    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
-    for &row in &rows.rows {
-        let first = col_ind.len();
-        for i in row as usize * b..(row as usize + 1) * b {
-            let mut last = u32::MAX;
-            for block in a.row(i).0.iter().map(|column| column / b as u32) {
-                if block != last {
-                    col_ind.extend(columns.place(block));
-                    last = block;
-                }
-            }
-        }
-        col_ind[first..].sort_unstable();
-        let mut end = first;
-        for at in first..col_ind.len() {
-            if at == first || col_ind[at] != col_ind[end - 1] {
-                col_ind[end] = col_ind[at];
-                end += 1;
-            }
-        }
-        col_ind.truncate(end);
-        row_ptr.push(end as u32);
-    }
-    Pattern::new(row_ptr, col_ind).in_blocks(b)
-}
-
-/// The entries of this rank's rows; those of others are empty.
-fn values(a: &Csr, rows: &Rows, columns: &Columns) -> crate::base::error::Result<Csr> {
-    let b = a.block_size();
-    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
-    let mut sorted: Vec<(u32, f64)> = Vec::new();
-    for (at, &row) in rows.rows.iter().enumerate() {
-        for i in row as usize * b..(row as usize + 1) * b {
-            if rows.is_own(at) {
-                let (cols, entries) = a.row(i);
-                sorted.clear();
-                for (&column, &value) in cols.iter().zip(entries) {
-                    let (block, within) = (column / b as u32, column % b as u32);
-                    sorted.extend(columns.place(block).map(|j| (j * b as u32 + within, value)));
-                }
-                sorted.sort_unstable_by_key(|entry| entry.0);
-                col_ind.extend(sorted.iter().map(|entry| entry.0));
-                values.extend(sorted.iter().map(|entry| entry.1));
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-    }
-    let n = row_ptr.len() - 1;
-    Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
-}
-
-/// Of a pattern of rows around those of this rank the part that its factors need: its rows, their columns, and of
-/// those below the diagonal the entries of U' that are subtracted. Also returns these rows, as they are numbered.
-fn needed(all: &FillPattern, is_own: impl Fn(usize) -> bool) -> (FillPattern, Vec<u32>) {
-    let n = all.rows();
-    let (mut kept, mut below) = (vec![false; n], vec![false; n]);
-    for i in (0..n).filter(|&i| is_own(i)) {
-        kept[i] = true;
-        for &j in all.lower.row(i) {
-            (kept[j as usize], below[j as usize]) = (true, true);
-        }
-        all.upper.row(i).iter().for_each(|&j| kept[j as usize] = true);
-    }
-    let rows: Vec<u32> = (0..n as u32).filter(|&i| kept[i as usize]).collect();
-    let mut number = vec![u32::MAX; n];
-    rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
-    let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
-        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
-        for &i in &rows {
-            if has(i as usize) {
-                let columns = of.row(i as usize).iter().map(|&j| number[j as usize]);
-                col_ind.extend(columns.filter(|&j| j != u32::MAX));
-            }
-            row_ptr.push(col_ind.len() as u32);
-        }
-        Pattern::new(row_ptr, col_ind).in_blocks(of.block_size())
-    };
-    let lower = part(&all.lower, &is_own);
-    let upper = part(&all.upper, &|i| is_own(i) || below[i]);
-    let own = all.no_diagonal.iter().filter(|&&i| is_own(i as usize));
-    let no_diagonal = own.map(|&i| number[i as usize]).collect();
-    (FillPattern { lower, upper, no_diagonal }, rows)
-}
-
 /// Blocks of factors from rank to rank, after a stage.
 struct Share {
     exchange: Box<dyn Exchange>,
@@ -254,21 +114,21 @@ impl Share {
         let mut subtracted = vec![false; n];
         pattern.lower.col_ind.iter().for_each(|&j| subtracted[j as usize] = true);
         let mut ghosts: Vec<usize> = (0..n)
-            .filter(|&i| subtracted[i] && !rows.is_own(i) && rows.key(rows.rows[i]).0 == stage)
+            .filter(|&i| subtracted[i] && !rows.is_own(i) && rows.key(rows.numbers[i]).0 == stage)
             .collect();
         // by owner: rows of a stage ascend
-        ghosts.sort_unstable_by_key(|&i| rows.rows[i]);
+        ghosts.sort_unstable_by_key(|&i| rows.numbers[i]);
         let (mut wanted, mut received) = (vec![0; communicator.size()], Vec::new());
         let mut numbers = Vec::new();
         for i in ghosts {
-            let row = rows.rows[i];
+            let row = rows.numbers[i];
             let owner = starts.partition_point(|&start| start <= row) - 1;
             received.push(i as u32);
             numbers.extend([row as f64, row as f64]);
             let first = pattern.upper.row_ptr[i] as usize;
             for (e, &j) in pattern.upper.row(i).iter().enumerate() {
                 received.push((n + first + e) as u32);
-                numbers.extend([row as f64, rows.rows[j as usize] as f64]);
+                numbers.extend([row as f64, rows.numbers[j as usize] as f64]);
             }
             wanted[owner] += 2 * (1 + pattern.upper.row(i).len());
         }
@@ -349,26 +209,34 @@ impl<K: Local> Exact<K> {
             let own = own.start as u32..own.end as u32;
             with_overlap(a, own, layers(settings.fill), &mut inside)
         };
-        let mut all = Rows { order, own, rows: known.iter().map(|&row| u64::from(row)).collect() };
-        let mut sorted = std::mem::take(&mut all.rows);
-        sorted.sort_by_cached_key(|&row| all.key(row));
-        all.rows = sorted;
+        let near = own.start as u32..own.end as u32;
+        let stages: Vec<u32> = known.iter().map(|&row| order.stage(row as usize) as u32).collect();
+        // stable: rows of a stage ascend
+        let sorted = Schedule::from_levels(&stages).rows;
+        let mut places = vec![u32::MAX; known.len()];
+        sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
+        let numbers = sorted.iter().map(|&at| u64::from(known[at as usize])).collect();
+        let all = Rows { order, own, numbers };
         let [limit, each, free] = bilu::room(k.local(), a);
         let found = {
-            let couplings = pattern(a, &all, &Columns::new(&all, &known));
+            let couplings = pattern(a, &all, &Columns::new(&known, near.clone(), places));
             iluk_on(Threads::One, &couplings, settings.fill, settings.level_rule, limit)
         };
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
         let (pattern, kept) = needed(&found, |i| all.is_own(i));
         drop(found);
-        let rows = kept.iter().map(|&at| all.rows[at as usize]).collect();
-        let rows = Rows { rows, ..all };
+        let mut places = vec![u32::MAX; known.len()];
+        for (place, &at) in kept.iter().enumerate() {
+            places[sorted[at as usize] as usize] = place as u32;
+        }
+        let numbers = kept.iter().map(|&at| all.numbers[at as usize]).collect();
+        let rows = Rows { numbers, ..all };
         let needed = 8 * pattern.numbers();
         if needed > free {
             return Err(SetupFailure::OutOfMemory { needed, free });
         }
-        let a = values(a, &rows, &Columns::new(&rows, &known))?;
+        let a = values(a, &rows, &Columns::new(&known, near, places))?;
         Ok((rows, Arc::new(pattern), a))
     }
 
@@ -401,7 +269,7 @@ impl<K: Local> Exact<K> {
         });
         // place in the order of elimination
         let key = row.map_or([f64::INFINITY; 2], |row| {
-            let (stage, row) = rows.key(rows.rows[row]);
+            let (stage, row) = rows.key(rows.numbers[row]);
             [stage as f64, row as f64]
         });
         let ranks = k.layout().ranks();
@@ -418,7 +286,7 @@ impl<K: Local> Exact<K> {
 
 /// With the number that the row has in the order of the subdomains.
 fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
-    let number = |row: usize| rows.rows[row] as usize;
+    let number = |row: usize| rows.numbers[row] as usize;
     match why {
         Breakdown::Singular(mut block) => {
             block.row = number(block.row);
@@ -438,7 +306,7 @@ fn stages<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern) -> V
     }
     let mut ghosts = vec![[Vec::new(), Vec::new()]; rows.order.stages()];
     for at in (0..n).filter(|&at| !rows.is_own(at)) {
-        let (stage, row) = rows.key(rows.rows[at]);
+        let (stage, row) = rows.key(rows.numbers[at]);
         for (of, needed) in ghosts[stage].iter_mut().zip([&forward, &backward]) {
             if needed[at] {
                 of.push((row, at as u32));
@@ -476,7 +344,9 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
         let (local, b) = (k.local(), self.ilu.pattern().block_size());
         let v = &mut *self.z.borrow_mut();
         for Stage { parts, forward, .. } in &self.stages {
-            parts.iter().for_each(|p| local.ilu_forward(&self.ilu, p.rows.clone(), r, p.at, v));
+            for Part { rows, at } in parts {
+                local.ilu_forward(&self.ilu, rows.clone(), r, *at, v);
+            }
             forward.pass(k, v);
         }
         for Stage { parts, backward, .. } in self.stages.iter().rev() {

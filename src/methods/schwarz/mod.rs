@@ -2,9 +2,11 @@
 //! 1999), where each subdomain has one of its own, any in the registry; and [`exact`] factors of the whole matrix.
 
 pub mod exact;
+mod rows;
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup, jacobi};
+use rows::Columns;
 
 /// The preconditioners of a rank's subdomains.
 pub struct Schwarz<K: Local> {
@@ -113,12 +116,7 @@ impl TryFrom<String> for Choice {
 
 /// Block rows of a part and of `overlap` layers around it, ascending. `inside` has a place for each block row,
 /// all false, and is left so.
-pub fn with_overlap(
-    a: &Csr,
-    rows: std::ops::Range<u32>,
-    overlap: usize,
-    inside: &mut [bool],
-) -> Vec<u32> {
+pub fn with_overlap(a: &Csr, rows: Range<u32>, overlap: usize, inside: &mut [bool]) -> Vec<u32> {
     let b = a.block_size() as u32;
     let (mut all, mut layer): (Vec<u32>, Vec<u32>) = (rows.clone().collect(), rows.collect());
     for &row in &all {
@@ -144,15 +142,16 @@ pub fn with_overlap(
     all
 }
 
-/// Rows and columns `blocks` of A.
-fn principal(a: &Csr, blocks: &[u32]) -> Result<Csr> {
+/// Rows and columns `blocks` of A, ascending, most of which are `near`.
+fn principal(a: &Csr, blocks: &[u32], near: Range<u32>) -> Result<Csr> {
     let b = a.block_size();
+    let columns = Columns::new(blocks, near, (0..blocks.len() as u32).collect());
     let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
     for row in blocks.iter().flat_map(|&block| block as usize * b..(block as usize + 1) * b) {
-        let (columns, entries) = a.row(row);
-        for (&column, &value) in columns.iter().zip(entries) {
-            if let Ok(at) = blocks.binary_search(&(column / b as u32)) {
-                col_ind.push((at * b) as u32 + column % b as u32);
+        let (of_row, entries) = a.row(row);
+        for (&column, &value) in of_row.iter().zip(entries) {
+            if let Some(at) = columns.number(column / b as u32) {
+                col_ind.push(at * b as u32 + column % b as u32);
                 values.push(value);
             }
         }
@@ -181,11 +180,11 @@ impl<K: Local> Schwarz<K> {
         let (layout, b) = (k.layout(), a.block_size());
         let rank = k.communicator().rank();
         let mut inside = vec![false; a.rows() / b];
-        let blocks: Vec<Vec<u32>> = layout
-            .subdomain_starts(rank)
-            .windows(2)
-            .map(|w| with_overlap(a, (w[0] / b) as u32..(w[1] / b) as u32, overlap, &mut inside))
-            .collect();
+        let starts = layout.subdomain_starts(rank);
+        let own = starts.windows(2).map(|w| (w[0] / b) as u32..(w[1] / b) as u32);
+        let own: Vec<Range<u32>> = own.collect();
+        let blocks = own.iter().map(|own| with_overlap(a, own.clone(), overlap, &mut inside));
+        let blocks: Vec<Vec<u32>> = blocks.collect();
         let mine = own_blocks(layout, rank);
         let mut ghosts: Vec<u64> = blocks.iter().flatten().map(|&row| u64::from(row)).collect();
         ghosts.retain(|row| !mine.contains(row));
@@ -199,7 +198,7 @@ impl<K: Local> Schwarz<K> {
         };
         let mut parts = Vec::with_capacity(blocks.len());
         for (s, blocks) in blocks.iter().enumerate() {
-            let matrix = Arc::new(principal(a, blocks)?);
+            let matrix = Arc::new(principal(a, blocks, own[s].clone())?);
             let number = layout.subdomains(rank).start + s;
             let m = setup(Setup { k: k.local(), a: &matrix, settings, phases })
                 .map_err(|why| of_subdomain(why, number, layout.count()))?;
@@ -232,7 +231,7 @@ fn of_subdomain(why: SetupFailure, number: usize, count: usize) -> SetupFailure 
 }
 
 /// Block rows of a rank.
-fn own_blocks(layout: &Layout, rank: usize) -> std::ops::Range<u64> {
+fn own_blocks(layout: &Layout, rank: usize) -> Range<u64> {
     layout.rank_starts()[rank]..layout.rank_starts()[rank + 1]
 }
 

@@ -1,0 +1,161 @@
+//! Block rows around those of a rank, as its part of factors of the whole matrix has them.
+
+use std::ops::Range;
+
+use crate::base::error::Result;
+use crate::matrix::Csr;
+use crate::matrix::pattern::Pattern;
+use crate::symbolic::FillPattern;
+use crate::symbolic::interfaces::Elimination;
+
+/// Block rows that a rank's factors have, in the order of their elimination.
+pub(super) struct Rows<'a> {
+    pub(super) order: &'a Elimination,
+    /// Block rows of this rank.
+    pub(super) own: Range<u64>,
+    /// Numbers of all.
+    pub(super) numbers: Vec<u64>,
+}
+
+impl Rows<'_> {
+    pub(super) fn key(&self, row: u64) -> (usize, u64) {
+        (self.order.stage(row as usize), row)
+    }
+
+    /// Where a row is.
+    pub(super) fn place(&self, row: u64) -> Option<u32> {
+        let key = self.key(row);
+        self.numbers.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
+    }
+
+    pub(super) fn is_own(&self, at: usize) -> bool {
+        self.own.contains(&self.numbers[at])
+    }
+}
+
+/// Finds block columns among rows.
+pub(super) struct Columns<'a> {
+    /// The rows, ascending.
+    known: &'a [u32],
+    /// Some of them that are consecutive, from the place `first` on.
+    near: Range<u32>,
+    first: usize,
+    /// Their numbers; `u32::MAX` where a row has none.
+    numbers: Vec<u32>,
+}
+
+impl<'a> Columns<'a> {
+    /// `numbers[i]` is that of row `known[i]`.
+    pub(super) fn new(known: &'a [u32], near: Range<u32>, numbers: Vec<u32>) -> Self {
+        let first = known.partition_point(|&row| row < near.start);
+        Self { known, near, first, numbers }
+    }
+
+    #[inline]
+    pub(super) fn number(&self, column: u32) -> Option<u32> {
+        let at = if self.near.contains(&column) {
+            self.first + (column - self.near.start) as usize
+        } else {
+            self.known.binary_search(&column).ok()?
+        };
+        Some(self.numbers[at]).filter(|&number| number != u32::MAX)
+    }
+}
+
+/// Couplings between rows, in their order.
+pub(super) fn pattern(a: &Csr, rows: &Rows, columns: &Columns) -> Pattern<'static> {
+    let b = a.block_size();
+    let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+    for &row in &rows.numbers {
+        let first = col_ind.len();
+        for i in row as usize * b..(row as usize + 1) * b {
+            let mut last = u32::MAX;
+            for block in a.row(i).0.iter().map(|column| column / b as u32) {
+                if block != last {
+                    col_ind.extend(columns.number(block));
+                    last = block;
+                }
+            }
+        }
+        if !col_ind[first..].is_sorted() {
+            col_ind[first..].sort_unstable();
+        }
+        let mut end = first;
+        for at in first..col_ind.len() {
+            if at == first || col_ind[at] != col_ind[end - 1] {
+                col_ind[end] = col_ind[at];
+                end += 1;
+            }
+        }
+        col_ind.truncate(end);
+        row_ptr.push(end as u32);
+    }
+    Pattern::new(row_ptr, col_ind).in_blocks(b)
+}
+
+/// The entries of this rank's rows; those of others are empty.
+pub(super) fn values(a: &Csr, rows: &Rows, columns: &Columns) -> Result<Csr> {
+    let b = a.block_size();
+    let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
+    let mut unsorted: Vec<(u32, f64)> = Vec::new();
+    for (at, &row) in rows.numbers.iter().enumerate() {
+        for i in row as usize * b..(row as usize + 1) * b {
+            if rows.is_own(at) {
+                let (cols, entries) = a.row(i);
+                let first = col_ind.len();
+                for (&column, &value) in cols.iter().zip(entries) {
+                    let (block, within) = (column / b as u32, column % b as u32);
+                    if let Some(j) = columns.number(block) {
+                        col_ind.push(j * b as u32 + within);
+                        values.push(value);
+                    }
+                }
+                if !col_ind[first..].is_sorted() {
+                    unsorted.clear();
+                    let own = col_ind[first..].iter().copied().zip(values[first..].iter().copied());
+                    unsorted.extend(own);
+                    unsorted.sort_unstable_by_key(|entry| entry.0);
+                    for (at, &(column, value)) in unsorted.iter().enumerate() {
+                        (col_ind[first + at], values[first + at]) = (column, value);
+                    }
+                }
+            }
+            row_ptr.push(col_ind.len() as u32);
+        }
+    }
+    let n = row_ptr.len() - 1;
+    Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
+}
+
+/// Of a pattern of rows around those of this rank the part that its factors need: its rows, their columns, and of
+/// those below the diagonal the entries of U' that are subtracted. Also returns these rows, as they are numbered.
+pub(super) fn needed(all: &FillPattern, is_own: impl Fn(usize) -> bool) -> (FillPattern, Vec<u32>) {
+    let n = all.rows();
+    let (mut kept, mut below) = (vec![false; n], vec![false; n]);
+    for i in (0..n).filter(|&i| is_own(i)) {
+        kept[i] = true;
+        for &j in all.lower.row(i) {
+            (kept[j as usize], below[j as usize]) = (true, true);
+        }
+        all.upper.row(i).iter().for_each(|&j| kept[j as usize] = true);
+    }
+    let rows: Vec<u32> = (0..n as u32).filter(|&i| kept[i as usize]).collect();
+    let mut number = vec![u32::MAX; n];
+    rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
+    let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for &i in &rows {
+            if has(i as usize) {
+                let columns = of.row(i as usize).iter().map(|&j| number[j as usize]);
+                col_ind.extend(columns.filter(|&j| j != u32::MAX));
+            }
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern::new(row_ptr, col_ind).in_blocks(of.block_size())
+    };
+    let lower = part(&all.lower, &is_own);
+    let upper = part(&all.upper, &|i| is_own(i) || below[i]);
+    let own = all.no_diagonal.iter().filter(|&&i| is_own(i as usize));
+    let no_diagonal = own.map(|&i| number[i as usize]).collect();
+    (FillPattern { lower, upper, no_diagonal }, rows)
+}
