@@ -371,17 +371,13 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
         k.sum((pattern.bytes() + 16 * pattern.numbers()) as f64) as usize
     }
 
-    /// Blocks of all ranks, and the largest number of levels that a rank goes through.
+    /// Blocks of all ranks; levels go through several of them and are not counted.
     fn size(&self, k: &Distributed<K>) -> FactorSize {
         let blocks = k.sum(self.blocks as f64) as usize;
         let block = self.ilu.pattern().block_size().pow(2);
-        let [lower, upper] =
-            self.ilu.levels().map(|own| k.communicator().largest(own as f64) as usize);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(blocks * block),
-            levels_lower: Some(lower),
-            levels_upper: Some(upper),
             ..FactorSize::default()
         }
     }
