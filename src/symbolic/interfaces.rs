@@ -38,15 +38,15 @@ impl Elimination {
         for (s, w) in starts.windows(2).enumerate() {
             subdomain[w[0]..w[1]].fill(s as u32);
         }
-        let outside = |row: &u32| -> bool {
-            let own = subdomain[*row as usize];
-            let mut near = graph.row(*row as usize).iter().map(|&j| subdomain[j as usize]);
+        let outside = |row: usize| {
+            let own = subdomain[row];
+            let mut near = graph.row(row).iter().map(|&j| subdomain[j as usize]);
             match of {
                 Sides::Both => near.any(|other| other != own),
                 Sides::Lower => near.any(|other| other > own),
             }
         };
-        let outside: Vec<bool> = (0..graph.rows() as u32).map(|row| outside(&row)).collect();
+        let outside: Vec<bool> = (0..graph.rows()).map(outside).collect();
         let (mut order, mut interfaces) = (Vec::with_capacity(graph.rows()), Vec::new());
         let mut seen = vec![u32::MAX; graph.rows()];
         let (mut near_ptr, mut near) = (vec![0], Vec::new());

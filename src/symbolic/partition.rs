@@ -5,7 +5,7 @@ use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
-use crate::matrix::pattern::{Pattern, block_pattern_on};
+use crate::matrix::pattern::{block_pattern_on, permuted};
 use crate::symbolic::interfaces::{Elimination, Sides};
 use crate::symbolic::symmetrised;
 
@@ -30,7 +30,7 @@ impl Divided {
     pub fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
         let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
         let graph = match &self.order {
-            Some(order) => permuted(&graph, order),
+            Some(order) => permuted(Threads::Pool, &graph, order),
             None => graph,
         };
         let (found, inner) = Elimination::new(&graph, &self.starts, of, reach);
@@ -38,18 +38,6 @@ impl Divided {
         self.order = Some(inner.iter().map(old).collect());
         found
     }
-}
-
-/// The pattern in another order; columns of a row ascend no more.
-fn permuted(p: &Pattern, order: &[u32]) -> Pattern<'static> {
-    let mut number = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
-    let (mut row_ptr, mut col_ind) = (vec![0], Vec::with_capacity(p.entries()));
-    for &old in order {
-        col_ind.extend(p.row(old as usize).iter().map(|&j| number[j as usize]));
-        row_ptr.push(col_ind.len() as u32);
-    }
-    Pattern::new(row_ptr, col_ind)
 }
 
 /// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row. The second of

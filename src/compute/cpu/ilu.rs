@@ -20,7 +20,6 @@ use super::values::{Blocks, Values};
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
 use crate::compute::Trisolve;
-use crate::compute::distributed::FactorBlocks;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, PatternView};
@@ -35,7 +34,7 @@ pub struct BlockIlu {
     /// Level-parallel plan of both solves; the sequential backend needs none.
     pub(super) plan: Option<Plan>,
     /// Scratch of the factorisation, one per thread.
-    spaces: Vec<Mutex<Workspace>>,
+    pub(super) spaces: Vec<Mutex<Workspace>>,
     levels: [usize; 2],
     /// Order of the vectors, where it is not that of the factors.
     pub(super) renumbered: Option<Numbering>,
@@ -119,76 +118,6 @@ impl BlockIlu {
     }
 }
 
-impl BlockIlu {
-    /// See [`Local::ilu_factor_in_stages`](crate::compute::distributed::Local::ilu_factor_in_stages).
-    pub(super) fn factor_in_stages(
-        &mut self,
-        a: &Csr,
-        shift: f64,
-        stages: &[Vec<Range<usize>>],
-        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown> {
-        let pattern = &self.pattern;
-        let mut beside = None;
-        let (blocks, stored) = match &mut self.values {
-            Values::Double(blocks) => (blocks, None),
-            Values::Single(stored) => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
-        };
-        let b = pattern.block_size();
-        // those of others that nobody sends
-        blocks.inverse_diagonal.chunks_exact_mut(b * b).for_each(|d| {
-            d.fill(0.0);
-            d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
-        });
-        let mut done = Ok(());
-        for (t, rows) in stages.iter().enumerate() {
-            if done.is_ok() {
-                let job = Job::new(a, shift, pattern, blocks);
-                let space = &mut *lock(&self.spaces[0]);
-                let mut parts = rows.iter().cloned();
-                done = parts
-                    .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
-            }
-            between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });
-        }
-        done?;
-        stored.map_or(Ok(()), |stored| stored.round(blocks, pattern, false))
-    }
-}
-
-/// Blocks of factors by their places.
-struct Entries<'a> {
-    rows: usize,
-    block: usize,
-    blocks: &'a mut Blocks<f64>,
-}
-
-impl Entries<'_> {
-    fn at(&mut self, place: u32) -> &mut [f64] {
-        let (place, bb) = (place as usize, self.block);
-        match place.checked_sub(self.rows) {
-            None => &mut self.blocks.inverse_diagonal[place * bb..(place + 1) * bb],
-            // U' is stored from its end
-            Some(entry) => {
-                let at = self.blocks.upper.len() - (entry + 1) * bb;
-                &mut self.blocks.upper[at..at + bb]
-            }
-        }
-    }
-}
-
-impl FactorBlocks for Entries<'_> {
-    fn read(&mut self, places: &[u32], out: &mut [f64]) {
-        let blocks = out.chunks_exact_mut(self.block);
-        places.iter().zip(blocks).for_each(|(&place, out)| out.copy_from_slice(self.at(place)));
-    }
-
-    fn write(&mut self, places: &[u32], from: &[f64]) {
-        let blocks = from.chunks_exact(self.block);
-        places.iter().zip(blocks).for_each(|(&place, from)| self.at(place).copy_from_slice(from));
-    }
-}
-
 /// What a factorisation works with besides values.
 #[derive(Clone, Copy)]
 struct Scratch<'a> {
@@ -212,12 +141,12 @@ fn factor_sized<K: BlockSize>(
     plan.lower.try_rows(|thread| lock(&ilu.spaces[thread]), |space, i| row(size, &job, i, space))
 }
 
-fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
+pub(super) fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
     space.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What all rows of one factorisation share.
-struct Job<'a> {
+pub(super) struct Job<'a> {
     a: &'a Csr,
     shift: f64,
     pattern: &'a FillPattern,
@@ -229,7 +158,12 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(a: &'a Csr, shift: f64, pattern: &'a FillPattern, blocks: &'a mut Blocks<f64>) -> Self {
+    pub(super) fn new(
+        a: &'a Csr,
+        shift: f64,
+        pattern: &'a FillPattern,
+        blocks: &'a mut Blocks<f64>,
+    ) -> Self {
         assert_eq!(a.rows(), pattern.rows() * pattern.block_size());
         Self {
             a,
@@ -245,7 +179,7 @@ impl<'a> Job<'a> {
 }
 
 /// Scratch of one thread.
-struct Workspace {
+pub(super) struct Workspace {
     /// Blocks of the current row: lower, diagonal, upper. For b = 1 a dense row instead.
     row: Buffer<f64>,
     /// Where each column of the current row is in `row`, plus one; 0 where it is not.
@@ -284,7 +218,7 @@ impl Workspace {
 
 multiversion! { fn row[K: BlockSize](size: K, job: &Job, i: usize, space: &mut Workspace) -> Result<(), SingularBlock> = row_body }
 
-multiversion! { fn some_rows[K: BlockSize](size: K, job: &Job, rows: Range<usize>, space: &mut Workspace) -> Result<(), SingularBlock> = some_rows_body }
+multiversion! { pub(super) fn some_rows[K: BlockSize](size: K, job: &Job, rows: Range<usize>, space: &mut Workspace) -> Result<(), SingularBlock> = some_rows_body }
 
 #[inline(always)]
 fn some_rows_body<K: BlockSize, S: Simd>(

@@ -18,6 +18,7 @@ mod shared;
 pub mod simd;
 pub mod sparse;
 mod spmv;
+mod stages;
 pub mod stream;
 mod trsv;
 mod values;

@@ -203,13 +203,10 @@ impl<K: Local> Exact<K> {
             return Err(Error::input("`exact:interface` has the level rule `min` alone").into());
         }
         let own = own_blocks(k.layout(), k.communicator().rank());
-        let b = a.block_size();
-        let known = {
-            let mut inside = vec![false; a.rows() / b];
-            let own = own.start as u32..own.end as u32;
-            with_overlap(a, own, layers(settings.fill), &mut inside)
-        };
         let near = own.start as u32..own.end as u32;
+        let mut inside = vec![false; a.rows() / a.block_size()];
+        let known = with_overlap(a, near.clone(), layers(settings.fill), &mut inside);
+        drop(inside);
         let stages: Vec<u32> = known.iter().map(|&row| order.stage(row as usize) as u32).collect();
         // stable: rows of a stage ascend
         let sorted = Schedule::from_levels(&stages).rows;
@@ -317,9 +314,9 @@ fn stages<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern) -> V
     for s in k.layout().subdomains(k.communicator().rank()) {
         for (stage, of) in rows.order.parts(s) {
             if let Some(first) = of.clone().next() {
-                let at = rows.place(first as u64).expect("an own row") as usize;
-                let rows = at..at + of.len();
-                parts[stage].push(Part { rows, at: (first - own_first(k)) * b });
+                let place = rows.place(first as u64).expect("an own row") as usize;
+                let at = (first - rows.own.start as usize) * b;
+                parts[stage].push(Part { rows: place..place + of.len(), at });
             }
         }
     }
@@ -332,11 +329,6 @@ fn stages<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern) -> V
         Stage { parts, forward: pass(forward), backward: pass(backward) }
     };
     parts.into_iter().zip(ghosts).map(stage).collect()
-}
-
-/// First block row of this rank.
-fn own_first<K: Local>(k: &Distributed<K>) -> usize {
-    own_blocks(k.layout(), k.communicator().rank()).start as usize
 }
 
 impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {

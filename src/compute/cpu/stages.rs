@@ -1,0 +1,80 @@
+//! Factorisation stage by stage, with what other ranks make of their rows between.
+
+use std::ops::Range;
+
+use super::block::with_block_size;
+use super::ilu::{BlockIlu, Job, lock, some_rows};
+use super::values::{Blocks, Values};
+use crate::compute::Breakdown;
+use crate::compute::distributed::FactorBlocks;
+use crate::matrix::Csr;
+
+impl BlockIlu {
+    /// See [`Local::ilu_factor_in_stages`](crate::compute::distributed::Local::ilu_factor_in_stages).
+    pub(super) fn factor_in_stages(
+        &mut self,
+        a: &Csr,
+        shift: f64,
+        stages: &[Vec<Range<usize>>],
+        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
+    ) -> Result<(), Breakdown> {
+        let pattern = &self.pattern;
+        let mut beside = None;
+        let (blocks, stored) = match &mut self.values {
+            Values::Double(blocks) => (blocks, None),
+            Values::Single(stored) => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
+        };
+        let b = pattern.block_size();
+        // those of others that nobody sends
+        blocks.inverse_diagonal.chunks_exact_mut(b * b).for_each(|d| {
+            d.fill(0.0);
+            d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
+        });
+        let mut done = Ok(());
+        for (t, rows) in stages.iter().enumerate() {
+            if done.is_ok() {
+                let job = Job::new(a, shift, pattern, blocks);
+                let space = &mut *lock(&self.spaces[0]);
+                let mut parts = rows.iter().cloned();
+                done = parts
+                    .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
+            }
+            between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });
+        }
+        done?;
+        stored.map_or(Ok(()), |stored| stored.round(blocks, pattern, false))
+    }
+}
+
+/// Blocks of factors by their places.
+struct Entries<'a> {
+    rows: usize,
+    block: usize,
+    blocks: &'a mut Blocks<f64>,
+}
+
+impl Entries<'_> {
+    fn at(&mut self, place: u32) -> &mut [f64] {
+        let (place, bb) = (place as usize, self.block);
+        match place.checked_sub(self.rows) {
+            None => &mut self.blocks.inverse_diagonal[place * bb..(place + 1) * bb],
+            // U' is stored from its end
+            Some(entry) => {
+                let at = self.blocks.upper.len() - (entry + 1) * bb;
+                &mut self.blocks.upper[at..at + bb]
+            }
+        }
+    }
+}
+
+impl FactorBlocks for Entries<'_> {
+    fn read(&mut self, places: &[u32], out: &mut [f64]) {
+        let blocks = out.chunks_exact_mut(self.block);
+        places.iter().zip(blocks).for_each(|(&place, out)| out.copy_from_slice(self.at(place)));
+    }
+
+    fn write(&mut self, places: &[u32], from: &[f64]) {
+        let blocks = from.chunks_exact(self.block);
+        places.iter().zip(blocks).for_each(|(&place, from)| self.at(place).copy_from_slice(from));
+    }
+}
