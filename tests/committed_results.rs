@@ -1,0 +1,49 @@
+//! The records in `results` are readable by this version.
+
+use std::path::{Path, PathBuf};
+
+use bilu_bench::record::read::{read, read_rows};
+use bilu_bench::record::{Record, obstacle};
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "csv") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_committed_record_is_readable() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let mut found = Vec::new();
+    files(&folder, &mut found);
+    let (mut solves, mut obstacles) = (0, 0);
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let header: Vec<&str> = text.lines().next().unwrap_or_default().split(',').collect();
+        // summaries of several records have no revision
+        if !header.contains(&"revision") {
+            continue;
+        }
+        let lines = text.lines().count() - 1;
+        let name = path.display();
+        let count = if header.contains(&"precond") {
+            let contents = read(&path).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let times = |r: &Record| r.times.matrix_s.into_iter().chain(r.times.solve_s);
+            assert!(contents.records.iter().flat_map(times).all(|s| s > 0.0), "{name}");
+            solves += contents.records.len();
+            contents.records.len()
+        } else {
+            let contents = read_rows::<obstacle::Record>(&path);
+            let count = contents.unwrap_or_else(|e| panic!("{name}: {e}")).records.len();
+            obstacles += count;
+            count
+        };
+        assert_eq!(count, lines, "{name}");
+    }
+    assert!(solves > 2000 && obstacles > 100, "{solves} and {obstacles} records");
+}
