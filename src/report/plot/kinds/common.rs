@@ -129,6 +129,15 @@ pub(super) fn spacing(values: impl IntoIterator<Item = f64>) -> Spacing {
     if high > 20.0 * low { Spacing::Log } else { Spacing::Linear }
 }
 
+/// What a generated matrix is called without its grid.
+pub(super) fn family(matrix: &str) -> Option<String> {
+    let (name, arguments) = matrix.split_once(':')?;
+    let mut words = arguments.split(',');
+    let grid = words.next()?;
+    let numbers = grid.split('x').all(|edge| edge.parse::<u32>().is_ok());
+    numbers.then(|| std::iter::once(name).chain(words).collect::<Vec<_>>().join(","))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +193,16 @@ mod tests {
         assert_eq!(geometric_mean(&[]), None);
         assert_eq!(spacing([1.0, 30.0, f64::NAN]), Spacing::Log);
         assert_eq!(spacing([2.0, 30.0, 0.0]), Spacing::Linear);
+    }
+
+    #[test]
+    fn families_are_generators_without_their_grid() {
+        assert_eq!(
+            family("reservoir:20x30x4,k=2,wells=50").as_deref(),
+            Some("reservoir,k=2,wells=50")
+        );
+        assert_eq!(family("poisson3d:60").as_deref(), Some("poisson3d"));
+        assert_eq!(family("fem-p1:parabolic_fem"), None);
+        assert_eq!(family("a/b.mtx"), None);
     }
 }

@@ -8,10 +8,12 @@ mod nodes;
 mod phases;
 mod product;
 mod profile;
+mod ranks;
 mod roof;
 mod roofline;
 mod size;
 mod speedup;
+mod subdomains;
 mod threads;
 
 use crate::base::error::{Error, Result};
@@ -51,6 +53,8 @@ pub const KINDS: &[Kind] = &[
     profile::KIND,
     size::KIND,
     threads::KIND,
+    ranks::KIND,
+    subdomains::KIND,
     nodes::KIND,
     product::KIND,
     experiment::KIND,

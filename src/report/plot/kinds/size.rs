@@ -3,8 +3,8 @@
 use itertools::Itertools as _;
 
 use super::common::{
-    beyond, by_key, differing, key_without, name, of_batch, repetitions, short, solve_interval,
-    without,
+    beyond, by_key, differing, family, key_without, name, of_batch, repetitions, short,
+    solve_interval, without,
 };
 use super::{Kind, Plot};
 use crate::base::units::plural;
@@ -29,15 +29,6 @@ const ENOUGH: usize = 3;
 
 /// Most lines.
 const LINES: usize = 24;
-
-/// What a generated matrix is called without its grid.
-fn family(matrix: &str) -> Option<String> {
-    let (name, arguments) = matrix.split_once(':')?;
-    let mut words = arguments.split(',');
-    let grid = words.next()?;
-    let numbers = grid.split('x').all(|edge| edge.parse::<u32>().is_ok());
-    numbers.then(|| std::iter::once(name).chain(words).collect::<Vec<_>>().join(","))
-}
 
 fn plot(batch: &Batch) -> Option<Plot> {
     let fits = |r: &&Record| {
@@ -93,20 +84,4 @@ fn plot(batch: &Batch) -> Option<Plot> {
 
 fn time(record: &Record) -> Option<f64> {
     record.times.solve_s.filter(|s| *s > 0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn families_are_generators_without_their_grid() {
-        assert_eq!(
-            family("reservoir:20x30x4,k=2,wells=50").as_deref(),
-            Some("reservoir,k=2,wells=50")
-        );
-        assert_eq!(family("poisson3d:60").as_deref(), Some("poisson3d"));
-        assert_eq!(family("fem-p1:parabolic_fem"), None);
-        assert_eq!(family("a/b.mtx"), None);
-    }
 }

@@ -281,3 +281,30 @@ fn ten_thousand_runs_make_figures_of_bounded_size() {
         }
     }
 }
+
+#[test]
+fn efficiencies_are_strong_for_one_system_and_weak_for_systems_that_grow() {
+    let of = |edge: usize, ranks: usize, seconds, iterations| {
+        let case =
+            Case { matrix: format!("poisson3d:{edge}"), backend: "mpi".into(), ..Case::default() };
+        let mut r = record(case, iterations, seconds);
+        r.size.n = edge.pow(3);
+        r.division.ranks = Some(ranks);
+        r.division.subdomains_used = Some(ranks);
+        r
+    };
+    // setup takes 0.04 s of each
+    let records = vec![of(20, 1, 0.96, 10), of(20, 4, 0.36, 15), of(40, 8, 1.56, 20)];
+    let plots = plots("ranks", records.clone());
+    let titles: Vec<_> = plots.iter().map(|p| p.figure.title.split(':').next().unwrap()).collect();
+    assert_eq!(titles, ["Strong scaling with the ranks", "Weak scaling with the ranks"]);
+    let pairs = |plot: usize, panel: usize| plots[plot].figure.panels[panel].series[0].pairs();
+    let is = |found: &[(f64, f64)], wanted: [(f64, f64); 2]| {
+        found.iter().zip(wanted).all(|(a, b)| a.0 == b.0 && close(a.1, b.1)) && found.len() == 2
+    };
+    assert!(is(pairs(0, 0), [(1.0, 1.0), (4.0, 1.0 / 1.6)]), "{:?}", pairs(0, 0));
+    assert!(is(pairs(0, 1), [(1.0, 1.0), (4.0, 0.096 / (4.0 * 0.024))]), "{:?}", pairs(0, 1));
+    assert!(is(pairs(1, 0), [(1.0, 1.0), (8.0, 1.0 / 1.6)]), "{:?}", pairs(1, 0));
+    let series = &first_series("subdomains", records)[0];
+    assert_eq!(series.pairs(), [(1.0, 10.0), (4.0, 15.0)]);
+}
