@@ -6,19 +6,21 @@
 #
 #   scripts/gpu-check.sh [--quick] [--steps LIST] [--within SECONDS] [FOLDER]
 #
-# FOLDER holds `bilu-bench` and the test programs `parity` and `cusparse`, as far as the steps need
-# them; without it they are built.
+# FOLDER holds `bilu-bench` and the test programs `parity`, `cusparse` and `run_mpi_cuda`, as far as the
+# steps need them; without it they are built.
 # --quick           leaves out the long comparisons and the benchmark.
 # --steps LIST      only these, separated by commas, in their order: doctor, self-test, parity,
 #                   cusparse, memcheck, memcheck-cusparse, racecheck, spills, memory, cache,
-#                   benchmark; and synccheck, which does not understand all of the barriers.
+#                   benchmark; and synccheck, which does not understand all of the barriers, and
+#                   ranks, which needs Open MPI, and programs with the feature `mpi`.
 # --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
 all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck spills memory cache benchmark)
 # it takes barriers for divergent that warps reach from different places, or while others wait at another one
-on_request=(synccheck)
+# not every machine has MPI
+on_request=(synccheck ranks)
 
 usage() {
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$here/${0##*/}"
@@ -65,9 +67,11 @@ if [ "${#steps[@]}" = 0 ]; then
     done
 fi
 needed=(bilu-bench)
+features=()
 for name in "${steps[@]}"; do
     [[ " ${all[*]} ${on_request[*]} " = *" $name "* ]] || refuse "unknown step \`$name\`"
     [[ ! "$name" =~ ^(parity|cusparse)$ ]] || needed+=("$name")
+    [ "$name" != ranks ] || { needed+=(run_mpi_cuda) && features=(--features mpi); }
 done
 
 scratch="$(mktemp -d)"
@@ -233,6 +237,10 @@ for name in "${steps[@]}"; do
         ;;
     parity) step parity 600 "$scratch/parity" --test-threads 1 --nocapture ;;
     cusparse) step cusparse 600 "$scratch/cusparse" --test-threads 1 --nocapture ;;
+    ranks)
+        export BILU_BENCH_PROGRAM="$bilu"
+        step ranks 900 "$scratch/run_mpi_cuda" --test-threads 1 --nocapture
+        ;;
     memcheck) sanitized memcheck memcheck --backend cuda ;;
     memcheck-cusparse) sanitized memcheck-cusparse memcheck --backend cusparse ;;
     racecheck) sanitized racecheck racecheck "${without_waits[@]}" ;;

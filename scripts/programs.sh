@@ -1,7 +1,8 @@
 # Sourced by the scripts that run the program on a GPU: finds or builds what they run.
 
 # programs FOLDER TARGET NAME...: links the programs NAME of FOLDER into TARGET. With an empty FOLDER
-# they are built: `bilu-bench` is the program, every other name a test.
+# they are built with the arguments in the array `features`, if there is one: `bilu-bench` is the program,
+# every other name a test.
 programs() {
     local folder=$1 target=$2 name path
     shift 2
@@ -21,7 +22,7 @@ programs() {
     cd "$(dirname "${BASH_SOURCE[0]}")/.."
     for name in "$@"; do
         if [ "$name" = bilu-bench ]; then
-            CARGO_TERM_COLOR=never cargo build --release --locked
+            CARGO_TERM_COLOR=never cargo build --release --locked ${features[@]+"${features[@]}"}
             path="${CARGO_TARGET_DIR:-target}/release/bilu-bench"
             ln -s "$(realpath "$path")" "$target/bilu-bench"
         else
@@ -29,7 +30,8 @@ programs() {
         fi
     done
     [ "${#tests[@]}" -gt 0 ] || return 0
-    built="$(CARGO_TERM_COLOR=never cargo test --release --locked --no-run "${tests[@]}" 2>&1)" || {
+    built="$(CARGO_TERM_COLOR=never cargo test --release --locked --no-run \
+        ${features[@]+"${features[@]}"} "${tests[@]}" 2>&1)" || {
         printf '%s\n' "$built" >&2
         return 1
     }

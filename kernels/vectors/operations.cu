@@ -1,18 +1,9 @@
 // Vector operations and reductions. Scalars of the Krylov methods stay in `slots`.
 #include "common.cuh"
+#include "vectors/basis.cuh"
 
 constexpr u32 THREADS = 256;
 constexpr u32 WARPS = THREADS / WARP;
-// Vectors that one pass over a basis takes.
-constexpr u32 MOST = 32;
-
-struct Basis {
-    const double* v[MOST];
-};
-
-struct Numbers {
-    double v[MOST];
-};
 
 // Where a reduction over the whole grid meets: one row of partial sums per result.
 struct Meeting {

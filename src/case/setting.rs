@@ -16,7 +16,9 @@ impl Case {
             Setting::Trisolve | Setting::FgbiluStyle => {
                 used && compute::has_trisolves(&self.backend)
             }
-            Setting::Execution => compute::on_gpu(&self.backend),
+            Setting::Execution => {
+                compute::on_gpu(&self.backend) && !compute::over_ranks(&self.backend)
+            }
             Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
                 compute::over_ranks(&self.backend)
             }

@@ -28,6 +28,8 @@ use crate::base::parse::choice_name;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use clock::{Alone, Clock};
+use distributed::Local;
+use distributed::communicator::Communicator;
 pub use fgbilu::GridFactors;
 use krylov::{Persistent, Settings, Solver, System};
 pub use platform::Platform;
@@ -301,26 +303,27 @@ pub const NAMES: &[(&str, &str)] = &[
         "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
     ),
     ("mpi", "ranks over MPI with a CPU thread each; subdomains on one without `mpirun`"),
+    ("mpi-cuda", "the same with an NVIDIA GPU each, which several may share"),
 ];
 
 /// Whether the backend called `name` computes on a GPU.
 pub fn on_gpu(name: &str) -> bool {
-    matches!(name, "cuda" | "cusparse")
+    matches!(name, "cuda" | "cusparse" | "mpi-cuda")
 }
 
 /// Whether the backend called `name` divides a system among ranks.
 pub fn over_ranks(name: &str) -> bool {
-    name == "mpi"
+    matches!(name, "mpi" | "mpi-cuda")
 }
 
 /// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.
 pub fn sets_up_rows(name: &str) -> bool {
-    name == "cuda"
+    matches!(name, "cuda" | "mpi-cuda")
 }
 
 /// Whether the backend called `name` offers a choice of triangular solves.
 pub fn has_trisolves(name: &str) -> bool {
-    name == "cuda"
+    matches!(name, "cuda" | "mpi-cuda")
 }
 
 /// Whether the backend called `name` can compute here: its devices and libraries are there. Cheap
@@ -331,11 +334,13 @@ pub fn has_trisolves(name: &str) -> bool {
 pub fn available(name: &str) -> Result<()> {
     match name {
         #[cfg(feature = "cuda")]
-        "cuda" => cuda::Device::shared().and_then(|_| cuda::nvrtc::version()).map(|_| ()),
+        "cuda" | "mpi-cuda" => {
+            cuda::Device::shared().and_then(|_| cuda::nvrtc::version()).map(|_| ())
+        }
         #[cfg(feature = "cuda")]
         "cusparse" => available("cuda").and_then(|()| cuda::cusparse::version()).map(|_| ()),
         #[cfg(not(feature = "cuda"))]
-        "cuda" | "cusparse" => Err(without_cuda()),
+        "cuda" | "cusparse" | "mpi-cuda" => Err(without_cuda()),
         _ => Ok(()),
     }
 }
@@ -368,5 +373,56 @@ pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
         #[cfg(not(feature = "cuda"))]
         "cuda" | "cusparse" => Some(Err(without_cuda())),
         _ => None,
+    }
+}
+
+/// The device of a rank.
+pub enum RankDevice {
+    /// A CPU thread.
+    Cpu(cpu::Cpu),
+    /// A GPU.
+    #[cfg(feature = "cuda")]
+    Cuda(Box<cuda::Cuda>),
+}
+
+/// Code that runs on whichever device a rank has.
+pub trait RankVisitor {
+    /// What it yields.
+    type Output;
+    /// Runs on `local`.
+    fn visit<K: Local + 'static>(self, local: K) -> Self::Output;
+}
+
+impl RankDevice {
+    /// What the backend called `name`, which is one over ranks, has for this rank. Collective.
+    ///
+    /// # Errors
+    /// That of the first rank that has none, on all.
+    pub fn new(name: &str, communicator: &dyn Communicator) -> Result<Self> {
+        if !on_gpu(name) {
+            return Ok(Self::Cpu(cpu::Cpu::sequential()));
+        }
+        #[cfg(not(feature = "cuda"))]
+        let own: Result<Self> = Err(without_cuda());
+        #[cfg(feature = "cuda")]
+        let own = {
+            let [rank, ranks] = communicator.on_host();
+            cuda::Cuda::of_rank(rank, ranks).map(|k| Self::Cuda(Box::new(k)))
+        };
+        let rank = communicator.rank();
+        let said = own.as_ref().err().map(|e| format!("rank {rank}: {e}"));
+        match communicator.failure(said) {
+            None => own,
+            Some(said) => Err(own.err().unwrap_or_else(|| Error::run(said))),
+        }
+    }
+
+    /// Runs `visitor` on it.
+    pub fn visit<V: RankVisitor>(self, visitor: V) -> V::Output {
+        match self {
+            Self::Cpu(k) => visitor.visit(k),
+            #[cfg(feature = "cuda")]
+            Self::Cuda(k) => visitor.visit(*k),
+        }
     }
 }

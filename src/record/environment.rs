@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use crate::compute;
-use crate::obstacle::MPI_CUDA;
 use crate::record::columns::SCHEMA_VERSION;
 use crate::record::schema::Environment;
 
@@ -54,7 +53,7 @@ pub(crate) fn complete(environment: &mut Environment, backend: &str, start: Stri
     REVISION.clone_into(&mut environment.revision);
     environment.schema = Some(SCHEMA_VERSION);
     environment.date = start;
-    if environment.device.is_empty() && !compute::on_gpu(backend) && backend != MPI_CUDA {
+    if environment.device.is_empty() && !compute::on_gpu(backend) {
         environment.device.clone_from(&CPU);
     }
 }
@@ -70,7 +69,7 @@ mod tests {
             complete(&mut own, backend, "2026-01-02T03:04:05Z".into());
             own
         };
-        for backend in ["cuda", "cusparse", MPI_CUDA] {
+        for backend in ["cuda", "cusparse", "mpi-cuda"] {
             assert_eq!(completed(backend, "GPU 0").device, "GPU 0");
             assert_eq!(completed(backend, "").device, "", "{backend}");
         }

@@ -314,6 +314,8 @@ part! {
         pub halo_s: Option<f64>,
         /// largest peak memory of a rank, bytes
         pub rank_memory_bytes: Option<usize>,
+        /// way of halos between GPUs of ranks: pinned memory
+        pub transport_used: Option<String>,
     }
 }
 

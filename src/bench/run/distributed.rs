@@ -11,7 +11,7 @@ use super::phases::{self, PhaseClock, PhaseSeconds};
 use super::range::{Scaled, Scaling};
 use super::roof::Roof;
 use super::{Job, Reuse, Solved, Stage, checks, settings};
-use crate::base::error::{Error, Result as Done};
+use crate::base::error::{Error, Kind, Result as Done};
 use crate::base::measure::{memory_peak, now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, RunKind};
@@ -22,7 +22,7 @@ use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::krylov::{Stop, System};
 use crate::compute::preconditioner::{FactorSize, Preconditioner};
-use crate::compute::{Clock, Platform, Products, Vectors};
+use crate::compute::{Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
 use crate::methods::precond::{Ready, Setup, bilu};
@@ -161,7 +161,7 @@ impl Task {
             b: Cow::Borrowed(&[]),
             scaling: self.scaling,
         };
-        let mut job = Job {
+        let job = Job {
             case,
             problem: &problem,
             system: &system,
@@ -174,10 +174,38 @@ impl Task {
             x: None,
             limit_s: None,
         };
-        let k = Distributed::new(Cpu::sequential(), Rc::clone(communicator), layout);
         // the first rank records how it ended
-        _ = job.over_ranks(&k, &rhs, None, self.elimination.as_ref());
+        if let Ok(device) = RankDevice::new(&case.backend, &**communicator) {
+            let communicator = Rc::clone(communicator);
+            let elimination = self.elimination.as_ref();
+            device.visit(OnRank { job, communicator, layout, rhs, order: None, elimination });
+        }
         Ok(())
+    }
+}
+
+/// A case and what this rank has of it.
+struct OnRank<'a, 'job> {
+    job: Job<'job>,
+    communicator: Rc<dyn Communicator>,
+    layout: Layout,
+    rhs: Vec<f64>,
+    order: Option<Vec<u32>>,
+    elimination: Option<&'a Elimination>,
+}
+
+impl RankVisitor for OnRank<'_, '_> {
+    type Output = Option<Solved>;
+
+    fn visit<L: Local + 'static>(self, local: L) -> Option<Solved> {
+        let Self { mut job, communicator, layout, rhs, order, elimination } = self;
+        let k = Distributed::new(local, communicator, layout);
+        job.record.environment.device = k.device();
+        job.record.environment.threads = k.threads();
+        let done = job.over_ranks(&k, &rhs, order.as_deref(), elimination);
+        job.record.times.compile_s = k.compile_seconds();
+        job.record.times.trial_s = k.trial_seconds();
+        job.ended(done)
     }
 }
 
@@ -215,12 +243,10 @@ impl Job<'_> {
             _ => Part::bytes(&a, &b, &layout, overlap, rank),
         });
         b.truncate(layout.unknowns(0).end);
-        let k = Distributed::new(Cpu::sequential(), communicator, layout);
-        self.record.environment.device = k.device();
-        self.record.environment.threads = k.threads();
+        let device = RankDevice::new(&case.backend, &*communicator);
         let Job { problem, system, measure, progress, reuse, record, .. } = self;
         let (x, unknowns) = (None, b.len());
-        let mut job = Job {
+        let job = Job {
             case,
             problem,
             system,
@@ -233,8 +259,14 @@ impl Job<'_> {
             x,
             limit_s: None,
         };
-        let done = job.over_ranks(&k, &b, order.as_deref(), task.elimination.as_ref());
-        job.ended(done)
+        let elimination = task.elimination.as_ref();
+        match device {
+            Ok(device) => {
+                device.visit(OnRank { job, communicator, layout, rhs: b, order, elimination })
+            }
+            Err(e) if e.kind() == Kind::Memory => job.ended(Err(e.into())),
+            Err(e) => job.ended(Err(NoResult::unsupported(e.to_string()))),
+        }
     }
 
     /// Refuses what does not run over ranks, and divides the system.
@@ -354,6 +386,7 @@ impl Job<'_> {
             reduction_s: reduction,
             halo_s: halo,
             rank_memory_bytes: None,
+            transport_used: k.local().transport().filter(|_| ranks > 1).map(str::to_owned),
         };
         let mut own = vec![0.0; self.unknowns];
         k.download(&x, &mut own);
@@ -397,6 +430,7 @@ impl Job<'_> {
                 Some(seconds) => made.map(|m| (m, seconds)).map_err(NoResult::from),
             };
             let (m, seconds) = together(k, made)?;
+            k.check()?;
             // a phase that one rank has takes no time on another
             let largest = |own: Option<f64>| Some(k.of_all(own.unwrap_or(-1.0)));
             runs.push(seconds.map(|own| largest(own).filter(|seconds| *seconds >= 0.0)));

@@ -64,8 +64,9 @@ pub(super) fn run(args: &SelfTestArgs) -> Result<ExitCode> {
         None => "cpu-mt".to_owned(),
     };
     if compute::over_ranks(&name) {
+        let as_one = if compute::on_gpu(&name) { "cuda" } else { "cpu" };
         return Err(Error::input(format!("--backend: `{name}` has no operations of its own"))
-            .hint("its ranks compute as `cpu` does"));
+            .hint(format!("its ranks compute as `{as_one}` does")));
     }
     compute::available(&name)?;
     check_part(&name, args.only)?;

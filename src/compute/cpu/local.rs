@@ -1,20 +1,70 @@
 //! The CPU as the device of a rank.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::ilu::BlockIlu;
 use super::{Cpu, trsv, vector};
+use crate::base::choices::FactorPrecision;
+use crate::base::error::Result;
 use crate::base::memory::Buffer;
-use crate::compute::Breakdown;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local};
+use crate::compute::distributed::communicator::Exchange;
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, Trisolve};
 use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
+
+/// Unknowns that are sent, and ghost values.
+pub struct Transfer {
+    sent: Vec<u32>,
+    own: Vec<u32>,
+    ghosts: Buffer<f64>,
+}
+
+/// Factors with the rows of each stage.
+pub struct StagedIlu {
+    pub(super) ilu: BlockIlu,
+    pub(super) stages: Vec<Vec<StagePart>>,
+}
 
 impl Local for Cpu {
-    fn partial_dots(&self, x: &Buffer<f64>, y: &Buffer<f64>, starts: &[usize], out: &mut [f64]) {
-        for (range, out) in ranges(starts).zip(out) {
+    type Places = Vec<u32>;
+    type Coupled = Coupling;
+    type Transfer = Transfer;
+    type Partials = Vec<f64>;
+    type StagedIlu = StagedIlu;
+
+    fn places(&self, of: Vec<u32>) -> Result<Vec<u32>> {
+        Ok(of)
+    }
+
+    fn coupled(&self, of: Coupling) -> Result<Coupling> {
+        Ok(of)
+    }
+
+    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Transfer> {
+        let ghosts = Buffer::zeros(received + own.len());
+        Ok(Transfer { sent, own, ghosts })
+    }
+
+    fn send(&self, of: &mut Transfer, x: &Buffer<f64>, exchange: &mut dyn Exchange) {
+        gather(x, &of.sent, exchange.outgoing());
+        exchange.start();
+        let received = of.ghosts.len() - of.own.len();
+        gather(x, &of.own, &mut of.ghosts[received..]);
+    }
+
+    fn receive<'a>(&self, of: &'a mut Transfer, exchange: &mut dyn Exchange) -> &'a Buffer<f64> {
+        let received = exchange.finish();
+        of.ghosts[..received.len()].copy_from_slice(received);
+        &of.ghosts
+    }
+
+    fn partial_dots(&self, x: &Buffer<f64>, y: &Buffer<f64>, starts: &[usize], out: &mut Vec<f64>) {
+        out.extend(ranges(starts).map(|range| {
             let (x, y) = (&x[range.clone()], &y[range]);
-            *out = self.on(x.len(), |parallel| vector::dot(x, y, parallel));
-        }
+            self.on(x.len(), |parallel| vector::dot(x, y, parallel))
+        }));
     }
 
     fn partial_multi_dots(
@@ -22,15 +72,16 @@ impl Local for Cpu {
         basis: &[Buffer<f64>],
         w: &Buffer<f64>,
         starts: &[usize],
-        out: &mut [f64],
+        out: &mut Vec<f64>,
     ) {
-        let parts = starts.len() - 1;
+        let (parts, before) = (starts.len() - 1, out.len());
+        out.resize(before + basis.len() * parts, 0.0);
         let mut sums = vec![0.0; basis.len()];
         for (s, range) in ranges(starts).enumerate() {
             let of: Vec<&[f64]> = basis.iter().map(|v| &v[range.clone()]).collect();
             let w = &w[range];
             self.on(w.len(), |parallel| vector::multi_dot(&of, w, parallel, &mut sums));
-            sums.iter().enumerate().for_each(|(j, sum)| out[j * parts + s] = *sum);
+            sums.iter().enumerate().for_each(|(j, sum)| out[before + j * parts + s] = *sum);
         }
     }
 
@@ -40,22 +91,20 @@ impl Local for Cpu {
         coef: &[f64],
         w: &mut Buffer<f64>,
         starts: &[usize],
-        out: &mut [f64],
+        out: &mut Vec<f64>,
     ) {
-        for (range, out) in ranges(starts).zip(out) {
+        out.extend(ranges(starts).map(|range| {
             let of: Vec<&[f64]> = basis.iter().map(|v| &v[range.clone()]).collect();
             let w = &mut w[range];
-            *out = self.on(w.len(), |parallel| vector::multi_axpy_norm2(&of, coef, w, parallel));
-        }
+            self.on(w.len(), |parallel| vector::multi_axpy_norm2(&of, coef, w, parallel))
+        }));
     }
 
-    fn gather(&self, x: &Buffer<f64>, places: &[u32], out: &mut [f64]) {
-        for (to, &at) in out.iter_mut().zip(places) {
-            *to = x[at as usize];
-        }
+    fn take(&self, partials: &mut Vec<f64>) -> Vec<f64> {
+        std::mem::take(partials)
     }
 
-    fn add_coupling(&self, c: &Coupling, sign: f64, ghosts: &[f64], y: &mut Buffer<f64>) {
+    fn add_coupling(&self, c: &Coupling, sign: f64, ghosts: &Buffer<f64>, y: &mut Buffer<f64>) {
         for (i, &row) in c.rows.iter().enumerate() {
             let entries = c.row_ptr[i] as usize..c.row_ptr[i + 1] as usize;
             let terms = c.columns[entries.clone()].iter().zip(&c.values[entries]);
@@ -64,56 +113,95 @@ impl Local for Cpu {
         }
     }
 
-    fn extend(&self, from: &Buffer<f64>, ghosts: &[f64], places: &[u32], to: &mut Buffer<f64>) {
+    fn extend(
+        &self,
+        from: &Buffer<f64>,
+        ghosts: &Buffer<f64>,
+        places: &Vec<u32>,
+        to: &mut Buffer<f64>,
+    ) {
         for (to, &at) in to.iter_mut().zip(places) {
             let at = at as usize;
             *to = if at < from.len() { from[at] } else { ghosts[at - from.len()] };
         }
     }
 
-    fn restrict(&self, from: &Buffer<f64>, places: &[u32], first: usize, to: &mut Buffer<f64>) {
-        for (to, &at) in to[first..].iter_mut().zip(places) {
-            *to = from[at as usize];
-        }
+    fn restrict(&self, from: &Buffer<f64>, places: &Vec<u32>, first: usize, to: &mut Buffer<f64>) {
+        gather(from, places, &mut to[first..]);
     }
 
-    fn scatter(&self, values: &[f64], places: &[u32], to: &mut Buffer<f64>) {
+    fn scatter(&self, values: &Buffer<f64>, places: &Vec<u32>, to: &mut Buffer<f64>) {
         for (&value, &at) in values.iter().zip(places) {
             to[at as usize] = value;
         }
     }
 
-    fn copy_range(&self, from: &Buffer<f64>, range: Range<usize>, to: &mut Buffer<f64>, at: usize) {
-        to[at..at + range.len()].copy_from_slice(&from[range]);
+    fn ilu_in_stages(
+        &self,
+        pattern: &Arc<FillPattern>,
+        stages: Vec<Vec<StagePart>>,
+        precision: FactorPrecision,
+    ) -> Result<StagedIlu> {
+        let ilu = self.ilu_analyse(pattern, Trisolve::AUTO, precision)?;
+        Ok(StagedIlu { ilu, stages })
     }
 
     fn ilu_factor_in_stages(
         &self,
-        ilu: &mut BlockIlu,
+        ilu: &mut StagedIlu,
         a: &Csr,
         shift: f64,
-        stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown> {
-        ilu.factor_in_stages(a, shift, stages, between)
+    ) -> std::result::Result<(), Breakdown> {
+        ilu.factor(a, shift, between)
     }
 
-    fn ilu_forward(
+    fn ilu_forward(&self, ilu: &StagedIlu, stage: usize, r: &Buffer<f64>, v: &mut Buffer<f64>) {
+        for StagePart { rows, at } in &ilu.stages[stage] {
+            trsv::forward_part(&ilu.ilu, rows.clone(), &r[*at..], v);
+        }
+    }
+
+    fn ilu_backward(
         &self,
-        ilu: &BlockIlu,
-        rows: Range<usize>,
-        r: &Buffer<f64>,
-        at: usize,
+        ilu: &StagedIlu,
+        stage: usize,
+        v: &mut Buffer<f64>,
         z: &mut Buffer<f64>,
     ) {
-        trsv::forward_part(ilu, rows, &r[at..], z);
-    }
-
-    fn ilu_backward(&self, ilu: &BlockIlu, rows: Range<usize>, z: &mut Buffer<f64>) {
-        trsv::backward_part(ilu, rows, z);
+        let b = ilu.ilu.pattern.block_size();
+        for StagePart { rows, at } in &ilu.stages[stage] {
+            trsv::backward_part(&ilu.ilu, rows.clone(), v);
+            z[*at..*at + rows.len() * b].copy_from_slice(&v[rows.start * b..rows.end * b]);
+        }
     }
 }
 
-fn ranges(starts: &[usize]) -> impl Iterator<Item = std::ops::Range<usize>> {
+impl FactorInfo for StagedIlu {
+    fn pattern(&self) -> &FillPattern {
+        self.ilu.pattern()
+    }
+
+    fn bytes(&self) -> Bytes {
+        self.ilu.bytes()
+    }
+
+    fn trisolve(&self) -> Trisolve {
+        self.ilu.trisolve()
+    }
+
+    fn levels(&self) -> [usize; 2] {
+        self.ilu.levels()
+    }
+}
+
+/// `out[i] = x[places[i]]`.
+fn gather(x: &[f64], places: &[u32], out: &mut [f64]) {
+    for (to, &at) in out.iter_mut().zip(places) {
+        *to = x[at as usize];
+    }
+}
+
+fn ranges(starts: &[usize]) -> impl Iterator<Item = Range<usize>> {
     starts.windows(2).map(|w| w[0]..w[1])
 }

@@ -1,26 +1,24 @@
 //! Factorisation stage by stage, with what other ranks make of their rows between.
 
-use std::ops::Range;
-
 use super::block::with_block_size;
 use super::ilu::{BlockIlu, Job, lock, some_rows};
+use super::local::StagedIlu;
 use super::values::{Blocks, Values};
 use crate::compute::Breakdown;
 use crate::compute::distributed::FactorBlocks;
 use crate::matrix::Csr;
 
-impl BlockIlu {
+impl StagedIlu {
     /// See [`Local::ilu_factor_in_stages`](crate::compute::distributed::Local::ilu_factor_in_stages).
-    pub(super) fn factor_in_stages(
+    pub(super) fn factor(
         &mut self,
         a: &Csr,
         shift: f64,
-        stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
     ) -> Result<(), Breakdown> {
-        let pattern = &self.pattern;
+        let Self { ilu: BlockIlu { pattern, values, spaces, .. }, stages } = self;
         let mut beside = None;
-        let (blocks, stored) = match &mut self.values {
+        let (blocks, stored) = match values {
             Values::Double(blocks) => (blocks, None),
             Values::Single(stored) => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
         };
@@ -31,12 +29,12 @@ impl BlockIlu {
             d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
         });
         let mut done = Ok(());
-        for (t, rows) in stages.iter().enumerate() {
+        for (t, parts) in stages.iter().enumerate() {
             if done.is_ok() {
                 let job = Job::new(a, shift, pattern, blocks);
-                let space = &mut *lock(&self.spaces[0]);
-                let mut parts = rows.iter().cloned();
-                done = parts
+                let space = &mut *lock(&spaces[0]);
+                let mut rows = parts.iter().map(|part| part.rows.clone());
+                done = rows
                     .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
             }
             between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });

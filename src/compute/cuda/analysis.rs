@@ -26,6 +26,11 @@ impl Analysis {
         Self { pattern, schedules: OnceCell::new(), stencils: OnceCell::new() }
     }
 
+    /// The same with other schedules, which may leave rows out.
+    pub(super) fn with(pattern: &Arc<FillPattern>, schedules: [Schedule; 2]) -> Self {
+        Self { schedules: OnceCell::from(schedules), ..Self::new(pattern) }
+    }
+
     /// The same with one grouping of the rows for both solves: the sets of their order.
     pub(super) fn of_sets(pattern: &Arc<FillPattern>, sets: &Schedule) -> Self {
         let forward = sets.in_place();

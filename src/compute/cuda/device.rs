@@ -161,8 +161,13 @@ impl Device {
 
     /// `NVIDIA H200, sm_90, CUDA 13.0`
     pub fn describe(&self) -> String {
+        self.described("")
+    }
+
+    /// The same with a word behind the name.
+    pub(crate) fn described(&self, word: &str) -> String {
         let ((major, minor), (cuda, point)) = (self.arch, self.driver);
-        format!("{}, sm_{major}{minor}, CUDA {cuda}.{point}", self.name)
+        format!("{}{word}, sm_{major}{minor}, CUDA {cuda}.{point}", self.name)
     }
 
     /// What `tune` found on this device; read once, and nothing where it cannot be read.

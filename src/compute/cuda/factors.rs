@@ -105,7 +105,9 @@ impl BlockIlu {
             (None, Trisolve::AUTO) => {
                 let all = choice::candidates(d, &analysis, pattern, block_size, precision);
                 let reason = Some(predicted(&all));
-                (all[0].way, reason, choice::rivals(&all).to_vec())
+                // a measurement would choose for one rank what it does not for another
+                let rivals = if k.sharers.is_some() { &[] } else { choice::rivals(&all) };
+                (all[0].way, reason, rivals.to_vec())
             }
             (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };

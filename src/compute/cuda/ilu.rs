@@ -1,5 +1,6 @@
 //! Block ILU(k) factors on the GPU: numeric factorisation (`kernels/ilu/rows.cu`).
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
@@ -59,8 +60,8 @@ impl Factorisation {
         } else {
             let forward = &analysis.schedules()[0];
             let patterns = [&structure.lower, &structure.upper];
-            let rows = ByRows::new(d, pattern, forward, block_size, patterns)?;
-            By::Rows(Box::new(rows))
+            let kernel = Rc::new(Kernel::new(d, pattern, patterns)?);
+            By::Rows(Box::new(ByRows::new(d, &kernel, pattern, forward, patterns)?))
         };
         Ok(Self { structure, by, seconds: f64::NAN })
     }
@@ -95,8 +96,8 @@ impl Factorisation {
             && !by.take(d, a, patterns)?
         {
             let forward = Schedule::lower(pattern);
-            let rows = ByRows::new(d, pattern, &forward, *block_size, patterns)?;
-            self.by = By::Rows(Box::new(rows));
+            let kernel = Rc::new(Kernel::new(d, pattern, patterns)?);
+            self.by = By::Rows(Box::new(ByRows::new(d, &kernel, pattern, &forward, patterns)?));
         }
         let val = match &mut self.by {
             By::Rows(by) => by.take(d, a, patterns)?,
@@ -104,23 +105,18 @@ impl Factorisation {
         };
         let start = d.event().map_err(fault)?;
         match &mut self.by {
-            By::Rows(by) => by.factor(d, (val, shift), patterns, &mut values, &error)?,
+            By::Rows(by) => {
+                d.mark_absent(&mut values.diagonal)?;
+                d.mark_absent(&mut values.upper)?;
+                by.factor(d, (val, shift), patterns, &mut values, &error)?;
+            }
             By::Stencil(by) => by.factor(d, shift, patterns, &values, &error)?,
             By::Points => unreachable!("returned above"),
         }
         let end = d.event().map_err(fault)?;
-        let found = d.host(&error)?[0];
+        let singular = singular(d, pattern, &values, &error)?;
         self.seconds = f64::from(start.elapsed_ms(&end).map_err(fault)?) / 1e3;
-        if found == REGULAR {
-            return Ok(Ok(values));
-        }
-        let row = (found >> 32) as usize;
-        let block = values.diagonal.slice(row * bb..=row * bb);
-        let mut pivot = [0.0];
-        d.stream().memcpy_dtoh(&block, &mut pivot).map_err(fault)?;
-        d.stream().synchronize().map_err(fault)?;
-        let absent = pattern.no_diagonal.binary_search(&(row as u32)).is_ok();
-        Ok(Err(SingularBlock { row, within: found as u32 as usize, pivot: pivot[0], absent }))
+        Ok(singular.map_or(Ok(values), Err))
     }
 
     /// Seconds on the device of the last factorisation, from A in its memory to the factors; not a
@@ -128,6 +124,27 @@ impl Factorisation {
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
     }
+}
+
+/// The first singular block that a factorisation told of in `error`; waits.
+pub(super) fn singular(
+    d: &Device,
+    pattern: &FillPattern,
+    values: &Factors,
+    error: &CudaSlice<u64>,
+) -> Result<Option<SingularBlock>> {
+    let found = d.host(error)?[0];
+    if found == REGULAR {
+        return Ok(None);
+    }
+    let fault = |e: DriverError| failed("factorisation", e);
+    let (row, bb) = ((found >> 32) as usize, pattern.block_size().pow(2));
+    let block = values.diagonal.slice(row * bb..=row * bb);
+    let mut pivot = [0.0];
+    d.stream().memcpy_dtoh(&block, &mut pivot).map_err(fault)?;
+    d.stream().synchronize().map_err(fault)?;
+    let absent = pattern.no_diagonal.binary_search(&(row as u32)).is_ok();
+    Ok(Some(SingularBlock { row, within: found as u32 as usize, pivot: pivot[0], absent }))
 }
 
 /// The inverse numbers of the diagonal of `a`.
@@ -148,30 +165,17 @@ fn points(d: &Device, a: &Csr, shift: f64) -> Result<Result<Factors, SingularBlo
 /// Largest blocks whose updates are listed beforehand.
 const LARGEST_LISTED: usize = 8;
 
-/// What a factorisation row by row needs: order, updates, kernel.
-struct ByRows {
-    rows: Rows,
-    /// Where rows are that shared memory does not hold.
-    spill: CudaSlice<f64>,
-    updates: Option<CudaSlice<[u32; 2]>>,
-    absent: CudaSlice<u32>,
-    n_absent: usize,
-    entries: Option<Entries>,
-    /// Places of the entries of a matrix that was on the device already.
-    places: Option<CudaSlice<u32>>,
+/// The kernel for rows like those of a pattern, and the updates of these.
+struct Kernel {
+    variant: Variant,
+    launch: Launch,
+    updates: Option<Updates>,
     factor: CudaFunction,
-    config: LaunchConfig,
 }
 
-impl ByRows {
-    /// `forward` is the schedule of the forward solve.
-    fn new(
-        d: &Device,
-        pattern: &FillPattern,
-        forward: &Schedule,
-        block_size: usize,
-        patterns: [&DevicePattern; 2],
-    ) -> Result<Self> {
+impl Kernel {
+    fn new(d: &Device, pattern: &FillPattern, patterns: [&DevicePattern; 2]) -> Result<Self> {
+        let block_size = pattern.block_size();
         let mut variant = suited(block_size, pattern);
         let mut launch = Launch::of(d, &variant)?;
         let mut updates = None;
@@ -183,17 +187,44 @@ impl ByRows {
             }
         }
         let factor = d.kernel(&ILU, variant.clone(), "factor")?;
-        let rows = Rows::new(d, &variant, pattern, forward, &launch, updates.as_ref(), patterns)?;
+        Ok(Self { variant, launch, updates, factor })
+    }
+}
+
+/// What a factorisation row by row needs: order, updates, kernel.
+struct ByRows {
+    rows: Rows,
+    /// Where rows are that shared memory does not hold.
+    spill: CudaSlice<f64>,
+    kernel: Rc<Kernel>,
+    absent: CudaSlice<u32>,
+    n_absent: usize,
+    entries: Option<Entries>,
+    /// Places of the entries of a matrix that was on the device already.
+    places: Option<CudaSlice<u32>>,
+    config: LaunchConfig,
+}
+
+impl ByRows {
+    /// `forward` is the schedule of the forward solve, or that of some of the rows, at least one.
+    fn new(
+        d: &Device,
+        kernel: &Rc<Kernel>,
+        pattern: &FillPattern,
+        forward: &Schedule,
+        patterns: [&DevicePattern; 2],
+    ) -> Result<Self> {
+        let Kernel { variant, launch, updates, factor } = &**kernel;
+        let rows = Rows::new(d, variant, pattern, forward, launch, updates.as_ref(), patterns)?;
         Ok(Self {
-            config: rows.config(d, &factor, &launch)?,
-            updates: updates.map(|u| u.list),
+            config: rows.config(d, factor, launch)?,
             spill: d.alloc(rows.spilled_numbers())?,
             rows,
+            kernel: Rc::clone(kernel),
             absent: d.copied(&pattern.no_diagonal)?,
             n_absent: pattern.no_diagonal.len(),
             entries: None,
             places: None,
-            factor,
         })
     }
 
@@ -216,7 +247,8 @@ impl ByRows {
         }
     }
 
-    /// Factors of the matrix that was taken and has these values; see [`StencilIlu::factor`].
+    /// Factors of the matrix that was taken and has these values; see [`StencilIlu::factor`]. D and U' are marked
+    /// absent where they are to be made.
     fn factor(
         &mut self,
         d: &Device,
@@ -231,8 +263,6 @@ impl ByRows {
             (Some(places), _) => address(places),
             (None, entries) => address(&entries.as_ref().expect("taken before").place),
         };
-        d.mark_absent(&mut values.diagonal)?;
-        d.mark_absent(&mut values.upper)?;
         let matrix = MatrixArg {
             val,
             place,
@@ -247,12 +277,53 @@ impl ByRows {
         };
         let (lower, upper) = (lower.argument(), upper.argument());
         let rows: RowsArg = self.rows.argument(&self.spill);
-        let updates = self.updates.as_ref().map_or(0, address);
+        let Kernel { updates, factor, .. } = &*self.kernel;
+        let updates = updates.as_ref().map_or(0, |updates| address(&updates.list));
         launch!(
-            cooperative d, &self.factor, self.config;
+            cooperative d, factor, self.config;
             rows, updates, matrix, lower, upper, factors, *error
         )
         .map_err(|e| failed("factorisation", e))
+    }
+}
+
+/// A factorisation stage by stage; those without rows here are `None`.
+pub(super) struct InStages(Vec<Option<ByRows>>);
+
+impl InStages {
+    /// `stages` has the levels of each.
+    pub(super) fn new(
+        d: &Device,
+        pattern: &FillPattern,
+        stages: &[Schedule],
+        patterns: [&DevicePattern; 2],
+    ) -> Result<Self> {
+        let kernel = Rc::new(Kernel::new(d, pattern, patterns)?);
+        let stage = |levels: &Schedule| {
+            if levels.rows.is_empty() {
+                return Ok(None);
+            }
+            ByRows::new(d, &kernel, pattern, levels, patterns).map(Some)
+        };
+        Ok(Self(stages.iter().map(stage).collect::<Result<_>>()?))
+    }
+
+    /// The rows of a stage, after all that they need; see [`Factorisation::run`] for `error`.
+    pub(super) fn factor(
+        &mut self,
+        d: &Device,
+        stage: usize,
+        (a, shift): (&Csr, f64),
+        patterns: [&DevicePattern; 2],
+        values: &mut Factors,
+        error: &CudaSlice<u64>,
+    ) -> Result<()> {
+        let Some(rows) = &mut self.0[stage] else { return Ok(()) };
+        let val = rows.take(d, Factored::Host(a), patterns)?;
+        let done = rows.factor(d, (val, shift), patterns, values, error);
+        // each stage would keep the whole matrix
+        rows.entries = None;
+        done
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) const MOST: usize = 32;
 
 shared! {
     pub(crate) CoefArg = "Coef" of "common.cuh" { value: f64, kind: u32, a: u16, b: u16 }
-    pub(crate) Basis = "Basis" of "vectors/operations.cu" { v: [Address; MOST] }
-    pub(crate) Numbers = "Numbers" of "vectors/operations.cu" { v: [f64; MOST] }
+    pub(crate) Basis = "Basis" of "vectors/basis.cuh" { v: [Address; MOST] }
+    pub(crate) Numbers = "Numbers" of "vectors/basis.cuh" { v: [f64; MOST] }
     pub(crate) Meeting = "Meeting" of "vectors/operations.cu" { partials: Address, arrived: Address }
     pub(crate) SlotList = "Slots" of "vectors/operations.cu" { at: [u16; 8] }
     pub(crate) StepArg = "Step" of "vectors/operations.cu" { a: CoefArg, b: CoefArg, out: u32, operation: u32 }

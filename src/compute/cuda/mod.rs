@@ -5,6 +5,7 @@ mod compressed;
 pub mod cubins;
 pub mod cusparse;
 pub(crate) mod device;
+mod distributed;
 mod entries;
 mod execution;
 mod factors;
@@ -21,6 +22,7 @@ mod numbering;
 mod numbers;
 pub mod nvrtc;
 mod operations;
+pub(crate) mod pinned;
 mod ranges;
 mod rows;
 pub mod sources;
@@ -42,7 +44,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cudarc::driver::{DriverError, PinnedHostSlice};
+use cudarc::driver::{CudaStream, DriverError, PinnedHostSlice};
 
 use super::{SLOTS, Slot};
 use crate::base::error::{Error, Result};
@@ -69,7 +71,7 @@ pub fn layouts() -> impl Iterator<Item = &'static Layout> {
     all.into_iter().flatten().chain(sptrsv::layouts())
 }
 
-/// Computes on the first GPU.
+/// Computes on the first GPU, or on that of a rank.
 ///
 /// Operations are asynchronous. One that fails is remembered; from then on slots read as NaN, which
 /// ends every method, and [`Platform::check`](crate::compute::Platform::check) tells what happened.
@@ -87,6 +89,10 @@ pub struct Cuda {
     uncounted: Cell<f64>,
     /// Seconds of compilation before this backend began to be made.
     compiled_before: f64,
+    /// Ranks that have this GPU, on one of these.
+    sharers: Option<usize>,
+    /// Stream of copies between ranks, made when it is first needed.
+    copies: OnceCell<Arc<CudaStream>>,
 }
 
 /// A matrix stored for products.
@@ -107,7 +113,7 @@ impl Cuda {
     /// # Errors
     /// When there is no GPU, no driver or no run-time compiler.
     pub fn ours() -> Result<Self> {
-        Self::new(false)
+        Self::new(Device::shared()?, false)
     }
 
     /// With the routines of cuSPARSE for products, factorisation and triangular solves.
@@ -115,14 +121,13 @@ impl Cuda {
     /// # Errors
     /// As [`ours`](Self::ours), and when there is no cuSPARSE.
     pub fn vendor() -> Result<Self> {
-        let k = Self::new(true)?;
+        let k = Self::new(Device::shared()?, true)?;
         k.library()?;
         Ok(k)
     }
 
     #[allow(unsafe_code, reason = "pinned memory without a value")]
-    fn new(vendor: bool) -> Result<Self> {
-        let device = Device::shared()?;
+    fn new(device: Arc<Device>, vendor: bool) -> Result<Self> {
         let compiled_before = device.compile_seconds();
         // SAFETY: slots are written by a download before they are read
         let host = unsafe { device.stream().context().alloc_pinned_with_flags::<f64>(SLOTS, 0) }
@@ -138,6 +143,8 @@ impl Cuda {
             library: OnceCell::new(),
             uncounted: Cell::new(0.0),
             compiled_before,
+            sharers: None,
+            copies: OnceCell::new(),
         })
     }
 

@@ -44,7 +44,11 @@ impl Platform for Cuda {
             Some(library) if self.vendor => {
                 format!("{}, cuSPARSE {}", self.device.describe(), library.version())
             }
-            _ => self.device.describe(),
+            _ => self.device.described(&match self.sharers {
+                None => String::new(),
+                Some(1) => " each".to_owned(),
+                Some(ranks) => format!(" shared by {ranks}"),
+            }),
         }
     }
 
@@ -54,7 +58,8 @@ impl Platform for Cuda {
 
     fn memory_free(&self) -> usize {
         // what cannot be read is unknown, not zero
-        self.device.memory().map_or(usize::MAX, |memory| memory.free)
+        let free = self.device.memory().map_or(usize::MAX, |memory| memory.free);
+        free / self.sharers.unwrap_or(1)
     }
 
     fn copy_bandwidth(&self) -> f64 {

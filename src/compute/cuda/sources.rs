@@ -65,6 +65,9 @@ const ANY: Option<RangeInclusive<usize>> = Some(1..=usize::MAX);
 sources! {
     VECTOR, "vectors/operations", None;
     HANDOVER, "runtime/handover", None;
+    SUMS, "distributed/sums", None;
+    HALO, "distributed/halo", None;
+    STAGES, "distributed/stages", None;
     NARROW, "sptrsv/narrow", None;
     SPARSE, "setup/sparse", None;
     ROW_SYSTEMS, "setup/row_systems", None;

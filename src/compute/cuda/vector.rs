@@ -185,7 +185,7 @@ impl Vectors {
 }
 
 /// The last vector fills the places that are left.
-fn basis_of(part: &[Address]) -> Basis {
+pub(super) fn basis_of(part: &[Address]) -> Basis {
     let mut v = [part[part.len() - 1]; MOST];
     v[..part.len()].copy_from_slice(part);
     Basis { v }

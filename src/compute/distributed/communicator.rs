@@ -20,6 +20,17 @@ pub trait Communicator {
     /// Messages to and from other ranks, that are sent again and again.
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange>;
 
+    /// Number of this rank among those of its host, and how many these are; collective.
+    fn on_host(&self) -> [usize; 2];
+
+    /// What the first rank that failed says of it, on all ranks.
+    fn failure(&self, own: Option<String>) -> Option<String> {
+        let speaker = self.first(own.is_some())?;
+        let mut said = own.unwrap_or_default().into_bytes();
+        self.broadcast(speaker, &mut said);
+        Some(String::from_utf8_lossy(&said).into_owned())
+    }
+
     /// The largest of the numbers of all ranks.
     fn largest(&self, own: f64) -> f64 {
         let all = self.all_gather(&[own], &vec![1; self.size()]);
@@ -87,6 +98,10 @@ impl Communicator for OneRank {
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
         assert!(sent.is_empty() && received.is_empty(), "there is no other rank");
         Box::new(Nothing)
+    }
+
+    fn on_host(&self) -> [usize; 2] {
+        [0, 1]
     }
 }
 
@@ -211,6 +226,10 @@ pub(crate) mod threads {
             self.board.barrier.wait();
             let len = sent.iter().map(|m| m.len).sum();
             Box::new(Mail { senders, receivers, out: vec![0.0; len], received: Vec::new() })
+        }
+
+        fn on_host(&self) -> [usize; 2] {
+            [self.own, self.size]
         }
     }
 

@@ -2,18 +2,17 @@
 
 use std::cell::RefCell;
 
+use super::Distributed;
 use super::communicator::{Communicator, Exchange, Message};
 use super::local::Local;
+use crate::base::error::Result;
 
 /// Which values of others this rank needs, and which of its own others need.
-pub struct Halo {
+pub struct Halo<K: Local> {
     exchange: RefCell<Box<dyn Exchange>>,
-    /// Unknowns of this rank that are sent, message by message.
-    sent: Vec<u32>,
-    /// Unknowns of this rank that are ghosts of another of its subdomains.
-    own: Vec<u32>,
-    /// Received values, then those of `own`.
-    ghosts: RefCell<Vec<f64>>,
+    transfer: RefCell<K::Transfer>,
+    /// Unknowns of this rank that are sent.
+    sent: usize,
     /// Ranks to which something is sent.
     neighbours: usize,
 }
@@ -51,15 +50,21 @@ pub fn messages(counts: &[usize], block: usize) -> Vec<Message> {
     all.filter(|message| message.len > 0).collect()
 }
 
-impl Halo {
-    /// The exchange that brings `ghosts`, block columns in ascending order, to this rank. Rank r owns the blocks
-    /// `starts[r]..starts[r + 1]`. Also returns the place of each ghost block among the ghost values; collective.
+impl<K: Local> Halo<K> {
+    /// The exchange that brings `ghosts`, block columns in ascending order, to this rank, whose vectors have its
+    /// unknown i at `at(i)`. Also returns the place of each ghost block among the ghost values. Collective, also
+    /// where it fails.
+    ///
+    /// # Errors
+    /// Without memory for its buffers.
     pub fn new(
-        communicator: &dyn Communicator,
-        starts: &[u64],
+        k: &Distributed<K>,
         ghosts: &[u64],
         block_size: usize,
-    ) -> (Self, Vec<u32>) {
+        at: impl Fn(u32) -> u32,
+    ) -> Result<(Self, Vec<u32>)> {
+        let communicator = &**k.communicator();
+        let starts = k.layout().rank_starts();
         let (me, size) = (communicator.rank(), communicator.size());
         let owned = |rank: usize| {
             let at = |start: u64| ghosts.partition_point(|&block| block < start);
@@ -73,7 +78,7 @@ impl Halo {
             ask(communicator, &wanted, remote.map(|&block| block as f64));
         let unknowns = |block: u64| {
             let first = (block - starts[me]) as usize * block_size;
-            (first..first + block_size).map(|i| i as u32)
+            (first..first + block_size).map(|i| at(i as u32))
         };
         let sent: Vec<u32> = numbers.iter().flat_map(|&block| unknowns(block as u64)).collect();
         let own: Vec<u32> = own_blocks.iter().flat_map(|&block| unknowns(block)).collect();
@@ -92,40 +97,26 @@ impl Halo {
             }
         };
         let places = (0..ghosts.len()).map(|at| place(at) as u32).collect();
-        let values = vec![0.0; ghosts.len() * block_size];
-        let exchange = RefCell::new(exchange);
-        (Self { exchange, sent, own, ghosts: RefCell::new(values), neighbours }, places)
+        let count = sent.len();
+        let transfer = k.local().transfer(sent, own, received * block_size)?;
+        let (exchange, transfer) = (RefCell::new(exchange), RefCell::new(transfer));
+        Ok((Self { exchange, transfer, sent: count, neighbours }, places))
     }
 
-    /// The same for vectors that have the unknown `i` of this rank at `place(i)`.
-    #[must_use]
-    pub fn at(mut self, place: impl Fn(u32) -> u32) -> Self {
-        self.sent.iter_mut().chain(&mut self.own).for_each(|i| *i = place(*i));
-        self
-    }
-
-    /// Sends the values of x that others need.
-    pub fn start<K: Local>(&self, k: &K, x: &K::Vector) {
-        let mut exchange = self.exchange.borrow_mut();
-        k.gather(x, &self.sent, exchange.outgoing());
-        exchange.start();
-        let mut ghosts = self.ghosts.borrow_mut();
-        let remote = ghosts.len() - self.own.len();
-        k.gather(x, &self.own, &mut ghosts[remote..]);
+    /// Begins to send the values of x that others need.
+    pub fn start(&self, k: &K, x: &K::Vector) {
+        k.send(&mut self.transfer.borrow_mut(), x, &mut **self.exchange.borrow_mut());
     }
 
     /// Waits for the values of others and hands all ghost values to `work`.
-    pub fn finish<R>(&self, work: impl FnOnce(&[f64]) -> R) -> R {
-        let mut exchange = self.exchange.borrow_mut();
-        let received = exchange.finish();
-        let mut ghosts = self.ghosts.borrow_mut();
-        ghosts[..received.len()].copy_from_slice(received);
-        work(&ghosts)
+    pub fn finish<R>(&self, k: &K, work: impl FnOnce(&K::Vector) -> R) -> R {
+        let mut transfer = self.transfer.borrow_mut();
+        work(k.receive(&mut transfer, &mut **self.exchange.borrow_mut()))
     }
 
     /// Bytes that this rank sends in an exchange.
     pub fn bytes(&self) -> usize {
-        8 * self.sent.len()
+        8 * self.sent
     }
 
     /// Messages that it sends.

@@ -1,9 +1,14 @@
 //! What a device of a rank does beside the operations of one alone: sums by subdomain, and values for others.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use crate::compute::{Backend, Breakdown};
+use super::communicator::Exchange;
+use crate::base::choices::FactorPrecision;
+use crate::base::error::Result;
+use crate::compute::{Backend, Breakdown, FactorInfo};
 use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
 
 /// Rows of a matrix that have entries outside their subdomain, in compressed rows of unknowns; columns count in
 /// the ghost values.
@@ -26,72 +31,153 @@ impl Coupling {
     }
 }
 
-/// The device of a rank. `starts` are the first unknowns of the rank's subdomains and their end; sums are those
-/// that one device would make of the subdomain alone, bit for bit.
+/// Consecutive block rows that are eliminated in one stage: their numbers in the factors, and their first unknown in
+/// the vectors of the rank.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagePart {
+    /// Rows of the factors.
+    pub rows: Range<usize>,
+    /// First unknown.
+    pub at: usize,
+}
+
+/// The device of a rank. `starts` are the first unknowns of the rank's subdomains and their end; a sum over a
+/// subdomain depends on its numbers alone, bit for bit.
 pub trait Local: Backend {
-    /// `out[s] = x . y` over subdomain s.
-    fn partial_dots(&self, x: &Self::Vector, y: &Self::Vector, starts: &[usize], out: &mut [f64]);
-    /// `out[j][s] = basis[j] . w` over subdomain s.
+    /// Numbers of unknowns, where the device reads them.
+    type Places;
+    /// Rows that are coupled with others, where the device reads them.
+    type Coupled;
+    /// Values on their way between vectors and messages.
+    type Transfer;
+    /// Sums over subdomains that the host does not have yet, one after the other.
+    type Partials: Default;
+    /// Factors that are made, and solved with, stage by stage.
+    type StagedIlu: FactorInfo;
+
+    /// How values get from one device to another, where that is worth a word.
+    fn transport(&self) -> Option<&'static str> {
+        None
+    }
+    /// Takes numbers of unknowns over.
+    ///
+    /// # Errors
+    /// Without memory for them.
+    fn places(&self, of: Vec<u32>) -> Result<Self::Places>;
+    /// Takes coupled rows over.
+    ///
+    /// # Errors
+    /// As above.
+    fn coupled(&self, of: Coupling) -> Result<Self::Coupled>;
+    /// Buffers of an exchange that sends the unknowns `sent` and receives so many numbers. Ghost values are these,
+    /// then those of the unknowns `own`.
+    ///
+    /// # Errors
+    /// As above.
+    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Self::Transfer>;
+    /// Begins to send what others need of x; does not wait for the device.
+    fn send(&self, of: &mut Self::Transfer, x: &Self::Vector, exchange: &mut dyn Exchange);
+    /// Ends the exchange that [`send`](Self::send) began; the ghost values.
+    fn receive<'a>(
+        &self,
+        of: &'a mut Self::Transfer,
+        exchange: &mut dyn Exchange,
+    ) -> &'a Self::Vector;
+
+    /// Appends `x . y` over each subdomain.
+    fn partial_dots(
+        &self,
+        x: &Self::Vector,
+        y: &Self::Vector,
+        starts: &[usize],
+        out: &mut Self::Partials,
+    );
+    /// Appends `basis[j] . w` over each subdomain, vector by vector.
     fn partial_multi_dots(
         &self,
         basis: &[Self::Vector],
         w: &Self::Vector,
         starts: &[usize],
-        out: &mut [f64],
+        out: &mut Self::Partials,
     );
-    /// `w -= sum_j coef[j] basis[j]`; `out[s] = w . w` over subdomain s.
+    /// `w -= sum_j coef[j] basis[j]`; appends `w . w` over each subdomain.
     fn partial_multi_axpy(
         &self,
         basis: &[Self::Vector],
         coef: &[f64],
         w: &mut Self::Vector,
         starts: &[usize],
-        out: &mut [f64],
+        out: &mut Self::Partials,
     );
-    /// `out[i] = x[places[i]]`.
-    fn gather(&self, x: &Self::Vector, places: &[u32], out: &mut [f64]);
+    /// The sums, of which none are left; waits. They are no numbers after an operation has failed.
+    fn take(&self, partials: &mut Self::Partials) -> Vec<f64>;
+
     /// `y += sign C g`.
-    fn add_coupling(&self, c: &Coupling, sign: f64, ghosts: &[f64], y: &mut Self::Vector);
+    fn add_coupling(
+        &self,
+        c: &Self::Coupled,
+        sign: f64,
+        ghosts: &Self::Vector,
+        y: &mut Self::Vector,
+    );
     /// `to[i]` is the unknown `places[i]` of `from`, and behind its end one of `ghosts`.
-    fn extend(&self, from: &Self::Vector, ghosts: &[f64], places: &[u32], to: &mut Self::Vector);
-    /// `to[first + i] = from[places[i]]`.
-    fn restrict(&self, from: &Self::Vector, places: &[u32], first: usize, to: &mut Self::Vector);
-    /// `to[places[i]] = values[i]`.
-    fn scatter(&self, values: &[f64], places: &[u32], to: &mut Self::Vector);
-    /// `to[at + i] = from[range.start + i]`.
-    fn copy_range(
+    fn extend(
         &self,
         from: &Self::Vector,
-        range: Range<usize>,
+        ghosts: &Self::Vector,
+        places: &Self::Places,
         to: &mut Self::Vector,
-        at: usize,
     );
+    /// `to[first + i] = from[places[i]]`.
+    fn restrict(
+        &self,
+        from: &Self::Vector,
+        places: &Self::Places,
+        first: usize,
+        to: &mut Self::Vector,
+    );
+    /// `to[places[i]] = values[i]`.
+    fn scatter(&self, values: &Self::Vector, places: &Self::Places, to: &mut Self::Vector);
 
-    /// As [`ilu_factor`](crate::compute::Factors::ilu_factor), block rows `stages[0]`, then `stages[1]` and so on;
-    /// `between(t, blocks)` follows stage t, also after a breakdown, which ends the arithmetic alone. Rows of no
-    /// stage belong to others, who send what is needed of them. `shift` is that of every diagonal entry.
+    /// Prepares factors on a pattern whose rows are made stage by stage. Rows of no stage belong to others, who
+    /// send what is needed of them.
+    ///
+    /// # Errors
+    /// Without memory for them.
+    fn ilu_in_stages(
+        &self,
+        pattern: &Arc<FillPattern>,
+        stages: Vec<Vec<StagePart>>,
+        precision: FactorPrecision,
+    ) -> Result<Self::StagedIlu>;
+    /// As [`ilu_factor`](crate::compute::Factors::ilu_factor); `between(t, blocks)` follows stage t, also after a
+    /// breakdown. `shift` is that of every diagonal entry.
     ///
     /// # Errors
     /// The first row of this rank without a pivot.
     fn ilu_factor_in_stages(
         &self,
-        ilu: &mut Self::BlockIlu,
+        ilu: &mut Self::StagedIlu,
         a: &Csr,
         shift: f64,
-        stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown>;
-    /// `L z = r` in the block rows `rows`; r has them from its unknown `at` on.
+    ) -> std::result::Result<(), Breakdown>;
+    /// `L v = r` in the rows of a stage: r in the order of the rank, v in that of the factors.
     fn ilu_forward(
         &self,
-        ilu: &Self::BlockIlu,
-        rows: Range<usize>,
+        ilu: &Self::StagedIlu,
+        stage: usize,
         r: &Self::Vector,
-        at: usize,
+        v: &mut Self::Vector,
+    );
+    /// `U' v = D^-1 v` in the rows of a stage, which are copied to z in the order of the rank.
+    fn ilu_backward(
+        &self,
+        ilu: &Self::StagedIlu,
+        stage: usize,
+        v: &mut Self::Vector,
         z: &mut Self::Vector,
     );
-    /// `U' z = D^-1 z` in the block rows `rows`.
-    fn ilu_backward(&self, ilu: &Self::BlockIlu, rows: Range<usize>, z: &mut Self::Vector);
 }
 
 /// Blocks of factors while they are made. Place i is the inverse diagonal block of row i, place n + e of n rows the

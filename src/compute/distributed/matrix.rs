@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::communicator::Communicator;
 use super::halo::Halo;
 use super::local::{Coupling, Local};
 use super::{Distributed, Layout};
 use crate::base::choices::Format;
 use crate::base::error::Result;
+use crate::base::measure::{now, seconds_since};
 use crate::compute::{Bytes, Products};
 use crate::matrix::Csr;
 
@@ -76,30 +76,32 @@ impl Rows {
 /// A distributed matrix, stored for products.
 pub struct Matrix<K: Local> {
     own: K::Matrix,
-    coupling: Coupling,
-    halo: Halo,
+    coupled: K::Coupled,
+    /// Bytes of the coupled rows, and of those of y.
+    coupled_bytes: [usize; 2],
+    halo: Halo<K>,
 }
 
 impl<K: Local> Matrix<K> {
-    /// Stores the rows of this rank; collective.
+    /// Stores the rows of this rank. Collective, also where it fails.
     ///
     /// # Errors
     /// When they cannot be stored.
     pub fn new(k: &Distributed<K>, rows: &Rows, format: Format) -> Result<Self> {
-        let communicator: &dyn Communicator = &**k.communicator();
         let b = rows.own.block_size();
-        let (halo, places) = Halo::new(communicator, k.layout().rank_starts(), &rows.ghosts, b);
+        let (halo, places) = Halo::new(k, &rows.ghosts, b, |i| i)?;
         let mut coupling = rows.coupling.clone();
         for column in &mut coupling.columns {
             let (block, within) = (*column as usize / b, *column % b as u32);
             *column = places[block] * b as u32 + within;
         }
         let own = k.local().matrix(&rows.own, format)?;
-        Ok(Self { own, coupling, halo })
+        let coupled_bytes = [coupling.bytes(), 16 * coupling.rows.len()];
+        Ok(Self { own, coupled: k.local().coupled(coupling)?, coupled_bytes, halo })
     }
 
     /// The exchange of a product.
-    pub fn halo(&self) -> &Halo {
+    pub fn halo(&self) -> &Halo<K> {
         &self.halo
     }
 }
@@ -117,7 +119,7 @@ impl<K: Local> Products for Distributed<K> {
 
     fn matrix_bytes(&self, a: &Matrix<K>) -> Bytes {
         let own = self.local().matrix_bytes(&a.own);
-        let (coupling, ghosts) = (a.coupling.bytes(), 16 * a.coupling.rows.len());
+        let [coupling, ghosts] = a.coupled_bytes;
         let of = Bytes { held: own.held + coupling, moved: own.moved + coupling + ghosts };
         let all = |bytes: usize| self.sum(bytes as f64) as usize;
         Bytes { held: all(of.held), moved: all(of.moved) }
@@ -145,10 +147,10 @@ impl<K: Local> Distributed<K> {
         let k = self.local();
         a.halo.start(k, x);
         work(y);
-        let waited = k.mark();
-        a.halo.finish(|ghosts| {
-            self.waited(k.seconds(&waited, &k.mark()));
-            k.add_coupling(&a.coupling, sign, ghosts, y);
+        let waited = now();
+        a.halo.finish(k, |ghosts| {
+            self.waited(seconds_since(waited));
+            k.add_coupling(&a.coupled, sign, ghosts, y);
         });
     }
 }

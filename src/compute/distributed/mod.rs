@@ -19,9 +19,9 @@ use std::rc::Rc;
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
-use crate::compute::{Clock, Executions, Platform};
+use crate::compute::{Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
-pub use local::{Coupling, FactorBlocks, Local};
+pub use local::{Coupling, FactorBlocks, Local, StagePart};
 use vectors::Pending;
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
@@ -99,6 +99,8 @@ pub struct Distributed<K: Local> {
     /// First unknown of each subdomain of this rank, and their end, counted in this rank.
     starts: Vec<usize>,
     pending: RefCell<Vec<Pending>>,
+    partials: RefCell<K::Partials>,
+    slots: RefCell<Vec<f64>>,
     /// Whether this rank wants to stop, and whether any has wanted to at a reduction.
     asked: Cell<bool>,
     stopped: Cell<bool>,
@@ -121,6 +123,8 @@ impl<K: Local> Distributed<K> {
             layout,
             starts,
             pending: RefCell::default(),
+            partials: RefCell::default(),
+            slots: RefCell::new(vec![0.0; SLOTS]),
             asked: Cell::default(),
             stopped: Cell::default(),
             reductions: Cell::default(),
@@ -197,8 +201,13 @@ impl<K: Local> Platform for Distributed<K> {
         self.sum(self.local.copy_bandwidth())
     }
 
+    /// The same on all ranks: the error of the first that has one.
     fn check(&self) -> Result<()> {
-        self.local.check()
+        let own = self.local.check();
+        match self.failure(own.as_ref().err().map(Error::to_string)) {
+            None => Ok(()),
+            Some(said) => Err(own.err().unwrap_or_else(|| Error::run(said))),
+        }
     }
 
     fn on_host<R: Send>(&self, work: impl FnOnce(Threads) -> R + Send) -> R {
@@ -211,6 +220,14 @@ impl<K: Local> Clock for Distributed<K> {
 
     fn uncounted(&self) -> f64 {
         self.local.uncounted()
+    }
+
+    fn compile_seconds(&self) -> Option<f64> {
+        self.local.compile_seconds()
+    }
+
+    fn trial_seconds(&self) -> Option<f64> {
+        self.local.trial_seconds()
     }
 
     fn mark(&self) -> K::Mark {
@@ -240,10 +257,7 @@ impl<K: Local> Clock for Distributed<K> {
     }
 
     fn failure(&self, own: Option<String>) -> Option<String> {
-        let speaker = self.communicator.first(own.is_some())?;
-        let mut said = own.unwrap_or_default().into_bytes();
-        self.communicator.broadcast(speaker, &mut said);
-        Some(String::from_utf8_lossy(&said).into_owned())
+        self.communicator.failure(own)
     }
 }
 

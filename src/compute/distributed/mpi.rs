@@ -144,6 +144,11 @@ impl Communicator for World {
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
         Box::new(Persistent::new(&sent, &received))
     }
+
+    fn on_host(&self) -> [usize; 2] {
+        let own = self.of_host();
+        [own.rank, own.size]
+    }
 }
 
 /// Persistent requests over buffers that do not move.

@@ -1,22 +1,29 @@
 //! Vectors over ranks: each holds its own part, and sums are added up over subdomains in their order, so that
-//! they do not depend on the number of ranks.
+//! they do not depend on the number of ranks. Scalars are on the host, which exchanges the sums: no device is asked
+//! for them again, and all ranks have the same.
 
 use super::Distributed;
 use super::local::Local;
 use crate::base::error::Result;
+use crate::base::measure::{now, seconds_since};
+use crate::compute::scalar::{evaluate, quotient};
 use crate::compute::{Coef, Slot, Step, Vectors};
 
-/// Sums of this rank's subdomains that are not yet added up over all.
+/// Sums over all subdomains that are not yet added up.
 pub(super) struct Pending {
+    /// The first of them.
     slot: Slot,
-    /// Whether the root of the sum is meant.
+    /// How many there are.
+    count: usize,
+    /// Whether their roots are meant.
     root: bool,
-    partial: Vec<f64>,
 }
 
 impl<K: Local> Distributed<K> {
-    fn later(&self, slot: Slot, root: bool, partial: Vec<f64>) {
-        self.pending.borrow_mut().push(Pending { slot, root, partial });
+    /// Notes sums that `work` appends to those of this rank.
+    fn later(&self, slot: Slot, count: usize, root: bool, work: impl FnOnce(&K, &mut K::Partials)) {
+        work(&self.local, &mut self.partials.borrow_mut());
+        self.pending.borrow_mut().push(Pending { slot, count, root });
     }
 
     /// Adds up all pending sums over the ranks, in one reduction.
@@ -25,13 +32,13 @@ impl<K: Local> Distributed<K> {
         if pending.is_empty() {
             return;
         }
-        let mut own: Vec<f64> = pending.iter().flat_map(|p| p.partial.iter().copied()).collect();
+        let mut own = self.local.take(&mut self.partials.borrow_mut());
         own.push(f64::from(u8::from(self.asked.get())));
-        let entries = pending.len();
+        let entries: usize = pending.iter().map(|p| p.count).sum();
         let counts: Vec<usize> = self.parts_of_ranks().map(|parts| entries * parts + 1).collect();
-        let start = self.local.mark();
+        let start = now();
         let all = self.communicator.all_gather(&own, &counts);
-        self.reduced(self.local.seconds(&start, &self.local.mark()));
+        self.reduced(seconds_since(start));
         let mut sums = vec![0.0; entries];
         let (mut at, mut stop) = (0, false);
         for parts in self.parts_of_ranks() {
@@ -43,22 +50,21 @@ impl<K: Local> Distributed<K> {
             at += 1;
         }
         self.stopped.set(self.stopped.get() || stop);
-        let value = |(p, sum): (&Pending, &f64)| {
-            Step::set(p.slot, Coef::Host(if p.root { sum.sqrt() } else { *sum }))
-        };
-        let steps: Vec<Step> = pending.iter().zip(&sums).map(value).collect();
-        steps.chunks(crate::compute::scalar::MOST_STEPS).for_each(|s| self.local.scalars(s));
-    }
-
-    /// Adds up pending sums where a coefficient may be one.
-    fn need(&self, coefficients: &[Coef]) {
-        if coefficients.iter().any(|c| !matches!(c, Coef::Host(_))) {
-            self.reduce();
+        let mut slots = self.slots.borrow_mut();
+        let mut sums = sums.into_iter();
+        for Pending { slot, count, root } in pending {
+            for (j, sum) in sums.by_ref().take(count).enumerate() {
+                slots[slot.plus(j).0 as usize] = if root { sum.sqrt() } else { sum };
+            }
         }
     }
 
-    fn parts(&self) -> usize {
-        self.starts.len() - 1
+    /// A coefficient as a number, after pending sums if it may be one of these.
+    fn number(&self, c: Coef) -> Coef {
+        if !matches!(c, Coef::Host(_)) {
+            self.reduce();
+        }
+        Coef::Host(c.value(&self.slots.borrow()))
     }
 }
 
@@ -92,42 +98,32 @@ impl<K: Local> Vectors for Distributed<K> {
     }
 
     fn axpby(&self, a: Coef, x: &K::Vector, b: Coef, y: &mut K::Vector) {
-        self.need(&[a, b]);
-        self.local.axpby(a, x, b, y);
+        self.local.axpby(self.number(a), x, self.number(b), y);
     }
 
     fn scale(&self, a: Coef, x: &mut K::Vector) {
-        self.need(&[a]);
-        self.local.scale(a, x);
+        self.local.scale(self.number(a), x);
     }
 
     fn dot(&self, x: &K::Vector, y: &K::Vector, out: Slot) {
-        let mut partial = vec![0.0; self.parts()];
-        self.local.partial_dots(x, y, &self.starts, &mut partial);
-        self.later(out, false, partial);
+        self.later(out, 1, false, |k, sums| k.partial_dots(x, y, &self.starts, sums));
     }
 
     fn norm(&self, x: &K::Vector, out: Slot) {
-        let mut partial = vec![0.0; self.parts()];
-        self.local.partial_dots(x, x, &self.starts, &mut partial);
-        self.later(out, true, partial);
+        self.later(out, 1, true, |k, sums| k.partial_dots(x, x, &self.starts, sums));
     }
 
     fn multi_dot(&self, basis: &[K::Vector], w: &K::Vector, out: Slot) {
-        let parts = self.parts();
-        let mut partial = vec![0.0; parts * basis.len()];
-        self.local.partial_multi_dots(basis, w, &self.starts, &mut partial);
-        for (j, partial) in partial.chunks(parts).enumerate() {
-            self.later(out.plus(j), false, partial.to_vec());
-        }
+        let work = |k: &K, sums: &mut _| k.partial_multi_dots(basis, w, &self.starts, sums);
+        self.later(out, basis.len(), false, work);
     }
 
     fn multi_axpy_norm(&self, basis: &[K::Vector], coef: Slot, w: &mut K::Vector, norm_out: Slot) {
         let mut coefficients = vec![0.0; basis.len()];
         self.read(coef, &mut coefficients);
-        let mut partial = vec![0.0; self.parts()];
-        self.local.partial_multi_axpy(basis, &coefficients, w, &self.starts, &mut partial);
-        self.later(norm_out, true, partial);
+        self.later(norm_out, 1, true, |k, sums| {
+            k.partial_multi_axpy(basis, &coefficients, w, &self.starts, sums);
+        });
     }
 
     fn combine(&self, basis: &[K::Vector], coef: &[f64], x: &mut K::Vector) {
@@ -136,16 +132,19 @@ impl<K: Local> Vectors for Distributed<K> {
 
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
         self.reduce();
-        self.local.ratio(out, num, den);
+        let mut slots = self.slots.borrow_mut();
+        let product = |of: &[Slot]| of.iter().map(|slot| slots[slot.0 as usize]).product::<f64>();
+        slots[out.0 as usize] = quotient(product(num), product(den));
     }
 
     fn scalars(&self, steps: &[Step]) {
         self.reduce();
-        self.local.scalars(steps);
+        evaluate(steps, &mut self.slots.borrow_mut());
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {
         self.reduce();
-        self.local.read(first, out);
+        let first = first.0 as usize;
+        out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
     }
 }

@@ -5,19 +5,19 @@
 //! factors, which it neither makes nor solves: values come from their owners after each stage.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::rows::{Columns, Rows, needed, pattern, values};
 use super::{own_blocks, with_overlap};
 use crate::base::choices::{LevelRule, Partition};
-use crate::base::error::Error;
+use crate::base::error::{Error, Result};
+use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
 use crate::compute::distributed::halo::{Asked, Halo, ask, messages};
-use crate::compute::distributed::{Distributed, Local};
+use crate::compute::distributed::{Distributed, Local, StagePart};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
-use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
+use crate::compute::{Breakdown, Bytes, FactorInfo};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Settings, bilu};
 use crate::symbolic::interfaces::{Elimination, Sides};
@@ -44,57 +44,44 @@ pub fn sides(how: Partition, count: usize) -> Sides {
 
 /// Factors of a rank.
 pub struct Exact<K: Local> {
-    ilu: K::BlockIlu,
-    stages: Vec<Stage>,
+    ilu: K::StagedIlu,
+    /// Values for others after each stage: for later stages after the forward solve, for earlier ones after the
+    /// backward solve.
+    passes: Vec<[Pass<K>; 2]>,
     /// Own blocks of the factors.
     blocks: usize,
     /// Solution of both triangles, ghosts among it.
-    z: RefCell<K::Vector>,
-}
-
-/// Rows that are solved at one time, and what follows.
-struct Stage {
-    parts: Vec<Part>,
-    /// Values for rows of later stages, after the forward solve.
-    forward: Pass,
-    /// Values for rows of earlier stages, after the backward solve.
-    backward: Pass,
-}
-
-/// Consecutive rows, in the factors and in the vectors of the rank.
-struct Part {
-    rows: Range<usize>,
-    /// First unknown.
-    at: usize,
+    v: RefCell<K::Vector>,
 }
 
 /// Values from rank to rank.
-struct Pass {
-    halo: Halo,
+struct Pass<K: Local> {
+    halo: Halo<K>,
     /// Unknowns of the ghosts, in the order in which they come.
-    places: Vec<u32>,
+    places: K::Places,
 }
 
-impl Pass {
-    /// Collective. Block row `ghosts[i]`, ascending, is row `at[i]` of the factors; `own` finds those of this rank.
-    fn new<K: Local>(
+impl<K: Local> Pass<K> {
+    /// Collective, also where it fails. Each ghost is a block row, ascending, and its row of the factors; `own`
+    /// finds those of this rank.
+    fn new(
         k: &Distributed<K>,
         block_size: usize,
-        (ghosts, at): (&[u64], &[u32]),
+        ghosts: Vec<(u64, u32)>,
         own: impl Fn(u32) -> u32,
-    ) -> Self {
+    ) -> Result<Self> {
         let b = block_size as u32;
-        let starts = k.layout().rank_starts();
-        let (halo, _) = Halo::new(&**k.communicator(), starts, ghosts, block_size);
+        let (ghosts, at): (Vec<u64>, Vec<u32>) = ghosts.into_iter().unzip();
+        let (halo, _) = Halo::new(k, &ghosts, block_size, |i| own(i / b) * b + i % b)?;
         let places = at.iter().flat_map(|&row| row * b..(row + 1) * b).collect();
-        Self { halo: halo.at(|i| own(i / b) * b + i % b), places }
+        Ok(Self { halo, places: k.local().places(places)? })
     }
 
-    fn pass<K: Local>(&self, k: &Distributed<K>, z: &mut K::Vector) {
-        let (local, waited) = (k.local(), k.local().mark());
-        self.halo.start(local, z);
-        self.halo.finish(|ghosts| local.scatter(ghosts, &self.places, z));
-        k.waited(local.seconds(&waited, &local.mark()));
+    fn pass(&self, k: &Distributed<K>, v: &mut K::Vector) {
+        let (local, waited) = (k.local(), now());
+        self.halo.start(local, v);
+        self.halo.finish(local, |ghosts| local.scatter(ghosts, &self.places, v));
+        k.waited(seconds_since(waited));
     }
 }
 
@@ -173,18 +160,19 @@ impl<K: Local> Exact<K> {
         }
         let (rows, pattern, a) = found?;
         phases.begin(Phase::Analysis);
-        let b = pattern.block_size();
-        let ilu = k.local().ilu_analyse(&pattern, Trisolve::AUTO, settings.factor_precision);
-        if k.communicator().any(ilu.is_err()) {
+        let (b, parts) = (pattern.block_size(), parts(k, &rows, pattern.block_size()));
+        let ilu = k.local().ilu_in_stages(&pattern, parts, settings.factor_precision);
+        let (v, passes) = (k.local().vector(pattern.rows() * b), passes(k, &rows, &pattern));
+        let prepared = ilu.and_then(|ilu| Ok((ilu, v?, passes?)));
+        if k.communicator().any(prepared.is_err()) {
             let other = || Error::run("another rank has no room for its factors");
-            return Err(ilu.err().unwrap_or_else(other).into());
+            return Err(prepared.err().unwrap_or_else(other).into());
         }
-        let stages = stages(k, &rows, &pattern);
+        let (ilu, v, passes) = prepared?;
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
-        let z = RefCell::new(k.local().vector(pattern.rows() * b)?);
-        let mut made = Self { ilu: ilu?, stages, blocks, z };
+        let mut made = Self { ilu, passes, blocks, v: RefCell::new(v) };
         let mut shares: Vec<Share> =
             (0..order.stages()).map(|stage| Share::new(k, &rows, &pattern, stage)).collect();
         phases.begin(Phase::Numeric);
@@ -251,10 +239,8 @@ impl<K: Local> Exact<K> {
             0.0 => 0.0,
             relative => relative * k.communicator().largest(a.largest_diagonal()),
         };
-        let parts: Vec<Vec<Range<usize>>> =
-            self.stages.iter().map(|s| s.parts.iter().map(|p| p.rows.clone()).collect()).collect();
         let ilu = &mut self.ilu;
-        let made = k.local().ilu_factor_in_stages(ilu, a, shift, &parts, &mut |stage, blocks| {
+        let made = k.local().ilu_factor_in_stages(ilu, a, shift, &mut |stage, blocks| {
             let Share { exchange, sent, received } = &mut shares[stage];
             blocks.read(sent, exchange.outgoing());
             exchange.start();
@@ -293,8 +279,29 @@ fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
     }
 }
 
-/// The rows of each stage, and what goes from rank to rank after it; collective.
-fn stages<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern) -> Vec<Stage> {
+/// The rows of this rank in each stage, which follow each other in the factors.
+fn parts<K: Local>(k: &Distributed<K>, rows: &Rows, block_size: usize) -> Vec<Vec<StagePart>> {
+    let mut parts: Vec<Vec<StagePart>> = (0..rows.order.stages()).map(|_| Vec::new()).collect();
+    for s in k.layout().subdomains(k.communicator().rank()) {
+        for (stage, of) in rows.order.parts(s) {
+            if let Some(first) = of.clone().next() {
+                let place = rows.place(first as u64).expect("an own row") as usize;
+                let at = (first - rows.own.start as usize) * block_size;
+                let of_stage = &mut parts[stage];
+                debug_assert!(of_stage.last().is_none_or(|last| last.rows.end == place));
+                of_stage.push(StagePart { rows: place..place + of.len(), at });
+            }
+        }
+    }
+    parts
+}
+
+/// What goes from rank to rank after each stage. Collective, also where it fails.
+fn passes<K: Local>(
+    k: &Distributed<K>,
+    rows: &Rows,
+    pattern: &FillPattern,
+) -> Result<Vec<[Pass<K>; 2]>> {
     let (b, n) = (pattern.block_size(), pattern.rows());
     let [mut forward, mut backward] = [vec![false; n], vec![false; n]];
     for i in (0..n).filter(|&i| rows.is_own(i)) {
@@ -310,42 +317,22 @@ fn stages<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern) -> V
             }
         }
     }
-    let mut parts: Vec<Vec<Part>> = (0..rows.order.stages()).map(|_| Vec::new()).collect();
-    for s in k.layout().subdomains(k.communicator().rank()) {
-        for (stage, of) in rows.order.parts(s) {
-            if let Some(first) = of.clone().next() {
-                let place = rows.place(first as u64).expect("an own row") as usize;
-                let at = (first - rows.own.start as usize) * b;
-                parts[stage].push(Part { rows: place..place + of.len(), at });
-            }
-        }
-    }
     let own = |i: u32| rows.place(rows.own.start + u64::from(i)).expect("an own row");
-    let stage = |(parts, [forward, backward]): (Vec<Part>, [Vec<(u64, u32)>; 2])| {
-        let pass = |ghosts: Vec<(u64, u32)>| {
-            let (rows, at): (Vec<u64>, Vec<u32>) = ghosts.into_iter().unzip();
-            Pass::new(k, b, (&rows, &at), own)
-        };
-        Stage { parts, forward: pass(forward), backward: pass(backward) }
-    };
-    parts.into_iter().zip(ghosts).map(stage).collect()
+    // all of them, before one that failed is reported
+    let all: Vec<[Result<Pass<K>>; 2]> =
+        ghosts.into_iter().map(|of| of.map(|ghosts| Pass::new(k, b, ghosts, own))).collect();
+    all.into_iter().map(|[forward, backward]| Ok([forward?, backward?])).collect()
 }
 
 impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
     fn apply(&self, k: &Distributed<K>, r: &K::Vector, z: &mut K::Vector) {
-        let (local, b) = (k.local(), self.ilu.pattern().block_size());
-        let v = &mut *self.z.borrow_mut();
-        for Stage { parts, forward, .. } in &self.stages {
-            for Part { rows, at } in parts {
-                local.ilu_forward(&self.ilu, rows.clone(), r, *at, v);
-            }
+        let (local, v) = (k.local(), &mut *self.v.borrow_mut());
+        for (stage, [forward, _]) in self.passes.iter().enumerate() {
+            local.ilu_forward(&self.ilu, stage, r, v);
             forward.pass(k, v);
         }
-        for Stage { parts, backward, .. } in self.stages.iter().rev() {
-            for Part { rows, at } in parts {
-                local.ilu_backward(&self.ilu, rows.clone(), v);
-                local.copy_range(v, rows.start * b..rows.end * b, z, *at);
-            }
+        for (stage, [_, backward]) in self.passes.iter().enumerate().rev() {
+            local.ilu_backward(&self.ilu, stage, v, z);
             backward.pass(k, v);
         }
     }

@@ -26,7 +26,7 @@ use rows::Columns;
 pub struct Schwarz<K: Local> {
     parts: Vec<Part<K>>,
     /// Values of other ranks that the overlaps take.
-    halo: Halo,
+    halo: Halo<K>,
 }
 
 /// A subdomain with its overlap.
@@ -37,10 +37,11 @@ struct Part<K: Local> {
 }
 
 struct Extended<K: Local> {
-    /// Of each unknown, its place in the rank's vector, or behind that among the ghost values.
-    places: Vec<u32>,
+    /// Unknowns, and of each its place in the rank's vector, or behind that among the ghost values.
+    count: usize,
+    places: K::Places,
     /// Places of the subdomain's own unknowns among these, and the first of them in the rank's vector.
-    own: Vec<u32>,
+    own: K::Places,
     first: usize,
     scratch: RefCell<[K::Vector; 2]>,
 }
@@ -190,7 +191,7 @@ impl<K: Local> Schwarz<K> {
         ghosts.retain(|row| !mine.contains(row));
         ghosts.sort_unstable();
         ghosts.dedup();
-        let (halo, ghost_places) = Halo::new(&**k.communicator(), layout.rank_starts(), &ghosts, b);
+        let (halo, ghost_places) = Halo::new(k, &ghosts, b, |i| i)?;
         let n = layout.unknowns(rank).len();
         let place = |row: u32| match ghosts.binary_search(&u64::from(row)) {
             Ok(ghost) => n + ghost_places[ghost] as usize * b,
@@ -210,9 +211,10 @@ impl<K: Local> Schwarz<K> {
                 let places: Vec<u32> = blocks.iter().flat_map(|&r| unknowns(place(r))).collect();
                 let is_own = |i: &u32| (first..end).contains(&(places[*i as usize] as usize));
                 let own = (0..places.len() as u32).filter(is_own).collect();
-                let vector = || k.local().vector(places.len());
-                let scratch = RefCell::new([vector()?, vector()?]);
-                Some(Extended { places, own, first, scratch })
+                let (local, count) = (k.local(), places.len());
+                let scratch = RefCell::new([local.vector(count)?, local.vector(count)?]);
+                let (places, own) = (local.places(places)?, local.places(own)?);
+                Some(Extended { count, places, own, first, scratch })
             };
             parts.push(Part { m, extended });
         }
@@ -239,7 +241,7 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
     fn apply(&self, k: &Distributed<K>, r: &K::Vector, z: &mut K::Vector) {
         let local = k.local();
         self.halo.start(local, r);
-        self.halo.finish(|ghosts| {
+        self.halo.finish(local, |ghosts| {
             for Part { m, extended } in &self.parts {
                 let Some(extended) = extended else {
                     m.apply(local, r, z);
@@ -257,7 +259,7 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
         let of = self.parts.iter().map(|part| {
             let of = part.m.bytes(k.local());
             // both vectors are written and read, with an index each
-            let copied = part.extended.as_ref().map_or(0, |e| e.places.len());
+            let copied = part.extended.as_ref().map_or(0, |e| e.count);
             Bytes { held: of.held + 20 * copied, moved: of.moved + 40 * copied }
         });
         let [held, moved] = of.fold([0, 0], |[h, m], b| [h + b.held, m + b.moved]);

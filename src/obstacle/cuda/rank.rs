@@ -5,20 +5,20 @@
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
 use std::collections::VecDeque;
-use std::ops::{Deref, DerefMut};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError, result, sys};
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, sys};
 
 use super::fields;
 use super::ipc::{Opened, handle};
 use super::kernels::Kind;
 use super::part::{Launch, Part};
 use super::peers::RemoteWindow;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::compute::cuda::device::Device;
 use crate::compute::cuda::memory::failed;
+use crate::compute::cuda::pinned::Pinned;
 use crate::obstacle::field::{Extent, Layout};
 use crate::obstacle::mpi::{Direct, HANDLE, Message, OfHost, Ranked, give_up};
 use crate::obstacle::part::{Face, Region};
@@ -31,52 +31,6 @@ const BYTES_A_NUMBER: usize = size_of::<f64>();
 /// Asynchronous sweeps that may be in flight: one runs while the next waits, and no more, so that
 /// neighbours' values are not old when a sweep begins.
 const UNDER_WAY: usize = 2;
-
-/// Pinned host memory, which copies of a stream read and write.
-pub struct Pinned {
-    numbers: NonNull<f64>,
-    len: usize,
-    context: Arc<CudaContext>,
-}
-
-impl Pinned {
-    fn zeros(context: &Arc<CudaContext>, len: usize) -> Result<Self> {
-        let fault = |e: DriverError| failed("cannot pin host memory", e);
-        context.bind_to_thread().map_err(fault)?;
-        // SAFETY: written before it is read
-        let place = unsafe { result::malloc_host(len * BYTES_A_NUMBER, 0) }.map_err(fault)?;
-        let numbers = NonNull::new(place.cast::<f64>())
-            .ok_or_else(|| Error::memory("no host memory that can be pinned"))?;
-        // SAFETY: as many numbers have just been allocated; all bits 0 are 0.0
-        unsafe { ptr::write_bytes(numbers.as_ptr(), 0, len) };
-        Ok(Self { numbers, len, context: Arc::clone(context) })
-    }
-}
-
-impl Deref for Pinned {
-    type Target = [f64];
-
-    fn deref(&self) -> &[f64] {
-        // SAFETY: `len` numbers live as long as this
-        unsafe { std::slice::from_raw_parts(self.numbers.as_ptr(), self.len) }
-    }
-}
-
-impl DerefMut for Pinned {
-    fn deref_mut(&mut self) -> &mut [f64] {
-        // SAFETY: as above, and nobody else has it
-        unsafe { std::slice::from_raw_parts_mut(self.numbers.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        // an error cannot be reported any more
-        let _ = self.context.bind_to_thread();
-        // SAFETY: allocated above, and its copies have ended: a rank waits for them before it goes on
-        let _ = unsafe { result::free_host(self.numbers.as_ptr().cast()) };
-    }
-}
 
 impl Message for Pinned {}
 

@@ -137,6 +137,7 @@ const FAMILIES: [&[(&str, usize, Marker)]; 3] = [
         ("cuda", 6, Marker::Square),
         ("cusparse", 7, Marker::Triangle),
         ("mpi", 8, Marker::Diamond),
+        ("mpi-cuda", 9, Marker::Circle),
     ],
     // phases
     &[

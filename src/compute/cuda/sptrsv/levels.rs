@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
@@ -114,13 +115,13 @@ impl Levels {
     fn launch_levels(&self, d: &Device, [r, z]: [Address; 2]) -> Result<(), DriverError> {
         let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
         let arg = SolveArg { r, diagonal, y: address(&self.y), z };
-        each_level(d, &self.forward, &self.lower, arg)?;
-        let Some((scale, scaled)) = &self.apart else {
-            return each_level(d, &self.backward, &self.upper, arg);
-        };
+        let all = |t: &Slices| 0..t.levels.len() - 1;
+        each_level(d, &self.forward, &self.lower, all(&self.lower), arg)?;
+        let backward = |arg| each_level(d, &self.backward, &self.upper, all(&self.upper), arg);
+        let Some((scale, scaled)) = &self.apart else { return backward(arg) };
         let y = address(scaled);
         scale.launch(d, diagonal, arg.y, y)?;
-        each_level(d, &self.backward, &self.upper, SolveArg { y, diagonal: 0, ..arg })
+        backward(SolveArg { y, diagonal: 0, ..arg })
     }
 
     fn replay(
@@ -156,14 +157,16 @@ impl Solve for Levels {
     }
 }
 
-fn each_level(
+/// Some of the levels.
+pub(super) fn each_level(
     d: &Device,
     kernel: &CudaFunction,
     t: &Slices,
+    levels: Range<usize>,
     arg: SolveArg,
 ) -> Result<(), DriverError> {
     let slices = t.argument();
-    for level in t.levels.windows(2) {
+    for level in t.levels[levels.start..=levels.end].windows(2) {
         let (begin, end) = (level[0], level[1]);
         let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);
         launch!(d, kernel, config; begin, end, slices, arg)?;

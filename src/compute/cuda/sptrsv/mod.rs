@@ -14,6 +14,7 @@ mod pencils;
 mod pointwise;
 mod slices;
 mod spsv;
+pub(super) mod staged;
 mod syncfree;
 pub(super) mod triangles;
 mod wavefront;

@@ -1,0 +1,234 @@
+//! A GPU as the device of a rank. Ranks share GPUs where a host has fewer of these.
+
+mod stages;
+mod sums;
+mod transfer;
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaSlice, CudaStream};
+
+use super::Cuda;
+use super::device::Device;
+use super::launch::address;
+use super::memory::failed;
+use crate::base::choices::FactorPrecision;
+use crate::base::error::Result;
+use crate::compute::Breakdown;
+use crate::compute::distributed::communicator::Exchange;
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart};
+use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
+use stages::StagedIlu;
+use sums::Partials;
+use transfer::{Coupled, Places, Transfer};
+
+/// The GPU of a rank, and how many ranks have it: rank `rank` of the `ranks` of a host that has `gpus`.
+fn share(rank: usize, ranks: usize, gpus: usize) -> [usize; 2] {
+    let gpu = rank % gpus;
+    [gpu, (gpu..ranks).step_by(gpus).len().max(1)]
+}
+
+impl Cuda {
+    /// For rank `rank` of the `ranks` of this host, which take its GPUs in turn.
+    ///
+    /// # Errors
+    /// As [`ours`](Self::ours).
+    pub fn of_rank(rank: usize, ranks: usize) -> Result<Self> {
+        let [gpu, sharers] = share(rank, ranks, Device::count()?);
+        let mut k = Self::new(Device::numbered(gpu)?, false)?;
+        k.sharers = Some(sharers);
+        Ok(k)
+    }
+
+    /// The stream of copies between ranks.
+    fn copies(&self) -> Result<&Arc<CudaStream>> {
+        if let Some(stream) = self.copies.get() {
+            return Ok(stream);
+        }
+        let stream = self.device.stream().context().new_stream();
+        let stream = stream.map_err(|e| failed("cannot make a stream", e))?;
+        Ok(self.copies.get_or_init(|| stream))
+    }
+
+    fn noted(&self, done: Result<()>) {
+        done.unwrap_or_else(|e| self.failed(e));
+    }
+}
+
+impl Local for Cuda {
+    type Places = Places;
+    type Coupled = Coupled;
+    type Transfer = Transfer;
+    type Partials = Partials;
+    type StagedIlu = StagedIlu;
+
+    fn transport(&self) -> Option<&'static str> {
+        Some("pinned memory")
+    }
+
+    fn places(&self, of: Vec<u32>) -> Result<Places> {
+        Places::new(&self.device, &of)
+    }
+
+    fn coupled(&self, of: Coupling) -> Result<Coupled> {
+        Coupled::new(&self.device, &of)
+    }
+
+    fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Transfer> {
+        Transfer::new(&self.device, self.copies()?, (&sent, &own, received))
+    }
+
+    /// The message itself leaves in [`receive`](Local::receive): until then the host has other work to launch.
+    fn send(&self, of: &mut Transfer, x: &CudaSlice<f64>, _: &mut dyn Exchange) {
+        self.note("halo", of.pack(&self.device, x));
+    }
+
+    fn receive<'a>(&self, of: &'a mut Transfer, exchange: &mut dyn Exchange) -> &'a CudaSlice<f64> {
+        of.exchange(&self.device, exchange, &|e| self.note("halo", Err(e)));
+        of.ghosts()
+    }
+
+    fn partial_dots(
+        &self,
+        x: &CudaSlice<f64>,
+        y: &CudaSlice<f64>,
+        starts: &[usize],
+        out: &mut Partials,
+    ) {
+        let expected = out.count() + starts.len() - 1;
+        self.noted(out.dots(&self.device, &[address(x)], y, starts));
+        out.appended(expected);
+    }
+
+    fn partial_multi_dots(
+        &self,
+        basis: &[CudaSlice<f64>],
+        w: &CudaSlice<f64>,
+        starts: &[usize],
+        out: &mut Partials,
+    ) {
+        let expected = out.count() + basis.len() * (starts.len() - 1);
+        let basis: Vec<_> = basis.iter().map(address).collect();
+        self.noted(out.dots(&self.device, &basis, w, starts));
+        out.appended(expected);
+    }
+
+    fn partial_multi_axpy(
+        &self,
+        basis: &[CudaSlice<f64>],
+        coef: &[f64],
+        w: &mut CudaSlice<f64>,
+        starts: &[usize],
+        out: &mut Partials,
+    ) {
+        let expected = out.count() + starts.len() - 1;
+        let basis: Vec<_> = basis.iter().map(address).collect();
+        self.noted(out.axpy(&self.device, &basis, coef, w, starts));
+        out.appended(expected);
+    }
+
+    fn take(&self, partials: &mut Partials) -> Vec<f64> {
+        let count = partials.count();
+        match partials.take(self) {
+            Ok(sums) if self.failure.borrow().is_none() => return sums,
+            Ok(_) => {}
+            Err(e) => self.failed(e),
+        }
+        // which all ranks see in the sum
+        vec![f64::NAN; count]
+    }
+
+    fn add_coupling(
+        &self,
+        c: &Coupled,
+        sign: f64,
+        ghosts: &CudaSlice<f64>,
+        y: &mut CudaSlice<f64>,
+    ) {
+        self.note("halo", c.add(&self.device, sign, ghosts, y));
+    }
+
+    fn extend(
+        &self,
+        from: &CudaSlice<f64>,
+        ghosts: &CudaSlice<f64>,
+        places: &Places,
+        to: &mut CudaSlice<f64>,
+    ) {
+        self.note("overlap", places.extend(&self.device, [from, ghosts], to));
+    }
+
+    fn restrict(
+        &self,
+        from: &CudaSlice<f64>,
+        places: &Places,
+        first: usize,
+        to: &mut CudaSlice<f64>,
+    ) {
+        let to = address(to) + 8 * first as u64;
+        self.note("overlap", places.gather(&self.device, from, to));
+    }
+
+    fn scatter(&self, values: &CudaSlice<f64>, places: &Places, to: &mut CudaSlice<f64>) {
+        self.note("halo", places.scatter(&self.device, address(values), to));
+    }
+
+    fn ilu_in_stages(
+        &self,
+        pattern: &Arc<FillPattern>,
+        stages: Vec<Vec<StagePart>>,
+        precision: FactorPrecision,
+    ) -> Result<StagedIlu> {
+        StagedIlu::new(self, pattern, stages, precision)
+    }
+
+    fn ilu_factor_in_stages(
+        &self,
+        ilu: &mut StagedIlu,
+        a: &Csr,
+        shift: f64,
+        between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
+    ) -> std::result::Result<(), Breakdown> {
+        ilu.factor(&self.device, a, shift, between).unwrap_or_else(|e| {
+            self.failed(e);
+            Ok(())
+        })
+    }
+
+    fn ilu_forward(
+        &self,
+        ilu: &StagedIlu,
+        stage: usize,
+        r: &CudaSlice<f64>,
+        v: &mut CudaSlice<f64>,
+    ) {
+        self.note("triangular solve", ilu.forward(&self.device, stage, r, v));
+    }
+
+    fn ilu_backward(
+        &self,
+        ilu: &StagedIlu,
+        stage: usize,
+        v: &mut CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
+    ) {
+        self.note("triangular solve", ilu.backward(&self.device, stage, v, z));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn ranks_of_a_host_take_its_gpus_in_turn() {
+        let all = |ranks, gpus| -> Vec<[usize; 2]> {
+            (0..ranks).map(|rank| share(rank, ranks, gpus)).collect()
+        };
+        assert_eq!(all(1, 1), [[0, 1]]);
+        assert_eq!(all(2, 4), [[0, 1], [1, 1]]);
+        assert_eq!(all(3, 1), [[0, 3], [0, 3], [0, 3]]);
+        assert_eq!(all(5, 2), [[0, 3], [1, 2], [0, 3], [1, 2], [0, 3]]);
+    }
+}
