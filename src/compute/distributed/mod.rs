@@ -22,7 +22,7 @@ use crate::base::units::plural;
 use crate::compute::{Clock, Executions, Platform};
 use communicator::Communicator;
 pub use local::{Coupling, FactorBlocks, Local};
-use vectors::Pending;
+use vectors::{Pending, Started};
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +99,7 @@ pub struct Distributed<K: Local> {
     /// First unknown of each subdomain of this rank, and their end, counted in this rank.
     starts: Vec<usize>,
     pending: RefCell<Vec<Pending>>,
+    started: RefCell<Option<Started>>,
     /// Whether this rank wants to stop, and whether any has wanted to at a reduction.
     asked: Cell<bool>,
     stopped: Cell<bool>,
@@ -121,6 +122,7 @@ impl<K: Local> Distributed<K> {
             layout,
             starts,
             pending: RefCell::default(),
+            started: RefCell::default(),
             asked: Cell::default(),
             stopped: Cell::default(),
             reductions: Cell::default(),
@@ -162,11 +164,6 @@ impl<K: Local> Distributed<K> {
     /// Seconds of this rank in reductions, and of waiting for values of others, so far.
     pub fn communication_seconds(&self) -> [f64; 2] {
         [self.seconds[0].get(), self.seconds[1].get()]
-    }
-
-    fn reduced(&self, seconds: f64) {
-        self.reductions.set(self.reductions.get() + 1);
-        self.seconds[0].set(self.seconds[0].get() + seconds);
     }
 
     /// Counts seconds of waiting for values of others.

@@ -2,6 +2,7 @@
 //! they do not depend on the number of ranks.
 
 use super::Distributed;
+use super::communicator::Gathering;
 use super::local::Local;
 use crate::base::error::Result;
 use crate::compute::{Coef, Slot, Step, Vectors};
@@ -14,25 +15,33 @@ pub(super) struct Pending {
     partial: Vec<f64>,
 }
 
+/// Sums that are being added up.
+pub(super) struct Started {
+    pending: Vec<Pending>,
+    gathering: Box<dyn Gathering>,
+}
+
+/// Whether one of the sums goes to a slot that is needed.
+fn has(pending: &[Pending], needed: &impl Fn(Slot) -> bool) -> bool {
+    pending.iter().any(|p| needed(p.slot))
+}
+
 impl<K: Local> Distributed<K> {
     fn later(&self, slot: Slot, root: bool, partial: Vec<f64>) {
         self.pending.borrow_mut().push(Pending { slot, root, partial });
     }
 
-    /// Adds up all pending sums over the ranks, in one reduction.
-    pub(super) fn reduce(&self) {
-        let pending = std::mem::take(&mut *self.pending.borrow_mut());
-        if pending.is_empty() {
-            return;
-        }
+    /// What this rank says of sums, and how many numbers each rank has to say.
+    fn own(&self, pending: &[Pending]) -> (Vec<f64>, Vec<usize>) {
         let mut own: Vec<f64> = pending.iter().flat_map(|p| p.partial.iter().copied()).collect();
         own.push(f64::from(u8::from(self.asked.get())));
         let entries = pending.len();
-        let counts: Vec<usize> = self.parts_of_ranks().map(|parts| entries * parts + 1).collect();
-        let start = self.local.mark();
-        let all = self.communicator.all_gather(&own, &counts);
-        self.reduced(self.local.seconds(&start, &self.local.mark()));
-        let mut sums = vec![0.0; entries];
+        (own, self.parts_of_ranks().map(|parts| entries * parts + 1).collect())
+    }
+
+    /// Adds up what all ranks have said of sums.
+    fn add_up(&self, pending: &[Pending], all: &[f64]) {
+        let mut sums = vec![0.0; pending.len()];
         let (mut at, mut stop) = (0, false);
         for parts in self.parts_of_ranks() {
             for sum in &mut sums {
@@ -50,11 +59,46 @@ impl<K: Local> Distributed<K> {
         steps.chunks(crate::compute::scalar::MOST_STEPS).for_each(|s| self.local.scalars(s));
     }
 
-    /// Adds up pending sums where a coefficient may be one.
-    fn need(&self, coefficients: &[Coef]) {
-        if coefficients.iter().any(|c| !matches!(c, Coef::Host(_))) {
-            self.reduce();
+    /// Waits for the reduction that was started, if one was.
+    fn finish(&self) {
+        let Some(Started { pending, gathering }) = self.started.take() else { return };
+        let all = self.timed(|| gathering.finish());
+        self.add_up(&pending, &all);
+    }
+
+    /// Adds up sums where one of the slots that are needed waits for them: all pending ones, in one reduction.
+    /// The others stay, to be added up with later ones.
+    fn need(&self, needed: impl Fn(Slot) -> bool) {
+        let pending = has(&self.pending.borrow(), &needed);
+        if pending || self.started.borrow().as_ref().is_some_and(|s| has(&s.pending, &needed)) {
+            self.finish();
         }
+        if pending {
+            let pending = self.pending.take();
+            let (own, counts) = self.own(&pending);
+            self.reductions.set(self.reductions.get() + 1);
+            let all = self.timed(|| self.communicator.all_gather(&own, &counts));
+            self.add_up(&pending, &all);
+        }
+    }
+
+    /// The same for slots that coefficients or results are.
+    fn need_of(&self, coefficients: &[Coef], slots: &[Slot]) {
+        let of = |c: &Coef, slot: Slot| match *c {
+            Coef::Host(_) => false,
+            Coef::Slot(a) | Coef::Reciprocal(a) => a == slot,
+            Coef::Ratio(a, b) | Coef::NegRatio(a, b) => a == slot || b == slot,
+        };
+        self.need(|slot| slots.contains(&slot) || coefficients.iter().any(|c| of(c, slot)));
+    }
+
+    /// Work that counts as time of a reduction.
+    fn timed<R>(&self, work: impl FnOnce() -> R) -> R {
+        let start = self.local.mark();
+        let result = work();
+        let seconds = self.local.seconds(&start, &self.local.mark());
+        self.seconds[0].set(self.seconds[0].get() + seconds);
+        result
     }
 
     fn parts(&self) -> usize {
@@ -92,12 +136,12 @@ impl<K: Local> Vectors for Distributed<K> {
     }
 
     fn axpby(&self, a: Coef, x: &K::Vector, b: Coef, y: &mut K::Vector) {
-        self.need(&[a, b]);
+        self.need_of(&[a, b], &[]);
         self.local.axpby(a, x, b, y);
     }
 
     fn scale(&self, a: Coef, x: &mut K::Vector) {
-        self.need(&[a]);
+        self.need_of(&[a], &[]);
         self.local.scale(a, x);
     }
 
@@ -134,18 +178,33 @@ impl<K: Local> Vectors for Distributed<K> {
         self.local.combine(basis, coef, x);
     }
 
+    fn begin_reduction(&self) {
+        self.finish();
+        let pending = self.pending.take();
+        if pending.is_empty() {
+            return;
+        }
+        let (own, counts) = self.own(&pending);
+        self.reductions.set(self.reductions.get() + 1);
+        let gathering = self.timed(|| self.communicator.start_all_gather(own, &counts));
+        *self.started.borrow_mut() = Some(Started { pending, gathering });
+    }
+
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
-        self.reduce();
+        self.need(|slot| slot == out || num.contains(&slot) || den.contains(&slot));
         self.local.ratio(out, num, den);
     }
 
     fn scalars(&self, steps: &[Step]) {
-        self.reduce();
+        for step in steps {
+            self.need_of(&[step.a, step.b], &[step.out]);
+        }
         self.local.scalars(steps);
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {
-        self.reduce();
+        let slots = first.0..first.plus(out.len()).0;
+        self.need(|slot| slots.contains(&slot.0));
         self.local.read(first, out);
     }
 }
