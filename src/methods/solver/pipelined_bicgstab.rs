@@ -200,7 +200,7 @@ impl<K: Operations> Vectors<K> {
             self.turn(k, s, next, anew);
             self.step(k, s, x, next.alpha);
             (last, judged) = (Some(next), false);
-            anew = replacement.is_due(norm, judge.iterations + 1);
+            anew = replacement.is_due(judge.iterations + 1);
             if anew {
                 k.residual(s.a, x, s.b, &mut self.r);
                 self.follow(k, s);
@@ -242,7 +242,7 @@ impl<K: Operations> Solver<K> for PipelinedBiCgStab<K> {
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        let mut replacement = Replacement::new(norm[0]);
+        let mut replacement = Replacement::new();
         vectors.follow(k, s);
         let end = vectors.iterate(k, s, x, &mut judge, &mut replacement);
         let outcome = judge.outcome(end);

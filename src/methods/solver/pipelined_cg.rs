@@ -82,7 +82,7 @@ impl<K: Operations> Solver<K> for PipelinedCg<K> {
         if let Some(end) = judge.first() {
             return judge.outcome(end);
         }
-        let mut replacement = Replacement::new(norm[0]);
+        let mut replacement = Replacement::new();
         vectors.follow(k, s);
         let end = vectors.iterate(k, s, x, &mut judge, &mut replacement);
         Outcome { remark: replacement.remark(), ..judge.outcome(end) }
@@ -183,7 +183,7 @@ impl<K: Operations> Vectors<K> {
                 }
                 // it may be rounding alone
                 k.residual(s.a, x, s.b, &mut self.r);
-                replacement.note(norm, judge.iterations);
+                replacement.note(judge.iterations);
                 again = true;
             }
             judged = again;
@@ -196,7 +196,7 @@ impl<K: Operations> Vectors<K> {
             let alpha = rho / pq;
             self.step(k, x, alpha);
             last = Some([rho, alpha]);
-            anew = replacement.is_due(norm, judge.iterations + 1);
+            anew = replacement.is_due(judge.iterations + 1);
             if anew {
                 k.residual(s.a, x, s.b, &mut self.r);
                 self.follow(k, s);
