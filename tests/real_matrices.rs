@@ -82,9 +82,45 @@ fn one_pass_of_gram_schmidt_is_repeated_often_enough_for_long_restarts() {
                 assert_eq!(record.status, Status::Converged, "{case:?}: {:?}", record.reason);
                 record.convergence.iterations
             };
-            let [cgs, cgs2] = [Orthogonalisation::Cgs, Orthogonalisation::Cgs2].map(iterations);
-            assert!(cgs.abs_diff(cgs2) <= 2, "{name} restart {restart}: {cgs} beside {cgs2}");
+            let cgs2 = iterations(Orthogonalisation::Cgs2);
+            for other in [Orthogonalisation::Cgs, Orthogonalisation::OneReduce] {
+                let count = iterations(other);
+                let said = format!("{name} restart {restart} {other:?}: {count} beside {cgs2}");
+                assert!(count.abs_diff(cgs2) <= 2, "{said}");
+            }
         }
+    }
+}
+
+#[test]
+fn one_reduction_a_step_costs_no_iterations() {
+    let poisson = problem::load("poisson3d:64", ReadAs::Expanded).expect("generator");
+    let iterations = |orthogonalisation| {
+        let settings = Case { orthogonalisation, restart: 20, ..case(1, 0) };
+        let record = run(&poisson, "ones", &settings);
+        assert_eq!(record.status, Status::Converged, "{:?}", record.reason);
+        record.convergence.iterations
+    };
+    let [one, two] = [Orthogonalisation::OneReduce, Orthogonalisation::Cgs2].map(iterations);
+    assert!(one.abs_diff(two) <= 2, "{one} beside {two}");
+}
+
+#[test]
+fn pipelined_methods_need_few_iterations_more() {
+    for (name, [plain, pipelined], precond, rtol) in [
+        ("bcsstk16", ["cg", "pipelined-cg"], "ic", 1e-8),
+        ("orsreg_1", ["bicgstab", "pipelined-bicgstab"], "bilu", 1e-8),
+    ] {
+        let Some(problem) = load(name) else { return };
+        let iterations = |solver: &str| {
+            let (solver, precond) = (solver.into(), precond.into());
+            let settings = Case { solver, precond, rtol, ..case(1, 0) };
+            let record = run(&problem, "ones", &settings);
+            assert_eq!(record.status, Status::Converged, "{settings:?}: {:?}", record.reason);
+            record.convergence.iterations
+        };
+        let [plain, pipelined] = [plain, pipelined].map(iterations);
+        assert!(10 * plain.abs_diff(pipelined) <= plain + 20, "{name}: {pipelined} beside {plain}");
     }
 }
 

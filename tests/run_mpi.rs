@@ -47,32 +47,12 @@ fn ran(count: usize, folder: &Path, arguments: &[&str]) -> Vec<Record> {
     records(&file)
 }
 
-#[test]
-fn the_number_of_ranks_changes_no_bit() {
+/// Runs a sweep of `cases` on 1, 2, 3, 4 and 6 ranks, which must leave the same bits.
+fn same_bits_on_any_ranks(cases: usize, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    let x = folder.path().join("x-{solver}-{partition}-{schwarz}.mtx");
-    let x = x.display().to_string();
-    let arguments = [
-        "blockpoisson3d:7x6x8,b=2",
-        "--block-size",
-        "2",
-        "--fill",
-        "1",
-        "--subdomains",
-        "6",
-        "--partition",
-        "rows,boxes",
-        "--schwarz",
-        "jacobi,ras:1,exact",
-        "--rhs",
-        "random",
-        "--solver",
-        "gmres,bicgstab",
-        "--max-iterations",
-        "100",
-        "--solution",
-        &x,
-    ];
+    let x = folder.path().join("x-{case}.mtx").display().to_string();
+    let arguments =
+        [arguments, &["--subdomains", "6", "--rhs", "random", "--solution", &x]].concat();
     let mut known: Option<Vec<_>> = None;
     for count in [1, 2, 3, 4, 6] {
         let records = ran(count, folder.path(), &arguments);
@@ -87,7 +67,7 @@ fn the_number_of_ranks_changes_no_bit() {
                 (r.convergence.clone(), r.factor.clone())
             })
             .collect();
-        assert_eq!(found.len(), 12);
+        assert_eq!(found.len(), cases);
         let solutions: Vec<Vec<u8>> = std::fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -96,7 +76,7 @@ fn the_number_of_ranks_changes_no_bit() {
             .into_iter()
             .map(|path| std::fs::read(path).unwrap())
             .collect();
-        assert_eq!(solutions.len(), 12);
+        assert_eq!(solutions.len(), cases);
         let found: Vec<_> = found.into_iter().zip(solutions).collect();
         match &known {
             Some(known) => assert!(*known == found, "{count} ranks"),
@@ -106,10 +86,62 @@ fn the_number_of_ranks_changes_no_bit() {
 }
 
 #[test]
+fn the_number_of_ranks_changes_no_bit() {
+    let system = ["blockpoisson3d:7x6x8,b=2", "--block-size", "2", "--fill", "1"];
+    let divided = ["--partition", "rows,boxes", "--schwarz", "jacobi,ras:1,exact"];
+    let solvers = ["--solver", "gmres,bicgstab,pipelined-bicgstab", "--max-iterations", "100"];
+    same_bits_on_any_ranks(18, &[&system[..], &divided, &solvers].concat());
+    let definite = ["poisson3d:9x8x7", "--solver", "gmres,pipelined-cg", "--rtol", "1e-10"];
+    let one = ["--orthogonalisation", "one-reduce", "--restart", "20"];
+    same_bits_on_any_ranks(2, &[&definite[..], &one].concat());
+}
+
+/// Of 40 iterations, restarts after 20: one reduction finds the norm at the beginning of each cycle of GMRES, and at
+/// the beginning of the others.
+#[test]
+fn reductions_are_as_many_as_the_method_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let count = |ranks: usize, solver: &str, orthogonalisation: &str| {
+        let system =
+            ["poisson3d:24", "--precond", "jacobi", "--subdomains", "4", "--restart", "20"];
+        let fixed = ["--rtol", "0", "--max-iterations", "40", "--solver", solver];
+        let kind = ["--orthogonalisation", orthogonalisation];
+        let records = ran(ranks, folder.path(), &[&system[..], &fixed, &kind].concat());
+        let record = &records[0];
+        assert_eq!((record.status, record.convergence.iterations), (Status::Complete, 40));
+        (40.0 * record.division.reductions_per_iteration.unwrap()).round() as usize
+    };
+    for (solver, orthogonalisation, want) in [
+        ("gmres", "one-reduce", 40 + 2),
+        ("gmres", "cgs", 2 * 40 + 2),
+        ("gmres", "cgs2", 4 * 40 + 2),
+        // j + 2 in step j of a cycle, from 0
+        ("gmres", "mgs", 2 * (190 + 2 * 20) + 2),
+        // two in the first iteration, whose direction is the residual
+        ("cg", "cgs", 3 * 40 - 1 + 1),
+        ("bicgstab", "cgs", 3 * 40 + 1),
+        // the residual of the last one is found by what begins another one
+        ("pipelined-cg", "cgs", 40 + 2),
+        ("pipelined-bicgstab", "cgs", 2 * 40 + 2),
+    ] {
+        for ranks in [1, 2] {
+            assert_eq!(
+                count(ranks, solver, orthogonalisation),
+                want,
+                "{solver} {orthogonalisation}"
+            );
+        }
+    }
+    let shown = said(1, 0, &["run", "poisson3d:6", "--backend", "mpi", "--subdomains", "2"]);
+    assert!(shown.contains("reductions/iter"), "{shown}");
+}
+
+#[test]
 fn one_subdomain_is_one_cpu_thread() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["poisson3d:12", "--backend", "cpu,mpi", "--precond", "bilu,jacobi,chebyshev"];
-    let solvers = ["--solver", "gmres,bicgstab,cg,idr,qmr,correction"];
+    let solvers =
+        ["--solver", "gmres,bicgstab,cg,idr,qmr,correction,pipelined-cg,pipelined-bicgstab"];
     let file = folder.path().join("a.jsonl");
     let mut all = vec!["run", "-q", "-o", file.to_str().unwrap(), "--max-repetitions", "1"];
     all.extend([&arguments[..], &solvers].concat());

@@ -38,13 +38,14 @@ fn every_combination_solves_poisson_to_the_same_truth() {
     let p = poisson();
     let b = common::random_vector(990, 3);
     let mut runs = 0;
-    for solver in ["gmres", "bicgstab", "cg", "qmr"] {
+    for solver in ["gmres", "bicgstab", "cg", "qmr", "pipelined-cg", "pipelined-bicgstab"] {
         for precond in ["none", "jacobi", "bilu"] {
             for backend in ["cpu", "cpu-mt"] {
                 for (side, orthogonalisation) in [
                     (Side::Right, Orthogonalisation::Cgs),
                     (Side::Left, Orthogonalisation::Cgs2),
                     (Side::Right, Orthogonalisation::Mgs),
+                    (Side::Left, Orthogonalisation::OneReduce),
                 ] {
                     // 7 does not divide 990: the system is padded
                     for (block_size, format) in
@@ -72,14 +73,14 @@ fn every_combination_solves_poisson_to_the_same_truth() {
             }
         }
     }
-    assert_eq!(runs, 216);
+    assert_eq!(runs, 432);
 }
 
 #[test]
 fn one_thread_and_many_count_alike() {
     let p = problem::load("convdiff3d:40x40x40,cx=3,pz=0.5", ReadAs::Expanded).expect("generator");
     let b = vec![1.0; 64_000];
-    for solver in ["gmres", "bicgstab", "qmr"] {
+    for solver in ["gmres", "bicgstab", "qmr", "pipelined-bicgstab"] {
         for block_size in [1, 4] {
             let case = |backend: &str| Case {
                 backend: backend.into(),
@@ -136,9 +137,36 @@ fn ends_are_named() {
     assert_eq!(stalled.status, Status::Stagnated);
     assert_eq!(stalled.reason.as_deref(), Some("the residual no longer falls over 8 restarts"));
 
-    // CG on an indefinite matrix
+    for solver in ["cg", "pipelined-cg"] {
+        without_definiteness(&Case { solver: solver.into(), ..Case::default() });
+    }
+
+    // singular and inconsistent: the Krylov space is exhausted, nothing converges
+    let singular = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, 0.0]).unwrap();
+    for orthogonalisation in [Orthogonalisation::Cgs, Orthogonalisation::OneReduce] {
+        let none = Case { precond: "none".into(), orthogonalisation, ..Case::default() };
+        let record = run(&of(singular.clone()), &[1.0, 1.0], &none);
+        assert_eq!(record.status, Status::Breakdown, "{:?}", record.reason);
+    }
+
+    // a zero pivot
+    let pivot = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 1.0]).unwrap();
+    let record = run(&of(pivot), &[1.0, 2.0], &Case::default());
+    assert_eq!(record.status, Status::Breakdown);
+    assert_eq!(record.reason.as_deref(), Some("zero pivot: block row 0 has no diagonal entry"));
+
+    let slow = Measure { time_limit_s: Some(0.0), ..Measure::default() };
+    let record = run_case(&Case::default(), &p, &b, &slow, &mut |_| true).unwrap();
+    assert_eq!(record.status, Status::TimeLimit);
+
+    let record = run(&p, &b, &Case { backend: "tpu".into(), ..Case::default() });
+    assert_eq!(record.reason.as_deref(), Some("there is no backend `tpu`"));
+}
+
+/// Conjugate gradients of some kind where the matrix or the preconditioner is indefinite.
+fn without_definiteness(method: &Case) {
     let indefinite = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, -3.0]).unwrap();
-    let cg = Case { solver: "cg".into(), precond: "none".into(), ..Case::default() };
+    let cg = Case { precond: "none".into(), ..method.clone() };
     let broken = run(&of(indefinite), &[1.0, 1.0], &cg);
     assert_eq!(broken.status, Status::Breakdown);
     assert!(broken.reason.unwrap().contains("not positive definite"));
@@ -163,25 +191,69 @@ fn ends_are_named() {
     assert_eq!(broken.reason.as_deref(), Some(reason));
     let solved = run(&kershaw, &[0.0, 0.0, 0.0, 1.0], &cg);
     assert_eq!((solved.status, solved.convergence.iterations), (Status::Converged, 2));
+}
 
-    // singular and inconsistent: the Krylov space is exhausted, nothing converges
-    let singular = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0, 0.0]).unwrap();
-    let none = Case { precond: "none".into(), ..Case::default() };
-    let record = run(&of(singular), &[1.0, 1.0], &none);
-    assert_eq!(record.status, Status::Breakdown, "{:?}", record.reason);
+/// Orthogonalisation with one reduction ends as the others do where the space is exhausted, in either norm, and where
+/// its vectors are nothing but rounding.
+#[test]
+fn one_reduction_ends_as_two_passes_do() {
+    let p = poisson();
+    let n = p.matrix.rows();
+    // three eigenvectors of the diagonal matrix
+    let diagonal = Csr::new(
+        n,
+        n,
+        (0..=n as u32).collect(),
+        (0..n as u32).collect(),
+        (0..n).map(|i| [1.0, 3.0, 1e4][i % 3]).collect(),
+    );
+    let few = of(diagonal.unwrap());
+    let b = common::random_vector(n, 11);
+    for side in [Side::Left, Side::Right] {
+        for (problem, precond, rtol) in [
+            (&few, "none", 1e-10),
+            (&few, "none", 1e-15),
+            (&few, "jacobi", 1e-10),
+            (&p, "bilu", 1e-14),
+        ] {
+            let ended = |orthogonalisation| {
+                let precond = precond.into();
+                let case = Case { precond, orthogonalisation, side, rtol, ..Case::default() };
+                let r = run(problem, &b, &case);
+                assert!(r.convergence.true_residual.unwrap() < 10.0 * rtol.max(1e-14), "{case:?}");
+                (r.status, r.convergence.iterations)
+            };
+            let [one, two] = [Orthogonalisation::OneReduce, Orthogonalisation::Cgs2].map(ended);
+            assert_eq!(one, two, "{precond} {rtol:e} {side:?}");
+        }
+    }
+}
 
-    // a zero pivot
-    let pivot = Csr::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0, 1.0]).unwrap();
-    let record = run(&of(pivot), &[1.0, 2.0], &Case::default());
-    assert_eq!(record.status, Status::Breakdown);
-    assert_eq!(record.reason.as_deref(), Some("zero pivot: block row 0 has no diagonal entry"));
-
-    let slow = Measure { time_limit_s: Some(0.0), ..Measure::default() };
-    let record = run_case(&Case::default(), &p, &b, &slow, &mut |_| true).unwrap();
-    assert_eq!(record.status, Status::TimeLimit);
-
-    let record = run(&p, &b, &Case { backend: "tpu".into(), ..Case::default() });
-    assert_eq!(record.reason.as_deref(), Some("there is no backend `tpu`"));
+/// With few iterations more or less, and with a residual as small.
+#[test]
+fn pipelined_methods_are_the_plain_ones() {
+    let p = problem::load("poisson3d:32", ReadAs::Expanded).expect("generator");
+    let b = vec![1.0; p.matrix.rows()];
+    for backend in ["cpu", "cpu-mt"] {
+        for precond in ["ic", "bilu"] {
+            let iterations = |solver: &str| {
+                let solver = solver.into();
+                let (precond, backend) = (precond.into(), backend.into());
+                let case = Case { solver, precond, backend, rtol: 1e-10, ..Case::default() };
+                let r = run(&p, &b, &case);
+                assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
+                assert!(r.convergence.true_residual.unwrap() <= 1e-10, "{:?}", r.convergence);
+                r.convergence.iterations
+            };
+            let [cg, pipelined] = ["cg", "pipelined-cg"].map(iterations);
+            assert!(cg.abs_diff(pipelined) <= 2, "{precond}: {pipelined} beside {cg}");
+            let [plain, pipelined] = ["bicgstab", "pipelined-bicgstab"].map(iterations);
+            assert!(
+                10 * plain.abs_diff(pipelined) <= plain,
+                "{precond}: {pipelined} beside {plain}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -241,8 +313,11 @@ fn gmres_keeps_its_basis_orthogonal_over_long_restarts() {
             assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
             r.convergence.iterations
         };
-        let [cgs, cgs2] = [Orthogonalisation::Cgs, Orthogonalisation::Cgs2].map(iterations);
-        assert!(cgs.abs_diff(cgs2) <= 2, "{spec} {restart}: {cgs} beside {cgs2}");
+        let cgs2 = iterations(Orthogonalisation::Cgs2);
+        for other in [Orthogonalisation::Cgs, Orthogonalisation::OneReduce] {
+            let count = iterations(other);
+            assert!(count.abs_diff(cgs2) <= 2, "{spec} {restart} {other:?}: {count} beside {cgs2}");
+        }
     }
 }
 
@@ -361,11 +436,11 @@ fn qmr_solves_a_reservoir_with_its_wells_on_either_side() {
 
 #[test]
 fn bicgstab_begins_anew_after_a_breakdown_and_says_so() {
-    let solve = |rows: [[f64; 3]; 3], b: [f64; 3], backend: &str| {
+    let solve = |rows: [[f64; 3]; 3], b: [f64; 3], [solver, backend]: [&str; 2]| {
         let cols = (0..3).flat_map(|_| 0..3).collect();
         let p = of(Csr::new(3, 3, vec![0, 3, 6, 9], cols, rows.concat()).unwrap());
         let case = Case {
-            solver: "bicgstab".into(),
+            solver: solver.into(),
             precond: "none".into(),
             backend: backend.into(),
             ..Case::default()
@@ -374,19 +449,28 @@ fn bicgstab_begins_anew_after_a_breakdown_and_says_so() {
         (r.status, r.convergence.iterations, r.reason.unwrap())
     };
     for backend in ["cpu", "cpu-mt"] {
+        let plain = ["bicgstab", backend];
+        let pipelined = ["pipelined-bicgstab", backend];
         // alpha = 1, omega = 1/2, r = (-1, 1, 0) orthogonal to the first residual (0, 0, 2)
         let rows = [[1.0, -2.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         let rho = "rho is zero: the shadow residual is orthogonal to the residual";
-        assert_eq!(
-            solve(rows, [0.0, 0.0, 2.0], backend),
-            (Status::Converged, 3, format!("began anew after iteration 1: {rho}"))
-        );
+        for method in [plain, pipelined] {
+            let (status, iterations, reason) = solve(rows, [0.0, 0.0, 2.0], method);
+            assert_eq!((status, iterations), (Status::Converged, 3), "{method:?} {reason}");
+            let said = format!("began anew after iteration 1: {rho}");
+            assert!(reason.starts_with(&said), "{reason}");
+        }
         // a quarter turn: (r, A r) = 0 for every r
         let rows = [[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
         let rv = "(r0, A M^-1 p) is zero";
         assert_eq!(
-            solve(rows, [1.0, 0.0, 0.0], backend),
+            solve(rows, [1.0, 0.0, 0.0], plain),
             (Status::Breakdown, 2, format!("{rv}; began anew after iteration 1: {rv}"))
+        );
+        // it knows before the first step
+        assert_eq!(
+            solve(rows, [1.0, 0.0, 0.0], pipelined),
+            (Status::Breakdown, 0, format!("{rv}; began anew after iteration 0: {rv}"))
         );
     }
 }

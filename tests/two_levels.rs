@@ -123,6 +123,12 @@ fn what_does_not_suit_is_a_row_with_its_reason() {
         unsupported("`qmr` needs the transposed preconditioner, and deflation has none")
     );
     assert_eq!(
+        ended("poisson3d:4", case("pipelined-cg", "none", "subdomain:2")),
+        unsupported(
+            "`pipelined-cg` needs a symmetric preconditioner, and with deflation there is none"
+        )
+    );
+    assert_eq!(
         ended("poisson3d:4", case("qmr", "chebyshev", "none")),
         unsupported("`qmr` needs the transposed preconditioner, and `chebyshev` has none")
     );

@@ -75,6 +75,9 @@ pub enum Orthogonalisation {
     Cgs2,
     /// Modified Gram-Schmidt.
     Mgs,
+    /// Classical Gram-Schmidt twice, the second pass of a vector together with the first one of the next: one
+    /// reduction a step.
+    OneReduce,
 }
 
 /// How block rows are divided among subdomains.

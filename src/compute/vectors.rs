@@ -41,6 +41,9 @@ pub trait Vectors {
         w: &mut Self::Vector,
         norm_out: Slot,
     );
+    /// Says that all sums so far will be needed, and that other work comes first: over ranks they are added up
+    /// meanwhile.
+    fn begin_reduction(&self) {}
     /// `x = sum_j coef[j] basis[j]`.
     fn combine(&self, basis: &[Self::Vector], coef: &[f64], x: &mut Self::Vector);
     /// `out = product of num / product of den`; zero when the denominator is zero.

@@ -117,6 +117,7 @@ fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
             let ran = r.times.solve_s.is_some() || r.convergence.iterations > 0;
             count(ran.then_some(r.convergence.iterations))
         })
+        .number("reductions/iter", |r| hundredths(r.division.reductions_per_iteration))
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
         .number("residual", |r| shown(r.convergence.true_residual, residual))
 }

@@ -72,6 +72,11 @@ pub(super) fn unsuited(case: &Case) -> Option<String> {
                 "`{solver}` needs the transposed preconditioner, and deflation has none"
             ));
         }
+        if solver::needs_symmetric(solver) && !solver::deflates(solver) {
+            return Some(format!(
+                "`{solver}` needs a symmetric preconditioner, and with deflation there is none"
+            ));
+        }
     }
     let symmetric = !solver::needs_symmetric(solver) || precond::symmetric(precond);
     (!symmetric)

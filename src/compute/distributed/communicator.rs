@@ -9,6 +9,11 @@ pub trait Communicator {
     fn size(&self) -> usize;
     /// The numbers of every rank, `counts[r]` of rank r, in the order of the ranks.
     fn all_gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
+    /// Begins an [`all_gather`](Self::all_gather), which goes on while the rank computes. Other calls may come
+    /// before its end.
+    fn start_all_gather(&self, own: Vec<f64>, counts: &[usize]) -> Box<dyn Gathering> {
+        Box::new(Gathered(self.all_gather(&own, counts)))
+    }
     /// The bytes of the rank `root`, on every rank.
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>);
     /// What the first rank makes for each rank, one after the other.
@@ -46,6 +51,21 @@ pub trait Communicator {
     fn first(&self, own: bool) -> Option<usize> {
         let all = self.all_gather(&[f64::from(u8::from(own))], &vec![1; self.size()]);
         all.iter().position(|said| *said > 0.0)
+    }
+}
+
+/// Numbers of every rank on their way to all.
+pub trait Gathering {
+    /// Waits for them.
+    fn finish(self: Box<Self>) -> Vec<f64>;
+}
+
+/// Numbers that are there.
+struct Gathered(Vec<f64>);
+
+impl Gathering for Gathered {
+    fn finish(self: Box<Self>) -> Vec<f64> {
+        self.0
     }
 }
 

@@ -22,7 +22,7 @@ use crate::base::units::plural;
 use crate::compute::{Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
 pub use local::{Coupling, FactorBlocks, Local, StagePart};
-use vectors::Pending;
+use vectors::{Pending, Started};
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +101,7 @@ pub struct Distributed<K: Local> {
     pending: RefCell<Vec<Pending>>,
     partials: RefCell<K::Partials>,
     slots: RefCell<Vec<f64>>,
+    started: RefCell<Option<Started>>,
     /// Whether this rank wants to stop, and whether any has wanted to at a reduction.
     asked: Cell<bool>,
     stopped: Cell<bool>,
@@ -125,6 +126,7 @@ impl<K: Local> Distributed<K> {
             pending: RefCell::default(),
             partials: RefCell::default(),
             slots: RefCell::new(vec![0.0; SLOTS]),
+            started: RefCell::default(),
             asked: Cell::default(),
             stopped: Cell::default(),
             reductions: Cell::default(),
@@ -166,11 +168,6 @@ impl<K: Local> Distributed<K> {
     /// Seconds of this rank in reductions, and of waiting for values of others, so far.
     pub fn communication_seconds(&self) -> [f64; 2] {
         [self.seconds[0].get(), self.seconds[1].get()]
-    }
-
-    fn reduced(&self, seconds: f64) {
-        self.reductions.set(self.reductions.get() + 1);
-        self.seconds[0].set(self.seconds[0].get() + seconds);
     }
 
     /// Counts seconds of waiting for values of others.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mpi::ffi;
 
-use super::communicator::{Communicator, Exchange, Message};
+use super::communicator::{Communicator, Exchange, Gathering, Message};
 use super::world::{World, double, everyone};
 
 /// What a message is; the obstacle problem has other numbers.
@@ -100,6 +100,11 @@ impl Communicator for World {
         all
     }
 
+    fn start_all_gather(&self, own: Vec<f64>, counts: &[usize]) -> Box<dyn Gathering> {
+        assert_eq!(own.len(), counts[World::rank(self)]);
+        Box::new(Gather::start(own, counts))
+    }
+
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) {
         let mut len = bytes.len() as u64;
         let root_of = root as c_int;
@@ -148,6 +153,61 @@ impl Communicator for World {
     fn on_host(&self) -> [usize; 2] {
         let own = self.of_host();
         [own.rank, own.size]
+    }
+}
+
+/// A gathering under way, with all that MPI reads and writes until its end.
+struct Gather {
+    own: Vec<f64>,
+    all: Vec<f64>,
+    counts: [Vec<c_int>; 2],
+    request: ffi::MPI_Request,
+}
+
+impl Gather {
+    fn start(own: Vec<f64>, counts: &[usize]) -> Self {
+        // SAFETY: a constant of the library
+        let request = unsafe { ffi::RSMPI_REQUEST_NULL };
+        let all = vec![0.0; counts.iter().sum()];
+        let mut new = Self { own, all, counts: counted(counts), request };
+        let (from, to) = (new.own.as_ptr().cast(), new.all.as_mut_ptr().cast());
+        let (count, [counts, places]) = (new.own.len() as c_int, &new.counts);
+        // SAFETY: as many numbers of each rank as there is room for; the elements of the vectors stay where they
+        // are when the struct moves, and no one touches them before the request is complete
+        unsafe {
+            let (counts, places) = (counts.as_ptr(), places.as_ptr());
+            let request = &raw mut new.request;
+            ffi::MPI_Iallgatherv(
+                from,
+                count,
+                double(),
+                to,
+                counts,
+                places,
+                double(),
+                everyone(),
+                request,
+            );
+        }
+        new
+    }
+
+    fn wait(&mut self) {
+        // SAFETY: a request of ours, or none once it is complete
+        unsafe { ffi::MPI_Wait(&raw mut self.request, ffi::RSMPI_STATUS_IGNORE) };
+    }
+}
+
+impl Gathering for Gather {
+    fn finish(mut self: Box<Self>) -> Vec<f64> {
+        self.wait();
+        std::mem::take(&mut self.all)
+    }
+}
+
+impl Drop for Gather {
+    fn drop(&mut self) {
+        self.wait();
     }
 }
 

@@ -3,6 +3,7 @@
 //! for them again, and all ranks have the same.
 
 use super::Distributed;
+use super::communicator::Gathering;
 use super::local::Local;
 use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
@@ -19,6 +20,22 @@ pub(super) struct Pending {
     root: bool,
 }
 
+/// Sums that are being added up.
+pub(super) struct Started {
+    pending: Vec<Pending>,
+    gathering: Box<dyn Gathering>,
+}
+
+/// Whether one of the sums goes to a slot that is needed.
+fn has(pending: &[Pending], needed: &impl Fn(Slot) -> bool) -> bool {
+    pending.iter().any(|p| (0..p.count).any(|j| needed(p.slot.plus(j))))
+}
+
+/// How many sums there are.
+fn entries(pending: &[Pending]) -> usize {
+    pending.iter().map(|p| p.count).sum()
+}
+
 impl<K: Local> Distributed<K> {
     /// Notes sums that `work` appends to those of this rank.
     fn later(&self, slot: Slot, count: usize, root: bool, work: impl FnOnce(&K, &mut K::Partials)) {
@@ -26,20 +43,17 @@ impl<K: Local> Distributed<K> {
         self.pending.borrow_mut().push(Pending { slot, count, root });
     }
 
-    /// Adds up all pending sums over the ranks, in one reduction.
-    pub(super) fn reduce(&self) {
-        let pending = std::mem::take(&mut *self.pending.borrow_mut());
-        if pending.is_empty() {
-            return;
-        }
+    /// What this rank says of sums, and how many numbers each rank has to say.
+    fn own(&self, pending: &[Pending]) -> (Vec<f64>, Vec<usize>) {
         let mut own = self.local.take(&mut self.partials.borrow_mut());
         own.push(f64::from(u8::from(self.asked.get())));
-        let entries: usize = pending.iter().map(|p| p.count).sum();
-        let counts: Vec<usize> = self.parts_of_ranks().map(|parts| entries * parts + 1).collect();
-        let start = now();
-        let all = self.communicator.all_gather(&own, &counts);
-        self.reduced(seconds_since(start));
-        let mut sums = vec![0.0; entries];
+        let entries = entries(pending);
+        (own, self.parts_of_ranks().map(|parts| entries * parts + 1).collect())
+    }
+
+    /// Adds up what all ranks have said of sums.
+    fn add_up(&self, pending: &[Pending], all: &[f64]) {
+        let mut sums = vec![0.0; entries(pending)];
         let (mut at, mut stop) = (0, false);
         for parts in self.parts_of_ranks() {
             for sum in &mut sums {
@@ -52,18 +66,57 @@ impl<K: Local> Distributed<K> {
         self.stopped.set(self.stopped.get() || stop);
         let mut slots = self.slots.borrow_mut();
         let mut sums = sums.into_iter();
-        for Pending { slot, count, root } in pending {
+        for &Pending { slot, count, root } in pending {
             for (j, sum) in sums.by_ref().take(count).enumerate() {
                 slots[slot.plus(j).0 as usize] = if root { sum.sqrt() } else { sum };
             }
         }
     }
 
-    /// A coefficient as a number, after pending sums if it may be one of these.
-    fn number(&self, c: Coef) -> Coef {
-        if !matches!(c, Coef::Host(_)) {
-            self.reduce();
+    /// Waits for the reduction that was started, if one was.
+    fn finish(&self) {
+        let Some(Started { pending, gathering }) = self.started.take() else { return };
+        let all = self.timed(|| gathering.finish());
+        self.add_up(&pending, &all);
+    }
+
+    /// Adds up sums where one of the slots that are needed waits for them: all pending ones, in one reduction.
+    /// The others stay, to be added up with later ones.
+    fn need(&self, needed: impl Fn(Slot) -> bool) {
+        let pending = has(&self.pending.borrow(), &needed);
+        if pending || self.started.borrow().as_ref().is_some_and(|s| has(&s.pending, &needed)) {
+            self.finish();
         }
+        if pending {
+            let pending = self.pending.take();
+            let (own, counts) = self.own(&pending);
+            self.reductions.set(self.reductions.get() + 1);
+            let all = self.timed(|| self.communicator.all_gather(&own, &counts));
+            self.add_up(&pending, &all);
+        }
+    }
+
+    /// The same for slots that coefficients or results are.
+    fn need_of(&self, coefficients: &[Coef], slots: &[Slot]) {
+        let of = |c: &Coef, slot: Slot| match *c {
+            Coef::Host(_) => false,
+            Coef::Slot(a) | Coef::Reciprocal(a) => a == slot,
+            Coef::Ratio(a, b) | Coef::NegRatio(a, b) => a == slot || b == slot,
+        };
+        self.need(|slot| slots.contains(&slot) || coefficients.iter().any(|c| of(c, slot)));
+    }
+
+    /// Work that counts as time of a reduction.
+    fn timed<R>(&self, work: impl FnOnce() -> R) -> R {
+        let start = now();
+        let result = work();
+        self.seconds[0].set(self.seconds[0].get() + seconds_since(start));
+        result
+    }
+
+    /// A coefficient as a number, after the sums that it needs.
+    fn number(&self, c: Coef) -> Coef {
+        self.need_of(&[c], &[]);
         Coef::Host(c.value(&self.slots.borrow()))
     }
 }
@@ -130,20 +183,35 @@ impl<K: Local> Vectors for Distributed<K> {
         self.local.combine(basis, coef, x);
     }
 
+    fn begin_reduction(&self) {
+        self.finish();
+        let pending = self.pending.take();
+        if pending.is_empty() {
+            return;
+        }
+        let (own, counts) = self.own(&pending);
+        self.reductions.set(self.reductions.get() + 1);
+        let gathering = self.timed(|| self.communicator.start_all_gather(own, &counts));
+        *self.started.borrow_mut() = Some(Started { pending, gathering });
+    }
+
     fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
-        self.reduce();
+        self.need(|slot| slot == out || num.contains(&slot) || den.contains(&slot));
         let mut slots = self.slots.borrow_mut();
         let product = |of: &[Slot]| of.iter().map(|slot| slots[slot.0 as usize]).product::<f64>();
         slots[out.0 as usize] = quotient(product(num), product(den));
     }
 
     fn scalars(&self, steps: &[Step]) {
-        self.reduce();
+        for step in steps {
+            self.need_of(&[step.a, step.b], &[step.out]);
+        }
         evaluate(steps, &mut self.slots.borrow_mut());
     }
 
     fn read(&self, first: Slot, out: &mut [f64]) {
-        self.reduce();
+        let slots = first.0..first.plus(out.len()).0;
+        self.need(|slot| slots.contains(&slot.0));
         let first = first.0 as usize;
         out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
     }

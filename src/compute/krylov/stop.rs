@@ -178,6 +178,11 @@ impl<'a> ConvergenceMonitor<'a> {
         }
     }
 
+    /// Whether the iteration limit is reached.
+    pub(crate) fn is_last(&self) -> bool {
+        self.iterations >= self.stop.max_iterations
+    }
+
     /// Judges progress at the end of a restart cycle.
     pub fn cycle(&mut self) -> Option<SolveEnd> {
         self.cycles.push(self.residual);

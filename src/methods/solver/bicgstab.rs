@@ -30,7 +30,7 @@ const PERSISTENT: Persistent = Persistent {
 };
 
 /// `(r0, v)`, omega or rho vanishes.
-const BREAKDOWNS: [&str; 3] = [
+pub(super) const BREAKDOWNS: [&str; 3] = [
     "(r0, A M^-1 p) is zero",
     "omega is zero",
     "rho is zero: the shadow residual is orthogonal to the residual",

@@ -30,12 +30,13 @@ const NORM: Slot = Slot(3);
 
 /// The same for conjugate gradients, which minimise another norm: with jumps of the coefficient the
 /// residual rises first and stays there for hundreds of iterations, until the small eigenvalues are found.
-const LONG_CYCLE: usize = 1000;
+pub(super) const LONG_CYCLE: usize = 1000;
 
 /// What ends the recurrence.
-const NO_RHO: &str = "(r, M^-1 r) is zero: the preconditioner is not positive definite";
-const NEGATIVE_RHO: &str = "(r, M^-1 r) is negative: the preconditioner is not positive definite";
-const NO_PQ: &str = "(p, A p) is not positive: the matrix is not positive definite";
+pub(super) const NO_RHO: &str = "(r, M^-1 r) is zero: the preconditioner is not positive definite";
+pub(super) const NEGATIVE_RHO: &str =
+    "(r, M^-1 r) is negative: the preconditioner is not positive definite";
+pub(super) const NO_PQ: &str = "(p, A p) is not positive: the matrix is not positive definite";
 
 /// CG with its vectors. The monitored residual is the true one, whatever the side and with deflation
 /// too: it is that of the solution which the last step would make of the iterate.

@@ -1,5 +1,6 @@
 //! Restarted GMRES(m) (Saad, Iterative Methods, 2nd edition, algorithms 6.9, 9.4 and 9.5).
 
+use super::delayed::Delayed;
 use super::orthogonality::Orthogonality;
 use super::{Advised, Method};
 use crate::base::choices::{Orthogonalisation, Side};
@@ -46,6 +47,7 @@ pub(super) struct Gmres<K: Operations> {
     work: K::Vector,
     small: LeastSquares,
     orthogonality: Orthogonality,
+    delayed: Option<Delayed>,
 }
 
 impl<K: Operations> Gmres<K> {
@@ -60,6 +62,8 @@ impl<K: Operations> Gmres<K> {
             work: k.vector(n)?,
             small: LeastSquares::new(m),
             orthogonality: Orthogonality::default(),
+            delayed: (settings.orthogonalisation == Orthogonalisation::OneReduce)
+                .then(|| Delayed::new(m)),
         })
     }
 
@@ -95,8 +99,8 @@ impl<K: Operations> Gmres<K> {
     }
 
     /// Makes `basis[j + 1]` orthogonal to its predecessors. `column` receives `h[0..=j]` and, last,
-    /// the norm that is left.
-    fn orthogonalise(&mut self, k: &K, j: usize, column: &mut [f64]) {
+    /// the norm that is left. `None` where the last of them turns out to depend on the others.
+    fn orthogonalise(&mut self, k: &K, j: usize, column: &mut [f64]) -> Option<()> {
         let (v, tail) = self.basis.split_at_mut(j + 1);
         let w = &mut tail[0];
         let norm_at = COLUMN.plus(j + 1);
@@ -122,6 +126,22 @@ impl<K: Operations> Gmres<K> {
                 k.read(COLUMN, column);
                 refine(k, v, w, column);
             }
+            Orthogonalisation::OneReduce => {
+                let delayed = self.delayed.as_mut().expect("made with the method");
+                let waits = delayed.step(k, v, w, column, &mut self.small)?;
+                if !waits {
+                    refine(k, v, w, column);
+                }
+                delayed.keep(j, column, waits);
+            }
+        }
+        Some(())
+    }
+
+    /// Divides `basis[j + 1]` by its norm, unless it is to be made orthogonal once more.
+    fn normalise(&mut self, k: &K, j: usize) {
+        if !self.delayed.as_ref().is_some_and(Delayed::waits) {
+            k.scale(Coef::Reciprocal(COLUMN.plus(j + 1)), &mut self.basis[j + 1]);
         }
     }
 }
@@ -164,11 +184,15 @@ impl<K: Operations> Solver<K> for Gmres<K> {
             k.scale(Coef::Reciprocal(NORM), &mut self.basis[0]);
             self.small.reset(norm[0]);
             self.orthogonality.reset();
+            self.delayed.iter_mut().for_each(Delayed::reset);
             let mut end = None;
             for j in 0..self.settings.restart {
                 self.expand(k, s, j);
                 let column = &mut column[..j + 2];
-                self.orthogonalise(k, j, column);
+                if self.orthogonalise(k, j, column).is_none() {
+                    end = Some(SolveEnd::Breakdown(EXHAUSTED));
+                    break;
+                }
                 end = if let Some(residual) = self.small.add(column) {
                     judge.step(residual)
                 } else {
@@ -178,7 +202,7 @@ impl<K: Operations> Solver<K> for Gmres<K> {
                 if end.is_some() {
                     break;
                 }
-                k.scale(Coef::Reciprocal(COLUMN.plus(j + 1)), &mut self.basis[j + 1]);
+                self.normalise(k, j);
             }
             if !matches!(end, Some(SolveEnd::Diverged)) {
                 self.update(k, s, x);
@@ -222,7 +246,7 @@ impl<K: Operations> Gmres<K> {
 }
 
 /// The small least-squares problem `min |beta e1 - H y|`, kept triangular by Givens rotations.
-struct LeastSquares {
+pub(super) struct LeastSquares {
     /// Columns of R, column j at `j * (m + 1)`.
     r: Vec<f64>,
     rotations: Vec<(f64, f64)>,
@@ -278,6 +302,15 @@ impl LeastSquares {
         self.g[j] *= c;
         self.columns += 1;
         Some(self.residual())
+    }
+
+    /// Puts another column in the place of the last one.
+    pub(super) fn replace_last(&mut self, column: &[f64]) -> Option<f64> {
+        let (c, s) = self.rotations.pop()?;
+        self.columns -= 1;
+        let j = self.columns;
+        self.g[j] = c * self.g[j] - s * self.g[j + 1];
+        self.add(column)
     }
 
     /// Back substitution.

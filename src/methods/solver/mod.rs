@@ -3,11 +3,15 @@
 pub(crate) mod bicgstab;
 mod cg;
 mod correction;
+mod delayed;
 pub(crate) mod gmres;
 mod idr;
 mod orthogonality;
+mod pipelined_bicgstab;
+mod pipelined_cg;
 mod projections;
 pub(crate) mod qmr;
+mod replacement;
 
 use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
@@ -230,4 +234,5 @@ macro_rules! registry {
 
 registry! {
     gmres::Gmres bicgstab::BiCgStab cg::Cg idr::Idr qmr::Qmr correction::Correction
+    pipelined_cg::PipelinedCg pipelined_bicgstab::PipelinedBiCgStab
 }
