@@ -94,7 +94,7 @@ impl Local for Cpu {
         shift: f64,
         stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown> {
+    ) -> Vec<Breakdown> {
         ilu.factor_in_stages(a, shift, stages, between)
     }
 

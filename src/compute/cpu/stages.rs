@@ -17,7 +17,7 @@ impl BlockIlu {
         shift: f64,
         stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown> {
+    ) -> Vec<Breakdown> {
         let pattern = &self.pattern;
         let mut beside = None;
         let (blocks, stored) = match &mut self.values {
@@ -30,19 +30,25 @@ impl BlockIlu {
             d.fill(0.0);
             d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
         });
-        let mut done = Ok(());
-        for (t, rows) in stages.iter().enumerate() {
-            if done.is_ok() {
-                let job = Job::new(a, shift, pattern, blocks);
-                let space = &mut *lock(&self.spaces[0]);
-                let mut parts = rows.iter().cloned();
-                done = parts
-                    .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
+        let mut broken = Vec::new();
+        for (t, ranges) in stages.iter().enumerate() {
+            let job = Job::new(a, shift, pattern, blocks);
+            let space = &mut *lock(&self.spaces[0]);
+            for rows in ranges.iter().cloned() {
+                let done = with_block_size!(b, some_rows(&job, rows, space));
+                broken.extend(done.err().map(Breakdown::Singular));
             }
             between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });
         }
-        done?;
-        stored.map_or(Ok(()), |stored| stored.round(blocks, pattern, false))
+        if let Some(stored) = stored
+            && broken.is_empty()
+            && stored.round(blocks, pattern, false).is_err()
+        {
+            let first = |rows: &Range<usize>| rows.clone().find(|&row| stored.lost(pattern, row));
+            let lost = stages.iter().flatten().filter_map(first);
+            broken.extend(lost.map(|row| Breakdown::Range { row }));
+        }
+        broken
     }
 }
 

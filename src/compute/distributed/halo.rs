@@ -97,13 +97,6 @@ impl Halo {
         (Self { exchange, sent, own, ghosts: RefCell::new(values), neighbours }, places)
     }
 
-    /// The same for vectors that have the unknown `i` of this rank at `place(i)`.
-    #[must_use]
-    pub fn at(mut self, place: impl Fn(u32) -> u32) -> Self {
-        self.sent.iter_mut().chain(&mut self.own).for_each(|i| *i = place(*i));
-        self
-    }
-
     /// Sends the values of x that others need.
     pub fn start<K: Local>(&self, k: &K, x: &K::Vector) {
         let mut exchange = self.exchange.borrow_mut();

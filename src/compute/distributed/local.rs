@@ -68,11 +68,9 @@ pub trait Local: Backend {
     );
 
     /// As [`ilu_factor`](crate::compute::Factors::ilu_factor), block rows `stages[0]`, then `stages[1]` and so on;
-    /// `between(t, blocks)` follows stage t, also after a breakdown, which ends the arithmetic alone. Rows of no
-    /// stage belong to others, who send what is needed of them. `shift` is that of every diagonal entry.
-    ///
-    /// # Errors
-    /// The first row of this rank without a pivot.
+    /// `between(t, blocks)` follows stage t. Rows of no stage belong to others, who send what is needed of them.
+    /// `shift` is that of every diagonal entry. Returns the first row of each range that has no pivot, after which
+    /// the others go on; where all have one, the first of each that leaves the range of float32.
     fn ilu_factor_in_stages(
         &self,
         ilu: &mut Self::BlockIlu,
@@ -80,7 +78,7 @@ pub trait Local: Backend {
         shift: f64,
         stages: &[Vec<Range<usize>>],
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown>;
+    ) -> Vec<Breakdown>;
     /// `L z = r` in the block rows `rows`; r has them from its unknown `at` on.
     fn ilu_forward(
         &self,
