@@ -62,6 +62,9 @@ fn same_bits_on_any_ranks(cases: usize, arguments: &[&str]) {
                 assert_eq!(r.status, Status::Converged, "{:?}", r.reason);
                 assert_eq!((r.division.ranks, r.division.subdomains_used), (Some(count), Some(6)));
                 assert!(r.division.reductions_per_iteration.unwrap() > 1.0);
+                let used = r.division.schwarz_used.as_deref();
+                assert_eq!(used, Some(&*r.case.schwarz.to_string()));
+                assert_eq!(r.division.stages.is_some(), r.case.schwarz.is_exact());
                 let halo = r.division.halo_bytes.unwrap();
                 assert_eq!(halo > 0, count > 1);
                 (r.convergence.clone(), r.factor.clone())
@@ -88,9 +91,10 @@ fn same_bits_on_any_ranks(cases: usize, arguments: &[&str]) {
 #[test]
 fn the_number_of_ranks_changes_no_bit() {
     let system = ["blockpoisson3d:7x6x8,b=2", "--block-size", "2", "--fill", "1"];
-    let divided = ["--partition", "rows,boxes", "--schwarz", "jacobi,ras:1,exact"];
+    let divided =
+        ["--partition", "rows,boxes", "--schwarz", "jacobi,ras:1,exact:interface,exact:natural"];
     let solvers = ["--solver", "gmres,bicgstab,pipelined-bicgstab", "--max-iterations", "100"];
-    same_bits_on_any_ranks(18, &[&system[..], &divided, &solvers].concat());
+    same_bits_on_any_ranks(24, &[&system[..], &divided, &solvers].concat());
     let definite = ["poisson3d:9x8x7", "--solver", "gmres,pipelined-cg", "--rtol", "1e-10"];
     let one = ["--orthogonalisation", "one-reduce", "--restart", "20"];
     same_bits_on_any_ranks(2, &[&definite[..], &one].concat());
@@ -137,6 +141,37 @@ fn reductions_are_as_many_as_the_method_needs() {
 }
 
 #[test]
+fn exact_factors_in_the_given_order_have_the_iterations_of_one_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |count: usize, arguments: &[&str]| {
+        let solver = ["poisson3d:16", "--restart", "20", "--fill", "0,1,2"];
+        ran(count, folder.path(), &[&solver[..], arguments].concat())
+    };
+    let one = run(1, &["--subdomains", "1"]);
+    let ranks = ["--subdomains", "4", "--partition", "rows,boxes", "--schwarz"];
+    let natural = run(2, &[&ranks[..], &["exact:natural"]].concat());
+    assert_eq!(natural.len(), 6);
+    for record in &natural {
+        let of_one = one.iter().find(|one| one.case.fill == record.case.fill).unwrap();
+        let [of_one, found] = [of_one, record].map(|r| r.convergence.iterations);
+        // dot products are summed in another order
+        assert!(found.abs_diff(of_one) <= 1, "{found} {of_one}");
+        assert!(record.division.stages.unwrap() > 8);
+    }
+    // `exact` depends on the pattern and the subdomains alone
+    for count in [1, 2] {
+        let two = ["--subdomains", "2", "--partition", "rows,boxes", "--schwarz", "exact"];
+        for record in run(count, &two) {
+            let natural = record.case.fill == 0;
+            let used = if natural { "exact:natural" } else { "exact:interface" };
+            assert_eq!(record.division.schwarz_used.as_deref(), Some(used));
+            let efficiency = record.division.stage_efficiency.unwrap();
+            assert!(!natural || efficiency >= 0.75, "{efficiency}");
+        }
+    }
+}
+
+#[test]
 fn one_subdomain_is_one_cpu_thread() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["poisson3d:12", "--backend", "cpu,mpi", "--precond", "bilu,jacobi,chebyshev"];
@@ -177,8 +212,10 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
     assert!(text.contains("`qmr` needs a transposed matrix"), "{text}");
     let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
     assert!(text.contains("`jacobi` is not exact: it does not run over ranks"), "{text}");
-    let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite"]);
-    assert!(text.contains("`exact:interface` has the level rule `min` alone"), "{text}");
+    let text =
+        run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite", "--fill", "1"]);
+    let why = "`exact` with the level rule `overwrite` does not run over ranks";
+    assert!(text.contains(why), "{text}");
 }
 
 #[test]
@@ -209,12 +246,15 @@ fn a_breakdown_on_one_rank_is_the_record_of_all() {
         assert_eq!(record.status, Status::Breakdown);
         let reason = record.reason.unwrap();
         assert!(reason.ends_with("no diagonal entry of subdomain 3"), "{reason}");
-        let exact = [&arguments[..], &[out.to_str().unwrap(), "--schwarz", "exact"]].concat();
-        said(count, 1, &exact);
-        let record = records(&out).remove(0);
-        let reason = record.reason.unwrap();
-        assert_eq!(record.status, Status::Breakdown);
-        assert_eq!(reason, "zero pivot: block row 3 has no diagonal entry");
+        let both = ["--schwarz", "exact:interface,exact:natural"];
+        said(count, 1, &[&arguments[..], &[out.to_str().unwrap()], &both].concat());
+        let both = records(&out);
+        assert_eq!(both.len(), 2);
+        for record in both {
+            assert_eq!(record.status, Status::Breakdown);
+            let reason = record.reason.unwrap();
+            assert_eq!(reason, "zero pivot: block row 3 has no diagonal entry");
+        }
     }
 }
 

@@ -61,7 +61,12 @@ fn same(gpus: &[Record], cores: &[Record], count: usize) {
         assert_eq!((gpu.status, core.status), (Status::Converged, Status::Converged), "{of}");
         let (a, b) = (&gpu.convergence, &core.convergence);
         // sums round differently, which the last iteration may feel
-        assert!(a.iterations.abs_diff(b.iterations) <= 1, "{} {}: {of}", a.iterations, b.iterations);
+        assert!(
+            a.iterations.abs_diff(b.iterations) <= 1,
+            "{} {}: {of}",
+            a.iterations,
+            b.iterations
+        );
         let first = b.residual_history[0];
         for (i, (a, b)) in a.residual_history.iter().zip(&b.residual_history).enumerate() {
             // rounding grows with the iterations of a Krylov method

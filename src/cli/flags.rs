@@ -274,7 +274,9 @@ mod tests {
                 let form = "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?";
                 prop::collection::vec(form, 1..3).boxed()
             }
-            "schwarz" => prop::collection::vec("jacobi|ras:[1-9]|exact:interface", 1..3).boxed(),
+            "schwarz" => {
+                prop::collection::vec("jacobi|ras:[1-9]|exact(:interface|:natural)?", 1..3).boxed()
+            }
             "shift" | "rtol" | "symmetry-tolerance" => {
                 prop::collection::vec("1e-[1-9]|0\\.0[1-9]", 1..3).boxed()
             }

@@ -132,7 +132,8 @@ axes! {
         Vec::new, usize::to_string, |t, out| count(t, 0, MAX_SUBDOMAINS, out);
     schwarz: schwarz::Choice, "schwarz", "NAME",
         "Preconditioners of subdomains: `jacobi`, block by block, `ras:D`, with D layers of overlap, or \
-         `exact:interface`, one ILU(k) of the whole matrix with the interfaces last",
+         one ILU(k) of the whole matrix: `exact:interface` with the interfaces last, `exact:natural` in the given \
+         order, `exact` in one of both",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     backend: String, "backend", "NAME",
         "Backend that runs the case",

@@ -101,7 +101,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("subdomains", "subdomains requested; 0: one of each rank"),
     (
         "schwarz",
-        "preconditioners of subdomains: jacobi, ras with layers of overlap, or exact:interface",
+        "preconditioners of subdomains: jacobi, ras with layers of overlap, exact, exact:interface or exact:natural",
     ),
     ("backend", "backend that ran the case"),
 ];

@@ -298,6 +298,13 @@ part! {
         pub ranks: Option<usize>,
         /// subdomains used
         pub subdomains_used: Option<usize>,
+        /// what the choice `exact` of schwarz became; other choices stay
+        pub schwarz_used: Option<String>,
+        /// stages of a solve with exact factors
+        pub stages: Option<usize>,
+        /// matrix entries of a subdomain divided by those of the longest chain of stages, entries of the factors for
+        /// exact:natural
+        pub stage_efficiency: Option<f64>,
         /// matrix entries of the fullest rank divided by the mean
         pub imbalance: Option<f64>,
         /// most ranks to which one sends in a product

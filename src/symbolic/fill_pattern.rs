@@ -4,7 +4,8 @@ use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 
 /// The pattern of the factors: strictly lower and strictly upper part; a diagonal is stored for
-/// every row.
+/// every row. Columns of a row are in the order of elimination, which may differ from that of the rows in a part of
+/// factors over ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FillPattern {
     /// Pattern of L without its unit diagonal.
@@ -34,6 +35,18 @@ impl FillPattern {
     /// Numbers in the blocks of L, D and U together.
     pub fn numbers(&self) -> usize {
         self.blocks() * self.block_size() * self.block_size()
+    }
+
+    /// L, D and U together.
+    pub fn whole(&self) -> Pattern<'static> {
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::with_capacity(self.blocks()));
+        for i in 0..self.rows() {
+            col_ind.extend_from_slice(self.lower.row(i));
+            col_ind.push(i as u32);
+            col_ind.extend_from_slice(self.upper.row(i));
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern::new(row_ptr, col_ind).in_blocks(self.block_size())
     }
 
     /// Bytes held by the pattern.

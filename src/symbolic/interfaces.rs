@@ -1,5 +1,7 @@
-//! Interiors of subdomains and interfaces between them: an order of elimination in which subdomains depend on
-//! few others (Hysom and Pothen 1999, 2001).
+//! Orders of elimination over subdomains, in stages. Interiors of subdomains before interfaces between them make an
+//! order in which subdomains depend on few others (Hysom and Pothen 1999, 2001).
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +9,19 @@ use super::colours;
 use crate::base::threads::Threads;
 use crate::matrix::pattern::Pattern;
 
-/// The order in which block rows are eliminated: interiors of all subdomains, then interfaces by colours of
-/// the subdomains. Within a stage they keep their order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The order in which block rows are eliminated, and stages of it. Within a stage a subdomain depends on others by
+/// earlier stages alone. Block rows are numbered subdomain by subdomain, in each stage by stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Elimination {
-    /// First block row of each subdomain, and their end.
-    starts: Vec<usize>,
-    /// First block row of each subdomain that is at an interface; those behind it are, too.
-    interfaces: Vec<usize>,
-    /// Colour of each subdomain.
-    colours: Vec<u32>,
+    /// First block row of each part, and the end of the last; a part is what a subdomain has in a stage.
+    first: Vec<usize>,
+    /// Stage of each part.
+    stage: Vec<u32>,
+    /// Number of each block row in the order of elimination, where that is not stage by stage. Not serialised.
+    #[serde(skip)]
+    pub given: Vec<u32>,
+    /// Work of a subdomain divided by that of the longest chain of stages, in entries of the graph.
+    pub efficiency: f64,
 }
 
 /// Which of two coupled block rows of different subdomains is at an interface.
@@ -29,15 +34,31 @@ pub enum Sides {
 }
 
 impl Elimination {
-    /// Colours of block rows at interfaces, so that two subdomains of a colour are more than `reach` couplings
-    /// apart: for ILU(k), whose fill goes over paths of k + 1, without fill between them at k + 1. `graph` is
-    /// symmetric, in the order of the subdomains. Also returns the old block row at each place, for in each
-    /// subdomain the interior moves before the interface.
-    pub fn new(graph: &Pattern, starts: &[usize], of: Sides, reach: usize) -> (Self, Vec<u32>) {
-        let mut subdomain = vec![0_u32; graph.rows()];
-        for (s, w) in starts.windows(2).enumerate() {
-            subdomain[w[0]..w[1]].fill(s as u32);
+    /// Parts that begin at the block rows `first`, which end with the last row's end; empty ones are left out.
+    pub(super) fn of_parts(first: &[usize], stage: &[u32], efficiency: f64) -> Self {
+        let mut made = Self { first: Vec::new(), stage: Vec::new(), given: Vec::new(), efficiency };
+        for (rows, &stage) in first.windows(2).zip(stage) {
+            if rows[0] < rows[1] {
+                made.first.push(rows[0]);
+                made.stage.push(stage);
+            }
         }
+        made.first.extend(first.last());
+        made
+    }
+
+    /// Interiors of all subdomains, then interfaces by colours of the subdomains; within a stage block rows keep
+    /// their order. Two subdomains of a colour are more than `reach` couplings apart: for ILU(k), whose fill goes
+    /// over paths of k + 1, without fill between them at k + 1. `graph` is symmetric, in the order of the
+    /// subdomains. Also returns the old block row at each place, for in each subdomain the interior moves before
+    /// the interface.
+    pub fn interfaces(
+        graph: &Pattern,
+        starts: &[usize],
+        of: Sides,
+        reach: usize,
+    ) -> (Self, Vec<u32>) {
+        let subdomain = subdomains(starts);
         let outside = |row: usize| {
             let own = subdomain[row];
             let mut near = graph.row(row).iter().map(|&j| subdomain[j as usize]);
@@ -47,15 +68,16 @@ impl Elimination {
             }
         };
         let outside: Vec<bool> = (0..graph.rows()).map(outside).collect();
-        let (mut order, mut interfaces) = (Vec::with_capacity(graph.rows()), Vec::new());
+        let (mut order, mut first) = (Vec::with_capacity(graph.rows()), Vec::new());
         let mut seen = vec![u32::MAX; graph.rows()];
         let (mut near_ptr, mut near) = (vec![0], Vec::new());
         for (s, w) in starts.windows(2).enumerate() {
             let rows = w[0] as u32..w[1] as u32;
             let (interface, interior): (Vec<u32>, Vec<u32>) =
                 rows.partition(|&row| outside[row as usize]);
+            first.push(order.len());
             order.extend(interior);
-            interfaces.push(order.len());
+            first.push(order.len());
             order.extend(&interface);
             let found = reached(graph, interface, reach, s as u32, &mut seen);
             let found = found.into_iter().filter(|&row| outside[row as usize]);
@@ -65,35 +87,90 @@ impl Elimination {
             near.extend(found);
             near_ptr.push(near.len() as u32);
         }
+        first.push(order.len());
         let colours = colours(Threads::One, &Pattern::new(near_ptr, near));
-        (Self { starts: starts.to_vec(), interfaces, colours }, order)
+        let of_row = |(&s, &outside): (&u32, &bool)| {
+            if outside { 1 + colours[s as usize] } else { 0 }
+        };
+        let stage: Vec<u32> = subdomain.iter().zip(&outside).map(of_row).collect();
+        let efficiency = efficiency(graph, &subdomain, &stage);
+        let of_parts: Vec<u32> = colours.iter().flat_map(|colour| [0, 1 + colour]).collect();
+        (Self::of_parts(&first, &of_parts, efficiency), order)
     }
 
-    /// Stage of a block row: 0 in an interior.
+    /// Stage of a block row.
     pub fn stage(&self, row: usize) -> usize {
-        let s = self.starts.partition_point(|&start| start <= row) - 1;
-        if row < self.interfaces[s] { 0 } else { 1 + self.colours[s] as usize }
+        self.stage[self.first.partition_point(|&first| first <= row) - 1] as usize
     }
 
-    /// Stages: one, and one of each colour.
+    /// Stages.
     pub fn stages(&self) -> usize {
-        2 + self.colours.iter().max().map_or(0, |&c| c as usize)
+        self.stage.iter().max().map_or(0, |&stage| stage as usize + 1)
     }
 
-    /// The parts of a subdomain, its interior and its interface, each with its stage; empty ones, too.
-    pub fn parts(&self, subdomain: usize) -> [(usize, std::ops::Range<usize>); 2] {
-        let [start, end] = [self.starts[subdomain], self.starts[subdomain + 1]];
-        let interface = self.interfaces[subdomain];
-        [(0, start..interface), (1 + self.colours[subdomain] as usize, interface..end)]
+    /// The parts among block rows of whole subdomains, each with its stage.
+    pub fn parts(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let [from, to] = [rows.start, rows.end].map(|at| self.first.partition_point(|&f| f < at));
+        (from..to).map(|at| (self.stage[at] as usize, self.first[at]..self.first[at + 1]))
+    }
+
+    /// Ascends in the order of elimination.
+    pub fn key(&self, row: usize) -> (usize, usize) {
+        match self.given.get(row) {
+            Some(&given) => (0, given as usize),
+            None => (self.stage(row), row),
+        }
     }
 
     /// All block rows in the order of their elimination.
     pub fn order(&self) -> Vec<u32> {
-        let rows = self.starts.last().copied().unwrap_or(0);
+        let rows = self.first.last().copied().unwrap_or(0);
         let mut order: Vec<u32> = (0..rows as u32).collect();
-        order.sort_by_key(|&row| self.stage(row as usize));
+        order.sort_by_key(|&row| self.key(row as usize));
         order
     }
+}
+
+/// Of each block row the number of its subdomain.
+pub(super) fn subdomains(starts: &[usize]) -> Vec<u32> {
+    let mut subdomain = vec![0; starts.last().copied().unwrap_or(0)];
+    for (s, w) in starts.windows(2).enumerate() {
+        subdomain[w[0]..w[1]].fill(s as u32);
+    }
+    subdomain
+}
+
+/// See [`Elimination::efficiency`]: a subdomain begins a stage when it has done the one before, and has what the
+/// stage before that of another has for it.
+pub(super) fn efficiency(graph: &Pattern, subdomain: &[u32], stage: &[u32]) -> f64 {
+    let count = subdomain.iter().max().map_or(0, |&last| last as usize + 1);
+    let mut work: Vec<([u32; 2], usize)> = Vec::new();
+    let mut sent: Vec<[u32; 3]> = Vec::new();
+    for (row, (&s, &t)) in subdomain.iter().zip(stage).enumerate() {
+        match work.last_mut() {
+            Some((part, entries)) if *part == [t, s] => *entries += graph.row(row).len(),
+            _ => work.push(([t, s], graph.row(row).len())),
+        }
+        for &j in graph.row(row) {
+            let (other, later) = (subdomain[j as usize], stage[j as usize]);
+            if other != s && later > t && sent.last() != Some(&[t, s, other]) {
+                sent.push([t, s, other]);
+            }
+        }
+    }
+    work.sort_unstable();
+    sent.sort_unstable();
+    let (mut done, mut sent) = (vec![0; count], sent.into_iter().peekable());
+    let mut received = Vec::new();
+    for stage in work.chunk_by(|a, b| a.0[0] == b.0[0]) {
+        stage.iter().for_each(|([_, s], entries)| done[*s as usize] += entries);
+        while let Some([_, from, to]) = sent.next_if(|message| message[0] == stage[0].0[0]) {
+            received.push((to as usize, done[from as usize]));
+        }
+        received.drain(..).for_each(|(to, when)| done[to] = when.max(done[to]));
+    }
+    let longest = done.into_iter().max().unwrap_or(0);
+    graph.entries() as f64 / (count * longest).max(1) as f64
 }
 
 /// Rows within `reach` couplings of `layer`. `seen` marks with `mark` what this call has visited.
@@ -129,16 +206,20 @@ mod tests {
     #[test]
     fn two_halves_of_a_line_have_one_row_each_at_the_interface() {
         let a = load("poisson3d:6x1x1", ReadAs::Expanded).unwrap().matrix;
-        let (found, order) = Elimination::new(&block_pattern(&a), &[0, 3, 6], Sides::Both, 1);
+        let (found, order) =
+            Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Both, 1);
         assert_eq!(order, [0, 1, 2, 4, 5, 3]);
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
         assert_eq!((stages, found.stages()), (vec![0, 0, 1, 0, 0, 2], 3));
         assert_eq!(found.order(), [0, 1, 3, 4, 2, 5]);
-        assert_eq!(found.parts(1), [(0, 3..5), (2, 5..6)]);
-        let (found, order) = Elimination::new(&block_pattern(&a), &[0, 3, 6], Sides::Lower, 1);
+        assert!(found.parts(3..6).eq([(0, 3..5), (2, 5..6)]));
+        // of 16 entries the second interface waits for 8 and has 3
+        assert_eq!(found.efficiency, 8.0 / 11.0);
+        let (found, order) =
+            Elimination::interfaces(&block_pattern(&a), &[0, 3, 6], Sides::Lower, 1);
         let stages: Vec<usize> = (0..6).map(|row| found.stage(row)).collect();
         assert_eq!((order, stages), ((0..6).collect(), vec![0, 0, 1, 0, 0, 0]));
-        assert_eq!(found.parts(1), [(0, 3..6), (1, 6..6)]);
+        assert!(found.parts(3..6).eq([(0, 3..6)]));
     }
 
     #[test]
@@ -148,10 +229,11 @@ mod tests {
         let a = problem.matrix.permuted(divided.order.as_ref().unwrap());
         for (reach, stages) in [(1, 3), (2, 5), (3, 9)] {
             let (found, order) =
-                Elimination::new(&block_pattern(&a), &divided.starts, Sides::Both, reach);
+                Elimination::interfaces(&block_pattern(&a), &divided.starts, Sides::Both, reach);
             assert_eq!(found.stages(), stages, "reach {reach}");
             // the box in the middle has an interior of 2 x 2 x 2
-            assert_eq!(found.parts(13)[0].1.len(), 8);
+            let rows = divided.starts[13]..divided.starts[14];
+            assert_eq!(found.parts(rows).next().unwrap().1.len(), 8);
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert!(sorted.into_iter().eq(0..1728));

@@ -17,6 +17,7 @@ pub mod order;
 mod ordered_set;
 pub mod ordering;
 pub mod partition;
+mod pipeline;
 mod power;
 mod reordered;
 pub mod schedule;

@@ -1,13 +1,13 @@
 //! Division of the block rows of a matrix among subdomains.
 
-use crate::base::choices::Partition;
+use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
-use crate::matrix::pattern::{block_pattern_on, permuted};
-use crate::symbolic::interfaces::{Elimination, Sides};
-use crate::symbolic::symmetrised;
+use crate::matrix::pattern::{TooLarge, block_pattern_on, permuted};
+use crate::symbolic::interfaces::{Elimination, Sides, subdomains};
+use crate::symbolic::{iluk_on, symmetrised};
 
 /// Block rows in the order of their subdomains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +26,44 @@ impl Divided {
         Some(order.iter().flat_map(|&block| block * b..(block + 1) * b).collect())
     }
 
-    /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::new`]).
+    /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::interfaces`]).
     pub fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
         let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
         let graph = match &self.order {
             Some(order) => permuted(Threads::Pool, &graph, order),
             None => graph,
         };
-        let (found, inner) = Elimination::new(&graph, &self.starts, of, reach);
+        let (found, inner) = Elimination::interfaces(&graph, &self.starts, of, reach);
         let old = |&new: &u32| self.order.as_ref().map_or(new, |order| order[new as usize]);
         self.order = Some(inner.iter().map(old).collect());
         found
+    }
+
+    /// Sorts the block rows of each subdomain by stages in which ILU(k) of A eliminates them in the given order
+    /// ([`Elimination::natural`]). `limit` bounds the entries of the factors.
+    ///
+    /// # Errors
+    /// [`TooLarge`] when it is passed.
+    pub fn pipeline(
+        &mut self,
+        threads: Threads,
+        a: &Csr,
+        k: usize,
+        limit: usize,
+    ) -> std::result::Result<Elimination, TooLarge> {
+        let point = block_pattern_on(threads, a);
+        let graph = match k {
+            0 => point,
+            _ => iluk_on(threads, &point, k, LevelRule::Min, limit)?.whole(),
+        };
+        let mut subdomain = subdomains(&self.starts);
+        if let Some(order) = &self.order {
+            let of_place = subdomain.clone();
+            order.iter().zip(of_place).for_each(|(&old, s)| subdomain[old as usize] = s);
+        }
+        let (found, order) = Elimination::natural(&symmetrised(threads, &graph), &subdomain);
+        self.order = Some(order);
+        Ok(found)
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Job, Reuse, Solved, Stage, checks, settings};
 use crate::base::error::{Error, Kind, Result as Done};
 use crate::base::measure::{memory_peak, now, seconds_since};
 use crate::base::parse::choice_name;
-use crate::case::{Case, Execution, RunKind};
+use crate::case::{Case, Execution, LevelRule, RunKind};
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::launch;
@@ -22,20 +22,20 @@ use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::krylov::{Stop, System};
 use crate::compute::preconditioner::{FactorSize, Preconditioner};
-use crate::compute::{Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
+use crate::compute::{self, Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
 use crate::methods::precond::{Ready, Setup, bilu};
-use crate::methods::schwarz::exact::{self, Exact};
+use crate::methods::schwarz::exact::Exact;
+use crate::methods::schwarz::order::Ordered;
 use crate::methods::schwarz::{Schwarz, with_overlap};
-use crate::methods::{deflation, precond, schwarz, solver};
+use crate::methods::{deflation, precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::environment::REVISION;
 use crate::record::schema::{Division, SystemSize};
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::ordering::{reordered, restored};
-use crate::symbolic::partition::divide;
 
 /// What the first rank announces of a case.
 #[derive(Serialize, Deserialize)]
@@ -62,6 +62,15 @@ struct Shares {
     starts: Vec<usize>,
     /// Of factors of the whole matrix.
     elimination: Option<Elimination>,
+}
+
+/// Tells all ranks the order of exact factors; collective.
+fn share(order: Option<&mut Elimination>, communicator: &dyn Communicator) {
+    if let Some(order) = order {
+        let mut bytes = bytemuck::cast_slice(&order.given).to_vec();
+        communicator.broadcast(0, &mut bytes);
+        order.given = bytemuck::pod_collect_to_vec(&bytes);
+    }
 }
 
 /// Rows of a rank and of the overlap around them, and its part of the right-hand side, as bytes.
@@ -149,6 +158,8 @@ impl Task {
         let (a, rhs) = Part::read(&bytes, n, b)?;
         drop(bytes);
         let layout = Layout::new(&self.starts, b, communicator.size())?;
+        let mut elimination = self.elimination.clone();
+        share(elimination.as_mut(), &**communicator);
         let problem = Problem {
             name: String::new(),
             matrix: Arc::clone(&a),
@@ -177,7 +188,7 @@ impl Task {
         // the first rank records how it ended
         if let Ok(device) = RankDevice::new(&case.backend, &**communicator) {
             let communicator = Rc::clone(communicator);
-            let elimination = self.elimination.as_ref();
+            let elimination = elimination.as_ref();
             device.visit(OnRank { job, communicator, layout, rhs, order: None, elimination });
         }
         Ok(())
@@ -212,10 +223,12 @@ impl RankVisitor for OnRank<'_, '_> {
 impl Job<'_> {
     /// Runs the case on all ranks: the part of the first.
     pub(super) fn lead(mut self) -> Option<Solved> {
-        let Shares { communicator, layout, order, starts, elimination } = match self.divided() {
+        let begin = now();
+        let shares = match self.divided() {
             Ok(shares) => shares,
             Err(why) => return self.ended(Err(why)),
         };
+        let Shares { communicator, layout, order, starts, elimination } = shares;
         let case = self.case;
         let size = case.block_size;
         let mut b = self.system.b.to_vec();
@@ -224,10 +237,13 @@ impl Job<'_> {
             None => Arc::clone(self.a),
             Some(order) => {
                 b = reordered(&b, order);
-                Arc::new(self.a.permuted(order).in_blocks(size))
+                let a = Arc::new(self.a.permuted(order).in_blocks(size));
+                let before = self.record.times.ordering_s.unwrap_or(0.0);
+                self.record.times.ordering_s = Some(before + seconds_since(begin));
+                a
             }
         };
-        let task = Task {
+        let mut task = Task {
             revision: REVISION.to_owned(),
             case: case.clone(),
             measure: self.measure.clone(),
@@ -242,6 +258,7 @@ impl Job<'_> {
             0 => Vec::new(),
             _ => Part::bytes(&a, &b, &layout, overlap, rank),
         });
+        share(task.elimination.as_mut(), &*communicator);
         b.truncate(layout.unknowns(0).end);
         let device = RankDevice::new(&case.backend, &*communicator);
         let Job { problem, system, measure, progress, reuse, record, .. } = self;
@@ -298,15 +315,34 @@ impl Job<'_> {
         let points =
             |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
         let grid = self.problem.grid.filter(points);
-        let exact_factors = case.schwarz == schwarz::Choice::Interface;
-        if exact_factors && case.precond != bilu::METHOD.name {
-            return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+        if case.schwarz.is_exact() {
+            if case.precond != bilu::METHOD.name {
+                return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+            }
+            // such a level depends on rows of all ranks
+            if case.fill > 0 && case.level_rule != LevelRule::Min {
+                let rule = choice_name(&case.level_rule);
+                let text = format!("`{}` with the level rule `{rule}` does not run", case.schwarz);
+                return unsupported(&text);
+            }
         }
-        let mut divided = divide(self.a, case.partition, grid, count, exact_factors)?;
+        // on a GPU the rows of a stage are made in the order of their columns
+        let choice = match case.schwarz {
+            schwarz::Choice::Natural if compute::on_gpu(&case.backend) => {
+                return unsupported(&format!("`{}` does not run on GPUs", case.schwarz));
+            }
+            schwarz::Choice::Exact if compute::on_gpu(&case.backend) => schwarz::Choice::Interface,
+            choice => choice,
+        };
+        let Ordered { divided, elimination, used } =
+            Ordered::new(self.a, case.partition, grid, count, choice, case.fill)?;
         let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
-        let sides = exact::sides(case.partition, count);
-        let elimination =
-            exact_factors.then(|| divided.eliminate(self.a, sides, exact::reach(case.fill)));
+        self.record.division = Division {
+            schwarz_used: Some(used.to_string()),
+            stages: elimination.as_ref().map(Elimination::stages),
+            stage_efficiency: elimination.as_ref().map(|order| order.efficiency),
+            ..Division::default()
+        };
         let order = divided.unknowns(case.block_size);
         Ok(Shares { communicator, layout, order, starts: divided.starts, elimination })
     }
@@ -385,8 +421,8 @@ impl Job<'_> {
             reductions_per_iteration: Some((k.reductions() - counted.0) as f64 / steps),
             reduction_s: reduction,
             halo_s: halo,
-            rank_memory_bytes: None,
             transport_used: k.local().transport().filter(|_| ranks > 1).map(str::to_owned),
+            ..std::mem::take(&mut self.record.division)
         };
         let mut own = vec![0.0; self.unknowns];
         k.download(&x, &mut own);

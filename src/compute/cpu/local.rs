@@ -152,7 +152,7 @@ impl Local for Cpu {
         a: &Csr,
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> std::result::Result<(), Breakdown> {
+    ) -> Vec<Breakdown> {
         ilu.factor(a, shift, between)
     }
 

@@ -5,7 +5,7 @@ use super::ilu::{BlockIlu, Job, lock, some_rows};
 use super::local::StagedIlu;
 use super::values::{Blocks, Values};
 use crate::compute::Breakdown;
-use crate::compute::distributed::FactorBlocks;
+use crate::compute::distributed::{FactorBlocks, StagePart};
 use crate::matrix::Csr;
 
 impl StagedIlu {
@@ -15,7 +15,7 @@ impl StagedIlu {
         a: &Csr,
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> Result<(), Breakdown> {
+    ) -> Vec<Breakdown> {
         let Self { ilu: BlockIlu { pattern, values, spaces, .. }, stages } = self;
         let mut beside = None;
         let (blocks, stored) = match values {
@@ -28,19 +28,25 @@ impl StagedIlu {
             d.fill(0.0);
             d.iter_mut().step_by(b + 1).for_each(|v| *v = 1.0);
         });
-        let mut done = Ok(());
+        let mut broken = Vec::new();
         for (t, parts) in stages.iter().enumerate() {
-            if done.is_ok() {
-                let job = Job::new(a, shift, pattern, blocks);
-                let space = &mut *lock(&spaces[0]);
-                let mut rows = parts.iter().map(|part| part.rows.clone());
-                done = rows
-                    .try_for_each(|rows| with_block_size!(b, some_rows(&job, rows.clone(), space)));
+            let job = Job::new(a, shift, pattern, blocks);
+            let space = &mut *lock(&spaces[0]);
+            for part in parts {
+                let done = with_block_size!(b, some_rows(&job, part.rows.clone(), space));
+                broken.extend(done.err().map(Breakdown::Singular));
             }
             between(t, &mut Entries { rows: pattern.rows(), block: b * b, blocks });
         }
-        done?;
-        stored.map_or(Ok(()), |stored| stored.round(blocks, pattern, false))
+        if let Some(stored) = stored
+            && broken.is_empty()
+            && stored.round(blocks, pattern, false).is_err()
+        {
+            let first = |part: &StagePart| part.rows.clone().find(|&row| stored.lost(pattern, row));
+            let lost = stages.iter().flatten().filter_map(first);
+            broken.extend(lost.map(|row| Breakdown::Range { row }));
+        }
+        broken
     }
 }
 

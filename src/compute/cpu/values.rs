@@ -1,5 +1,7 @@
 //! The numbers of block ILU factors on the CPU, in float64 or float32.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
 use rayon::prelude::*;
 
@@ -114,14 +116,32 @@ impl Blocks<f32> {
             .map(|at| pattern.upper.row_of(pattern.upper.entries() - 1 - at / bb));
         let diagonal = round(&from.inverse_diagonal, &mut self.inverse_diagonal, parallel, false)
             .map(|at| at / bb);
-        let vanished = self.inverse_diagonal.chunks_exact(bb).position(|block| {
-            (0..block_size).any(|r| {
-                let row = block[r..].iter().step_by(block_size);
-                row.fold(0.0, |m: f32, v| m.max(v.abs())) < f32::MIN_POSITIVE
-            })
-        });
+        let vanished = (0..pattern.rows()).find(|&row| self.vanished(block_size, row));
         let first = [lower, upper, diagonal, vanished].into_iter().flatten().min();
         first.map_or(Ok(()), |row| Err(Breakdown::Range { row }))
+    }
+
+    /// Whether a row of the inverse diagonal block of block row `row` has nothing left.
+    fn vanished(&self, b: usize, row: usize) -> bool {
+        let block = &self.inverse_diagonal[row * b * b..(row + 1) * b * b];
+        (0..b).any(|r| {
+            let row = block[r..].iter().step_by(b);
+            row.fold(0.0, |m: f32, v| m.max(v.abs())) < f32::MIN_POSITIVE
+        })
+    }
+
+    /// Whether block row `row` is one that [`round`](Self::round) may report.
+    pub(super) fn lost(&self, pattern: &FillPattern, row: usize) -> bool {
+        let (b, upper) = (pattern.block_size(), pattern.upper.view());
+        let bb = b * b;
+        let finite = |values: &[f32], of: Range<usize>| {
+            values[of.start * bb..of.end * bb].iter().all(|v| v.is_finite())
+        };
+        let (of_upper, entries) = (upper.range(row), upper.entries());
+        let all = finite(&self.lower, pattern.lower.view().range(row))
+            && finite(&self.inverse_diagonal, row..row + 1)
+            && finite(&self.upper, entries - of_upper.end..entries - of_upper.start);
+        !all || self.vanished(b, row)
     }
 }
 
@@ -186,7 +206,11 @@ mod tests {
             let mut blocks = Blocks::<f64>::zeros(&pattern);
             blocks.inverse_diagonal.chunks_exact_mut(4).for_each(|d| (d[0], d[3]) = (1.0, 1.0));
             change(&mut blocks);
-            Blocks::<f32>::zeros(&pattern).round(&blocks, &pattern, false)
+            let mut stored = Blocks::<f32>::zeros(&pattern);
+            let done = stored.round(&blocks, &pattern, false);
+            let lost = (0..3).find(|&row| stored.lost(&pattern, row));
+            assert_eq!(done.err(), lost.map(|row| Breakdown::Range { row }));
+            done
         };
         let beyond = |row| Err(Breakdown::Range { row });
         assert_eq!(rounded(|_| ()), Ok(()));

@@ -189,11 +189,12 @@ impl Local for Cuda {
         a: &Csr,
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> std::result::Result<(), Breakdown> {
-        ilu.factor(&self.device, a, shift, between).unwrap_or_else(|e| {
+    ) -> Vec<Breakdown> {
+        let made = ilu.factor(&self.device, a, shift, between).unwrap_or_else(|e| {
             self.failed(e);
             Ok(())
-        })
+        });
+        made.err().into_iter().collect()
     }
 
     fn ilu_forward(

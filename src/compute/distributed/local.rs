@@ -150,18 +150,16 @@ pub trait Local: Backend {
         stages: Vec<Vec<StagePart>>,
         precision: FactorPrecision,
     ) -> Result<Self::StagedIlu>;
-    /// As [`ilu_factor`](crate::compute::Factors::ilu_factor); `between(t, blocks)` follows stage t, also after a
-    /// breakdown. `shift` is that of every diagonal entry.
-    ///
-    /// # Errors
-    /// The first row of this rank without a pivot.
+    /// As [`ilu_factor`](crate::compute::Factors::ilu_factor); `between(t, blocks)` follows stage t. `shift` is that
+    /// of every diagonal entry. Returns the first row of each range that has no pivot, after which the others may go
+    /// on; where all have one, the first of each that leaves the range of float32.
     fn ilu_factor_in_stages(
         &self,
         ilu: &mut Self::StagedIlu,
         a: &Csr,
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
-    ) -> std::result::Result<(), Breakdown>;
+    ) -> Vec<Breakdown>;
     /// `L v = r` in the rows of a stage: r in the order of the rank, v in that of the factors.
     fn ilu_forward(
         &self,

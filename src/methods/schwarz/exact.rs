@@ -1,5 +1,5 @@
-//! Block ILU(k) of the whole matrix on ranks: interiors of the subdomains first, then interfaces colour by colour
-//! (Hysom and Pothen 1999, 2001). It is the factorisation of one device in that order, bit for bit.
+//! Block ILU(k) of the whole matrix on ranks, stage by stage of an [`Elimination`]. It is the factorisation of one
+//! device in that order, bit for bit.
 //!
 //! A rank holds the rows of its subdomains. Their columns of other ranks, the ghosts, are rows of their own in its
 //! factors, which it neither makes nor solves: values come from their owners after each stage.
@@ -7,40 +7,21 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use super::order::layers;
 use super::rows::{Columns, Rows, needed, pattern, values};
 use super::{own_blocks, with_overlap};
-use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
 use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
-use crate::compute::distributed::halo::{Asked, Halo, ask, messages};
-use crate::compute::distributed::{Distributed, Local, StagePart};
+use crate::compute::distributed::halo::{Asked, ask, messages};
+use crate::compute::distributed::{Distributed, FactorBlocks, Local, StagePart};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Breakdown, Bytes, FactorInfo};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Settings, bilu};
-use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::{FillPattern, Schedule, iluk_on};
-
-/// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
-/// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
-pub fn layers(k: usize) -> usize {
-    2 * k + 1
-}
-
-/// Couplings within which subdomains have different colours: fill of level k goes as far as that.
-pub fn reach(k: usize) -> usize {
-    k + 1
-}
-
-/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
-pub fn sides(how: Partition, count: usize) -> Sides {
-    match how {
-        Partition::Rows if count > 2 => Sides::Lower,
-        _ => Sides::Both,
-    }
-}
 
 /// Factors of a rank.
 pub struct Exact<K: Local> {
@@ -54,87 +35,108 @@ pub struct Exact<K: Local> {
     v: RefCell<K::Vector>,
 }
 
-/// Values from rank to rank.
+/// Values of solves from rank to rank, after a stage.
 struct Pass<K: Local> {
-    halo: Halo<K>,
-    /// Unknowns of the ghosts, in the order in which they come.
-    places: K::Places,
+    exchange: RefCell<Box<dyn Exchange>>,
+    transfer: RefCell<K::Transfer>,
+    /// Unknowns that are received.
+    received: K::Places,
+    /// Nothing is sent or received.
+    empty: bool,
 }
 
 impl<K: Local> Pass<K> {
-    /// Collective, also where it fails. Each ghost is a block row, ascending, and its row of the factors; `own`
-    /// finds those of this rank.
-    fn new(
-        k: &Distributed<K>,
-        block_size: usize,
-        ghosts: Vec<(u64, u32)>,
-        own: impl Fn(u32) -> u32,
-    ) -> Result<Self> {
+    fn new(k: &K, share: Share, block_size: usize) -> Result<Self> {
         let b = block_size as u32;
-        let (ghosts, at): (Vec<u64>, Vec<u32>) = ghosts.into_iter().unzip();
-        let (halo, _) = Halo::new(k, &ghosts, block_size, |i| own(i / b) * b + i % b)?;
-        let places = at.iter().flat_map(|&row| row * b..(row + 1) * b).collect();
-        Ok(Self { halo, places: k.local().places(places)? })
+        let empty = share.is_empty();
+        let unknowns =
+            |rows: Vec<u32>| rows.into_iter().flat_map(|row| row * b..(row + 1) * b).collect();
+        let [sent, received]: [Vec<u32>; 2] = [share.sent, share.received].map(unknowns);
+        let transfer = RefCell::new(k.transfer(sent, Vec::new(), received.len())?);
+        Ok(Self { exchange: share.exchange, transfer, received: k.places(received)?, empty })
     }
 
     fn pass(&self, k: &Distributed<K>, v: &mut K::Vector) {
+        if self.empty {
+            return;
+        }
         let (local, waited) = (k.local(), now());
-        self.halo.start(local, v);
-        self.halo.finish(local, |ghosts| local.scatter(ghosts, &self.places, v));
+        let (mut exchange, mut transfer) = (self.exchange.borrow_mut(), self.transfer.borrow_mut());
+        local.send(&mut transfer, v, &mut **exchange);
+        local.scatter(local.receive(&mut transfer, &mut **exchange), &self.received, v);
         k.waited(seconds_since(waited));
     }
 }
 
-/// Blocks of factors from rank to rank, after a stage.
+/// Rows or blocks of factors from rank to rank, after a stage.
 struct Share {
-    exchange: Box<dyn Exchange>,
+    exchange: RefCell<Box<dyn Exchange>>,
+    /// Places in what this rank has: message by message.
     sent: Vec<u32>,
     received: Vec<u32>,
 }
 
+/// Something that this rank wants of another after a stage: a block row, or the entry of its column in U'.
+struct Wanted {
+    row: u64,
+    column: u64,
+    /// Where it is here.
+    place: u32,
+}
+
 impl Share {
-    /// Everything that this rank's rows subtract of ghosts of stage `stage`; collective.
-    fn new<K: Local>(k: &Distributed<K>, rows: &Rows, pattern: &FillPattern, stage: usize) -> Self {
+    /// That of each stage; collective. Each thing wanted has `len` numbers, and `place` finds it on its rank.
+    fn new<K: Local>(
+        k: &Distributed<K>,
+        order: &Elimination,
+        mut wanted: Vec<Wanted>,
+        len: usize,
+        place: impl Fn(u64, u64) -> u32,
+    ) -> Vec<Self> {
         let communicator = &**k.communicator();
+        let (size, stages) = (communicator.size(), order.stages());
         let starts = k.layout().rank_starts();
-        let n = pattern.rows();
-        let mut subtracted = vec![false; n];
-        pattern.lower.col_ind.iter().for_each(|&j| subtracted[j as usize] = true);
-        let mut ghosts: Vec<usize> = (0..n)
-            .filter(|&i| subtracted[i] && !rows.is_own(i) && rows.key(rows.numbers[i]).0 == stage)
-            .collect();
-        // by owner: rows of a stage ascend
-        ghosts.sort_unstable_by_key(|&i| rows.numbers[i]);
-        let (mut wanted, mut received) = (vec![0; communicator.size()], Vec::new());
-        let mut numbers = Vec::new();
-        for i in ghosts {
-            let row = rows.numbers[i];
-            let owner = starts.partition_point(|&start| start <= row) - 1;
-            received.push(i as u32);
-            numbers.extend([row as f64, row as f64]);
-            let first = pattern.upper.row_ptr[i] as usize;
-            for (e, &j) in pattern.upper.row(i).iter().enumerate() {
-                received.push((n + first + e) as u32);
-                numbers.extend([row as f64, rows.numbers[j as usize] as f64]);
-            }
-            wanted[owner] += 2 * (1 + pattern.upper.row(i).len());
+        let owner = |row: u64| starts.partition_point(|&start| start <= row) - 1;
+        wanted.sort_by_cached_key(|w| (owner(w.row), order.stage(w.row as usize), w.row));
+        let side = || vec![(vec![0_usize; size], Vec::<u32>::new()); stages];
+        let (mut sent, mut received) = (side(), side());
+        let mut counts = vec![0; size];
+        for w in &wanted {
+            let (rank, (of_stage, places)) =
+                (owner(w.row), &mut received[order.stage(w.row as usize)]);
+            of_stage[rank] += 1;
+            places.push(w.place);
+            counts[rank] += 2;
         }
-        let Asked { counts, numbers } = ask(communicator, &wanted, numbers.into_iter());
-        let place = |pair: &[f64]| {
-            let [i, j] = [pair[0] as u64, pair[1] as u64]
-                .map(|row| rows.place(row).expect("a row of this rank"));
-            if i == j {
-                return i;
+        let numbers = wanted.iter().flat_map(|w| [w.row as f64, w.column as f64]);
+        let Asked { counts, numbers } = ask(communicator, &counts, numbers);
+        let mut pairs = numbers.chunks_exact(2).map(|pair| [pair[0] as u64, pair[1] as u64]);
+        for (rank, count) in counts.into_iter().enumerate() {
+            for [row, column] in pairs.by_ref().take(count / 2) {
+                let (of_stage, places) = &mut sent[order.stage(row as usize)];
+                of_stage[rank] += 1;
+                places.push(place(row, column));
             }
-            let row = pattern.upper.row(i as usize);
-            let e = row.binary_search(&j).expect("an entry of this rank");
-            (n + pattern.upper.row_ptr[i as usize] as usize + e) as u32
+        }
+        let pass = |((to, sent), (from, received)): ((Vec<usize>, _), (Vec<usize>, _))| {
+            let exchange = communicator.exchange(messages(&to, len), messages(&from, len));
+            Self { exchange: RefCell::new(exchange), sent, received }
         };
-        let sent = numbers.chunks_exact(2).map(place).collect();
-        let b = pattern.block_size();
-        let pairs = |counts: &[usize]| -> Vec<usize> { counts.iter().map(|c| c / 2).collect() };
-        let (out, into) = (messages(&pairs(&counts), b * b), messages(&pairs(&wanted), b * b));
-        Self { exchange: communicator.exchange(out, into), sent, received }
+        sent.into_iter().zip(received).map(pass).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sent.is_empty() && self.received.is_empty()
+    }
+
+    fn blocks(&self, of: &mut dyn FactorBlocks) {
+        if self.is_empty() {
+            return;
+        }
+        let mut exchange = self.exchange.borrow_mut();
+        of.read(&self.sent, exchange.outgoing());
+        exchange.start();
+        of.write(&self.received, exchange.finish());
     }
 }
 
@@ -160,9 +162,10 @@ impl<K: Local> Exact<K> {
         }
         let (rows, pattern, a) = found?;
         phases.begin(Phase::Analysis);
-        let (b, parts) = (pattern.block_size(), parts(k, &rows, pattern.block_size()));
+        let parts = parts(&rows, pattern.block_size());
         let ilu = k.local().ilu_in_stages(&pattern, parts, settings.factor_precision);
-        let (v, passes) = (k.local().vector(pattern.rows() * b), passes(k, &rows, &pattern));
+        let v = k.local().vector(pattern.rows() * pattern.block_size());
+        let (passes, shares) = passes(k, &rows, &pattern);
         let prepared = ilu.and_then(|ilu| Ok((ilu, v?, passes?)));
         if k.communicator().any(prepared.is_err()) {
             let other = || Error::run("another rank has no room for its factors");
@@ -173,10 +176,8 @@ impl<K: Local> Exact<K> {
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
         let mut made = Self { ilu, passes, blocks, v: RefCell::new(v) };
-        let mut shares: Vec<Share> =
-            (0..order.stages()).map(|stage| Share::new(k, &rows, &pattern, stage)).collect();
         phases.begin(Phase::Numeric);
-        made.factorise(k, &rows, &a, settings.shift, &mut shares)?;
+        made.factorise(k, &rows, &a, settings.shift, &shares)?;
         Ok(made)
     }
 
@@ -187,9 +188,6 @@ impl<K: Local> Exact<K> {
         order: &'a Elimination,
         settings: &Settings,
     ) -> Result<(Rows<'a>, Arc<FillPattern>, Csr), SetupFailure> {
-        if settings.level_rule != LevelRule::Min {
-            return Err(Error::input("`exact:interface` has the level rule `min` alone").into());
-        }
         let own = own_blocks(k.layout(), k.communicator().rank());
         let near = own.start as u32..own.end as u32;
         let mut inside = vec![false; a.rows() / a.block_size()];
@@ -197,7 +195,10 @@ impl<K: Local> Exact<K> {
         drop(inside);
         let stages: Vec<u32> = known.iter().map(|&row| order.stage(row as usize) as u32).collect();
         // stable: rows of a stage ascend
-        let sorted = Schedule::from_levels(&stages).rows;
+        let mut sorted = Schedule::from_levels(&stages).rows;
+        if !order.given.is_empty() {
+            sorted.sort_by_key(|&at| order.given[known[at as usize] as usize]);
+        }
         let mut places = vec![u32::MAX; known.len()];
         sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
         let numbers = sorted.iter().map(|&at| u64::from(known[at as usize])).collect();
@@ -209,7 +210,7 @@ impl<K: Local> Exact<K> {
         };
         let found =
             found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
-        let (pattern, kept) = needed(&found, |i| all.is_own(i));
+        let (pattern, kept) = needed(&found, &all);
         drop(found);
         let mut places = vec![u32::MAX; known.len()];
         for (place, &at) in kept.iter().enumerate() {
@@ -233,33 +234,32 @@ impl<K: Local> Exact<K> {
         rows: &Rows,
         a: &Csr,
         shift: f64,
-        shares: &mut [Share],
+        shares: &[Share],
     ) -> Result<(), SetupFailure> {
         let shift = match shift {
             0.0 => 0.0,
             relative => relative * k.communicator().largest(a.largest_diagonal()),
         };
         let ilu = &mut self.ilu;
-        let made = k.local().ilu_factor_in_stages(ilu, a, shift, &mut |stage, blocks| {
-            let Share { exchange, sent, received } = &mut shares[stage];
-            blocks.read(sent, exchange.outgoing());
-            exchange.start();
-            blocks.write(received, exchange.finish());
+        let broken = k.local().ilu_factor_in_stages(ilu, a, shift, &mut |stage, blocks| {
+            shares[stage].blocks(blocks);
         });
-        let row = made.err().map(|why| match why {
-            Breakdown::Singular(block) => block.row,
-            Breakdown::Range { row } => row,
-        });
-        // place in the order of elimination
-        let key = row.map_or([f64::INFINITY; 2], |row| {
-            let (stage, row) = rows.key(rows.numbers[row]);
-            [stage as f64, row as f64]
-        });
-        let ranks = k.layout().ranks();
-        let all = k.communicator().all_gather(&key, &vec![2; ranks]);
-        let first = all.chunks_exact(2).min_by(|a, b| a.partial_cmp(b).expect("no NaN"));
-        match made {
-            Err(why) if first == Some(&key[..]) => {
+        // rows without a pivot come before those out of range, which one device has last
+        let key = |why: &Breakdown| {
+            let (last, row) = match why {
+                Breakdown::Singular(block) => (0.0, block.row),
+                Breakdown::Range { row } => (1.0, *row),
+            };
+            let (stage, row) = rows.order.key(rows.numbers[row] as usize);
+            [last, stage as f64, row as f64]
+        };
+        let compare = |a: &[f64], b: &[f64]| a.partial_cmp(b).expect("no NaN");
+        let own = broken.into_iter().min_by(|a, b| compare(&key(a), &key(b)));
+        let key = own.as_ref().map_or([f64::INFINITY; 3], key);
+        let all = k.communicator().all_gather(&key, &vec![3; k.layout().ranks()]);
+        let first = all.chunks_exact(3).min_by(|a, b| compare(a, b));
+        match own {
+            Some(why) if first == Some(&key[..]) => {
                 Err(SetupFailure::Breakdown(renumbered(why, rows)))
             }
             _ => Ok(()),
@@ -267,9 +267,12 @@ impl<K: Local> Exact<K> {
     }
 }
 
-/// With the number that the row has in the order of the subdomains.
+/// With the number that the row has in the given order, or else in that of the subdomains.
 fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
-    let number = |row: usize| rows.numbers[row] as usize;
+    let number = |row: usize| {
+        let row = rows.numbers[row] as usize;
+        rows.order.given.get(row).map_or(row, |&given| given as usize)
+    };
     match why {
         Breakdown::Singular(mut block) => {
             block.row = number(block.row);
@@ -279,49 +282,66 @@ fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
     }
 }
 
-/// The rows of this rank in each stage, which follow each other in the factors.
-fn parts<K: Local>(k: &Distributed<K>, rows: &Rows, block_size: usize) -> Vec<Vec<StagePart>> {
+/// The rows of this rank in each stage.
+fn parts(rows: &Rows, block_size: usize) -> Vec<Vec<StagePart>> {
     let mut parts: Vec<Vec<StagePart>> = (0..rows.order.stages()).map(|_| Vec::new()).collect();
-    for s in k.layout().subdomains(k.communicator().rank()) {
-        for (stage, of) in rows.order.parts(s) {
-            if let Some(first) = of.clone().next() {
-                let place = rows.place(first as u64).expect("an own row") as usize;
-                let at = (first - rows.own.start as usize) * block_size;
-                let of_stage = &mut parts[stage];
-                debug_assert!(of_stage.last().is_none_or(|last| last.rows.end == place));
-                of_stage.push(StagePart { rows: place..place + of.len(), at });
-            }
-        }
+    for (stage, of) in rows.order.parts(rows.own.start as usize..rows.own.end as usize) {
+        let first = rows.place(of.start as u64).expect("an own row") as usize;
+        let at = (of.start - rows.own.start as usize) * block_size;
+        parts[stage].push(StagePart { rows: first..first + of.len(), at });
     }
     parts
 }
 
-/// What goes from rank to rank after each stage. Collective, also where it fails.
+/// What goes from rank to rank after each stage: values of solves, and blocks of the factorisation. Collective, also
+/// where it fails.
 fn passes<K: Local>(
     k: &Distributed<K>,
     rows: &Rows,
     pattern: &FillPattern,
-) -> Result<Vec<[Pass<K>; 2]>> {
+) -> (Result<Vec<[Pass<K>; 2]>>, Vec<Share>) {
     let (b, n) = (pattern.block_size(), pattern.rows());
-    let [mut forward, mut backward] = [vec![false; n], vec![false; n]];
-    for i in (0..n).filter(|&i| rows.is_own(i)) {
-        pattern.lower.row(i).iter().for_each(|&j| forward[j as usize] = true);
-        pattern.upper.row(i).iter().for_each(|&j| backward[j as usize] = true);
+    // own rows alone have entries below the diagonal
+    let ghosts = |columns: &mut dyn Iterator<Item = &u32>| {
+        let mut needed = vec![false; n];
+        columns.for_each(|&j| needed[j as usize] = true);
+        (0..n).filter(|&i| needed[i] && !rows.is_own(i)).collect::<Vec<usize>>()
+    };
+    let forward = ghosts(&mut pattern.lower.col_ind.iter());
+    let own = (0..n).filter(|&i| rows.is_own(i));
+    let backward = ghosts(&mut own.flat_map(|i| pattern.upper.row(i)));
+    let number = |at: usize| rows.numbers[at];
+    let mut blocks = Vec::new();
+    for &i in &forward {
+        let row = number(i);
+        blocks.push(Wanted { row, column: row, place: i as u32 });
+        let entries = pattern.upper.view().range(i).zip(pattern.upper.row(i));
+        blocks.extend(entries.map(|(e, &j)| {
+            let column = number(j as usize);
+            Wanted { row, column, place: (n + e) as u32 }
+        }));
     }
-    let mut ghosts = vec![[Vec::new(), Vec::new()]; rows.order.stages()];
-    for at in (0..n).filter(|&at| !rows.is_own(at)) {
-        let (stage, row) = rows.key(rows.numbers[at]);
-        for (of, needed) in ghosts[stage].iter_mut().zip([&forward, &backward]) {
-            if needed[at] {
-                of.push((row, at as u32));
-            }
+    let place = |row: u64| rows.place(row).expect("a row of this rank");
+    let of_block = |row: u64, column: u64| {
+        let i = place(row);
+        if row == column {
+            return i;
         }
-    }
-    let own = |i: u32| rows.place(rows.own.start + u64::from(i)).expect("an own row");
-    // all of them, before one that failed is reported
-    let all: Vec<[Result<Pass<K>>; 2]> =
-        ghosts.into_iter().map(|of| of.map(|ghosts| Pass::new(k, b, ghosts, own))).collect();
-    all.into_iter().map(|[forward, backward]| Ok([forward?, backward?])).collect()
+        let j = place(column);
+        let entry = pattern.upper.row(i as usize).iter().position(|&other| other == j);
+        let first = pattern.upper.row_ptr[i as usize] as usize;
+        (n + first + entry.expect("an entry of this rank")) as u32
+    };
+    let shares = Share::new(k, rows.order, blocks, b * b, of_block);
+    let values = |ghosts: Vec<usize>| {
+        let wanted = |i: usize| Wanted { row: number(i), column: number(i), place: i as u32 };
+        let wanted = ghosts.into_iter().map(wanted).collect();
+        Share::new(k, rows.order, wanted, b, |row, _| place(row))
+    };
+    let (forward, backward) = (values(forward), values(backward));
+    let pass = |share| Pass::new(k.local(), share, b);
+    let both = forward.into_iter().zip(backward);
+    (both.map(|(f, g)| Ok([pass(f)?, pass(g)?])).collect(), shares)
 }
 
 impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {

@@ -2,6 +2,7 @@
 //! 1999), where each subdomain has one of its own, any in the registry; and [`exact`] factors of the whole matrix.
 
 pub mod exact;
+pub mod order;
 mod rows;
 
 use std::cell::RefCell;
@@ -46,7 +47,7 @@ struct Extended<K: Local> {
     scratch: RefCell<[K::Vector; 2]>,
 }
 
-/// Which preconditioners subdomains have, written `jacobi`, `ras:D` or `exact:interface`.
+/// Which preconditioners subdomains have, written `jacobi`, `ras:D`, `exact`, `exact:interface` or `exact:natural`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Choice {
@@ -55,11 +56,17 @@ pub enum Choice {
     Jacobi,
     /// Restricted additive Schwarz with so many layers of overlap.
     Restricted(usize),
-    /// Block ILU(k) of the whole matrix, interfaces last.
+    /// Block ILU(k) of the whole matrix, in one of the orders that follow.
+    Exact,
+    /// The same, interfaces last.
     Interface,
+    /// The same in the given order.
+    Natural,
 }
 
+const EXACT: &str = "exact";
 const INTERFACE: &str = "exact:interface";
+const NATURAL: &str = "exact:natural";
 
 /// Most layers of overlap.
 const MOST_LAYERS: usize = 100;
@@ -70,8 +77,13 @@ impl Choice {
         match self {
             Self::Jacobi => 0,
             Self::Restricted(layers) => layers,
-            Self::Interface => exact::layers(k),
+            Self::Exact | Self::Interface | Self::Natural => order::layers(k),
         }
+    }
+
+    /// Whether there is one preconditioner of the whole matrix.
+    pub fn is_exact(self) -> bool {
+        matches!(self, Self::Exact | Self::Interface | Self::Natural)
     }
 }
 
@@ -80,7 +92,9 @@ impl fmt::Display for Choice {
         match self {
             Self::Jacobi => f.write_str(jacobi::METHOD.name),
             Self::Restricted(layers) => write!(f, "ras:{layers}"),
+            Self::Exact => f.write_str(EXACT),
             Self::Interface => f.write_str(INTERFACE),
+            Self::Natural => f.write_str(NATURAL),
         }
     }
 }
@@ -91,12 +105,17 @@ impl FromStr for Choice {
     fn from_str(text: &str) -> Result<Self> {
         match text.split_once(':') {
             None if text == jacobi::METHOD.name => Ok(Self::Jacobi),
-            None if text == "exact" => Ok(Self::Interface),
+            None if text == EXACT => Ok(Self::Exact),
             _ if text == INTERFACE => Ok(Self::Interface),
+            _ if text == NATURAL => Ok(Self::Natural),
             Some(("ras", layers)) => whole(layers, 1, MOST_LAYERS)
                 .map(Self::Restricted)
                 .map_err(|e| Error::input(format!("schwarz `{text}`: {}", e.message()))),
-            _ => Err(Error::unknown("schwarz", text, &[jacobi::METHOD.name, "ras:D", INTERFACE])),
+            _ => Err(Error::unknown(
+                "schwarz",
+                text,
+                &[jacobi::METHOD.name, "ras:D", EXACT, INTERFACE, NATURAL],
+            )),
         }
     }
 }

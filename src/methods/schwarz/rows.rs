@@ -8,7 +8,7 @@ use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;
 use crate::symbolic::interfaces::Elimination;
 
-/// Block rows that a rank's factors have, in the order of their elimination.
+/// Block rows that a rank's factors have, stage by stage.
 pub(super) struct Rows<'a> {
     pub(super) order: &'a Elimination,
     /// Block rows of this rank.
@@ -18,7 +18,8 @@ pub(super) struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    pub(super) fn key(&self, row: u64) -> (usize, u64) {
+    /// Ascends in the order of the rows here.
+    fn key(&self, row: u64) -> (usize, u64) {
         (self.order.stage(row as usize), row)
     }
 
@@ -26,6 +27,11 @@ impl Rows<'_> {
     pub(super) fn place(&self, row: u64) -> Option<u32> {
         let key = self.key(row);
         self.numbers.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
+    }
+
+    /// Of `rows`, places in `numbers`, the order in which they are to be.
+    fn sort(&self, rows: &mut [u32]) {
+        rows.sort_by_cached_key(|&at| self.key(self.numbers[at as usize]));
     }
 
     pub(super) fn is_own(&self, at: usize) -> bool {
@@ -127,10 +133,11 @@ pub(super) fn values(a: &Csr, rows: &Rows, columns: &Columns) -> Result<Csr> {
     Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
 }
 
-/// Of a pattern of rows around those of this rank the part that its factors need: its rows, their columns, and of
-/// those below the diagonal the entries of U' that are subtracted. Also returns these rows, as they are numbered.
-pub(super) fn needed(all: &FillPattern, is_own: impl Fn(usize) -> bool) -> (FillPattern, Vec<u32>) {
-    let n = all.rows();
+/// Of the pattern of `known` rows around those of this rank, in the order of elimination, the part that its factors
+/// need: its rows, their columns, and of those below the diagonal the entries of U' that are subtracted. The rows are
+/// put stage by stage, their columns stay in the order of elimination. Also returns these rows, by their places.
+pub(super) fn needed(all: &FillPattern, known: &Rows) -> (FillPattern, Vec<u32>) {
+    let (n, is_own) = (all.rows(), |i: usize| known.is_own(i));
     let (mut kept, mut below) = (vec![false; n], vec![false; n]);
     for i in (0..n).filter(|&i| is_own(i)) {
         kept[i] = true;
@@ -139,7 +146,8 @@ pub(super) fn needed(all: &FillPattern, is_own: impl Fn(usize) -> bool) -> (Fill
         }
         all.upper.row(i).iter().for_each(|&j| kept[j as usize] = true);
     }
-    let rows: Vec<u32> = (0..n as u32).filter(|&i| kept[i as usize]).collect();
+    let mut rows: Vec<u32> = (0..n as u32).filter(|&i| kept[i as usize]).collect();
+    known.sort(&mut rows);
     let mut number = vec![u32::MAX; n];
     rows.iter().enumerate().for_each(|(new, &old)| number[old as usize] = new as u32);
     let part = |of: &Pattern, has: &dyn Fn(usize) -> bool| {
@@ -156,6 +164,7 @@ pub(super) fn needed(all: &FillPattern, is_own: impl Fn(usize) -> bool) -> (Fill
     let lower = part(&all.lower, &is_own);
     let upper = part(&all.upper, &|i| is_own(i) || below[i]);
     let own = all.no_diagonal.iter().filter(|&&i| is_own(i as usize));
-    let no_diagonal = own.map(|&i| number[i as usize]).collect();
+    let mut no_diagonal: Vec<u32> = own.map(|&i| number[i as usize]).collect();
+    no_diagonal.sort_unstable();
     (FillPattern { lower, upper, no_diagonal }, rows)
 }

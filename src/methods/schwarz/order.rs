@@ -1,0 +1,78 @@
+//! Orders in which exact factors eliminate the block rows of all subdomains.
+
+use super::Choice;
+use crate::base::choices::Partition;
+use crate::base::threads::Threads;
+use crate::compute::cpu::Cpu;
+use crate::compute::preconditioner::SetupFailure;
+use crate::matrix::Csr;
+use crate::methods::precond::bilu;
+use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::partition::{Divided, divide};
+
+/// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
+/// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
+pub fn layers(k: usize) -> usize {
+    2 * k + 1
+}
+
+/// Couplings within which subdomains have different colours: fill of level k goes as far as that.
+fn reach(k: usize) -> usize {
+    k + 1
+}
+
+/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
+fn sides(how: Partition, count: usize) -> Sides {
+    match how {
+        Partition::Rows if count > 2 => Sides::Lower,
+        _ => Sides::Both,
+    }
+}
+
+/// Least [efficiency](Elimination::efficiency) at which `exact` takes the given order: the solves take a third longer
+/// than balanced ones, and `exact:interface` costs about as much by its iterations.
+const LEAST_EFFICIENCY: f64 = 0.75;
+
+/// Block rows in the order of their subdomains, and that of exact factors.
+pub struct Ordered {
+    /// The subdomains.
+    pub divided: Divided,
+    /// The order of elimination of exact factors.
+    pub elimination: Option<Elimination>,
+    /// What `exact` has become; other choices stay.
+    pub used: Choice,
+}
+
+impl Ordered {
+    /// Divides the block rows of A into `count` subdomains for `choice` and fill level k. `exact` takes the given
+    /// order without fill where the stages are efficient: a decision that depends on the pattern and the subdomains
+    /// alone.
+    ///
+    /// # Errors
+    /// When A cannot be so divided, or its factors are too large.
+    pub fn new(
+        a: &Csr,
+        how: Partition,
+        grid: Option<[usize; 3]>,
+        count: usize,
+        choice: Choice,
+        k: usize,
+    ) -> Result<Self, SetupFailure> {
+        let natural = choice == Choice::Natural || (choice == Choice::Exact && k == 0);
+        if natural {
+            let mut divided = divide(a, how, grid, count, false)?;
+            let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
+            let found = divided
+                .pipeline(Threads::Pool, a, k, limit)
+                .map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
+            if choice == Choice::Natural || found.efficiency >= LEAST_EFFICIENCY {
+                return Ok(Self { divided, elimination: Some(found), used: Choice::Natural });
+            }
+        }
+        let interface = choice.is_exact();
+        let mut divided = divide(a, how, grid, count, interface)?;
+        let elimination = interface.then(|| divided.eliminate(a, sides(how, count), reach(k)));
+        let used = if interface { Choice::Interface } else { choice };
+        Ok(Self { divided, elimination, used })
+    }
+}
