@@ -26,7 +26,7 @@ use crate::compute::{Clock, Platform, Products, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
 use crate::methods::precond::{Ready, Setup, bilu};
-use crate::methods::schwarz::exact::{self, Exact};
+use crate::methods::schwarz::exact::Exact;
 use crate::methods::schwarz::{Schwarz, with_overlap};
 use crate::methods::{deflation, precond, schwarz, solver};
 use crate::problem::Problem;
@@ -35,7 +35,7 @@ use crate::record::environment::REVISION;
 use crate::record::schema::{Division, SystemSize};
 use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::ordering::{reordered, restored};
-use crate::symbolic::partition::divide;
+use crate::symbolic::partition::{divide, divide_exactly};
 
 /// What the first rank announces of a case.
 #[derive(Serialize, Deserialize)]
@@ -263,18 +263,18 @@ impl Job<'_> {
         let communicator = launch::communicator()?;
         let ranks = communicator.size();
         let count = if case.subdomains == 0 { ranks } else { case.subdomains };
-        let points =
-            |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
-        let grid = self.problem.grid.filter(points);
         let exact_factors = case.schwarz == schwarz::Choice::Interface;
         if exact_factors && case.precond != bilu::METHOD.name {
             return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
         }
-        let mut divided = divide(self.a, case.partition, grid, count, exact_factors)?;
+        let (how, grid) = (case.partition, self.problem.grid);
+        let (divided, elimination) = if exact_factors {
+            let (divided, order) = divide_exactly(self.a, how, grid, count, case.fill)?;
+            (divided, Some(order))
+        } else {
+            (divide(self.a, how, grid, count, false)?, None)
+        };
         let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
-        let sides = exact::sides(case.partition, count);
-        let elimination =
-            exact_factors.then(|| divided.eliminate(self.a, sides, exact::reach(case.fill)));
         let order = divided.unknowns(case.block_size);
         Ok(Shares { communicator, layout, order, starts: divided.starts, elimination })
     }

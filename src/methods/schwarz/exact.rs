@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::rows::{Columns, Rows, needed, pattern, values};
 use super::{own_blocks, with_overlap};
-use crate::base::choices::{LevelRule, Partition};
+use crate::base::choices::LevelRule;
 use crate::base::error::Error;
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
@@ -20,26 +20,13 @@ use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Settings, bilu};
-use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::interfaces::Elimination;
 use crate::symbolic::{FillPattern, Schedule, iluk_on};
 
 /// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
 /// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
 pub fn layers(k: usize) -> usize {
     2 * k + 1
-}
-
-/// Couplings within which subdomains have different colours: fill of level k goes as far as that.
-pub fn reach(k: usize) -> usize {
-    k + 1
-}
-
-/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
-pub fn sides(how: Partition, count: usize) -> Sides {
-    match how {
-        Partition::Rows if count > 2 => Sides::Lower,
-        _ => Sides::Both,
-    }
 }
 
 /// Factors of a rank.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
-use crate::base::choices::{FactorPrecision, ReadAs};
+use crate::base::choices::{FactorPrecision, Partition, ReadAs};
 use crate::case::Case;
 use crate::compute::Factors as _;
 use crate::compute::Vectors as _;
@@ -14,7 +14,7 @@ use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, threads::on_ranks};
 use crate::matrix::pattern::block_pattern;
 use crate::problem::load;
-use crate::symbolic::partition::divide;
+use crate::symbolic::partition::divide_exactly;
 
 /// A matrix in the order of its subdomains, and that of their elimination.
 struct System {
@@ -25,8 +25,7 @@ struct System {
 
 fn system(a: &Csr, grid: Option<[usize; 3]>, how: Partition, count: usize, k: usize) -> System {
     let b = a.block_size();
-    let mut divided = divide(a, how, grid, count, true).unwrap();
-    let order = divided.eliminate(a, sides(how, count), reach(k));
+    let (divided, order) = divide_exactly(a, how, grid, count, k).unwrap();
     let a = a.permuted(&divided.unknowns(b).unwrap()).in_blocks(b);
     System { a, starts: divided.starts, order }
 }
