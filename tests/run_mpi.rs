@@ -61,7 +61,7 @@ fn the_number_of_ranks_changes_no_bit() {
         "--subdomains",
         "6",
         "--partition",
-        "rows,boxes",
+        "rows,boxes,graph",
         "--schwarz",
         "jacobi,ras:1,exact",
         "--rhs",
@@ -87,7 +87,7 @@ fn the_number_of_ranks_changes_no_bit() {
                 (r.convergence.clone(), r.factor.clone())
             })
             .collect();
-        assert_eq!(found.len(), 12);
+        assert_eq!(found.len(), 18);
         let solutions: Vec<Vec<u8>> = std::fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -96,7 +96,7 @@ fn the_number_of_ranks_changes_no_bit() {
             .into_iter()
             .map(|path| std::fs::read(path).unwrap())
             .collect();
-        assert_eq!(solutions.len(), 12);
+        assert_eq!(solutions.len(), 18);
         let found: Vec<_> = found.into_iter().zip(solutions).collect();
         match &known {
             Some(known) => assert!(*known == found, "{count} ranks"),
@@ -129,6 +129,32 @@ fn one_subdomain_is_one_cpu_thread() {
         compared += 1;
     }
     assert!(compared >= 8, "{compared}");
+}
+
+#[test]
+fn exact_factors_are_those_of_one_thread_in_the_order_of_subdomains() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["convdiff3d:9x8x7,px=0.3", "--fill", "0..2", "--rtol", "1e-9"];
+    for how in ["rows", "boxes", "graph"] {
+        let division = ["--partition", how, "--subdomains", "6", "--schwarz", "exact"];
+        let ranks = ran(2, folder.path(), &[&settings[..], &division].concat());
+        let file = folder.path().join(format!("{how}.jsonl"));
+        let ordering = format!("subdomains:6,partition={how}");
+        let one = ["run", "--backend", "cpu", "--ordering", &ordering, "-q", "--history", "100"];
+        let out = ["-o", file.to_str().unwrap(), "--max-repetitions", "1"];
+        said(1, 0, &[&one[..], &settings, &out].concat());
+        let one = records(&file);
+        assert_eq!((one.len(), ranks.len()), (3, 3));
+        for (one, ranks) in one.iter().zip(&ranks) {
+            assert_eq!(one.factor.factor_blocks, ranks.factor.factor_blocks, "{how}");
+            let of = |r: &Record| r.convergence.residual_history.clone();
+            let (one, ranks) = (of(one), of(ranks));
+            // bits of sums differ: ranks add up subdomain by subdomain
+            assert_eq!(one.len(), ranks.len(), "{how}");
+            let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-6 * x.abs();
+            assert!(one.len() > 5 && one.iter().zip(&ranks).all(near), "{how}: {one:?} {ranks:?}");
+        }
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
 use crate::base::choices::{FactorPrecision, Partition, ReadAs};
-use crate::case::Case;
+use crate::base::parse::choice_name;
+use crate::case::{Case, Ordering};
 use crate::compute::Factors as _;
 use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;
@@ -14,10 +15,16 @@ use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, threads::on_ranks};
 use crate::matrix::pattern::block_pattern;
 use crate::problem::load;
+use crate::symbolic::ordering::{reordered, restored};
 use crate::symbolic::partition::divide_exactly;
 
-/// A matrix in the order of its subdomains, and that of their elimination.
+/// A matrix as its source has it and in the order of its subdomains, and that of their elimination.
 struct System {
+    source: Csr,
+    /// The ordering of one device.
+    ordering: Vec<u32>,
+    /// The unknown of the source at each place of `a`.
+    unknowns: Vec<u32>,
     a: Csr,
     starts: Vec<usize>,
     order: Elimination,
@@ -26,8 +33,12 @@ struct System {
 fn system(a: &Csr, grid: Option<[usize; 3]>, how: Partition, count: usize, k: usize) -> System {
     let b = a.block_size();
     let (divided, order) = divide_exactly(a, how, grid, count, k).unwrap();
-    let a = a.permuted(&divided.unknowns(b).unwrap()).in_blocks(b);
-    System { a, starts: divided.starts, order }
+    let unknowns = divided.unknowns(b).unwrap();
+    let named: Ordering =
+        format!("subdomains:{count},partition={}", choice_name(&how)).parse().unwrap();
+    let ordering = named.for_fill(k).order(a, grid).unwrap();
+    let (source, a) = (a.clone(), a.permuted(&unknowns).in_blocks(b));
+    System { source, ordering, unknowns, a, starts: divided.starts, order }
 }
 
 /// Rows of a few entries at random places, neither symmetric nor in any order.
@@ -54,8 +65,9 @@ fn numbers(n: usize) -> Vec<f64> {
 }
 
 /// On so many ranks.
-fn applied(ranks: usize, System { a, starts, order }: &System, case: &Case) -> Vec<f64> {
-    let (r, b) = (numbers(a.rows()), a.block_size());
+fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
+    let System { unknowns, a, starts, order, .. } = system;
+    let (r, b) = (reordered(&numbers(a.rows()), unknowns), a.block_size());
     let of_ranks = on_ranks(ranks, |rank| {
         let layout = Layout::new(starts, b, ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
@@ -71,30 +83,26 @@ fn applied(ranks: usize, System { a, starts, order }: &System, case: &Case) -> V
     });
     let blocks = of_ranks[0].1;
     assert!(of_ranks.iter().all(|rank| rank.1 == blocks));
-    let mut z: Vec<f64> = of_ranks.into_iter().flat_map(|rank| rank.0).collect();
+    let z: Vec<f64> = of_ranks.into_iter().flat_map(|rank| rank.0).collect();
+    let mut z = restored(&z, unknowns);
     z.push(blocks as f64);
     z
 }
 
-/// By one thread that factorises the matrix in the order of elimination.
-fn expected(System { a, order, .. }: &System, case: &Case) -> Vec<f64> {
-    let b = a.block_size();
-    let unknowns: Vec<u32> =
-        order.order().iter().flat_map(|&row| row * b as u32..(row + 1) * b as u32).collect();
-    let permuted = a.permuted(&unknowns).in_blocks(b);
+/// By one thread that factorises the matrix in the ordering of its own.
+fn expected(System { source, ordering, .. }: &System, case: &Case) -> Vec<f64> {
+    let permuted = source.permuted(ordering).in_blocks(source.block_size());
     let pattern =
         iluk_on(Threads::One, &block_pattern(&permuted), case.fill, LevelRule::Min, usize::MAX);
     let pattern = Arc::new(pattern.unwrap());
     let k = Cpu::sequential();
     let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
     k.ilu_factor(&mut ilu, &permuted, case.shift).unwrap();
-    let r = numbers(a.rows());
-    let (mut v, mut of_order) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
-    let sorted: Vec<f64> = unknowns.iter().map(|&i| r[i as usize]).collect();
-    k.upload(&sorted, &mut v);
-    k.ilu_apply(&ilu, &v, &mut of_order);
-    let mut z = vec![0.0; r.len()];
-    unknowns.iter().zip(&*of_order).for_each(|(&i, &value)| z[i as usize] = value);
+    let r = reordered(&numbers(source.rows()), ordering);
+    let (mut v, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
+    k.upload(&r, &mut v);
+    k.ilu_apply(&ilu, &v, &mut z);
+    let mut z = restored(&z, ordering);
     z.push(pattern.blocks() as f64);
     z
 }
@@ -117,6 +125,8 @@ fn any_number_of_ranks_has_the_bits_of_one_thread() {
         ("blockpoisson3d:6x5x7,b=3", 3, Partition::Boxes, 6),
         ("poisson3d:16x16x1", 2, Partition::Rows, 4),
         ("poisson3d:12", 1, Partition::Boxes, 27),
+        ("fem-p1:24x17", 1, Partition::Graph, 7),
+        ("blockpoisson3d:6x5x7,b=3", 3, Partition::Graph, 5),
     ] {
         let problem = load(spec, ReadAs::Expanded).unwrap();
         for fill in 0..=3 {
@@ -135,8 +145,11 @@ fn patterns_that_are_not_symmetric_have_the_bits_of_one_thread() {
     for seed in 0..12 {
         for fill in 0..=4 {
             let a = random(130, 1 + seed as usize % 3, seed);
-            let system = system(&a, None, Partition::Rows, 4 + seed as usize % 3, fill);
-            same_bits(&system, &Case { fill, ..Case::default() }, &format!("seed {seed}"));
+            for how in [Partition::Rows, Partition::Graph] {
+                let system = system(&a, None, how, 4 + seed as usize % 3, fill);
+                let what = format!("seed {seed}, {how:?}");
+                same_bits(&system, &Case { fill, ..Case::default() }, &what);
+            }
         }
     }
 }
@@ -159,7 +172,7 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
         Csr::new(12, 12, row_ptr, col_ind, values).unwrap()
     };
     for (zero, row, teller) in [(5, 5, 1), (1, 1, 0), (10, 10, 3)] {
-        let System { a, starts, order } = system(&line(zero), None, Partition::Rows, 4, 0);
+        let System { a, starts, order, .. } = system(&line(zero), None, Partition::Rows, 4, 0);
         for ranks in [2, 4] {
             let said = on_ranks(ranks, |rank| {
                 let layout = Layout::new(&starts, 1, ranks).unwrap();
