@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
     Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Orthogonalisation, Partition, ReadAs, RunKind, Side, Zeros,
+    MAX_SUBDOMAINS, Orthogonalisation, Partition, ReadAs, RunKind, Side, Zeros,
 };
 pub use crate::base::setting::Setting;
 pub use crate::compute::Trisolve;

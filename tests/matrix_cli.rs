@@ -133,6 +133,51 @@ fn info_names_the_largest_asymmetry() {
 }
 
 #[test]
+fn info_shows_a_division() {
+    let division =
+        ["info", "poisson3d:4x4x2", "--fill", "none", "--subdomains", "4", "--partition"];
+    let text = run(&[&division[..], &["boxes"]].concat()).unwrap();
+    let expected = "
+partition          boxes, 4 subdomains, block size 1
+cut                32 blocks, 20.0 % of all
+halo               32 block rows, at most 8 of one subdomain
+neighbours         2.0 on average, at most 2
+imbalance          1.000, the most entries over the mean
+block rows         8 to 8 of a subdomain
+interface rows     24
+";
+    assert!(text.ends_with(expected), "{text}");
+    let info = json(&[&division[..], &["boxes", "--json"]].concat());
+    let expected = serde_json::json!({
+        "block-size": 1, "subdomains": 4, "cut": 32, "cut-share": 0.2, "halo": 32, "largest-halo": 8,
+        "mean-neighbours": 2.0, "most-neighbours": 2, "imbalance": 1.0, "fewest-rows": 8,
+        "most-rows": 8, "interface-rows": 24,
+    });
+    assert_eq!(info["division"], expected);
+    assert_eq!(json(&["info", "poisson3d:3", "--json"]).get("division"), None);
+    // the graph has no better cut than these boxes
+    let graph = json(&[&division[..], &["graph", "--json"]].concat());
+    assert_eq!(
+        (&graph["division"]["cut"], &graph["division"]["most-rows"]),
+        (&32.into(), &8.into())
+    );
+    let blocks = json(&[&division[..], &["rows", "--block-size", "4", "--json"]].concat());
+    let of = |key: &str| blocks["division"][key].clone();
+    // eight lines of four points, two of a subdomain
+    assert_eq!((of("cut"), of("halo"), of("interface-rows")), (12.into(), 12.into(), 8.into()));
+    let error =
+        run(&["info", "poisson3d:2", "--partition", "rows", "--subdomains", "9"]).unwrap_err();
+    assert_eq!(error.to_string(), "9 subdomains of 8 block rows");
+    for wrong in [&["--partition", "rows"][..], &["--subdomains", "2"], &["--block-size", "2"]] {
+        let arguments = ["matrix", "info", "poisson3d:2"].iter().chain(wrong);
+        assert!(Cli::try_parse_from(arguments).is_err(), "{wrong:?}");
+    }
+    let bad = ["matrix", "info", "a", "--partition", "graph", "--subdomains", "0"];
+    let error = Cli::try_parse_from(bad).err().expect("an error").to_string();
+    assert!(error.contains("`0` is outside 1 to 1048576"), "{error}");
+}
+
+#[test]
 fn info_as_json_holds_the_same() {
     let info = json(&["info", "fem-p1:6x4", "--read-as", "as-stored", "--fill", "none", "--json"]);
     assert_eq!((&info["n"], &info["nnz"]), (&24.into(), &77.into()));

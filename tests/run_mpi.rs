@@ -91,10 +91,14 @@ fn same_bits_on_any_ranks(cases: usize, arguments: &[&str]) {
 #[test]
 fn the_number_of_ranks_changes_no_bit() {
     let system = ["blockpoisson3d:7x6x8,b=2", "--block-size", "2", "--fill", "1"];
-    let divided =
-        ["--partition", "rows,boxes", "--schwarz", "jacobi,ras:1,exact:interface,exact:natural"];
+    let divided = [
+        "--partition",
+        "rows,boxes,graph",
+        "--schwarz",
+        "jacobi,ras:1,exact:interface,exact:natural",
+    ];
     let solvers = ["--solver", "gmres,bicgstab,pipelined-bicgstab", "--max-iterations", "100"];
-    same_bits_on_any_ranks(24, &[&system[..], &divided, &solvers].concat());
+    same_bits_on_any_ranks(36, &[&system[..], &divided, &solvers].concat());
     let definite = ["poisson3d:9x8x7", "--solver", "gmres,pipelined-cg", "--rtol", "1e-10"];
     let one = ["--orthogonalisation", "one-reduce", "--restart", "20"];
     same_bits_on_any_ranks(2, &[&definite[..], &one].concat());
@@ -196,6 +200,32 @@ fn one_subdomain_is_one_cpu_thread() {
         compared += 1;
     }
     assert!(compared >= 8, "{compared}");
+}
+
+#[test]
+fn exact_factors_are_those_of_one_thread_in_the_order_of_subdomains() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = ["convdiff3d:9x8x7,px=0.3", "--fill", "0..2", "--rtol", "1e-9"];
+    for how in ["rows", "boxes", "graph"] {
+        let division = ["--partition", how, "--subdomains", "6", "--schwarz", "exact"];
+        let ranks = ran(2, folder.path(), &[&settings[..], &division].concat());
+        let file = folder.path().join(format!("{how}.jsonl"));
+        let ordering = format!("subdomains:6,partition={how}");
+        let one = ["run", "--backend", "cpu", "--ordering", &ordering, "-q", "--history", "100"];
+        let out = ["-o", file.to_str().unwrap(), "--max-repetitions", "1"];
+        said(1, 0, &[&one[..], &settings, &out].concat());
+        let one = records(&file);
+        assert_eq!((one.len(), ranks.len()), (3, 3));
+        for (one, ranks) in one.iter().zip(&ranks) {
+            assert_eq!(one.factor.factor_blocks, ranks.factor.factor_blocks, "{how}");
+            let of = |r: &Record| r.convergence.residual_history.clone();
+            let (one, ranks) = (of(one), of(ranks));
+            // bits of sums differ: ranks add up subdomain by subdomain
+            assert_eq!(one.len(), ranks.len(), "{how}");
+            let near = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-6 * x.abs();
+            assert!(one.len() > 5 && one.iter().zip(&ranks).all(near), "{how}: {one:?} {ranks:?}");
+        }
+    }
 }
 
 #[test]

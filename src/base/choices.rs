@@ -8,6 +8,9 @@ pub const MAX_BLOCK_SIZE: usize = 128;
 /// Largest fill level; levels are held in 8 bits.
 pub const MAX_FILL: usize = 120;
 
+/// Most subdomains.
+pub const MAX_SUBDOMAINS: usize = 1 << 20;
+
 /// How a symmetric Matrix Market file is read.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
@@ -91,6 +94,8 @@ pub enum Partition {
     Rows,
     /// Boxes of the grid.
     Boxes,
+    /// Parts of the graph of couplings, with few couplings between them and about equal numbers of entries.
+    Graph,
 }
 
 /// What a case runs.

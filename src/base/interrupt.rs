@@ -45,6 +45,11 @@ fn handle(at_once: impl Fn() -> bool + Send + 'static) -> Result<()> {
     .map_err(|e| Error::run(format!("cannot handle Ctrl-C: {e}")))
 }
 
+/// Asks to stop, as Ctrl-C does: for a request that a library took.
+pub fn request() {
+    REQUESTS.fetch_add(1, Ordering::SeqCst);
+}
+
 /// Whether the user asked to stop.
 pub fn requested() -> bool {
     REQUESTS.load(Ordering::SeqCst) > 0

@@ -1,6 +1,6 @@
 //! Whether a setting changes anything in a case.
 
-use super::{Case, Setting};
+use super::{Case, Ordering, Setting};
 use crate::compute;
 use crate::methods::{precond, solver};
 
@@ -30,6 +30,11 @@ impl Case {
     pub fn uses_named(&self, name: &str) -> bool {
         let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.is_none_or(|setting| self.uses(setting))
+    }
+
+    /// Its ordering, for the fill level of its preconditioner.
+    pub fn ordering_for_fill(&self) -> Ordering {
+        self.ordering.for_fill(self.preconditioning().fill)
     }
 
     /// What its preconditioner is made with: its settings where the preconditioner declares them, their

@@ -15,8 +15,9 @@ use serde::Serialize;
 use crate::base::error::{Error, Result};
 use crate::base::files::{refuse_existing, refuse_overlap};
 use crate::base::interrupt;
+use crate::base::parse::whole;
 use crate::base::threads::Threads;
-use crate::case::{MAX_FILL, ReadAs};
+use crate::case::{MAX_BLOCK_SIZE, MAX_FILL, MAX_SUBDOMAINS, Partition, ReadAs};
 use crate::cli::complete;
 use crate::matrix::cache::Cache;
 use crate::matrix::market::{self, Symmetry};
@@ -62,6 +63,15 @@ struct InfoArgs {
     /// Fill levels k of ILU(k) to compute: `0..3`, `2` or `none`
     #[arg(long, value_name = "LEVELS", default_value = "0..3", value_parser = parse_levels, allow_negative_numbers = true)]
     fill: Levels,
+    /// Divide the block rows among subdomains: couplings that are cut, halos, balance
+    #[arg(long, value_enum, value_name = "HOW", requires = "subdomains")]
+    partition: Option<Partition>,
+    /// Number of these
+    #[arg(long, value_name = "N", requires = "partition", value_parser = |t: &str| whole(t, 1, MAX_SUBDOMAINS), allow_negative_numbers = true)]
+    subdomains: Option<usize>,
+    /// Unknowns per block of what is divided
+    #[arg(long, value_name = "N", requires = "partition", default_value = "1", value_parser = |t: &str| whole(t, 1, MAX_BLOCK_SIZE), allow_negative_numbers = true)]
+    block_size: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,

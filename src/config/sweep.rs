@@ -6,7 +6,8 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::{choice, choice_name, choices, count, number, number_text, registered};
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Setting, Side, Trisolve, Zeros,
+    MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Setting, Side,
+    Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
@@ -15,8 +16,6 @@ use crate::methods::{deflation, registry, schwarz};
 
 /// Largest iteration limit.
 pub const MAX_ITERATIONS: usize = 1_000_000_000;
-/// Most subdomains.
-pub const MAX_SUBDOMAINS: usize = 1 << 20;
 /// Most cases of one experiment.
 pub const MAX_CASES: usize = 100_000;
 
@@ -53,7 +52,7 @@ axes! {
         "Explicitly stored zeros: kept in the pattern or removed from it",
         choices::<Zeros>, choice_name, |t, out| one(choice("treatment of zeros", t), out);
     ordering: Ordering, "ordering", "NAME",
-        "Ordering of the unknowns, by blocks; `random` takes a seed, `random:SEED`",
+        "Ordering of the unknowns, by blocks; with a parameter as in `random:SEED` or `subdomains:N,partition=HOW`",
         || names(registry::ORDERINGS), Ordering::to_string, |t, out| one(t.parse(), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",

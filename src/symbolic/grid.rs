@@ -49,6 +49,17 @@ pub fn detect_grid(a: &Csr) -> Option<Grid> {
     (others as f64 <= MOST_OTHERS * all as f64).then_some(Grid { size, others })
 }
 
+/// The box whose points the blocks of `a` are, x fastest: `known`, or the one that the pattern shows. None where the
+/// last block is not full.
+pub fn box_of_blocks(a: &Csr, known: Option<[usize; 3]>) -> Option<[usize; 3]> {
+    if !a.rows().is_multiple_of(a.block_size()) {
+        return None;
+    }
+    let blocks = a.rows() / a.block_size();
+    let fits = |extents: &[usize; 3]| extents.iter().product::<usize>() == blocks;
+    known.filter(fits).or_else(|| detect_grid(a).map(|grid| grid.size))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

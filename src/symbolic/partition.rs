@@ -1,11 +1,14 @@
 //! Division of the block rows of a matrix among subdomains.
 
+mod graph;
+
 use crate::base::choices::{LevelRule, Partition};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
 use crate::matrix::pattern::{TooLarge, block_pattern_on, permuted};
+use crate::symbolic::grid::box_of_blocks;
 use crate::symbolic::interfaces::{Elimination, Sides, subdomains};
 use crate::symbolic::{iluk_on, symmetrised};
 
@@ -26,8 +29,38 @@ impl Divided {
         Some(order.iter().flat_map(|&block| block * b..(block + 1) * b).collect())
     }
 
+    /// Block rows by the subdomain of each, in their order within it.
+    fn by_subdomain(of: &[u32], count: usize) -> Self {
+        let mut starts = vec![0; count + 1];
+        for &s in of {
+            starts[s as usize + 1] += 1;
+        }
+        for s in 0..count {
+            starts[s + 1] += starts[s];
+        }
+        let mut order: Vec<u32> = (0..of.len() as u32).collect();
+        order.sort_by_key(|&row| of[row as usize]);
+        Self { order: (!of.is_sorted()).then_some(order), starts }
+    }
+
+    /// Old block rows of a subdomain.
+    pub fn rows(&self, subdomain: usize) -> impl Iterator<Item = usize> {
+        let old = |at: usize| self.order.as_ref().map_or(at, |order| order[at] as usize);
+        (self.starts[subdomain]..self.starts[subdomain + 1]).map(old)
+    }
+
+    /// The subdomain of each old block row.
+    pub fn subdomains(&self) -> Vec<u32> {
+        let count = self.starts.len() - 1;
+        let mut of = vec![0; self.starts[count]];
+        for s in 0..count {
+            self.rows(s).for_each(|row| of[row] = s as u32);
+        }
+        of
+    }
+
     /// Moves interiors before interfaces and finds the order of elimination ([`Elimination::interfaces`]).
-    pub fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
+    fn eliminate(&mut self, a: &Csr, of: Sides, reach: usize) -> Elimination {
         let graph = symmetrised(Threads::Pool, &block_pattern_on(Threads::Pool, a)).into_owned();
         let graph = match &self.order {
             Some(order) => permuted(Threads::Pool, &graph, order),
@@ -67,11 +100,38 @@ impl Divided {
     }
 }
 
-/// Divides the block rows of A into `count` subdomains; `grid` counts points where each is a block row. The second of
-/// two ranges, or of two boxes along an axis, may `face` the first: both are numbered towards the cut.
+/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
+fn sides(how: Partition, count: usize) -> Sides {
+    match how {
+        Partition::Rows if count > 2 => Sides::Lower,
+        _ => Sides::Both,
+    }
+}
+
+/// Divides the block rows of A as [`divide`] does for ILU(k) of the whole matrix with interfaces last, and finds the
+/// order of its elimination. Fill of level k goes over paths of k + 1 couplings: subdomains within these have
+/// different colours.
 ///
 /// # Errors
-/// When there are fewer block rows, or no grid that can be cut into as many boxes.
+/// As [`divide`].
+pub fn divide_exactly(
+    a: &Csr,
+    how: Partition,
+    grid: Option<[usize; 3]>,
+    count: usize,
+    fill: usize,
+) -> Result<(Divided, Elimination)> {
+    let mut divided = divide(a, how, grid, count, true)?;
+    let elimination = divided.eliminate(a, sides(how, count), fill + 1);
+    Ok((divided, elimination))
+}
+
+/// Divides the block rows of A into `count` subdomains; `grid` has the extents of the box whose points they are, where
+/// the source knows them. The second of two ranges, or of two boxes along an axis, may `face` the first: both are
+/// numbered towards the cut.
+///
+/// # Errors
+/// When there are fewer block rows, no grid that can be cut into as many boxes, or no memory for a graph.
 pub fn divide(
     a: &Csr,
     how: Partition,
@@ -79,7 +139,7 @@ pub fn divide(
     count: usize,
     face: bool,
 ) -> Result<Divided> {
-    let rows = a.rows() / a.block_size();
+    let rows = a.rows().div_ceil(a.block_size());
     if count > rows {
         return Err(Error::input(format!(
             "{} of {}",
@@ -98,10 +158,9 @@ pub fn divide(
             Ok(Divided { order, starts })
         }
         Partition::Boxes => {
-            let size = grid.filter(|size| size.iter().product::<usize>() == rows);
-            let size = size.ok_or_else(|| {
+            let size = box_of_blocks(a, grid).ok_or_else(|| {
                 Error::input("no grid is known for partition `boxes`").hint(
-                    "use `--partition rows`, or a matrix whose block rows are the points of a grid",
+                    "use `--partition graph`, or a matrix whose block rows are the points of a grid",
                 )
             })?;
             let cuts = cuts(size, count).ok_or_else(|| {
@@ -111,12 +170,18 @@ pub fn divide(
             })?;
             Ok(boxes(size, cuts, face))
         }
+        Partition::Graph => {
+            let pattern = block_pattern_on(Threads::Pool, a);
+            let weights: Vec<u32> = pattern.row_ptr.windows(2).map(|w| w[1] - w[0]).collect();
+            let graph = symmetrised(Threads::Pool, &pattern);
+            Ok(Divided::by_subdomain(&graph::subdomains(&graph, &weights, count)?, count))
+        }
     }
 }
 
 /// Consecutive block rows with about equal numbers of entries; none is empty.
 fn ranges(a: &Csr, count: usize) -> Vec<usize> {
-    let (b, rows) = (a.block_size(), a.rows() / a.block_size());
+    let (b, rows) = (a.block_size(), a.rows().div_ceil(a.block_size()));
     let (nnz, at) = (a.nnz() as u128, |row: usize| u128::from(a.row_ptr()[row * b]));
     let mut starts = vec![0];
     for part in 1..count {
@@ -214,7 +279,10 @@ mod tests {
         let facing = divide(&a.matrix, Partition::Boxes, Some([4, 3, 1]), 2, true).unwrap();
         let order = vec![0, 1, 4, 5, 8, 9, 3, 2, 7, 6, 11, 10];
         assert_eq!(facing, Divided { order: Some(order), starts: vec![0, 6, 12] });
-        let error = divide(&a.matrix, Partition::Boxes, None, 2, false).unwrap_err();
+        let found = divide(&a.matrix, Partition::Boxes, None, 2, false).unwrap();
+        assert_eq!(found, divided);
+        let mesh = load("fem-p1:6x5", ReadAs::Expanded).unwrap().matrix;
+        let error = divide(&mesh, Partition::Boxes, None, 2, false).unwrap_err();
         assert_eq!(error.to_string(), "no grid is known for partition `boxes`");
     }
 }

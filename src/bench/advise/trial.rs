@@ -115,7 +115,7 @@ impl<'a> Trials<'a> {
 
     /// Makes the system in the order of a case, unless it is there.
     fn order(&mut self, case: &Case) {
-        let key = (case.ordering, case.block_size);
+        let key = (case.ordering_for_fill(), case.block_size);
         if case.ordering.is_natural() || self.ordered.contains_key(&key) {
             return;
         }
@@ -182,7 +182,8 @@ impl Tries for Trials<'_> {
 impl Trials<'_> {
     /// One run of a case whose system is there in its order.
     fn once(&mut self, case: &Case, limit: f64) -> Option<Trial> {
-        let (problem, b, ordering_s) = match self.ordered.get(&(case.ordering, case.block_size)) {
+        let key = (case.ordering_for_fill(), case.block_size);
+        let (problem, b, ordering_s) = match self.ordered.get(&key) {
             _ if case.ordering.is_natural() => (self.problem, self.b, None),
             Some(Ok(other)) => (&other.problem, &other.rhs.1[..], Some(other.seconds)),
             Some(Err(why)) => return Some(Trial::Failed { reason: why.to_string() }),

@@ -84,7 +84,7 @@ impl Permuted {
     /// When the ordering cannot be computed for the matrix.
     pub(crate) fn of(case: &Case, problem: &Problem, b: &[f64]) -> Result<Self> {
         let start = now();
-        let order = problem.order(case.ordering, case.block_size)?;
+        let order = problem.order(case.ordering_for_fill(), case.block_size)?;
         let problem = problem.reordered(&order);
         let rhs = (case.rhs.clone(), reordered(b, &order));
         Ok(Self { order, problem, rhs, seconds: seconds_since(start) })
@@ -134,7 +134,7 @@ impl<'a> Loaded<'a> {
         if case.ordering.is_natural() {
             return Ok(Ok(System { problem, b, ordering_s: None, hash }));
         }
-        let of = (case.ordering, case.block_size);
+        let of = (case.ordering_for_fill(), case.block_size);
         if self.reordered.as_ref().is_none_or(|known| known.of != of) {
             // free the old one first
             self.reordered = None;

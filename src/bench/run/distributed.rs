@@ -29,7 +29,7 @@ use crate::methods::precond::{Ready, Setup, bilu};
 use crate::methods::schwarz::exact::Exact;
 use crate::methods::schwarz::order::Ordered;
 use crate::methods::schwarz::{Schwarz, with_overlap};
-use crate::methods::{deflation, precond, solver};
+use crate::methods::{deflation, precond, schwarz, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::environment::REVISION;
@@ -312,9 +312,6 @@ impl Job<'_> {
         let communicator = launch::communicator()?;
         let ranks = communicator.size();
         let count = if case.subdomains == 0 { ranks } else { case.subdomains };
-        let points =
-            |grid: &[usize; 3]| grid.iter().product::<usize>() == self.record.size.block_rows;
-        let grid = self.problem.grid.filter(points);
         if case.schwarz.is_exact() {
             if case.precond != bilu::METHOD.name {
                 return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
@@ -335,7 +332,7 @@ impl Job<'_> {
             choice => choice,
         };
         let Ordered { divided, elimination, used } =
-            Ordered::new(self.a, case.partition, grid, count, choice, case.fill)?;
+            Ordered::new(self.a, case.partition, self.problem.grid, count, choice, case.fill)?;
         let layout = Layout::new(&divided.starts, case.block_size, ranks)?;
         self.record.division = Division {
             schwarz_used: Some(used.to_string()),

@@ -7,10 +7,14 @@ use tabled::builder::Builder;
 use tabled::settings::{Alignment, Style, object::Columns};
 
 use super::{InfoArgs, to_json};
+use crate::base::choices::Partition;
 use crate::base::error::Result;
+use crate::base::parse::choice_name;
+use crate::base::units::plural;
 use crate::matrix::cache::Cache;
-use crate::problem::info::{FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
+use crate::problem::info::{Division, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::problem::{Folders, Problem, Source, info};
+use crate::symbolic::partition::divide;
 
 /// The JSON of `info --json`.
 #[derive(Serialize)]
@@ -21,6 +25,8 @@ struct InfoReport<'a> {
     info: &'a Info,
     has_own_rhs: bool,
     factors: &'a [Fill],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    division: Option<&'a Division>,
     remarks: &'a [String],
 }
 
@@ -35,16 +41,30 @@ pub(super) fn text(args: &InfoArgs) -> Result<String> {
         Some(levels) => info::factor_sizes(&problem.matrix, &sizes, levels.clone(), FILL_LIMIT),
         None => Vec::new(),
     };
+    let division = divided(args, &problem)?;
     if args.json {
         return Ok(to_json(&InfoReport {
             name: &problem.name,
             info: &info,
             has_own_rhs: problem.own_rhs.is_some(),
             factors: &factors,
+            division: division.as_ref(),
             remarks: &problem.remarks,
         }));
     }
-    Ok(describe(&problem, &info, &factors))
+    let mut text = describe(&problem, &info, &factors);
+    if let (Some(of), Some(how)) = (&division, &args.partition) {
+        text.push_str(&describe_division(of, *how));
+    }
+    Ok(text)
+}
+
+/// The division that is asked for.
+fn divided(args: &InfoArgs, problem: &Problem) -> Result<Option<Division>> {
+    let (Some(how), Some(count)) = (args.partition, args.subdomains) else { return Ok(None) };
+    let a = problem.matrix.in_blocks(args.block_size);
+    let divided = divide(&a, how, problem.grid, count, false)?;
+    Ok(Some(info::division(&a, &divided)))
 }
 
 /// The text of `info`.
@@ -133,6 +153,24 @@ fn describe_grid(info: &Info) -> String {
         n => format!(" and {n} entries elsewhere"),
     };
     format!("{nx} x {ny} x {nz}, {what}nearest neighbours{others}")
+}
+
+fn describe_division(of: &Division, how: Partition) -> String {
+    let mut text = String::from("\n");
+    let mut line = |name: &str, value: String| {
+        _ = writeln!(text, "{name:<19}{value}");
+    };
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let (how, count) = (choice_name(&how), plural(of.subdomains, "subdomain"));
+    line("partition", format!("{how}, {count}, block size {}", of.block_size));
+    line("cut", format!("{} blocks, {} of all", of.cut, percent(of.cut_share)));
+    line("halo", format!("{} block rows, at most {} of one subdomain", of.halo, of.largest_halo));
+    let (mean, most) = (of.mean_neighbours, of.most_neighbours);
+    line("neighbours", format!("{mean:.1} on average, at most {most}"));
+    line("imbalance", format!("{:.3}, the most entries over the mean", of.imbalance));
+    line("block rows", format!("{} to {} of a subdomain", of.fewest_rows, of.most_rows));
+    line("interface rows", of.interface_rows.to_string());
+    text
 }
 
 fn factor_table(factors: &[Fill]) -> String {

@@ -6,7 +6,8 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
 use crate::base::choices::{FactorPrecision, LevelRule, Partition, ReadAs};
-use crate::case::Case;
+use crate::base::parse::choice_name;
+use crate::case::{Case, Ordering};
 use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
@@ -16,9 +17,15 @@ use crate::matrix::pattern::block_pattern;
 use crate::methods::schwarz::Choice;
 use crate::methods::schwarz::order::Ordered;
 use crate::problem::load;
+use crate::symbolic::ordering::{reordered, restored};
 
-/// A matrix in the order of its subdomains, and that of their elimination.
+/// A matrix as its source has it and in the order of its subdomains, and that of their elimination.
 struct System {
+    source: Csr,
+    /// The ordering of one device.
+    ordering: Vec<u32>,
+    /// The unknown of the source at each place of `a`.
+    unknowns: Vec<u32>,
     a: Csr,
     starts: Vec<usize>,
     order: Elimination,
@@ -38,20 +45,19 @@ impl System {
         assert_eq!(used, choice);
         let (order, unknowns) = (elimination.unwrap(), divided.unknowns(b).unwrap());
         let permuted = a.permuted(&unknowns).in_blocks(b);
-        let system = Self { a: permuted, starts: divided.starts, order };
+        let b = b as u32;
+        let back = order.order().into_iter().flat_map(|row| row * b..(row + 1) * b);
+        let ordering: Vec<u32> = back.map(|i| unknowns[i as usize]).collect();
         if choice == Choice::Natural {
             // the order of elimination is the given one
-            let back = system.eliminated();
-            let restored: Vec<u32> = back.iter().map(|&i| unknowns[i as usize]).collect();
-            assert!(restored.into_iter().eq(0..a.rows() as u32));
+            assert!(ordering.iter().copied().eq(0..a.rows() as u32));
+        } else {
+            // that of the ordering on one device
+            let how = choice_name(&how);
+            let named: Ordering = format!("subdomains:{count},partition={how}").parse().unwrap();
+            assert_eq!(named.for_fill(k).order(a, grid).unwrap(), ordering);
         }
-        system
-    }
-
-    /// Unknowns in the order of their elimination.
-    fn eliminated(&self) -> Vec<u32> {
-        let b = self.a.block_size() as u32;
-        self.order.order().iter().flat_map(|&row| row * b..(row + 1) * b).collect()
+        Self { source: a.clone(), ordering, unknowns, a: permuted, starts: divided.starts, order }
     }
 }
 
@@ -81,8 +87,9 @@ fn numbers(n: usize) -> Vec<f64> {
 }
 
 /// On so many ranks.
-fn applied(ranks: usize, System { a, starts, order }: &System, case: &Case) -> Vec<f64> {
-    let (r, b) = (numbers(a.rows()), a.block_size());
+fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
+    let System { unknowns, a, starts, order, .. } = system;
+    let (r, b) = (reordered(&numbers(a.rows()), unknowns), a.block_size());
     let of_ranks = on_ranks(ranks, |rank| {
         let layout = Layout::new(starts, b, ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
@@ -98,28 +105,26 @@ fn applied(ranks: usize, System { a, starts, order }: &System, case: &Case) -> V
     });
     let blocks = of_ranks[0].1;
     assert!(of_ranks.iter().all(|rank| rank.1 == blocks));
-    let mut z: Vec<f64> = of_ranks.into_iter().flat_map(|rank| rank.0).collect();
+    let z: Vec<f64> = of_ranks.into_iter().flat_map(|rank| rank.0).collect();
+    let mut z = restored(&z, unknowns);
     z.push(blocks as f64);
     z
 }
 
-/// By one thread that factorises the matrix in the order of elimination.
-fn expected(system: &System, case: &Case) -> Vec<f64> {
-    let (a, b, unknowns) = (&system.a, system.a.block_size(), system.eliminated());
-    let permuted = a.permuted(&unknowns).in_blocks(b);
+/// By one thread that factorises the matrix in the ordering of its own.
+fn expected(System { source, ordering, .. }: &System, case: &Case) -> Vec<f64> {
+    let permuted = source.permuted(ordering).in_blocks(source.block_size());
     let pattern =
         iluk_on(Threads::One, &block_pattern(&permuted), case.fill, LevelRule::Min, usize::MAX);
     let pattern = Arc::new(pattern.unwrap());
     let k = Cpu::sequential();
     let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
     k.ilu_factor(&mut ilu, &permuted, case.shift).unwrap();
-    let r = numbers(a.rows());
-    let (mut v, mut of_order) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
-    let sorted: Vec<f64> = unknowns.iter().map(|&i| r[i as usize]).collect();
-    k.upload(&sorted, &mut v);
-    k.ilu_apply(&ilu, &v, &mut of_order);
-    let mut z = vec![0.0; r.len()];
-    unknowns.iter().zip(&*of_order).for_each(|(&i, &value)| z[i as usize] = value);
+    let r = reordered(&numbers(source.rows()), ordering);
+    let (mut v, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
+    k.upload(&r, &mut v);
+    k.ilu_apply(&ilu, &v, &mut z);
+    let mut z = restored(&z, ordering);
     z.push(pattern.blocks() as f64);
     z
 }
@@ -143,6 +148,8 @@ fn any_number_of_ranks_has_the_bits_of_one_thread() {
         ("blockpoisson3d:6x5x7,b=3", 3, Partition::Boxes, 6),
         ("poisson3d:16x16x1", 2, Partition::Rows, 4),
         ("poisson3d:12", 1, Partition::Boxes, 27),
+        ("fem-p1:24x17", 1, Partition::Graph, 7),
+        ("blockpoisson3d:6x5x7,b=3", 3, Partition::Graph, 5),
     ] {
         let problem = load(spec, ReadAs::Expanded).unwrap();
         for (fill, choice) in (0..=3).flat_map(|fill| BOTH.map(|choice| (fill, choice))) {
@@ -162,8 +169,8 @@ fn patterns_that_are_not_symmetric_have_the_bits_of_one_thread() {
         let b = 1 + seed as usize % 3;
         let a = random(90 * b, 1 + seed as usize / 3 % 3, seed).in_blocks(b);
         for (fill, choice) in (0..=3).flat_map(|fill| BOTH.map(|choice| (fill, choice))) {
-            let system =
-                System::new(&a, None, (Partition::Rows, 4 + seed as usize % 3), choice, fill);
+            let how = [Partition::Rows, Partition::Graph][seed as usize / 4 % 2];
+            let system = System::new(&a, None, (how, 4 + seed as usize % 3), choice, fill);
             let precisions = [FactorPrecision::Float64, FactorPrecision::Float32];
             let factor_precision = precisions[seed as usize / 2 % 2];
             let case = Case { fill, factor_precision, ..Case::default() };
@@ -193,7 +200,7 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
         .into_iter()
         .flat_map(|(zero, teller)| BOTH.map(|choice| (zero, choice, teller)))
     {
-        let System { a, starts, order } =
+        let System { a, starts, order, .. } =
             System::new(&line(zero), None, (Partition::Rows, 4), choice, 0);
         for ranks in [2, 4] {
             let said = on_ranks(ranks, |rank| {

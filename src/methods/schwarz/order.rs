@@ -7,26 +7,13 @@ use crate::compute::cpu::Cpu;
 use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::Csr;
 use crate::methods::precond::bilu;
-use crate::symbolic::interfaces::{Elimination, Sides};
-use crate::symbolic::partition::{Divided, divide};
+use crate::symbolic::interfaces::Elimination;
+use crate::symbolic::partition::{Divided, divide, divide_exactly};
 
 /// Layers of block rows around those of a rank that tell its rows of ILU(k), and of the rows that these subtract
 /// what they need: both have columns over paths of k + 1 couplings at most, the last of which tells nothing more.
 pub fn layers(k: usize) -> usize {
     2 * k + 1
-}
-
-/// Couplings within which subdomains have different colours: fill of level k goes as far as that.
-fn reach(k: usize) -> usize {
-    k + 1
-}
-
-/// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
-fn sides(how: Partition, count: usize) -> Sides {
-    match how {
-        Partition::Rows if count > 2 => Sides::Lower,
-        _ => Sides::Both,
-    }
 }
 
 /// Least [efficiency](Elimination::efficiency) at which `exact` takes the given order: the solves take a third longer
@@ -69,10 +56,11 @@ impl Ordered {
                 return Ok(Self { divided, elimination: Some(found), used: Choice::Natural });
             }
         }
-        let interface = choice.is_exact();
-        let mut divided = divide(a, how, grid, count, interface)?;
-        let elimination = interface.then(|| divided.eliminate(a, sides(how, count), reach(k)));
-        let used = if interface { Choice::Interface } else { choice };
-        Ok(Self { divided, elimination, used })
+        if choice.is_exact() {
+            let (divided, order) = divide_exactly(a, how, grid, count, k)?;
+            return Ok(Self { divided, elimination: Some(order), used: Choice::Interface });
+        }
+        let divided = divide(a, how, grid, count, false)?;
+        Ok(Self { divided, elimination: None, used: choice })
     }
 }

@@ -2,6 +2,7 @@
 //! factors.
 
 mod block;
+mod division;
 mod fill;
 mod scaling;
 
@@ -12,6 +13,7 @@ use crate::matrix::{Asymmetry, Csr};
 
 use crate::symbolic::grid::{Grid, detect_grid};
 pub use block::{BlockSize, MAX_BLOCK, natural_block};
+pub use division::{Division, division};
 pub use fill::{FILL_LIMIT, Fill, FillOutcome, factor_sizes};
 pub use scaling::{Scaling, Weakest, Zeros, scaling};
 

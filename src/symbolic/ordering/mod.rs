@@ -11,6 +11,7 @@ mod random;
 mod rcm;
 mod red_black;
 mod shortest_axis_last;
+mod subdomains;
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,19 +23,26 @@ use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
 use crate::matrix::pattern::{Pattern, block_pattern_on};
-use crate::symbolic::grid::detect_grid;
+use crate::symbolic::grid::box_of_blocks;
 use crate::symbolic::symmetrised;
 
 /// How the unknowns of a system are renumbered, block by block.
 ///
-/// Written as its name; one that is seeded also with its seed, `name:SEED`, 1 without it. Records of before
-/// orderings had names say `none` for the order of the source.
+/// Written as its name, and its parameter where it has one: `random:7`, `subdomains:8`. Records of before orderings had
+/// names say `none` for the order of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(into = "String")]
 pub struct Ordering {
     name: &'static str,
-    /// Of one that is seeded.
-    seed: u64,
+    parameter: Parameter,
+}
+
+/// What an ordering is given beside the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Parameter {
+    None,
+    Seed(u64),
+    Division(subdomains::Division),
 }
 
 /// Makes the old number of each block, in the new order.
@@ -48,8 +56,8 @@ struct Method {
     make: Make,
     /// Another name that records and files may have.
     alias: Option<&'static str>,
-    /// Whether it takes a seed: `name:SEED`.
-    seeded: bool,
+    /// Reads what stands behind its name and a colon, if it takes anything.
+    parameter: Option<fn(Option<&str>) -> Result<Parameter>>,
     /// Whether the blocks of a box grid remain those of a box, axis by axis.
     keeps_grids: bool,
     /// Where `advise` tries it.
@@ -69,7 +77,7 @@ impl Method {
         summary: "",
         make: |task| Ok(natural::order(task)),
         alias: None,
-        seeded: false,
+        parameter: None,
         keeps_grids: false,
         advised: None,
     };
@@ -85,7 +93,7 @@ macro_rules! registry {
 }
 
 registry! {
-    natural shortest_axis_last rcm red_black multicolour nested_dissection min_degree random
+    natural shortest_axis_last rcm red_black multicolour nested_dissection min_degree random subdomains
 }
 
 /// The ordering called `name`, one in the registry.
@@ -97,27 +105,25 @@ fn method(name: &str) -> &'static Method {
 pub fn advised() -> impl Iterator<Item = (Ordering, Option<&'static str>)> {
     let of = |method: &Method| {
         let Advised { instead_of } = method.advised.as_ref()?;
-        Some((Ordering { name: method.name, seed: SEED }, *instead_of))
+        Some((Ordering { name: method.name, parameter: Parameter::None }, *instead_of))
     };
     METHODS.iter().filter_map(of)
 }
 
-/// Seed where none is given.
-const SEED: u64 = 1;
-
 impl Default for Ordering {
     fn default() -> Self {
-        Self { name: natural::METHOD.name, seed: SEED }
+        Self { name: natural::METHOD.name, parameter: Parameter::None }
     }
 }
 
 impl fmt::Display for Ordering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        if method(self.name).seeded {
-            write!(f, ":{}", self.seed)?;
+        match self.parameter {
+            Parameter::None => Ok(()),
+            Parameter::Seed(seed) => write!(f, ":{seed}"),
+            Parameter::Division(division) => write!(f, ":{division}"),
         }
-        Ok(())
     }
 }
 
@@ -136,19 +142,16 @@ impl FromStr for Ordering {
             let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             Error::unknown("ordering", text, &known)
         })?;
-        let seed = match parameter {
-            None => SEED,
-            Some(seed) if method.seeded => seed.parse().map_err(|_| {
-                Error::input(format!("ordering `{text}`: `{seed}` is not a seed"))
-                    .hint("a seed is an integer from 0 to 2^64 - 1")
-            })?,
-            Some(_) => {
-                return Err(Error::input(format!(
-                    "ordering `{text}`: `{name}` takes no parameter"
-                )));
-            }
+        let read = match (method.parameter, parameter) {
+            (Some(read), given) => read(given),
+            (None, None) => Ok(Parameter::None),
+            (None, Some(_)) => Err(Error::input(format!("`{name}` takes no parameter"))),
         };
-        Ok(Self { name: method.name, seed })
+        let parameter = read.map_err(|why| {
+            let named = Error::input(format!("ordering `{text}`: {}", why.message()));
+            why.hint_text().map_or(named.clone(), |hint| named.hint(hint))
+        })?;
+        Ok(Self { name: method.name, parameter })
     }
 }
 
@@ -170,7 +173,7 @@ struct Task<'a> {
     matrix: &'a Csr,
     /// Extents of the box that the source knows.
     grid: Option<[usize; 3]>,
-    seed: u64,
+    parameter: Parameter,
 }
 
 impl Task<'_> {
@@ -193,11 +196,7 @@ impl Task<'_> {
     /// The box whose points the blocks are, x fastest: that of the source, or the one that the
     /// pattern shows.
     fn grid(&self) -> Option<[usize; 3]> {
-        if self.blocks() > self.full_blocks() {
-            return None;
-        }
-        let fits = |extents: &[usize; 3]| extents.iter().product::<usize>() == self.blocks();
-        self.grid.filter(fits).or_else(|| detect_grid(self.matrix).map(|grid| grid.size))
+        box_of_blocks(self.matrix, self.grid)
     }
 }
 
@@ -220,6 +219,18 @@ impl Ordering {
         self.name
     }
 
+    /// The same for factors of fill level k, where it depends on that.
+    #[must_use]
+    pub fn for_fill(self, k: usize) -> Self {
+        match self.parameter {
+            Parameter::Division(division) => {
+                let parameter = Parameter::Division(division.for_fill(k));
+                Self { parameter, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The old number of each unknown of a square matrix, in the new order. `grid` has the extents of
     /// the box whose points the blocks are, where the source knows them.
     ///
@@ -229,7 +240,7 @@ impl Ordering {
     /// # Errors
     /// When the system has no such order: a grid or a number of colours that it must have.
     pub fn order(self, matrix: &Csr, grid: Option<[usize; 3]>) -> Result<Vec<u32>> {
-        let task = Task { matrix, grid, seed: self.seed };
+        let task = Task { matrix, grid, parameter: self.parameter };
         let mut blocks = (method(self.name).make)(&task)?;
         debug_assert_eq!(blocks.len(), task.blocks());
         if let Some(last) = (task.full_blocks()..task.blocks()).next() {

@@ -57,14 +57,19 @@ fn system(n: usize, entries: &[(u32, u32)]) -> Problem {
     Problem { name, matrix: Arc::new(matrix), grid: None, own_rhs: None, remarks }
 }
 
+/// One that needs a parameter has some.
 fn named(name: &str) -> Ordering {
-    name.parse().unwrap()
+    if name == "subdomains" { "subdomains:3" } else { name }.parse().unwrap()
 }
 
 #[test]
 fn orderings_are_written_as_they_are_read() {
     for (name, _) in NAMES {
-        let text = if *name == "random" { "random:1" } else { name };
+        let text = match *name {
+            "random" => "random:1",
+            "subdomains" => "subdomains:3",
+            other => other,
+        };
         assert_eq!(named(name).to_string(), text);
         assert_eq!(named(text), named(name));
     }
@@ -75,12 +80,27 @@ fn orderings_are_written_as_they_are_read() {
     assert!(message("rcn").hint_text().unwrap().starts_with("did you mean `rcm`? known: natural"));
     assert_eq!(message("random:x").to_string(), "ordering `random:x`: `x` is not a seed");
     assert_eq!(message("rcm:1").to_string(), "ordering `rcm:1`: `rcm` takes no parameter");
+    let text = "subdomains:12,partition=graph";
+    assert_eq!((named(text).to_string(), named(text).name()), (text.to_owned(), "subdomains"));
+    let needed = message("subdomains");
+    assert_eq!(needed.to_string(), "ordering `subdomains`: it needs a number of subdomains");
+    assert_eq!(needed.hint_text(), Some("as in `subdomains:8`, or `subdomains:8,partition=graph`"));
+    for (text, said) in [
+        ("subdomains:0", "`0` is outside 1 to 1048576"),
+        ("subdomains:x", "`x` is not a whole number"),
+        ("subdomains:8,partition=box", "unknown partition `box`"),
+        ("subdomains:8,parts=graph", "unknown parameter `parts=graph`"),
+        ("subdomains:8,graph", "unknown parameter `graph`"),
+    ] {
+        assert_eq!(message(text).to_string(), format!("ordering `{text}`: {said}"));
+    }
 }
 
 #[test]
 fn blocks_move_whole_and_an_incomplete_one_stays_last() {
     let p = load("poisson3d:25x2x1", ReadAs::Expanded).unwrap();
-    for name in ["natural", "random:7", "rcm", "multicolour", "min-degree", "nested-dissection"] {
+    let names = ["natural", "random:7", "rcm", "multicolour", "min-degree", "nested-dissection"];
+    for name in names.into_iter().chain(["subdomains:4"]) {
         let order = p.order(named(name), 3).unwrap();
         assert_eq!(order[48..], [48, 49], "{name}");
         let mut blocks = Vec::new();
@@ -149,6 +169,43 @@ fn the_grid_is_that_of_blocks_and_is_seen_in_the_pattern() {
 }
 
 #[test]
+fn interiors_of_subdomains_come_before_interfaces_by_colours() {
+    // one box, two halves that face each other, and a part each of a graph
+    let line = load("poisson3d:6x1x1", ReadAs::Expanded).unwrap();
+    let order = |p: &Problem, text: &str, k| p.order(named(text).for_fill(k), 1).unwrap();
+    assert_eq!(order(&line, "subdomains:1", 0), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(order(&line, "subdomains:2", 0), [0, 1, 5, 4, 2, 3]);
+    assert_eq!(order(&line, "subdomains:2,partition=graph", 0), [0, 1, 4, 5, 2, 3]);
+    assert_eq!(order(&line, "subdomains:3,partition=rows", 0), [0, 2, 4, 5, 1, 3]);
+    // a grid that is found is cut into boxes, another one by its graph
+    let square = load("poisson3d:8x8x1", ReadAs::Expanded).unwrap();
+    let found = Problem { grid: None, ..square.clone() };
+    for text in ["subdomains:4", "subdomains:4,partition=boxes"] {
+        assert_eq!(order(&found, text, 1), order(&square, text, 1));
+    }
+    assert_ne!(
+        order(&square, "subdomains:4", 1),
+        order(&square, "subdomains:4,partition=graph", 1)
+    );
+    assert_eq!(
+        order(&square, "subdomains:11", 1),
+        order(&square, "subdomains:11,partition=graph", 1)
+    );
+    // the interfaces of two boxes that touch at a corner have one colour without fill, two with
+    let stages = |k| order(&square, "subdomains:4", k);
+    assert_ne!(stages(0), stages(1));
+    let refused = |text: &str| line.order(named(text), 1).unwrap_err().to_string();
+    assert_eq!(refused("subdomains:7"), "ordering `subdomains:7`: 7 subdomains of 6 block rows");
+    let mesh = load("fem-p1:6x5", ReadAs::Expanded).unwrap();
+    let mesh = Problem { grid: None, ..mesh };
+    let refused = mesh.order(named("subdomains:2,partition=boxes"), 1).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "ordering `subdomains:2`: no grid is known for partition `boxes`"
+    );
+}
+
+#[test]
 fn a_reordered_system_has_the_reordered_solution() {
     let p = load("convdiff3d:5x4x3,px=0.3", ReadAs::Expanded).unwrap();
     let q = Problem { own_rhs: Some((0..60).map(f64::from).collect()), ..p.clone() };
@@ -169,7 +226,8 @@ fn a_reordered_system_has_the_reordered_solution() {
 
 #[test]
 fn one_row_and_rows_without_couplings_are_ordered() {
-    for name in NAMES.iter().map(|(name, _)| *name).filter(|name| *name != "shortest-axis-last") {
+    let need_more = ["shortest-axis-last", "subdomains"];
+    for name in NAMES.iter().map(|(name, _)| *name).filter(|name| !need_more.contains(name)) {
         assert_eq!(system(1, &[]).order(named(name), 1).unwrap(), [0], "{name}");
         assert_eq!(system(0, &[]).order(named(name), 1).unwrap(), [0_u32; 0], "{name}");
         let mut order = system(5, &[]).order(named(name), 1).unwrap();
@@ -196,7 +254,8 @@ proptest! {
         let p = system(n, &within);
         for (name, _) in NAMES {
             let Ok(order) = p.order(named(name), b) else {
-                prop_assert!(["red-black", "shortest-axis-last"].contains(name), "{}", name);
+                let few = *name == "subdomains" && n.div_ceil(b) < 3;
+                prop_assert!(few || ["red-black", "shortest-axis-last"].contains(name), "{}", name);
                 continue;
             };
             let mut seen = order.clone();
