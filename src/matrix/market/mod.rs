@@ -17,7 +17,6 @@ mod field;
 mod header;
 mod line;
 mod number;
-mod power;
 mod vector;
 mod write;
 

@@ -1,15 +1,7 @@
-//! Numbers in decimal text: eight digits per machine word, exact rounding.
+//! Numbers in decimal text: integers eight digits per machine word, others by the crate `fast-float2`.
 
 // the functions are a few instructions each and run for every number of a file
 #![allow(clippy::inline_always)]
-
-use super::power;
-
-/// Powers of ten that are exact in float64.
-const EXACT: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
 
 /// Powers of ten up to eight digits.
 const SHIFT: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
@@ -64,27 +56,8 @@ pub(super) fn index(text: &[u8], at: usize) -> Option<(u64, usize)> {
     (more <= 2).then(|| (value * SHIFT[more] + low, at + 8 + more))
 }
 
-/// Digits read so far of a decimal mantissa.
-struct Mantissa {
-    value: u64,
-    digits: usize,
-}
-
-impl Mantissa {
-    /// Takes the digits at `at` and yields the place after them.
-    #[inline(always)]
-    fn take(&mut self, text: &[u8], mut at: usize) -> usize {
-        loop {
-            let (value, count) = eight_digits(word(text, at));
-            self.value = self.value.wrapping_mul(SHIFT[count]).wrapping_add(value);
-            self.digits += count;
-            at += count;
-            if count < 8 {
-                return at;
-            }
-        }
-    }
-}
+/// Digits of an exponent from which on it is taken for a fault.
+const LONG_EXPONENT: usize = 8;
 
 /// The number at `at`, rounded to the nearest float64, and the place after it.
 ///
@@ -92,64 +65,43 @@ impl Mantissa {
 /// the words `nan` and `inf` are none. A number beyond the range of float64 yields an infinity.
 #[inline(always)]
 pub(super) fn real(text: &[u8], at: usize) -> Option<(f64, usize)> {
-    let byte = |at: usize| text.get(at).copied().unwrap_or(0);
-    let negative = byte(at) == b'-';
-    let start = at + usize::from(negative || byte(at) == b'+');
-    let mut mantissa = Mantissa { value: 0, digits: 0 };
-    let mut end = mantissa.take(text, start);
-    let mut exponent = 0_i64;
-    if byte(end) == b'.' {
-        let whole = mantissa.digits;
-        end = mantissa.take(text, end + 1);
-        exponent = -((mantissa.digits - whole) as i64);
-    }
-    if mantissa.digits == 0 {
+    let rest = text.get(at..)?;
+    let signed = matches!(rest.first(), Some(b'-' | b'+'));
+    let first = *rest.get(usize::from(signed))?;
+    if !first.is_ascii_digit() && first != b'.' {
         return None;
     }
-    if byte(end) | 0x21 == b'e' {
-        // `e`, `E`, `d` and `D` differ in these two bits only
-        let minus = byte(end + 1) == b'-';
-        let digits = end + 1 + usize::from(minus || byte(end + 1) == b'+');
-        let (value, count) = eight_digits(word(text, digits));
-        if count == 0 || count == 8 {
-            return None;
-        }
-        // two's complement instead of a branch that cannot be predicted
-        let sign = -i64::from(minus);
-        exponent += (value as i64 ^ sign) - sign;
-        end = digits + count;
-    }
-    let magnitude = match scaled(&mantissa, exponent) {
-        Some(value) => value,
-        None => long(text.get(start..end)?)?,
+    let (value, length) = fast_float2::parse_partial::<f64, _>(rest).ok()?;
+    let (value, length) = match rest.get(length).map_or(0, |byte| byte | 0x20) {
+        b'd' => fortran(rest, length)?,
+        // an exponent without digits
+        b'e' => return None,
+        _ => (value, length),
     };
-    let sign = u64::from(negative) << 63;
-    Some((f64::from_bits(magnitude.to_bits() | sign), end))
-}
-
-/// `mantissa * 10^exponent` where that can be rounded at once.
-#[inline(always)]
-fn scaled(mantissa: &Mantissa, exponent: i64) -> Option<f64> {
-    if mantissa.digits > 19 {
+    if (value == 0.0 || value.is_infinite()) && long_exponent(&rest[..length]) {
         return None;
     }
-    if mantissa.value < 1 << 53 && exponent.unsigned_abs() <= 22 {
-        // both operands are exact, so one rounding remains (Clinger 1990)
-        let (m, scale) = (mantissa.value as f64, EXACT[exponent.unsigned_abs() as usize]);
-        return Some(if exponent < 0 { m / scale } else { m * scale });
-    }
-    power::scaled(mantissa.value, exponent)
+    Some((value, at + length))
 }
 
-/// A number whose digits or exponent leave the exact range; `token` has no sign.
+/// The number at the start of `text` whose exponent is marked by the `d` at `mark`; and its length.
 #[cold]
 #[inline(never)]
-fn long(token: &[u8]) -> Option<f64> {
-    if !token.iter().any(|b| matches!(b, b'd' | b'D')) {
-        return fast_float2::parse(token).ok();
-    }
-    let e = |&b: &u8| if matches!(b, b'd' | b'D') { b'e' } else { b };
-    fast_float2::parse(token.iter().map(e).collect::<Vec<_>>()).ok()
+fn fortran(text: &[u8], mark: usize) -> Option<(f64, usize)> {
+    let exponent = &text[mark + 1..];
+    let signed = usize::from(matches!(exponent.first(), Some(b'-' | b'+')));
+    let digits = exponent.iter().skip(signed).take_while(|byte| byte.is_ascii_digit()).count();
+    let mut token = text[..mark + 1 + signed + digits].to_vec();
+    token[mark] = b'e';
+    Some((fast_float2::parse(&token).ok()?, token.len()))
+}
+
+#[cold]
+#[inline(never)]
+fn long_exponent(token: &[u8]) -> bool {
+    let mark = token.iter().position(|byte| matches!(byte | 0x20, b'd' | b'e'));
+    let exponent = mark.map_or(&[][..], |mark| &token[mark + 1..]);
+    exponent.iter().filter(|byte| byte.is_ascii_digit()).count() >= LONG_EXPONENT
 }
 
 #[cfg(test)]
