@@ -174,6 +174,31 @@ fn agrees_with_sprs_and_matrix_market_rs() {
     }
 }
 
+#[test]
+fn transposes_and_products_agree_with_sprs() {
+    let mut entries = random_entries(300, 4000);
+    // exact in any order of summation
+    for e in &mut entries {
+        e.2 = (e.2 * 64.0).round();
+    }
+    let ours = read_text(&text_of(300, "general", &entries), 1).unwrap().matrix;
+    let (i, j) = entries.iter().map(|e| (e.0, e.1)).unzip();
+    let values = entries.iter().map(|e| e.2).collect();
+    let theirs: sprs::CsMat<f64> = sprs::TriMat::from_triplets((300, 300), i, j, values).to_csr();
+    let all = |a: &sprs::CsMat<f64>| -> Vec<_> {
+        let mut all: Vec<_> = a.iter().map(|(v, (i, j))| (i, j, *v)).collect();
+        all.sort_by_key(|e| (e.0, e.1));
+        all
+    };
+    assert_eq!(triplets(&ours), all(&theirs));
+    assert_eq!(triplets(&ours.transposed()), all(&theirs.transpose_view().to_csr()));
+    let x: Vec<f64> = (0..300).map(|i| f64::from(i % 17) - 8.0).collect();
+    let (mut y, mut want) = (vec![0.0; 300], vec![0.0; 300]);
+    ours.multiply(&x, &mut y);
+    sprs::prod::mul_acc_mat_vec_csr(theirs.view(), &x[..], &mut want[..]);
+    assert_eq!(y, want);
+}
+
 /// Random entries, of which some share a place.
 fn random_entries(n: usize, count: usize) -> Vec<(usize, usize, f64)> {
     let mut rng = ChaCha8Rng::seed_from_u64(7);

@@ -12,7 +12,6 @@ pub mod market;
 pub mod pattern;
 mod rows;
 mod sell;
-mod sprs;
 pub mod storage;
 mod symmetry;
 mod triangle;
