@@ -8,7 +8,6 @@ use super::ordered::{self, Plan};
 use super::work::{Phased, host, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::choices::LevelRule;
-use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
@@ -43,25 +42,17 @@ pub(crate) const METHOD: Method = Method {
     name: "mcilu",
     summary: "multicolour block ILU(p,q) by the power(q)-pattern method",
     parameters: PARAMETERS,
-    uses: &[
-        Setting::BlockSize,
-        Setting::Shift,
-        Setting::Ordering,
-        Setting::FactorPrecision,
-        Setting::Trisolve,
-    ],
     work: Phased {
         symbolic: Some(host("colours, order and fill")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, then factored")),
     },
-    own_order: true,
     variants: Variants {
         all: &["", "p=1"],
         advised: Advised::Always(&["", "p=1"]),
         compared: &["p=1,colouring=first-fit", "p=2,pattern=power"],
     },
-    ..Method::PLAIN
+    ..ordered::BASE
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

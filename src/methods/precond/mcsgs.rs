@@ -5,7 +5,6 @@ use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan};
 use super::work::{Phased, host, rows};
 use super::{Method, Phase, Ready, Setup, Variants};
-use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{
@@ -26,21 +25,13 @@ pub(crate) const METHOD: Method = Method {
     name: "mcsgs",
     summary: "multicolour symmetric Gauss-Seidel, SSOR with omega",
     parameters: PARAMETERS,
-    uses: &[
-        Setting::BlockSize,
-        Setting::Shift,
-        Setting::Ordering,
-        Setting::FactorPrecision,
-        Setting::Trisolve,
-    ],
     work: Phased {
         symbolic: Some(host("colours and order")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, D + L times D^-1 times D + U, factored")),
     },
-    own_order: true,
     variants: Variants { compared: &["omega=1.3"], ..Variants::PLAIN },
-    ..Method::PLAIN
+    ..ordered::BASE
 };
 
 pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {

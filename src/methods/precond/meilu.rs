@@ -7,7 +7,6 @@ use super::options::{COLOURING, Parameter, Range};
 use super::ordered::{self, Change, Plan};
 use super::work::{Phased, host, rows};
 use super::{Method, Phase, Ready, Setup, Variants, jacobi};
-use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::preconditioner::SetupFailure;
 use crate::matrix::pattern::block_pattern_on;
@@ -35,25 +34,17 @@ pub(crate) const METHOD: Method = Method {
     name: "meilu",
     summary: "multi-elimination ILU with maximal independent sets",
     parameters: PARAMETERS,
-    uses: &[
-        Setting::BlockSize,
-        Setting::Shift,
-        Setting::Ordering,
-        Setting::FactorPrecision,
-        Setting::Trisolve,
-    ],
     work: Phased {
         symbolic: Some(host("independent sets, what is left of them, its colours")),
         analysis: Some(host("factors laid out colour by colour")),
         numeric: Some(rows("A put in order, then factored")),
     },
-    own_order: true,
     variants: Variants {
         all: &["", "last=sgs", "last=ilu"],
         compared: &["last=ilu,colouring=first-fit", "levels=3,last=ilu"],
         ..Variants::PLAIN
     },
-    ..Method::PLAIN
+    ..ordered::BASE
 };
 
 #[allow(clippy::needless_pass_by_value)] // signature of the registry

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 use super::bilu::Factors;
-use super::{Phase, Ready, Setup};
+use super::{Method, Phase, Ready, Setup};
+use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
 use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, SetupFailure};
@@ -17,6 +18,19 @@ use crate::compute::{Backend, Breakdown, Bytes};
 use crate::matrix::pattern::scalar_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, Schedule, is_symmetric};
+
+/// What methods with an order of their own have in common.
+pub(super) const BASE: Method = Method {
+    uses: &[
+        Setting::BlockSize,
+        Setting::Shift,
+        Setting::Ordering,
+        Setting::FactorPrecision,
+        Setting::Trisolve,
+    ],
+    own_order: true,
+    ..Method::PLAIN
+};
 
 /// What is factored, made of `P A P'`.
 pub(super) type Change<K> =
