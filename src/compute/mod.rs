@@ -300,7 +300,7 @@ pub const NAMES: &[(&str, &str)] = &[
         "cusparse",
         "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
     ),
-    ("mpi", "ranks over MPI with a CPU thread each; subdomains on one without `mpirun`"),
+    ("mpi", "ranks over MPI with `--threads` CPU threads each; subdomains on one without `mpirun`"),
 ];
 
 /// Whether the backend called `name` computes on a GPU.

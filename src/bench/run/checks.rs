@@ -4,7 +4,7 @@ use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::case::{Case, Format};
 use crate::compute::preconditioner::SetupFailure;
-use crate::compute::{Backend, Platform};
+use crate::compute::{Backend, Platform, over_ranks};
 use crate::methods::precond::Takes;
 use crate::methods::{deflation, precond, solver};
 
@@ -63,7 +63,14 @@ pub(super) fn unsuited(case: &Case) -> Option<String> {
             "`{solver}` needs the transposed preconditioner, and `{precond}` has none"
         ));
     }
+    let of_subdomains = matches!(case.deflation, deflation::Choice::Subdomains(_));
+    if of_subdomains && !over_ranks(&case.backend) {
+        return Some(deflation::OVER_RANKS.into());
+    }
     if case.deflation != deflation::Choice::None {
+        if !of_subdomains && over_ranks(&case.backend) {
+            return Some("deflation over ranks is by `subdomains` or `subdomains:M`".into());
+        }
         if case.backend == "cusparse" {
             return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
         }

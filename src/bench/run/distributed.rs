@@ -10,7 +10,7 @@ use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds};
 use super::range::{Scaled, Scaling};
 use super::roof::Roof;
-use super::{Job, Reuse, Solved, Stage, checks, settings};
+use super::{Job, Reuse, Solved, Stage, checks, levels, settings};
 use crate::base::error::{Error, Result as Done};
 use crate::base::measure::{memory_peak, now, seconds_since};
 use crate::base::parse::choice_name;
@@ -20,7 +20,7 @@ use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::launch;
 use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::{Distributed, Layout, Local};
-use crate::compute::krylov::{Stop, System};
+use crate::compute::krylov::{Projection, Stop, System};
 use crate::compute::preconditioner::{FactorSize, Preconditioner};
 use crate::compute::{Clock, Platform, Products, Vectors};
 use crate::config::sampling::Measure;
@@ -28,7 +28,7 @@ use crate::matrix::Csr;
 use crate::methods::precond::{Ready, Setup, bilu};
 use crate::methods::schwarz::exact::{self, Exact};
 use crate::methods::schwarz::{Schwarz, with_overlap};
-use crate::methods::{deflation, precond, schwarz, solver};
+use crate::methods::{precond, schwarz, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::environment::REVISION;
@@ -174,10 +174,20 @@ impl Task {
             x: None,
             limit_s: None,
         };
-        let k = Distributed::new(Cpu::sequential(), Rc::clone(communicator), layout);
+        let (device, ready) = device(&self.measure);
+        let k = Distributed::new(device, Rc::clone(communicator), layout);
         // the first rank records how it ended
-        _ = job.over_ranks(&k, &rhs, None, self.elimination.as_ref());
+        _ = together(&k, ready)
+            .and_then(|()| job.over_ranks(&k, &rhs, None, self.elimination.as_ref()));
         Ok(())
+    }
+}
+
+/// The device of this rank, and why it is not the one that was asked for.
+fn device(measure: &Measure) -> (Cpu, Result<(), NoResult>) {
+    match Cpu::of_rank(measure.threads) {
+        Ok(device) => (device, Ok(())),
+        Err(why) => (Cpu::sequential(), Err(why.into())),
     }
 }
 
@@ -215,7 +225,13 @@ impl Job<'_> {
             _ => Part::bytes(&a, &b, &layout, overlap, rank),
         });
         b.truncate(layout.unknowns(0).end);
-        let k = Distributed::new(Cpu::sequential(), communicator, layout);
+        let (device, ready) = device(self.measure);
+        let k = Distributed::new(device, communicator, layout);
+        if k.threads() > 1 && task.elimination.is_some() {
+            let what = case.schwarz;
+            self.record
+                .remark(format!("`{what}` factorises and solves with one thread of each rank"));
+        }
         self.record.environment.device = k.device();
         self.record.environment.threads = k.threads();
         let Job { problem, system, measure, progress, reuse, record, .. } = self;
@@ -233,7 +249,8 @@ impl Job<'_> {
             x,
             limit_s: None,
         };
-        let done = job.over_ranks(&k, &b, order.as_deref(), task.elimination.as_ref());
+        let done = together(&k, ready)
+            .and_then(|()| job.over_ranks(&k, &b, order.as_deref(), task.elimination.as_ref()));
         job.ended(done)
     }
 
@@ -243,9 +260,6 @@ impl Job<'_> {
         let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
         if case.kind == RunKind::Spmv {
             return unsupported("products alone do not run");
-        }
-        if case.deflation != deflation::Choice::None {
-            return unsupported("there is no deflation");
         }
         if solver::needs_transposed(&case.solver) {
             return unsupported(&format!(
@@ -315,6 +329,7 @@ impl Job<'_> {
         let factor = m.size(k);
         let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
         self.record.factor = FactorSize { fill_ratio, ..factor };
+        let coarse = self.coarse_space(k)?;
 
         let settings = settings(
             case,
@@ -322,13 +337,21 @@ impl Job<'_> {
             Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None },
         );
         self.limit_s = self.measure.time_limit_s;
+        let second = coarse.as_ref().map(|d| d as &dyn Projection<Distributed<L>>);
         let made = self.check_vectors(k).and_then(|()| {
             let n = self.unknowns;
-            Ok((k.vector(n)?, k.vector(n)?, build(k, &settings, n)?))
+            let adapted = levels::adapted(k, case, n, &*m, second)?;
+            Ok((k.vector(n)?, k.vector(n)?, build(k, &settings, n)?, adapted))
         });
-        let (mut b, mut x, mut method) = together(k, made)?;
+        let (mut b, mut x, mut method, adapted) = together(k, made)?;
         k.upload(rhs, &mut b);
-        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
+        let system = System {
+            a: &matrix,
+            m: adapted.as_ref().map_or(&*m, |both| both),
+            b: &b,
+            transposed: None,
+            deflation: second.filter(|_| adapted.is_none()),
+        };
         let counted = (k.reductions(), k.communication_seconds());
         let (outcome, solves) = self.solve(k, &mut *method, &system, &mut x)?;
         drop(method);
@@ -363,6 +386,8 @@ impl Job<'_> {
             let solution = order.map_or(solution.clone(), |order| restored(&solution, order));
             self.judge(solution, &outcome);
         }
+        // one application is measured for the first level alone
+        let system = System { m: &*m, ..system };
         match roof {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(super::traffic::held(k, &system)),

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Clock, Executions, Platform};
 use communicator::Communicator;
 pub use local::{Coupling, FactorBlocks, Local};
@@ -164,9 +165,25 @@ impl<K: Local> Distributed<K> {
         [self.seconds[0].get(), self.seconds[1].get()]
     }
 
-    fn reduced(&self, seconds: f64) {
+    /// The numbers of every rank, `counts[r]` of rank r: a reduction, which is counted.
+    pub fn gathered(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+        let start = self.local.mark();
+        let all = self.communicator.all_gather(own, counts);
+        let seconds = self.local.seconds(&start, &self.local.mark());
         self.reductions.set(self.reductions.get() + 1);
         self.seconds[0].set(self.seconds[0].get() + seconds);
+        all
+    }
+
+    /// What this rank has made, where all have made theirs; collective.
+    ///
+    /// # Errors
+    /// This rank's failure, or [`SetupFailure::Elsewhere`].
+    pub fn together<T>(&self, made: Result<T, SetupFailure>) -> Result<T, SetupFailure> {
+        if self.communicator.any(made.is_err()) {
+            return Err(made.err().unwrap_or(SetupFailure::Elsewhere));
+        }
+        made
     }
 
     /// Counts seconds of waiting for values of others.
@@ -181,8 +198,9 @@ impl<K: Local> Distributed<K> {
 
 impl<K: Local> Platform for Distributed<K> {
     fn device(&self) -> String {
-        let ranks = self.layout.ranks();
-        format!("{}, {}", plural(ranks, "rank"), self.local.device())
+        let ranks = plural(self.layout.ranks(), "rank");
+        let each = if self.local.threads() > 1 { " each" } else { "" };
+        format!("{ranks}, {}{each}", self.local.device())
     }
 
     fn threads(&self) -> usize {

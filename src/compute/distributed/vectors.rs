@@ -29,9 +29,7 @@ impl<K: Local> Distributed<K> {
         own.push(f64::from(u8::from(self.asked.get())));
         let entries = pending.len();
         let counts: Vec<usize> = self.parts_of_ranks().map(|parts| entries * parts + 1).collect();
-        let start = self.local.mark();
-        let all = self.communicator.all_gather(&own, &counts);
-        self.reduced(self.local.seconds(&start, &self.local.mark()));
+        let all = self.gathered(&own, &counts);
         let mut sums = vec![0.0; entries];
         let (mut at, mut stop) = (0, false);
         for parts in self.parts_of_ranks() {

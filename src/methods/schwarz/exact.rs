@@ -165,26 +165,18 @@ impl<K: Local> Exact<K> {
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
         phases.begin(Phase::Symbolic);
-        let found = Self::symbolic(k, a, order, settings);
         // what follows is collective
-        if k.communicator().any(found.is_err()) {
-            let other = || SetupFailure::Broken("another rank has no factors".to_owned());
-            return Err(found.err().unwrap_or_else(other));
-        }
-        let (rows, pattern, a) = found?;
+        let (rows, pattern, a) = k.together(Self::symbolic(k, a, order, settings))?;
         phases.begin(Phase::Analysis);
         let b = pattern.block_size();
         let ilu = k.local().ilu_analyse(&pattern, Trisolve::AUTO, settings.factor_precision);
-        if k.communicator().any(ilu.is_err()) {
-            let other = || Error::run("another rank has no room for its factors");
-            return Err(ilu.err().unwrap_or_else(other).into());
-        }
+        let ilu = k.together(ilu.map_err(SetupFailure::from))?;
         let stages = stages(k, &rows, &pattern);
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
-        let z = RefCell::new(k.local().vector(pattern.rows() * b)?);
-        let mut made = Self { ilu: ilu?, stages, blocks, z };
+        let z = k.local().vector(pattern.rows() * b).map_err(SetupFailure::from);
+        let mut made = Self { ilu, stages, blocks, z: RefCell::new(k.together(z)?) };
         let mut shares: Vec<Share> =
             (0..order.stages()).map(|stage| Share::new(k, &rows, &pattern, stage)).collect();
         phases.begin(Phase::Numeric);
