@@ -13,7 +13,6 @@ mod range;
 mod reuse;
 mod roof;
 mod traffic;
-mod transposed;
 mod verdict;
 mod watch;
 
@@ -31,6 +30,7 @@ use crate::compute::preconditioner::FactorSize;
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
+use crate::methods::precond::transposed::{self, Both};
 use crate::methods::precond::{Setup, Shape};
 use crate::methods::{precond, solver};
 use crate::problem::Problem;
@@ -43,7 +43,6 @@ use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
 pub(crate) use reuse::Reuse;
 use roof::Roof;
-use transposed::Both;
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 

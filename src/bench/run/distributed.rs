@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds};
+use super::product::copying;
 use super::range::{Scaled, Scaling};
 use super::roof::Roof;
 use super::{Job, Reuse, Solved, Stage, checks, levels, settings};
 use crate::base::error::{Error, Result as Done};
+use crate::base::interrupt;
 use crate::base::measure::{memory_peak, now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, RunKind};
@@ -20,11 +22,12 @@ use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::launch;
 use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::{Distributed, Layout, Local};
-use crate::compute::krylov::{Projection, Stop, System};
-use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::krylov::{Projection, Stop, System, Transposed};
+use crate::compute::preconditioner::FactorSize;
 use crate::compute::{Clock, Platform, Products, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
+use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{Ready, Setup, bilu};
 use crate::methods::schwarz::exact::{self, Exact};
 use crate::methods::schwarz::{Schwarz, with_overlap};
@@ -183,6 +186,20 @@ impl Task {
     }
 }
 
+/// All unknowns on the first rank, of which `own` are this rank's; collective.
+fn whole<L: Local>(k: &Distributed<L>, own: &[f64]) -> Option<Vec<f64>> {
+    let (layout, communicator) = (k.layout(), k.communicator());
+    let counts: Vec<usize> = (0..layout.ranks()).map(|rank| layout.unknowns(rank).len()).collect();
+    let all = communicator.gather(own, &counts);
+    (communicator.rank() == 0).then_some(all)
+}
+
+/// Bytes of the largest peak of a rank, which was `before` when measuring began; collective.
+fn largest_peak<L: Local>(k: &Distributed<L>, before: Option<usize>) -> Option<usize> {
+    let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
+    Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize)
+}
+
 /// The device of this rank, and why it is not the one that was asked for.
 fn device(measure: &Measure) -> (Cpu, Result<(), NoResult>) {
     match Cpu::of_rank(measure.threads) {
@@ -218,6 +235,13 @@ impl Job<'_> {
             size: self.record.size.clone(),
             scaling: self.system.scaling,
         };
+        if communicator.size() > 1 {
+            let Case { matrix, solver, precond, .. } = case;
+            interrupt::told_with(Some(format!(
+                "rank 0 of {}, {matrix}, {solver}, {precond}",
+                communicator.size()
+            )));
+        }
         communicator.announce(&serde_json::to_vec(&task).expect("numbers and words"));
         let overlap = case.schwarz.layers(case.fill);
         communicator.scatter(&mut |rank| match rank {
@@ -251,6 +275,7 @@ impl Job<'_> {
         };
         let done = together(&k, ready)
             .and_then(|()| job.over_ranks(&k, &b, order.as_deref(), task.elimination.as_ref()));
+        interrupt::told_with(None);
         job.ended(done)
     }
 
@@ -258,14 +283,12 @@ impl Job<'_> {
     fn divided(&mut self) -> Result<Shares, NoResult> {
         let case = self.case;
         let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
-        if case.kind == RunKind::Spmv {
-            return unsupported("products alone do not run");
-        }
-        if solver::needs_transposed(&case.solver) {
-            return unsupported(&format!(
-                "`{}` needs a transposed matrix: it does not run",
-                case.solver
-            ));
+        if solver::needs_transposed(&case.solver) && case.schwarz != schwarz::Choice::Jacobi {
+            let reason = format!(
+                "`{}` needs the transposed preconditioner, and `{}` has none",
+                case.solver, case.schwarz
+            );
+            return Err(NoResult::unsupported(reason));
         }
         if case.execution != Execution::Fused {
             return unsupported("there is one execution");
@@ -303,6 +326,9 @@ impl Job<'_> {
         elimination: Option<&Elimination>,
     ) -> Result<(), NoResult> {
         let case = self.case;
+        if case.kind == RunKind::Spmv {
+            return self.product_over_ranks(k);
+        }
         let unknown =
             |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
         let setup = precond::lookup::<L>(&case.precond)
@@ -316,15 +342,9 @@ impl Job<'_> {
         });
         // its arrays are none of the case's
         memory_peak();
-        let a = self.a;
-        let rank = k.communicator().rank();
-        let (matrix, seconds) = self.repeated(k, Stage::Storage, || {
-            let rows = Rows::of(a, k.layout(), rank).map_err(NoResult::from);
-            Ok(Matrix::new(k, &together(k, rows)?, case.format)?)
-        })?;
-        self.record.times.matrix_s = seconds;
-        self.record.format_used = Some(choice_name(&k.format(&matrix)));
-        let m = self.set_up_subdomains(k, setup, elimination)?;
+        let with_transposed = solver::needs_transposed(&case.solver);
+        let (matrix, other) = self.store_rows(k, with_transposed)?;
+        let (m, other_m) = self.set_up_subdomains(k, setup, elimination, with_transposed)?;
         let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
         let factor = m.size(k);
         let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
@@ -349,7 +369,7 @@ impl Job<'_> {
             a: &matrix,
             m: adapted.as_ref().map_or(&*m, |both| both),
             b: &b,
-            transposed: None,
+            transposed: other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m }),
             deflation: second.filter(|_| adapted.is_none()),
         };
         let counted = (k.reductions(), k.communication_seconds());
@@ -360,29 +380,15 @@ impl Job<'_> {
             let spent = k.communication_seconds()[i] - counted.1[i];
             Some(k.of_all(spent / solves as f64))
         });
-        let halo_of = matrix.halo();
-        let sum = |own: usize| Some(k.sum(own as f64) as usize);
-        let of_rank = k.layout().unknowns(rank);
-        let own = a.row_ptr()[of_rank.end] - a.row_ptr()[of_rank.start];
-        let ranks = k.layout().ranks();
-        let mean = k.sum(f64::from(own)) / ranks as f64;
         self.record.division = Division {
-            ranks: Some(ranks),
-            subdomains_used: Some(k.layout().count()),
-            imbalance: Some(k.of_all(f64::from(own)) / mean),
-            neighbours: Some(k.of_all(halo_of.messages() as f64) as usize),
-            halo_messages: sum(halo_of.messages()),
-            halo_bytes: sum(halo_of.bytes()),
             reductions_per_iteration: Some((k.reductions() - counted.0) as f64 / steps),
             reduction_s: reduction,
             halo_s: halo,
-            rank_memory_bytes: None,
+            ..self.division(k, &matrix)
         };
         let mut own = vec![0.0; self.unknowns];
         k.download(&x, &mut own);
-        let counts: Vec<usize> = (0..ranks).map(|rank| k.layout().unknowns(rank).len()).collect();
-        let solution = k.communicator().gather(&own, &counts);
-        if rank == 0 {
+        if let Some(solution) = whole(k, &own) {
             let solution = order.map_or(solution.clone(), |order| restored(&solution, order));
             self.judge(solution, &outcome);
         }
@@ -392,30 +398,93 @@ impl Job<'_> {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(super::traffic::held(k, &system)),
         }
-        let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
-        self.record.division.rank_memory_bytes =
-            Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize);
+        self.record.division.rank_memory_bytes = largest_peak(k, before);
         Ok(())
     }
 
-    /// Symbolic, analysis and numeric phases of all subdomains, repeated.
+    /// Products alone, with what they exchange.
+    fn product_over_ranks<L: Local>(&mut self, k: &Distributed<L>) -> Result<(), NoResult> {
+        let before = memory_peak();
+        let roof = copying(k);
+        memory_peak();
+        let (matrix, _) = self.store_rows(k, false)?;
+        let first = k.layout().unknowns(k.communicator().rank()).start;
+        self.product_with(k, &matrix, &roof, first, |own| whole(k, &own))?;
+        self.record.division =
+            Division { rank_memory_bytes: largest_peak(k, before), ..self.division(k, &matrix) };
+        Ok(())
+    }
+
+    /// Converts the rows of this rank, and those of the transposed matrix if it is wanted, to the format of the
+    /// product; repeated.
+    fn store_rows<L: Local>(
+        &mut self,
+        k: &Distributed<L>,
+        with_transposed: bool,
+    ) -> Result<(Matrix<L>, Option<Matrix<L>>), NoResult> {
+        let (a, format) = (self.a, self.case.format);
+        let rank = k.communicator().rank();
+        together(k, self.check_share(k, self.own_entries(k)))?;
+        let ((matrix, other), seconds) = self.repeated(k, Stage::Storage, || {
+            let rows = together(k, Rows::of(a, k.layout(), rank).map_err(NoResult::from))?;
+            let other = with_transposed.then(|| rows.transposed(&**k.communicator(), k.layout()));
+            // both are collective
+            let matrix = Matrix::new(k, &rows, format);
+            let other = other.map(|rows| Matrix::new(k, &rows, format)).transpose();
+            Ok((matrix?, other?))
+        })?;
+        self.record.times.matrix_s = seconds;
+        self.record.format_used = Some(choice_name(&k.format(&matrix)));
+        Ok((matrix, other))
+    }
+
+    /// Entries of this rank's rows.
+    fn own_entries<L: Local>(&self, k: &Distributed<L>) -> usize {
+        let of = k.layout().unknowns(k.communicator().rank());
+        (self.a.row_ptr()[of.end] - self.a.row_ptr()[of.start]) as usize
+    }
+
+    /// How the matrix is divided, and what a product exchanges.
+    fn division<L: Local>(&self, k: &Distributed<L>, matrix: &Matrix<L>) -> Division {
+        let (halo, own) = (matrix.halo(), self.own_entries(k) as f64);
+        let sum = |own: usize| Some(k.sum(own as f64) as usize);
+        let ranks = k.layout().ranks();
+        let mean = k.sum(own) / ranks as f64;
+        Division {
+            ranks: Some(ranks),
+            subdomains_used: Some(k.layout().count()),
+            imbalance: Some(k.of_all(own) / mean),
+            neighbours: Some(k.of_all(halo.messages() as f64) as usize),
+            halo_messages: sum(halo.messages()),
+            halo_bytes: sum(halo.bytes()),
+            ..Division::default()
+        }
+    }
+
+    /// Symbolic, analysis and numeric phases of all subdomains, and of the transposed preconditioner if it is
+    /// wanted, repeated.
     fn set_up_subdomains<L: Local + 'static>(
         &mut self,
         k: &Distributed<L>,
         setup: fn(Setup<L>) -> Ready<L>,
         elimination: Option<&Elimination>,
-    ) -> Result<Box<dyn Preconditioner<Distributed<L>>>, NoResult> {
+        with_transposed: bool,
+    ) -> Result<Both<Distributed<L>>, NoResult> {
         let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
         let settings = self.case.preconditioning();
         let overlap = self.case.schwarz.layers(settings.fill);
         loop {
             let mut clock = PhaseClock::new(k.local(), self.progress, None);
-            let made: Result<Box<dyn Preconditioner<_>>, _> = match elimination {
-                Some(order) => {
-                    Exact::new(k, self.a, order, &settings, &mut clock).map(|m| Box::new(m) as _)
+            let clock_of = &mut clock;
+            let made: Result<Both<_>, _> = match elimination {
+                Some(order) => Exact::new(k, self.a, order, &settings, clock_of)
+                    .map(|m| (Box::new(m) as _, None)),
+                None if with_transposed => {
+                    Schwarz::with_transposed(k, self.a, setup, &settings, clock_of)
+                        .map(|(m, other)| (Box::new(m) as _, Some(Box::new(other) as _)))
                 }
-                None => Schwarz::new(k, self.a, overlap, setup, &settings, &mut clock)
-                    .map(|m| Box::new(m) as _),
+                None => Schwarz::new(k, self.a, overlap, setup, &settings, clock_of)
+                    .map(|m| (Box::new(m) as _, None)),
             };
             let made = match clock.finish() {
                 None => Err(NoResult::Cancelled),
