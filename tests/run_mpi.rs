@@ -331,7 +331,8 @@ fn a_coarse_space_keeps_the_iterations_of_many_subdomains() {
                     },
                 );
             let case = format!("{solver} {schwarz}: {plain_8} {plain_64} {coarse_8} {coarse_64}");
-            assert!(plain_64 > plain_8 && coarse_64 < plain_64 && coarse_64 <= coarse_8, "{case}");
+            assert!(coarse_8 < plain_8 && coarse_64 < plain_64, "{case}");
+            assert!(coarse_64 <= coarse_8, "{case}");
             let vectors: Vec<_> = found.iter().filter_map(|r| r.factor.deflation_vectors).collect();
             let pieces = if deflation == "subdomains" { 1 } else { 2 };
             assert_eq!(vectors, [8 * pieces, 64 * pieces]);
@@ -366,8 +367,9 @@ fn threads_of_a_rank_change_no_bit() {
 fn products_alone_run_over_ranks_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     for count in [1, 2, 3] {
-        let of = ["blockpoisson3d:8x7x6,b=2", "--block-size", "2", "--kind", "spmv"];
-        let formats = ["--matrix-format", "all", "--subdomains", "6"];
+        let of = ["blockpoisson3d:4x5x18,b=2", "--block-size", "2", "--kind", "spmv"];
+        // planes of a grid, which are block diagonals
+        let formats = ["--matrix-format", "all", "--subdomains", "6", "--partition", "boxes"];
         // a product that differs from the plain loop over the whole matrix is no success
         let records = ran(count, folder.path(), &[&of[..], &formats].concat());
         let used: Vec<_> = records.iter().map(|r| r.format_used.clone().unwrap()).collect();
@@ -384,9 +386,10 @@ fn products_alone_run_over_ranks_in_every_format() {
 #[test]
 fn every_format_and_the_transpose_converge_as_on_one_thread() {
     let folder = tempfile::tempdir().unwrap();
-    let of = ["convdiff3d:12x10x9,px=0.3", "--precond", "jacobi", "--subdomains", "4"];
+    let of = ["convdiff3d:4x5x20,px=0.3", "--precond", "jacobi", "--subdomains", "4"];
     let solvers = ["--solver", "gmres,qmr", "--matrix-format", "all", "--rtol", "1e-9"];
-    let records = ran(2, folder.path(), &[&of[..], &solvers, &["--backend", "cpu,mpi"]].concat());
+    let division = ["--partition", "boxes", "--backend", "cpu,mpi"];
+    let records = ran(2, folder.path(), &[&of[..], &solvers, &division].concat());
     let on = |backend: &'static str| records.iter().filter(move |r| r.case.backend == backend);
     assert_eq!((on("cpu").count(), on("mpi").count()), (12, 12));
     for one in on("cpu") {
@@ -474,7 +477,7 @@ fn only_the_first_rank_reads_files() {
 fn too_little_memory_on_one_rank_is_the_record_of_all() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("r.jsonl");
-    let of = ["run", "poisson3d:60", "--backend", "mpi", "--restart", "506", "-q", "-o"];
+    let of = ["run", "poisson3d:80", "--backend", "mpi", "--restart", "506", "-q", "-o"];
     let more = [out.to_str().unwrap(), "--max-repetitions", "1"];
     let done = on_second("ulimit -v 900000", folder.path(), &[&of[..], &more].concat());
     assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
