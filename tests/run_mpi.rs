@@ -238,8 +238,11 @@ fn more_ranks_than_subdomains_or_block_rows_are_said() {
     assert!(text.contains("9 subdomains of 8 block rows"), "{text}");
     let text = run(2, &["poisson3d:4", "--ordering", "rcm", "--partition", "boxes"]);
     assert!(text.contains("no grid is known for partition `boxes`"), "{text}");
-    let text = run(2, &["poisson3d:4", "--solver", "qmr"]);
-    assert!(text.contains("`qmr` needs a transposed matrix"), "{text}");
+    let text = run(2, &["poisson3d:4", "--solver", "qmr", "--schwarz", "ras:1"]);
+    let expected = "`qmr` needs the transposed preconditioner, and `ras:1` has none";
+    assert!(text.contains(expected), "{text}");
+    let text = run(2, &["poisson3d:4", "--deflation", "subdomain:2"]);
+    assert!(text.contains("deflation over ranks is by `subdomains`"), "{text}");
     let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
     assert!(text.contains("`jacobi` is not exact: it does not run over ranks"), "{text}");
     let text =
@@ -325,22 +328,263 @@ fn a_rank_that_dies_ends_the_job_and_finished_records_stay() {
     said(2, 0, &[&short[..], &settings].concat());
     assert_eq!(records(&out).len(), 1);
     let both = ["run", "poisson3d:2", "poisson3d:30", "--backend", "mpi", "--resume"];
-    let mut job = command(2, &[&both[..], &settings].concat())
-        .stderr(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut job = command(2, &[&both[..], &settings].concat());
+    let job = job.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    signal("KILL", &started(1, &out));
+    let Output { status, stderr, .. } = job.wait_with_output().unwrap();
+    let said = text(&stderr);
+    assert_ne!(status.code(), Some(0));
+    // the launcher names the rank, the first rank the case
+    assert!(said.contains("rank 1") && said.contains("signal 9"), "{said}");
+    assert!(said.contains("asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu"), "{said}");
+    assert_eq!(records(&out).len(), 1);
+    // the rest, with measurements that end
+    let rest = ["--max-repetitions", "1", "-q", "-o", name];
+    self::said(2, 0, &[&both[..], &rest].concat());
+    let records = records(&out);
+    assert_eq!(records.len(), 2);
+    assert!(records.iter().all(|r| r.status == Status::Converged && r.division.ranks == Some(2)));
+}
+
+/// Waits for a rank whose arguments name a file, and until it computes; its process.
+fn started(rank: usize, file: &Path) -> String {
     let start = Instant::now();
     let process = loop {
-        if let Some(process) = process_of_rank(1, &out) {
+        if let Some(process) = process_of_rank(rank, file) {
             break process;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "no rank started");
         std::thread::sleep(Duration::from_millis(100));
     };
     std::thread::sleep(Duration::from_secs(3));
-    let killed = format!("kill -KILL {process}");
-    assert!(Command::new("sh").args(["-c", &killed]).status().unwrap().success());
-    assert_ne!(job.wait().unwrap().code(), Some(0));
-    assert_eq!(records(&out).len(), 1);
+    process
+}
+
+fn signal(name: &str, process: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), process]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn ctrl_c_keeps_finished_records_and_leaves_no_rank() {
+    let folder = tempfile::tempdir().unwrap();
+    // to the first rank, and to the launcher, which ends all
+    for to_launcher in [false, true] {
+        let out = folder.path().join(format!("{to_launcher}.jsonl"));
+        let name = out.to_str().unwrap();
+        let settings = ["--min-repetitions", "3000", "--time-budget", "1e6", "--rtol", "0", "-q"];
+        let matrices = ["poisson3d:2,poisson3d:40", "--max-iterations", "1", "-o", name];
+        let of = ["run", "--backend", "mpi", "--rhs", "random", "--matrix"];
+        let mut job = command(2, &[&of[..], &matrices, &settings].concat());
+        let mut job = job.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        let first = started(0, &out);
+        let start = Instant::now();
+        while std::fs::read_to_string(&out).map_or(0, |text| text.lines().count()) < 1 {
+            assert!(start.elapsed() < Duration::from_secs(60), "no record");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let process = if to_launcher { job.id().to_string() } else { first };
+        signal("INT", &process);
+        let code = job.wait().unwrap().code();
+        assert_ne!(code, Some(0));
+        if !to_launcher {
+            assert_eq!(code, Some(130));
+        }
+        assert_eq!(records(&out).len(), 1);
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!((process_of_rank(0, &out), process_of_rank(1, &out)), (None, None));
+    }
+}
+
+#[test]
+fn a_coarse_space_keeps_the_iterations_of_many_subdomains() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweeps = [
+        ("cg", "ic", "jacobi", "subdomains"),
+        ("gmres", "bilu", "jacobi", "subdomains"),
+        ("gmres", "bilu", "ras:1", "subdomains:2"),
+        ("bicgstab", "bilu", "jacobi", "subdomains"),
+    ];
+    for (solver, precond, schwarz, deflation) in sweeps {
+        let both = format!("none,{deflation}");
+        let arguments = [
+            ["poisson3d:24", "--solver"],
+            [solver, "--precond"],
+            [precond, "--schwarz"],
+            [schwarz, "--deflation"],
+            [&both, "--partition"],
+            ["boxes", "--subdomains"],
+            ["8,64", "--level-rule"],
+        ]
+        .concat();
+        let mut known: Option<Vec<_>> = None;
+        for count in [1, 2, 4] {
+            let found = ran(count, folder.path(), &[&arguments[..], &["min"]].concat());
+            let [plain_8, plain_64, coarse_8, coarse_64] =
+                [("none", 8), ("none", 64), (deflation, 8), (deflation, 64)].map(
+                    |(deflation, subdomains)| {
+                        let of = found.iter().find(|r| {
+                            r.case.deflation.to_string() == deflation
+                                && r.case.subdomains == subdomains
+                        });
+                        let record = of.unwrap();
+                        assert_eq!(record.status, Status::Converged, "{:?}", record.reason);
+                        record.convergence.iterations
+                    },
+                );
+            let case = format!("{solver} {schwarz}: {plain_8} {plain_64} {coarse_8} {coarse_64}");
+            assert!(coarse_8 < plain_8 && coarse_64 < plain_64, "{case}");
+            assert!(coarse_64 <= coarse_8, "{case}");
+            let vectors: Vec<_> = found.iter().filter_map(|r| r.factor.deflation_vectors).collect();
+            let pieces = if deflation == "subdomains" { 1 } else { 2 };
+            assert_eq!(vectors, [8 * pieces, 64 * pieces]);
+            let found: Vec<_> = found.into_iter().map(|r| r.convergence).collect();
+            match &known {
+                Some(known) => assert!(*known == found, "{case}, {count} ranks"),
+                None => known = Some(found),
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_of_a_rank_change_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["poisson3d:48", "--schwarz", "jacobi,exact", "--rtol", "1e-3", "--threads"];
+    let one = ran(2, folder.path(), &[&arguments[..], &["1"]].concat());
+    let two = ran(2, folder.path(), &[&arguments[..], &["2"]].concat());
+    assert_eq!((one.len(), two.len()), (2, 2));
+    for (one, two) in one.iter().zip(&two) {
+        assert_eq!((one.environment.threads, two.environment.threads), (1, 2));
+        let device = &two.environment.device;
+        assert!(device.starts_with("2 ranks, ") && device.ends_with("2 threads each"), "{device}");
+        assert_eq!((one.status, &one.convergence), (two.status, &two.convergence));
+        let with_one =
+            two.reason.as_deref().unwrap_or_default().contains("with one thread of each");
+        assert_eq!(with_one, two.case.schwarz.to_string() == "exact:interface");
+    }
+}
+
+#[test]
+fn products_alone_run_over_ranks_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    for count in [1, 2, 3] {
+        let of = ["blockpoisson3d:4x5x18,b=2", "--block-size", "2", "--kind", "spmv"];
+        // planes of a grid, which are block diagonals
+        let formats = ["--matrix-format", "all", "--subdomains", "6", "--partition", "boxes"];
+        // a product that differs from the plain loop over the whole matrix is no success
+        let records = ran(count, folder.path(), &[&of[..], &formats].concat());
+        let used: Vec<_> = records.iter().map(|r| r.format_used.clone().unwrap()).collect();
+        assert_eq!(used, ["csr", "bsr", "hyb", "sell", "dia", "bdia"]);
+        for r in records {
+            assert_eq!((r.status, r.division.ranks), (Status::Measured, Some(count)));
+            assert!(r.traffic.spmv_percent_of_bandwidth.unwrap() > 0.0);
+            assert!(r.traffic.memory_bytes.unwrap() > 8 * r.size.nnz);
+            assert_eq!(r.division.halo_bytes.unwrap() > 0, count > 1);
+        }
+    }
+}
+
+#[test]
+fn every_format_and_the_transpose_converge_as_on_one_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = ["convdiff3d:4x5x20,px=0.3", "--precond", "jacobi", "--subdomains", "4"];
+    let solvers = ["--solver", "gmres,qmr", "--matrix-format", "all", "--rtol", "1e-9"];
+    let division = ["--partition", "boxes", "--backend", "cpu,mpi"];
+    let records = ran(2, folder.path(), &[&of[..], &solvers, &division].concat());
+    let on = |backend: &'static str| records.iter().filter(move |r| r.case.backend == backend);
+    assert_eq!((on("cpu").count(), on("mpi").count()), (12, 12));
+    for one in on("cpu") {
+        let same =
+            |r: &&Record| (&r.case.solver, r.case.format) == (&one.case.solver, one.case.format);
+        let ranks = on("mpi").find(same).unwrap();
+        assert_eq!(ranks.status, Status::Converged, "{:?}", ranks.reason);
+        assert!(ranks.convergence.iterations.abs_diff(one.convergence.iterations) <= 1);
+        assert!(ranks.convergence.true_residual.unwrap() < 2e-9);
+    }
+}
+
+#[test]
+fn the_transpose_is_the_same_on_any_number_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let of =
+        ["reservoir:8x7x6,k=2,wells=4", "--block-size", "2", "--solver", "qmr", "--fill", "0,1"];
+    let division = ["--subdomains", "4", "--rhs", "random"];
+    let mut known: Option<Vec<_>> = None;
+    for count in [1, 2, 4] {
+        let found = ran(count, folder.path(), &[&of[..], &division].concat());
+        let found: Vec<_> = found
+            .into_iter()
+            .map(|r| {
+                assert_eq!(r.status, Status::Converged, "{:?}", r.reason);
+                r.convergence
+            })
+            .collect();
+        match &known {
+            Some(known) => assert!(*known == found, "{count} ranks"),
+            None => known = Some(found),
+        }
+    }
+}
+
+#[test]
+fn experiments_and_papers_run_over_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let paper = folder.path().join("mine");
+    std::fs::create_dir(&paper).unwrap();
+    let sweep = "[measure]\nmax-repetitions = 1\n\n[[sweep]]\nmatrix = \"poisson3d:6\"\n\
+                 backend = [\"cpu\", \"mpi\"]\nfill = [0, 1]\nsubdomains = 2\n";
+    let table = paper.join("table1.toml");
+    std::fs::write(&table, sweep).unwrap();
+    let out = folder.path().join("a.jsonl");
+    let [table, name] = [&table, &out].map(|path| path.to_str().unwrap());
+    said(2, 0, &["run", table, "-q", "-o", name, "--fill", "0"]);
+    assert_eq!(records(&out).len(), 2);
+    said(2, 0, &["run", table, "-q", "-o", name, "--resume"]);
+    let ranks: Vec<_> = records(&out).iter().map(|r| (r.case.fill, r.division.ranks)).collect();
+    assert_eq!(ranks, [(0, None), (0, Some(2)), (1, None), (1, Some(2))]);
+    let [configs, out] =
+        [folder.path(), &folder.path().join("b.jsonl")].map(|path| path.display().to_string());
+    said(2, 0, &["reproduce", "mine/table1", "--configs", &configs, "-q", "-o", &out]);
+    assert_eq!(records(Path::new(&out)).len(), 4);
+}
+
+/// A command on two ranks, in a folder; before, the second does what `shell` says.
+fn on_second(shell: &str, folder: &Path, arguments: &[&str]) -> Output {
+    let script =
+        format!("if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then {shell}; fi; exec \"$0\" \"$@\"");
+    let mut command = Command::new("mpirun");
+    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]);
+    command.args(["sh", "-c", &script, BILU]).args(arguments);
+    command.current_dir(folder).env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
+    command.output().expect("mpirun")
+}
+
+#[test]
+fn only_the_first_rank_reads_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.mtx");
+    let entries = "1 1 2\n2 2 2\n3 3 2\n4 4 2\n1 4 1\n";
+    let head = "%%MatrixMarket matrix coordinate real general\n4 4 5\n";
+    std::fs::write(&file, format!("{head}{entries}")).unwrap();
+    let out = folder.path().join("r.jsonl");
+    let arguments = ["run", "./a.mtx", "--backend", "mpi", "-q", "-o", out.to_str().unwrap()];
+    // the other has no such file where it is
+    let done = on_second("cd /", folder.path(), &arguments);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(records(&out)[0].status, Status::Converged);
+}
+
+#[test]
+fn too_little_memory_on_one_rank_is_the_record_of_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("r.jsonl");
+    let of = ["run", "poisson3d:80", "--backend", "mpi", "--restart", "506", "-q", "-o"];
+    let more = [out.to_str().unwrap(), "--max-repetitions", "1"];
+    let done = on_second("ulimit -v 900000", folder.path(), &[&of[..], &more].concat());
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
+    let record = records(&out).remove(0);
+    assert_eq!(record.status, Status::OutOfMemory);
+    let reason = record.reason.unwrap();
+    assert!(reason.contains("needed") && reason.contains("free"), "{reason}");
 }

@@ -1,11 +1,15 @@
 //! Ctrl-C: the first one asks the run to stop at the next stage, or the reading of a file at its next
 //! block; the second one ends the program.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::base::error::{Error, Result, STOPPED};
 
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// See [`told_with`].
+static WORK: Mutex<Option<String>> = Mutex::new(None);
 
 /// Files that are being read.
 static READINGS: AtomicUsize = AtomicUsize::new(0);
@@ -15,8 +19,18 @@ static READINGS: AtomicUsize = AtomicUsize::new(0);
 /// # Errors
 /// When the system refuses it.
 pub fn install() -> Result<&'static AtomicUsize> {
-    handle(|| REQUESTS.fetch_add(1, Ordering::SeqCst) > 0)?;
+    handle(|| {
+        if let Ok(Some(work)) = WORK.lock().as_deref() {
+            anstream::eprintln!("asked to stop: {work}");
+        }
+        REQUESTS.fetch_add(1, Ordering::SeqCst) > 0
+    })?;
     Ok(&REQUESTS)
+}
+
+/// What is said at a request to stop: what runs now, where others may end this process for that of another.
+pub fn told_with(work: Option<String>) {
+    *WORK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = work;
 }
 
 /// As [`install`], for commands that look for requests only while they read a file: at any other time

@@ -4,6 +4,7 @@ mod basis;
 mod checks;
 mod crowd;
 mod distributed;
+mod levels;
 mod new_values;
 mod no_result;
 mod phases;
@@ -12,12 +13,10 @@ mod range;
 mod reuse;
 mod roof;
 mod traffic;
-mod transposed;
 mod verdict;
 mod watch;
 
 use crate::compute::{Backend, Clock, Operations, Products, Visitor};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use crate::base::error::Kind;
@@ -27,13 +26,13 @@ use crate::base::status::Status;
 use crate::case::{Case, Execution, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
-use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::preconditioner::FactorSize;
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
-use crate::methods::deflation::{Adapted, Deflation, Vectors};
+use crate::methods::precond::transposed::{self, Both};
 use crate::methods::precond::{Setup, Shape};
-use crate::methods::{deflation, precond, solver};
+use crate::methods::{precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;
@@ -44,7 +43,6 @@ use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
 pub(crate) use reuse::Reuse;
 use roof::Roof;
-use transposed::Both;
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 
@@ -203,6 +201,7 @@ impl Job<'_> {
                 self.record.status = status;
                 self.record.reason = Some(reason);
             }
+            Err(NoResult::Elsewhere) => self.record.status = Status::Failed,
         }
         Some(Solved { record: self.record, x: self.x })
     }
@@ -258,22 +257,14 @@ impl Job<'_> {
         let settings = settings(case, Stop { rtol, max_iterations, time_limit_s });
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
-        // unless deflation is part of the method, both levels are one preconditioner
-        let adapted = match &deflation {
-            Some(deflation) if !solver::deflates(&case.solver) => {
-                let scratch = RefCell::new(k.vector(n)?);
-                Some(Adapted { m: &*m, deflation, scratch })
-            }
-            _ => None,
-        };
-        let first: &dyn Preconditioner<K> = adapted.as_ref().map_or(&*m, |both| both);
-        let second = deflation.as_ref().filter(|_| adapted.is_none());
+        let second = deflation.as_ref().map(|d| d as &dyn Projection<K>);
+        let adapted = levels::adapted(k, case, n, &*m, second)?;
         let system = System {
             a: &matrix,
-            m: first,
+            m: adapted.as_ref().map_or(&*m, |both| both),
             b: &b,
             transposed,
-            deflation: second.map(|d| d as &dyn Projection<K>),
+            deflation: second.filter(|_| adapted.is_none()),
         };
         let mut method = match case.execution {
             Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, &system)?,
@@ -369,40 +360,6 @@ impl Job<'_> {
                 return Ok(ready);
             }
         }
-    }
-
-    /// Sets up deflation; its time is part of the setup.
-    fn deflate<K: Backend>(&mut self, k: &K) -> Result<Option<Deflation<K>>, NoResult> {
-        let choice = self.case.deflation;
-        if choice == deflation::Choice::None {
-            return Ok(None);
-        }
-        let grid = self.problem.grid.filter(|_| self.record.size.padding == 0);
-        let a = self.a;
-        let (start, mut samples) = (now(), Vec::new());
-        let (vectors, deflation) = loop {
-            if !(self.progress)(Stage::Numeric) {
-                return Err(NoResult::Cancelled);
-            }
-            let stopwatch = Stopwatch::start(k);
-            let vectors = k.on_host(|threads| Vectors::new(threads, choice, a, grid))?;
-            let deflation = Deflation::new(k, self.a, &vectors)?;
-            samples.push(stopwatch.seconds(k));
-            k.check()?;
-            if !self.measure.another(samples.len(), seconds_since(start)) {
-                break (vectors, deflation);
-            }
-        };
-        let seconds = median(&samples).map_or(0.0, |m| m.value);
-        self.record.times.deflation_s = Some(seconds);
-        self.record.times.setup_s = self.record.times.setup_s.map(|s| s + seconds);
-        self.record.factor.deflation_vectors = Some(deflation.count());
-        vectors.remarks.into_iter().for_each(|remark| self.record.remark(remark));
-        let count = deflation.dependent();
-        if count > 0 {
-            self.record.remark(format!("deflation vectors that depend on others: {count}"));
-        }
-        Ok(Some(deflation))
     }
 
     /// First solve and repetitions; fills the solve times. Also returns how often it solved.

@@ -109,7 +109,9 @@ fn offered(name: &str, choices: fn() -> Vec<String>) -> Vec<String> {
     match name {
         "matrix" => matrices(),
         "rhs" => words(&["ones", "a-ones", "random", "random:", "own", "file:"]),
-        "deflation" => words(&["none", "subdomain:", "levelset", "levelset-subdomain:"]),
+        "deflation" => {
+            words(&["none", "subdomain:", "levelset", "levelset-subdomain:", "subdomains"])
+        }
         "precond" => choices().into_iter().chain(words(&["all"])).collect(),
         _ => choices(),
     }

@@ -271,7 +271,8 @@ mod tests {
             "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
             "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
             "deflation" => {
-                let form = "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?";
+                let form =
+                    "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?|subdomains(:[1-9])?";
                 prop::collection::vec(form, 1..3).boxed()
             }
             "schwarz" => {

@@ -302,7 +302,7 @@ pub const NAMES: &[(&str, &str)] = &[
         "cusparse",
         "one NVIDIA GPU, products, factorisation and solves by cuSPARSE: the vendor's baseline",
     ),
-    ("mpi", "ranks over MPI with a CPU thread each; subdomains on one without `mpirun`"),
+    ("mpi", "ranks over MPI with `--threads` CPU threads each; subdomains on one without `mpirun`"),
     ("mpi-cuda", "the same with an NVIDIA GPU each, which several may share"),
 ];
 
@@ -378,7 +378,7 @@ pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
 
 /// The device of a rank.
 pub enum RankDevice {
-    /// A CPU thread.
+    /// CPU threads.
     Cpu(cpu::Cpu),
     /// A GPU.
     #[cfg(feature = "cuda")]
@@ -394,21 +394,22 @@ pub trait RankVisitor {
 }
 
 impl RankDevice {
-    /// What the backend called `name`, which is one over ranks, has for this rank. Collective.
+    /// What the backend called `name`, which is one over ranks, has for this rank: a GPU, or so many CPU threads.
+    /// Collective.
     ///
     /// # Errors
     /// That of the first rank that has none, on all.
-    pub fn new(name: &str, communicator: &dyn Communicator) -> Result<Self> {
-        if !on_gpu(name) {
-            return Ok(Self::Cpu(cpu::Cpu::sequential()));
-        }
-        #[cfg(not(feature = "cuda"))]
-        let own: Result<Self> = Err(without_cuda());
-        #[cfg(feature = "cuda")]
-        let own = {
-            let [rank, ranks] = communicator.on_host();
-            cuda::Cuda::of_rank(rank, ranks).map(|k| Self::Cuda(Box::new(k)))
+    pub fn new(name: &str, threads: usize, communicator: &dyn Communicator) -> Result<Self> {
+        let gpu = || -> Result<Self> {
+            #[cfg(not(feature = "cuda"))]
+            return Err(without_cuda());
+            #[cfg(feature = "cuda")]
+            {
+                let [rank, ranks] = communicator.on_host();
+                cuda::Cuda::of_rank(rank, ranks).map(|k| Self::Cuda(Box::new(k)))
+            }
         };
+        let own = if on_gpu(name) { gpu() } else { cpu::Cpu::of_rank(threads).map(Self::Cpu) };
         let rank = communicator.rank();
         let said = own.as_ref().err().map(|e| format!("rank {rank}: {e}"));
         match communicator.failure(said) {

@@ -97,6 +97,8 @@ pub enum SetupFailure {
     },
     /// There is no such preconditioner of these values, for the reason given.
     Broken(String),
+    /// Another rank failed, and says why.
+    Elsewhere,
     /// The backend failed.
     Backend(Error),
 }

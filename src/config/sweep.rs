@@ -78,7 +78,8 @@ axes! {
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
     deflation: deflation::Choice, "deflation", "VECTORS",
-        "Deflation: `none`, `subdomain:KxLxM`, `levelset` or `levelset-subdomain:KxLxM`",
+        "Deflation: `none`, `subdomain:KxLxM`, `levelset` or `levelset-subdomain:KxLxM`; over ranks `subdomains`, or \
+         `subdomains:M` with M vectors for each",
         Vec::new, deflation::Choice::to_string, |t, out| one(t.parse(), out);
     solver: String, "solver", "NAME",
         "Solver",

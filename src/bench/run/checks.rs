@@ -4,7 +4,7 @@ use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::case::{Case, Format};
 use crate::compute::preconditioner::SetupFailure;
-use crate::compute::{Backend, Platform};
+use crate::compute::{Backend, Platform, over_ranks};
 use crate::methods::precond::Takes;
 use crate::methods::{deflation, precond, solver};
 
@@ -30,13 +30,22 @@ impl Job<'_> {
     /// Checks that the format fits into memory, so that the case ends with a record and not with a killed
     /// process: formats are built on the host, and can be far larger than the matrix and than the blocks
     /// of [`Format::Auto`].
-    pub(super) fn check_matrix<K: Backend>(&self, k: &K) -> Result<(), NoResult> {
+    pub(super) fn check_matrix<K: Platform>(&self, k: &K) -> Result<(), NoResult> {
+        self.check_share(k, self.a.nnz())
+    }
+
+    /// The same of a rank that has so many of the entries.
+    pub(super) fn check_share<K: Platform>(&self, k: &K, entries: usize) -> Result<(), NoResult> {
         let b = self.case.block_size;
+        // the rows of a rank are a part of all, and so are its blocks
+        let share = entries as f64 / self.record.size.nnz.max(1) as f64;
         let needed = match self.case.format {
-            Format::Bsr if b > 1 => 8 * self.record.size.matrix_blocks * b * b,
+            Format::Bsr if b > 1 => {
+                (8.0 * share * (self.record.size.matrix_blocks * b * b) as f64) as usize
+            }
             // at least the entries
-            Format::Hyb | Format::Sell => 12 * self.a.nnz(),
-            Format::Dia | Format::Bdia => 8 * self.a.nnz(),
+            Format::Hyb | Format::Sell => 12 * entries,
+            Format::Dia | Format::Bdia => 8 * entries,
             Format::Auto | Format::Csr | Format::Bsr => 0,
         };
         fits(needed, memory_free().min(k.memory_free()))
@@ -63,7 +72,14 @@ pub(super) fn unsuited(case: &Case) -> Option<String> {
             "`{solver}` needs the transposed preconditioner, and `{precond}` has none"
         ));
     }
+    let of_subdomains = matches!(case.deflation, deflation::Choice::Subdomains(_));
+    if of_subdomains && !over_ranks(&case.backend) {
+        return Some(deflation::OVER_RANKS.into());
+    }
     if case.deflation != deflation::Choice::None {
+        if !of_subdomains && over_ranks(&case.backend) {
+            return Some("deflation over ranks is by `subdomains` or `subdomains:M`".into());
+        }
         if case.backend == "cusparse" {
             return Some("deflation runs on `cpu`, `cpu-mt` and `cuda`".into());
         }

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds};
+use super::product::copying;
 use super::range::{Scaled, Scaling};
 use super::roof::Roof;
-use super::{Job, Reuse, Solved, Stage, checks, settings};
+use super::{Job, Reuse, Solved, Stage, checks, levels, settings};
 use crate::base::error::{Error, Kind, Result as Done};
+use crate::base::interrupt;
 use crate::base::measure::{memory_peak, now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, LevelRule, RunKind};
@@ -20,16 +22,17 @@ use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::launch;
 use crate::compute::distributed::matrix::{Matrix, Rows};
 use crate::compute::distributed::{Distributed, Layout, Local};
-use crate::compute::krylov::{Stop, System};
-use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::krylov::{Projection, Stop, System, Transposed};
+use crate::compute::preconditioner::FactorSize;
 use crate::compute::{self, Clock, Platform, Products, RankDevice, RankVisitor, Vectors};
 use crate::config::sampling::Measure;
 use crate::matrix::Csr;
+use crate::methods::precond::transposed::Both;
 use crate::methods::precond::{Ready, Setup, bilu};
 use crate::methods::schwarz::exact::Exact;
 use crate::methods::schwarz::order::Ordered;
 use crate::methods::schwarz::{Schwarz, with_overlap};
-use crate::methods::{deflation, precond, schwarz, solver};
+use crate::methods::{precond, schwarz, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crate::record::environment::REVISION;
@@ -186,13 +189,27 @@ impl Task {
             limit_s: None,
         };
         // the first rank records how it ended
-        if let Ok(device) = RankDevice::new(&case.backend, &**communicator) {
+        if let Ok(device) = RankDevice::new(&case.backend, self.measure.threads, &**communicator) {
             let communicator = Rc::clone(communicator);
             let elimination = elimination.as_ref();
             device.visit(OnRank { job, communicator, layout, rhs, order: None, elimination });
         }
         Ok(())
     }
+}
+
+/// All unknowns on the first rank, of which `own` are this rank's; collective.
+fn whole<L: Local>(k: &Distributed<L>, own: &[f64]) -> Option<Vec<f64>> {
+    let (layout, communicator) = (k.layout(), k.communicator());
+    let counts: Vec<usize> = (0..layout.ranks()).map(|rank| layout.unknowns(rank).len()).collect();
+    let all = communicator.gather(own, &counts);
+    (communicator.rank() == 0).then_some(all)
+}
+
+/// Bytes of the largest peak of a rank, which was `before` when measuring began; collective.
+fn largest_peak<L: Local>(k: &Distributed<L>, before: Option<usize>) -> Option<usize> {
+    let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
+    Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize)
 }
 
 /// A case and what this rank has of it.
@@ -211,6 +228,11 @@ impl RankVisitor for OnRank<'_, '_> {
     fn visit<L: Local + 'static>(self, local: L) -> Option<Solved> {
         let Self { mut job, communicator, layout, rhs, order, elimination } = self;
         let k = Distributed::new(local, communicator, layout);
+        if k.threads() > 1 && elimination.is_some() {
+            let what = job.case.schwarz;
+            let text = format!("`{what}` factorises and solves with one thread of each rank");
+            job.record.remark(text);
+        }
         job.record.environment.device = k.device();
         job.record.environment.threads = k.threads();
         let done = job.over_ranks(&k, &rhs, order.as_deref(), elimination);
@@ -252,6 +274,13 @@ impl Job<'_> {
             size: self.record.size.clone(),
             scaling: self.system.scaling,
         };
+        if communicator.size() > 1 {
+            let Case { matrix, solver, precond, .. } = case;
+            interrupt::told_with(Some(format!(
+                "rank 0 of {}, {matrix}, {solver}, {precond}",
+                communicator.size()
+            )));
+        }
         communicator.announce(&serde_json::to_vec(&task).expect("numbers and words"));
         let overlap = case.schwarz.layers(case.fill);
         communicator.scatter(&mut |rank| match rank {
@@ -260,7 +289,7 @@ impl Job<'_> {
         });
         share(task.elimination.as_mut(), &*communicator);
         b.truncate(layout.unknowns(0).end);
-        let device = RankDevice::new(&case.backend, &*communicator);
+        let device = RankDevice::new(&case.backend, self.measure.threads, &*communicator);
         let Job { problem, system, measure, progress, reuse, record, .. } = self;
         let (x, unknowns) = (None, b.len());
         let job = Job {
@@ -277,30 +306,27 @@ impl Job<'_> {
             limit_s: None,
         };
         let elimination = task.elimination.as_ref();
-        match device {
+        let done = match device {
             Ok(device) => {
                 device.visit(OnRank { job, communicator, layout, rhs: b, order, elimination })
             }
             Err(e) if e.kind() == Kind::Memory => job.ended(Err(e.into())),
             Err(e) => job.ended(Err(NoResult::unsupported(e.to_string()))),
-        }
+        };
+        interrupt::told_with(None);
+        done
     }
 
     /// Refuses what does not run over ranks, and divides the system.
     fn divided(&mut self) -> Result<Shares, NoResult> {
         let case = self.case;
         let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
-        if case.kind == RunKind::Spmv {
-            return unsupported("products alone do not run");
-        }
-        if case.deflation != deflation::Choice::None {
-            return unsupported("there is no deflation");
-        }
-        if solver::needs_transposed(&case.solver) {
-            return unsupported(&format!(
-                "`{}` needs a transposed matrix: it does not run",
-                case.solver
-            ));
+        if solver::needs_transposed(&case.solver) && case.schwarz != schwarz::Choice::Jacobi {
+            let reason = format!(
+                "`{}` needs the transposed preconditioner, and `{}` has none",
+                case.solver, case.schwarz
+            );
+            return Err(NoResult::unsupported(reason));
         }
         if case.execution != Execution::Fused {
             return unsupported("there is one execution");
@@ -354,6 +380,9 @@ impl Job<'_> {
         elimination: Option<&Elimination>,
     ) -> Result<(), NoResult> {
         let case = self.case;
+        if case.kind == RunKind::Spmv {
+            return self.product_over_ranks(k);
+        }
         let unknown =
             |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
         let setup = precond::lookup::<L>(&case.precond)
@@ -367,19 +396,14 @@ impl Job<'_> {
         });
         // its arrays are none of the case's
         memory_peak();
-        let a = self.a;
-        let rank = k.communicator().rank();
-        let (matrix, seconds) = self.repeated(k, Stage::Storage, || {
-            let rows = Rows::of(a, k.layout(), rank).map_err(NoResult::from);
-            Ok(Matrix::new(k, &together(k, rows)?, case.format)?)
-        })?;
-        self.record.times.matrix_s = seconds;
-        self.record.format_used = Some(choice_name(&k.format(&matrix)));
-        let m = self.set_up_subdomains(k, setup, elimination)?;
+        let with_transposed = solver::needs_transposed(&case.solver);
+        let (matrix, other) = self.store_rows(k, with_transposed)?;
+        let (m, other_m) = self.set_up_subdomains(k, setup, elimination, with_transposed)?;
         let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
         let factor = m.size(k);
         let fill_ratio = factor.factor_entries.map(|of| of as f64 / stored.max(1) as f64);
         self.record.factor = FactorSize { fill_ratio, ..factor };
+        let coarse = self.coarse_space(k)?;
 
         let settings = settings(
             case,
@@ -387,13 +411,21 @@ impl Job<'_> {
             Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None },
         );
         self.limit_s = self.measure.time_limit_s;
+        let second = coarse.as_ref().map(|d| d as &dyn Projection<Distributed<L>>);
         let made = self.check_vectors(k).and_then(|()| {
             let n = self.unknowns;
-            Ok((k.vector(n)?, k.vector(n)?, build(k, &settings, n)?))
+            let adapted = levels::adapted(k, case, n, &*m, second)?;
+            Ok((k.vector(n)?, k.vector(n)?, build(k, &settings, n)?, adapted))
         });
-        let (mut b, mut x, mut method) = together(k, made)?;
+        let (mut b, mut x, mut method, adapted) = together(k, made)?;
         k.upload(rhs, &mut b);
-        let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
+        let system = System {
+            a: &matrix,
+            m: adapted.as_ref().map_or(&*m, |both| both),
+            b: &b,
+            transposed: other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m }),
+            deflation: second.filter(|_| adapted.is_none()),
+        };
         let counted = (k.reductions(), k.communication_seconds());
         let (outcome, solves) = self.solve(k, &mut *method, &system, &mut x)?;
         drop(method);
@@ -402,61 +434,112 @@ impl Job<'_> {
             let spent = k.communication_seconds()[i] - counted.1[i];
             Some(k.of_all(spent / solves as f64))
         });
-        let halo_of = matrix.halo();
-        let sum = |own: usize| Some(k.sum(own as f64) as usize);
-        let of_rank = k.layout().unknowns(rank);
-        let own = a.row_ptr()[of_rank.end] - a.row_ptr()[of_rank.start];
-        let ranks = k.layout().ranks();
-        let mean = k.sum(f64::from(own)) / ranks as f64;
         self.record.division = Division {
-            ranks: Some(ranks),
-            subdomains_used: Some(k.layout().count()),
-            imbalance: Some(k.of_all(f64::from(own)) / mean),
-            neighbours: Some(k.of_all(halo_of.messages() as f64) as usize),
-            halo_messages: sum(halo_of.messages()),
-            halo_bytes: sum(halo_of.bytes()),
             reductions_per_iteration: Some((k.reductions() - counted.0) as f64 / steps),
             reduction_s: reduction,
             halo_s: halo,
-            transport_used: k.local().transport().filter(|_| ranks > 1).map(str::to_owned),
-            ..std::mem::take(&mut self.record.division)
+            ..self.division(k, &matrix)
         };
         let mut own = vec![0.0; self.unknowns];
         k.download(&x, &mut own);
-        let counts: Vec<usize> = (0..ranks).map(|rank| k.layout().unknowns(rank).len()).collect();
-        let solution = k.communicator().gather(&own, &counts);
-        if rank == 0 {
+        if let Some(solution) = whole(k, &own) {
             let solution = order.map_or(solution.clone(), |order| restored(&solution, order));
             self.judge(solution, &outcome);
         }
+        // one application is measured for the first level alone
+        let system = System { m: &*m, ..system };
         match roof {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(super::traffic::held(k, &system)),
         }
-        let peak = before.max(memory_peak()).map_or(f64::NEG_INFINITY, |bytes| bytes as f64);
-        self.record.division.rank_memory_bytes =
-            Some(k.of_all(peak)).filter(|peak| peak.is_finite()).map(|peak| peak as usize);
+        self.record.division.rank_memory_bytes = largest_peak(k, before);
         Ok(())
     }
 
-    /// Symbolic, analysis and numeric phases of all subdomains, repeated.
+    /// Products alone, with what they exchange.
+    fn product_over_ranks<L: Local>(&mut self, k: &Distributed<L>) -> Result<(), NoResult> {
+        let before = memory_peak();
+        let roof = copying(k);
+        memory_peak();
+        let (matrix, _) = self.store_rows(k, false)?;
+        let first = k.layout().unknowns(k.communicator().rank()).start;
+        self.product_with(k, &matrix, &roof, first, |own| whole(k, &own))?;
+        self.record.division =
+            Division { rank_memory_bytes: largest_peak(k, before), ..self.division(k, &matrix) };
+        Ok(())
+    }
+
+    /// Converts the rows of this rank, and those of the transposed matrix if it is wanted, to the format of the
+    /// product; repeated.
+    fn store_rows<L: Local>(
+        &mut self,
+        k: &Distributed<L>,
+        with_transposed: bool,
+    ) -> Result<(Matrix<L>, Option<Matrix<L>>), NoResult> {
+        let (a, format) = (self.a, self.case.format);
+        let rank = k.communicator().rank();
+        together(k, self.check_share(k, self.own_entries(k)))?;
+        let ((matrix, other), seconds) = self.repeated(k, Stage::Storage, || {
+            let rows = together(k, Rows::of(a, k.layout(), rank).map_err(NoResult::from))?;
+            let other = with_transposed.then(|| rows.transposed(&**k.communicator(), k.layout()));
+            // both are collective
+            let matrix = Matrix::new(k, &rows, format);
+            let other = other.map(|rows| Matrix::new(k, &rows, format)).transpose();
+            Ok((matrix?, other?))
+        })?;
+        self.record.times.matrix_s = seconds;
+        self.record.format_used = Some(choice_name(&k.format(&matrix)));
+        Ok((matrix, other))
+    }
+
+    /// Entries of this rank's rows.
+    fn own_entries<L: Local>(&self, k: &Distributed<L>) -> usize {
+        let of = k.layout().unknowns(k.communicator().rank());
+        (self.a.row_ptr()[of.end] - self.a.row_ptr()[of.start]) as usize
+    }
+
+    /// How the matrix is divided, and what a product exchanges.
+    fn division<L: Local>(&self, k: &Distributed<L>, matrix: &Matrix<L>) -> Division {
+        let (halo, own) = (matrix.halo(), self.own_entries(k) as f64);
+        let sum = |own: usize| Some(k.sum(own as f64) as usize);
+        let ranks = k.layout().ranks();
+        let mean = k.sum(own) / ranks as f64;
+        Division {
+            ranks: Some(ranks),
+            subdomains_used: Some(k.layout().count()),
+            imbalance: Some(k.of_all(own) / mean),
+            neighbours: Some(k.of_all(halo.messages() as f64) as usize),
+            halo_messages: sum(halo.messages()),
+            halo_bytes: sum(halo.bytes()),
+            transport_used: k.local().transport().filter(|_| ranks > 1).map(str::to_owned),
+            ..self.record.division.clone()
+        }
+    }
+
+    /// Symbolic, analysis and numeric phases of all subdomains, and of the transposed preconditioner if it is
+    /// wanted, repeated.
     fn set_up_subdomains<L: Local + 'static>(
         &mut self,
         k: &Distributed<L>,
         setup: fn(Setup<L>) -> Ready<L>,
         elimination: Option<&Elimination>,
-    ) -> Result<Box<dyn Preconditioner<Distributed<L>>>, NoResult> {
+        with_transposed: bool,
+    ) -> Result<Both<Distributed<L>>, NoResult> {
         let (mut runs, start): (Vec<PhaseSeconds>, _) = (Vec::new(), now());
         let settings = self.case.preconditioning();
         let overlap = self.case.schwarz.layers(settings.fill);
         loop {
             let mut clock = PhaseClock::new(k.local(), self.progress, None);
-            let made: Result<Box<dyn Preconditioner<_>>, _> = match elimination {
-                Some(order) => {
-                    Exact::new(k, self.a, order, &settings, &mut clock).map(|m| Box::new(m) as _)
+            let clock_of = &mut clock;
+            let made: Result<Both<_>, _> = match elimination {
+                Some(order) => Exact::new(k, self.a, order, &settings, clock_of)
+                    .map(|m| (Box::new(m) as _, None)),
+                None if with_transposed => {
+                    Schwarz::with_transposed(k, self.a, setup, &settings, clock_of)
+                        .map(|(m, other)| (Box::new(m) as _, Some(Box::new(other) as _)))
                 }
-                None => Schwarz::new(k, self.a, overlap, setup, &settings, &mut clock)
-                    .map(|m| Box::new(m) as _),
+                None => Schwarz::new(k, self.a, overlap, setup, &settings, clock_of)
+                    .map(|m| (Box::new(m) as _, None)),
             };
             let made = match clock.finish() {
                 None => Err(NoResult::Cancelled),

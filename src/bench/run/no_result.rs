@@ -13,6 +13,8 @@ use crate::compute::preconditioner::SetupFailure;
 pub(super) enum NoResult {
     Cancelled,
     Ended(Status, String),
+    /// Another rank says how.
+    Elsewhere,
 }
 
 impl NoResult {
@@ -27,12 +29,15 @@ impl NoResult {
 
 /// What all ranks make of a step: the failure of the first of them that failed, on every one; collective.
 pub(super) fn together<K: Clock, T>(k: &K, own: Result<T, NoResult>) -> Result<T, NoResult> {
-    let said = own.as_ref().err().map(|why| serde_json::to_string(why).expect("words"));
+    let why = own.as_ref().err().filter(|why| !matches!(why, NoResult::Elsewhere));
+    let said = why.map(|why| serde_json::to_string(why).expect("words"));
     match k.failure(said) {
         None => own,
-        Some(said) => Err(own.err().unwrap_or_else(|| {
-            serde_json::from_str(&said).unwrap_or_else(|_| NoResult::ended(Status::Failed, said))
-        })),
+        Some(said) => Err(match own {
+            Err(why) if !matches!(why, NoResult::Elsewhere) => why,
+            _ => serde_json::from_str(&said)
+                .unwrap_or_else(|_| NoResult::ended(Status::Failed, said)),
+        }),
     }
 }
 
@@ -71,6 +76,7 @@ impl From<SetupFailure> for NoResult {
             }
             SetupFailure::OutOfMemory { needed, free } => lacking(needed, "", free),
             SetupFailure::Broken(why) => NoResult::ended(Status::Breakdown, why),
+            SetupFailure::Elsewhere => NoResult::Elsewhere,
             SetupFailure::Backend(e) => e.into(),
         }
     }
@@ -90,7 +96,7 @@ mod tests {
     fn said(stopped: impl Into<NoResult>) -> (Status, String) {
         match stopped.into() {
             NoResult::Ended(status, reason) => (status, reason),
-            NoResult::Cancelled => panic!("nobody cancelled"),
+            _ => panic!("it says why"),
         }
     }
 

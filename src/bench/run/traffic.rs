@@ -117,7 +117,9 @@ impl Job<'_> {
         t: &mut Traffic,
     ) -> Result<(), NoResult> {
         let (n, m) = (self.unknowns, self.case.restart);
-        if 8 * n * m > k.memory_free() / 2 {
+        let lacking = 8 * n * m > k.memory_free() / 2;
+        // on one rank is on all: what follows is collective
+        if k.of_all(f64::from(u8::from(lacking))) > 0.0 {
             return Ok(());
         }
         let basis = basis::filled(k, (n, m), w)?;

@@ -119,11 +119,12 @@ struct Crew {
 }
 
 impl Crew {
-    /// Threads on `cores`, where there are as many.
-    fn new(threads: usize, cores: Vec<core_affinity::CoreId>) -> Self {
+    /// Threads on cores of their own, where there are as many.
+    fn new(threads: usize) -> Self {
+        let cores = super::pinned(threads);
         let pin = move |i: usize| {
-            if threads <= cores.len() {
-                core_affinity::set_for_current(cores[i]);
+            if let Some(&core) = cores.get(i) {
+                core_affinity::set_for_current(core);
             }
         };
         let builder = rayon::ThreadPoolBuilder::new().num_threads(threads).start_handler(pin);
@@ -161,7 +162,7 @@ fn measure(threads: usize, processes: usize, most: usize) -> Bandwidth {
     let used: Vec<usize> = cores.iter().take(threads).map(|core| core.id).collect();
     let cache_bytes = cores::last_level_cache(&used);
     let (array_bytes, flushed) = array_bytes(cache_bytes, memory_free(), processes, most);
-    let crew = Crew::new(threads, cores);
+    let crew = Crew::new(threads);
     let n = array_bytes / 8;
     let (mut x, mut y) = (zeroed::<f64>(n + LINE), zeroed::<f64>(n + LINE));
     let (x, y) = (on_lines(&mut x, n), on_lines(&mut y, n));
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn every_thread_works_on_a_part_of_its_own_and_all_of_it_is_done() {
         for threads in [1, 2, 3] {
-            let crew = Crew::new(threads, Vec::new());
+            let crew = Crew::new(threads);
             let (mut x, mut y) = (vec![1.0; 1000], vec![0.0; 1000]);
             crew.each(&mut x, &mut y, |x, y| {
                 let name = rayon::current_thread_index().map_or(0.0, |i| i as f64);

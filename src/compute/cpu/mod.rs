@@ -39,6 +39,7 @@ use crate::base::memory::Buffer;
 use crate::base::threads::Threads;
 use crate::base::{cores, measure};
 use crate::compute::Trisolve;
+use crate::compute::distributed::launch;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use block::invert_block;
@@ -72,15 +73,22 @@ impl Cpu {
         Self { slots: RefCell::new(vec![0.0; SLOTS]), pool, crowding, alone: Cell::default() }
     }
 
+    /// Of a rank: one thread, or a pool of several.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn of_rank(threads: usize) -> Result<Self> {
+        if threads == 1 { Ok(Self::sequential()) } else { Self::parallel(Some(threads)) }
+    }
+
     /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
-    /// when the pool has no more threads than cores.
+    /// when the pool has no more threads than cores, and the cores are those of this rank alone.
     ///
     /// # Errors
     /// When the threads cannot be started.
     pub fn parallel(threads: Option<usize>) -> Result<Self> {
-        let cores = cores::in_order();
-        let threads = threads.unwrap_or_else(|| cores.len().max(1));
-        let pin = threads <= cores.len();
+        let threads = threads.unwrap_or_else(|| cores::in_order().len().max(1));
+        let cores = pinned(threads);
         let crowding = Crowding::default();
         let watched = crowding.clone();
         let pool = rayon::ThreadPoolBuilder::new()
@@ -88,8 +96,8 @@ impl Cpu {
             .thread_name(|i| format!("cpu-mt-{i}"))
             .start_handler(move |i| {
                 watched.watch_this_thread();
-                if pin {
-                    core_affinity::set_for_current(cores[i]);
+                if let Some(&core) = cores.get(i) {
+                    core_affinity::set_for_current(core);
                 }
             })
             .build()
@@ -154,6 +162,14 @@ impl Cpu {
     fn set(&self, slot: Slot, value: f64) {
         self.slots.borrow_mut()[slot.0 as usize] = value;
     }
+}
+
+/// The cores to which threads are pinned; none where they are fewer, or where several ranks may share them: a
+/// launcher that binds ranks leaves each as many cores as it is to have threads.
+fn pinned(threads: usize) -> Vec<core_affinity::CoreId> {
+    let cores = cores::in_order();
+    let own = launch::ranks() == 1 || cores.len() == threads;
+    if own && threads <= cores.len() { cores } else { Vec::new() }
 }
 
 /// Numbers below which one thread is faster than several.

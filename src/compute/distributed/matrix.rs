@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::halo::Halo;
+use super::communicator::Communicator;
+use super::halo::{Halo, ask};
 use super::local::{Coupling, Local};
 use super::{Distributed, Layout};
 use crate::base::choices::Format;
@@ -70,6 +71,47 @@ impl Rows {
         let n = row_ptr.len() - 1;
         let own = Arc::new(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b));
         Ok(Self { own, coupling, ghosts })
+    }
+
+    /// The rows of the transposed matrix that this rank has: each entry that couples two subdomains goes to the
+    /// owner of its column. Collective.
+    #[must_use]
+    pub fn transposed(&self, communicator: &dyn Communicator, layout: &Layout) -> Self {
+        let (me, b) = (communicator.rank(), self.own.block_size());
+        let first = layout.unknowns(me).start;
+        let starts = layout.rank_starts();
+        let mut of_rank: Vec<Vec<f64>> = vec![Vec::new(); layout.ranks()];
+        for (at, &row) in self.coupling.rows.iter().enumerate() {
+            let of = self.coupling.row_ptr[at] as usize..self.coupling.row_ptr[at + 1] as usize;
+            for (&place, &value) in
+                self.coupling.columns[of.clone()].iter().zip(&self.coupling.values[of])
+            {
+                let block = self.ghosts[place as usize / b];
+                let owner = starts.partition_point(|&start| start <= block) - 1;
+                let column = block as usize * b + place as usize % b;
+                of_rank[owner].extend([column as f64, (first + row as usize) as f64, value]);
+            }
+        }
+        let mut entries = std::mem::take(&mut of_rank[me]);
+        let counts: Vec<usize> = of_rank.iter().map(Vec::len).collect();
+        entries.extend(ask(communicator, &counts, of_rank.into_iter().flatten()).numbers);
+        let mut entries: Vec<(u64, u64, f64)> =
+            entries.chunks_exact(3).map(|of| (of[0] as u64, of[1] as u64, of[2])).collect();
+        entries.sort_unstable_by_key(|&(row, column, _)| (row, column));
+        let mut ghosts: Vec<u64> = entries.iter().map(|entry| entry.1 / b as u64).collect();
+        ghosts.sort_unstable();
+        ghosts.dedup();
+        let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
+        for of_row in entries.chunk_by(|a, b| a.0 == b.0) {
+            coupling.rows.push((of_row[0].0 - first as u64) as u32);
+            for &(_, column, value) in of_row {
+                let block = ghosts.binary_search(&(column / b as u64)).expect("a ghost");
+                coupling.columns.push((block * b + column as usize % b) as u32);
+                coupling.values.push(value);
+            }
+            coupling.row_ptr.push(coupling.columns.len() as u32);
+        }
+        Self { own: Arc::new(self.own.transposed()), coupling, ghosts }
     }
 }
 

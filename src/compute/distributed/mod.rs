@@ -17,8 +17,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::base::error::{Error, Result};
+use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
+use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
 pub use local::{Coupling, FactorBlocks, Local, StagePart};
@@ -170,6 +172,26 @@ impl<K: Local> Distributed<K> {
         [self.seconds[0].get(), self.seconds[1].get()]
     }
 
+    /// The numbers of every rank, `counts[r]` of rank r: a reduction, which is counted.
+    pub fn gathered(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
+        let start = now();
+        let all = self.communicator.all_gather(own, counts);
+        self.reductions.set(self.reductions.get() + 1);
+        self.seconds[0].set(self.seconds[0].get() + seconds_since(start));
+        all
+    }
+
+    /// What this rank has made, where all have made theirs; collective.
+    ///
+    /// # Errors
+    /// This rank's failure, or [`SetupFailure::Elsewhere`].
+    pub fn together<T>(&self, made: Result<T, SetupFailure>) -> Result<T, SetupFailure> {
+        if self.communicator.any(made.is_err()) {
+            return Err(made.err().unwrap_or(SetupFailure::Elsewhere));
+        }
+        made
+    }
+
     /// Counts seconds of waiting for values of others.
     pub fn waited(&self, seconds: f64) {
         self.seconds[1].set(self.seconds[1].get() + seconds);
@@ -182,8 +204,9 @@ impl<K: Local> Distributed<K> {
 
 impl<K: Local> Platform for Distributed<K> {
     fn device(&self) -> String {
-        let ranks = self.layout.ranks();
-        format!("{}, {}", plural(ranks, "rank"), self.local.device())
+        let ranks = plural(self.layout.ranks(), "rank");
+        let each = if self.local.threads() > 1 { " each" } else { "" };
+        format!("{ranks}, {}{each}", self.local.device())
     }
 
     fn threads(&self) -> usize {

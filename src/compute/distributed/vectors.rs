@@ -90,8 +90,7 @@ impl<K: Local> Distributed<K> {
         if pending {
             let pending = self.pending.take();
             let (own, counts) = self.own(&pending);
-            self.reductions.set(self.reductions.get() + 1);
-            let all = self.timed(|| self.communicator.all_gather(&own, &counts));
+            let all = self.gathered(&own, &counts);
             self.add_up(&pending, &all);
         }
     }

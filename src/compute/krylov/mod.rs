@@ -3,7 +3,7 @@
 
 pub mod stop;
 
-use super::Operations;
+use super::{Bytes, Operations};
 use crate::base::choices::{Orthogonalisation, Side};
 use crate::compute::preconditioner::Preconditioner;
 pub use stop::{Monitor, SolveEnd, Stop};
@@ -37,6 +37,10 @@ pub trait Projection<K: Operations> {
     fn project(&self, k: &K, v: &mut K::Vector);
     /// `x = x + Z E^-1 Z' r`.
     fn correct(&self, k: &K, r: &K::Vector, x: &mut K::Vector);
+    /// The same for the v that was projected last, as it was before.
+    fn correct_projected(&self, k: &K, x: &mut K::Vector);
+    /// Bytes held, and moved at least by one projection.
+    fn bytes(&self, k: &K) -> Bytes;
 }
 
 /// What decides how a method runs.

@@ -7,6 +7,7 @@
 
 mod choice;
 mod coarse;
+mod subdomains;
 mod vectors;
 
 use std::cell::RefCell;
@@ -17,10 +18,12 @@ use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::Preconditioner;
-use crate::compute::{Backend, Bytes};
+use crate::compute::{Backend, Bytes, Operations};
 use crate::matrix::Csr;
+pub(crate) use choice::OVER_RANKS;
 pub use choice::{Choice, KNOWN};
 use coarse::Coarse;
+pub use subdomains::SubdomainDeflation;
 pub use vectors::Vectors;
 
 /// Unknowns that are added up together before their sums are: enough parts for every multiprocessor.
@@ -94,15 +97,6 @@ impl<K: Backend> Deflation<K> {
     pub fn dependent(&self) -> usize {
         self.dependent
     }
-
-    /// Bytes held by the matrices, and moved at least by one projection.
-    pub fn bytes(&self, k: &K) -> Bytes {
-        let [parts, az, z] = [&self.parts, &self.az, &self.minus_z].map(|m| k.matrix_bytes(m));
-        Bytes {
-            held: parts.held + az.held + z.held,
-            moved: parts.moved + self.coarse.moved(k) + az.moved,
-        }
-    }
 }
 
 impl<K: Backend> Projection<K> for Deflation<K> {
@@ -115,11 +109,26 @@ impl<K: Backend> Projection<K> for Deflation<K> {
     }
 
     fn correct(&self, k: &K, r: &K::Vector, x: &mut K::Vector) {
-        let Scratch { sums, y, other } = &mut *self.scratch.borrow_mut();
-        k.spmv(&self.parts, r, sums);
-        self.coarse.apply(k, sums, y);
+        {
+            let Scratch { sums, y, .. } = &mut *self.scratch.borrow_mut();
+            k.spmv(&self.parts, r, sums);
+            self.coarse.apply(k, sums, y);
+        }
+        self.correct_projected(k, x);
+    }
+
+    fn correct_projected(&self, k: &K, x: &mut K::Vector) {
+        let Scratch { y, other, .. } = &mut *self.scratch.borrow_mut();
         k.residual(&self.minus_z, y, x, other);
         std::mem::swap(x, other);
+    }
+
+    fn bytes(&self, k: &K) -> Bytes {
+        let [parts, az, z] = [&self.parts, &self.az, &self.minus_z].map(|m| k.matrix_bytes(m));
+        Bytes {
+            held: parts.held + az.held + z.held,
+            moved: parts.moved + self.coarse.moved(k) + az.moved,
+        }
     }
 }
 
@@ -145,27 +154,27 @@ fn sums(threads: Threads, vectors: &Vectors) -> Result<[Csr; 2]> {
 
 /// A preconditioner and deflation as one, for methods that know of no deflation: A-DEF1 of Tang et al.,
 /// `M^-1 P + Z E^-1 Z'`.
-pub struct Adapted<'a, K: Backend> {
+pub struct Adapted<'a, K: Operations> {
     /// The first level.
     pub m: &'a dyn Preconditioner<K>,
     /// The second.
-    pub deflation: &'a Deflation<K>,
+    pub deflation: &'a dyn Projection<K>,
     /// A vector of the order of the system.
     pub scratch: RefCell<K::Vector>,
 }
 
-impl<K: Backend> Preconditioner<K> for Adapted<'_, K> {
+impl<K: Operations> Preconditioner<K> for Adapted<'_, K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         let projected = &mut *self.scratch.borrow_mut();
         k.copy(r, projected);
         self.deflation.project(k, projected);
         self.m.apply(k, projected, z);
-        self.deflation.correct(k, r, z);
+        self.deflation.correct_projected(k, z);
     }
 
     fn bytes(&self, k: &K) -> Bytes {
         let (m, d) = (self.m.bytes(k), self.deflation.bytes(k));
-        Bytes { held: m.held + d.held, moved: m.moved + 2 * d.moved }
+        Bytes { held: m.held + d.held, moved: m.moved + d.moved }
     }
 }
 

@@ -1,8 +1,11 @@
 //! Deflation vectors: which unknowns each of them is one on.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::Choice;
+use super::choice::OVER_RANKS;
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::matrix::Csr;
@@ -17,6 +20,9 @@ const JUMP: f64 = 10.0;
 
 /// Row sums below this part of the diagonal are rounding.
 const ROUNDING: f64 = 1e-12;
+
+/// What is said where A has the constants in its null space.
+pub(super) const SINGULAR: &str = "A is singular: the last deflation vector is left out";
 
 /// Piecewise constant vectors: 1 on their own unknowns, 0 elsewhere.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,12 +66,13 @@ impl Vectors {
         };
         let (mut points, mut count) = match choice {
             Choice::None => (vec![NONE; rows], 0),
+            Choice::Subdomains(_) => return Err(Error::input(OVER_RANKS)),
             Choice::Subdomain(boxes) => (of_boxes(boxes)?, boxes.iter().product()),
             Choice::LevelSet => regions(threads, a, &vec![0; rows]),
             Choice::LevelSetSubdomain(boxes) => regions(threads, a, &of_boxes(boxes)?),
         };
         if matches!(choice, Choice::Subdomain(_)) {
-            let coupled = coupled(threads, a);
+            let coupled = coupled(threads, a, 0..rows);
             points.iter_mut().zip(coupled).filter(|(_, c)| !c).for_each(|(p, _)| *p = NONE);
             count = numbered(&mut points);
         }
@@ -77,8 +84,8 @@ impl Vectors {
             of = of.iter().flat_map(of_point).collect();
         }
         let mut count = count * b;
-        if count > 0 && constants_vanish(threads, a) {
-            remarks.push("A is singular: the last deflation vector is left out".to_owned());
+        if count > 0 && constants_vanish(threads, a, 0..a.rows()) {
+            remarks.push(SINGULAR.to_owned());
             count -= 1;
             of.iter_mut().filter(|v| **v == count as u32).for_each(|v| *v = NONE);
         }
@@ -130,14 +137,15 @@ fn each<T: Send>(threads: Threads, count: usize, f: impl Fn(usize) -> T + Sync +
     }
 }
 
-/// Whether anything is coupled to a block row.
-fn coupled(threads: Threads, a: &Csr) -> Vec<bool> {
+/// Whether anything is coupled to each of some block rows.
+pub(super) fn coupled(threads: Threads, a: &Csr, blocks: Range<usize>) -> Vec<bool> {
     let b = a.block_size();
     let outside = |i: usize| {
         let (columns, values) = a.row(i);
         columns.iter().zip(values).any(|(&j, &v)| j as usize / b != i / b && v != 0.0)
     };
-    each(threads, a.rows() / b, |i| (i * b..(i + 1) * b).any(outside))
+    let first = blocks.start;
+    each(threads, blocks.len(), |i| ((first + i) * b..(first + i + 1) * b).any(outside))
 }
 
 /// Numbers the sets, whose own numbers are below that of members, in the order of their first members;
@@ -175,7 +183,7 @@ fn regions(threads: Threads, a: &Csr, of_box: &[u32]) -> (Vec<u32>, usize) {
             }
         }
     }
-    let coupled = coupled(threads, a);
+    let coupled = coupled(threads, a, 0..rows);
     let mut set: Vec<u32> = (0..rows as u32)
         .map(|i| if coupled[i as usize] { root(&mut parent, i) } else { NONE })
         .collect();
@@ -192,8 +200,8 @@ fn root(parent: &mut [u32], mut i: u32) -> u32 {
     i
 }
 
-/// Whether all rows of coupled unknowns sum up to zero.
-fn constants_vanish(threads: Threads, a: &Csr) -> bool {
+/// Whether those of some rows that are of coupled unknowns sum up to zero.
+pub(super) fn constants_vanish(threads: Threads, a: &Csr, rows: Range<usize>) -> bool {
     let sums_to_nothing = |i: usize| {
         let (columns, values) = a.row(i);
         let alone = columns.iter().zip(values).all(|(&j, &v)| j as usize == i || v == 0.0);
@@ -201,8 +209,8 @@ fn constants_vanish(threads: Threads, a: &Csr) -> bool {
         alone || values.iter().sum::<f64>().abs() <= ROUNDING * size
     };
     match threads {
-        Threads::One => (0..a.rows()).all(sums_to_nothing),
-        Threads::Pool => (0..a.rows()).into_par_iter().with_min_len(1024).all(sums_to_nothing),
+        Threads::One => rows.into_iter().all(sums_to_nothing),
+        Threads::Pool => rows.into_par_iter().with_min_len(1024).all(sums_to_nothing),
     }
 }
 

@@ -20,6 +20,7 @@ mod scratch;
 mod spai;
 mod sweeps;
 mod tns;
+pub mod transposed;
 mod work;
 
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::order::layers;
 use super::rows::{Columns, Rows, needed, pattern, values};
 use super::{own_blocks, with_overlap};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
@@ -154,24 +154,15 @@ impl<K: Local> Exact<K> {
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
         phases.begin(Phase::Symbolic);
-        let found = Self::symbolic(k, a, order, settings);
         // what follows is collective
-        if k.communicator().any(found.is_err()) {
-            let other = || SetupFailure::Broken("another rank has no factors".to_owned());
-            return Err(found.err().unwrap_or_else(other));
-        }
-        let (rows, pattern, a) = found?;
+        let (rows, pattern, a) = k.together(Self::symbolic(k, a, order, settings))?;
         phases.begin(Phase::Analysis);
         let parts = parts(&rows, pattern.block_size());
         let ilu = k.local().ilu_in_stages(&pattern, parts, settings.factor_precision);
         let v = k.local().vector(pattern.rows() * pattern.block_size());
         let (passes, shares) = passes(k, &rows, &pattern);
         let prepared = ilu.and_then(|ilu| Ok((ilu, v?, passes?)));
-        if k.communicator().any(prepared.is_err()) {
-            let other = || Error::run("another rank has no room for its factors");
-            return Err(prepared.err().unwrap_or_else(other).into());
-        }
-        let (ilu, v, passes) = prepared?;
+        let (ilu, v, passes) = k.together(prepared.map_err(SetupFailure::from))?;
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();

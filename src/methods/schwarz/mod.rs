@@ -20,7 +20,7 @@ use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
-use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup, jacobi};
+use crate::methods::precond::{self, Phase, Phases, Ready, Settings, Setup, jacobi};
 use rows::Columns;
 
 /// The preconditioners of a rank's subdomains.
@@ -196,6 +196,32 @@ impl<K: Local> Schwarz<K> {
         settings: &Settings,
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
+        Self::both(k, a, (overlap, false), setup, settings, phases).map(|(m, _)| m)
+    }
+
+    /// Block Jacobi and its transpose, each of which [`new`](Self::new) sets up.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_transposed(
+        k: &Distributed<K>,
+        a: &Csr,
+        setup: fn(Setup<K>) -> Ready<K>,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<(Self, Self), SetupFailure> {
+        let (m, other) = Self::both(k, a, (0, true), setup, settings, phases)?;
+        Ok((m, other.expect("asked for")))
+    }
+
+    fn both(
+        k: &Distributed<K>,
+        a: &Csr,
+        (overlap, transposed): (usize, bool),
+        setup: fn(Setup<K>) -> Ready<K>,
+        settings: &Settings,
+        phases: &mut dyn Phases,
+    ) -> Result<(Self, Option<Self>), SetupFailure> {
         phases.begin(Phase::Analysis);
         let (layout, b) = (k.layout(), a.block_size());
         let rank = k.communicator().rank();
@@ -210,22 +236,28 @@ impl<K: Local> Schwarz<K> {
         ghosts.retain(|row| !mine.contains(row));
         ghosts.sort_unstable();
         ghosts.dedup();
-        let (halo, ghost_places) = Halo::new(k, &ghosts, b, |i| i)?;
+        let halo = || Halo::new(k, &ghosts, b, |i| i);
+        let (of_m, of_other) = (halo(), transposed.then(halo));
+        let (of_m, ghost_places) = of_m?;
+        let of_other = of_other.transpose()?.map(|(halo, _)| halo);
         let n = layout.unknowns(rank).len();
         let place = |row: u32| match ghosts.binary_search(&u64::from(row)) {
             Ok(ghost) => n + ghost_places[ghost] as usize * b,
             Err(_) => (u64::from(row) - mine.start) as usize * b,
         };
-        let mut parts = Vec::with_capacity(blocks.len());
+        let (mut parts, mut others) = (Vec::with_capacity(blocks.len()), Vec::new());
         for (s, blocks) in blocks.iter().enumerate() {
             let matrix = Arc::new(principal(a, blocks, own[s].clone())?);
             let number = layout.subdomains(rank).start + s;
-            let m = setup(Setup { k: k.local(), a: &matrix, settings, phases })
+            let mirrored = transposed.then(|| Arc::new(matrix.transposed()));
+            let both = (&matrix, mirrored.as_ref());
+            let (m, other) = precond::transposed::set_up(k.local(), setup, both, settings, phases)
                 .map_err(|why| of_subdomain(why, number, layout.count()))?;
             let [first, end] = [k.starts()[s], k.starts()[s + 1]];
-            let extended = if [0, n] == [first, end] && blocks.len() * b == n {
-                None
-            } else {
+            let extended = || -> Result<_> {
+                if [0, n] == [first, end] && blocks.len() * b == n {
+                    return Ok(None);
+                }
                 let unknowns = |at: usize| (at..at + b).map(|i| i as u32);
                 let places: Vec<u32> = blocks.iter().flat_map(|&r| unknowns(place(r))).collect();
                 let is_own = |i: &u32| (first..end).contains(&(places[*i as usize] as usize));
@@ -233,11 +265,15 @@ impl<K: Local> Schwarz<K> {
                 let (local, count) = (k.local(), places.len());
                 let scratch = RefCell::new([local.vector(count)?, local.vector(count)?]);
                 let (places, own) = (local.places(places)?, local.places(own)?);
-                Some(Extended { count, places, own, first, scratch })
+                Ok(Some(Extended { count, places, own, first, scratch }))
             };
-            parts.push(Part { m, extended });
+            parts.push(Part { m, extended: extended()? });
+            if let Some(m) = other {
+                others.push(Part { m, extended: extended()? });
+            }
         }
-        Ok(Self { parts, halo })
+        let other = of_other.map(|halo| Self { parts: others, halo });
+        Ok((Self { parts, halo: of_m }, other))
     }
 }
 

@@ -6,17 +6,20 @@
 
 use std::sync::Arc;
 
+use super::{Phase, Phases, Ready, Settings, Setup};
 use crate::compute::Backend;
 use crate::compute::preconditioner::{Preconditioner, SetupFailure};
 use crate::matrix::Csr;
-use crate::methods::precond::{Phase, Phases, Ready, Settings, Setup};
 use crate::symbolic::FillPattern;
 
 /// M and, where A' is given, M'.
-pub(super) type Both<K> = (Box<dyn Preconditioner<K>>, Option<Box<dyn Preconditioner<K>>>);
+pub type Both<K> = (Box<dyn Preconditioner<K>>, Option<Box<dyn Preconditioner<K>>>);
 
 /// Sets both up; the phases are charged with the sum.
-pub(super) fn set_up<K: Backend>(
+///
+/// # Errors
+/// Those of the setup.
+pub fn set_up<K: Backend>(
     k: &K,
     setup: fn(Setup<K>) -> Ready<K>,
     (a, transposed): (&Arc<Csr>, Option<&Arc<Csr>>),
