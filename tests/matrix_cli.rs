@@ -6,7 +6,7 @@ use bilu_bench::base::error::Error;
 use bilu_bench::cli::matrix::{MatrixArgs, run_to};
 use clap::Parser;
 
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 struct Cli {
     #[command(flatten)]
     matrix: MatrixArgs,

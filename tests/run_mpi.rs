@@ -1,7 +1,7 @@
 //! Linear solves over ranks: `cargo test --features mpi --test run_mpi`.
 #![cfg(feature = "mpi")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -226,6 +226,38 @@ fn exact_factors_are_those_of_one_thread_in_the_order_of_subdomains() {
             assert!(one.len() > 5 && one.iter().zip(&ranks).all(near), "{how}: {one:?} {ranks:?}");
         }
     }
+}
+
+/// The folder of real matrices, or nothing and a word about it.
+fn real_matrices() -> Option<PathBuf> {
+    let listed = std::env::var_os("BILU_BENCH_MATRICES").unwrap_or_default();
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/matrices");
+    let mut all = std::env::split_paths(&listed).chain([PathBuf::from(beside)]);
+    let found = all.find(|folder| folder.join("spe9cp_b3.mtx.gz").is_file());
+    if found.is_none() {
+        println!("skipped: no spe9cp_b3.mtx.gz in BILU_BENCH_MATRICES or at {beside}");
+    }
+    found
+}
+
+#[test]
+fn a_reservoir_keeps_its_iterations_where_its_graph_is_divided() {
+    let Some(matrices) = real_matrices() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let matrix = matrices.join("spe9cp_b3.mtx.gz").display().to_string();
+    let settings = [&matrix, "--block-size", "3", "--rhs", "own", "--fill", "1", "--subdomains"];
+    let iterations = |how: &str, count: &str, schwarz: &str| {
+        let division = [count, "--partition", how, "--schwarz", schwarz];
+        let record = ran(1, folder.path(), &[&settings[..], &division].concat()).remove(0);
+        assert_eq!(record.status, Status::Converged, "{how} {schwarz}: {:?}", record.reason);
+        record.convergence.iterations
+    };
+    let one = iterations("rows", "1", "exact");
+    assert_eq!(one, 19);
+    let [graph, rows] = ["graph", "rows"].map(|how| iterations(how, "8", "jacobi"));
+    assert!(4 * graph <= 3 * rows, "block Jacobi: {graph} by the graph, {rows} by rows");
+    let exact = iterations("graph", "8", "exact");
+    assert!(2 * exact <= 3 * one, "exact: {exact} beside {one}");
 }
 
 #[test]

@@ -17,6 +17,9 @@ const SEED: Idx = 1;
 /// Sum of weights that leaves room in 32 bits.
 const MOST_WEIGHT: u64 = 1 << 30;
 
+/// Of a share of the weight, the part that a side may have too much, beside the weight of a row.
+const UNEVEN: i64 = 100;
+
 /// One call at a time: METIS draws random numbers from the one generator of the C library.
 static CALL: Mutex<()> = Mutex::new(());
 
@@ -46,6 +49,7 @@ pub(super) fn subdomains(graph: &Pattern, weights: &[u32], count: usize) -> Resu
         let counts = [count / 2, count - count / 2];
         let local = Local::new(graph, weights, &rows, &mut place);
         let mut sides = local.bisected(counts)?;
+        local.even_out(&mut sides, counts);
         local.fill_up(&mut sides, counts);
         let half = |side: Idx| -> Vec<u32> {
             let of_side = rows.iter().zip(&sides).filter(|(_, of)| **of == side);
@@ -126,24 +130,46 @@ impl Local {
         }
     }
 
-    /// Moves rows to a side that has fewer than `counts`, those that cut the fewest couplings first.
+    /// Moves rows from a side that is too heavy: METIS misses the shares where rows are not connected, or few.
+    fn even_out(&self, sides: &mut [Idx], counts: [usize; 2]) {
+        let weight = |row: usize| i64::from(self.weights[row]);
+        let all: i64 = (0..sides.len()).map(weight).sum();
+        for (side, count) in (0..).zip(counts) {
+            let share = all * count as i64 / (counts[0] + counts[1]) as i64;
+            let own = (0..sides.len()).filter(|&row| sides[row] == side);
+            let mut excess = own.map(weight).sum::<i64>() - share;
+            if excess <= share / UNEVEN + all / sides.len() as i64 {
+                continue;
+            }
+            for row in self.least_cut(sides, 1 - side) {
+                if weight(row) <= excess {
+                    excess -= weight(row);
+                    sides[row] = 1 - side;
+                }
+            }
+        }
+    }
+
+    /// Moves rows to a side that has fewer than `counts`.
     fn fill_up(&self, sides: &mut [Idx], counts: [usize; 2]) {
         for (side, count) in (0..).zip(counts) {
             let have = sides.iter().filter(|&&of| of == side).count();
-            let Some(missing) = count.checked_sub(have).filter(|&missing| missing > 0) else {
-                continue;
-            };
-            let cut = |&row: &usize| -> i64 {
-                let there = |&&j: &&Idx| sides[j as usize] == side;
-                let near = self.near(row);
-                near.len() as i64 - 2 * near.iter().filter(there).count() as i64
-            };
-            let mut others: Vec<usize> = (0..sides.len()).filter(|&i| sides[i] != side).collect();
-            others.sort_by_cached_key(cut);
-            for &row in &others[..missing] {
+            for row in self.least_cut(sides, side).into_iter().take(count.saturating_sub(have)) {
                 sides[row] = side;
             }
         }
+    }
+
+    /// Rows that are not on `to`, those that cut the fewest couplings when they move there first.
+    fn least_cut(&self, sides: &[Idx], to: Idx) -> Vec<usize> {
+        let cut = |&row: &usize| -> i64 {
+            let near = self.near(row);
+            let there = near.iter().filter(|&&j| sides[j as usize] == to).count();
+            near.len() as i64 - 2 * there as i64
+        };
+        let mut rows: Vec<usize> = (0..sides.len()).filter(|&row| sides[row] != to).collect();
+        rows.sort_by_cached_key(cut);
+        rows
     }
 }
 
