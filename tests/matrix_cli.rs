@@ -173,8 +173,8 @@ interface rows     24
         assert!(Cli::try_parse_from(arguments).is_err(), "{wrong:?}");
     }
     let bad = ["matrix", "info", "a", "--partition", "graph", "--subdomains", "0"];
-    let error = Cli::try_parse_from(bad).err().expect("an error").to_string();
-    assert!(error.contains("`0` is outside 1 to 1048576"), "{error}");
+    let Err(error) = Cli::try_parse_from(bad) else { panic!("0 subdomains") };
+    assert!(error.to_string().contains("`0` is outside 1 to 1048576"), "{error}");
 }
 
 #[test]

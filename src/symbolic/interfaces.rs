@@ -163,7 +163,9 @@ pub(super) fn efficiency(graph: &Pattern, subdomain: &[u32], stage: &[u32]) -> f
     let (mut done, mut sent) = (vec![0; count], sent.into_iter().peekable());
     let mut received = Vec::new();
     for stage in work.chunk_by(|a, b| a.0[0] == b.0[0]) {
-        stage.iter().for_each(|([_, s], entries)| done[*s as usize] += entries);
+        for ([_, s], entries) in stage {
+            done[*s as usize] += entries;
+        }
         while let Some([_, from, to]) = sent.next_if(|message| message[0] == stage[0].0[0]) {
             received.push((to as usize, done[from as usize]));
         }

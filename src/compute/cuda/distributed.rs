@@ -180,7 +180,7 @@ impl Local for Cuda {
         stages: Vec<Vec<StagePart>>,
         precision: FactorPrecision,
     ) -> Result<StagedIlu> {
-        StagedIlu::new(self, pattern, stages, precision)
+        StagedIlu::new(self, pattern, &stages, precision)
     }
 
     fn ilu_factor_in_stages(

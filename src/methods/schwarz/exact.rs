@@ -28,7 +28,7 @@ pub struct Exact<K: Local> {
     ilu: K::StagedIlu,
     /// Values for others after each stage: for later stages after the forward solve, for earlier ones after the
     /// backward solve.
-    passes: Vec<[Pass<K>; 2]>,
+    passes: Passes<K>,
     /// Own blocks of the factors.
     blocks: usize,
     /// Solution of both triangles, ghosts among it.
@@ -67,6 +67,9 @@ impl<K: Local> Pass<K> {
         k.waited(seconds_since(waited));
     }
 }
+
+/// Those of each stage, after the forward and the backward solve.
+type Passes<K> = Vec<[Pass<K>; 2]>;
 
 /// Rows or blocks of factors from rank to rank, after a stage.
 struct Share {
@@ -290,7 +293,7 @@ fn passes<K: Local>(
     k: &Distributed<K>,
     rows: &Rows,
     pattern: &FillPattern,
-) -> (Result<Vec<[Pass<K>; 2]>>, Vec<Share>) {
+) -> (Result<Passes<K>>, Vec<Share>) {
     let (b, n) = (pattern.block_size(), pattern.rows());
     // own rows alone have entries below the diagonal
     let ghosts = |columns: &mut dyn Iterator<Item = &u32>| {

@@ -111,7 +111,9 @@ impl Delayed {
             let of_h = &self.h[l * self.stride..][..l + 2];
             h.iter_mut().zip(of_h).for_each(|(t, h)| *t -= s * h);
         }
-        h.iter_mut().for_each(|h| *h = quotient(*h, alpha));
+        for h in h.iter_mut() {
+            *h = quotient(*h, alpha);
+        }
         norm[0] = quotient(rest.max(0.0).sqrt(), alpha);
         self.found = found;
         self.divisor = alpha;

@@ -48,6 +48,9 @@ enum Parameter {
 /// Makes the old number of each block, in the new order.
 type Make = fn(&Task) -> Result<Vec<u32>>;
 
+/// Reads what stands behind a name and a colon, if anything does.
+type Parse = fn(Option<&str>) -> Result<Parameter>;
+
 /// What an ordering is: what it is called and what it can do.
 struct Method {
     name: &'static str,
@@ -57,7 +60,7 @@ struct Method {
     /// Another name that records and files may have.
     alias: Option<&'static str>,
     /// Reads what stands behind its name and a colon, if it takes anything.
-    parameter: Option<fn(Option<&str>) -> Result<Parameter>>,
+    parameter: Option<Parse>,
     /// Whether the blocks of a box grid remain those of a box, axis by axis.
     keeps_grids: bool,
     /// Where `advise` tries it.

@@ -80,7 +80,9 @@ fn order(task: &Task) -> Result<Vec<u32>> {
     })?;
     let mut order = elimination.order();
     if let Some(old) = divided.order {
-        order.iter_mut().for_each(|row| *row = old[*row as usize]);
+        for row in &mut order {
+            *row = old[*row as usize];
+        }
     }
     Ok(order)
 }

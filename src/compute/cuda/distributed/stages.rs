@@ -67,9 +67,9 @@ fn schedule(triangle: &Pattern, rows: Range<usize>, backward: bool) -> Schedule 
         levels[i - rows.start] = level.unwrap_or(0);
     };
     if backward {
-        rows.clone().rev().for_each(&mut find)
+        rows.clone().rev().for_each(&mut find);
     } else {
-        rows.clone().for_each(&mut find)
+        rows.clone().for_each(&mut find);
     }
     let mut found = Schedule::from_levels(&levels);
     found.rows.iter_mut().for_each(|row| *row += rows.start as u32);
@@ -93,7 +93,7 @@ impl StagedIlu {
     pub(super) fn new(
         k: &Cuda,
         pattern: &Arc<FillPattern>,
-        stages: Vec<Vec<StagePart>>,
+        stages: &[Vec<StagePart>],
         precision: FactorPrecision,
     ) -> Result<Self> {
         let (d, b) = (&*k.device, pattern.block_size());
@@ -128,7 +128,7 @@ impl StagedIlu {
             let places: Vec<u32> = parts.iter().flat_map(unknowns).collect();
             Ok(Stage { rows, places: Places::new(d, &places)? })
         };
-        let stages = of_stages.into_iter().zip(&stages).map(stage).collect::<Result<Vec<_>>>()?;
+        let stages = of_stages.into_iter().zip(stages).map(stage).collect::<Result<Vec<_>>>()?;
         let y = RefCell::new(d.alloc(pattern.rows() * b)?);
         Ok(Self {
             structure,
