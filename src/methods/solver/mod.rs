@@ -6,6 +6,7 @@ mod correction;
 mod delayed;
 pub(crate) mod gmres;
 mod idr;
+mod least_squares;
 mod orthogonality;
 mod pipelined_bicgstab;
 mod pipelined_cg;

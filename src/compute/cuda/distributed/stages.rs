@@ -19,7 +19,7 @@ use crate::compute::cuda::launch::{SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Values;
 use crate::compute::cuda::sources::STAGES;
-use crate::compute::cuda::sptrsv::{System, staged::Staged};
+use crate::compute::cuda::sptrsv::{FEW_LEVELS, System, staged::Staged};
 use crate::compute::cuda::storage::{Factors, Structure};
 use crate::compute::distributed::{FactorBlocks, StagePart};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
@@ -261,7 +261,7 @@ impl FactorInfo for StagedIlu {
     }
 
     fn trisolve(&self) -> Trisolve {
-        Trisolve::LEVELS
+        FEW_LEVELS
     }
 
     fn levels(&self) -> [usize; 2] {

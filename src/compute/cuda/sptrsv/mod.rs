@@ -63,7 +63,7 @@ registry! { levels, pointwise, syncfree, wavefront, pencils, partitioned, cuspar
 /// That takes all factors, of blocks of all sizes.
 pub(super) const ANY: Trisolve = syncfree::ABOUT.algorithm();
 
-/// For few levels of many rows each.
+/// For few levels of many rows each, and stage by stage.
 pub(super) const FEW_LEVELS: Trisolve = levels::ABOUT.algorithm();
 
 /// For stencils on a box.
