@@ -12,6 +12,7 @@ use super::memory::failed;
 use crate::base::error::{Error, Result};
 
 /// Numbers in pinned host memory. Who drops it waits for its copies before.
+#[cfg_attr(not(feature = "mpi"), allow(unreachable_pub, reason = "messages of ranks have it"))]
 pub struct Pinned {
     numbers: NonNull<f64>,
     len: usize,
