@@ -19,7 +19,7 @@ impl Elimination {
     /// takes the stages in the opposite order.
     ///
     /// Stage by stage each subdomain takes its share of rows that depend on other subdomains by earlier stages alone:
-    /// first those that come first in a [walk](depth_first) to the rows with most subdomains before them.
+    /// first those that come first in a depth-first walk to the rows with most subdomains before them.
     pub fn natural(graph: &Pattern, subdomain: &[u32]) -> (Self, Vec<u32>) {
         let count = subdomain.iter().max().map_or(0, |&last| last as usize + 1);
         let stage = staged(graph, subdomain, count);
