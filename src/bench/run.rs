@@ -12,6 +12,7 @@ mod product;
 mod range;
 mod reuse;
 mod roof;
+mod shares;
 mod traffic;
 mod verdict;
 mod watch;
