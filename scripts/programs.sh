@@ -87,15 +87,20 @@ results_arguments() {
     out="${2:+$(realpath -m "$2")}"
 }
 
-# start_results NAME: finds or builds `bilu`, finds the GPU, and makes `out`, by default that of
-# experiments NAME, with what `doctor` says. `scratch` is a folder for the time of the script.
-start_results() {
+# start_program: finds or builds `bilu`; the time of the script begins. `scratch` is a folder for that time.
+start_program() {
     scratch="$(mktemp -d)"
     trap 'rm -rf "$scratch"' EXIT
     programs "$folder" "$scratch" bilu-bench
     bilu="$scratch/bilu-bench"
     export NO_COLOR=1
     SECONDS=0
+}
+
+# start_results NAME: the same, finds the GPU, and makes `out`, by default that of experiments NAME, with what
+# `doctor` says.
+start_results() {
+    start_program
     find_gpu
     out="${out:-$(results_folder "$1")}"
     mkdir -p "$out"
@@ -134,6 +139,19 @@ finish_results() {
     exit "$failed"
 }
 
+# ended CODE NAME WHAT: notes in `stopped` what a limit or a signal ended, by NAME, and says of WHAT that it failed,
+# which sets `failed`.
+ended() {
+    case "$1" in
+    0 | 1) ;; # 1 is a case that did not converge, which is a result
+    124 | 130 | 137) stopped+=" $2" ;;
+    *)
+        echo "FAIL  $3 (exit code $1)" >&2
+        failed=1
+        ;;
+    esac
+}
+
 # experiments FOLDER NAMES: runs the experiments NAMES of configs/FOLDER with `flags`, each to a CSV file
 # and a table in `out`, within what is left of `limit` seconds. Sets `failed`, and `stopped` to those that were
 # not finished.
@@ -154,14 +172,6 @@ experiments() {
             --output "$out/$name.csv" --format markdown \
             >"$scratch/$name.md" || code=$?
         [ ! -s "$scratch/$name.md" ] || mv "$scratch/$name.md" "$out/$name.md"
-        # 1 is a case that did not converge, which is a result
-        case "$code" in
-        0 | 1) ;;
-        124 | 130 | 137) stopped+=" $name" ;;
-        *)
-            echo "FAIL  $folder/$name (exit code $code)" >&2
-            failed=1
-            ;;
-        esac
+        ended "$code" "$name" "$folder/$name"
     done
 }

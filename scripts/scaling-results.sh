@@ -14,16 +14,11 @@ here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/programs.sh"
 results_arguments "$@"
 results_limit
-scratch="$(mktemp -d)"
-trap 'rm -rf "$scratch"' EXIT
 if [ -z "$folder" ]; then
     (cd "$here/.." && cargo build --release --locked --features mpi)
     folder="${CARGO_TARGET_DIR:-$here/../target}/release"
 fi
-programs "$folder" "$scratch" bilu-bench
-bilu="$scratch/bilu-bench"
-export NO_COLOR=1
-SECONDS=0
+start_program
 out="${out:-$here/../results/scaling}"
 mkdir -p "$out"
 doctor="$("$bilu" doctor)"
@@ -44,14 +39,7 @@ experiment() {
     printf '\n==> scaling/%s on %s\n' "$name" "$ranks"
     timeout --kill-after=60 "$left" mpirun --allow-run-as-root --bind-to core -n "$ranks" \
         "$bilu" reproduce "scaling/$name" "$@" "${flags[@]}" --resume --quiet --output "$out/$name-$ranks.csv" || code=$?
-    case "$code" in
-    0 | 1) ;; # 1 is a case that did not converge, which is a result
-    124 | 130 | 137) stopped+=" $name-$ranks" ;;
-    *)
-        echo "FAIL  scaling/$name on $ranks (exit code $code)" >&2
-        failed=1
-        ;;
-    esac
+    ended "$code" "$name-$ranks" "scaling/$name on $ranks"
 }
 
 # as many points on each rank, in a box as near to a cube as powers of two allow

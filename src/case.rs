@@ -5,9 +5,11 @@ mod setting;
 use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
-    Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    MAX_SUBDOMAINS, Orthogonalisation, Partition, ReadAs, RunKind, Side, Zeros,
+    Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_FILL, Orthogonalisation,
+    Partition, ReadAs, RunKind, Side, Zeros,
 };
+pub(crate) use crate::base::choices::{MAX_BLOCK_SIZE, MAX_SUBDOMAINS};
+use crate::base::external::external;
 pub use crate::base::setting::Setting;
 pub use crate::compute::Trisolve;
 use crate::matrix::SYMMETRY_TOLERANCE;
@@ -90,6 +92,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// The peer that runs it, if one does.
+    pub fn peer(&self) -> Option<&str> {
+        external(&self.backend)
+    }
+
     /// The same case on another backend. The algorithm of the triangular solves, the style of FGBILU, the
     /// execution and the side of the preconditioner take their defaults where backend and methods offer
     /// no choice.
@@ -117,7 +124,7 @@ impl Case {
 
     /// The same case; where only products run, the settings of a solve take their defaults.
     #[must_use]
-    pub fn for_its_kind(self) -> Self {
+    pub(crate) fn for_its_kind(self) -> Self {
         match self.kind {
             RunKind::Solve => self,
             RunKind::Spmv => Self {

@@ -1,26 +1,18 @@
 //! The records in `results` are readable by this version.
 
-use std::path::{Path, PathBuf};
+#[path = "common/results.rs"]
+mod results;
+
+use std::path::Path;
 
 use bilu_bench::record::read::{read, read_rows};
 use bilu_bench::record::{Record, obstacle};
-
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "csv") {
-            found.push(path);
-        }
-    }
-}
 
 #[test]
 fn every_committed_record_is_readable() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     let mut found = Vec::new();
-    files(&folder, &mut found);
+    results::files(&folder, &mut found);
     let (mut solves, mut obstacles) = (0, 0);
     for path in found {
         let text = std::fs::read_to_string(&path).unwrap();

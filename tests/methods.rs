@@ -2,7 +2,8 @@
 //!
 //! What is asked of a method is a property that it declares, and a default names the method's `METHOD`. Tests
 //! within `src` may name methods. `compute`, which lies below the methods and cannot use them, may have their
-//! names, which are those of kernels; the algorithms of triangular solves, which are its own, are named once.
+//! names, which are those of kernels; the algorithms of triangular solves and factorisations, which are its own,
+//! are named once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,8 +20,8 @@ use syn::{Attribute, BinOp, Expr, ExprBinary, FieldValue, Ident, Item, LitStr, M
 const ORDINARY: usize = 5;
 
 /// What holds or asks for methods: a comparison with one of these is one with a method.
-const HOLDERS: [&str; 7] =
-    ["precond", "solver", "ordering", "matrix", "spec", "generator", "trisolve"];
+const HOLDERS: [&str; 8] =
+    ["precond", "solver", "ordering", "matrix", "spec", "generator", "trisolve", "factorisation"];
 
 /// A name, and how its file or folder is called.
 struct Named {
@@ -204,6 +205,11 @@ fn methods(words: &BTreeMap<String, usize>) -> Vec<Named> {
         // between the choice among them and `all` of them
         (&trisolve::NAMES[1..trisolve::NAMES.len() - 1], "compute/cuda/sptrsv"),
     ];
+    #[cfg(feature = "cuda")]
+    let factorisations: Vec<_> =
+        compute::cuda::factorisations().map(|about| (about.name, about.summary)).collect();
+    #[cfg(not(feature = "cuda"))]
+    let factorisations = Vec::new();
     let backend = |name: &str| compute::NAMES.iter().any(|of| of.0 == name);
     let named = |(name, folder): (&'static str, &str), unmistakable| Named {
         name,
@@ -211,6 +217,7 @@ fn methods(words: &BTreeMap<String, usize>) -> Vec<Named> {
         unmistakable,
     };
     let of_all = registered.iter().flat_map(|(names, at)| names.iter().map(|n| (n.0, *at)));
+    let of_all = of_all.chain(factorisations.iter().map(|n| (n.0, "compute/cuda/ilu")));
     let mut all: Vec<Named> =
         of_all.map(|of| named(of, !ordinary(of.0) && !backend(of.0))).collect();
     all.extend(GENERATORS.iter().map(|g| named((g.name, "problem"), false)));

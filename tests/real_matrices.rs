@@ -173,7 +173,10 @@ fn a_matrix_that_is_symmetric_but_for_rounding_is_taken_by_conjugate_gradients()
     assert!(found.relative < 1e-14, "{found}");
     let remark = found.accepted("the matrix is used as it is");
     let mut indefinite = Vec::new();
-    for spec in &precond::all().collect::<Vec<_>>() {
+    let (symmetric, others): (Vec<_>, Vec<_>) =
+        precond::all().partition(|spec| precond::symmetric(spec));
+    assert_eq!(others, ["cpr"]);
+    for spec in &symmetric {
         let case = Case { solver: "cg".into(), precond: spec.clone(), ..case(3, 0) };
         let record = run(&beam, "ones", &case);
         let reason = record.reason.unwrap_or_default();

@@ -262,3 +262,35 @@ fn a_browser_shows_the_page_light_and_dark() {
     assert!(has(&narrow, vermilion) > 1000);
     assert!((0..narrow.height()).all(|y| colour(&narrow, 1, y) == (255, 255, 255)));
 }
+
+/// Height of a screen, in pixels, and how many of them the page may have.
+const SCREEN: (u32, u32) = (800, 30);
+
+#[test]
+fn the_page_of_the_committed_results_has_at_most_thirty_screens() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no chromium, chromium-browser or google-chrome");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("r.html");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let arguments = ["report", "results", "--rows", "20", "-o", page.to_str().unwrap()];
+    assert_eq!(run(root, &arguments).0, Some(0));
+    let image = folder.path().join("r.png");
+    let most = SCREEN.0 * SCREEN.1;
+    let status = Process::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("--window-size=1280,{}", most + SCREEN.0))
+        .arg(format!("--screenshot={}", image.display()))
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+    let image = Pixmap::decode_png(&std::fs::read(image).unwrap()).unwrap();
+    let background = image.pixel(1, 1);
+    let drawn = |y: &u32| (0..image.width()).any(|x| image.pixel(x, *y) != background);
+    let last = (0..image.height()).rev().find(drawn).unwrap();
+    assert!(last > SCREEN.0 && last < most, "{last} pixels");
+}

@@ -1,50 +1,18 @@
 //! Linear solves over ranks: `cargo test --features mpi --test run_mpi`.
 #![cfg(feature = "mpi")]
 
+mod common;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use bilu_bench::base::status::Status;
 use bilu_bench::record::Record;
-use bilu_bench::record::read::read;
 
-const BILU: &str = env!("CARGO_BIN_EXE_bilu-bench");
-
-/// `bilu-bench` on as many ranks.
-fn command(count: usize, arguments: &[&str]) -> Command {
-    let mut command = Command::new("mpirun");
-    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]);
-    command.arg(count.to_string()).arg(BILU).args(arguments);
-    // ranks that share a core give it to each other
-    command.env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// What a run on ranks that ends with `code` says.
-fn said(count: usize, code: i32, arguments: &[&str]) -> String {
-    let Output { status, stderr, stdout } = command(count, arguments).output().expect("mpirun");
-    assert_eq!(status.code(), Some(code), "{}{}", text(&stdout), text(&stderr));
-    text(&stdout) + &text(&stderr)
-}
-
-fn records(path: &Path) -> Vec<Record> {
-    read(path).unwrap().records
-}
+use common::mpi::{records, said};
 
 /// The records of a sweep of short measurements over ranks.
 fn ran(count: usize, folder: &Path, arguments: &[&str]) -> Vec<Record> {
-    let file = folder.join("records.jsonl");
-    let name = file.display().to_string();
-    let mut all = vec!["run", "--backend", "mpi", "-q", "-o", &name, "--force"];
-    all.extend(["--history", "100", "--max-repetitions", "1"]);
-    all.extend(arguments);
-    said(count, 0, &all);
-    records(&file)
+    common::mpi::ran(count, "mpi", folder, arguments)
 }
 
 /// Runs a sweep of `cases` on 1, 2, 3, 4 and 6 ranks, which must leave the same bits.
@@ -261,174 +229,6 @@ fn a_reservoir_keeps_its_iterations_where_its_graph_is_divided() {
 }
 
 #[test]
-fn more_ranks_than_subdomains_or_block_rows_are_said() {
-    let run = |count, arguments: &[&str]| {
-        said(count, 1, &[&["run", "--backend", "mpi"], arguments].concat())
-    };
-    assert!(run(3, &["poisson3d:4", "--subdomains", "2"]).contains("2 subdomains on 3 ranks"));
-    let text = run(2, &["poisson3d:2", "--subdomains", "9"]);
-    assert!(text.contains("9 subdomains of 8 block rows"), "{text}");
-    let text = run(2, &["poisson3d:4", "--ordering", "rcm", "--partition", "boxes"]);
-    assert!(text.contains("no grid is known for partition `boxes`"), "{text}");
-    let text = run(2, &["poisson3d:4", "--solver", "qmr", "--schwarz", "ras:1"]);
-    let expected = "`qmr` needs the transposed preconditioner, and `ras:1` has none";
-    assert!(text.contains(expected), "{text}");
-    let text = run(2, &["poisson3d:4", "--deflation", "subdomain:2"]);
-    assert!(text.contains("deflation over ranks is by `subdomains`"), "{text}");
-    let text = run(2, &["poisson3d:4", "--schwarz", "exact", "--precond", "jacobi"]);
-    assert!(text.contains("`jacobi` is not exact: it does not run over ranks"), "{text}");
-    let text =
-        run(2, &["poisson3d:4", "--schwarz", "exact", "--level-rule", "overwrite", "--fill", "1"]);
-    let why = "`exact` with the level rule `overwrite` does not run over ranks";
-    assert!(text.contains(why), "{text}");
-}
-
-#[test]
-fn the_first_rank_reports_errors_once_and_ends_the_others() {
-    let text = said(2, 2, &["run", "no-such.mtx", "--backend", "mpi"]);
-    assert_eq!(text.matches("cannot read `no-such.mtx`").count(), 1, "{text}");
-    let text = said(2, 2, &["run", "poisson3d:4", "--backend", "cpu"]);
-    assert_eq!(text.matches("2 ranks, and no case that uses them").count(), 1, "{text}");
-    let text = said(2, 2, &["run", "poisson3d:4", "--backend", "mpi", "--isolate"]);
-    assert!(text.contains("--isolate on 2 ranks"), "{text}");
-}
-
-#[test]
-fn a_breakdown_on_one_rank_is_the_record_of_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.mtx");
-    // the last of four rows has no diagonal and no other row of its subdomain
-    let entries = "1 1 2\n2 2 2\n3 3 2\n4 1 1\n1 4 1\n";
-    let head = "%%MatrixMarket matrix coordinate real general\n4 4 5\n";
-    std::fs::write(&file, format!("{head}{entries}")).unwrap();
-    let name = file.display().to_string();
-    for count in [1, 2, 4] {
-        let out = folder.path().join("r.jsonl");
-        let arguments =
-            ["run", &name, "--backend", "mpi", "--subdomains", "4", "-q", "--force", "-o"];
-        said(count, 1, &[&arguments[..], &[out.to_str().unwrap()]].concat());
-        let record = records(&out).remove(0);
-        assert_eq!(record.status, Status::Breakdown);
-        let reason = record.reason.unwrap();
-        assert!(reason.ends_with("no diagonal entry of subdomain 3"), "{reason}");
-        let both = ["--schwarz", "exact:interface,exact:natural"];
-        said(count, 1, &[&arguments[..], &[out.to_str().unwrap()], &both].concat());
-        let both = records(&out);
-        assert_eq!(both.len(), 2);
-        for record in both {
-            assert_eq!(record.status, Status::Breakdown);
-            let reason = record.reason.unwrap();
-            assert_eq!(reason, "zero pivot: block row 3 has no diagonal entry");
-        }
-    }
-}
-
-#[test]
-fn a_limit_of_time_ends_a_solve_on_all_ranks() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("r.jsonl");
-    let arguments = ["run", "poisson3d:30", "--backend", "mpi", "--rtol", "0", "--max-iterations"];
-    let limits = ["100000000", "--time-limit", "0.5", "-q", "-o", out.to_str().unwrap()];
-    let start = Instant::now();
-    said(2, 1, &[&arguments[..], &limits].concat());
-    assert!(start.elapsed() < Duration::from_secs(60));
-    assert_eq!(records(&out)[0].status, Status::TimeLimit);
-}
-
-/// The process of a rank whose arguments name a file.
-fn process_of_rank(rank: usize, file: &Path) -> Option<String> {
-    let has = |process: &Path, what: &str, of: &str| {
-        let bytes = std::fs::read(process.join(what)).unwrap_or_default();
-        bytes.split(|b| *b == 0).any(|word| word == of.as_bytes())
-    };
-    let all = std::fs::read_dir("/proc").unwrap().map(|entry| entry.unwrap().path());
-    let of_rank = format!("OMPI_COMM_WORLD_RANK={rank}");
-    let mut found = all.filter(|process| {
-        has(process, "cmdline", &file.display().to_string()) && has(process, "environ", &of_rank)
-    });
-    Some(found.next()?.file_name()?.to_string_lossy().into_owned())
-}
-
-#[test]
-fn a_rank_that_dies_ends_the_job_and_finished_records_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("r.jsonl");
-    let name = out.to_str().unwrap();
-    // a thousand solves of the large system take minutes
-    let settings = ["--min-repetitions", "1000", "--time-budget", "1e6", "-q", "-o", name];
-    let short = ["run", "poisson3d:2", "--backend", "mpi"];
-    said(2, 0, &[&short[..], &settings].concat());
-    assert_eq!(records(&out).len(), 1);
-    let both = ["run", "poisson3d:2", "poisson3d:30", "--backend", "mpi", "--resume"];
-    let mut job = command(2, &[&both[..], &settings].concat());
-    let job = job.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    signal("KILL", &started(1, &out));
-    let Output { status, stderr, .. } = job.wait_with_output().unwrap();
-    let said = text(&stderr);
-    assert_ne!(status.code(), Some(0));
-    // the launcher names the rank, the first rank the case
-    assert!(said.contains("rank 1") && said.contains("signal 9"), "{said}");
-    assert!(said.contains("asked to stop: rank 0 of 2, poisson3d:30, gmres, bilu"), "{said}");
-    assert_eq!(records(&out).len(), 1);
-    // the rest, with measurements that end
-    let rest = ["--max-repetitions", "1", "-q", "-o", name];
-    self::said(2, 0, &[&both[..], &rest].concat());
-    let records = records(&out);
-    assert_eq!(records.len(), 2);
-    assert!(records.iter().all(|r| r.status == Status::Converged && r.division.ranks == Some(2)));
-}
-
-/// Waits for a rank whose arguments name a file, and until it computes; its process.
-fn started(rank: usize, file: &Path) -> String {
-    let start = Instant::now();
-    let process = loop {
-        if let Some(process) = process_of_rank(rank, file) {
-            break process;
-        }
-        assert!(start.elapsed() < Duration::from_secs(60), "no rank started");
-        std::thread::sleep(Duration::from_millis(100));
-    };
-    std::thread::sleep(Duration::from_secs(3));
-    process
-}
-
-fn signal(name: &str, process: &str) {
-    let sent = Command::new("kill").args([&format!("-{name}"), process]).status();
-    assert!(sent.unwrap().success());
-}
-
-#[test]
-fn ctrl_c_keeps_finished_records_and_leaves_no_rank() {
-    let folder = tempfile::tempdir().unwrap();
-    // to the first rank, and to the launcher, which ends all
-    for to_launcher in [false, true] {
-        let out = folder.path().join(format!("{to_launcher}.jsonl"));
-        let name = out.to_str().unwrap();
-        let settings = ["--min-repetitions", "3000", "--time-budget", "1e6", "--rtol", "0", "-q"];
-        let matrices = ["poisson3d:2,poisson3d:40", "--max-iterations", "1", "-o", name];
-        let of = ["run", "--backend", "mpi", "--rhs", "random", "--matrix"];
-        let mut job = command(2, &[&of[..], &matrices, &settings].concat());
-        let mut job = job.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        let first = started(0, &out);
-        let start = Instant::now();
-        while std::fs::read_to_string(&out).map_or(0, |text| text.lines().count()) < 1 {
-            assert!(start.elapsed() < Duration::from_secs(60), "no record");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        let process = if to_launcher { job.id().to_string() } else { first };
-        signal("INT", &process);
-        let code = job.wait().unwrap().code();
-        assert_ne!(code, Some(0));
-        if !to_launcher {
-            assert_eq!(code, Some(130));
-        }
-        assert_eq!(records(&out).len(), 1);
-        std::thread::sleep(Duration::from_millis(500));
-        assert_eq!((process_of_rank(0, &out), process_of_rank(1, &out)), (None, None));
-    }
-}
-
-#[test]
 fn a_coarse_space_keeps_the_iterations_of_many_subdomains() {
     let folder = tempfile::tempdir().unwrap();
     let sweeps = [
@@ -579,44 +379,4 @@ fn experiments_and_papers_run_over_ranks() {
         [folder.path(), &folder.path().join("b.jsonl")].map(|path| path.display().to_string());
     said(2, 0, &["reproduce", "mine/table1", "--configs", &configs, "-q", "-o", &out]);
     assert_eq!(records(Path::new(&out)).len(), 4);
-}
-
-/// A command on two ranks, in a folder; before, the second does what `shell` says.
-fn on_second(shell: &str, folder: &Path, arguments: &[&str]) -> Output {
-    let script =
-        format!("if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then {shell}; fi; exec \"$0\" \"$@\"");
-    let mut command = Command::new("mpirun");
-    command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "2"]);
-    command.args(["sh", "-c", &script, BILU]).args(arguments);
-    command.current_dir(folder).env("NO_COLOR", "1").env("OMPI_MCA_mpi_yield_when_idle", "1");
-    command.output().expect("mpirun")
-}
-
-#[test]
-fn only_the_first_rank_reads_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("a.mtx");
-    let entries = "1 1 2\n2 2 2\n3 3 2\n4 4 2\n1 4 1\n";
-    let head = "%%MatrixMarket matrix coordinate real general\n4 4 5\n";
-    std::fs::write(&file, format!("{head}{entries}")).unwrap();
-    let out = folder.path().join("r.jsonl");
-    let arguments = ["run", "./a.mtx", "--backend", "mpi", "-q", "-o", out.to_str().unwrap()];
-    // the other has no such file where it is
-    let done = on_second("cd /", folder.path(), &arguments);
-    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
-    assert_eq!(records(&out)[0].status, Status::Converged);
-}
-
-#[test]
-fn too_little_memory_on_one_rank_is_the_record_of_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("r.jsonl");
-    let of = ["run", "poisson3d:80", "--backend", "mpi", "--restart", "506", "-q", "-o"];
-    let more = [out.to_str().unwrap(), "--max-repetitions", "1"];
-    let done = on_second("ulimit -v 900000", folder.path(), &[&of[..], &more].concat());
-    assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
-    let record = records(&out).remove(0);
-    assert_eq!(record.status, Status::OutOfMemory);
-    let reason = record.reason.unwrap();
-    assert!(reason.contains("needed") && reason.contains("free"), "{reason}");
 }

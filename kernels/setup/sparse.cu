@@ -1,33 +1,6 @@
 // Sparse matrices by rows: products, sums, parts, transposes, and what is to be known of them. Rows are made
 // in two passes: how long they are, and what they hold.
-#include "setup/sparse.cuh"
-
-constexpr u32 THREADS = 256;
-// Lengths that a thread adds up, and a thread block.
-constexpr u32 EACH = 8, PART = THREADS * EACH;
-
-__device__ inline u32 thread() { return blockIdx.x * THREADS + threadIdx.x; }
-
-// Sums of the values of the threads before this one; the sum of all in `all`.
-__device__ u64 before(u64 value, u64& all) {
-    __shared__ u64 of_warp[THREADS / WARP];
-    const u32 lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    u64 sum = value;
-    for (u32 offset = 1; offset < WARP; offset *= 2) {
-        const u64 other = __shfl_up_sync(FULL, sum, offset);
-        if (lane >= offset) sum += other;
-    }
-    if (lane == WARP - 1) of_warp[warp] = sum;
-    __syncthreads();
-    u64 start = 0;
-    all = 0;
-    for (u32 w = 0; w < THREADS / WARP; ++w) {
-        if (w == warp) start = all;
-        all += of_warp[w];
-    }
-    __syncthreads();
-    return start + sum - value;
-}
+#include "setup/scan.cuh"
 
 // Sums of parts of n lengths.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Largest block size.
-pub const MAX_BLOCK_SIZE: usize = 128;
+pub(crate) const MAX_BLOCK_SIZE: usize = 128;
 
 /// Largest fill level; levels are held in 8 bits.
 pub const MAX_FILL: usize = 120;
 
 /// Most subdomains.
-pub const MAX_SUBDOMAINS: usize = 1 << 20;
+pub(crate) const MAX_SUBDOMAINS: usize = 1 << 20;
 
 /// How a symmetric Matrix Market file is read.
 #[derive(

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 /// Exit code after Ctrl-C.
-pub const STOPPED: u8 = 130;
+pub(crate) const STOPPED: u8 = 130;
 
 /// Result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -102,7 +102,7 @@ impl Error {
 
     /// Adds the file.
     #[must_use]
-    pub fn in_file(mut self, file: impl Into<String>) -> Self {
+    pub(crate) fn in_file(mut self, file: impl Into<String>) -> Self {
         self.place = Some(Place { file: file.into(), line: None, column: None });
         self
     }

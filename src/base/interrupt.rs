@@ -29,7 +29,7 @@ pub fn install() -> Result<&'static AtomicUsize> {
 }
 
 /// What is said at a request to stop: what runs now, where others may end this process for that of another.
-pub fn told_with(work: Option<String>) {
+pub(crate) fn told_with(work: Option<String>) {
     *WORK.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = work;
 }
 
@@ -38,7 +38,7 @@ pub fn told_with(work: Option<String>) {
 ///
 /// # Errors
 /// As [`install`].
-pub fn install_for_reading() -> Result<()> {
+pub(crate) fn install_for_reading() -> Result<()> {
     handle(|| {
         let again = REQUESTS.fetch_add(1, Ordering::SeqCst) > 0;
         let reading = READINGS.load(Ordering::SeqCst) > 0;

@@ -4,7 +4,7 @@
 //! pages the first touch and the address translation cost a good part of the time, and a wide load
 //! that straddles two cache lines costs two.
 
-#![allow(unsafe_code, reason = "advice to the system about pages")]
+#![allow(unsafe_code, reason = "advice to the system about pages, bytes that are aligned")]
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -17,14 +17,34 @@ use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
 
-/// A fixed-size array of zeros to begin with, aligned to a page, in huge pages where the system
+/// A fixed-size array of zeros to begin with, aligned to a cache line, in huge pages where the system
 /// grants them. The memory is taken at once: its cost belongs to the phase that allocates, not to
 /// the one that happens to write first.
 pub struct Buffer<T> {
-    map: Option<MmapMut>,
+    bytes: Bytes,
     len: usize,
     of: PhantomData<T>,
 }
+
+enum Bytes {
+    /// Few: a mapping of their own takes longer than what is done with them.
+    Few(Vec<Line>),
+    Mapped(MmapMut),
+}
+
+/// A cache line, read as numbers of other types.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "its bytes are read through others")]
+#[repr(align(64))]
+struct Line([u8; 64]);
+
+// SAFETY: bytes alone, without padding, and any are valid.
+unsafe impl bytemuck::Zeroable for Line {}
+// SAFETY: as above.
+unsafe impl Pod for Line {}
+
+/// Bytes that have a mapping of their own.
+const MAPPED: usize = 128 << 10;
 
 impl<T: Pod> Buffer<T> {
     /// `len` zeros. When the system refuses the address space the program ends, as with any allocation
@@ -40,20 +60,26 @@ impl<T: Pod> Buffer<T> {
     ///
     /// # Errors
     /// When the system refuses the address space.
-    pub fn try_zeros(len: usize) -> Result<Self> {
+    pub(crate) fn try_zeros(len: usize) -> Result<Self> {
         let refused = || {
             let gigabytes = len as f64 * size_of::<T>() as f64 / 1e9;
             Error::memory(format!("the system refused {gigabytes:.1} GB for an array"))
         };
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(refused)?;
-        let map = (bytes > 0).then(|| MmapMut::map_anon(bytes)).transpose();
-        let map = map.map_err(|_| refused())?;
+        if bytes < MAPPED {
+            let lines = vec![Line([0; 64]); bytes.div_ceil(size_of::<Line>())];
+            return Ok(Self { bytes: Bytes::Few(lines), len, of: PhantomData });
+        }
+        // whole huge pages, to which the system then aligns the mapping
+        let whole = bytes.checked_next_multiple_of(HUGE).ok_or_else(refused)?;
+        let bytes = if bytes < HUGE / 4 * 3 { bytes } else { whole };
+        let map = MmapMut::map_anon(bytes).map_err(|_| refused())?;
         #[cfg(target_os = "linux")]
         for wish in [memmap2::Advice::HugePage, memmap2::Advice::PopulateWrite] {
             // older systems refuse, and then pages come as touched
-            let _ = map.as_ref().map(|map| map.advise(wish));
+            let _ = map.advise(wish);
         }
-        Ok(Self { map, len, of: PhantomData })
+        Ok(Self { bytes: Bytes::Mapped(map), len, of: PhantomData })
     }
 }
 
@@ -62,38 +88,62 @@ impl<T: Pod> Deref for Buffer<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.map.as_ref().map_or(&[], |map| &bytemuck::cast_slice(map)[..self.len])
+        let bytes = match &self.bytes {
+            Bytes::Few(lines) => bytemuck::cast_slice(lines),
+            Bytes::Mapped(map) => &map[..],
+        };
+        &bytemuck::cast_slice(bytes)[..self.len]
     }
 }
 
 impl<T: Pod> DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        let len = self.len;
-        self.map.as_mut().map_or(&mut [], |map| &mut bytemuck::cast_slice_mut(map)[..len])
+        let bytes = match &mut self.bytes {
+            Bytes::Few(lines) => bytemuck::cast_slice_mut(lines),
+            Bytes::Mapped(map) => &mut map[..],
+        };
+        &mut bytemuck::cast_slice_mut(bytes)[..self.len]
     }
+}
+
+/// Bytes of a huge page.
+const HUGE: usize = 2 << 20;
+
+/// Room for at least `n` entries that fills huge pages: systems align only mappings of whole ones to them, and
+/// what lies before the first and behind the last comes in small pages.
+fn rounded<T>(n: usize) -> usize {
+    /// What an allocator puts before a large array at most.
+    const HEADER: usize = 64;
+    let bytes = n.saturating_mul(size_of::<T>());
+    if bytes < HUGE / 4 * 3 || bytes > isize::MAX as usize / 2 {
+        return n;
+    }
+    ((bytes + HEADER).next_multiple_of(HUGE) - HEADER) / size_of::<T>()
 }
 
 /// An empty vector with room for `n` entries that asks the system for huge pages.
 pub fn with_capacity<T>(n: usize) -> Vec<T> {
-    let v = Vec::with_capacity(n);
+    let v = Vec::with_capacity(rounded::<T>(n));
     advise(&v);
     v
 }
 
 /// As [`with_capacity`]; `None` when the system refuses the address space.
-pub fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
+pub(crate) fn try_with_capacity<T>(n: usize) -> Option<Vec<T>> {
     let mut v = Vec::new();
-    v.try_reserve_exact(n).ok()?;
+    v.try_reserve_exact(rounded::<T>(n)).ok()?;
     advise(&v);
     Some(v)
 }
 
 /// `n` zeros whose pages are taken when they are first written, by the thread that does; huge ones where the
 /// system grants them.
-pub fn zeroed<T: Pod>(n: usize) -> Vec<T> {
-    let v = vec![T::zeroed(); n];
+pub(crate) fn zeroed<T: Pod>(n: usize) -> Vec<T> {
+    // the allocator has fresh zeros for both lengths
+    let mut v = vec![T::zeroed(); rounded::<T>(n)];
     advise(&v);
+    v.truncate(n);
     v
 }
 
@@ -125,7 +175,7 @@ pub fn joined<T: Copy + Send + Sync>(parts: &[&[T]], parallel: bool) -> Vec<T> {
 
 /// Makes room for `more` entries, and for as many again as there are when it has to move them.
 /// Unlike [`Vec::reserve`] it asks for huge pages.
-pub fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
+pub(crate) fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
     if v.capacity() - v.len() < more {
         let mut larger = with_capacity((2 * v.len()).max(v.len() + more));
         larger.extend_from_slice(v);
@@ -137,13 +187,14 @@ pub fn reserve<T: Copy>(v: &mut Vec<T>, more: usize) {
 /// written; nothing happens where the system does not grant it.
 #[cfg(target_os = "linux")]
 fn advise<T>(v: &Vec<T>) {
-    const HUGE: usize = 2 << 20;
+    const PAGE: usize = 4096;
     let bytes = v.capacity() * size_of::<T>();
-    let start = (v.as_ptr() as usize).next_multiple_of(HUGE);
-    let end = (v.as_ptr() as usize + bytes) / HUGE * HUGE;
-    if bytes > 0 && start < end {
-        // SAFETY: the range lies within the vector's own allocation, and the advice changes no
-        // contents.
+    // from the page on in which it begins: the allocator's own mapping is aligned to huge pages, and the
+    // vector starts a few bytes behind
+    let start = v.as_ptr() as usize / PAGE * PAGE;
+    let end = (v.as_ptr() as usize + bytes) / PAGE * PAGE;
+    if bytes >= HUGE && start < end {
+        // SAFETY: the pages hold memory of this process, and the advice changes no contents.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }
@@ -163,6 +214,13 @@ mod tests {
         v[1_000_000] = 1.0;
         assert_eq!(v.iter().sum::<f64>(), 1.0);
         assert!(Buffer::<u32>::zeros(0).is_empty());
+        for len in [1, 9, MAPPED / 8 - 1, MAPPED / 8, MAPPED / 8 + 1] {
+            let mut v = Buffer::<f64>::zeros(len);
+            assert_eq!((v.as_ptr() as usize % 64, v.len()), (0, len));
+            assert!(v.iter().all(|&x| x == 0.0));
+            v.fill(2.0);
+            assert_eq!(v.iter().sum::<f64>(), 2.0 * len as f64);
+        }
         for len in [1 << 57, usize::MAX] {
             let refused = Buffer::<f64>::try_zeros(len).err().unwrap();
             assert_eq!(refused.kind(), crate::base::error::Kind::Memory, "{refused}");

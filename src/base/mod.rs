@@ -3,6 +3,7 @@
 pub mod choices;
 pub(crate) mod cores;
 pub mod error;
+pub mod external;
 pub(crate) mod files;
 pub(crate) mod input;
 pub mod interrupt;

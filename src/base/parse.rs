@@ -124,7 +124,7 @@ pub fn choices<T: ValueEnum>() -> Vec<String> {
 }
 
 /// The name of one value of an enumeration.
-pub fn choice_name<T: ValueEnum>(value: &T) -> String {
+pub(crate) fn choice_name<T: ValueEnum>(value: &T) -> String {
     value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
 }
 
@@ -139,7 +139,7 @@ pub fn registered(what: &str, text: &str, registry: &[(&str, &str)]) -> Result<S
 }
 
 /// Shortest text that reads back as `value`: `0.25`, `1e-6`.
-pub fn number_text(value: f64) -> String {
+pub(crate) fn number_text(value: f64) -> String {
     if value == 0.0 || (1e-3..1e6).contains(&value.abs()) {
         value.to_string()
     } else {

@@ -11,7 +11,7 @@ pub fn seconds(value: f64) -> String {
 /// A median time with its spread: `1.234 ± 0.012 s` for a 95 % interval whose halves are equal in these
 /// digits, `1.234 [1.230, 1.251] s` for one that is lopsided, `1.234 (3: 1.230–1.251) s` for the range of
 /// three samples, which are too few for an interval, and `1.234 s` for one.
-pub fn median_seconds(median: &Median) -> String {
+pub(crate) fn median_seconds(median: &Median) -> String {
     let (factor, unit) = unit_of(median.value);
     let value = significant(median.value * factor, 4);
     let decimals = value.split_once('.').map_or(0, |(_, d)| d.len());
@@ -36,7 +36,7 @@ pub fn median_seconds(median: &Median) -> String {
 /// [`median_seconds`], so that what is shown adds up to the total shown. The total is rounded as it stands, since
 /// it is what is compared and what other files hold; the second part takes the difference, which moves it by a
 /// unit of the last digit at most. Digits of the parts beyond those of their sum would say nothing of it.
-pub fn parts_of(total: f64, first: f64) -> [String; 2] {
+pub(crate) fn parts_of(total: f64, first: f64) -> [String; 2] {
     let (factor, unit) = unit_of(total);
     let sum = significant(total * factor, 4);
     let decimals = sum.split_once('.').map_or(0, |(_, d)| d.len());
@@ -57,7 +57,7 @@ fn unit_of(value: f64) -> (f64, &'static str) {
 }
 
 /// `value` rounded to `digits` significant digits, without an exponent.
-pub fn significant(value: f64, digits: usize) -> String {
+pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }
@@ -67,7 +67,7 @@ pub fn significant(value: f64, digits: usize) -> String {
 }
 
 /// A whole number with its digits in groups of three: `1,728,000`.
-pub fn grouped(value: usize) -> String {
+pub(crate) fn grouped(value: usize) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -90,7 +90,7 @@ pub fn residual(value: f64) -> String {
 }
 
 /// `1 thread`, `2 threads`.
-pub fn plural(count: usize, noun: &str) -> String {
+pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 

@@ -4,5 +4,6 @@ pub(crate) mod advise;
 pub(crate) mod engine;
 pub(crate) mod obstacle;
 pub mod parity;
+pub(crate) mod process;
 pub mod run;
 pub(crate) mod solution;

@@ -1,18 +1,25 @@
 //! Runs one case and returns its record.
 
+mod answer;
 mod basis;
 mod checks;
 mod crowd;
 mod distributed;
+mod divided;
+mod exchange;
+mod first_rank;
+mod held;
 mod levels;
+mod loading;
 mod new_values;
 mod no_result;
+pub(crate) mod peer;
 mod phases;
 mod product;
 mod range;
+mod ranks;
 mod reuse;
 mod roof;
-mod shares;
 mod traffic;
 mod verdict;
 mod watch;
@@ -21,6 +28,7 @@ use crate::compute::{Backend, Clock, Operations, Products, Visitor};
 use std::sync::Arc;
 
 use crate::base::error::Kind;
+use crate::base::external::external;
 use crate::base::measure::{median, now, seconds_since};
 use crate::base::parse::choice_name;
 use crate::base::status::Status;
@@ -37,11 +45,13 @@ use crate::methods::{precond, solver};
 use crate::problem::Problem;
 use crate::record::Record;
 use crowd::Crowd;
-#[cfg(feature = "mpi")]
-pub(crate) use distributed::serve;
+pub(crate) use loading::{by_rows, divided};
 use no_result::{NoResult, together};
 use phases::{PhaseClock, PhaseSeconds, Stopwatch};
 use range::Scaled;
+#[cfg(feature = "mpi")]
+pub(crate) use ranks::serve;
+pub(crate) use ranks::{OfRanks, Outline};
 pub(crate) use reuse::Reuse;
 use roof::Roof;
 pub(crate) use verdict::contradicts;
@@ -140,6 +150,9 @@ pub(crate) fn solve_case(
         x: None,
         limit_s: None,
     };
+    if let Some(peer) = external(&case.backend) {
+        return job.by_peer(peer);
+    }
     if compute::over_ranks(&case.backend) {
         return job.lead();
     }
@@ -194,18 +207,23 @@ impl Visitor for Job<'_> {
 
 impl Job<'_> {
     /// What there is to keep; `None` when the user cancelled it.
-    fn ended(mut self, done: Result<(), NoResult>) -> Option<Solved> {
-        match done {
-            Ok(()) => {}
-            Err(NoResult::Cancelled) => return None,
-            Err(NoResult::Ended(status, reason)) => {
-                self.record.status = status;
-                self.record.reason = Some(reason);
-            }
-            Err(NoResult::Elsewhere) => self.record.status = Status::Failed,
-        }
-        Some(Solved { record: self.record, x: self.x })
+    fn ended(self, done: Result<(), NoResult>) -> Option<Solved> {
+        closed(self.record, self.x, done)
     }
+}
+
+/// The same of a record and a solution.
+fn closed(mut record: Record, x: Option<Vec<f64>>, done: Result<(), NoResult>) -> Option<Solved> {
+    match done {
+        Ok(()) => {}
+        Err(NoResult::Cancelled) => return None,
+        Err(NoResult::Ended(status, reason)) => {
+            record.status = status;
+            record.reason = Some(reason);
+        }
+        Err(NoResult::Elsewhere) => record.status = Status::Failed,
+    }
+    Some(Solved { record, x })
 }
 
 impl Job<'_> {
@@ -236,9 +254,9 @@ impl Job<'_> {
         });
 
         self.check_matrix(k)?;
-        let (mut matrix, other) = self.store(k, with_transposed)?;
+        let (matrix, other) = self.store(k, with_transposed)?;
         let (other, other_matrix) = other.unzip();
-        let (mut m, other_m) = self.set_up(k, setup, other.as_ref())?;
+        let (m, other_m) = self.set_up(k, setup, other.as_ref())?;
         let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
         let factor = m.size(k);
         let ratio = |entries| entries as f64 / stored.max(1) as f64;
@@ -284,7 +302,9 @@ impl Job<'_> {
             None => self.record.traffic.memory_bytes = Some(traffic::held(k, &system)),
         }
         drop(adapted);
-        self.measure_new_values(k, &mut matrix, &mut *m)
+        let mut systems = vec![(matrix, m)];
+        systems.extend(other_matrix.zip(other_m));
+        self.measure_new_values(k, &mut systems)
     }
 
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
@@ -396,11 +416,7 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        let scaling = self.system.scaling;
-        // M, but for the identity, is scaled with A
-        let with_m = precond::shape(&self.case.precond) != Shape::Identity
-            && solver::monitors_preconditioned(&self.case.solver, self.case.side);
-        let exponent = if with_m { scaling.of_solution() } else { scaling.b };
+        let exponent = self.monitored_exponent();
         let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
         // files hold finite numbers alone
         self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
@@ -410,6 +426,15 @@ impl Job<'_> {
         times.ms_per_iteration =
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
         Ok((outcome, solves))
+    }
+
+    /// Exponent of the power of two that turns norms that a solver monitors into those of the original system.
+    fn monitored_exponent(&self) -> i32 {
+        let scaling = self.system.scaling;
+        // M, but for the identity, is scaled with A
+        let with_m = precond::shape(&self.case.precond) != Shape::Identity
+            && solver::monitors_preconditioned(&self.case.solver, self.case.side);
+        if with_m { scaling.of_solution() } else { scaling.b }
     }
 
     /// Recomputes the residual and sets status and residuals.
@@ -423,6 +448,13 @@ impl Job<'_> {
     fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
         let Scaled { matrix, b, .. } = self.system;
         let true_residual = relative_residual(matrix, &solution[..matrix.rows()], b);
+        self.judged(true_residual, outcome);
+        solution.truncate(matrix.rows());
+        self.solved(solution);
+    }
+
+    /// What a true residual says of a solve.
+    fn judged(&mut self, true_residual: f64, outcome: &Outcome) {
         let finite = |v: f64| v.is_finite().then_some(v);
         let record = &mut self.record;
         record.convergence.iterations = outcome.iterations;
@@ -433,7 +465,10 @@ impl Job<'_> {
         for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
             record.remark(remark);
         }
-        solution.truncate(matrix.rows());
+    }
+
+    /// Keeps the solution of the system as it was solved.
+    fn solved(&mut self, mut solution: Vec<f64>) {
         let exponent = self.system.scaling.of_solution();
         if exponent != 0 {
             for v in &mut solution {

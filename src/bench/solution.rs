@@ -4,14 +4,13 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::units::plural;
 use crate::config::axes::Axis;
-use crate::matrix::market;
+use crate::matrix::{market, npy};
 use crate::problem;
 use crate::record::output::Existing;
 use crate::record::table::Row;
@@ -111,7 +110,7 @@ impl Solutions {
     pub(crate) fn write<C: Debug>(&self, case: &C, x: &[f64]) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         match Form::of(path)? {
-            Form::Npy => market::atomically(path, |out| npy(out, x)),
+            Form::Npy => npy::write_file(path, x.iter().copied()),
             Form::Market => market::write_vector(path, x),
         }
     }
@@ -272,19 +271,6 @@ fn suggestion<C, S>(pattern: &Path, axes: &'static [Axis<C, S>], cases: &[&C]) -
         return format!("number them: {numbered}");
     }
     format!("name what varies, `{stem}-{}{ending}`, or number them, {numbered}", varying.join("-"))
-}
-
-/// A vector in version 1.0 of the format of `NumPy`: 64 or more bytes of head, then the numbers.
-fn npy(out: &mut dyn Write, values: &[f64]) -> std::io::Result<()> {
-    const BEFORE: usize = 10;
-    let head =
-        format!("{{'descr': '<f8', 'fortran_order': False, 'shape': ({},), }}", values.len());
-    // the numbers begin at a multiple of 64, behind a line end
-    let length = (BEFORE + head.len() + 1).next_multiple_of(64) - BEFORE;
-    out.write_all(b"\x93NUMPY\x01\x00")?;
-    out.write_all(&u16::try_from(length).expect("a short head").to_le_bytes())?;
-    writeln!(out, "{head:<width$}", width = length - 1)?;
-    values.iter().try_for_each(|v| out.write_all(&v.to_le_bytes()))
 }
 
 #[cfg(test)]

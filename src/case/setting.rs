@@ -27,13 +27,13 @@ impl Case {
     }
 
     /// The same of a setting by its name; settings that every case has are always used.
-    pub fn uses_named(&self, name: &str) -> bool {
+    pub(crate) fn uses_named(&self, name: &str) -> bool {
         let setting = Setting::ALL.into_iter().find(|setting| setting.name() == name);
         setting.is_none_or(|setting| self.uses(setting))
     }
 
     /// Its ordering, for the fill level of its preconditioner.
-    pub fn ordering_for_fill(&self) -> Ordering {
+    pub(crate) fn ordering_for_fill(&self) -> Ordering {
         self.ordering.for_fill(self.preconditioning().fill)
     }
 

@@ -11,9 +11,9 @@ use crate::bench::advise;
 use crate::bench::advise::check::{Sweeping, against_all};
 use crate::bench::advise::{Advice, Question, Told, Tried, describe};
 use crate::case::{Case, ReadAs};
-use crate::cli::flags::{limit, settings};
+use crate::cli::flags::{PeerFlags, limit, settings};
 use crate::cli::{complete, output};
-use crate::config::{Sweep, write};
+use crate::config::{Sweep, peer, write};
 use crate::problem::{self, Folders, Source};
 use crate::report::ReportFormat;
 use crate::report::advice::report as advice_report;
@@ -43,6 +43,13 @@ pub(super) struct AdviseArgs {
     /// (repeatable; `bilu-bench list settings` names them)
     #[arg(long, value_name = "SETTING=VALUES", add = complete::assignment())]
     set: Vec<String>,
+
+    /// Also try the best methods of these peers, such as AMG (`petsc,hypre`, or `all`)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "exhaustive")]
+    with_peers: Vec<String>,
+
+    #[command(flatten)]
+    peers: PeerFlags,
 
     /// How a symmetric file is read
     #[arg(long, value_enum, default_value_t)]
@@ -93,6 +100,8 @@ fn allowed(words: &[String]) -> Result<Sweep> {
 /// Searches, prints the best and writes the experiment.
 pub(super) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let fixed = allowed(&args.set)?;
+    args.peers.apply()?;
+    let peers = peer::named(&args.with_peers).map_err(|e| e.in_file("--with-peers"))?;
     if let Some(path) = &args.output {
         if path.extension().is_none_or(|e| e != "toml") {
             return Err(Error::input(format!("`{}` does not end in .toml", path.display())));
@@ -119,7 +128,7 @@ pub(super) fn run(args: &AdviseArgs) -> Result<ExitCode> {
     let b = problem::right_hand_side(&problem, &rhs)?;
     let base = Case { matrix: args.matrix.clone(), rhs, read_as: args.read_as, ..Case::default() };
     let solves = args.solves as usize;
-    let question = Question { base, fixed, solves, budget_s: args.time_budget };
+    let question = Question { base, fixed, solves, budget_s: args.time_budget, peers };
     let mut told = |told: Told| match told {
         _ if args.quiet => {}
         Told::Tried(tried, best) => say(&progress(tried, best)),

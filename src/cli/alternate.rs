@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::base::error::{Error, Result};
 use crate::base::input::say;
-use crate::bench::engine::isolated::last_words;
+use crate::bench::process::last_words;
 use crate::cli::output::records;
 use crate::record::output::{Existing, Outputs};
 use crate::record::read::FileFormat;

@@ -8,9 +8,11 @@ use clap_complete::engine::{
     ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 
+use crate::base::external::PREFIX;
 use crate::cli::Cli;
 use crate::config::axes::Axis;
 use crate::config::library::Library;
+use crate::config::peer;
 use crate::config::sweep::AXES;
 use crate::problem::generators::GENERATORS;
 use crate::problem::{Folders, catalogue};
@@ -86,6 +88,11 @@ pub(super) fn papers() -> Vec<String> {
     names
 }
 
+/// Papers with claims.
+pub(super) fn with_claims() -> Vec<String> {
+    Library::Embedded.with_claims().unwrap_or_default()
+}
+
 /// Columns of the records of `run`, and `all`.
 pub(super) fn columns() -> Vec<String> {
     std::iter::once("all").chain(COLUMNS.iter().map(|(name, _)| *name)).map(str::to_owned).collect()
@@ -111,6 +118,10 @@ fn offered(name: &str, choices: fn() -> Vec<String>) -> Vec<String> {
         "rhs" => words(&["ones", "a-ones", "random", "random:", "own", "file:"]),
         "deflation" => {
             words(&["none", "subdomain:", "levelset", "levelset-subdomain:", "subdomains"])
+        }
+        "backend" => {
+            let peers = peer::all().into_iter().map(|(name, _)| format!("{PREFIX}{name}"));
+            choices().into_iter().chain(peers).collect()
         }
         "precond" => choices().into_iter().chain(words(&["all"])).collect(),
         _ => choices(),

@@ -9,7 +9,7 @@ use crate::config::sweep::AXES;
 use crate::record::Record;
 use crate::record::columns::{ADDED, COMPARE, TUNING, VERSUS};
 use crate::record::table::{Column, Row};
-use crate::report::{page, plot};
+use crate::report::{claims, page, plot};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct DocsArgs {
@@ -109,6 +109,7 @@ fn csv() -> String {
             two,
             pairs(VERSUS),
         ),
+        section("## Rows of `claims --format csv`", "One row per claim.", two, pairs(&claims::COLUMNS)),
         section("## Rows of `tune --format csv`", "One row per trial.", two, pairs(TUNING)),
         section(
             "## Tables of `report --tables FOLDER`",

@@ -12,9 +12,12 @@ use serde_json::{Map, Value};
 use crate::base::error::Result;
 use crate::base::measure::system_memory;
 use crate::base::units::aligned;
+use crate::bench::run::peer::version;
+use crate::cli::flags::PeerFlags;
 use crate::cli::output;
 use crate::compute::cpu::bandwidth;
 use crate::compute::cpu::bandwidth::bandwidth_beyond_caches;
+use crate::config::peer;
 use crate::matrix::cache::Cache;
 use crate::problem::Folders;
 use crate::record::environment::{COMPILER, CPU, OS, REVISION, TARGET};
@@ -25,6 +28,9 @@ pub(super) struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    peers: PeerFlags,
 
     #[command(flatten)]
     self_test: self_test::SelfTestArgs,
@@ -38,11 +44,13 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode> {
     if args.self_test.asked() {
         return self_test::run(&args.self_test);
     }
-    let sections: [(&str, Findings); 5] = [
+    args.peers.apply()?;
+    let sections: [(&str, Findings); 6] = [
         ("program", program()),
         ("processor", processor()),
         ("memory", memory()),
         ("gpu", gpu::findings()),
+        ("peers", peers()),
         ("folders", folders()),
     ];
     let text = if args.json { as_json(sections) } else { as_text(&sections) };
@@ -52,6 +60,18 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode> {
 
 fn finding(name: &str, value: impl Into<Value>) -> (String, Value) {
     (name.to_owned(), value.into())
+}
+
+/// The library that each peer found, or why it runs none.
+fn peers() -> Findings {
+    let found: Findings = peer::all()
+        .into_iter()
+        .map(|(name, peer)| {
+            let version = peer.map_err(|e| e.to_string()).and_then(|peer| version(&peer));
+            finding(&name, version.unwrap_or_else(|why| format!("not usable: {why}")))
+        })
+        .collect();
+    if found.is_empty() { vec![finding("described", "none")] } else { found }
 }
 
 fn program() -> Findings {

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use crate::base::error::{Error, Result};
-use crate::bench::engine::isolated::{Isolation, kill_counters};
+use crate::bench::engine::isolated::Isolation;
+use crate::bench::process::kill_counters;
 use crate::cli::complete;
 use crate::config::axes::Axis;
 use crate::config::measure::{MeasureOptions, SETTINGS};
+use crate::config::peer;
 use crate::config::source::repeated_remark;
 use crate::config::sweep::axis;
 use crate::config::{AXES, Sweep};
@@ -180,6 +182,24 @@ impl IsolationFlags {
             .map_err(|e| Error::run(format!("cannot find this program: {e}")))?;
         let flags = measure.flags();
         Ok(Some(Isolation { program, flags, limit_s: self.case_limit, counters: kill_counters() }))
+    }
+}
+
+/// Where peers are described.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct PeerFlags {
+    /// Folder with descriptions of peers (`NAME.toml`), searched first, for backends `external:NAME`
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+}
+
+impl PeerFlags {
+    /// Searches the folder from now on.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub(super) fn apply(&self) -> Result<()> {
+        self.peers.as_deref().map_or(Ok(()), peer::give_folder)
     }
 }
 

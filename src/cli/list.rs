@@ -3,9 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use crate::base::error::{Error, Result};
+use crate::base::external::PREFIX;
 use crate::base::units::aligned;
+use crate::cli::flags::PeerFlags;
 use crate::cli::{complete, output};
 use crate::config::library::Library;
+use crate::config::peer::{self, Peer};
 use crate::config::sweep::AXES;
 use crate::methods::precond::options::Parameter;
 use crate::methods::{precond, registry};
@@ -22,6 +25,9 @@ pub(super) struct ListArgs {
     /// As JSON
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    peers: PeerFlags,
 }
 
 struct Section {
@@ -30,6 +36,7 @@ struct Section {
 }
 
 pub(super) fn run(args: &ListArgs) -> Result<()> {
+    args.peers.apply()?;
     let mut sections = sections()?;
     if let Some(name) = &args.section {
         let known: Vec<&str> = sections.iter().map(|s| s.name).collect();
@@ -72,6 +79,7 @@ fn sections() -> Result<Vec<Section>> {
         named("preconditioners", registry::PRECONDITIONERS),
         Section { name: "parameters", items: parameters() },
         named("backends", registry::BACKENDS),
+        Section { name: "peers", items: peers() },
         named("orderings", registry::ORDERINGS),
         named("formats", registry::FORMATS),
         named("trisolves", registry::TRISOLVES),
@@ -83,6 +91,16 @@ fn sections() -> Result<Vec<Section>> {
         Section { name: "settings", items: settings },
         named("columns", &COLUMNS),
     ])
+}
+
+/// Peers, and what they can do or what is wrong with their descriptions.
+fn peers() -> Vec<(String, String)> {
+    let peers = peer::all().into_iter();
+    let described = |found: Result<Peer>| match found {
+        Ok(peer) => peer.described(),
+        Err(why) => why.to_string(),
+    };
+    peers.map(|(name, found)| (format!("{PREFIX}{name}"), described(found))).collect()
 }
 
 /// Parameters of the preconditioners, given after a colon.

@@ -2,6 +2,7 @@
 
 mod advise;
 mod alternate;
+mod claims;
 mod compare;
 pub mod complete;
 mod completions;
@@ -54,6 +55,8 @@ enum Command {
     Run(run::RunArgs),
     /// Run the tables of a paper and compare them with the published values
     Reproduce(reproduce::ReproduceArgs),
+    /// Judge the claims of papers by the committed results
+    Claims(claims::ClaimsArgs),
     /// Search for the settings that solve a system fastest on this machine
     Advise(advise::AdviseArgs),
     /// Solve evolution obstacle problems by projected Richardson: CPU, GPUs, MPI
@@ -96,6 +99,7 @@ pub fn dispatch(cli: &Cli) -> Result<ExitCode> {
     match &cli.command {
         Command::Run(args) => ranks::lead(|| run::run(args)),
         Command::Reproduce(args) => ranks::lead(|| reproduce::run(args)),
+        Command::Claims(args) => claims::run(args),
         Command::Advise(args) => advise::run(args),
         Command::Obstacle(args) => obstacle::run(args),
         Command::Matrix(args) => matrix::run(args).map(done),

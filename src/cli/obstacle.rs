@@ -16,6 +16,8 @@ use crate::bench::solution::Solutions;
 use crate::cli::flags::{self, OutputFlags, axis_flags, words};
 use crate::cli::{complete, output};
 use crate::compute;
+#[cfg(feature = "mpi")]
+use crate::compute::distributed::launch;
 use crate::config::obstacle::axes::{AXES, Sweep, axis};
 use crate::config::obstacle::{self as experiment, Experiment};
 use crate::obstacle::{self, Case};
@@ -108,12 +110,11 @@ pub(super) fn run(args: &ObstacleArgs) -> Result<ExitCode> {
     let done = run_cases(args);
     #[cfg(feature = "mpi")]
     if let Err(error) = &done {
-        let first = std::env::var("OMPI_COMM_WORLD_RANK").is_ok_and(|rank| rank == "0");
         if obstacle::mpi::started() {
             output::error(error);
             obstacle::mpi::abort();
-        } else if std::env::var_os("OMPI_COMM_WORLD_RANK").is_some() && !first {
-            return Ok(ExitCode::from(error.exit_code()));
+        } else if launch::rank() > 0 {
+            return Ok(launch::left_to_first(error.exit_code()));
         }
     }
     done

@@ -49,7 +49,7 @@ pub(super) fn lead(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCod
 pub(super) fn lead(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     match launch::ranks() {
         1 => command(),
-        _ if launch::rank() > 0 => Ok(ExitCode::FAILURE),
+        _ if launch::rank() > 0 => Ok(launch::left_to_first(1)),
         _ => Err(launch::without_mpi()),
     }
 }

@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::files;
 use crate::base::units::aligned;
 use crate::bench::engine::SweepEnd;
-use crate::cli::flags::{self, IsolationFlags, OutputFlags, Overrides, SweepFlags};
+use crate::cli::flags::{self, IsolationFlags, OutputFlags, Overrides, PeerFlags, SweepFlags};
 use crate::cli::session::{Session, check};
 use crate::cli::{complete, output};
 use crate::config::Experiment;
@@ -42,6 +42,9 @@ pub(super) struct ReproduceArgs {
     isolation: IsolationFlags,
 
     #[command(flatten)]
+    peers: PeerFlags,
+
+    #[command(flatten)]
     output: OutputFlags,
 }
 
@@ -54,6 +57,7 @@ pub(super) fn run(args: &ReproduceArgs) -> Result<ExitCode> {
         output::print(&listing(&library)?)?;
         return Ok(ExitCode::SUCCESS);
     };
+    args.peers.apply()?;
     let overrides = args.sweep.resolve()?;
     let scale = args.scale.as_deref().map(Scale::parse).transpose();
     let scale = scale.map_err(|e| e.in_file("--scale"))?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::base::error::{Error, Result};
-use crate::cli::flags::{self, IsolationFlags, OutputFlags, SweepFlags};
+use crate::cli::flags::{self, IsolationFlags, OutputFlags, PeerFlags, SweepFlags};
 use crate::cli::session::{Session, check};
 use crate::cli::{complete, output};
 use crate::config::library::Library;
@@ -30,10 +30,14 @@ pub(super) struct RunArgs {
     isolation: IsolationFlags,
 
     #[command(flatten)]
+    peers: PeerFlags,
+
+    #[command(flatten)]
     output: OutputFlags,
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<ExitCode> {
+    args.peers.apply()?;
     let mut overrides = args.sweep.resolve()?;
     let inputs = Inputs::of(&args.inputs)?;
     inputs.add_matrices(&mut overrides.sweep)?;

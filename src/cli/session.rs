@@ -19,7 +19,7 @@ use crate::case::Case;
 use crate::cli::flags::{IsolationFlags, OutputFlags, Overrides};
 use crate::cli::output::notes;
 use crate::cli::ranks;
-use crate::compute;
+use crate::config::peer;
 use crate::config::sampling::Measure;
 use crate::config::{AXES, Experiment};
 use crate::problem::{Folders, Source};
@@ -212,6 +212,7 @@ impl<'a> Session<'a> {
             let finished = cases.iter().filter(|case| finished(case, &measure, &done));
             notes(solutions.missing(finished));
         }
+        self.solvers.with_solutions = solutions.is_some();
         let mut observer = progress::observer(self.flags.quiet);
         if let Some(isolation) = self.isolation.isolation(&experiment.measure)? {
             refuse_stdin(&cases)?;
@@ -317,7 +318,7 @@ fn backends(cases: &[Case]) -> Vec<&str> {
 
 /// Backends that are not usable here; an invalid setting of one is an error.
 fn missing(backends: &[&str]) -> Result<Vec<Missing>> {
-    let missing = |name: &&str| match compute::available(name) {
+    let missing = |name: &&str| match peer::available(name) {
         Ok(()) => None,
         Err(why) if why.kind() == Kind::Input => Some(Err(why)),
         Err(why) => Some(Ok(Missing { backend: (*name).to_owned(), why })),

@@ -8,8 +8,8 @@ pub mod clock;
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+mod dilu;
 pub mod distributed;
-mod fgbilu;
 pub mod krylov;
 pub mod platform;
 pub mod preconditioner;
@@ -22,15 +22,16 @@ pub mod vectors;
 
 use std::sync::Arc;
 
-use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, LevelRule};
 use crate::base::error::{Error, Result};
 use crate::base::parse::choice_name;
 use crate::matrix::Csr;
+use crate::matrix::pattern::TooLarge;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub use clock::{Alone, Clock};
+pub use dilu::{DiluFactors, Eisenstat};
 use distributed::Local;
 use distributed::communicator::Communicator;
-pub use fgbilu::GridFactors;
 use krylov::{Persistent, Settings, Solver, System};
 pub use platform::Platform;
 pub use products::{Products, Storage};
@@ -46,13 +47,13 @@ pub struct Slot(pub u16);
 impl Slot {
     /// The slot `i` places behind this one.
     #[must_use]
-    pub fn plus(self, i: usize) -> Self {
+    pub(crate) fn plus(self, i: usize) -> Self {
         Self(self.0 + i as u16)
     }
 }
 
 /// Number of slots every backend holds.
-pub const SLOTS: usize = 1024;
+pub(crate) const SLOTS: usize = 1024;
 
 /// A coefficient of a vector operation: a number of the host or one that stays on the backend.
 ///
@@ -74,9 +75,9 @@ pub enum Coef {
 
 impl Coef {
     /// 1.
-    pub const ONE: Self = Self::Host(1.0);
+    pub(crate) const ONE: Self = Self::Host(1.0);
     /// 0: the operand is not read.
-    pub const ZERO: Self = Self::Host(0.0);
+    pub(crate) const ZERO: Self = Self::Host(0.0);
 }
 
 /// A block of the factorisation that cannot be inverted.
@@ -167,6 +168,20 @@ pub trait FactorInfo {
 
 /// Block ILU factors `L D U'` with unit diagonals of L and U'.
 pub trait Factors: SetupOps + Executions {
+    /// The pattern of block ILU(k) of the blocks of `a`, of at most `limit` entries of L and U, where the backend
+    /// finds it; the host does where this is none.
+    ///
+    /// # Errors
+    /// When the backend fails; the inner one when `limit` is passed.
+    fn ilu_pattern(
+        &self,
+        _a: &Csr,
+        _fill: usize,
+        _rule: LevelRule,
+        _limit: usize,
+    ) -> Result<Option<Result<Arc<FillPattern>, TooLarge>>> {
+        Ok(None)
+    }
     /// Prepares factors on a pattern: schedules and storage, no values. Solves read the factors in
     /// `precision`; all arithmetic is in float64.
     fn ilu_analyse(
@@ -211,12 +226,20 @@ pub trait Factors: SetupOps + Executions {
     fn ilu_inverse_diagonal(&self, ilu: &Self::BlockIlu) -> Result<Vec<f64>>;
     /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
     fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
+    /// Prepares DILU on the pattern of a matrix: order and storage, no values. `None` where there is no such thing
+    /// here.
+    fn dilu_analyse(&self, _pattern: &Arc<FillPattern>) -> Option<Box<dyn DiluFactors<Self>>>
+    where
+        Self: Backend + Sized,
+    {
+        None
+    }
     /// Prepares FGBILU on a grid: order and storage, no values.
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
         style: FgbiluStyle,
-    ) -> Result<Box<dyn GridFactors<Self>>>
+    ) -> Result<Box<dyn DiluFactors<Self>>>
     where
         Self: Backend + Sized;
 }
@@ -312,17 +335,17 @@ pub fn on_gpu(name: &str) -> bool {
 }
 
 /// Whether the backend called `name` divides a system among ranks.
-pub fn over_ranks(name: &str) -> bool {
+pub(crate) fn over_ranks(name: &str) -> bool {
     matches!(name, "mpi" | "mpi-cuda")
 }
 
 /// Whether the GPU of the backend called `name` computes with sparse matrices of blocks of one in setups.
-pub fn sets_up_rows(name: &str) -> bool {
+pub(crate) fn sets_up_rows(name: &str) -> bool {
     matches!(name, "cuda" | "mpi-cuda")
 }
 
 /// Whether the backend called `name` offers a choice of triangular solves.
-pub fn has_trisolves(name: &str) -> bool {
+pub(crate) fn has_trisolves(name: &str) -> bool {
     matches!(name, "cuda" | "mpi-cuda")
 }
 

@@ -4,25 +4,48 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Breakdown, Bytes, Operations, SingularBlock};
+use super::{Breakdown, Bytes, Eisenstat, Operations, SingularBlock};
 use crate::base::error::Error;
 use crate::compute::Trisolve;
 use crate::matrix::pattern::TooLarge;
 use crate::matrix::{Asymmetry, Csr};
+use crate::symbolic::FillPattern;
 
 /// A set-up preconditioner: `z = M^-1 r`.
 pub trait Preconditioner<K: Operations> {
     /// Applies it.
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector);
 
+    /// `z = M^-1 r` and `az = A z`.
+    fn apply_then_multiply(
+        &self,
+        k: &K,
+        a: &K::Matrix,
+        r: &K::Vector,
+        z: &mut K::Vector,
+        az: &mut K::Vector,
+    ) {
+        if let Some(both) = self.eisenstat() {
+            both.apply_then_multiply(k, r, z, az);
+        } else {
+            self.apply(k, r, z);
+            k.spmv(a, z, az);
+        }
+    }
+
+    /// Solves that multiply by A on their way, where there are such.
+    fn eisenstat(&self) -> Option<&dyn Eisenstat<K>> {
+        None
+    }
+
     /// Takes over the values of `a`, which has the pattern of the matrix of the setup: the numeric
     /// phase alone, with `shift` as in [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
+    /// Where there is no such phase nothing is done, and the answer says so.
     ///
     /// # Errors
-    /// When a diagonal block cannot be inverted, or the factors cannot be stored; then there are none
-    /// to apply.
-    fn refactor(&mut self, _k: &K, _a: &Arc<Csr>, _shift: f64) -> Result<(), Breakdown> {
-        Ok(())
+    /// Those of the setup; then there is nothing to apply.
+    fn refactor(&mut self, _k: &K, _a: &Arc<Csr>, _shift: f64) -> Result<Renewal, SetupFailure> {
+        Ok(Renewal::Setup(None))
     }
 
     /// `r = b - A x`, with the product of `a` or with one of the preconditioner's own.
@@ -55,6 +78,16 @@ pub trait Preconditioner<K: Operations> {
     fn size(&self, _k: &K) -> FactorSize {
         FactorSize::default()
     }
+}
+
+/// How a preconditioner comes to new values on the pattern of the old ones.
+#[must_use]
+#[derive(Debug)]
+pub enum Renewal {
+    /// It has them.
+    Done,
+    /// By a setup, which may take this pattern of the factors as known.
+    Setup(Option<Arc<FillPattern>>),
 }
 
 /// What a preconditioner is made of.

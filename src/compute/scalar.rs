@@ -51,7 +51,7 @@ impl Step {
 
     /// `out = sqrt(a^2 + b^2)`.
     #[must_use]
-    pub fn hypot(out: Slot, a: Coef, b: Coef) -> Self {
+    pub(crate) fn hypot(out: Slot, a: Coef, b: Coef) -> Self {
         Self { out, operation: Operation::Hypot, a, b }
     }
 }
@@ -78,7 +78,7 @@ pub fn quotient(num: f64, den: f64) -> f64 {
 }
 
 /// Does the steps, one after the other, on `slots` of the host.
-pub fn evaluate(steps: &[Step], slots: &mut [f64]) {
+pub(crate) fn evaluate(steps: &[Step], slots: &mut [f64]) {
     for step in steps {
         let (a, b) = (step.a.value(slots), step.b.value(slots));
         slots[step.out.0 as usize] = match step.operation {

@@ -33,7 +33,7 @@ impl<C, S> Axis<C, S> {
     }
 
     /// Whether `sweep` has values for this axis.
-    pub fn is_given(&self, sweep: &S) -> bool {
+    pub(crate) fn is_given(&self, sweep: &S) -> bool {
         (self.given)(sweep)
     }
 }
@@ -97,7 +97,7 @@ macro_rules! axes {
         impl Sweep {
             /// The axes given in `other` replace those of `self`.
             #[must_use]
-            pub fn overridden_by(&self, other: &Self) -> Self {
+            pub(crate) fn overridden_by(&self, other: &Self) -> Self {
                 let mut of_all = other.of_all.clone();
                 $(if other.$field.is_none() {
                     of_all.extend(self.of_all.iter().filter(|(name, _)| *name == $name).cloned());

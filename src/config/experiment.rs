@@ -4,9 +4,11 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use crate::base::error::{Error, Place, Result};
+use crate::base::external::external;
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::config::measure::MeasureOptions;
+use crate::config::peer;
 use crate::config::{AXES, FigureSpec, History, Phases, Published, Sweep};
 use crate::record::Record;
 
@@ -53,7 +55,7 @@ impl Experiment {
     /// Settings given on the command line replace those of every sweep; an inferred setting that
     /// is replaced says so.
     #[must_use]
-    pub fn overridden_by(mut self, sweep: &Sweep, measure: &MeasureOptions) -> Self {
+    pub(crate) fn overridden_by(mut self, sweep: &Sweep, measure: &MeasureOptions) -> Self {
         for own in &mut self.sweeps {
             *own = own.overridden_by(sweep);
         }
@@ -71,7 +73,7 @@ impl Experiment {
     }
 
     /// `error`, of a matrix, with the place in the file that names it.
-    pub fn at_matrix(&self, matrix: &str, error: Error) -> Error {
+    pub(crate) fn at_matrix(&self, matrix: &str, error: Error) -> Error {
         match self.matrix_places.iter().find(|(name, _)| name == matrix) {
             Some((_, Place { file, line: Some(line), column })) => {
                 let error = error.at(file, *line, *column);
@@ -85,14 +87,14 @@ impl Experiment {
 
     /// Only cases with one of the values of each axis that `only` has are run.
     #[must_use]
-    pub fn restricted_to(self, only: &Sweep) -> Self {
+    pub(crate) fn restricted_to(self, only: &Sweep) -> Self {
         Self { only: only.clone(), ..self }
     }
 
     /// Those of `records` whose case cannot run, although another one that differs only in values of the
     /// word `all` can: `--precond all` asks for what applies. A value with a name of its own is asked
     /// for in any case.
-    pub fn not_applicable<'a>(&self, records: &'a [Record]) -> Vec<&'a Record> {
+    pub(crate) fn not_applicable<'a>(&self, records: &'a [Record]) -> Vec<&'a Record> {
         // settings that a preconditioner does not use do not make another case
         const ESSENTIAL: [&str; 6] = ["matrix", "rhs", "block-size", "kind", "solver", "backend"];
         let cannot = |r: &&Record| r.status == Status::Unsupported;
@@ -117,7 +119,7 @@ impl Experiment {
         let (mut cases, mut seen, mut dropped) = (Vec::new(), HashSet::new(), 0);
         let mut all = 0;
         for sweep in &self.sweeps {
-            for case in sweep.cases()? {
+            for case in sweep.cases()?.into_iter().chain(of_peers(sweep)?) {
                 all += 1;
                 if !self.only.admits(&case) {
                     continue;
@@ -136,6 +138,24 @@ impl Experiment {
         }
         Ok((cases, dropped))
     }
+}
+
+/// What `--precond all` stands for on a peer beside ours: its own preconditioners, where they take the other
+/// settings.
+fn of_peers(sweep: &Sweep) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    let all = sweep.of_all.iter().any(|(axis, _)| *axis == "precond");
+    for backend in sweep.backend.iter().flatten().filter(|_| all) {
+        let Some(peer) = external(backend).and_then(|name| peer::find(name).ok()) else { continue };
+        let own = peer.own_preconditioners();
+        if own.is_empty() {
+            continue;
+        }
+        let (precond, backend) = (Some(own), Some(vec![backend.clone()]));
+        let of_peer = Sweep { precond, backend, ..sweep.clone() }.cases()?;
+        cases.extend(of_peer.into_iter().filter(|case| peer.words(case).is_ok()));
+    }
+    Ok(cases)
 }
 
 #[cfg(test)]

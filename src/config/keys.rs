@@ -103,7 +103,7 @@ tables! {
 }
 
 /// All tables but `[[sweep]]` and `[measure]`.
-pub const TABLES: [&Table; 6] = [&FILE, &PUBLISHED, &DEVICE, &HISTORY, &PHASES, &FIGURE];
+pub(crate) const TABLES: [&Table; 6] = [&FILE, &PUBLISHED, &DEVICE, &HISTORY, &PHASES, &FIGURE];
 
 impl Table {
     /// The names of its keys.

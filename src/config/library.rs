@@ -5,11 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use crate::base::error::{Error, Result};
-use crate::config::source::Source;
+use crate::config::source::{self, Source};
 use crate::config::{Experiment, file};
 
 /// The paper whose experiments are of the command `obstacle`, and its folder below `configs/`.
 pub(crate) const OBSTACLE: &str = "obstacle";
+
+/// Name, without `.toml`, of the file that has the claims of a paper.
+pub(crate) const CLAIMS: &str = "claims";
 
 /// Path below `configs/` and text of every TOML and CSV file there.
 const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/configs.rs"));
@@ -36,9 +39,9 @@ pub struct Entry {
 impl Library {
     /// All tables, sorted.
     pub fn entries(&self) -> Result<Vec<Entry>> {
-        let mut entries = match self {
+        let mut entries: Vec<Entry> = match self {
             Self::Embedded => EMBEDDED.iter().filter_map(|(path, _)| entry(path)).collect(),
-            Self::Folder(folder) => folder_entries(folder)?,
+            Self::Folder(folder) => folder_files(folder)?.iter().filter_map(|p| entry(p)).collect(),
         };
         entries.sort();
         Ok(entries)
@@ -68,6 +71,30 @@ impl Library {
         match of_paper.iter().find(|e| e.table == table) {
             Some(entry) => Ok(vec![entry.clone()]),
             None => Err(Error::unknown(&format!("table of {paper}"), table, &tables)),
+        }
+    }
+
+    /// The folders of papers that have claims, sorted.
+    pub(crate) fn with_claims(&self) -> Result<Vec<String>> {
+        let folder = |path: &str| {
+            path.strip_suffix(".toml")?.strip_suffix(CLAIMS)?.strip_suffix('/').map(str::to_owned)
+        };
+        let mut folders: Vec<String> = match self {
+            Self::Embedded => EMBEDDED.iter().filter_map(|(path, _)| folder(path)).collect(),
+            Self::Folder(of) => folder_files(of)?.iter().filter_map(|path| folder(path)).collect(),
+        };
+        folders.sort();
+        Ok(folders)
+    }
+
+    /// The text of a file by its path below `configs/`, and its name for messages.
+    pub(crate) fn text(&self, path: &str) -> Result<(String, String)> {
+        match self {
+            Self::Embedded => Ok((format!("configs/{path}"), embedded(path)?)),
+            Self::Folder(folder) => {
+                let path = folder.join(path);
+                Ok((path.display().to_string(), source::text(&path)?))
+            }
         }
     }
 
@@ -115,20 +142,20 @@ pub(crate) fn embedded(path: &str) -> Result<String> {
 fn entry(path: &str) -> Option<Entry> {
     let (paper, table) = path.strip_suffix(".toml")?.split_once('/')?;
     // those have settings of their own
-    (!table.contains('/') && paper != OBSTACLE)
+    (!table.contains('/') && paper != OBSTACLE && table != CLAIMS)
         .then(|| Entry { paper: paper.into(), table: table.into() })
 }
 
-fn folder_entries(folder: &Path) -> Result<Vec<Entry>> {
+/// `PAPER/FILE` of every file in a folder of papers.
+fn folder_files(folder: &Path) -> Result<Vec<String>> {
     let list = |path: &Path| std::fs::read_dir(path).map_err(|e| Error::io("read", path, &e));
-    let mut entries = Vec::new();
+    let mut files = Vec::new();
     for paper in list(folder)?.flatten().filter(|e| e.path().is_dir()) {
-        for table in list(&paper.path())?.flatten() {
-            let (paper, table) = (paper.file_name(), table.file_name());
-            entries.extend(entry(&format!("{}/{}", paper.display(), table.display())));
+        for file in list(&paper.path())?.flatten() {
+            files.push(format!("{}/{}", paper.file_name().display(), file.file_name().display()));
         }
     }
-    Ok(entries)
+    Ok(files)
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ macro_rules! options {
         impl MeasureOptions {
             /// The options given in `other` replace those of `self`.
             #[must_use]
-            pub fn overridden_by(&self, other: &Self) -> Self {
+            pub(crate) fn overridden_by(&self, other: &Self) -> Self {
                 Self { $($field: other.$field.or(self.$field),)* }
             }
 

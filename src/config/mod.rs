@@ -4,6 +4,7 @@
 //! an axis, which parses and checks them, so the two cannot differ.
 
 pub mod axes;
+pub mod claims;
 mod csv;
 pub mod experiment;
 pub mod figure;
@@ -14,6 +15,7 @@ pub mod library;
 pub mod marks;
 pub mod measure;
 pub mod obstacle;
+pub(crate) mod peer;
 pub mod phases;
 pub mod published;
 pub mod quantity;

@@ -53,7 +53,7 @@ pub struct Experiment {
 pub fn names() -> Vec<String> {
     let mut names: Vec<String> = library::embedded_below(OBSTACLE)
         .filter_map(|path| path.strip_suffix(".toml").map(str::to_owned))
-        .filter(|name| !name.contains('/'))
+        .filter(|name| !name.contains('/') && name != library::CLAIMS)
         .collect();
     names.sort();
     names
@@ -89,7 +89,7 @@ impl Experiment {
 
     /// Settings given on the command line replace those of every sweep.
     #[must_use]
-    pub fn overridden_by(mut self, flags: &Sweep) -> Self {
+    pub(crate) fn overridden_by(mut self, flags: &Sweep) -> Self {
         for sweep in &mut self.sweeps {
             *sweep = sweep.overridden_by(flags);
         }

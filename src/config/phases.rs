@@ -18,7 +18,7 @@ pub enum Task {
 }
 
 /// The tasks with their names in tables and files.
-pub const TASKS: [(Task, &str); 3] =
+pub(crate) const TASKS: [(Task, &str); 3] =
     [(Task::Factorisation, "factorisation"), (Task::Solve, "solve"), (Task::Residual, "residual")];
 
 /// Work at a point of n unknowns, as Luo et al. count it (Table 2): multiplications and divisions, and
@@ -57,7 +57,7 @@ impl Task {
 }
 
 /// Seconds of the factorisation and all corrections of a record.
-pub fn overall_s(record: &Record) -> Option<f64> {
+pub(crate) fn overall_s(record: &Record) -> Option<f64> {
     Some(record.times.numeric_kernel_s? + record.times.solve_s?)
 }
 

@@ -22,7 +22,7 @@ const fn of(
 }
 
 /// All quantities.
-pub const QUANTITIES: &[Quantity] = &[
+pub(crate) const QUANTITIES: &[Quantity] = &[
     of("points", "grid points", |r| positive(r.size.block_rows)),
     of("edge", "cells along an edge of the grid", edge),
     of("block-size", "unknowns per point n", |r| Some(r.case.block_size as f64)),

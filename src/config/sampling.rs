@@ -59,7 +59,7 @@ const PRECISE: f64 = 0.02;
 impl Measure {
     /// What is left to one of the rounds.
     #[must_use]
-    pub fn of_round(&self) -> Self {
+    pub(crate) fn of_round(&self) -> Self {
         let share = |count: usize| count.div_ceil(self.rounds);
         let seconds = |s: f64| s / self.rounds as f64;
         Self {

@@ -239,10 +239,10 @@ impl Source<'_> {
 }
 
 /// The word about values that were given more than once.
-pub fn repeated_remark(place: &str, repeated: &[String]) -> Option<String> {
+pub(crate) fn repeated_remark(place: &str, repeated: &[String]) -> Option<String> {
     (!repeated.is_empty())
         .then(|| format!("{place}: {} given more than once, kept once", repeated.join(", ")))
 }
 
 /// A key and its value.
-pub(super) type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);
+pub(crate) type Entry<'i> = (Spanned<DeString<'i>>, Spanned<DeValue<'i>>);

@@ -3,21 +3,21 @@
 use std::collections::HashSet;
 
 use crate::base::error::{Error, Result};
-use crate::base::parse::{choice, choice_name, choices, count, number, number_text, registered};
+use crate::base::parse::{choice, choice_name, choices, count, number, number_text};
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
     MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Setting, Side,
     Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
-use crate::config::values::{format, matrix, names, precond_names, rhs, trisolve};
+use crate::config::values::{format, matrix, named, names, precond_names, rhs, trisolve};
 use crate::methods::solver::MAX_RESTART;
 use crate::methods::{deflation, registry, schwarz};
 
 /// Largest iteration limit.
-pub const MAX_ITERATIONS: usize = 1_000_000_000;
+pub(crate) const MAX_ITERATIONS: usize = 1_000_000_000;
 /// Most cases of one experiment.
-pub const MAX_CASES: usize = 100_000;
+pub(crate) const MAX_CASES: usize = 100_000;
 
 /// One setting of [`Case`] that a sweep may vary.
 pub type Axis = axes::Axis<Case, Sweep>;
@@ -25,12 +25,17 @@ pub type Axis = axes::Axis<Case, Sweep>;
 impl Axis {
     /// `word` as [`axes::Axis::text`] would write it; an error when it is not one value of this axis.
     pub fn canonical(&self, word: &str) -> Result<String> {
-        let mut sweep = Sweep::default();
-        self.set(&mut sweep, &[word.to_owned()])?;
-        match sweep.product()?.as_slice() {
-            [case] => Ok((self.text)(case)),
+        match self.texts(&[word.to_owned()])?.as_slice() {
+            [text] => Ok(text.clone()),
             _ => Err(Error::input(format!("`{word}` is more than one value"))),
         }
+    }
+
+    /// The values that `words` list, each as [`axes::Axis::text`] would write it.
+    pub(crate) fn texts(&self, words: &[String]) -> Result<Vec<String>> {
+        let mut sweep = Sweep::default();
+        self.set(&mut sweep, words)?;
+        Ok(sweep.product()?.iter().map(self.text).collect())
     }
 }
 
@@ -84,7 +89,7 @@ axes! {
     solver: String, "solver", "NAME",
         "Solver",
         || names(registry::SOLVERS), String::clone,
-        |t, out| one(registered("solver", t, registry::SOLVERS), out);
+        |t, out| one(named("solver", t, registry::SOLVERS), out);
     side: Side, "side", "SIDE",
         "Side of the preconditioner; only `gmres` and `qmr` have a choice",
         choices::<Side>, choice_name, |t, out| one(choice("side", t), out);
@@ -136,9 +141,9 @@ axes! {
          order, `exact` in one of both",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
     backend: String, "backend", "NAME",
-        "Backend that runs the case",
+        "Backend that runs the case, or `external:NAME` for a peer",
         || names(registry::BACKENDS), String::clone,
-        |t, out| one(registered("backend", t, registry::BACKENDS), out);
+        |t, out| one(named("backend", t, registry::BACKENDS), out);
 }
 
 impl Sweep {

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use crate::base::error::{Error, Result};
+use crate::base::external::{self, external};
 use crate::base::parse::{choice, registered, shown};
 use crate::case::{Format, Trisolve};
 use crate::config::axes::one;
@@ -12,6 +13,14 @@ use crate::problem;
 /// The names of a registry.
 pub(super) fn names(registry: registry::Names) -> Vec<String> {
     registry.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+/// A name of a registry, or `external:WORD`, something of a peer.
+pub(super) fn named(what: &str, text: &str, registry: registry::Names) -> Result<String> {
+    match external(text) {
+        Some(_) => external::check(text).map(|()| text.to_owned()),
+        None => registered(what, text, registry),
+    }
 }
 
 /// Matrices: numbers with many digits in the arguments of a generator are shortened.

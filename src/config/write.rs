@@ -45,7 +45,7 @@ pub fn toml(title: &str, notes: &[String], cases: &[Case]) -> String {
 ///
 /// # Errors
 /// When the working directory is not known.
-pub fn named_in(folder: &Path, case: &Case) -> std::io::Result<Case> {
+pub(crate) fn named_in(folder: &Path, case: &Case) -> std::io::Result<Case> {
     let mut case = case.clone();
     if folder.as_os_str().is_empty() {
         return Ok(case);

@@ -20,7 +20,7 @@ impl Bsr {
     ///
     /// # Panics
     /// If `a` is not square or its last block not full (see [`pad`]).
-    pub fn from_csr(a: &Csr) -> Self {
+    pub(crate) fn from_csr(a: &Csr) -> Self {
         let block_size = a.block_size();
         let b = block_size;
         assert!(a.rows() == a.cols() && a.rows().is_multiple_of(b), "pad the matrix first");
@@ -34,7 +34,7 @@ impl Bsr {
 
     /// Takes over the values of `a`, which must have the pattern of the matrix that this one was
     /// made of.
-    pub fn set_values(&mut self, a: &Csr) {
+    pub(crate) fn set_values(&mut self, a: &Csr) {
         let Self { block_size, row_ptr, col_ind, values } = self;
         let b = *block_size;
         let mut rest = &mut values[..];
@@ -47,6 +47,12 @@ impl Bsr {
         rows.into_par_iter().with_min_len(256).for_each(|(i, blocks, values)| {
             for r in 0..b {
                 let (cols, row) = a.row(i * b + r);
+                if cols.len() == blocks.len() * b {
+                    // every entry of every block
+                    let columns = values.chunks_exact_mut(b).map(|column| &mut column[r]);
+                    columns.zip(row).for_each(|(to, v)| *to = *v);
+                    continue;
+                }
                 // columns increase, so the blocks come one after the other
                 let mut e = 0;
                 for (&j, v) in cols.iter().zip(row) {

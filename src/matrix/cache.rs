@@ -26,7 +26,7 @@ use crate::base::input::check_stopped;
 use crate::base::measure::check_memory;
 
 /// Environment variable with the folder of the cache, or `off`.
-pub const CACHE: &str = "BILU_BENCH_CACHE";
+pub(crate) const CACHE: &str = "BILU_BENCH_CACHE";
 
 /// First bytes of an entry; the digit is the version of the format.
 const MAGIC: [u8; 8] = *b"BILUCSR1";
@@ -47,7 +47,7 @@ pub struct Cache {
 
 impl Cache {
     /// The folder of `BILU_BENCH_CACHE`, else the user's cache folder.
-    pub fn from_env() -> Self {
+    pub(crate) fn from_env() -> Self {
         match std::env::var_os(CACHE) {
             Some(value) if value == "off" => Self::off(),
             Some(value) if !value.is_empty() => Self::at(value),

@@ -55,7 +55,10 @@ impl Coo {
     }
 
     /// The entries `(row, column, value)` of some rows.
-    pub fn of_rows(&self, rows: Range<usize>) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+    pub(crate) fn of_rows(
+        &self,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
         let at = |row: usize| self.rows.partition_point(|&r| (r as usize) < row);
         let range = at(rows.start)..at(rows.end);
         range.map(|e| (self.rows[e] as usize, self.cols[e] as usize, self.values[e]))

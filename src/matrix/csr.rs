@@ -159,7 +159,7 @@ impl Csr {
     ///
     /// # Errors
     /// When there is one.
-    pub fn check_finite(&self) -> Result<()> {
+    pub(crate) fn check_finite(&self) -> Result<()> {
         let Some(at) = self.values.par_iter().position_first(|v| !v.is_finite()) else {
             return Ok(());
         };
@@ -172,12 +172,12 @@ impl Csr {
     }
 
     /// Largest diagonal entry by magnitude; 0 when none is stored.
-    pub fn largest_diagonal(&self) -> f64 {
+    pub(crate) fn largest_diagonal(&self) -> f64 {
         (0..self.rows).filter_map(|i| self.get(i, i)).fold(0.0, |m, v| m.max(v.abs()))
     }
 
     /// The arrays `(row_ptr, col_ind, values)`.
-    pub fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
+    pub(crate) fn into_parts(self) -> (Vec<u32>, Vec<u32>, Vec<f64>) {
         let CsrPattern { row_ptr, col_ind } = self.pattern;
         let values = Arc::unwrap_or_clone(self.values);
         (Arc::unwrap_or_clone(row_ptr), Arc::unwrap_or_clone(col_ind), values)

@@ -39,7 +39,7 @@ impl Dia {
     ///
     /// # Panics
     /// If `a` is not square.
-    pub fn from_csr(a: &Csr) -> Result<Self> {
+    pub(crate) fn from_csr(a: &Csr) -> Result<Self> {
         assert_eq!(a.rows(), a.cols(), "a square matrix");
         let n = a.rows();
         // diagonal j - i at place n - 1 + j - i
@@ -129,7 +129,7 @@ impl Dia {
     }
 
     /// Most diagonals of a matrix that they [suit](Self::suits).
-    pub const MOST_SUITING: usize = 128;
+    pub(crate) const MOST_SUITING: usize = 128;
 
     /// Whether `diagonals` are few enough for so many rows and entries to be stored whole.
     pub fn few(diagonals: usize, [rows, entries]: [usize; 2]) -> bool {

@@ -29,6 +29,23 @@ pub fn vector_hash(values: &[f64]) -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// The same of what comes in parts: the bytes of its numbers, one after the other, little endian. A matrix of more
+/// entries than 32 bits count has the lower 32 bits of its row pointers in its hash.
+#[derive(Default)]
+pub struct Parts(XxHash3_64);
+
+impl Parts {
+    /// Takes the next bytes.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// The hash of all.
+    pub fn finish(self) -> String {
+        format!("{:016x}", self.0.finish())
+    }
+}
+
 fn array<V, const N: usize>(hasher: &mut XxHash3_64, values: &[V], bytes: impl Fn(&V) -> [u8; N]) {
     let mut block = Vec::with_capacity(STEP);
     for values in values.chunks(STEP / N) {

@@ -27,7 +27,7 @@ pub struct Hyb {
 
 impl Hyb {
     /// Converts `a`.
-    pub fn from_csr(a: &Csr) -> Self {
+    pub(crate) fn from_csr(a: &Csr) -> Self {
         let (rows, width) = (a.rows(), width(a));
         let (mut col_ind, mut values) =
             (Buffer::<u32>::zeros(rows * width), Buffer::<f64>::zeros(rows * width));

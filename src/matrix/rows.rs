@@ -95,7 +95,7 @@ impl Csr {
     ///
     /// # Panics
     /// As [`by_rows`](Self::by_rows).
-    pub fn by_rows_like<S, E: From<Error> + Send>(
+    pub(crate) fn by_rows_like<S, E: From<Error> + Send>(
         &self,
         threads: Threads,
         scratch: impl Fn() -> S + Sync + Send,
@@ -135,7 +135,7 @@ impl Csr {
 
     /// The matrix of the entries that `keep(i, j, value)` gives a value.
     #[must_use]
-    pub fn filtered(
+    pub(crate) fn filtered(
         &self,
         threads: Threads,
         keep: impl Fn(usize, usize, f64) -> Option<f64> + Sync + Send,
@@ -161,7 +161,7 @@ impl Csr {
     /// # Panics
     /// If the matrix is not square or `order` no permutation of its rows.
     #[must_use]
-    pub fn permuted_on(&self, threads: Threads, order: &[u32]) -> Self {
+    pub(crate) fn permuted_on(&self, threads: Threads, order: &[u32]) -> Self {
         let n = self.rows();
         assert!(self.cols() == n && order.len() == n, "a square matrix and all of its rows");
         let new = inverse_on(threads, order);
@@ -226,7 +226,7 @@ impl Sums {
 
     /// Adds `factor` times a row, of columns and values.
     #[inline]
-    pub fn add_row(&mut self, (columns, values): (&[u32], &[f64]), factor: f64) {
+    pub(crate) fn add_row(&mut self, (columns, values): (&[u32], &[f64]), factor: f64) {
         columns.iter().zip(values).for_each(|(&j, &v)| self.add(j, factor * v));
     }
 

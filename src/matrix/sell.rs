@@ -38,7 +38,7 @@ impl Sell {
     ///
     /// # Panics
     /// If `height` is zero.
-    pub fn from_csr(a: &Csr, height: usize, window: usize) -> Result<Self> {
+    pub(crate) fn from_csr(a: &Csr, height: usize, window: usize) -> Result<Self> {
         let rows = a.rows();
         let length = |i: u32| a.row_ptr()[i as usize + 1] - a.row_ptr()[i as usize];
         let mut order: Vec<u32> = (0..rows as u32).collect();
@@ -85,7 +85,7 @@ impl Sell {
     }
 
     /// The part of each slice of an array with a number for every place.
-    pub fn by_slice<'a, T>(&self, all: &'a mut [T]) -> Vec<&'a mut [T]> {
+    pub(crate) fn by_slice<'a, T>(&self, all: &'a mut [T]) -> Vec<&'a mut [T]> {
         let widths: Vec<u32> = self.slice_ptr.windows(2).map(|ends| ends[1] - ends[0]).collect();
         parts(all, self.height, &widths)
     }
@@ -106,7 +106,7 @@ impl Sell {
     }
 
     /// Start of each slice in columns of [`height`](Self::height) places, and the end of the last.
-    pub fn slice_ptr(&self) -> &[u32] {
+    pub(crate) fn slice_ptr(&self) -> &[u32] {
         &self.slice_ptr
     }
 

@@ -1,6 +1,7 @@
 //! Whether a matrix is symmetric, and by how much it is not.
 
 use std::fmt;
+use std::ops::Range;
 
 use rayon::prelude::*;
 use serde::{Serialize, Serializer};
@@ -10,7 +11,7 @@ use crate::base::error::Result;
 use crate::base::threads::Threads;
 
 /// Largest [`Asymmetry::relative`] that is taken for rounding unless a case says otherwise.
-pub const SYMMETRY_TOLERANCE: f64 = 1e-12;
+pub(crate) const SYMMETRY_TOLERANCE: f64 = 1e-12;
 
 /// An entry that is not that of its mirror place. Written out, rows and columns count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -38,6 +39,14 @@ fn from_one<S: Serializer>(place: &usize, serializer: S) -> Result<S::Ok, S::Err
 }
 
 impl Asymmetry {
+    /// Of two the one that is further off, else the one that comes first in the matrix.
+    #[must_use]
+    pub fn worse(self, other: Self) -> Self {
+        let first = (self.row, self.column) < (other.row, other.column);
+        let further = self.relative > other.relative;
+        if further || (self.relative == other.relative && first) { self } else { other }
+    }
+
     /// `(1, 2) is -0.75, (2, 1) is -1.25`
     pub fn pair(&self) -> String {
         let (i, j) = (self.row + 1, self.column + 1);
@@ -61,13 +70,18 @@ impl Csr {
     /// The entry that differs most from the one across the diagonal, the first of several; `None` where
     /// none differs at all. Entries that are not stored count as zero.
     pub fn asymmetry(&self) -> Option<Asymmetry> {
-        let rows = || (0..self.rows()).into_par_iter().with_min_len(1024);
+        self.asymmetry_of(0..self.rows())
+    }
+
+    /// The same of some rows, whose columns are rows that are known.
+    pub(crate) fn asymmetry_of(&self, rows: Range<usize>) -> Option<Asymmetry> {
+        let of = |rows: Range<usize>| rows.into_par_iter().with_min_len(1024);
         let largest =
             |row: usize| self.row(row).1.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
-        let largest: Vec<f64> = rows().map(largest).collect();
+        let largest: Vec<f64> = of(0..self.rows()).map(largest).collect();
         let of_row = |row: usize| {
             let (columns, values) = self.row(row);
-            let of = |(&column, &value): (&u32, &f64)| {
+            let of_entry = |(&column, &value): (&u32, &f64)| {
                 let column = column as usize;
                 let mirrored = self.get(column, row).unwrap_or(0.0);
                 if value == mirrored {
@@ -79,9 +93,9 @@ impl Csr {
                 let relative = if relative.is_nan() { f64::INFINITY } else { relative };
                 Some(Asymmetry { row, column, value, mirrored, relative })
             };
-            columns.iter().zip(values).filter_map(of).reduce(worse)
+            columns.iter().zip(values).filter_map(of_entry).reduce(Asymmetry::worse)
         };
-        rows().filter_map(of_row).reduce_with(worse)
+        of(rows).filter_map(of_row).reduce_with(Asymmetry::worse)
     }
 
     /// The same where it is larger than `tolerance`, relative as in [`Asymmetry::relative`].
@@ -114,12 +128,6 @@ impl Csr {
             },
         )
     }
-}
-
-/// The one that is further off, else the one that comes first in the matrix.
-fn worse(a: Asymmetry, b: Asymmetry) -> Asymmetry {
-    let first = (a.row, a.column) < (b.row, b.column);
-    if a.relative > b.relative || (a.relative == b.relative && first) { a } else { b }
 }
 
 #[cfg(test)]

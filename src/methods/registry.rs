@@ -17,7 +17,7 @@ pub const BACKENDS: Names = crate::compute::NAMES;
 pub const ORDERINGS: Names = crate::symbolic::ordering::NAMES;
 
 /// Storage formats of the matrix in the product.
-pub const FORMATS: Names = &[
+pub(crate) const FORMATS: Names = &[
     ("auto", "the one of csr and bsr that holds fewer bytes"),
     ("csr", "scalar compressed sparse rows"),
     ("bsr", "block compressed sparse rows with the case's block size"),
@@ -32,7 +32,7 @@ pub const FORMATS: Names = &[
 pub const TRISOLVES: Names = crate::compute::trisolve::NAMES;
 
 /// Executions of FGBILU on a GPU.
-pub const FGBILU_STYLES: Names = &[
+pub(crate) const FGBILU_STYLES: Names = &[
     ("auto", "the backend's own; the only one on a CPU"),
     ("acc", "a thread per matrix element, every step a kernel (Luo et al., Algorithms 4, 6, 7)"),
     ("cl", "fused kernels with shared memory (Luo et al., Algorithms 8, 9, 10)"),
@@ -40,7 +40,7 @@ pub const FGBILU_STYLES: Names = &[
 ];
 
 /// Executions of a solver on a GPU.
-pub const EXECUTIONS: Names = &[
+pub(crate) const EXECUTIONS: Names = &[
     ("fused", "a kernel per step, one read an iteration; the only one on a CPU"),
     ("calls", "a kernel per operation, every scalar read back, as with a library"),
     ("graph", "several iterations of bicgstab or qmr replayed as one CUDA graph"),

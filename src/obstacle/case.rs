@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use crate::base::error::{Error, Result};
 
 /// Most grid points in a direction: offsets in a field of them fit an address.
-pub const MAX_POINTS: usize = 4096;
+pub(crate) const MAX_POINTS: usize = 4096;
 
 /// Most parts in which a direction is split.
-pub const MAX_PARTS: usize = 64;
+pub(crate) const MAX_PARTS: usize = 64;
 
 /// Most sweeps that one pass through memory makes.
-pub const MAX_SWEEPS_PER_PASS: usize = 4;
+pub(crate) const MAX_SWEEPS_PER_PASS: usize = 4;
 
 /// How the new values of a sweep are made from the old ones.
 #[derive(
@@ -95,7 +95,7 @@ impl Split {
 
     /// The split of `parts` with the smallest faces: as near to a square as the divisors allow, with
     /// no fewer parts in z than in y.
-    pub fn near_square(parts: usize) -> Self {
+    pub(crate) fn near_square(parts: usize) -> Self {
         let fits = |y: &usize| parts.is_multiple_of(*y) && y * y <= parts;
         let y = (1..=parts).rfind(fits).unwrap_or(1);
         Self { y, z: parts / y }
@@ -219,7 +219,7 @@ impl Default for Case {
 impl Case {
     /// Whether a sweep of both colours is one pass through memory: on a GPU, where one is a slice behind
     /// the other.
-    pub fn colours_in_one_pass(&self) -> bool {
+    pub(crate) fn colours_in_one_pass(&self) -> bool {
         self.backend == "cuda"
             && self.method == Method::RedBlack
             && self.mode == Mode::Sync
@@ -227,12 +227,12 @@ impl Case {
     }
 
     /// Whether the stopping test applies to the old values of a sweep, which are kept until after it.
-    pub fn looks_before_sweep(&self) -> bool {
+    pub(crate) fn looks_before_sweep(&self) -> bool {
         self.stop == StopOn::Complementarity && self.method == Method::Jacobi
     }
 
     /// Whether the stopping test takes a pass of its own after a sweep, which has no old values of all points.
-    pub fn looks_after_sweep(&self) -> bool {
+    pub(crate) fn looks_after_sweep(&self) -> bool {
         self.stop == StopOn::Complementarity && self.method != Method::Jacobi
     }
 }

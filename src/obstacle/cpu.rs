@@ -52,7 +52,7 @@ pub struct Change {
 ///
 /// # Panics
 /// When a line is shorter than `out`.
-pub fn relax(
+pub(crate) fn relax(
     c: Coefficients,
     lines: Lines<'_>,
     select: Select,

@@ -25,7 +25,7 @@ impl Extent {
     }
 
     /// The part of node `number`; y is the faster direction.
-    pub fn of_node(m: usize, split: Split, number: usize) -> Self {
+    pub(crate) fn of_node(m: usize, split: Split, number: usize) -> Self {
         let y = Split::range(m, split.y, number % split.y);
         Self { m, y, z: Split::range(m, split.z, number / split.y) }
     }

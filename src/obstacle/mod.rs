@@ -19,8 +19,9 @@ pub mod reference;
 pub mod solve;
 pub mod threads;
 
-pub use case::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Split, StopOn, Transport};
-pub use problem::{Coefficients, OBSTACLES, Obstacle, Problem};
+pub(crate) use case::MAX_SWEEPS_PER_PASS;
+pub use case::{Case, Method, Mode, Split, StopOn, Transport};
+pub use problem::{Coefficients, Obstacle, Problem};
 
 /// The backends.
 pub const BACKENDS: crate::methods::registry::Names = &[
@@ -35,15 +36,15 @@ pub const BACKENDS: crate::methods::registry::Names = &[
 pub const MPI: &str = "mpi";
 
 /// The backend whose nodes are ranks on GPUs.
-pub const MPI_CUDA: &str = "mpi-cuda";
+pub(crate) const MPI_CUDA: &str = "mpi-cuda";
 
 /// Whether the nodes of a backend are ranks.
-pub fn over_ranks(backend: &str) -> bool {
+pub(crate) fn over_ranks(backend: &str) -> bool {
     [MPI, MPI_CUDA].contains(&backend)
 }
 
 #[cfg(not(feature = "mpi"))]
-pub use crate::compute::distributed::launch::without_mpi as no_mpi;
+pub(crate) use crate::compute::distributed::launch::without_mpi as no_mpi;
 
 #[cfg(test)]
 mod tests;

@@ -24,9 +24,8 @@ use super::threads::Ran;
 use crate::base::error::Result;
 use crate::base::measure::timed;
 use crate::compute::cpu::bandwidth::copy_bandwidth_beside;
-pub use crate::compute::distributed::world::{
-    OfHost, World, abort, agree, all_or_none, give_up, started, world,
-};
+pub use crate::compute::distributed::world::{OfHost, World, agree, started, world};
+pub(crate) use crate::compute::distributed::world::{abort, all_or_none, give_up};
 use crate::compute::distributed::world::{everyone, reduce, word};
 pub use transfer::Message;
 use transfer::{Request, Transfer};
@@ -34,7 +33,7 @@ use transport::Transports;
 pub use transport::{Direct, HANDLE};
 
 /// Copy bandwidth of all ranks' cores at the same time, in GB/s; measured once.
-pub fn copy_bandwidth(world: World) -> Option<f64> {
+pub(crate) fn copy_bandwidth(world: World) -> Option<f64> {
     static SUM: OnceLock<Option<f64>> = OnceLock::new();
     *SUM.get_or_init(|| world.together(|| copy_bandwidth_beside(world.of_host().size)))
 }

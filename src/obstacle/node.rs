@@ -75,7 +75,7 @@ impl<'a> Node<'a> {
     }
 
     /// Passes the lines of boundary values of a face to `to`, each with its index in the face.
-    pub fn each_line(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
+    pub(crate) fn each_line(&self, face: Face, mut to: impl FnMut(usize, &[f64])) {
         let layout = self.layout();
         for (number, at) in face.lines(layout, false).enumerate() {
             to(number * layout.nx, &self.u.data[at..at + layout.nx]);
@@ -83,7 +83,7 @@ impl<'a> Node<'a> {
     }
 
     /// Lets `from` write the lines of ghost values behind a face.
-    pub fn each_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
+    pub(crate) fn each_ghost(&mut self, face: Face, mut from: impl FnMut(usize, &mut [f64])) {
         let layout = self.layout();
         for (number, at) in face.lines(layout, true).enumerate() {
             from(number * layout.nx, &mut self.u.data[at..at + layout.nx]);

@@ -26,7 +26,7 @@ use crate::base::error::{Error, Result};
 use crate::matrix::hash::vector_hash;
 
 /// Names of the obstacles with what they are, for help and errors.
-pub const OBSTACLES: &[(&str, &str)] = &[
+pub(crate) const OBSTACLES: &[(&str, &str)] = &[
     ("zero", "phi = 0, the paper's"),
     ("none", "no obstacle: the linear problem"),
     ("flat:V", "phi = V, at most 0"),
@@ -155,7 +155,7 @@ impl Problem {
 
     /// The bound of u where it is the same everywhere: always but for hills, and with convection
     /// for heights other than 0.
-    pub fn flat_floor(&self) -> Option<f64> {
+    pub(crate) fn flat_floor(&self) -> Option<f64> {
         match self.obstacle {
             Obstacle::Absent => Some(f64::NEG_INFINITY),
             Obstacle::Flat(v) if v == 0.0 || self.damping.is_none() => Some(v),

@@ -166,7 +166,7 @@ pub fn fingerprint(extent: &super::field::Extent, u: &Field) -> u64 {
 }
 
 /// The part of a line whose first point has number `first` in the grid.
-pub fn line_fingerprint(first: u64, line: &[f64]) -> u64 {
+pub(crate) fn line_fingerprint(first: u64, line: &[f64]) -> u64 {
     let mix = |v: u64| {
         let v = (v ^ (v >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (v ^ (v >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)

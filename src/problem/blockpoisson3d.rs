@@ -4,7 +4,7 @@ use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::base::error::{Error, Result};
 
 use super::convdiff3d::SEVEN_POINT;
-use super::generator::{Arguments, Generated, Generator, Parameter};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
 use super::splitmix::{mix, uniform};
 use super::stencil;
 
@@ -34,6 +34,7 @@ pub(super) static GENERATOR: Generator = Generator {
     check: |arguments| {
         stencil::entries(arguments.size, &SEVEN_POINT, species(arguments)?).map(drop)
     },
+    order: |arguments| Ok(points(arguments)? * species(arguments)?),
     build,
 };
 
@@ -46,7 +47,7 @@ fn species(arguments: &Arguments) -> Result<usize> {
     Ok(GENERATOR.whole(arguments, "b", 1, MAX_BLOCK_SIZE as u64)? as usize)
 }
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let b = species(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let reaction = arguments.get("reaction");
@@ -58,12 +59,8 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let size = arguments.size;
     let coefficients = Coefficients { size, b, seed, reaction };
     let fill = |cell: [usize; 3], k: usize, block: &mut [f64]| coefficients.block(cell, k, block);
-    Ok(Generated {
-        matrix: stencil::block_matrix(size, &SEVEN_POINT, b, fill)?,
-        grid: size,
-        symmetric: b == 1,
-        rhs: None,
-    })
+    let made = stencil::block_matrix(size, &SEVEN_POINT, b, piece, fill)?;
+    Ok(made.on(size, b == 1, None))
 }
 
 /// The random fields D and R.
@@ -130,11 +127,11 @@ mod tests {
     use crate::matrix::Csr;
 
     fn matrix(spec: &str) -> Csr {
-        build(&GENERATOR.arguments(spec).unwrap()).unwrap().matrix
+        build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap().matrix
     }
 
     fn error(spec: &str) -> String {
-        build(&GENERATOR.arguments(spec).unwrap()).unwrap_err().to_string()
+        build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap_err().to_string()
     }
 
     #[test]

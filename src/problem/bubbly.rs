@@ -2,7 +2,7 @@
 
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
-use super::generator::{Arguments, Generated, Generator, Parameter, Word};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use super::splitmix::{mix, uniform};
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
@@ -33,13 +33,14 @@ pub(super) static GENERATOR: Generator = Generator {
         check_seven_points(arguments)?;
         bubbles(arguments).map(drop)
     },
+    order: points,
     build,
 };
 
 /// Draws of a centre before the bubbles are said not to fit.
 const DRAWS: u64 = 100_000;
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     check_seven_points(arguments)?;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let contrast = within(arguments, "contrast", 1.0, 1e12)?;
@@ -47,15 +48,13 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let size = arguments.size;
     let (centres, radius) = bubbles(arguments)?;
     let [nx, ny, _] = size;
-    let kappa: Vec<f64> = (0..size.iter().product())
-        .map(|i| {
-            let middle = [i % nx, i / nx % ny, i / nx / ny].map(|c| c as f64 + 0.5);
-            let inside = centres.iter().any(|c| square_of_distance(*c, middle) <= radius * radius);
-            if inside { contrast } else { 1.0 }
-        })
-        .collect();
+    let kappa = |i: usize| {
+        let middle = [i % nx, i / nx % ny, i / nx / ny].map(|c| c as f64 + 0.5);
+        let inside = centres.iter().any(|c| square_of_distance(*c, middle) <= radius * radius);
+        if inside { contrast } else { 1.0 }
+    };
     Diffusion { size, kappa: &kappa, along: [1.0; 3], boundary, storage: 0.0 }
-        .assemble(mix(seed ^ 0x6275_6262))
+        .assemble(mix(seed ^ 0x6275_6262), piece)
 }
 
 /// The centres of the bubbles and their radius, in cells.

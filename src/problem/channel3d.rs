@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
 
 use super::convdiff3d::SEVEN_POINT;
-use super::generator::{Arguments, Generated, Generator, Parameter};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
 use super::splitmix::{mix, uniform};
 use super::stencil;
 
@@ -79,6 +79,7 @@ pub(super) static GENERATOR: Generator = Generator {
     check: |arguments| {
         stencil::entries(arguments.size, &SEVEN_POINT, unknowns_of_cell(arguments)?).map(drop)
     },
+    order: |arguments| Ok(points(arguments)? * unknowns_of_cell(arguments)?),
     build,
 };
 
@@ -102,7 +103,7 @@ const LOWER: [usize; 3] = [2, 1, 0];
 /// The wall-normal axis.
 const Y: usize = 1;
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let size = arguments.size;
     if let Some(axis) = size.iter().position(|&cells| cells < 2) {
         let name = ["x", "y", "z"][axis];
@@ -125,12 +126,8 @@ fn build(arguments: &Arguments) -> Result<Generated> {
             first += unknowns;
         }
     };
-    Ok(Generated {
-        matrix: stencil::block_matrix(size, &SEVEN_POINT, n, fill)?,
-        grid: size,
-        symmetric: false,
-        rhs: None,
-    })
+    let made = stencil::block_matrix(size, &SEVEN_POINT, n, piece, fill)?;
+    Ok(made.on(size, false, None))
 }
 
 fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {

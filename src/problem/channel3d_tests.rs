@@ -2,12 +2,12 @@ use super::*;
 use crate::matrix::Csr;
 
 fn matrix(spec: &str) -> Csr {
-    build(&GENERATOR.arguments(spec).unwrap()).unwrap().matrix
+    build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap().matrix
 }
 
 fn error(spec: &str) -> String {
     let arguments = GENERATOR.arguments(spec);
-    arguments.and_then(|arguments| build(&arguments)).unwrap_err().to_string()
+    arguments.and_then(|arguments| build(&arguments, Piece::WHOLE)).unwrap_err().to_string()
 }
 
 type Dense = [[f64; MOST]; MOST];

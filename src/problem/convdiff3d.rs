@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Preset};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset, points};
 use super::stencil;
 
 /// Central differences on a box of NX x NY x NZ points with Dirichlet boundary, x fastest.
@@ -29,6 +29,7 @@ pub(super) static GENERATOR: Generator = Generator {
         remark: "twin of atmosmodd: its size, grid and entry count with made-up coefficients",
     }],
     check: check_seven_points,
+    order: points,
     build,
 };
 
@@ -41,7 +42,7 @@ pub(super) fn check_seven_points(arguments: &Arguments) -> Result<()> {
     stencil::entries(arguments.size, &SEVEN_POINT, 1).map(drop)
 }
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let c = ["cx", "cy", "cz"].map(|key| arguments.get(key));
     let p = ["px", "py", "pz"].map(|key| arguments.get(key));
     for (c, key) in c.iter().zip(["cx", "cy", "cz"]) {
@@ -53,10 +54,6 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let below = |d: usize| -c[d] * (1.0 + p[d]);
     let above = |d: usize| -c[d] * (1.0 - p[d]);
     let values = [below(2), below(1), below(0), diagonal, above(0), above(1), above(2)];
-    Ok(Generated {
-        matrix: stencil::matrix(arguments.size, &SEVEN_POINT, |_, k| values[k])?,
-        grid: arguments.size,
-        symmetric: p == [0.0; 3],
-        rhs: None,
-    })
+    let made = stencil::matrix(arguments.size, &SEVEN_POINT, piece, |_, k| values[k])?;
+    Ok(made.on(arguments.size, p == [0.0; 3], None))
 }

@@ -1,7 +1,7 @@
 //! Diffusion `-div(kappa grad p) = f` with jumps: cell-centred finite volumes on a box of unit cells.
 
 use super::convdiff3d::SEVEN_POINT;
-use super::generator::Generated;
+use super::generator::{Generated, Piece};
 use super::splitmix::uniform;
 use super::stencil;
 use crate::base::error::{Error, Result};
@@ -42,8 +42,8 @@ impl Boundary {
 /// A box of cells, x fastest, and what is in them.
 pub(super) struct Diffusion<'a> {
     pub(super) size: [usize; 3],
-    /// Coefficient of each cell; zero where there is nothing to flow.
-    pub(super) kappa: &'a [f64],
+    /// Coefficient of a cell; zero where there is nothing to flow.
+    pub(super) kappa: &'a (dyn Fn(usize) -> f64 + Sync),
     /// Factors of the coefficient in x, y and z.
     pub(super) along: [f64; 3],
     pub(super) boundary: Boundary,
@@ -60,30 +60,55 @@ impl Diffusion<'_> {
     /// The system: faces have the harmonic mean of their cells' coefficients, boundary faces twice the
     /// coefficient, being half a cell away. A cell without coefficient is an equation of its own with
     /// the diagonal 1. The right-hand side is `A x` for x uniform in [0, 1), drawn with `seed`.
-    pub(super) fn assemble(&self, seed: u64) -> Result<Generated> {
-        let cells = self.kappa.len();
-        let last = cells - 1;
-        let value = |cell: [usize; 3], k: usize| {
-            if k != CENTRE {
-                return -self.face(cell, k).unwrap_or(0.0);
-            }
-            let at = self.index(cell);
-            if self.kappa[at] == 0.0 {
-                return 1.0;
-            }
-            let faces = NEIGHBOURS.iter().flatten().map(|&k| self.flow(cell, k));
-            let sum = faces.sum::<f64>() + self.storage;
-            if self.boundary == Boundary::Fixed && at == last { 2.0 * sum } else { sum }
+    pub(super) fn assemble(&self, seed: u64, piece: Piece) -> Result<Generated> {
+        let [nx, ny, nz] = self.size;
+        let cells = nx * ny * nz;
+        let (made, last) = (piece.of(cells), cells - 1);
+        let near = made.start.saturating_sub(nx * ny)..(made.end + nx * ny).min(cells);
+        let of_near: Vec<f64> = near.clone().map(self.kappa).collect();
+        let cells = Cells { of: self, first: near.start, kappa: &of_near };
+        let value = |cell: [usize; 3], k: usize| cells.value(cell, k, last);
+        let made = stencil::matrix(self.size, &SEVEN_POINT, piece, value)?;
+        // the product alone has to know x at all columns
+        let of_row = |i: usize| {
+            let (columns, values) = made.matrix.row(i);
+            let x = |j: u32| uniform(seed, made.columns + j as usize);
+            columns.iter().zip(values).map(|(&j, v)| v * x(j)).sum()
         };
-        let matrix = stencil::matrix(self.size, &SEVEN_POINT, value)?;
-        let x: Vec<f64> = (0..cells).map(|i| uniform(seed, i)).collect();
-        let mut rhs = vec![0.0; cells];
-        matrix.multiply(&x, &mut rhs);
-        Ok(Generated { matrix, grid: self.size, symmetric: true, rhs: Some(rhs) })
+        let rhs = (0..made.matrix.rows()).map(of_row).collect();
+        Ok(made.on(self.size, true, Some(rhs)))
+    }
+}
+
+/// The cells around a piece, with their coefficients from the cell `first` on.
+struct Cells<'a> {
+    of: &'a Diffusion<'a>,
+    first: usize,
+    kappa: &'a [f64],
+}
+
+impl Cells<'_> {
+    /// Entry of a cell and its neighbour `k`.
+    fn value(&self, cell: [usize; 3], k: usize, last: usize) -> f64 {
+        if k != CENTRE {
+            return -self.face(cell, k).unwrap_or(0.0);
+        }
+        if self.kappa(cell) == 0.0 {
+            return 1.0;
+        }
+        let faces = NEIGHBOURS.iter().flatten().map(|&k| self.flow(cell, k));
+        let sum = faces.sum::<f64>() + self.of.storage;
+        let fixed = self.of.boundary == Boundary::Fixed && self.index(cell) == last;
+        if fixed { 2.0 * sum } else { sum }
     }
 
     fn index(&self, [x, y, z]: [usize; 3]) -> usize {
-        x + self.size[0] * (y + self.size[1] * z)
+        let [nx, ny, _] = self.of.size;
+        x + nx * (y + ny * z)
+    }
+
+    fn kappa(&self, cell: [usize; 3]) -> f64 {
+        self.kappa[self.index(cell) - self.first]
     }
 
     /// Coefficient of the face towards neighbour `k`; `None` where that is outside.
@@ -94,24 +119,24 @@ impl Diffusion<'_> {
             let step = SEVEN_POINT[k][d];
             if step != 0 {
                 other[d] =
-                    cell[d].checked_add_signed(step as isize).filter(|&c| c < self.size[d])?;
-                factor = self.along[d];
+                    cell[d].checked_add_signed(step as isize).filter(|&c| c < self.of.size[d])?;
+                factor = self.of.along[d];
             }
         }
-        let (a, b) = (self.kappa[self.index(cell)], self.kappa[self.index(other)]);
+        let (a, b) = (self.kappa(cell), self.kappa(other));
         Some(if a > 0.0 && b > 0.0 { factor * 2.0 / (1.0 / a + 1.0 / b) } else { 0.0 })
     }
 
     /// What the face towards neighbour `k` adds to the diagonal.
     fn flow(&self, cell: [usize; 3], k: usize) -> f64 {
         self.face(cell, k).unwrap_or_else(|| {
-            let open = match self.boundary {
+            let open = match self.of.boundary {
                 Boundary::Dirichlet => true,
                 Boundary::Top => k == NEIGHBOURS[2][0],
                 Boundary::Fixed | Boundary::Neumann => false,
             };
             let axis = NEIGHBOURS.iter().position(|n| n.contains(&k)).expect("a neighbour");
-            if open { 2.0 * self.along[axis] * self.kappa[self.index(cell)] } else { 0.0 }
+            if open { 2.0 * self.of.along[axis] * self.kappa(cell) } else { 0.0 }
         })
     }
 }
@@ -124,12 +149,12 @@ mod tests {
         let kappa = [1.0, 3.0, 1000.0, 0.0];
         let d = Diffusion {
             size: [2, 1, 2],
-            kappa: &kappa,
+            kappa: &|cell| kappa[cell],
             along: [1.0, 1.0, 0.5],
             boundary,
             storage: 0.0,
         };
-        d.assemble(1).unwrap().matrix
+        d.assemble(1, Piece::WHOLE).unwrap().matrix
     }
 
     #[test]

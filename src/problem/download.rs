@@ -18,7 +18,7 @@ use crate::matrix::market;
 use super::catalogue::{self, Entry};
 
 /// Environment variable with another server that is laid out like the collection.
-pub const SUITESPARSE: &str = "BILU_BENCH_SUITESPARSE";
+pub(crate) const SUITESPARSE: &str = "BILU_BENCH_SUITESPARSE";
 /// The collection.
 pub const BASE_URL: &str = "https://sparse.tamu.edu";
 

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, Result};
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Preset};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Preset, points};
 use super::stencil;
 
 /// `M + dt K` of P1 elements on NX x NY nodes with spacing `h = 1 / (NX - 1)` in both directions
@@ -20,6 +20,7 @@ pub(super) static GENERATOR: Generator = Generator {
         remark: "twin of parabolic_fem: its size and entry count with made-up values",
     }],
     check: |arguments| stencil::entries(arguments.size, &SEVEN_NODES, 1).map(drop),
+    order: points,
     build,
 };
 
@@ -28,7 +29,7 @@ pub(super) static GENERATOR: Generator = Generator {
 const SEVEN_NODES: [[i64; 3]; 7] =
     [[-1, -1, 0], [0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]];
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let (size, dt) = (arguments.size, arguments.get("dt"));
     let [nx, ny, _] = size;
     if nx < 2 || ny < 2 {
@@ -39,8 +40,8 @@ fn build(arguments: &Arguments) -> Result<Generated> {
         return Err(Error::input(format!("`fem-p1`: `dt={dt}` must not be negative")));
     }
     let value = |p: [usize; 3], k: usize| entry(p, k, [nx, ny], dt);
-    let matrix = stencil::matrix(size, &SEVEN_NODES, value)?;
-    Ok(Generated { matrix, grid: size, symmetric: true, rhs: None })
+    let made = stencil::matrix(size, &SEVEN_NODES, piece, value)?;
+    Ok(made.on(size, true, None))
 }
 
 /// Sum over the triangles that share the coupling.

@@ -65,7 +65,7 @@ pub(crate) fn stem(path: &Path) -> String {
 }
 
 /// The right-hand side beside a matrix: `<stem>_rhs.mtx[.gz]` or `<stem>_b.mtx[.gz]`.
-pub fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
+pub(crate) fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
     if is_stdin(matrix) {
         return None;
     }
@@ -78,47 +78,90 @@ pub fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
 pub(super) fn load(path: &Path, read_as: ReadAs, cache: &Cache) -> Result<Problem> {
     let file = if is_stdin(path) { STDIN_NAME.to_owned() } else { path.display().to_string() };
     let read = cache.read_matrix(path, read_as)?;
-    let (rows, cols) = (read.matrix.rows(), read.matrix.cols());
-    if rows != cols {
-        return Err(Error::input(format!("the matrix is {rows} x {cols}, not square"))
-            .in_file(file)
-            .hint("only square systems are solved here"));
-    }
+    let rows = read.matrix.rows();
+    check_square(path, [rows, read.matrix.cols()])?;
     if read_as == ReadAs::AsStored && read.symmetry == Symmetry::General {
         return Err(Error::input("a general file cannot be read as stored")
             .in_file(file)
             .hint("only symmetric files store a triangle; read it expanded"));
     }
     let mut remarks = read.remarks;
-    let own_rhs = match own_rhs_path(path) {
-        Some(path) => own_rhs(&path, rows, &mut remarks)?,
-        None => None,
-    };
+    let own_rhs = own_rhs(path, rows, &mut remarks)?;
     Ok(Problem { name: stem(path), matrix: read.matrix.into(), grid: None, own_rhs, remarks })
 }
 
-/// The right-hand side of `rows` values in the file beside a matrix. One that cannot be used is a remark.
+/// Refuses a matrix that is not square.
+pub(crate) fn check_square(path: &Path, [rows, cols]: [usize; 2]) -> Result<()> {
+    if rows == cols {
+        return Ok(());
+    }
+    let file = if is_stdin(path) { STDIN_NAME.to_owned() } else { path.display().to_string() };
+    Err(Error::input(format!("the matrix is {rows} x {cols}, not square"))
+        .in_file(file)
+        .hint("only square systems are solved here"))
+}
+
+/// The right-hand side of `rows` values in the file beside a matrix, if there is one. One that cannot be used is a remark.
 ///
 /// # Errors
 /// When the user stops it, or there is no memory for it.
-fn own_rhs(path: &Path, rows: usize, remarks: &mut Vec<String>) -> Result<Option<Vec<f64>>> {
-    let rhs = market::read_vector(path, None).and_then(|v| {
+fn own_rhs(matrix: &Path, rows: usize, remarks: &mut Vec<String>) -> Result<Option<Vec<f64>>> {
+    let mut values = Vec::new();
+    let read = |path: &Path| {
+        let mut read = market::read_vector(path, None)?;
+        values = std::mem::take(&mut read.values);
+        Ok((values.len(), read))
+    };
+    let used = used_rhs(matrix, rows, remarks, read)?;
+    Ok(used.then_some(values))
+}
+
+/// The same, where `take` gets the values in pieces; whether they are to be used.
+///
+/// # Errors
+/// As there.
+pub(crate) fn own_rhs_to(
+    matrix: &Path,
+    rows: usize,
+    remarks: &mut Vec<String>,
+    take: &mut dyn FnMut(&[f64]),
+) -> Result<bool> {
+    let read = |path: &Path| {
+        let mut length = 0;
+        let read = market::read_vector_to(path, &mut |values| {
+            length += values.len();
+            take(values);
+        })?;
+        Ok((length, read))
+    };
+    used_rhs(matrix, rows, remarks, read)
+}
+
+/// Whether there is a right-hand side of `rows` values beside a matrix, of which `read` finds the length.
+fn used_rhs(
+    matrix: &Path,
+    rows: usize,
+    remarks: &mut Vec<String>,
+    read: impl FnOnce(&Path) -> Result<(usize, market::Vector)>,
+) -> Result<bool> {
+    let Some(path) = &own_rhs_path(matrix) else { return Ok(false) };
+    let rhs = read(path).and_then(|(length, v)| {
         if v.layout == Layout::Coordinate {
             // a matrix that happens to have such a name
-            check_columns(path, &v)?;
+            check_columns(path, [length, v.columns])?;
         }
-        check_length(path, v.values.len(), rows)?;
+        check_length(path, length, rows)?;
         Ok(v)
     });
     match rhs {
         Ok(rhs) => {
             remarks.extend(rhs.remarks.into_iter().map(|r| format!("right-hand side: {r}")));
-            Ok(Some(rhs.values))
+            Ok(true)
         }
         Err(error) if matches!(error.kind(), Kind::Stopped | Kind::Memory) => Err(error),
         Err(error) => {
             remarks.push(format!("{UNUSED}{error}"));
-            Ok(None)
+            Ok(false)
         }
     }
 }
@@ -127,11 +170,10 @@ fn own_rhs(path: &Path, rows: usize, remarks: &mut Vec<String>) -> Result<Option
 pub(super) const UNUSED: &str = "right-hand side not used: ";
 
 /// Refuses a matrix, or several right-hand sides, where one is asked for.
-pub(super) fn check_columns(path: &Path, read: &market::Vector) -> Result<()> {
-    if read.columns == 1 {
+pub(super) fn check_columns(path: &Path, [rows, columns]: [usize; 2]) -> Result<()> {
+    if columns == 1 {
         return Ok(());
     }
-    let (rows, columns) = (read.values.len(), read.columns);
     Err(Error::input(format!("{rows} x {columns} numbers: a right-hand side has one column"))
         .in_file(path.display().to_string()))
 }

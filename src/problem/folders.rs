@@ -24,7 +24,7 @@ pub struct Folders {
 
 impl Folders {
     /// Those of `BILU_BENCH_MATRICES`, then the program's data folder.
-    pub fn from_env() -> Self {
+    pub(crate) fn from_env() -> Self {
         let listed = std::env::var_os(MATRICES).unwrap_or_default();
         let search = std::env::split_paths(&listed).filter(|p| !p.as_os_str().is_empty()).collect();
         let data =

@@ -4,6 +4,7 @@
 //! `60` for the same size in every direction.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
@@ -24,10 +25,37 @@ pub struct Generator {
     pub words: &'static [Word],
     /// Named arguments.
     pub presets: &'static [Preset],
-    /// Refuses a size for which there is no matrix, at once however large it is.
+    /// Refuses a size for which no process has the matrix as a whole, at once however large it is.
     pub check: fn(&Arguments) -> Result<()>,
-    /// Makes the matrix.
-    pub build: fn(&Arguments) -> Result<Generated>,
+    /// Order of the matrix.
+    pub order: fn(&Arguments) -> Result<usize>,
+    /// Makes a piece of the matrix; its rows do not depend on what else is made.
+    pub build: fn(&Arguments, Piece) -> Result<Generated>,
+}
+
+/// One of several pieces into which the points of a grid are cut, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Which one, from 0.
+    pub number: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Piece {
+    /// All in one.
+    pub const WHOLE: Self = Self { number: 0, count: 1 };
+
+    /// Its part of so many points.
+    pub fn of(self, points: usize) -> Range<usize> {
+        let cut = |at: usize| (at as u128 * points as u128 / self.count as u128) as usize;
+        cut(self.number)..cut(self.number + 1)
+    }
+
+    /// Whether nothing comes behind it.
+    pub(crate) fn is_last(self) -> bool {
+        self.number + 1 == self.count
+    }
 }
 
 /// A number a generator takes.
@@ -66,13 +94,19 @@ pub struct Preset {
 /// What a generator yields.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// The matrix.
+    /// The rows; their columns are numbered from `columns` on.
     pub matrix: Csr,
+    /// Number of the first of them.
+    pub first: usize,
+    /// Number of the first column.
+    pub columns: usize,
+    /// Order of the whole matrix.
+    pub order: usize,
     /// Grid of the unknowns or, where several belong together, of their cells; x fastest.
     pub grid: [usize; 3],
     /// Whether the matrix is symmetric.
     pub symmetric: bool,
-    /// Right-hand side that belongs to it.
+    /// Right-hand side that belongs to these rows.
     pub rhs: Option<Vec<f64>>,
 }
 
@@ -107,12 +141,24 @@ impl Arguments {
     }
 }
 
-/// Most unknowns and entries: indices have 32 bits.
+/// Points of the grid: the order of a matrix with one unknown for each.
+///
+/// # Errors
+/// None.
+#[allow(clippy::unnecessary_wraps, reason = "a field of generators")]
+pub(super) fn points(arguments: &Arguments) -> Result<usize> {
+    Ok(arguments.size.iter().product())
+}
+
+/// Most unknowns and entries of a process: indices have 32 bits.
 const LIMIT: u64 = u32::MAX as u64;
+
+/// Most points of a grid: ranks tell each other numbers of rows, which are exact so far.
+const MOST_POINTS: u128 = 1 << 50;
 
 impl Generator {
     /// How the size is written.
-    pub fn size_form(&self) -> String {
+    pub(crate) fn size_form(&self) -> String {
         format!("N or {}", ["NX", "NY", "NZ"][..self.dimensions].join("x"))
     }
 
@@ -244,12 +290,24 @@ impl Generator {
                 }
             };
         }
-        let unknowns = size.iter().map(|&s| s as u128).product::<u128>();
-        if unknowns > u128::from(LIMIT) {
-            let message = format!("{unknowns} unknowns: the limit is {LIMIT}");
-            return Err(bad(message));
+        let points = size.iter().map(|&s| s as u128).product::<u128>();
+        if points > MOST_POINTS {
+            return Err(bad(format!("{points} unknowns: the limit is {MOST_POINTS}")));
         }
         Ok(size)
+    }
+
+    /// Refuses a size at which no process has the matrix as a whole.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn check_whole(&self, arguments: &Arguments) -> Result<()> {
+        let points = arguments.size.iter().map(|&s| s as u128).product::<u128>();
+        if points > u128::from(LIMIT) {
+            let message = format!("`{}`: {points} unknowns: the limit is {LIMIT}", self.name);
+            return Err(Error::input(message).hint(self.usage()));
+        }
+        (self.check)(arguments)
     }
 
     /// The form of a spec.

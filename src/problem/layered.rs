@@ -2,7 +2,7 @@
 
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
-use super::generator::{Arguments, Generated, Generator, Parameter, Word};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use super::splitmix::mix;
 use crate::base::error::{Error, Result};
 
@@ -24,10 +24,11 @@ pub(super) static GENERATOR: Generator = Generator {
     }],
     presets: &[],
     check: check_seven_points,
+    order: points,
     build,
 };
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     check_seven_points(arguments)?;
     let size = arguments.size;
     let [nx, ny, nz] = size;
@@ -41,9 +42,9 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let boundary = Boundary::find(GENERATOR.name, arguments.word("boundary"))?;
     let of_layer =
         |z: usize| if (z * layers / nz).is_multiple_of(2) { 1.0 } else { 1.0 / contrast };
-    let kappa: Vec<f64> = (0..nx * ny * nz).map(|i| of_layer(i / (nx * ny))).collect();
+    let kappa = |cell: usize| of_layer(cell / (nx * ny));
     Diffusion { size, kappa: &kappa, along: [1.0; 3], boundary, storage: 0.0 }
-        .assemble(mix(seed ^ 0x6c61_7965))
+        .assemble(mix(seed ^ 0x6c61_7965), piece)
 }
 
 #[cfg(test)]

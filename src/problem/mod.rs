@@ -9,7 +9,7 @@ mod diffusion;
 pub mod download;
 mod fem_p1;
 mod field;
-mod file;
+pub(crate) mod file;
 mod folders;
 pub mod generator;
 pub mod generators;
@@ -19,7 +19,7 @@ mod obstacle;
 mod permeability;
 mod poisson3d;
 mod reservoir;
-mod rhs;
+pub(crate) mod rhs;
 mod source;
 mod splitmix;
 mod stencil;
@@ -33,7 +33,6 @@ use crate::matrix::Csr;
 use crate::matrix::cache::Cache;
 use crate::symbolic::ordering::{Ordering, reordered};
 
-pub use file::own_rhs_path;
 pub(crate) use file::stem;
 pub(crate) use file::{located, located_rhs};
 pub use folders::Folders;
@@ -71,7 +70,7 @@ impl Problem {
     /// # Panics
     /// If `order` is no permutation of the unknowns.
     #[must_use]
-    pub fn reordered(&self, order: &[u32]) -> Self {
+    pub(crate) fn reordered(&self, order: &[u32]) -> Self {
         Self {
             name: self.name.clone(),
             matrix: self.matrix.permuted_on(Threads::Pool, order).into(),
@@ -87,10 +86,15 @@ impl Problem {
         let dropped = self.matrix.values().iter().filter(|&&v| v == 0.0).count();
         if dropped > 0 {
             self.matrix = Arc::new(self.matrix.without_zeros());
-            self.remarks.push(format!("{dropped} stored zeros dropped"));
         }
+        self.remarks.extend(self::dropped(dropped));
         self
     }
+}
+
+/// The remark on entries that were stored although they are zero.
+pub(crate) fn dropped(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{count} stored zeros dropped"))
 }
 
 /// Loads or generates the system that `spec` names.

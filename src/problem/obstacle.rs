@@ -4,7 +4,7 @@ use crate::base::error::{Error, Result};
 use crate::obstacle::{Case, Problem};
 
 use super::convdiff3d::{SEVEN_POINT, check_seven_points};
-use super::generator::{Arguments, Generated, Generator, Parameter};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, points};
 use super::stencil;
 
 /// `A + I/k` on M x M x M points with Dirichlet boundary, x fastest: the diagonal
@@ -25,6 +25,7 @@ pub(super) static GENERATOR: Generator = Generator {
     words: &[],
     presets: &[],
     check,
+    order: points,
     build,
 };
 
@@ -37,7 +38,7 @@ fn check(arguments: &Arguments) -> Result<()> {
     check_seven_points(arguments)
 }
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     check(arguments)?;
     let m = arguments.size[0];
     let case = Case {
@@ -52,13 +53,10 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let centre = problem.coefficients.centre;
     let off = -problem.coefficients.share * centre;
     let values = [off, off, off, centre, off, off, off];
-    let points = (0..m).flat_map(|z| (0..m).flat_map(move |y| (0..m).map(move |x| [x, y, z])));
-    Ok(Generated {
-        matrix: stencil::matrix(arguments.size, &SEVEN_POINT, |_, k| values[k])?,
-        grid: arguments.size,
-        symmetric: true,
-        rhs: Some(points.map(|at| problem.force(at)).collect()),
-    })
+    let force = |point: usize| problem.force([point % m, point / m % m, point / m / m]);
+    let made = stencil::matrix(arguments.size, &SEVEN_POINT, piece, |_, k| values[k])?;
+    let rhs = piece.of(m * m * m).map(force).collect();
+    Ok(made.on(arguments.size, true, Some(rhs)))
 }
 
 #[cfg(test)]
@@ -68,7 +66,7 @@ mod tests {
     #[test]
     fn the_matrix_is_that_of_the_sweeps() {
         let arguments = GENERATOR.arguments("5,b1=1,b3=-2").unwrap();
-        let made = build(&arguments).unwrap();
+        let made = build(&arguments, Piece::WHOLE).unwrap();
         let case = Case { m: 5, convection: "1:0:-2".into(), ..Case::default() };
         let problem = Problem::new(&case).unwrap();
         let (centre, share) = (problem.coefficients.centre, problem.coefficients.share);
@@ -80,8 +78,9 @@ mod tests {
             values.iter().enumerate().all(|(i, v)| i == 3 || (v / centre + share).abs() < 1e-16)
         );
         assert_eq!(made.rhs.unwrap()[62], problem.force([2, 2, 2]));
-        let error =
-            |text| GENERATOR.arguments(text).and_then(|a| build(&a)).unwrap_err().to_string();
+        let error = |text| {
+            GENERATOR.arguments(text).and_then(|a| build(&a, Piece::WHOLE)).unwrap_err().to_string()
+        };
         assert_eq!(error("4x5x6"), "`obstacle`: 4x5x6 is no cube");
         assert_eq!(error("4,k=-1"), "eta 0.2, c 1.1 and time-step -1 give no M-matrix");
     }

@@ -3,7 +3,7 @@
 use super::convdiff3d::check_seven_points;
 use super::diffusion::{Boundary, Diffusion};
 use super::field;
-use super::generator::{Arguments, Generated, Generator, Parameter, Word};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use super::splitmix::mix;
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
@@ -40,10 +40,11 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     presets: &[],
     check: check_seven_points,
+    order: points,
     build,
 };
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let size = arguments.size;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let of = |key: &str, min: f64| {
@@ -68,12 +69,12 @@ fn build(arguments: &Arguments) -> Result<Generated> {
     let mean = kappa.iter().sum::<f64>() / active.max(1) as f64;
     Diffusion {
         size,
-        kappa: &kappa,
+        kappa: &|cell| kappa[cell],
         along: [1.0, 1.0, vertical],
         boundary,
         storage: storage * mean,
     }
-    .assemble(mix(seed ^ 0x7065_726d))
+    .assemble(mix(seed ^ 0x7065_726d), piece)
 }
 
 #[cfg(test)]

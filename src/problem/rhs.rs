@@ -1,6 +1,7 @@
 //! Right-hand sides.
 
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -16,6 +17,47 @@ const KNOWN: &[&str] = &["ones", "a-ones", "random", "random:SEED", "own", "file
 /// Seed of `random`.
 pub(crate) const RANDOM_SEED: u64 = 1;
 
+/// Which right-hand side a spec names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Ones,
+    /// The product of A with ones.
+    AOnes,
+    /// Of a seed.
+    Random(u64),
+    /// What came with the matrix.
+    Own,
+    File(PathBuf),
+}
+
+impl Named {
+    /// The one that `spec` names.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) fn find(spec: &str) -> Result<Self> {
+        let (kind, argument) = match spec.split_once(':') {
+            Some((kind, argument)) => (kind, Some(argument)),
+            None => (spec, None),
+        };
+        match (kind, argument) {
+            ("ones", None) => Ok(Self::Ones),
+            ("a-ones", None) => Ok(Self::AOnes),
+            ("random", None) => Ok(Self::Random(RANDOM_SEED)),
+            ("random", Some(seed)) => seed.parse().map(Self::Random).map_err(|_| {
+                Error::input(format!("right-hand side `{spec}`: `{seed}` is not a seed"))
+                    .hint("a seed is an integer from 0 to 2^64 - 1")
+            }),
+            ("own", None) => Ok(Self::Own),
+            ("file", None | Some("")) => {
+                Err(Error::input("right-hand side `file` without a path").hint("write `file:PATH`"))
+            }
+            ("file", Some(path)) => Ok(Self::File(path.into())),
+            _ => Err(Error::unknown("right-hand side", spec, KNOWN)),
+        }
+    }
+}
+
 /// The right-hand side that `spec` names (see [`crate::case::Case::rhs`]), of length n.
 ///
 /// `ones`; `a-ones`, the product of A with ones, whose solution is known; `random[:SEED]`, uniform
@@ -26,31 +68,40 @@ pub(crate) const RANDOM_SEED: u64 = 1;
 /// broken.
 pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
     let n = problem.matrix.rows();
-    let (kind, argument) = match spec.split_once(':') {
-        Some((kind, argument)) => (kind, Some(argument)),
-        None => (spec, None),
-    };
-    match (kind, argument) {
-        ("ones", None) => Ok(vec![1.0; n]),
-        ("a-ones", None) => a_ones(problem),
-        ("random", None) => Ok(random(n, RANDOM_SEED)),
-        ("random", Some(seed)) => seed.parse().map(|seed| random(n, seed)).map_err(|_| {
-            Error::input(format!("right-hand side `{spec}`: `{seed}` is not a seed"))
-                .hint("a seed is an integer from 0 to 2^64 - 1")
-        }),
-        ("own", None) => problem.own_rhs.clone().ok_or_else(|| no_own(problem)),
-        ("file", None | Some("")) => {
-            Err(Error::input("right-hand side `file` without a path").hint("write `file:PATH`"))
+    match Named::find(spec)? {
+        Named::Ones => Ok(vec![1.0; n]),
+        Named::AOnes => a_ones(problem),
+        Named::Random(seed) => Ok(random(0..n as u64, seed)),
+        Named::Own => {
+            problem.own_rhs.clone().ok_or_else(|| no_own(&problem.name, &problem.remarks))
         }
-        ("file", Some(path)) => {
-            let path = Path::new(path);
-            let read = market::read_vector(path, None)?;
-            file::check_columns(path, &read)?;
-            file::check_length(path, read.values.len(), n)?;
-            Ok(read.values)
-        }
-        _ => Err(Error::unknown("right-hand side", spec, KNOWN)),
+        Named::File(path) => of_file(&path, n),
     }
+}
+
+/// The vector of n values in a file.
+///
+/// # Errors
+/// When it has another length, several columns, or is broken.
+fn of_file(path: &Path, n: usize) -> Result<Vec<f64>> {
+    let read = market::read_vector(path, None)?;
+    file::check_columns(path, [read.values.len(), read.columns])?;
+    file::check_length(path, read.values.len(), n)?;
+    Ok(read.values)
+}
+
+/// The same, where `take` gets the values in pieces.
+///
+/// # Errors
+/// As there.
+pub(crate) fn of_file_to(path: &Path, n: usize, take: &mut dyn FnMut(&[f64])) -> Result<()> {
+    let mut length = 0;
+    let read = market::read_vector_to(path, &mut |values| {
+        length += values.len();
+        take(values);
+    })?;
+    file::check_columns(path, [length, read.columns])?;
+    file::check_length(path, length, n)
 }
 
 fn a_ones(problem: &Problem) -> Result<Vec<f64>> {
@@ -58,23 +109,45 @@ fn a_ones(problem: &Problem) -> Result<Vec<f64>> {
     problem.matrix.multiply(&vec![1.0; problem.matrix.cols()], &mut b);
     match b.iter().position(|v| !v.is_finite()) {
         None => Ok(b),
-        Some(i) => Err(Error::input(format!(
-            "right-hand side `a-ones`: the sum of row {} of `{}` is not finite",
-            i + 1,
-            problem.name
-        ))),
+        Some(i) => Err(not_finite(i as u64, &problem.name)),
     }
 }
 
-fn random(n: usize, seed: u64) -> Vec<f64> {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    (0..n).map(|_| rng.random::<f64>()).collect()
+/// The error of a row of the matrix called `name` whose sum is not finite.
+pub(crate) fn not_finite(row: u64, name: &str) -> Error {
+    let row = row + 1;
+    Error::input(format!(
+        "right-hand side `a-ones`: the sum of row {row} of `{name}` is not finite"
+    ))
 }
 
-fn no_own(problem: &Problem) -> Error {
-    let error = Error::input(format!("`{}` has no right-hand side of its own", problem.name));
-    match problem.remarks.iter().find(|r| r.starts_with(file::UNUSED)) {
+/// The numbers of some rows.
+pub(crate) fn random(rows: Range<u64>, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    // a number takes two words
+    rng.set_word_pos(2 * u128::from(rows.start));
+    rows.map(|_| rng.random::<f64>()).collect()
+}
+
+/// The error of a system without a right-hand side of its own.
+pub(crate) fn no_own(name: &str, remarks: &[String]) -> Error {
+    let error = Error::input(format!("`{name}` has no right-hand side of its own"));
+    match remarks.iter().find(|r| r.starts_with(file::UNUSED)) {
         Some(remark) => error.hint(remark.clone()),
         None => error.hint("choose `ones`, `a-ones`, `random[:SEED]` or `file:PATH`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_numbers_of_some_rows_are_those_of_all() {
+        let all = random(0..1000, 7);
+        assert!(all.windows(2).all(|two| two[0] != two[1]));
+        for (start, end) in [(0, 3), (1, 999), (517, 640), (1000, 1000)] {
+            assert_eq!(random(start..end, 7), all[start as usize..end as usize]);
+        }
     }
 }

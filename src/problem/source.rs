@@ -11,7 +11,7 @@ use crate::matrix::lower_triangle;
 use super::catalogue::{self, Entry};
 use super::file::{self, own_rhs_path};
 use super::folders::{self, Folders};
-use super::generator::{Arguments, Generator};
+use super::generator::{Arguments, Generator, Piece};
 use super::generators::GENERATORS;
 use super::{Problem, field};
 
@@ -69,17 +69,20 @@ impl Source {
 
     /// The same on few cells, where it is generated on many: what is wrong with its arguments shows there,
     /// but for its size, which is looked at here. Arguments that ask for many cells (layers, room for wells)
-    /// can fail in small, and only there. A field of a file has the size of its grid: there is none in small.
+    /// can fail in small, and only there. A field of a file has the size of its grid: there is none in small. The size
+    /// is looked at where one process is to have the `whole` matrix.
     ///
     /// # Errors
     /// As [`load`](Self::load) where there is no matrix of its size.
-    pub fn in_small(&self) -> Result<Option<Self>> {
+    pub(crate) fn in_small(&self, whole: bool) -> Result<Option<Self>> {
         let Self::Generated { spec, generator, arguments } = self else { return Ok(None) };
         let cells: usize = arguments.size.iter().product();
         if cells <= FEW || !self.files().is_empty() {
             return Ok(None);
         }
-        (generator.check)(arguments)?;
+        if whole {
+            generator.check_whole(arguments)?;
+        }
         let mut arguments = arguments.clone();
         arguments.size = arguments.size.map(|cells| cells.min(EDGE));
         Ok(Some(Self::Generated { spec: spec.clone(), generator, arguments }))
@@ -104,7 +107,8 @@ impl Source {
         match self {
             Self::File(path) => file::load(path, read_as, cache),
             Self::Generated { spec, generator, arguments } => {
-                let made = (generator.build)(arguments)?;
+                generator.check_whole(arguments)?;
+                let made = (generator.build)(arguments, Piece::WHOLE)?;
                 let own_rhs = made.rhs;
                 let matrix = match read_as {
                     ReadAs::Expanded => made.matrix,
@@ -180,12 +184,68 @@ mod tests {
             "bubbly:60,bubbles=9,radius=0.3",
         ] {
             let source = find(spec);
-            let refused = source.in_small().err().unwrap_or_else(|| panic!("{spec} in small"));
+            let refused = source.in_small(true).err().unwrap_or_else(|| panic!("{spec} in small"));
             assert_eq!(
                 refused,
                 source.load(ReadAs::Expanded, &Cache::off()).unwrap_err(),
                 "{spec}"
             );
+        }
+    }
+
+    /// Pieces of every generator have the bits of the whole.
+    #[test]
+    fn pieces_are_rows_of_the_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("k.csv");
+        let cells: Vec<String> = (0..60).map(|i| (i * 37 % 11).to_string()).collect();
+        std::fs::write(&path, format!("permx\n{}\n", cells.join("\n"))).unwrap();
+        let field = format!("permeability:5x4x3,field={}", path.display());
+        let in_reservoir = format!("reservoir:3x4x5,k=2,field={}", path.display());
+        let specs = [
+            "poisson3d:5x4x3",
+            "blockpoisson3d:4x3x5,b=3",
+            "channel3d:3x4x2,n=10",
+            "convdiff3d:6x1x4,px=0.3,sigma=2",
+            "fem-p1:7x5",
+            "reservoir:4x5x6,k=1,wells=0",
+            "reservoir:4x5x6,k=3,wells=4",
+            "reservoir:4x5x6,k=2,wells=3,rows=eliminated,field=layered",
+            "reservoir:4x5x6,k=2,at=1x1+5x6,bias=half,field=uniform",
+            &in_reservoir,
+            "bubbly:8x9x10,bubbles=2",
+            "layered:5x4x6,layers=3,boundary=fixed",
+            "obstacle:5,b1=1",
+            &field,
+        ];
+        for generator in GENERATORS {
+            let of = |spec: &&&str| spec.split(':').next() == Some(generator.name);
+            assert!(specs.iter().any(|spec| of(&spec)), "{}", generator.name);
+        }
+        for spec in specs {
+            let Source::Generated { generator, arguments, .. } = find(spec) else { unreachable!() };
+            let build = |number, count| (generator.build)(&arguments, Piece { number, count });
+            let whole = build(0, 1).unwrap();
+            let n = whole.matrix.rows();
+            assert_eq!((whole.first, (generator.order)(&arguments)), (0, Ok(n)), "{spec}");
+            for count in [2, 3, 7, 1000] {
+                let (mut next, mut rhs) = (0, Vec::new());
+                for number in 0..count {
+                    let piece = build(number, count).unwrap();
+                    assert!(piece.matrix.rows() == 0 || piece.first == next, "{spec}");
+                    assert_eq!((piece.order, piece.grid), (n, whole.grid));
+                    for row in 0..piece.matrix.rows() {
+                        let (columns, values) = piece.matrix.row(row);
+                        let columns: Vec<u32> =
+                            columns.iter().map(|&j| piece.columns as u32 + j).collect();
+                        let row = (&columns[..], values);
+                        assert_eq!(row, whole.matrix.row(next), "{spec}, {count}");
+                        next += 1;
+                    }
+                    rhs.extend(piece.rhs.into_iter().flatten());
+                }
+                assert_eq!((next, &rhs), (n, whole.rhs.as_ref().unwrap_or(&Vec::new())), "{spec}");
+            }
         }
     }
 
@@ -198,11 +258,11 @@ mod tests {
         std::fs::write(&path, format!("permx\n{cells}")).unwrap();
         for spec in ["permeability:40,field=", "reservoir:40,k=1,field="] {
             let source = find(&format!("{spec}{}", path.display()));
-            assert!(source.in_small().unwrap().is_none(), "{spec}");
+            assert!(source.in_small(true).unwrap().is_none(), "{spec}");
             let refused = source.load(ReadAs::Expanded, &Cache::off()).unwrap_err();
             assert_eq!(refused.message(), "1728 cells in the file, 40x40x40 = 64000 in the grid");
         }
-        assert!(find("poisson3d:36").in_small().unwrap().is_none());
-        assert!(find("poisson3d:40").in_small().unwrap().is_some());
+        assert!(find("poisson3d:36").in_small(true).unwrap().is_none());
+        assert!(find("poisson3d:40").in_small(true).unwrap().is_some());
     }
 }

@@ -1,16 +1,41 @@
 //! Matrices whose rows couple a grid point to neighbours at fixed offsets, written straight into
 //! CSR.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
 
+use super::generator::{Generated, Piece};
+
 /// Grid lines are written in pieces of about this many entries.
 const PIECE: usize = 1 << 16;
 
-/// The matrix with entry `value([x, y, z], k)` between each point and its neighbour at
+/// Rows of a matrix.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// The rows; their columns are numbered from `columns` on.
+    pub matrix: Csr,
+    /// Number of the first row.
+    pub first: usize,
+    /// Number of the first column.
+    pub columns: usize,
+    /// Order of the whole matrix.
+    pub order: usize,
+}
+
+impl Made {
+    /// The piece of a system on a grid.
+    pub(super) fn on(self, grid: [usize; 3], symmetric: bool, rhs: Option<Vec<f64>>) -> Generated {
+        let Self { matrix, first, columns, order } = self;
+        Generated { matrix, first, columns, order, grid, symmetric, rhs }
+    }
+}
+
+/// A piece of the matrix with entry `value([x, y, z], k)` between each point and its neighbour at
 /// `offsets[k]`, where that lies on the grid of the given size; x is fastest.
 ///
 /// The offsets must be sorted by z, y, x, so that columns increase.
@@ -20,9 +45,10 @@ const PIECE: usize = 1 << 16;
 pub(super) fn matrix(
     size: [usize; 3],
     offsets: &[[i64; 3]],
+    piece: Piece,
     value: impl Fn([usize; 3], usize) -> f64 + Sync,
-) -> Result<Csr> {
-    block_matrix(size, offsets, 1, |point, k, block| block[0] = value(point, k))
+) -> Result<Made> {
+    block_matrix(size, offsets, 1, piece, |point, k, block| block[0] = value(point, k))
 }
 
 /// As [`matrix`] with `b` consecutive unknowns per point: `fill([x, y, z], k, block)` writes all
@@ -34,19 +60,42 @@ pub(super) fn block_matrix(
     size: [usize; 3],
     offsets: &[[i64; 3]],
     b: usize,
+    piece: Piece,
     fill: impl Fn([usize; 3], usize, &mut [f64]) + Sync,
-) -> Result<Csr> {
+) -> Result<Made> {
     let [nx, ny, nz] = size;
-    let lines = ny * nz;
-    // blocks of the line through (y, z)
+    let all = nx * ny * nz;
+    let points = piece.of(all);
+    let shifts: Vec<i64> =
+        offsets.iter().map(|o| o[0] + nx as i64 * (o[1] + ny as i64 * o[2])).collect();
+    let is_whole = piece == Piece::WHOLE;
+    let near = if is_whole { 0..all } else { reached(&points, &shifts, all) };
+    if is_whole {
+        check_unknowns(size, b)?;
+    } else {
+        check_piece(near.len() as u128 * b as u128, "unknowns")?;
+    }
+    // blocks of the points of a line that are made
     let line_blocks = |line: usize| -> usize {
         let (y, z) = (line % ny, line / ny);
+        let at = |point: usize| point.clamp(line * nx, (line + 1) * nx) - line * nx;
+        let made = at(points.start)..at(points.end);
         let on_grid = |o: &&[i64; 3]| inside(y, o[1], ny) && inside(z, o[2], nz);
-        let per_offset = |o: &[i64; 3]| nx.saturating_sub(o[0].unsigned_abs() as usize);
+        let per_offset = |o: &[i64; 3]| {
+            let least = made.start.max(o[0].min(0).unsigned_abs() as usize);
+            made.end.min(nx.saturating_sub(o[0].max(0) as usize)).saturating_sub(least)
+        };
         offsets.iter().filter(on_grid).map(per_offset).sum()
     };
-    let nnz = entries(size, offsets, b)?;
-    let n = nx * lines * b;
+    let lines = points.start / nx..points.end.div_ceil(nx);
+    let nnz = if is_whole {
+        entries(size, offsets, b)?
+    } else {
+        let entries = lines.clone().map(|line| (line_blocks(line) * b * b) as u64).sum();
+        check_piece(u128::from(entries), "entries")?;
+        entries
+    };
+    let n = points.len() * b;
     let bytes = 4 * n as u64 + 12 * nnz;
     check_memory(bytes as usize).map_err(|e| e.hint("choose a smaller grid"))?;
 
@@ -56,37 +105,36 @@ pub(super) fn block_matrix(
     let mut values = vec![0.0_f64; nnz];
     let mut pieces = Vec::new();
     let (mut ends, mut cols, mut vals) = (&mut row_ptr[1..], &mut col_ind[..], &mut values[..]);
-    let (mut line, mut base) = (0, 0);
-    while line < lines {
-        let first = line;
+    let (mut line, mut base) = (lines.start, 0);
+    while line < lines.end {
+        let first = (line * nx).max(points.start);
         let mut count = 0;
-        while line < lines && (count == 0 || count < PIECE) {
+        while line < lines.end && (count == 0 || count < PIECE) {
             count += line_blocks(line) * b * b;
             line += 1;
         }
+        let end = (line * nx).min(points.end);
         let (ends_here, cols_here, vals_here);
-        (ends_here, ends) = ends.split_at_mut((line - first) * nx * b);
+        (ends_here, ends) = ends.split_at_mut((end - first) * b);
         (cols_here, cols) = cols.split_at_mut(count);
         (vals_here, vals) = vals.split_at_mut(count);
         pieces.push((first, base, ends_here, cols_here, vals_here));
         base += count;
     }
-    let shifts: Vec<i64> =
-        offsets.iter().map(|o| o[0] + nx as i64 * (o[1] + ny as i64 * o[2])).collect();
     pieces.into_par_iter().for_each(|(first, base, ends, cols, vals)| {
         let mut blocks = vec![0.0; offsets.len() * b * b];
         // first columns of the blocks of a point
         let mut columns = Vec::with_capacity(offsets.len());
         let mut at = 0;
-        for (r, ends) in ends.chunks_exact_mut(b).enumerate() {
-            let line = first + r / nx;
-            let point = [r % nx, line % ny, line / ny];
+        for (at_point, ends) in (first..).zip(ends.chunks_exact_mut(b)) {
+            let line = at_point / nx;
+            let point = [at_point % nx, line % ny, line / ny];
             columns.clear();
             for (k, (offset, shift)) in offsets.iter().zip(&shifts).enumerate() {
                 if (0..3).all(|d| inside(point[d], offset[d], size[d])) {
                     let slot = columns.len() * b * b;
                     fill(point, k, &mut blocks[slot..slot + b * b]);
-                    columns.push(((first * nx + r) as i64 + shift) as usize * b);
+                    columns.push(((at_point as i64 + shift) as usize - near.start) * b);
                 }
             }
             for (c, end) in ends.iter_mut().enumerate() {
@@ -101,10 +149,27 @@ pub(super) fn block_matrix(
             }
         }
     });
-    Csr::new(n, n, row_ptr, col_ind, values)
+    let matrix = Csr::new(n, near.len() * b, row_ptr, col_ind, values)?;
+    Ok(Made { matrix, first: points.start * b, columns: near.start * b, order: all * b })
 }
 
-/// The entries of [`block_matrix`], without making it.
+/// Points that these are coupled with, of so many in all.
+fn reached(points: &Range<usize>, shifts: &[i64], all: usize) -> Range<usize> {
+    let least = shifts.iter().copied().min().unwrap_or(0).min(0).unsigned_abs() as usize;
+    let most = shifts.iter().copied().max().unwrap_or(0).max(0) as usize;
+    points.start.saturating_sub(least)..(points.end + most).min(all)
+}
+
+/// Refuses a piece of a matrix that has more than 32-bit indices have places for.
+fn check_piece(count: u128, of: &str) -> Result<()> {
+    if count > u128::from(u32::MAX) {
+        let text = format!("{count} {of} of one rank: the limit is {}", u32::MAX);
+        return Err(Error::input(text).hint("start more ranks, or choose a smaller grid"));
+    }
+    Ok(())
+}
+
+/// The entries of the whole [`block_matrix`], without making it.
 ///
 /// # Errors
 /// When these or the unknowns are too many for 32-bit indices.
@@ -113,7 +178,11 @@ pub(super) fn entries(size: [usize; 3], offsets: &[[i64; 3]], b: usize) -> Resul
     let per_offset = |o: &[i64; 3]| -> u64 {
         (0..3).map(|d| (size[d] as u64).saturating_sub(o[d].unsigned_abs())).product()
     };
-    let nnz = offsets.iter().map(per_offset).sum::<u64>().saturating_mul((b * b) as u64);
+    check_entries(offsets.iter().map(per_offset).sum::<u64>().saturating_mul((b * b) as u64))
+}
+
+/// Refuses more entries than 32-bit indices have places for.
+fn check_entries(nnz: u64) -> Result<u64> {
     if nnz > u64::from(u32::MAX) {
         return Err(Error::input(format!("{nnz} entries: the limit is {}", u32::MAX))
             .hint("choose a smaller grid"));
@@ -143,7 +212,8 @@ mod tests {
     #[test]
     fn drops_neighbours_outside_the_grid() {
         let offsets = [[0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0]];
-        let a = matrix([2, 2, 1], &offsets, |p, k| (100 * p[1] + 10 * p[0] + k) as f64).unwrap();
+        let value = |p: [usize; 3], k: usize| (100 * p[1] + 10 * p[0] + k) as f64;
+        let a = matrix([2, 2, 1], &offsets, Piece::WHOLE, value).unwrap().matrix;
         assert_eq!(a.row_ptr(), [0, 3, 6, 9, 12]);
         assert_eq!(a.col_ind(), [0, 1, 2, 0, 1, 3, 0, 2, 3, 1, 2, 3]);
         let values = [2., 3., 4., 11., 12., 14., 100., 102., 103., 110., 111., 112.];
@@ -158,7 +228,7 @@ mod tests {
                 *v = (100 * p[0] + 10 * k + e) as f64;
             }
         };
-        let a = block_matrix([2, 1, 1], &offsets, 2, fill).unwrap();
+        let a = block_matrix([2, 1, 1], &offsets, 2, Piece::WHOLE, fill).unwrap().matrix;
         assert_eq!(a.row_ptr(), [0, 4, 8, 12, 16]);
         assert_eq!(a.col_ind(), [[0, 1, 2, 3]; 4].concat());
         assert_eq!(a.row(0).1, [10., 11., 20., 21.]);
@@ -170,9 +240,45 @@ mod tests {
     #[test]
     fn refuses_more_entries_than_indices() {
         let seven = [[0, 0, 0]; 7];
-        let error = matrix([1 << 30, 1, 1], &seven, |_, _| 0.0).unwrap_err();
+        let error = matrix([1 << 30, 1, 1], &seven, Piece::WHOLE, |_, _| 0.0).unwrap_err();
         assert_eq!(error.to_string(), "7516192768 entries: the limit is 4294967295");
-        let error = block_matrix([1 << 20, 1, 1], &seven, 25, |_, _, _| {}).unwrap_err();
+        let size = [1 << 20, 1, 1];
+        let error = block_matrix(size, &seven, 25, Piece::WHOLE, |_, _, _| {}).unwrap_err();
         assert_eq!(error.to_string(), "4587520000 entries: the limit is 4294967295");
+    }
+
+    /// 3000^3 points, of which a rank of 100,000 makes its piece.
+    #[test]
+    fn a_piece_of_more_unknowns_than_32_bits_has_columns_of_32_bits() {
+        let edge = 3000;
+        let size = [edge; 3];
+        let offsets =
+            [[0, 0, -1], [0, -1, 0], [-1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]];
+        let value = |[x, y, z]: [usize; 3], k: usize| (x + 2 * y + 3 * z) as f64 + k as f64 / 8.0;
+        let piece = Piece { number: 77_777, count: 100_000 };
+        let made = matrix(size, &offsets, piece, value).unwrap();
+        let first = 77_777 * 270_000;
+        assert_eq!((made.first, made.order), (first, edge * edge * edge));
+        assert_eq!((made.matrix.rows(), made.columns), (270_000, first - edge * edge));
+        let shifts = [-9_000_000, -3000, -1, 0, 1, 3000, 9_000_000_i64];
+        for row in [0, 1, 2999, 3000, 123_456, 269_999] {
+            let point = first + row;
+            let at = [point % edge, point / edge % edge, point / (edge * edge)];
+            let (columns, values) = made.matrix.row(row);
+            let columns: Vec<i64> = columns
+                .iter()
+                .map(|&j| (made.columns + j as usize) as i64 - point as i64)
+                .collect();
+            let kept = |k: &usize| (0..3).all(|d| inside(at[d], offsets[*k][d], edge));
+            let want: Vec<usize> = (0..7).filter(kept).collect();
+            assert!(columns.into_iter().eq(want.iter().map(|&k| shifts[k])), "{at:?}");
+            assert!(values.iter().copied().eq(want.iter().map(|&k| value(at, k))), "{at:?}");
+        }
+        let error = matrix(size, &offsets, Piece { number: 1, count: 6 }, value).unwrap_err();
+        let said = "4518000000 unknowns of one rank: the limit is 4294967295";
+        assert_eq!(error.to_string(), said);
+        let error = matrix(size, &offsets, Piece { number: 1, count: 30 }, value).unwrap_err();
+        assert!(error.to_string().ends_with(" entries of one rank: the limit is 4294967295"));
+        assert_eq!(error.hint_text(), Some("start more ranks, or choose a smaller grid"));
     }
 }

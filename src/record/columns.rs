@@ -196,6 +196,9 @@ pub(crate) const VERSUS: &[(&str, &str)] = &[
     ("numeric-and-solve-cuda-s", "fastest sum of matrix-s, numeric-s and solve-s on cuda, seconds"),
     ("numeric-and-solve-cusparse-s", "the same with cuSPARSE, seconds"),
     ("numeric-and-solve-ratio", "numeric-and-solve-cusparse-s divided by numeric-and-solve-cuda-s"),
+    ("total-cuda-s", "fastest time to solution on cuda, setup included, seconds"),
+    ("total-cusparse-s", "the same with cuSPARSE, seconds"),
+    ("total-ratio", "total-cusparse-s divided by total-cuda-s"),
     ("apply-auto-ratio", "apply-cusparse-s divided by the time of the algorithm that auto chose"),
 ];
 

@@ -30,6 +30,9 @@ const DEEPEST: usize = 16;
 /// Name of the file with the output of `bilu-bench doctor`.
 const DOCTOR: &str = "environment.txt";
 
+/// Name of the file with the states of tables, which `scripts/results-status.py` writes.
+const STATUS: &str = "STATUS.md";
+
 /// All results found.
 #[derive(Clone, Debug, Default)]
 pub struct Gathered {
@@ -37,6 +40,8 @@ pub struct Gathered {
     pub sets: Vec<Set>,
     /// Where a file `environment.txt` lies, and its text.
     pub doctor: Vec<(String, String)>,
+    /// Tables by their path in the repository, each with its state: `mixed, stale`.
+    pub states: Vec<(String, String)>,
     /// Every file that was read.
     pub paths: Vec<PathBuf>,
     /// What was skipped, and why.
@@ -44,6 +49,21 @@ pub struct Gathered {
 }
 
 impl Gathered {
+    /// The state of a table, by its path with or without what leads to the repository.
+    pub(crate) fn state(&self, table: &str) -> Option<&str> {
+        let known = self.states.iter().find(|(own, _)| Path::new(table).ends_with(own));
+        known.map(|(_, state)| state.as_str())
+    }
+
+    /// The folder that holds `results`, of whose files some were read.
+    pub(crate) fn root(&self) -> Option<PathBuf> {
+        let root = |path: &PathBuf| {
+            let above = path.ancestors().find(|above| is(above, "results"))?;
+            above.parent().map(Path::to_owned)
+        };
+        self.paths.iter().find_map(root)
+    }
+
     /// Gives runs of one name but other systems names of their own; see [`contents::set_apart`] and
     /// [`obstacle::set_apart`].
     pub(crate) fn set_apart(&mut self) {
@@ -139,7 +159,7 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered> {
         if data.is_dir() {
             gathering.folder(path)?;
         } else {
-            if !is_doctor(path) && FileFormat::of(path)? == FileFormat::Markdown {
+            if !is_other(path) && FileFormat::of(path)? == FileFormat::Markdown {
                 return Err(Error::input("a Markdown table cannot be read back")
                     .in_file(path.display().to_string())
                     .hint("keep a .csv, .jsonl or .json beside it"));
@@ -167,8 +187,23 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered> {
     Ok(found)
 }
 
-fn is_doctor(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name == DOCTOR)
+/// Whether it is a file of that name.
+fn is(path: &Path, own: &str) -> bool {
+    path.file_name().is_some_and(|name| name == own)
+}
+
+/// Whether it is read, though it has no rows.
+fn is_other(path: &Path) -> bool {
+    is(path, DOCTOR) || is(path, STATUS)
+}
+
+/// Tables and their states in the text of a file of states.
+fn states(text: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    let rows = text.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        Some((cells.next()?.to_owned(), cells.next()?.to_owned()))
+    });
+    rows.filter(|(table, _)| FileFormat::of(Path::new(table)) == Ok(FileFormat::Csv))
 }
 
 #[derive(Default)]
@@ -196,7 +231,7 @@ impl Gathering {
                 let kind = entry.file_type().map_err(|e| Error::io("read", &entry.path(), &e))?;
                 if kind.is_dir() && depth < DEEPEST {
                     folders.push((entry.path(), depth + 1));
-                } else if kind.is_file() && (is_doctor(&entry.path()) || readable(&entry.path())) {
+                } else if kind.is_file() && (is_other(&entry.path()) || readable(&entry.path())) {
                     files.push(entry.path());
                 }
             }
@@ -224,9 +259,13 @@ impl Gathering {
         if bytes.len() as u64 > LARGEST_FILE {
             let megabytes = LARGEST_FILE >> 20;
             self.found.notes.push(format!("{name}: larger than {megabytes} MiB, not read"));
-        } else if is_doctor(path) {
+        } else if is_other(path) {
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            self.found.doctor.push((name, text));
+            if is(path, STATUS) {
+                self.found.states.extend(states(&text));
+            } else {
+                self.found.doctor.push((name, text));
+            }
         } else {
             self.add(path, &name, &bytes);
         }

@@ -158,7 +158,7 @@ pub(crate) fn refuse_others(file: &str, earlier: &[Record], case: &Case) -> Resu
 
 /// Renames the obstacles of records that have the same settings but other problems, so that no table or
 /// figure mixes them: `hill:1#0123abcd`, with the first digits of the hash. Says what was done.
-pub fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
+pub(crate) fn set_apart(records: &mut [&mut Record]) -> Vec<String> {
     let mut notes = Vec::new();
     let mut rest: Vec<usize> = (0..records.len()).collect();
     while let Some(first) = rest.first().map(|&i| records[i].case.clone()) {

@@ -6,6 +6,7 @@ use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::compute::preconditioner::FactorSize;
+use crate::methods::precond::Kept;
 use crate::record::columns::{Cell, part};
 
 part! {
@@ -92,7 +93,8 @@ part! {
         pub total_s: Option<f64>,
         /// solve-s divided by iterations, milliseconds
         pub ms_per_iteration: Option<f64>,
-        /// numeric phase for new values, with symbolic phase and analysis reused, seconds (median)
+        /// preconditioner for new values on the same pattern, seconds (median): the numeric phase alone, or the setup of
+        /// a method that has none
         pub renumeric_s: Option<f64>,
         /// update of the stored matrix and its copy on a GPU with new values, seconds (median)
         pub rematrix_s: Option<f64>,
@@ -151,9 +153,33 @@ impl Times {
         Some(self.ordering_s.unwrap_or(0.0) + self.matrix_s.unwrap_or(0.0) + self.setup_s?)
     }
 
-    /// The same for a new matrix of a known pattern and one solve: conversion, numeric phase and solve.
-    pub(crate) fn to_solution_of_known_pattern(&self) -> Option<f64> {
-        Some(self.matrix_s.unwrap_or(0.0) + self.numeric_s? + self.solve_s?)
+    /// The same for a new matrix of a known pattern and one solve: conversion, what the setup does not keep, and
+    /// solve.
+    pub(crate) fn to_solution_of_known_pattern(&self, kept: Kept) -> Option<f64> {
+        let made = self.symbolic_s.unwrap_or(0.0) + self.analysis_s.unwrap_or(0.0);
+        let again = self.numeric_s? + made - self.of_pattern(kept);
+        Some(self.matrix_s.unwrap_or(0.0) + again + self.solve_s?)
+    }
+
+    /// Seconds of the phases that new values leave as they are.
+    fn of_pattern(&self, kept: Kept) -> f64 {
+        let (symbolic, analysis) = (self.symbolic_s.unwrap_or(0.0), self.analysis_s.unwrap_or(0.0));
+        match kept {
+            Kept::Nothing => 0.0,
+            Kept::Pattern => symbolic,
+            Kept::Analysis => symbolic + analysis,
+        }
+    }
+
+    /// Seconds from the first of `systems` matrices of one pattern in memory to the last solution: ordering,
+    /// what is `kept` of the setup once, conversion, the rest of the setup and one solve for each. The median of
+    /// updates is taken where they were measured, else what the first matrix cost.
+    pub(crate) fn to_solutions_of_one_pattern(&self, systems: usize, kept: Kept) -> Option<f64> {
+        let first_values = (self.setup_s? - self.of_pattern(kept)).max(0.0);
+        let again = self.renumeric_s.map(|s| s + self.deflation_s.unwrap_or(0.0));
+        let matrix = self.rematrix_s.or(self.matrix_s).unwrap_or(0.0);
+        let each = matrix + again.unwrap_or(first_values) + self.solve_s?;
+        Some(self.to_solution(1)? + systems.saturating_sub(1) as f64 * each)
     }
 
     /// The median solve with its interval or range. Files of earlier versions do not state which, and hold
@@ -329,7 +355,7 @@ part! {
 part! {
     /// Machine and program of a measurement.
     pub struct Environment {
-        /// device of the backend
+        /// device of the backend, or library of a peer
         pub device: String,
         /// threads of the backend
         pub threads: usize,
@@ -417,11 +443,40 @@ mod tests {
         times.ordering_s = Some(0.25);
         assert_eq!((times.before_solves(), times.to_solution(4)), (Some(2.75), Some(6.75)));
         // the order and the symbolic phase are those of the pattern
-        assert_eq!(times.to_solution_of_known_pattern(), None);
+        assert_eq!(times.to_solution_of_known_pattern(Kept::Analysis), None);
         times.numeric_s = Some(0.125);
-        assert_eq!(times.to_solution_of_known_pattern(), Some(1.625));
+        assert_eq!(times.to_solution_of_known_pattern(Kept::Analysis), Some(1.625));
         times.solve_s = None;
         assert_eq!(times.to_solution(1), None);
+    }
+
+    #[test]
+    fn systems_of_one_pattern_share_what_depends_on_the_pattern() {
+        let mut times = Times {
+            ordering_s: Some(8.0),
+            matrix_s: Some(0.5),
+            symbolic_s: Some(4.0),
+            analysis_s: Some(2.0),
+            numeric_s: Some(1.0),
+            deflation_s: Some(0.25),
+            setup_s: Some(7.25),
+            solve_s: Some(3.0),
+            ..Times::default()
+        };
+        assert_eq!(times.to_solutions_of_one_pattern(1, Kept::Analysis), times.to_solution(1));
+        // 8 + 0.5 + 7.25 + 3, and 0.5 + 1 + 0.25 + 3 for each of the others
+        assert_eq!(times.to_solutions_of_one_pattern(10, Kept::Analysis), Some(18.75 + 9.0 * 4.75));
+        // a method without a numeric phase alone pays for more
+        assert_eq!(times.to_solutions_of_one_pattern(10, Kept::Pattern), Some(18.75 + 9.0 * 6.75));
+        assert_eq!(times.to_solutions_of_one_pattern(10, Kept::Nothing), Some(18.75 + 9.0 * 10.75));
+        (times.renumeric_s, times.rematrix_s) = (Some(0.5), Some(0.125));
+        assert_eq!(
+            times.to_solutions_of_one_pattern(10, Kept::Analysis),
+            Some(18.75 + 9.0 * 3.875)
+        );
+        assert_eq!(times.to_solution(1000), Some(15.75 + 3000.0));
+        times.setup_s = None;
+        assert_eq!(times.to_solutions_of_one_pattern(10, Kept::Analysis), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The report of `advise`: the best configurations, the effect of each of their settings, and the confidence.
 
+mod peers;
+
 use itertools::Itertools as _;
 
 use crate::base::parse::number_text;
@@ -48,7 +50,8 @@ pub fn report(question: &Question, advice: &Advice) -> Report {
     sheet.preamble.extend(settings);
     sheet.notes = notes(question, advice);
     let rows = finalists.iter().map(|f| fields(&f.record)).collect();
-    Report { sheets: vec![sheet], rows }
+    let sheets = std::iter::once(sheet).chain(peers::sheet(advice)).collect();
+    Report { sheets, rows }
 }
 
 /// The reasons, the confidence, and what remains undecided.
@@ -70,6 +73,7 @@ fn notes(question: &Question, advice: &Advice) -> Vec<String> {
     if let Some(best) = best.filter(|best| !found.interrupted || best.seconds.count > 1) {
         notes.extend(sure(best, advice));
     }
+    notes.extend(peers::verdict(advice));
     let failed = found.tried.iter().filter(|t| matches!(t.trial, Trial::Failed { .. })).count();
     let cut = found.tried.len() - found.solved().len() - failed;
     notes.push(format!(

@@ -44,7 +44,7 @@ pub(super) fn levels(factor: &FactorSize) -> String {
 }
 
 /// The axes on which the cases differ, outermost first.
-pub fn varying<'a>(
+pub(crate) fn varying<'a>(
     cases: impl IntoIterator<Item = &'a Case, IntoIter: Clone>,
 ) -> Vec<&'static Axis> {
     let cases = cases.into_iter();
@@ -120,7 +120,7 @@ const COMMON: &str = "matrix read-as zeros ordering rhs solver precond block-siz
                       execution max-iterations symmetry-tolerance side rtol";
 
 /// The settings that do not vary, in words, without those that are not used.
-pub fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
+pub(crate) fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {
     let default = Case::default();
     let fixed = |name: &str| !varying.iter().any(|axis| axis.name == name);
     let word = |name: &str| {

@@ -14,7 +14,7 @@ use crate::report::{Head, Report, Sheet};
 /// solve, total, verdict, status.
 const LEAST: [&str; 4] = [
     // of runs and preconditioners
-    "most of setup | rows/level | % of copy | application | factor blocks | levels L/U | vectors | \
+    "10 systems | 1000 solves | most of setup | rows/level | % of copy | application | factor blocks | levels L/U | vectors | \
      setup/solve | ms/iter | fill | symbolic | numeric | ordering time | break-even | setup speedup | \
      residual | frontier | setup",
     // of products, of what an iteration and triangular solves are made of

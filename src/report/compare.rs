@@ -87,12 +87,12 @@ impl Verdict {
     }
 
     /// Whether the two records can be compared.
-    pub fn is_judged(self) -> bool {
+    pub(crate) fn is_judged(self) -> bool {
         !matches!(self, Self::Other(_))
     }
 
     /// Whether it counts as a regression.
-    pub fn is_regression(self) -> bool {
+    pub(crate) fn is_regression(self) -> bool {
         matches!(self, Self::Slower | Self::Broken)
     }
 
@@ -181,7 +181,7 @@ pub struct Comparison {
 
 impl Comparison {
     /// Cases that no longer converge, or whose whole interval lies more than `percent` above 1.
-    pub fn regressions_beyond(&self, percent: f64) -> usize {
+    pub(crate) fn regressions_beyond(&self, percent: f64) -> usize {
         self.lowest.iter().filter(|low| **low > 1.0 + percent / 100.0).count()
     }
 }

@@ -66,10 +66,10 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
         .number("application", |r| time(r.traffic.apply_s))
         .number("% of copy", |r| three(r.traffic.percent_of_bandwidth))
-        .number("setup", |r| time(r.times.setup_s))
+        .number("setup", |r| time(r.times.before_solves()))
         .number("solve", |r| time(r.times.solve_s))
         .number("setup/solve", |r| {
-            three(r.times.setup_s.zip(r.times.solve_s).map(|(setup, solve)| setup / solve))
+            three(r.times.before_solves().zip(r.times.solve_s).map(|(setup, solve)| setup / solve))
         })
         .number("break-even", |r| break_even(r, cheapest))
         .words("most of setup", |r| longest_phase(r))
@@ -89,7 +89,7 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
 }
 
 fn setup(record: &Record) -> f64 {
-    record.times.setup_s.unwrap_or(0.0)
+    record.times.before_solves().unwrap_or(0.0)
 }
 
 /// Setups that take longer than this number of solves are explained.

@@ -6,6 +6,7 @@ pub mod advice;
 pub mod batch;
 mod build;
 pub mod cells;
+pub mod claims;
 pub mod columns;
 pub mod compare;
 pub mod csv;
@@ -50,7 +51,7 @@ pub enum ReportFormat {
 
 /// The records of an experiment compared with its published values, in the form that suits these.
 /// `not_comparable` says why there are no verdicts, when another matrix than the paper's was run.
-pub fn of_experiment(
+pub(crate) fn of_experiment(
     name: &str,
     experiment: &Experiment,
     records: &[Record],
@@ -75,7 +76,7 @@ pub fn of_experiment(
 
 impl ReportFormat {
     /// `report` in this format, as text that ends in a newline.
-    pub fn render(self, report: &Report) -> Result<String> {
+    pub(crate) fn render(self, report: &Report) -> Result<String> {
         match self {
             Self::Table => Ok(table::text(report)),
             Self::Markdown => Ok(report.markdown()),
@@ -156,7 +157,7 @@ impl Head {
 
 impl Sheet {
     /// Removes the columns that have no content in any row.
-    pub fn drop_empty_columns(&mut self) {
+    pub(crate) fn drop_empty_columns(&mut self) {
         let used = |i: usize| self.rows.iter().any(|row| !row[i].is_empty());
         self.keep(&(0..self.columns.len()).map(used).collect_vec());
     }
@@ -172,7 +173,7 @@ impl Sheet {
     }
 
     /// Adds a footnote once and returns its mark, `[1]` for the first note.
-    pub fn footnote(notes: &mut Vec<String>, text: &str) -> String {
+    pub(crate) fn footnote(notes: &mut Vec<String>, text: &str) -> String {
         let position = notes.iter().position(|n| n == text).unwrap_or_else(|| {
             notes.push(text.to_owned());
             notes.len() - 1
@@ -181,7 +182,7 @@ impl Sheet {
     }
 
     /// Footnotes with their marks, to go below the table.
-    pub fn marked(notes: &[String]) -> impl Iterator<Item = String> + '_ {
+    pub(crate) fn marked(notes: &[String]) -> impl Iterator<Item = String> + '_ {
         notes.iter().enumerate().map(|(i, text)| format!("[{}] {text}", i + 1))
     }
 

@@ -11,7 +11,7 @@ use crate::report::build::Columns;
 use crate::report::cells::{by_key, devices, marks_of, shown, status, three, time, varying};
 
 /// A row per record of a product, and below how Bdia compares; `None` when there is none.
-pub fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
+pub(crate) fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
     let first = &records.first()?.case;
     let varying = varying(records.iter().map(|r| &r.case));
     let common = [

@@ -10,7 +10,7 @@ use crate::report::build::Columns;
 use crate::report::cells::{levels, settings, shown, three, time, varying};
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.
-pub fn sheet(records: &[Record]) -> Option<Sheet> {
+pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
     let has = |r: &&Record| r.factor.trisolve_used.is_some() && r.traffic.apply_s.is_some();
     let records: Vec<&Record> = records.iter().filter(has).collect();
     let traffic = &records.first()?.traffic;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::base::units::{grouped, residual, significant};
 use crate::case::RunKind;
 use crate::config::sweep::{AXES, Axis};
+use crate::methods::precond::kept;
 use crate::record::table::{Rendered, fields};
 use crate::record::{Record, rounds};
 use crate::report::batch::key;
@@ -110,9 +111,13 @@ fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
         .number("vectors", |r| count(r.factor.deflation_vectors))
         .number("symbolic", |r| time(r.times.symbolic_s))
         .number("numeric", |r| time(r.times.numeric_s))
-        .number("setup", |r| time(r.times.setup_s))
+        .number("setup", |r| time(r.times.before_solves()))
         .number("solve", |r| solve(r))
         .number("total", |r| time(r.times.to_solution(1)))
+        .number("10 systems", |r| {
+            time(r.times.to_solutions_of_one_pattern(10, kept(&r.case.precond)))
+        })
+        .number("1000 solves", |r| time(r.times.to_solution(1000)))
         .number("iterations", |r| {
             let ran = r.times.solve_s.is_some() || r.convergence.iterations > 0;
             count(ran.then_some(r.convergence.iterations))
@@ -131,7 +136,7 @@ fn compared<'a, 'r>(
         shown(backends.and_then(|b| b.of_record(r, seconds)), |ratio| significant(ratio, 3))
     };
     Columns::new()
-        .number("setup speedup", move |r: &&Record| of(r, |r| r.times.setup_s))
+        .number("setup speedup", move |r: &&Record| of(r, |r| r.times.before_solves()))
         .number("solve speedup", move |r| of(r, |r| r.times.solve_s))
         .words("status", |r| status(r, notes))
 }

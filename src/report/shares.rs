@@ -19,7 +19,7 @@ const PARTS: [Part; 4] = [
 ];
 
 /// A row per record whose steps were timed apart; `None` when there is none.
-pub fn sheet(records: &[Record]) -> Option<Sheet> {
+pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
     let timed = records.iter().filter(|r| r.traffic.dot_s.is_some() && r.traffic.axpy_s.is_some());
     let records: Vec<(&Record, Steps)> =
         timed.filter_map(|r| Some((r, solver::steps(&r.case.solver)?))).collect();

@@ -81,16 +81,18 @@ fn groups_have_geometric_means_and_name_their_worst() {
     let groups: Vec<&str> = report.rows.iter().map(|r| r["group"].as_str().unwrap()).collect();
     assert_eq!(groups, [GROUPS[0], GROUPS[0], GROUPS[1], GROUPS[2], GROUPS[2]]);
     let means: Vec<String> = report.sheets[1].rows.iter().map(|r| r[1..].join("; ")).collect();
-    assert_eq!(means.len(), 12);
+    assert_eq!(means.len(), 16);
     let block = "blockpoisson3d:64,b=3, b = 3, k = 0";
     let moved = "poisson3d:64, order random:1, b = 1, k = 0";
     assert_eq!(means[0], format!("solve; 2 of 2; 4.00; 2.00; {block}"));
     assert_eq!(means[1], format!("factor; 2 of 2; 4.00; 2.00; {block}"));
     assert_eq!(means[2], format!("numeric + Krylov; 2 of 2; 4.00; 2.00; {block}"));
-    assert_eq!(means[3], "solve; 1 of 1; 9.00; 9.00; poisson3d:64, b = 1, k = 2");
-    assert_eq!(means[6], format!("solve; 2 of 2; 2.00; 1.00; {moved}"));
+    // 8 times 0.1 s, twice 0.1 s, and 40 ms of setup with each
+    assert_eq!(means[3], format!("total; 2 of 2; 3.21; 1.71; {block}"));
+    assert_eq!(means[4], "solve; 1 of 1; 9.00; 9.00; poisson3d:64, b = 1, k = 2");
+    assert_eq!(means[8], format!("solve; 2 of 2; 2.00; 1.00; {moved}"));
     // (8 2 9 1 4)^(1/5)
-    assert_eq!(means[9], format!("solve; 5 of 5; 3.57; 1.00; {moved}"));
+    assert_eq!(means[12], format!("solve; 5 of 5; 3.57; 1.00; {moved}"));
     insta::assert_snapshot!(ReportFormat::Markdown.render(&report).unwrap());
 }
 
@@ -107,10 +109,10 @@ fn what_is_missing_is_named() {
     assert_eq!(
         report.sheets[1].notes,
         [
-            "poisson3d:64, b = 1, k = 3: no ratio of numeric + Krylov (1 record: cusparse \
-             not-converged)",
-            "poisson3d:200, b = 1, k = 3: no ratio of solve, factor, numeric + Krylov (1 record: \
-             cusparse out-of-memory)",
+            "poisson3d:64, b = 1, k = 3: no ratio of numeric + Krylov, total (1 record: \
+             cusparse not-converged)",
+            "poisson3d:200, b = 1, k = 3: no ratio of solve, factor, numeric + Krylov, total \
+             (1 record: cusparse out-of-memory)",
         ]
     );
     assert_eq!(report.sheets[1].rows[0][2], "1 of 2");

@@ -7,13 +7,15 @@
 //! Hysom and Pothen 2001, makes rows independent as well, but walks pairs again and again: about
 //! 90 steps per row of ILU(2) on a seven-point stencil, against 27 pairs here.)
 
-use rayon::prelude::*;
+use std::ops::Range;
 
 use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
+use super::repeats::{Last, Repeats, Told};
 use crate::base::memory;
 use crate::base::threads::Threads;
-use crate::matrix::pattern::rows::{Columns, Task, find};
+use crate::matrix::pattern::repeats::{repeating, repeats};
+use crate::matrix::pattern::rows::{Columns, Task, done, find_runs};
 use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Entries of one level in all rows, left and right of the diagonal.
@@ -54,33 +56,53 @@ impl<'a> Groups<'a> {
 struct Cut {
     lower_end: Vec<u32>,
     upper_begin: Vec<u32>,
+    /// Rows of A without a diagonal.
+    no_diagonal: Vec<u32>,
+}
+
+/// Length of the lower part of row i, and of that with the diagonal.
+fn cut(row: &[u32], i: usize) -> [usize; 2] {
+    let lower = row.iter().take_while(|&&j| (j as usize) < i).count();
+    [lower, lower + usize::from(row.get(lower).is_some_and(|&j| j as usize == i))]
 }
 
 impl Cut {
-    fn new(threads: Threads, a: &Pattern) -> Self {
+    /// The cut, and which rows repeat the row before them.
+    fn new(threads: Threads, a: &Pattern) -> (Self, Repeats) {
+        /// Rows of a task.
+        const PART: usize = 1 << 13;
         let (n, view) = (a.rows(), a.view());
-        let of_row = |i: usize| {
-            let row = view.row(i);
-            let lower = row.iter().take_while(|&&j| (j as usize) < i).count();
-            let diagonal = row.get(lower).is_some_and(|&j| j as usize == i);
-            let end = view.row_ptr[i] + lower as u32;
-            (end, end + u32::from(diagonal))
-        };
-        let (mut lower_end, mut upper_begin) = (memory::with_capacity(n), memory::with_capacity(n));
-        match threads {
-            Threads::One => {
-                for (end, begin) in (0..n).map(of_row) {
-                    lower_end.push(end);
-                    upper_begin.push(begin);
+        let mut lower_end = memory::zeroed::<u32>(n);
+        let mut upper_begin = memory::zeroed::<u32>(n);
+        let mut seen = Repeats::new(n);
+        let parts = lower_end.chunks_mut(PART).zip(upper_begin.chunks_mut(PART));
+        let tasks = parts.zip(seen.parts(PART)).enumerate().collect();
+        let no_diagonal = done(threads, tasks, |(part, ((ends, begins), mut seen))| {
+            let mut no_diagonal = Vec::new();
+            let (first, count) = (part * PART, ends.len());
+            let (mut at, mut before) = (0, [0; 2]);
+            while at < count {
+                let i = first + at;
+                // the first row of a part has no cut to repeat
+                let same = if at > 0 { repeating(view, i..first + count) } else { 0 };
+                let row = view.row(i);
+                let cut = if same > 0 { before } else { cut(row, i) };
+                let (upper, old) = (&row[cut[1]..], i.checked_sub(1).map(|i| view.row(i)));
+                let upper = at > 0 && old.is_some_and(|old| repeats(upper, &old[before[1]..]));
+                let rows = at..at + same.max(1);
+                seen.set(rows.clone(), [same > 0, upper]);
+                if cut[0] == cut[1] {
+                    no_diagonal.extend(rows.clone().map(|at| (first + at) as u32));
                 }
+                for at in rows {
+                    let start = view.row_ptr[first + at];
+                    (ends[at], begins[at]) = (start + cut[0] as u32, start + cut[1] as u32);
+                }
+                (at, before) = (at + same.max(1), cut);
             }
-            Threads::Pool => (0..n)
-                .into_par_iter()
-                .with_min_len(4096)
-                .map(of_row)
-                .unzip_into_vecs(&mut lower_end, &mut upper_begin),
-        }
-        Self { lower_end, upper_begin }
+            no_diagonal
+        });
+        (Self { lower_end, upper_begin, no_diagonal: no_diagonal.concat() }, seen)
     }
 
     /// Level 0: the entries of A.
@@ -89,12 +111,6 @@ impl Cut {
             lower: Groups { begin: &a.row_ptr, end: &self.lower_end, columns: &a.col_ind },
             upper: Groups { begin: &self.upper_begin, end: &a.row_ptr[1..], columns: &a.col_ind },
         }
-    }
-
-    /// Rows of A without a diagonal.
-    fn no_diagonal(&self) -> impl Iterator<Item = usize> {
-        let ends = self.lower_end.iter().zip(&self.upper_begin).enumerate();
-        ends.filter(|(_, (end, begin))| end == begin).map(|(i, _)| i)
     }
 }
 
@@ -106,35 +122,58 @@ pub(super) fn fill(
     threads: Threads,
 ) -> Result<FillPattern, TooLarge> {
     let n = a.rows();
-    let cut = Cut::new(threads, a);
+    let (cut, mut seen) = Cut::new(threads, a);
     let mut task = Task::like(a, threads, limit);
     let mut higher = Vec::new();
     if k > 1 {
-        task.before = a.entries() - (n - cut.no_diagonal().count());
+        task.before = a.entries() - (n - cut.no_diagonal.len());
     }
-    for _ in 1..k {
-        let levels = levels(a, &cut, &higher);
-        let new = find(task, || Bits::new(n), |bits, i, out| of_level(&levels, i, bits, out))?;
+    for s in 1..k {
+        let (levels, told) = (levels(a, &cut, &higher), Told::new(n));
+        let scratch = || (Bits::new(n), Last::default());
+        let new = find_runs(task, scratch, |(bits, last), rows, out| {
+            let i = rows.start;
+            let count = if last.precedes(i) { repeated(&levels, &seen, rows) } else { 0 };
+            if count > 0 {
+                last.repeat(count, out);
+                told.tell(i..i + count, [true; 2]);
+                return count;
+            }
+            let old = out.each_ref().map(Vec::len);
+            of_level(&levels, i, bits, out);
+            let same = last.replace(i, [&out[0][old[0]..], &out[1][old[1]..]]);
+            told.tell(i..i + 1, same);
+            1
+        })?;
         task.before += new[0].entries() + new[1].entries();
+        seen.add(threads, s, told);
         higher.push(new);
     }
     let levels = levels(a, &cut, &higher);
     task.before = 0;
-    let [lower, upper] = if k == 0 {
-        find(
-            task,
-            || (),
-            |(), i, out: &mut Columns<2>| {
-                let row = levels[0].row(i);
-                out.iter_mut().zip(row).for_each(|(out, row)| out.extend_from_slice(row));
-            },
-        )?
-    } else {
-        let scratch = || (OrderedSet::new(n), Vec::new());
-        find(task, scratch, |(set, row), i, out| whole_row(&levels, i, set, row, out))?
-    };
+    let told = Told::new(n);
+    let scratch = || (OrderedSet::new(n), Vec::new(), Last::default());
+    let [lower, upper] = find_runs(task, scratch, |(set, row, last), rows, out| {
+        let i = rows.start;
+        let count = match (last.precedes(i), k) {
+            (false, _) => 0,
+            (true, 0) => seen.run(rows, 1),
+            (true, _) => repeated(&levels, &seen, rows),
+        };
+        if count > 0 {
+            last.repeat(count, out);
+            told.tell(i..i + count, [true; 2]);
+            return count;
+        }
+        let halves = if k == 0 { levels[0].row(i) } else { whole_row(&levels, i, set, row) };
+        out.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
+        told.tell(i..i + 1, last.replace(i, halves));
+        1
+    })?;
+    let [of_lower, of_upper] = told.into_halves();
+    let (lower, upper) = (lower.repeating(of_lower), upper.repeating(of_upper));
     let filled = |i: usize| (1..=k).any(|s| diagonal_fills(&levels[..s], i));
-    let no_diagonal = cut.no_diagonal().filter(|&i| !filled(i)).map(|i| i as u32).collect();
+    let no_diagonal = cut.no_diagonal.iter().copied().filter(|&i| !filled(i as usize)).collect();
     Ok(FillPattern { lower, upper, no_diagonal })
 }
 
@@ -184,14 +223,31 @@ fn of_level(levels: &[Level], i: usize, known: &mut Bits, out: &mut Columns<2>) 
     lower[old_lower..].iter().chain(&upper[old_upper..]).for_each(|&j| known.clear(j));
 }
 
-/// Appends all entries of row i but the diagonal, in increasing order.
-fn whole_row(
+/// The first of `rows` that repeat the row before them at the level above `levels`, as far as that is known
+/// without looking for their entries.
+#[inline]
+fn repeated(levels: &[Level], seen: &Repeats, rows: Range<usize>) -> usize {
+    let i = rows.start;
+    let mut count = seen.run(rows, levels.len());
+    // pairs of levels as in `for_each_source`; the lower parts repeat as the rows do
+    for (t, level) in levels.iter().enumerate() {
+        for &p in level.lower.row(i) {
+            if count == 0 {
+                return 0;
+            }
+            count = seen.run_of_uppers(p, count, levels.len() - t);
+        }
+    }
+    count
+}
+
+/// All entries of row i left and right of the diagonal, in increasing order.
+fn whole_row<'a>(
     levels: &[Level],
     i: usize,
     set: &mut OrderedSet,
-    row: &mut Vec<u32>,
-    out: &mut Columns<2>,
-) {
+    row: &'a mut Vec<u32>,
+) -> [&'a [u32]; 2] {
     for level in levels {
         for columns in level.row(i) {
             for &j in columns {
@@ -204,8 +260,7 @@ fn whole_row(
     row.clear();
     set.drain(row);
     let diagonal = row.partition_point(|&j| (j as usize) < i);
-    out[0].extend_from_slice(&row[..diagonal]);
-    out[1].extend_from_slice(&row[diagonal + 1..]);
+    [&row[..diagonal], &row[diagonal + 1..]]
 }
 
 /// A set of columns that is asked for members and never walked.

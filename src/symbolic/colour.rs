@@ -115,7 +115,7 @@ pub(super) fn fewer(
 
 /// Whether each row is in the maximal independent set that takes rows in their order. The pattern must
 /// be symmetric.
-pub fn independent_set(threads: Threads, p: &Pattern) -> Vec<bool> {
+pub(crate) fn independent_set(threads: Threads, p: &Pattern) -> Vec<bool> {
     let inside = visit(threads, p, |p, inside, i| {
         let mut before = p.row(i).iter().take_while(|&&j| (j as usize) < i);
         u32::from(!before.any(|&j| inside.of(j) == 1))

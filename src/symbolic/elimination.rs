@@ -2,18 +2,23 @@
 
 use super::fill_pattern::FillPattern;
 use super::ordered_set::OrderedSet;
+use super::repeats::Last;
 use crate::base::memory;
+use crate::matrix::pattern::repeats::{repeating, repeats, run};
 use crate::matrix::pattern::{Pattern, TooLarge};
 
 /// Level of a column that is not in the current row.
 const ABSENT: u8 = u8::MAX;
 
+/// Most rows that are copied at a time: so many may be found beyond a limit.
+const RUN: usize = 512;
+
 /// The two halves of a pattern while it grows.
 struct Split {
-    lower_ptr: Vec<u32>,
-    lower: Vec<u32>,
-    upper_ptr: Vec<u32>,
-    upper: Vec<u32>,
+    ptr: [Vec<u32>; 2],
+    halves: [Vec<u32>; 2],
+    /// Which rows repeat the row before them.
+    repeats: [Vec<u8>; 2],
     no_diagonal: Vec<u32>,
 }
 
@@ -25,38 +30,59 @@ impl Split {
             p
         };
         Self {
-            lower_ptr: ptr(),
-            lower: memory::with_capacity(half),
-            upper_ptr: ptr(),
-            upper: memory::with_capacity(half),
+            ptr: [ptr(), ptr()],
+            halves: [memory::with_capacity(half), memory::with_capacity(half)],
+            repeats: [memory::with_capacity(rows), memory::with_capacity(rows)],
             no_diagonal: Vec::new(),
         }
     }
 
-    fn end_row(&mut self, row: usize, limit: usize) -> Result<(), TooLarge> {
-        let entries = self.lower.len() + self.upper.len();
-        if entries > limit.min(u32::MAX as usize) {
-            return Err(TooLarge { row, entries });
+    fn entries(&self) -> usize {
+        self.halves.iter().map(Vec::len).sum()
+    }
+
+    /// Ends `count` equally long rows from `row` on, whose halves repeat the row before them, or not.
+    fn end_rows(
+        &mut self,
+        row: usize,
+        count: usize,
+        same: [bool; 2],
+        limit: usize,
+    ) -> Result<(), TooLarge> {
+        let before: usize = self.ptr.iter().map(|ptr| ptr[row] as usize).sum();
+        let each = (self.entries() - before) / count;
+        let limit = limit.min(u32::MAX as usize);
+        if before + count * each > limit {
+            let fit = limit.saturating_sub(before).checked_div(each).unwrap_or(0);
+            return Err(TooLarge { row: row + fit, entries: before + (fit + 1) * each });
         }
-        self.lower_ptr.push(self.lower.len() as u32);
-        self.upper_ptr.push(self.upper.len() as u32);
+        for (ptr, half) in self.ptr.iter_mut().zip(&self.halves) {
+            let start = ptr[row];
+            let each = (half.len() as u32 - start) / count as u32;
+            ptr.extend((1..=count as u32).map(|r| start + r * each));
+        }
+        for (repeats, same) in self.repeats.iter_mut().zip(same) {
+            repeats.resize(row + count, u8::from(same));
+        }
         Ok(())
     }
 
-    fn finish(mut self, block_size: usize) -> FillPattern {
-        self.lower.shrink_to_fit();
-        self.upper.shrink_to_fit();
-        FillPattern {
-            lower: Pattern::new(self.lower_ptr, self.lower).in_blocks(block_size),
-            upper: Pattern::new(self.upper_ptr, self.upper).in_blocks(block_size),
-            no_diagonal: self.no_diagonal,
-        }
+    fn finish(self, block_size: usize) -> FillPattern {
+        let mut parts = self.ptr.into_iter().zip(self.halves).zip(self.repeats);
+        let mut next = || {
+            let ((ptr, mut half), repeats) = parts.next().expect("two halves");
+            half.shrink_to_fit();
+            Pattern::new(ptr, half).in_blocks(block_size).repeating(repeats)
+        };
+        FillPattern { lower: next(), upper: next(), no_diagonal: self.no_diagonal }
     }
 }
 
 /// Upper parts of finished rows, grouped by level 0, 1, ..., k-1 within a row.
 struct ByLevel {
     k: usize,
+    /// 1 for each row whose groups repeat those of the row before it.
+    repeats: Vec<u8>,
     /// Start of each (row, level) group in `cols`; k groups per row, one closing entry.
     start: Vec<u32>,
     cols: Vec<u32>,
@@ -66,7 +92,8 @@ impl ByLevel {
     fn new(n: usize, k: usize, entries: usize) -> Self {
         let mut start = memory::with_capacity(n * k + 1);
         start.push(0);
-        Self { k, start, cols: memory::with_capacity(entries) }
+        let repeats = memory::with_capacity(n);
+        Self { k, repeats, start, cols: memory::with_capacity(entries) }
     }
 
     /// Appends a row's upper part; level k cannot cause fill and is left out.
@@ -75,6 +102,35 @@ impl ByLevel {
             self.cols.extend(upper.iter().filter(|&&j| level[j as usize] == l));
             self.start.push(self.cols.len() as u32);
         }
+        let row = self.repeats.len();
+        let same =
+            row > 0 && (0..self.k).all(|l| repeats(self.group(row, l), self.group(row - 1, l)));
+        self.repeats.push(u8::from(same));
+    }
+
+    /// Appends `count` rows that repeat the last one.
+    fn repeat_row(&mut self, count: usize) {
+        let last = (self.repeats.len() - 1) * self.k;
+        let start = self.start[last] as usize;
+        let length = self.cols.len() - start;
+        memory::reserve(&mut self.cols, count * length);
+        for row in 1..=count {
+            self.cols.extend_from_within(start..start + length);
+            let new = self.cols.len() - length;
+            self.cols[new..].iter_mut().for_each(|j| *j += row as u32);
+            for l in 1..=self.k {
+                self.start.push(self.start[last + l] + (row * length) as u32);
+            }
+        }
+        self.repeats.resize(self.repeats.len() + count, 1);
+    }
+
+    /// Of `count` rows from p on those at the start whose groups repeat those before them; rows that are not
+    /// finished are taken to do so.
+    fn run(&self, p: usize, count: usize) -> usize {
+        let finished = self.repeats.len().min(p + count) - p;
+        let found = run(&self.repeats[p..p + finished], 1);
+        if found < finished { found } else { count }
     }
 
     /// Columns of row p with exactly level l.
@@ -100,17 +156,47 @@ pub(super) fn fill<const OVERWRITE: bool>(
     let mut level = vec![ABSENT; n];
     let mut members = OrderedSet::new(n);
     let mut row: Vec<u32> = Vec::new();
-    for i in 0..n {
+    let mut last = Last::default();
+    // columns of the lower part of the last row whose levels are below k
+    let mut sources: Vec<u32> = Vec::new();
+    let mut i = 0;
+    while i < n {
+        if last.precedes(i) {
+            let end = n.min(i + RUN);
+            let mut count = repeating(a.view(), i..end);
+            for &p in &sources {
+                if count > 0 {
+                    count = done.run(p as usize + 1, count);
+                }
+            }
+            if count > 0 {
+                last.repeat(count, &mut out.halves);
+                out.end_rows(i, count, [true; 2], limit)?;
+                done.repeat_row(count);
+                if out.no_diagonal.last() == Some(&(i as u32 - 1)) {
+                    out.no_diagonal.extend((i..i + count).map(|i| i as u32));
+                }
+                for p in &mut sources {
+                    *p += count as u32;
+                }
+                i += count;
+                continue;
+            }
+        }
         for &j in a.row(i) {
             level[j as usize] = 0;
             members.insert(j);
         }
         row.clear();
         let mut at = members.next(0);
+        sources.clear();
         // lower part: fill may add columns between p and i while it is walked
         while let Some(p) = at.filter(|&p| (p as usize) < i) {
             row.push(p);
             let level_p = level[p as usize] as usize;
+            if level_p < k {
+                sources.push(p);
+            }
             for l in 0..k.saturating_sub(level_p) {
                 let new = (level_p + l + 1) as u8;
                 for &j in done.group(p as usize, l) {
@@ -141,15 +227,15 @@ pub(super) fn fill<const OVERWRITE: bool>(
             row.push(j);
             at = members.next(j + 1);
         }
-        out.lower.extend_from_slice(&row[..lower]);
-        let upper = &row[diagonal..];
-        out.upper.extend_from_slice(upper);
-        out.end_row(i, limit)?;
-        done.push_row(upper, &level);
+        let halves = [&row[..lower], &row[diagonal..]];
+        out.halves.iter_mut().zip(halves).for_each(|(out, half)| out.extend_from_slice(half));
+        out.end_rows(i, 1, last.replace(i, halves), limit)?;
+        done.push_row(halves[1], &level);
         members.clear(&row);
         for &j in &row {
             level[j as usize] = ABSENT;
         }
+        i += 1;
     }
     Ok(out.finish(a.block_size()))
 }

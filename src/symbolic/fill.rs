@@ -1,7 +1,7 @@
 //! Symbolic phase of ILU(k): the filled pattern P' (Yang et al., Algorithm 3).
 
 use super::fill_pattern::FillPattern;
-use super::{by_level, elimination};
+use super::{by_level, elimination, quotient};
 use crate::base::choices::{LevelRule, MAX_FILL};
 use crate::base::threads::Threads;
 use crate::matrix::pattern::{Pattern, TooLarge};
@@ -31,7 +31,7 @@ pub fn iluk(a: &Pattern, k: usize, rule: LevelRule, limit: usize) -> Result<Fill
 ///
 /// # Panics
 /// As [`iluk`].
-pub fn iluk_on(
+pub(crate) fn iluk_on(
     threads: Threads,
     a: &Pattern,
     k: usize,
@@ -42,7 +42,10 @@ pub fn iluk_on(
     match rule {
         // without fill there is no level to update
         LevelRule::Overwrite if k > 0 => elimination::fill::<true>(a, k, limit),
-        _ => by_level::fill(a, k, limit, threads),
+        _ => {
+            let grouped = if k > 0 { quotient::fill(a, k, limit, threads) } else { None };
+            grouped.map_or_else(|| by_level::fill(a, k, limit, threads), Ok)
+        }
     }
 }
 
@@ -77,6 +80,32 @@ mod tests {
         Pattern::new(row_ptr, col_ind)
     }
 
+    /// Offsets that nearly all rows have, on lines of `line` points; about one entry in `defects` is missing.
+    fn banded(n: usize, offsets: &[i64], line: i64, defects: u32, seed: u64) -> Pattern<'static> {
+        use rand::{Rng, SeedableRng};
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+        for i in 0..n as i64 {
+            for j in offsets.iter().map(|o| i + o).filter(|j| (0..n as i64).contains(j)) {
+                let within = (j - i).abs() >= line || i / line == j / line;
+                if within && rng.random_range(0..defects) > 0 {
+                    col_ind.push(j as u32);
+                }
+            }
+            row_ptr.push(col_ind.len() as u32);
+        }
+        Pattern::new(row_ptr, col_ind)
+    }
+
+    /// Rows that are known to repeat the row before them; all of them do.
+    fn known_to_repeat(p: &Pattern) -> usize {
+        let known = |i: &usize| p.repeated(*i..i + 1) == 1;
+        let all = |i: &usize| p.row(*i).iter().copied().eq(p.row(i - 1).iter().map(|j| j + 1));
+        let rows: Vec<usize> = (0..p.rows()).filter(known).collect();
+        assert!(rows.iter().all(all), "a row does not repeat");
+        rows.len()
+    }
+
     fn pool(threads: usize) -> rayon::ThreadPool {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads")
     }
@@ -94,10 +123,78 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn rows_that_repeat_are_found_as_all_others(
+            n in 1usize..150, line in 3i64..40, k in 0usize..7, defects in 2u32..200, far in 4i64..50,
+            seed in any::<u64>(),
+        ) {
+            let offsets = [-far, -3, -1, 0, 1, 2, far];
+            let a = banded(n, &offsets, line, defects, seed);
+            for rule in [LevelRule::Min, LevelRule::Overwrite] {
+                let found = iluk(&a, k, rule, usize::MAX).expect("small");
+                prop_assert_eq!(&found, &row_by_row(&a, k, rule), "{:?}", rule);
+                known_to_repeat(&found.lower);
+                known_to_repeat(&found.upper);
+            }
+        }
+    }
+
+    /// Elimination with an array of levels for each row, and nothing else.
+    fn row_by_row(a: &Pattern, k: usize, rule: LevelRule) -> FillPattern {
+        use std::collections::BTreeMap;
+        let mut rows: Vec<BTreeMap<usize, usize>> = Vec::new();
+        for i in 0..a.rows() {
+            let mut row: BTreeMap<usize, usize> =
+                a.row(i).iter().map(|&j| (j as usize, 0)).collect();
+            let mut at = 0;
+            while let Some((&p, &of_p)) = row.range(at..i).next() {
+                for (&j, &of_j) in rows[p].range(p + 1..).filter(|(_, l)| of_p + **l < k) {
+                    let new = of_p + of_j + 1;
+                    let entry = row.entry(j).or_insert(new);
+                    if rule == LevelRule::Overwrite && j != i || new < *entry {
+                        *entry = new;
+                    }
+                }
+                at = p + 1;
+            }
+            rows.push(row);
+        }
+        let half = |of: fn(usize, usize) -> bool| {
+            let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
+            for (i, row) in rows.iter().enumerate() {
+                col_ind.extend(row.keys().filter(|j| of(i, **j)).map(|&j| j as u32));
+                row_ptr.push(col_ind.len() as u32);
+            }
+            Pattern::new(row_ptr, col_ind)
+        };
+        let no_diagonal = (0..rows.len()).filter(|i| !rows[*i].contains_key(i)).map(|i| i as u32);
+        FillPattern {
+            lower: half(|i, j| j < i),
+            upper: half(|i, j| j > i),
+            no_diagonal: no_diagonal.collect(),
+        }
+    }
+
+    #[test]
+    fn nearly_all_rows_of_a_grid_are_known_to_repeat() {
+        let (line, plane) = (40, 40 * 30);
+        let a = banded(40 * 30 * 20, &[-plane, -line, -1, 0, 1, line, plane], line, u32::MAX, 1);
+        for k in 0..4 {
+            for rule in [LevelRule::Min, LevelRule::Overwrite] {
+                let p = iluk(&a, k, rule, usize::MAX).expect("small");
+                let known = [&p.lower, &p.upper].map(known_to_repeat);
+                assert!(known.iter().all(|&n| n > a.rows() * 4 / 5), "{rule:?}, {k}: {known:?}");
+            }
+        }
+    }
+
     #[test]
     fn many_rows_are_the_same_on_any_number_of_threads() {
-        for (n, per_row, symmetric) in [(20_000, 2, true), (30_011, 1, false)] {
-            let a = random(n, per_row, symmetric, 11);
+        let grid = banded(30_000, &[-900, -30, -1, 0, 1, 30, 900], 30, 1000, 3);
+        let patterns = [random(20_000, 2, true, 11), random(30_011, 1, false, 11), grid];
+        for a in patterns {
             for k in 1..4 {
                 let expected = elimination::fill::<false>(&a, k, usize::MAX).expect("small");
                 for threads in [1, 2, 3] {

@@ -22,9 +22,28 @@ impl FillPattern {
         self.lower.block_size()
     }
 
+    /// Whether elimination on the pattern changes diagonal blocks alone: where entries (i, p) and (p, j) with p < i,
+    /// p < j and i != j are there, (i, j) is not. Its off-diagonal blocks are then those of the matrix.
+    pub(crate) fn changes_diagonals_alone(&self) -> bool {
+        (0..self.rows()).all(|i| {
+            let (lower, upper) = (self.lower.row(i), self.upper.row(i));
+            let held = |j: &u32| {
+                let part = if (*j as usize) < i { lower } else { upper };
+                part.binary_search(j).is_ok()
+            };
+            lower.iter().all(|&p| !self.upper.row(p as usize).iter().any(held))
+        })
+    }
+
     /// Number of (block) rows.
     pub fn rows(&self) -> usize {
         self.lower.rows()
+    }
+
+    /// Whether the diagonal of a (block) row is not in the pattern of the matrix.
+    #[inline]
+    pub(crate) fn lacks_diagonal(&self, row: usize) -> bool {
+        self.no_diagonal.binary_search(&(row as u32)).is_ok()
     }
 
     /// Entries of L, D and U together.
@@ -68,7 +87,32 @@ impl FillPattern {
     }
 
     /// That of the diagonal blocks of `a`.
-    pub fn diagonal_of(a: &Csr) -> Self {
+    pub(crate) fn diagonal_of(a: &Csr) -> Self {
         Self::diagonal(a.rows() / a.block_size(), a.block_size())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::choices::{LevelRule, ReadAs};
+    use crate::matrix::pattern::block_pattern;
+    use crate::problem::load;
+    use crate::symbolic::iluk;
+
+    #[test]
+    fn stencils_change_diagonals_alone_and_triangles_do_not() {
+        for (spec, b, k, alone) in [
+            ("poisson3d:5x4x3", 1, 0, true),
+            ("poisson3d:9x1x1", 1, 3, true),
+            ("blockpoisson3d:4x3x2,b=3", 3, 0, true),
+            ("poisson3d:5x4x3", 1, 1, false),
+            ("poisson3d:5x4x3", 2, 0, false),
+            ("fem-p1:6x5", 1, 0, false),
+        ] {
+            let a = load(spec, ReadAs::Expanded).unwrap().matrix;
+            let point = block_pattern(&a.in_blocks(b)).into_owned();
+            let pattern = iluk(&point, k, LevelRule::Min, usize::MAX).unwrap();
+            assert_eq!(pattern.changes_diagonals_alone(), alone, "{spec}, b {b}, k {k}");
+        }
     }
 }

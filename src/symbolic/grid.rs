@@ -1,12 +1,13 @@
 //! Recognition of the seven-point pattern of a box grid.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use serde::Serialize;
 
 use crate::matrix::Csr;
-use crate::matrix::pattern::block_pattern;
-use crate::symbolic::hyperplanes::{box_of, others};
+use crate::matrix::pattern::{Pattern, block_pattern};
+use crate::symbolic::hyperplanes::{are_neighbours, box_of};
 
 /// A distance from the diagonal belongs to the stencil when it holds an entry in at least this
 /// share of the block rows; two points in a direction give one half.
@@ -30,28 +31,69 @@ pub struct Grid {
 /// multiple of the one before; up to 10 % of the off-diagonal blocks may lie elsewhere, entries
 /// across the end of a grid line among them. A plane of one point is not told from a grid of fewer
 /// dimensions.
-pub fn detect_grid(a: &Csr) -> Option<Grid> {
+pub(crate) fn detect_grid(a: &Csr) -> Option<Grid> {
     let p = block_pattern(a);
     let rows = p.rows();
-    let mut counts: HashMap<usize, usize> = HashMap::new();
-    for i in 0..rows {
-        for &j in p.row(i).iter().filter(|&&j| j as usize > i) {
-            *counts.entry(j as usize - i).or_default() += 1;
-        }
+    let counts = distances(couplings(&p, 0..rows, |i| i as u64));
+    let mut found: Vec<u64> = counts
+        .into_iter()
+        .filter(|&(_, count)| is_frequent(count, rows))
+        .map(|(distance, _)| distance)
+        .collect();
+    found.sort_unstable();
+    let size = box_at(&found, rows)?;
+    let [all, others] = others_of(couplings(&p, 0..rows, |i| i as u64), size);
+    is_box([all, others]).then_some(Grid { size, others })
+}
+
+/// Pairs of coupled rows of a pattern by their numbers, without diagonals.
+pub(crate) fn couplings(
+    p: &Pattern,
+    rows: Range<usize>,
+    number: impl Fn(usize) -> u64 + Copy,
+) -> impl Iterator<Item = [u64; 2]> {
+    rows.flat_map(move |i| p.row(i).iter().map(move |&j| [i, j as usize].map(number)))
+        .filter(|[i, j]| i != j)
+}
+
+/// How many couplings have each distance behind the diagonal.
+pub(crate) fn distances(couplings: impl Iterator<Item = [u64; 2]>) -> HashMap<u64, usize> {
+    let mut counts = HashMap::new();
+    for [i, j] in couplings.filter(|[i, j]| i < j) {
+        *counts.entry(j - i).or_default() += 1;
     }
-    let frequent = |&(_, &count): &(&usize, &usize)| count as f64 >= LEAST_SHARE * rows as f64;
-    let mut distances: Vec<usize> = counts.iter().filter(frequent).map(|(&d, _)| d).collect();
-    distances.sort_unstable();
-    let size = box_of(&distances, rows)?;
-    let off_diagonal = |i: usize| p.row(i).iter().filter(move |&&j| j as usize != i).count();
-    let all: usize = (0..rows).map(off_diagonal).sum();
-    let others = others(&p, size);
-    (others as f64 <= MOST_OTHERS * all as f64).then_some(Grid { size, others })
+    counts
+}
+
+/// Whether a distance that so many couplings have may belong to the stencil of a grid.
+pub(crate) fn is_frequent(count: usize, rows: usize) -> bool {
+    count as f64 >= LEAST_SHARE * rows as f64
+}
+
+/// The box whose points are these distances apart, ascending.
+pub(crate) fn box_at(distances: &[u64], rows: usize) -> Option<[usize; 3]> {
+    let distances: Vec<usize> = distances.iter().map(|&distance| distance as usize).collect();
+    box_of(&distances, rows)
+}
+
+/// How many couplings there are, and how many of them not between neighbours on a box.
+pub(crate) fn others_of(couplings: impl Iterator<Item = [u64; 2]>, size: [usize; 3]) -> [usize; 2] {
+    let mut found = [0; 2];
+    for [i, j] in couplings {
+        found[0] += 1;
+        found[1] += usize::from(!are_neighbours([i as usize, j as usize], size));
+    }
+    found
+}
+
+/// Whether these couplings, in all and others, are those of a box.
+pub(crate) fn is_box([all, others]: [usize; 2]) -> bool {
+    others as f64 <= MOST_OTHERS * all as f64
 }
 
 /// The box whose points the blocks of `a` are, x fastest: `known`, or the one that the pattern shows. None where the
 /// last block is not full.
-pub fn box_of_blocks(a: &Csr, known: Option<[usize; 3]>) -> Option<[usize; 3]> {
+pub(crate) fn box_of_blocks(a: &Csr, known: Option<[usize; 3]>) -> Option<[usize; 3]> {
     if !a.rows().is_multiple_of(a.block_size()) {
         return None;
     }

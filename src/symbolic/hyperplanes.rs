@@ -46,7 +46,7 @@ impl GridPattern {
     }
 
     /// Subscripts (i, j, k) of a row, from 1.
-    pub fn subscripts(&self, row: usize) -> [usize; 3] {
+    pub(crate) fn subscripts(&self, row: usize) -> [usize; 3] {
         place(row, self.extents).map(|s| s + 1)
     }
 }
@@ -103,7 +103,7 @@ fn extents(point: &Pattern) -> Option<[usize; 3]> {
 
 /// The box of `points` points, i fastest, whose neighbours are these distances apart: 1, I and I J,
 /// increasing, as far as there are any. A plane of one point is not told from fewer dimensions.
-pub fn box_of(distances: &[usize], points: usize) -> Option<[usize; 3]> {
+pub(crate) fn box_of(distances: &[usize], points: usize) -> Option<[usize; 3]> {
     let (ni, plane) = match *distances {
         [1] => (points, points),
         [1, ni] => (ni, points),
@@ -118,14 +118,17 @@ pub fn box_of(distances: &[usize], points: usize) -> Option<[usize; 3]> {
 pub fn others(point: &Pattern, extents: [usize; 3]) -> usize {
     let mut others = 0;
     for i in 0..point.rows() {
-        let from = place(i, extents);
         for &j in point.row(i).iter().filter(|&&j| j as usize != i) {
-            let to = place(j as usize, extents);
-            let steps: usize = (0..3).map(|d| from[d].abs_diff(to[d])).sum();
-            others += usize::from(steps != 1);
+            others += usize::from(!are_neighbours([i, j as usize], extents));
         }
     }
     others
+}
+
+/// Whether two points of a box are one step apart.
+pub(crate) fn are_neighbours(points: [usize; 2], extents: [usize; 3]) -> bool {
+    let [from, to] = points.map(|point| place(point, extents));
+    (0..3).map(|d| from[d].abs_diff(to[d])).sum::<usize>() == 1
 }
 
 #[cfg(test)]

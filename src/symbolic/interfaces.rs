@@ -17,7 +17,8 @@ pub struct Elimination {
     first: Vec<usize>,
     /// Stage of each part.
     stage: Vec<u32>,
-    /// Number of each block row in the order of elimination, where that is not stage by stage. Not serialised.
+    /// Number of each block row in the order of elimination, where that is not stage by stage. Not serialised: ranks
+    /// know the numbers of their rows.
     #[serde(skip)]
     pub given: Vec<u32>,
     /// Work of a subdomain divided by that of the longest chain of stages, in entries of the graph.
@@ -35,7 +36,7 @@ pub enum Sides {
 
 impl Elimination {
     /// Parts that begin at the block rows `first`, which end with the last row's end; empty ones are left out.
-    pub(super) fn of_parts(first: &[usize], stage: &[u32], efficiency: f64) -> Self {
+    pub(crate) fn of_parts(first: &[usize], stage: &[u32], efficiency: f64) -> Self {
         let mut made = Self { first: Vec::new(), stage: Vec::new(), given: Vec::new(), efficiency };
         for (rows, &stage) in first.windows(2).zip(stage) {
             if rows[0] < rows[1] {
@@ -140,39 +141,68 @@ pub(super) fn subdomains(starts: &[usize]) -> Vec<u32> {
     subdomain
 }
 
-/// See [`Elimination::efficiency`]: a subdomain begins a stage when it has done the one before, and has what the
-/// stage before that of another has for it.
+/// What subdomains do in each stage, and what they wait for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// Entries of the graph in a stage of a subdomain, in parts.
+    pub entries: Vec<([u32; 2], usize)>,
+    /// Stages of subdomains for which another one waits: stage, subdomain, other.
+    pub sent: Vec<[u32; 3]>,
+}
+
+impl Work {
+    /// Adds a row of so many entries in a stage of a subdomain.
+    pub(crate) fn add(&mut self, [stage, subdomain]: [u32; 2], entries: usize) {
+        match self.entries.last_mut() {
+            Some((part, sum)) if *part == [stage, subdomain] => *sum += entries,
+            _ => self.entries.push(([stage, subdomain], entries)),
+        }
+    }
+
+    /// Adds that `other` waits for what a subdomain does in a stage.
+    pub(crate) fn send(&mut self, [stage, subdomain]: [u32; 2], other: u32) {
+        if self.sent.last() != Some(&[stage, subdomain, other]) {
+            self.sent.push([stage, subdomain, other]);
+        }
+    }
+
+    /// See [`Elimination::efficiency`]: one of `count` subdomains begins a stage when it has done the one before, and
+    /// has what the stage before that of another has for it.
+    pub(crate) fn efficiency(self, count: usize) -> f64 {
+        let Self { entries: mut work, mut sent } = self;
+        let all: usize = work.iter().map(|(_, entries)| entries).sum();
+        work.sort_unstable();
+        sent.sort_unstable();
+        let (mut done, mut sent) = (vec![0; count], sent.into_iter().peekable());
+        let mut received = Vec::new();
+        for stage in work.chunk_by(|a, b| a.0[0] == b.0[0]) {
+            for ([_, s], entries) in stage {
+                done[*s as usize] += entries;
+            }
+            while let Some([_, from, to]) = sent.next_if(|message| message[0] == stage[0].0[0]) {
+                received.push((to as usize, done[from as usize]));
+            }
+            received.drain(..).for_each(|(to, when)| done[to] = when.max(done[to]));
+        }
+        let longest = done.into_iter().max().unwrap_or(0);
+        all as f64 / (count * longest).max(1) as f64
+    }
+}
+
+/// See [`Work::efficiency`].
 pub(super) fn efficiency(graph: &Pattern, subdomain: &[u32], stage: &[u32]) -> f64 {
     let count = subdomain.iter().max().map_or(0, |&last| last as usize + 1);
-    let mut work: Vec<([u32; 2], usize)> = Vec::new();
-    let mut sent: Vec<[u32; 3]> = Vec::new();
+    let mut work = Work::default();
     for (row, (&s, &t)) in subdomain.iter().zip(stage).enumerate() {
-        match work.last_mut() {
-            Some((part, entries)) if *part == [t, s] => *entries += graph.row(row).len(),
-            _ => work.push(([t, s], graph.row(row).len())),
-        }
+        work.add([t, s], graph.row(row).len());
         for &j in graph.row(row) {
             let (other, later) = (subdomain[j as usize], stage[j as usize]);
-            if other != s && later > t && sent.last() != Some(&[t, s, other]) {
-                sent.push([t, s, other]);
+            if other != s && later > t {
+                work.send([t, s], other);
             }
         }
     }
-    work.sort_unstable();
-    sent.sort_unstable();
-    let (mut done, mut sent) = (vec![0; count], sent.into_iter().peekable());
-    let mut received = Vec::new();
-    for stage in work.chunk_by(|a, b| a.0[0] == b.0[0]) {
-        for ([_, s], entries) in stage {
-            done[*s as usize] += entries;
-        }
-        while let Some([_, from, to]) = sent.next_if(|message| message[0] == stage[0].0[0]) {
-            received.push((to as usize, done[from as usize]));
-        }
-        received.drain(..).for_each(|(to, when)| done[to] = when.max(done[to]));
-    }
-    let longest = done.into_iter().max().unwrap_or(0);
-    graph.entries() as f64 / (count * longest).max(1) as f64
+    work.efficiency(count)
 }
 
 /// Rows within `reach` couplings of `layer`. `seen` marks with `mark` what this call has visited.

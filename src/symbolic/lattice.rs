@@ -36,7 +36,7 @@ pub struct Lattice {
 impl Lattice {
     /// For the rows of `|A|^q`, where `a`, symmetric and with all diagonals, is a stencil on a box; with the
     /// number of couplings of a row inside of it. `None` where it is not or the colours would be too many.
-    pub fn of_power(a: &Pattern, q: usize) -> Option<(Self, usize)> {
+    pub(crate) fn of_power(a: &Pattern, q: usize) -> Option<(Self, usize)> {
         Self::of_stencil(&Stencil::of_lower(a.view())?, q)
     }
 
@@ -65,7 +65,7 @@ impl Lattice {
     }
 
     /// For some cells of a box, `rows`, coupled as `p` says, whose rows are numbers among them.
-    pub fn of_cells(
+    pub(crate) fn of_cells(
         threads: Threads,
         extents: [usize; 3],
         rows: &[u32],
@@ -122,7 +122,7 @@ impl Lattice {
     }
 
     /// The colour of each of `rows`, from 0; every one up to the highest is there.
-    pub fn colours_of(&self, threads: Threads, rows: &[u32]) -> Vec<u32> {
+    pub(crate) fn colours_of(&self, threads: Threads, rows: &[u32]) -> Vec<u32> {
         let of = |&i: &u32| self.colour(cell(self.extents, i)) as u32;
         let mut colour: Vec<u32> = match threads {
             Threads::One => rows.iter().map(of).collect(),
@@ -162,7 +162,7 @@ impl Lattice {
     }
 
     /// The colours of all cells.
-    pub fn colours_of_all(&self, threads: Threads) -> Vec<u32> {
+    pub(crate) fn colours_of_all(&self, threads: Threads) -> Vec<u32> {
         let n: usize = self.extents.iter().product();
         self.colours_of(threads, &(0..n as u32).collect::<Vec<_>>())
     }

@@ -7,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::base::units::plural;
 use crate::matrix::Csr;
-use crate::matrix::pattern::{TooLarge, block_pattern_on, permuted};
+use crate::matrix::pattern::{Pattern, TooLarge, block_pattern_on, permuted};
 use crate::symbolic::grid::box_of_blocks;
 use crate::symbolic::interfaces::{Elimination, Sides, subdomains};
 use crate::symbolic::{iluk_on, symmetrised};
@@ -84,7 +84,20 @@ impl Divided {
         k: usize,
         limit: usize,
     ) -> std::result::Result<Elimination, TooLarge> {
-        let point = block_pattern_on(threads, a);
+        self.pipeline_of(threads, block_pattern_on(threads, a), k, limit)
+    }
+
+    /// The same of a matrix with the blocks `point`.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn pipeline_of(
+        &mut self,
+        threads: Threads,
+        point: Pattern,
+        k: usize,
+        limit: usize,
+    ) -> std::result::Result<Elimination, TooLarge> {
         let graph = match k {
             0 => point,
             _ => iluk_on(threads, &point, k, LevelRule::Min, limit)?.whole(),
@@ -101,10 +114,11 @@ impl Divided {
 }
 
 /// Which rows are at interfaces: chosen by iterations on grids and reservoirs (`docs/notes/ranks.md`).
-fn sides(how: Partition, count: usize) -> Sides {
+pub(crate) fn sides(how: Partition, count: usize) -> Sides {
     match how {
-        Partition::Rows if count > 2 => Sides::Lower,
-        _ => Sides::Both,
+        Partition::Rows if count <= 2 => Sides::Both,
+        Partition::Boxes => Sides::Both,
+        Partition::Rows | Partition::Graph => Sides::Lower,
     }
 }
 
@@ -114,7 +128,7 @@ fn sides(how: Partition, count: usize) -> Sides {
 ///
 /// # Errors
 /// As [`divide`].
-pub fn divide_exactly(
+pub(crate) fn divide_exactly(
     a: &Csr,
     how: Partition,
     grid: Option<[usize; 3]>,
@@ -140,14 +154,7 @@ pub fn divide(
     face: bool,
 ) -> Result<Divided> {
     let rows = a.rows().div_ceil(a.block_size());
-    if count > rows {
-        return Err(Error::input(format!(
-            "{} of {}",
-            plural(count, "subdomain"),
-            plural(rows, "block row")
-        ))
-        .hint("give --subdomains at most the number of block rows, or start fewer ranks"));
-    }
+    check_count(count, rows)?;
     match how {
         Partition::Rows => {
             let starts = ranges(a, count);
@@ -158,43 +165,156 @@ pub fn divide(
             Ok(Divided { order, starts })
         }
         Partition::Boxes => {
-            let size = box_of_blocks(a, grid).ok_or_else(|| {
-                Error::input("no grid is known for partition `boxes`").hint(
-                    "use `--partition graph`, or a matrix whose block rows are the points of a grid",
-                )
-            })?;
-            let cuts = cuts(size, count).ok_or_else(|| {
-                let [x, y, z] = size;
-                Error::input(format!("{count} boxes of a grid of {x} x {y} x {z}"))
-                    .hint("give --subdomains a number with factors up to these sizes")
-            })?;
-            Ok(boxes(size, cuts, face))
+            let size = box_of_blocks(a, grid).ok_or_else(no_grid)?;
+            let boxes = Boxes::new(size, count)?;
+            Ok(boxes.divided(face))
         }
-        Partition::Graph => {
-            let pattern = block_pattern_on(Threads::Pool, a);
-            let weights: Vec<u32> = pattern.row_ptr.windows(2).map(|w| w[1] - w[0]).collect();
-            let graph = symmetrised(Threads::Pool, &pattern);
-            Ok(Divided::by_subdomain(&graph::subdomains(&graph, &weights, count)?, count))
-        }
+        Partition::Graph => divide_graph(&block_pattern_on(Threads::Pool, a), count),
     }
+}
+
+/// The rows of a pattern in `count` parts of its graph.
+///
+/// # Errors
+/// Without memory for the graph.
+pub(crate) fn divide_graph(pattern: &Pattern, count: usize) -> Result<Divided> {
+    let weights: Vec<u32> = pattern.row_ptr.windows(2).map(|w| w[1] - w[0]).collect();
+    let graph = symmetrised(Threads::Pool, pattern);
+    Ok(Divided::by_subdomain(&graph::subdomains(&graph, &weights, count)?, count))
+}
+
+/// The error of boxes without a grid.
+pub(crate) fn no_grid() -> Error {
+    Error::input("no grid is known for partition `boxes`")
+        .hint("use `--partition graph`, or a matrix whose block rows are the points of a grid")
+}
+
+/// Refuses more subdomains than block rows.
+///
+/// # Errors
+/// When they are more.
+pub(crate) fn check_count(count: usize, rows: usize) -> Result<()> {
+    if count <= rows {
+        return Ok(());
+    }
+    let text = format!("{} of {}", plural(count, "subdomain"), plural(rows, "block row"));
+    Err(Error::input(text)
+        .hint("give --subdomains at most the number of block rows, or start fewer ranks"))
+}
+
+/// Entries that are due before the first row of each of `count` ranges but the first, of `entries` in all.
+pub(crate) fn due(entries: u64, count: usize) -> impl Iterator<Item = u64> {
+    (1..count).map(move |part| (u128::from(entries) * part as u128 / count as u128) as u64)
+}
+
+/// First of `rows` block rows of each of `count` ranges, and their end. `found` are the first rows before which there
+/// are as many entries as are [`due`]; no range is empty.
+pub(crate) fn range_starts(found: &[usize], count: usize, rows: usize) -> Vec<usize> {
+    let mut starts = vec![0];
+    for (part, &row) in (1..count).zip(found) {
+        starts.push(row.clamp(starts[part - 1] + 1, rows - (count - part)));
+    }
+    starts.push(rows);
+    starts
 }
 
 /// Consecutive block rows with about equal numbers of entries; none is empty.
 fn ranges(a: &Csr, count: usize) -> Vec<usize> {
     let (b, rows) = (a.block_size(), a.rows().div_ceil(a.block_size()));
-    let (nnz, at) = (a.nnz() as u128, |row: usize| u128::from(a.row_ptr()[row * b]));
-    let mut starts = vec![0];
-    for part in 1..count {
-        let wanted = nnz * part as u128 / count as u128;
-        let (least, most) = (starts[part - 1] + 1, rows - (count - part));
-        let mut row = least;
-        while row < most && at(row) < wanted {
-            row += 1;
+    let before: Vec<u32> = a.row_ptr().iter().step_by(b).copied().collect();
+    let first = |due: u64| before.partition_point(|&entries| u64::from(entries) < due);
+    let found: Vec<usize> = due(a.nnz() as u64, count).map(first).collect();
+    range_starts(&found, count, rows)
+}
+
+/// The boxes of a grid that are subdomains: x fastest within each and among them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boxes {
+    size: [usize; 3],
+    cuts: [usize; 3],
+    /// First place of each, and their end.
+    starts: Vec<usize>,
+}
+
+impl Boxes {
+    /// As many boxes of a grid of this size.
+    ///
+    /// # Errors
+    /// When it cannot be cut into as many.
+    pub fn new(size: [usize; 3], count: usize) -> Result<Self> {
+        let cuts = cuts(size, count).ok_or_else(|| {
+            let [x, y, z] = size;
+            Error::input(format!("{count} boxes of a grid of {x} x {y} x {z}"))
+                .hint("give --subdomains a number with factors up to these sizes")
+        })?;
+        let mut made = Self { size, cuts, starts: vec![0] };
+        for part in 0..count {
+            let points = made.sides(part).map(|side| side.len()).iter().product::<usize>();
+            made.starts.push(made.starts[part] + points);
         }
-        starts.push(row);
+        Ok(made)
     }
-    starts.push(rows);
-    starts
+
+    /// First place of each box, and their end.
+    pub fn starts(&self) -> &[usize] {
+        &self.starts
+    }
+
+    /// Place of a point of the grid; boxes [face](divide) each other or do not.
+    pub fn place(&self, point: u64, face: bool) -> u64 {
+        let (size, cuts) = (self.size, self.cuts);
+        let point = point as usize;
+        let at = [point % size[0], point / size[0] % size[1], point / (size[0] * size[1])];
+        // the last part that begins there or before
+        let [p, q, r] = [0, 1, 2].map(|axis| ((at[axis] + 1) * cuts[axis] - 1) / size[axis]);
+        let part = p + cuts[0] * (q + cuts[1] * r);
+        let sides = self.sides(part);
+        let [x, y, z] = [0, 1, 2].map(|axis| {
+            let side = &sides[axis];
+            if face && self.is_mirrored(axis, side) {
+                side.end - 1 - at[axis]
+            } else {
+                at[axis] - side.start
+            }
+        });
+        (self.starts[part] + x + sides[0].len() * (y + sides[1].len() * z)) as u64
+    }
+
+    /// The extents of a box.
+    fn sides(&self, part: usize) -> [std::ops::Range<usize>; 3] {
+        let cuts = self.cuts;
+        let of = [part % cuts[0], part / cuts[0] % cuts[1], part / (cuts[0] * cuts[1])];
+        [0, 1, 2].map(|axis| {
+            let cut = |part: usize| part * self.size[axis] / cuts[axis];
+            cut(of[axis])..cut(of[axis] + 1)
+        })
+    }
+
+    /// Whether a side of a box that faces another one is numbered backwards.
+    fn is_mirrored(&self, axis: usize, side: &std::ops::Range<usize>) -> bool {
+        self.cuts[axis] == 2 && side.start > 0
+    }
+
+    /// The points box by box; the second of two boxes along an axis may `face` the first.
+    pub(crate) fn divided(&self, face: bool) -> Divided {
+        let size = self.size;
+        let mut order = Vec::with_capacity(size.iter().product());
+        for part in 0..self.starts.len() - 1 {
+            let sides = self.sides(part);
+            let side = |axis: usize| {
+                let mirrored = face && self.is_mirrored(axis, &sides[axis]);
+                let sum = sides[axis].start + sides[axis].end - 1;
+                sides[axis].clone().map(move |at| if mirrored { sum - at } else { at })
+            };
+            for z in side(2) {
+                for y in side(1) {
+                    order.extend(side(0).map(|x| (x + size[0] * (y + size[1] * z)) as u32));
+                }
+            }
+        }
+        let natural = order.iter().enumerate().all(|(new, &old)| new == old as usize);
+        Divided { order: (!natural).then_some(order), starts: self.starts.clone() }
+    }
 }
 
 /// Into how many parts each direction is cut so that as few neighbours as possible are parted; the slowest
@@ -208,28 +328,6 @@ fn cuts(size: [usize; 3], count: usize) -> Option<[usize; 3]> {
         .flat_map(|p| divisors(count / p).map(move |q| [p, q, count / p / q]))
         .filter(|cuts| cuts.iter().zip(size).all(|(cuts, size)| *cuts <= size))
         .min_by_key(|&cuts| (parted(cuts), cuts))
-}
-
-/// The points of a grid box by box, x fastest within each and among them.
-fn boxes(size: [usize; 3], cuts: [usize; 3], face: bool) -> Divided {
-    let side = |axis: usize, part: usize| {
-        let side = part * size[axis] / cuts[axis]..(part + 1) * size[axis] / cuts[axis];
-        let mirrored = face && cuts[axis] == 2 && part == 1;
-        let sum = side.start + side.end - 1;
-        side.map(move |at| if mirrored { sum - at } else { at })
-    };
-    let (mut order, mut starts) = (Vec::with_capacity(size.iter().product()), vec![0]);
-    for part in 0..cuts.iter().product() {
-        let [x, y, z] = [part % cuts[0], part / cuts[0] % cuts[1], part / (cuts[0] * cuts[1])];
-        for z in side(2, z) {
-            for y in side(1, y) {
-                order.extend(side(0, x).map(|x| (x + size[0] * (y + size[1] * z)) as u32));
-            }
-        }
-        starts.push(order.len());
-    }
-    let natural = order.iter().enumerate().all(|(new, &old)| new == old as usize);
-    Divided { order: (!natural).then_some(order), starts }
 }
 
 #[cfg(test)]
@@ -276,6 +374,17 @@ mod tests {
         );
         let slices = divide(&a.matrix, Partition::Boxes, Some([2, 2, 3]), 3, false).unwrap();
         assert_eq!(slices, Divided { order: None, starts: vec![0, 4, 8, 12] });
+        for (size, count) in [([7, 5, 6], 12), ([4, 3, 1], 3), ([5, 1, 9], 10)] {
+            let boxes = Boxes::new(size, count).unwrap();
+            for face in [false, true] {
+                let order = boxes
+                    .divided(face)
+                    .order
+                    .unwrap_or_else(|| (0..size.iter().product::<usize>() as u32).collect());
+                let place = |point: u32| boxes.place(u64::from(point), face);
+                assert!((0..).zip(order).all(|(at, point)| place(point) == at));
+            }
+        }
         let facing = divide(&a.matrix, Partition::Boxes, Some([4, 3, 1]), 2, true).unwrap();
         let order = vec![0, 1, 4, 5, 8, 9, 3, 2, 7, 6, 11, 10];
         assert_eq!(facing, Divided { order: Some(order), starts: vec![0, 6, 12] });

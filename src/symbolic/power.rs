@@ -49,7 +49,7 @@ pub fn power(
 }
 
 /// Whether every entry of the pattern has one across the diagonal.
-pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
+pub(crate) fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
     let view = a.view();
     let mirrored = |i: usize| {
         view.row(i).iter().all(|&j| view.row(j as usize).binary_search(&(i as u32)).is_ok())
@@ -61,7 +61,7 @@ pub fn is_symmetric(threads: Threads, a: &Pattern) -> bool {
 }
 
 /// The pattern of `A + A'`, with all diagonals; that of A where it is one.
-pub fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
+pub(crate) fn symmetrised<'a>(threads: Threads, a: &'a Pattern) -> Pattern<'a> {
     let diagonal = |i: usize| a.row(i).binary_search(&(i as u32)).is_ok();
     let diagonals = || match threads {
         Threads::One => (0..a.rows()).all(diagonal),

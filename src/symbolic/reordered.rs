@@ -7,7 +7,7 @@ use crate::matrix::pattern::Pattern;
 use crate::matrix::pattern::rows::{Task, find};
 
 /// The triangles of [`permuted`](crate::matrix::pattern::permuted); every diagonal is taken to be there.
-pub fn reordered_triangles(threads: Threads, p: &Pattern, order: &[u32]) -> FillPattern {
+pub(crate) fn reordered_triangles(threads: Threads, p: &Pattern, order: &[u32]) -> FillPattern {
     let (view, place) = (p.view(), inverse_on(threads, order));
     cut(threads, p, |i, row| {
         row.extend(view.row(order[i] as usize).iter().map(|&j| place[j as usize]));

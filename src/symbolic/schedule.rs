@@ -43,7 +43,7 @@ impl Schedule {
 
     /// The levels in the opposite order, for the backward solve of a symmetric pattern.
     #[must_use]
-    pub fn reversed(&self) -> Self {
+    pub(crate) fn reversed(&self) -> Self {
         let mut level_ptr = vec![0u32];
         let mut parts: Vec<&[u32]> = Vec::new();
         for l in (0..self.levels()).rev() {
@@ -55,13 +55,13 @@ impl Schedule {
 
     /// The same levels of rows that have the numbers of their places.
     #[must_use]
-    pub fn in_place(&self) -> Self {
+    pub(crate) fn in_place(&self) -> Self {
         let rows = (0..self.rows.len() as u32).into_par_iter().with_min_len(PART).collect();
         Self { rows, level_ptr: self.level_ptr.clone() }
     }
 
     /// [`Schedule::from_levels`] on one thread or all.
-    pub fn from_levels_on(threads: Threads, level: &[u32]) -> Self {
+    pub(crate) fn from_levels_on(threads: Threads, level: &[u32]) -> Self {
         if threads == Threads::One {
             return Self::from_levels(level);
         }
@@ -126,7 +126,7 @@ impl Schedule {
     }
 
     /// Stable counting sort of the rows by level.
-    pub fn from_levels(level: &[u32]) -> Self {
+    pub(crate) fn from_levels(level: &[u32]) -> Self {
         let count = level.iter().max().map_or(0, |&l| l as usize + 1);
         let mut level_ptr = vec![0u32; count + 1];
         for &l in level {

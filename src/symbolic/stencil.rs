@@ -81,7 +81,7 @@ impl Rows<'_> {
 /// Cells along x, y and z of a box whose cells are `n` rows in natural order, x fastest, if rows are `coupled`
 /// to the one before them along each axis: a line ends where a row is not coupled to the one before it, a plane
 /// where it is not to the one a line before.
-pub fn box_extents(n: usize, coupled: impl Fn(usize, usize) -> bool) -> Option<[usize; 3]> {
+pub(crate) fn box_extents(n: usize, coupled: impl Fn(usize, usize) -> bool) -> Option<[usize; 3]> {
     let ends = |width: usize| (width..n).find(|&i| !coupled(i, i - width)).unwrap_or(n);
     let nx = ends(1).max(1);
     let plane = if nx == n { n } else { ends(nx) };
@@ -97,7 +97,7 @@ impl Stencil {
 
     /// The stencil of a strictly upper triangle whose box is turned around: cell i of the stencil is
     /// row n - 1 - i of the pattern.
-    pub fn of_upper(pattern: PatternView) -> Option<Self> {
+    pub(crate) fn of_upper(pattern: PatternView) -> Option<Self> {
         Self::of(&Rows { pattern, backward: true })
     }
 
@@ -114,7 +114,7 @@ impl Stencil {
     }
 
     /// Whether a triangle with so many entries has all that lead into the box.
-    pub fn is_complete(&self, entries: usize) -> bool {
+    pub(crate) fn is_complete(&self, entries: usize) -> bool {
         let inside = |o: &[i32; 3]| -> usize {
             let along =
                 |axis: usize| self.extents[axis].saturating_sub(o[axis].unsigned_abs() as usize);
@@ -276,7 +276,7 @@ impl March {
     }
 
     /// Levels between a cell and the earliest one it depends on.
-    pub fn longest_delay(&self) -> usize {
+    pub(crate) fn longest_delay(&self) -> usize {
         self.offsets.iter().map(|&o| self.delay(o)).max().unwrap_or(0) as usize
     }
 

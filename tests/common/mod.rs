@@ -3,6 +3,8 @@
 
 #[cfg(feature = "cuda")]
 pub(crate) mod blocks;
+#[cfg(feature = "mpi")]
+pub(crate) mod mpi;
 pub(crate) mod program;
 pub(crate) mod refused;
 

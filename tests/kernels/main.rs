@@ -11,9 +11,8 @@ use bilu_bench::case::{FactorPrecision, LevelRule, ReadAs};
 use bilu_bench::compute::cuda::nvrtc::Compiled;
 use bilu_bench::compute::cuda::sources::{Source, Variant};
 use bilu_bench::compute::cuda::{
-    in_kernel_variants, largest_factor_variants, largest_variant, largest_variants, nvrtc,
-    product_variants, resident_variant, setup_variants, sources, stencil_ilu_variant,
-    stencil_variant,
+    factor_variants, in_kernel_variants, largest_variant, largest_variants, nvrtc,
+    product_variants, resident_variant, setup_variants, sources, stencil_variant,
 };
 use bilu_bench::matrix::pattern::block_pattern;
 use bilu_bench::methods::solver;
@@ -120,18 +119,15 @@ fn programs() -> Vec<(&'static Source, Variant)> {
         BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
-    // the factorisations of stencils
+    // the factorisations, with tiles for the H200, and for a small GPU
     let patterns = [0, 1, 2, 3].map(factors);
     for (b, pattern) in BLOCK_SIZES.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
-        // with tiles for the H200, and for a small GPU
-        let marched = [132, 1].into_iter().filter_map(|mp| stencil_ilu_variant(b, pattern, mp));
-        let mut marched: Vec<_> = marched.collect();
-        marched.dedup();
-        programs.extend(marched);
+        for program in [132, 1].into_iter().flat_map(|mp| factor_variants(b, pattern, mp)) {
+            if !programs.contains(&program) {
+                programs.push(program);
+            }
+        }
     }
-    // and the factorisation for the updates of rows
-    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_factor_variants(*b));
-    programs.extend(largest.map(|variant| (&sources::ILU, variant)));
     // and the solves in parts
     let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));

@@ -2,8 +2,8 @@
 
 mod stats;
 
-use std::sync::OnceLock;
-use std::time::Instant;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::base::error::{Error, Result};
 
@@ -15,7 +15,7 @@ pub fn now() -> Instant {
 }
 
 /// Seconds since `start`.
-pub fn seconds_since(start: Instant) -> f64 {
+pub(crate) fn seconds_since(start: Instant) -> f64 {
     now().duration_since(start).as_secs_f64()
 }
 
@@ -27,7 +27,7 @@ pub fn timed<R>(f: impl FnOnce() -> R) -> (R, f64) {
 }
 
 /// Name of the processor.
-pub fn cpu_name() -> &'static str {
+pub(crate) fn cpu_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
         #[cfg(target_arch = "x86_64")]
@@ -39,13 +39,23 @@ pub fn cpu_name() -> &'static str {
 }
 
 /// Bytes of memory that can be had without swapping and within the limits of this process (`ulimit -v`);
-/// no bound where the system does not tell.
-pub fn memory_free() -> usize {
-    system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free())
+/// no bound where the system does not tell. As it was at most 5 ms ago: to ask takes as long as to set a small
+/// matrix up.
+pub(crate) fn memory_free() -> usize {
+    static LAST: Mutex<Option<(Instant, usize)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((at, free)) = *last
+        && at.elapsed() < Duration::from_millis(5)
+    {
+        return free;
+    }
+    let free = system_memory().map_or(usize::MAX, |(_, free)| free).min(addresses_free());
+    *last = Some((now(), free));
+    free
 }
 
 /// Most bytes of memory that this process has held since the last call; `None` where the system does not tell.
-pub fn memory_peak() -> Option<usize> {
+pub(crate) fn memory_peak() -> Option<usize> {
     let found = memory_peak_so_far();
     // another peak begins; where that is not allowed, it is the same one
     _ = std::fs::write("/proc/self/clear_refs", "5");
@@ -60,7 +70,7 @@ fn memory_peak_so_far() -> Option<usize> {
 
 /// Bytes of memory of this machine, and those that can be had without swapping; none where the system does
 /// not tell, as in a sandbox without `/proc`.
-pub fn system_memory() -> Option<(usize, usize)> {
+pub(crate) fn system_memory() -> Option<(usize, usize)> {
     let mut system = sysinfo::System::new().ok()?;
     system.refresh_memory();
     told(system.total_memory() as usize, system.available_memory() as usize)
@@ -75,7 +85,7 @@ fn told(total: usize, free: usize) -> Option<(usize, usize)> {
 ///
 /// # Errors
 /// Says how many bytes it takes and how many are free.
-pub fn check_memory(bytes: usize) -> Result<()> {
+pub(crate) fn check_memory(bytes: usize) -> Result<()> {
     let free = memory_free();
     if bytes <= free {
         return Ok(());

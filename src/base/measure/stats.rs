@@ -58,7 +58,7 @@ impl Median {
     }
 
     /// Half the width of interval or range over the median.
-    pub fn relative_error(&self) -> f64 {
+    pub(crate) fn relative_error(&self) -> f64 {
         let (low, high) = self.ends();
         0.5 * (high - low) / self.value
     }

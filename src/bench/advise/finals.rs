@@ -53,8 +53,8 @@ impl Runner {
     }
 }
 
-/// Measures the best of `seen` until `budget` seconds since the search began are over, at least once.
-/// Fastest first. `told` receives the number of finalists.
+/// Measures the best of `seen` until `budget` seconds since the search began are over, at least once, the best of
+/// peers and the best of this program among them. Fastest first. `told` receives the number of finalists.
 pub(crate) fn finals(
     seen: &Found,
     tries: &mut dyn Tries,
@@ -69,10 +69,19 @@ pub(crate) fn finals(
             || (place < MOST && seconds <= WITHIN * best)
             || (place < MOST_CHEAP && seconds <= (WITHIN_CHEAP * best).min(cheap))
     };
-    let mut cases: Vec<Case> = without_twins(solved)
+    let solved = without_twins(solved);
+    let first_of = |peer| solved.iter().position(|t| t.case.peer().is_some() == peer);
+    let firsts = first_of(true).zip(first_of(false));
+    let compared = |place: usize, seconds: f64| {
+        firsts.is_some_and(|(peer, own)| [peer, own].contains(&place))
+            && seconds <= WITHIN_SECOND * best
+    };
+    let mut cases: Vec<Case> = solved
         .iter()
         .enumerate()
-        .filter(|(place, t)| t.trial.seconds().is_some_and(|s| chosen(*place, s)))
+        .filter(|(place, t)| {
+            t.trial.seconds().is_some_and(|s| chosen(*place, s) || compared(*place, s))
+        })
         .map(|(_, t)| t.case.clone())
         .collect();
     if let [only] = cases.as_slice()
@@ -273,6 +282,28 @@ mod tests {
         assert_eq!(finals(&found(), &mut Clock(4.0), 5.0, &mut |_| {}).len(), 7);
         // no more than twice the best, and twelve
         assert_eq!(finals(&found(), &mut Clock(400.0), 500.0, &mut |_| {}).len(), 11);
+    }
+
+    #[test]
+    fn the_best_of_peers_and_of_this_program_are_measured_beside_each_other() {
+        let found = |ms: &[(usize, &str)]| {
+            let mut clock = Clock(0.0);
+            let tried = |(max_iterations, backend): &(usize, &str)| {
+                let backend = (*backend).to_owned();
+                let case = Case { max_iterations: *max_iterations, backend, ..Case::default() };
+                let trial = clock.try_out(&case, 1.0).expect("not stopped");
+                Tried { point: Vec::new(), case, trial }
+            };
+            let tried = ms.iter().map(tried).collect();
+            let found = Found { tried, ..Found::default() };
+            let finalists = finals(&found, &mut Clock(0.1), 1.0, &mut |_| {});
+            finalists.iter().map(|f| f.case.max_iterations).collect::<Vec<_>>()
+        };
+        let (own, peer) = ("cpu", "external:lib");
+        assert_eq!(found(&[(10, own), (11, own), (40, peer), (50, peer)]), [10, 11, 40]);
+        assert_eq!(found(&[(10, peer), (11, peer), (30, own), (12, peer)]), [10, 11, 12, 30]);
+        assert_eq!(found(&[(10, own), (11, own), (101, peer)]), [10, 11]);
+        assert_eq!(found(&[(10, own), (11, own), (40, own)]), [10, 11]);
     }
 
     #[test]

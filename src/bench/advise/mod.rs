@@ -9,6 +9,7 @@ pub(crate) mod decision;
 mod describe;
 pub(crate) mod effects;
 pub(crate) mod finals;
+pub(crate) mod peers;
 pub(crate) mod search;
 pub(crate) mod space;
 mod structure;
@@ -16,11 +17,13 @@ mod trial;
 
 use std::sync::atomic::{AtomicUsize, Ordering as Atomic};
 
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::external::external;
 use crate::base::measure::{now, seconds_since};
 use crate::case::Case;
 use crate::compute;
 use crate::config::Sweep;
+use crate::config::peer::Peer;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::problem::Problem;
 
@@ -34,6 +37,8 @@ pub(crate) use trial::{Trial, Trials, Tries};
 
 /// Share of the time budget for the search; the rest is for the finals.
 const SEARCH_SHARE: f64 = 0.7;
+/// The same where methods of peers are tried after it, until that share is over.
+const SHARE_BESIDE_PEERS: f64 = 0.5;
 
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -44,6 +49,8 @@ pub struct Question {
     /// Solves with the same factors.
     pub solves: usize,
     pub budget_s: f64,
+    /// Peers whose best methods are tried, too, or why there is none of that name.
+    pub(crate) peers: Vec<(String, Result<Peer>)>,
 }
 
 #[derive(Debug)]
@@ -54,6 +61,8 @@ pub struct Advice {
     pub found: Found,
     /// The best, fastest first.
     pub finalists: Vec<Finalist>,
+    /// Methods of peers that were asked for.
+    pub(crate) peers: Vec<peers::OfPeer>,
     /// Backends left out, and why.
     pub missing: Vec<String>,
     /// Seconds of the whole search.
@@ -73,6 +82,10 @@ pub(crate) fn space(question: &Question, structure: &Structure) -> Result<(Space
     let all = || ["cuda", "cpu-mt", "cpu"].map(String::from).to_vec();
     // to ask a GPU takes a second or more: not where it is not wanted
     for name in given.cloned().unwrap_or_else(all) {
+        if external(&name).is_some() {
+            return Err(Error::input(format!("`{name}` is not searched"))
+                .hint("--with-peers tries the methods of peers"));
+        }
         match compute::available(&name) {
             Ok(()) => backends.push(name),
             Err(why) => {
@@ -126,7 +139,15 @@ pub(crate) fn advise(
     let compiled = || gpu.as_deref().map_or(0.0, compute::compile_seconds);
     let before = compiled();
     let mut tried = |tried: &Tried, best: f64| told(Told::Tried(tried, best));
-    let mut found = search(&space, &mut trials, SEARCH_SHARE * question.budget_s, &mut tried)?;
+    let asked = &question.peers;
+    let share = if asked.is_empty() { SEARCH_SHARE } else { SHARE_BESIDE_PEERS };
+    let mut found = search(&space, &mut trials, share * question.budget_s, &mut tried)?;
+    let mut peers = Vec::new();
+    if !found.interrupted {
+        let until = SEARCH_SHARE * question.budget_s;
+        let about = (&space, &structure);
+        peers = peers::try_all(asked, about, &mut found, &mut trials, until, &mut tried);
+    }
     let finalists = if found.interrupted {
         // there is no time to measure it again
         found.best().into_iter().collect()
@@ -137,5 +158,5 @@ pub(crate) fn advise(
         finalists
     };
     let (seconds, compile_s) = (seconds_since(start), compiled() - before);
-    Ok(Advice { structure, space, found, finalists, missing, seconds, compile_s })
+    Ok(Advice { structure, space, found, finalists, peers, missing, seconds, compile_s })
 }

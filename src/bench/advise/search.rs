@@ -78,6 +78,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// The least time so far; infinite where nothing was solved.
+    pub(super) fn best_seconds(&self) -> f64 {
+        self.tried.iter().filter_map(|t| t.trial.seconds()).fold(f64::INFINITY, f64::min)
+    }
+
     /// The trials that were solved, fastest first.
     pub fn solved(&self) -> Vec<&Tried> {
         let mut solved: Vec<&Tried> =

@@ -145,6 +145,11 @@ impl Space {
         Case { matrix, read_as, rhs, ..made }
     }
 
+    /// Every setting at its plain value.
+    pub(super) fn plain(&self) -> Case {
+        self.case(&vec![0; self.knobs.len()])
+    }
+
     /// The combination that differs from `point` by one value, with the settings that have lost their
     /// meaning at their plain values; `None` where that is none.
     pub fn moved(&self, point: &[usize], knob: usize, value: usize) -> Option<Point> {

@@ -67,6 +67,10 @@ const OVERHEAD: f64 = 0.03;
 /// After that as many times the most that was seen, and at least so many seconds.
 const OVERHEADS: f64 = 2.0;
 const LEAST_OVERHEAD: f64 = 0.001;
+/// A peer starts, reads the system and may set up twice, for its phases: so many seconds, and this many times what it
+/// measures.
+const START_OF_PEER: f64 = 10.0;
+const SETUPS_OF_PEER: f64 = 2.0;
 /// A trial that takes less than this many seconds is made again until its two least times agree, and the
 /// least counts: others on the machine only ever add.
 const SHORT: f64 = 0.05;
@@ -203,7 +207,13 @@ impl Trials<'_> {
         };
         let (mut solving, mut stopped) = (None, false);
         let seen = self.overheads.get(name);
-        let overhead = seen.map_or(OVERHEAD, |seen| (OVERHEADS * seen).max(LEAST_OVERHEAD));
+        let (first, least, scale) = if case.peer().is_some() {
+            (START_OF_PEER, START_OF_PEER, SETUPS_OF_PEER)
+        } else {
+            (OVERHEAD, LEAST_OVERHEAD, 1.0)
+        };
+        let overhead = seen.map_or(first, |seen| (OVERHEADS * seen).max(least));
+        let patience = scale * limit + overhead;
         let mut progress = |stage: Stage| {
             if self.interrupts.load(Atomic::SeqCst) > 0 {
                 stopped = true;
@@ -213,7 +223,7 @@ impl Trials<'_> {
             if stage == Stage::WarmUp && solving.is_none() {
                 solving = Some(spent);
             }
-            solving.map_or(spent, |fixed| fixed + solves * (spent - fixed)) <= limit + overhead
+            solving.map_or(spent, |fixed| fixed + solves * (spent - fixed)) <= patience
         };
         let solved = solve_case(case, problem, b, &measure, &mut progress, &mut self.reuse);
         if stopped {

@@ -7,6 +7,7 @@ use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::{now, seconds_since};
 use crate::base::status::Status;
 use crate::base::units::plural;
+use crate::bench::run::Outline;
 use crate::case::{Case, Ordering};
 use crate::matrix::hash;
 use crate::problem::Problem;
@@ -40,8 +41,8 @@ impl NoSystem {
 
 /// The system of a case.
 pub(super) struct System<'a> {
-    pub(super) problem: &'a Problem,
-    pub(super) b: &'a [f64],
+    /// Both, unless the ranks have them.
+    pub(super) here: Option<(&'a Problem, &'a [f64])>,
     /// Seconds of the ordering; `None` for the natural ordering.
     pub(super) ordering_s: Option<f64>,
     pub(super) hash: SystemHash,
@@ -50,13 +51,20 @@ pub(super) struct System<'a> {
 /// System and right-hand side of the previous case, which the next one usually shares.
 pub(super) struct Loaded<'a> {
     cases: &'a [Case],
-    problem: Option<(Case, Problem)>,
+    problem: Option<(Case, Known)>,
+    /// Without its numbers where the ranks have them.
     rhs: Option<(String, Vec<f64>)>,
     /// Of both, before they are reordered.
     hash: SystemHash,
     reordered: Option<Reordered>,
     /// Matrices whose remarks have been reported.
     told: HashSet<String>,
+}
+
+/// A system, or what is known of one whose rows the ranks have.
+enum Known {
+    Here(Problem),
+    OnRanks(Outline),
 }
 
 /// A permuted system, kept for the cases that share it.
@@ -129,10 +137,13 @@ impl<'a> Loaded<'a> {
             other => other?,
         }
         let hash = self.hash.clone();
-        let (_, problem) = self.problem.as_ref().expect("loaded");
+        let (_, known) = self.problem.as_ref().expect("loaded");
         let (_, b) = self.rhs.as_ref().expect("made");
+        let Known::Here(problem) = known else {
+            return Ok(Ok(System { here: None, ordering_s: None, hash }));
+        };
         if case.ordering.is_natural() {
-            return Ok(Ok(System { problem, b, ordering_s: None, hash }));
+            return Ok(Ok(System { here: Some((problem, b)), ordering_s: None, hash }));
         }
         let of = (case.ordering_for_fill(), case.block_size);
         if self.reordered.as_ref().is_none_or(|known| known.of != of) {
@@ -151,7 +162,7 @@ impl<'a> Loaded<'a> {
                     other.rhs = (case.rhs.clone(), reordered(b, &other.order));
                 }
                 let Permuted { problem, rhs, seconds, .. } = other;
-                Ok(System { problem, b: &rhs.1, ordering_s: Some(*seconds), hash })
+                Ok(System { here: Some((problem, &rhs.1)), ordering_s: Some(*seconds), hash })
             }
         })
     }
@@ -163,27 +174,53 @@ impl<'a> Loaded<'a> {
         runner: &mut dyn Runner,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        if self.problem.as_ref().is_none_or(|(of, _)| !one_system(of, case)) {
+        let on_ranks = runner.ranks(case).is_some();
+        let same = |(of, known): &(Case, Known)| {
+            let kept = match known {
+                Known::Here(_) => !on_ranks,
+                Known::OnRanks(_) => on_ranks && of.block_size == case.block_size,
+            };
+            kept && one_system(of, case)
+        };
+        if !self.problem.as_ref().is_some_and(same) {
             // free the old system first: two large ones may not fit
             self.problem = None;
             self.rhs = None;
             self.reordered = None;
             observer.loading(&case.matrix);
-            let problem = runner.load(case)?;
+            let known = match runner.ranks(case) {
+                Some(ranks) => Known::OnRanks(ranks.load(case)?),
+                None => Known::Here(runner.load(case)?),
+            };
+            let (n, remarks) = match &known {
+                Known::Here(problem) => (problem.matrix.rows(), &problem.remarks),
+                Known::OnRanks(outline) => (outline.n, &outline.remarks),
+            };
             // with several rounds it is loaded again
             if self.told.insert(case.matrix.clone()) {
-                for remark in &problem.remarks {
+                for remark in remarks {
                     observer.remark(&format!("{}: {remark}", case.matrix));
                 }
             }
-            check_block_sizes(self.cases, &case.matrix, problem.matrix.rows())?;
-            self.hash.matrix_hash = Some(hash::matrix_hash(&problem.matrix));
-            self.problem = Some((case.clone(), problem));
+            check_block_sizes(self.cases, &case.matrix, n)?;
+            self.hash.matrix_hash = Some(match &known {
+                Known::Here(problem) => hash::matrix_hash(&problem.matrix),
+                Known::OnRanks(outline) => outline.matrix_hash.clone(),
+            });
+            self.problem = Some((case.clone(), known));
         }
-        let (_, problem) = self.problem.as_ref().expect("loaded above");
+        let (_, known) = self.problem.as_ref().expect("loaded above");
         if self.rhs.as_ref().is_none_or(|(spec, _)| *spec != case.rhs) {
-            let b = runner.right_hand_side(problem, &case.rhs)?;
-            self.hash.rhs_hash = Some(hash::vector_hash(&b));
+            let (b, hash) = match (known, runner.ranks(case)) {
+                (Known::Here(problem), _) => {
+                    let b = runner.right_hand_side(problem, &case.rhs)?;
+                    let hash = hash::vector_hash(&b);
+                    (b, hash)
+                }
+                (Known::OnRanks(_), Some(on)) => (Vec::new(), on.ranks.right_hand_side(&case.rhs)?),
+                (Known::OnRanks(_), None) => unreachable!("loaded on ranks"),
+            };
+            self.hash.rhs_hash = Some(hash);
             self.rhs = Some((case.rhs.clone(), b));
         }
         Ok(())

@@ -10,7 +10,7 @@ use std::sync::atomic::{self, AtomicUsize};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
 use crate::bench::run;
-use crate::bench::run::{Reuse, Stage};
+use crate::bench::run::{OfRanks, Outline, Reuse, Stage};
 use crate::bench::solution::Solutions;
 use crate::case::{Case, Zeros};
 use crate::config::sampling::Measure;
@@ -26,12 +26,16 @@ pub(crate) trait Runner {
     fn load(&mut self, case: &Case) -> Result<Problem>;
     /// Makes a right-hand side for it.
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
-    /// Runs one case, its unknowns being in their new order; `None` when `progress` asked to stop.
+    /// The ranks, where they have the rows of a case's system, and none has it as a whole.
+    fn ranks(&mut self, _case: &Case) -> Option<&mut OnRanks> {
+        None
+    }
+    /// Runs one case on a system and a right-hand side, its unknowns being in their new order, or on those that the
+    /// ranks have; `None` when `progress` asked to stop.
     fn run(
         &mut self,
         case: &Case,
-        problem: &Problem,
-        b: &[f64],
+        system: Option<(&Problem, &[f64])>,
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record>;
@@ -48,7 +52,38 @@ pub(crate) struct Solvers {
     reuse: Reuse,
     /// The system that was loaded before anything ran, with a case of it.
     kept: Option<(Case, Problem)>,
+    ranks: OnRanks,
+    /// Whether solutions are asked for.
+    pub with_solutions: bool,
     x: Option<Vec<f64>>,
+}
+
+/// A system of which each rank has rows.
+#[derive(Debug, Default)]
+pub(crate) struct OnRanks {
+    ranks: OfRanks,
+    /// What is known of it, with a case of it.
+    known: Option<(Case, Outline)>,
+}
+
+impl OnRanks {
+    /// Has the ranks make or get the system of a case, if they have another one.
+    fn load(&mut self, case: &Case) -> Result<Outline> {
+        let same = |of: &Case| one_system(of, case) && of.block_size == case.block_size;
+        if let Some((_, outline)) = self.known.as_ref().filter(|(of, _)| same(of)) {
+            return Ok(outline.clone());
+        }
+        self.known = None;
+        let outline = self.ranks.load(case)?;
+        self.known = Some((case.clone(), outline.clone()));
+        Ok(outline)
+    }
+
+    /// Frees it.
+    fn clear(&mut self) -> Result<()> {
+        self.known = None;
+        self.ranks.clear()
+    }
 }
 
 /// Whether two cases are of one system: the right-hand side and the order are none of it.
@@ -61,6 +96,7 @@ impl Runner for Solvers {
         if let Some((_, problem)) = self.kept.take().filter(|(of, _)| one_system(of, case)) {
             return Ok(problem);
         }
+        self.ranks.clear()?;
         let problem = problem::load(&case.matrix, case.read_as)?;
         Ok(match case.zeros {
             Zeros::Keep => problem,
@@ -72,16 +108,24 @@ impl Runner for Solvers {
         problem::right_hand_side(problem, spec)
     }
 
+    fn ranks(&mut self, case: &Case) -> Option<&mut OnRanks> {
+        run::by_rows(case).then_some(&mut self.ranks)
+    }
+
     fn run(
         &mut self,
         case: &Case,
-        problem: &Problem,
-        b: &[f64],
+        system: Option<(&Problem, &[f64])>,
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {
         self.x = None;
-        let solved = run::solve_case(case, problem, b, measure, progress, &mut self.reuse)?;
+        let solved = match system {
+            Some((problem, b)) => {
+                run::solve_case(case, problem, b, measure, progress, &mut self.reuse)?
+            }
+            None => self.ranks.ranks.run(case, measure, self.with_solutions, progress)?,
+        };
         self.x = solved.x;
         Some(solved.record)
     }
@@ -276,7 +320,7 @@ fn step(
     let start = environment::now();
     let mut latest = None;
     let result = match system {
-        Ok(System { problem, b, ordering_s, hash }) => {
+        Ok(System { here, ordering_s, hash }) => {
             let told = |stage| {
                 // a solve reports every iteration
                 if latest.replace(stage) != Some(stage) {
@@ -284,7 +328,7 @@ fn step(
                 }
                 going()
             };
-            let record = runner.run(case, problem, b, measure, &mut { told });
+            let record = runner.run(case, here, measure, &mut { told });
             record.map(|mut record| {
                 record.times.ordering_s = ordering_s;
                 record.hash = hash;

@@ -4,6 +4,7 @@
 use crate::base::error::{Error, Kind, Result};
 use crate::base::units::plural;
 use crate::bench::engine::{Observer, Runner, Solvers, check_block_sizes, one_system};
+use crate::bench::run;
 use crate::case::Case;
 use crate::matrix::cache::Cache;
 use crate::matrix::hash::{matrix_hash, vector_hash};
@@ -55,8 +56,9 @@ pub(crate) fn check(
         if !going() {
             break;
         }
-        let of = System { case: system, cases, earlier };
-        let keep = keep && first.is_some_and(|first| one_system(system, first));
+        let first = first.filter(|first| one_system(system, first));
+        let of = System { case: first.unwrap_or(system), cases, earlier };
+        let keep = keep && first.is_some();
         let checked = of.check(keep, solvers, observer);
         let broken = |error| Broken { matrix: system.matrix.clone(), error: Box::new(error) };
         solvers.kept = checked.map_err(broken)?.map(|problem| (system.clone(), problem));
@@ -81,7 +83,7 @@ impl System<'_> {
     ) -> Result<Option<Problem>> {
         let source = Source::find(&self.case.matrix, &Folders::from_env())?;
         let fits = |rhs: &&str| !rhs.starts_with("file:");
-        let small = match source.in_small() {
+        let small = match source.in_small(!run::divided(self.case)) {
             // it will be a record
             Err(why) if why.kind() == Kind::Memory => return Ok(None),
             small => small?.filter(|_| !keep && self.right_hand_sides().iter().all(fits)),
@@ -96,21 +98,31 @@ impl System<'_> {
             return Ok(None);
         }
         observer.loading(&self.case.matrix);
-        let problem = match solvers.load(self.case) {
+        let mut problem = None;
+        let loaded = match solvers.ranks(self.case) {
+            Some(ranks) => ranks.load(self.case).map(|of| (of.n, of.nnz, Some(of.matrix_hash))),
+            None => solvers.load(self.case).map(|loaded| {
+                let (n, nnz) = (loaded.matrix.rows(), loaded.matrix.nnz());
+                let hash = (!self.earlier.is_empty()).then(|| matrix_hash(&loaded.matrix));
+                problem = Some(loaded);
+                (n, nnz, hash)
+            }),
+        };
+        let (n, nnz, hash) = match loaded {
             // the next one may be smaller
             Err(why) if why.kind() == Kind::Memory => return Ok(None),
             loaded => loaded?,
         };
-        check_block_sizes(self.cases, &self.case.matrix, problem.matrix.rows())?;
+        check_block_sizes(self.cases, &self.case.matrix, n)?;
         let mut record = Record { case: self.case.clone(), ..Record::default() };
-        (record.size.n, record.size.nnz) = (problem.matrix.rows(), problem.matrix.nnz());
-        if !self.earlier.is_empty() {
-            record.hash.matrix_hash = Some(matrix_hash(&problem.matrix));
-        }
+        (record.size.n, record.size.nnz, record.hash.matrix_hash) = (n, nnz, hash);
         for spec in self.right_hand_sides() {
-            let b = problem::right_hand_side(&problem, spec)?;
+            let hash = match &problem {
+                Some(problem) => vector_hash(&problem::right_hand_side(problem, spec)?),
+                None => solvers.ranks.ranks.right_hand_side(spec)?,
+            };
             spec.clone_into(&mut record.case.rhs);
-            record.hash.rhs_hash = Some(vector_hash(&b));
+            record.hash.rhs_hash = Some(hash);
             for Earlier { file, records } in self.earlier {
                 contents::refuse_others(file, records.iter(), &record)?;
             }
@@ -124,7 +136,10 @@ impl System<'_> {
                 ));
             }
         }
-        Ok(keep.then_some(problem))
+        if !keep {
+            solvers.ranks.clear()?;
+        }
+        Ok(problem.filter(|_| keep))
     }
 
     /// The right-hand sides of its cases, each once.

@@ -38,8 +38,7 @@ impl Runner for Fake {
     fn run(
         &mut self,
         case: &Case,
-        _: &Problem,
-        _: &[f64],
+        _: Option<(&Problem, &[f64])>,
         measure: &Measure,
         progress: &mut dyn FnMut(Stage) -> bool,
     ) -> Option<Record> {

@@ -126,13 +126,14 @@ pub(super) fn products<B: Backend>(
     Ok(all)
 }
 
-/// Other values on the pattern of `a`: entries times 2, 3, 4 and 5 in turn, diagonals by 5.
+/// Other values on the pattern of `a`: entries times 2, 3, 4 and 5 by their places, mirrored ones alike, and diagonals
+/// by 5.
 pub(super) fn scaled(a: &Csr) -> Csr {
     let mut scaled = a.clone();
     for i in 0..a.rows() {
         for at in a.row_ptr()[i] as usize..a.row_ptr()[i + 1] as usize {
-            let diagonal = a.col_ind()[at] as usize == i;
-            scaled.values_mut()[at] *= if diagonal { 5.0 } else { 2.0 + (at % 4) as f64 };
+            let j = a.col_ind()[at] as usize;
+            scaled.values_mut()[at] *= if i == j { 5.0 } else { 2.0 + ((i + j) % 4) as f64 };
         }
     }
     scaled

@@ -4,26 +4,28 @@ use super::{Job, NoResult};
 use crate::base::measure::memory_free;
 use crate::case::{Case, Format};
 use crate::compute::preconditioner::SetupFailure;
-use crate::compute::{Backend, Platform, over_ranks};
+use crate::compute::{Backend, Platform, on_gpu, over_ranks};
+use crate::matrix::{Asymmetry, Csr};
 use crate::methods::precond::Takes;
-use crate::methods::{deflation, precond, solver};
+use crate::methods::{deflation, precond, schwarz, solver};
 
 impl Job<'_> {
     /// Rejects an unsymmetric matrix where a method requires symmetry. Asymmetry within the tolerance is kept and
     /// noted in the record.
     pub(super) fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), NoResult> {
-        let Case { solver, precond, symmetry_tolerance, .. } = self.case;
-        let of_solver = solver::needs_symmetric(solver);
-        if !of_solver && precond::takes(precond) != Some(Takes::Symmetric) {
-            return Ok(());
+        self.check_asymmetry(|a| k.on_host(|_| a.asymmetry()))
+    }
+
+    /// The same with `measure`, which finds the asymmetry.
+    pub(super) fn check_asymmetry(
+        &mut self,
+        measure: impl FnOnce(&Csr) -> Option<Asymmetry>,
+    ) -> Result<(), NoResult> {
+        let Some(method) = of_symmetric(self.case) else { return Ok(()) };
+        let said = accepted(self.case, method, measure(self.a))?;
+        if let Some(said) = said {
+            self.record.remark(said);
         }
-        let a = self.a;
-        let Some(found) = k.on_host(|_| a.asymmetry()) else { return Ok(()) };
-        if found.relative > *symmetry_tolerance {
-            let method = if of_solver { solver } else { precond };
-            return Err(NoResult::unsupported(format!("`{method}`: {found}")));
-        }
-        self.record.remark(found.accepted("the matrix is used as it is"));
         Ok(())
     }
 
@@ -58,9 +60,44 @@ impl Job<'_> {
     }
 }
 
+/// The method of a case that requires a symmetric matrix.
+pub(super) fn of_symmetric(case: &Case) -> Option<&str> {
+    let Case { solver, precond, .. } = case;
+    let of_precond = precond::takes(precond) == Some(Takes::Symmetric);
+    let method = if solver::needs_symmetric(solver) { Some(solver) } else { None };
+    method.or(of_precond.then_some(precond)).map(String::as_str)
+}
+
+/// A remark on the asymmetry of a matrix; an error where it is more than rounding.
+pub(super) fn accepted(
+    case: &Case,
+    method: &str,
+    found: Option<Asymmetry>,
+) -> Result<Option<String>, NoResult> {
+    match found {
+        Some(found) if found.relative > case.symmetry_tolerance => {
+            Err(NoResult::unsupported(format!("`{method}`: {found}")))
+        }
+        found => Ok(found.map(|found| found.accepted("the matrix is used as it is"))),
+    }
+}
+
 /// Refuses what needs more bytes than are free.
 pub(super) fn fits(needed: usize, free: usize) -> Result<(), NoResult> {
     if needed > free { Err(SetupFailure::OutOfMemory { needed, free }.into()) } else { Ok(()) }
+}
+
+/// The Schwarz method of a case on its backend.
+pub(super) fn chosen(case: &Case) -> Result<schwarz::Choice, NoResult> {
+    // on a GPU the rows of a stage are made in the order of their columns
+    match case.schwarz {
+        schwarz::Choice::Natural if on_gpu(&case.backend) => {
+            let text = format!("`{}` does not run on GPUs over ranks", case.schwarz);
+            Err(NoResult::unsupported(text))
+        }
+        schwarz::Choice::Exact if on_gpu(&case.backend) => Ok(schwarz::Choice::Interface),
+        choice => Ok(choice),
+    }
 }
 
 /// Why the case's methods do not suit each other, if they do not.

@@ -7,6 +7,7 @@ use super::phases::Stopwatch;
 use super::{Job, Stage};
 use crate::base::measure::{median, now, seconds_since};
 use crate::case::Case;
+use crate::compute::distributed::part::Part;
 use crate::compute::distributed::{Distributed, Local};
 use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::Preconditioner;
@@ -59,11 +60,11 @@ impl Job<'_> {
     pub(super) fn coarse_space<K: Local>(
         &mut self,
         k: &Distributed<K>,
+        part: &Part,
     ) -> Result<Option<SubdomainDeflation<K>>, NoResult> {
         let Choice::Subdomains(pieces) = self.case.deflation else { return Ok(None) };
-        let a = self.a;
         let (made, seconds) = self.repeated(k, Stage::Numeric, || {
-            SubdomainDeflation::new(k, a, pieces).map_err(NoResult::from)
+            SubdomainDeflation::new(k, part, pieces).map_err(NoResult::from)
         })?;
         self.record_deflation(seconds, [made.count(), made.dependent()]);
         made.remark().into_iter().for_each(|remark| self.record.remark(remark.to_owned()));

@@ -10,22 +10,27 @@ use super::crowd::Crowd;
 use super::phases::Stopwatch;
 use super::{Job, NoResult, Stage};
 use crate::base::measure::median;
-use crate::compute::Backend;
 use crate::compute::preconditioner::Preconditioner;
+use crate::compute::{Backend, Products};
 use crate::matrix::Csr;
+use crate::methods::precond;
 
 /// Largest relative change of a value.
 const CHANGE: f64 = 0.01;
 
+/// A stored matrix with its preconditioner.
+type WithPreconditioner<K> = (<K as Products>::Matrix, Box<dyn Preconditioner<K>>);
+
 impl Job<'_> {
-    /// Times both steps for the requested number of new matrices, and records the medians. `matrix`
-    /// and `m` hold the values of the last one afterwards.
-    pub(super) fn measure_new_values<K: Backend>(
+    /// Times both steps for the requested number of new matrices, and records the medians: of the matrix with its
+    /// preconditioner and, where the solver needs them, of their transposes. These hold the values of the last
+    /// matrix afterwards.
+    pub(super) fn measure_new_values<K: Backend + 'static>(
         &mut self,
         k: &K,
-        matrix: &mut K::Matrix,
-        m: &mut dyn Preconditioner<K>,
+        systems: &mut [WithPreconditioner<K>],
     ) -> Result<(), NoResult> {
+        let settings = self.case.preconditioning();
         let (mut matrix_s, mut numeric_s) = (Vec::new(), Vec::new());
         let crowd = Crowd::before(k);
         for turn in 1..=self.measure.repeat_values {
@@ -33,15 +38,24 @@ impl Job<'_> {
             let a = Arc::new(near(self.a, turn as u64));
             k.synchronise();
             let stopwatch = Stopwatch::start(k);
-            k.matrix_values(matrix, &a)?;
+            let mut of = vec![Arc::clone(&a)];
+            of.extend((systems.len() > 1).then(|| Arc::new(a.transposed())));
+            for ((matrix, _), a) in systems.iter_mut().zip(&of) {
+                k.matrix_values(matrix, a)?;
+            }
             matrix_s.push(stopwatch.seconds(k));
             let stopwatch = Stopwatch::start(k);
-            let refactored = m.refactor(k, &a, self.case.shift);
+            let mut both = systems.iter_mut().zip(&of);
+            let renewed = both.try_for_each(|((_, m), a)| precond::renew(m, k, a, &settings));
             numeric_s.push(stopwatch.seconds(k));
             k.check()?;
-            if let Err(why) = refactored {
-                self.record.remark(format!("with new values: {why}"));
-                return Ok(());
+            match renewed.map_err(NoResult::from) {
+                Ok(()) => {}
+                Err(NoResult::Ended(_, why)) => {
+                    self.record.remark(format!("with new values: {why}"));
+                    return Ok(());
+                }
+                Err(other) => return Err(other),
             }
         }
         if let Some(said) = crowd.remark(k).filter(|_| !numeric_s.is_empty()) {
@@ -80,7 +94,7 @@ mod tests {
     use crate::compute::krylov::{Stop, System};
     use crate::compute::{Storage as _, Vectors as _};
     use crate::methods::precond::Setup;
-    use crate::methods::{precond, solver};
+    use crate::methods::solver;
     use crate::problem;
 
     /// Iterations and solution of GMRES with the matrix and the factors of `first`, or with those
@@ -95,7 +109,7 @@ mod tests {
         if let Some(a) = then {
             let a = &Arc::new(a.in_blocks(case.block_size));
             k.matrix_values(&mut matrix, a).expect("the same pattern");
-            m.refactor(k, a, case.shift).expect("regular");
+            precond::renew(&mut m, k, a, &case.preconditioning()).expect("regular");
         }
         let n = first.rows();
         let (mut b, mut x) = (k.vector(n).expect("memory"), k.vector(n).expect("memory"));

@@ -1,5 +1,7 @@
 //! Cases of kind `spmv`: the product alone.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::checks::fits;
@@ -8,6 +10,7 @@ use super::roof::Roof;
 use super::traffic::sample;
 use super::{Job, NoResult, Stage};
 use crate::base::status::Status;
+use crate::compute::distributed::part::Part;
 use crate::compute::{Backend, Operations, Platform};
 
 /// Largest difference to the plain loop over CSR, relative to the sum of magnitudes of a row.
@@ -19,31 +22,35 @@ impl Job<'_> {
         let roof = copying(k);
         self.check_matrix(k)?;
         let (matrix, _) = self.store(k, false)?;
-        self.product_with(k, &matrix, &roof, 0, Some)
+        let a = Arc::clone(self.a);
+        self.product_with(
+            k,
+            &matrix,
+            &roof,
+            &Part::of_whole(&a, 0..(a.rows() / a.block_size()) as u64),
+        )
     }
 
-    /// The same with a stored matrix, of which `first` unknowns are before this rank's. `whole` makes of this rank's
-    /// part of a vector all of it, where the plain loop is to run.
+    /// The same with a stored matrix, of which this rank has a part.
     pub(super) fn product_with<K: Operations>(
         &mut self,
         k: &K,
         matrix: &K::Matrix,
         roof: &Roof,
-        first: usize,
-        whole: impl FnOnce(Vec<f64>) -> Option<Vec<f64>>,
+        part: &Part,
     ) -> Result<(), NoResult> {
         let n = self.unknowns;
         let room = fits(16 * n, k.memory_free());
         let made = room.and_then(|()| Ok((k.vector(n)?, k.vector(n)?)));
         let (mut x, mut y) = together(k, made)?;
-        let of_x: Vec<f64> = (first..first + n).map(entry).collect();
+        let own = part.unknowns();
+        let of_x: Vec<f64> = own.clone().map(|at| entry(part.unknown(at))).collect();
         k.upload(&of_x, &mut x);
         k.spmv(matrix, &x, &mut y);
         let mut of_y = vec![0.0; n];
         k.download(&y, &mut of_y);
         k.check()?;
-        let checked = whole(of_y).map_or(Ok(()), |y| self.compare(&y));
-        together(k, checked)?;
+        together(k, compare(part, &of_y))?;
 
         self.begin(k, Stage::Traffic)?;
         let bytes = k.matrix_bytes(matrix);
@@ -55,22 +62,24 @@ impl Job<'_> {
         self.record.status = Status::Measured;
         Ok(())
     }
+}
 
-    /// A product that is wrong is not worth timing.
-    fn compare(&self, y: &[f64]) -> Result<(), NoResult> {
-        let terms = |i: usize| {
-            let (cols, values) = self.a.row(i);
-            cols.iter().zip(values).map(|(&j, v)| v * entry(j as usize))
-        };
-        let wrong = y.par_iter().enumerate().position_first(|(i, y)| {
-            let (want, size): (f64, f64) = (terms(i).sum(), terms(i).map(f64::abs).sum());
-            (y - want).abs() > AGREE * size || y.is_nan()
-        });
-        let Some(i) = wrong else { return Ok(()) };
-        let want: f64 = terms(i).sum();
-        let reason = format!("row {} of the product is {:e}, not {want:e}", i + 1, y[i]);
-        Err(NoResult::ended(Status::Failed, reason))
-    }
+/// A product that is wrong is not worth timing.
+fn compare(part: &Part, y: &[f64]) -> Result<(), NoResult> {
+    let first = part.unknowns().start;
+    let terms = |i: usize| {
+        let (cols, values) = part.matrix().row(first + i);
+        cols.iter().zip(values).map(|(&j, v)| v * entry(part.unknown(j as usize)))
+    };
+    let wrong = y.par_iter().enumerate().position_first(|(i, y)| {
+        let (want, size): (f64, f64) = (terms(i).sum(), terms(i).map(f64::abs).sum());
+        (y - want).abs() > AGREE * size || y.is_nan()
+    });
+    let Some(i) = wrong else { return Ok(()) };
+    let want: f64 = terms(i).sum();
+    let row = part.unknown(first + i) + 1;
+    let reason = format!("row {row} of the product is {:e}, not {want:e}", y[i]);
+    Err(NoResult::ended(Status::Failed, reason))
 }
 
 /// The roof of copying.
@@ -80,6 +89,6 @@ pub(super) fn copying<K: Platform>(k: &K) -> Roof {
 }
 
 /// Entry i of the vector that is multiplied: a few hundred values on both sides of zero.
-fn entry(i: usize) -> f64 {
+fn entry(i: u64) -> f64 {
     ((i * 7919 % 1000) as f64 - 499.5) / 256.0
 }

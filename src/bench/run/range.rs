@@ -31,6 +31,12 @@ impl Scaling {
         self.b - self.matrix
     }
 
+    /// That of a system by the largest magnitudes of its matrix and its right-hand side.
+    pub(super) fn of(largest: [f64; 2]) -> Self {
+        let [matrix, b] = largest.map(exponent_of);
+        Self { matrix, b }
+    }
+
     pub(super) fn remarks(self) -> impl Iterator<Item = String> {
         [("matrix", self.matrix), ("right-hand side", self.b)]
             .into_iter()
@@ -41,7 +47,7 @@ impl Scaling {
 
 /// The system `A x = b`, scaled where its entries are too large or too small.
 pub(super) fn in_range<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
-    let scaling = Scaling { matrix: exponent(matrix.values()), b: exponent(b) };
+    let scaling = Scaling::of([matrix.values(), b].map(largest));
     let scaled = || {
         let mut scaled = Csr::clone(matrix);
         scaled.values_mut().iter_mut().for_each(|v| *v = times(*v, -scaling.matrix));
@@ -62,9 +68,13 @@ pub(super) fn as_given<'a>(matrix: &'a Arc<Csr>, b: &'a [f64]) -> Scaled<'a> {
     Scaled { matrix: Cow::Borrowed(matrix), b: Cow::Borrowed(b), scaling: Scaling::default() }
 }
 
-/// The power of two by which `values` are divided so that the largest is near 1; 0 where that is not needed.
-fn exponent(values: &[f64]) -> i32 {
-    let largest = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+/// The largest magnitude of some numbers; what is no number has none.
+pub(super) fn largest(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |m: f64, v| m.max(v.abs()))
+}
+
+/// The power of two by which values are divided so that the largest is near 1; 0 where that is not needed.
+fn exponent_of(largest: f64) -> i32 {
     let exponent = largest.log2().floor();
     if largest == 0.0 || !largest.is_finite() || exponent.abs() <= f64::from(EXPONENT) {
         return 0;

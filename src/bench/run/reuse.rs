@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use super::exchange::Exported;
+use crate::base::error::Result;
 use crate::base::threads::Threads;
 use crate::case::{Case, LevelRule};
 use crate::matrix::Csr;
@@ -18,6 +20,8 @@ pub(crate) struct Reuse {
     /// Unknowns per block, and the blocks of the matrix.
     blocks: Option<(usize, usize)>,
     pattern: Option<Known>,
+    /// The system as it was written for a peer.
+    exported: Option<Exported>,
 }
 
 /// A pattern and what it cost.
@@ -56,6 +60,21 @@ impl Reuse {
             Some((of, blocks)) if of == block_size => blocks,
             _ => self.blocks.insert((block_size, count())).1,
         }
+    }
+
+    /// The system with right-hand side `b`, called `rhs`, in a folder; written once.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn exported(&mut self, a: &Csr, b: &[f64], rhs: &str) -> Result<&Exported> {
+        let known = self.exported.take().filter(|known| known.is_of(a.block_size(), rhs));
+        let exported = known.map_or_else(|| Exported::new(a, b, rhs), Ok)?;
+        Ok(self.exported.insert(exported))
+    }
+
+    /// The folder of the last system that was written for a peer.
+    pub(super) fn exchange(&self) -> Option<&Exported> {
+        self.exported.as_ref()
     }
 
     /// The pattern and its time in seconds; discards any other.

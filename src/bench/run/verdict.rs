@@ -68,7 +68,12 @@ fn converged(case: &Case, monitored: f64, true_residual: f64) -> (Status, Option
     if !contradicts(case.rtol, true_residual) {
         return (Status::Converged, None);
     }
-    let text = format!("true residual {true_residual:.1e} where {monitored:.1e} was monitored");
+    // a peer may keep to itself what it monitored
+    let text = if monitored.is_nan() {
+        format!("true residual {true_residual:.1e} where {:.1e} was asked for", case.rtol)
+    } else {
+        format!("true residual {true_residual:.1e} where {monitored:.1e} was monitored")
+    };
     if !solver::monitors_preconditioned(&case.solver, case.side) {
         return (Status::FalseConvergence, Some(text));
     }

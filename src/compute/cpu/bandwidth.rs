@@ -77,7 +77,7 @@ const PAGE: usize = 4096;
 const METHODS: [&str; 2] = ["streaming", "plain"];
 
 /// [`Bandwidth::copy_gbps`] on `threads` threads.
-pub fn copy_bandwidth(threads: usize) -> f64 {
+pub(crate) fn copy_bandwidth(threads: usize) -> f64 {
     bandwidth(threads).copy_gbps
 }
 
@@ -91,13 +91,14 @@ pub fn bandwidth(threads: usize) -> Bandwidth {
 }
 
 /// The same with arrays of four times the caches, whatever that takes.
-pub fn bandwidth_beyond_caches(threads: usize) -> Bandwidth {
+pub(crate) fn bandwidth_beyond_caches(threads: usize) -> Bandwidth {
     measure(threads, 1, usize::MAX)
 }
 
 /// Copy bandwidth of one thread in GB/s while `processes` of this host measure at the same time: they share
 /// its cache and its memory.
-pub fn copy_bandwidth_beside(processes: usize) -> f64 {
+#[cfg(feature = "mpi")]
+pub(crate) fn copy_bandwidth_beside(processes: usize) -> f64 {
     measure(1, processes.max(1), QUICK).copy_gbps
 }
 

@@ -287,7 +287,7 @@ pub(super) use with_block_size;
 ///
 /// # Errors
 /// The step at which no pivot was found, and the best candidate relative to the largest entry of its row.
-pub fn invert_block(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
+pub(crate) fn invert_block(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
     fn sized<K: BlockSize>(size: K, a: &mut [f64]) -> Result<(), (usize, f64)> {
         size.invert(Baseline, a)
     }

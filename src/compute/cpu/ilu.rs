@@ -5,11 +5,13 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+mod repeated;
+mod supernodes;
+
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::block::{BlockSize, Fixed, with_block_size};
-use super::chunks::Sweep;
 use super::multiversion::multiversion;
 use super::numbering::Numbering;
 use super::order::Order;
@@ -17,13 +19,15 @@ use super::pace::Pace;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
 use super::values::{Blocks, Values};
+pub(super) use supernodes::Supernodes;
+
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
 use crate::compute::Trisolve;
 use crate::compute::{Breakdown, Bytes, FactorInfo, SingularBlock};
 use crate::matrix::Csr;
-use crate::matrix::pattern::{Pattern, PatternView};
-use crate::symbolic::{FillPattern, Schedule, schedule};
+use crate::matrix::pattern::PatternView;
+use crate::symbolic::{FillPattern, schedule};
 
 /// Factors `L D U'`: strictly lower blocks of L, inverted diagonal blocks, strictly upper blocks
 /// of `U' = D^-1 U`; blocks column-major. L is in the order of the pattern, U' in the opposite
@@ -31,11 +35,14 @@ use crate::symbolic::{FillPattern, Schedule, schedule};
 pub struct BlockIlu {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) values: Values,
-    /// Level-parallel plan of both solves; the sequential backend needs none.
+    /// Level-parallel plan of both solves; none on one thread, or where levels are narrow.
     pub(super) plan: Option<Plan>,
     /// Scratch of the factorisation, one per thread.
     pub(super) spaces: Vec<Mutex<Workspace>>,
-    levels: [usize; 2],
+    /// Of both solves; one thread does not need them, so they are counted when they are asked for.
+    levels: OnceLock<[usize; 2]>,
+    /// Rows that one thread takes together.
+    pub(super) supernodes: Option<Supernodes>,
     /// Order of the vectors, where it is not that of the factors.
     pub(super) renumbered: Option<Numbering>,
 }
@@ -55,26 +62,21 @@ impl BlockIlu {
         precision: FactorPrecision,
         parallel: bool,
     ) -> Self {
-        let block_size = pattern.block_size();
         let (levels, plan) = if parallel {
-            let threads = rayon::current_num_threads();
-            let order = |side: &Pattern, sweep, schedule: Schedule| {
-                let levels = schedule.levels();
-                (levels, Order::new(side.view(), sweep, &schedule, block_size, threads))
+            let (orders, levels) = Order::both(pattern);
+            let plan = |[lower, upper]: [Order; 2]| {
+                let (solving, factoring) = Default::default();
+                Plan { lower, upper, solving, factoring }
             };
-            let ((lower_levels, lower), (upper_levels, upper)) = rayon::join(
-                || order(&pattern.lower, Sweep::Forward, Schedule::lower(pattern)),
-                || order(&pattern.upper, Sweep::Backward, Schedule::upper(pattern)),
-            );
-            let (solving, factoring) = Default::default();
-            ([lower_levels, upper_levels], Some(Plan { lower, upper, solving, factoring }))
+            (OnceLock::from(levels), orders.map(plan))
         } else {
-            ([schedule::levels_lower(pattern), schedule::levels_upper(pattern)], None)
+            (OnceLock::new(), None)
         };
         let threads = if parallel { rayon::current_num_threads() } else { 1 };
         Self {
             spaces: (0..threads).map(|_| Mutex::new(Workspace::new(pattern))).collect(),
             values: Values::zeros(pattern, precision),
+            supernodes: Supernodes::of(pattern),
             pattern: Arc::clone(pattern),
             plan,
             levels,
@@ -104,7 +106,8 @@ impl BlockIlu {
     pub(super) fn factor(&mut self, a: &Csr, shift: f64, alone: bool) -> Result<(), Breakdown> {
         let (b, pattern) = (self.pattern.block_size(), &self.pattern);
         let plan = self.plan.as_ref().filter(|_| !alone);
-        let with = Scratch { plan, spaces: &self.spaces, pattern };
+        let with =
+            Scratch { plan, spaces: &self.spaces, pattern, supernodes: self.supernodes.as_ref() };
         match &mut self.values {
             Values::Double(blocks) => {
                 Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
@@ -124,6 +127,7 @@ struct Scratch<'a> {
     plan: Option<&'a Plan>,
     spaces: &'a [Mutex<Workspace>],
     pattern: &'a FillPattern,
+    supernodes: Option<&'a Supernodes>,
 }
 
 fn factor_sized<K: BlockSize>(
@@ -134,7 +138,7 @@ fn factor_sized<K: BlockSize>(
     shift: f64,
 ) -> Result<(), SingularBlock> {
     let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-    let job = Job::new(a, shift, ilu.pattern, blocks);
+    let job = Job { supernodes: ilu.supernodes, ..Job::new(a, shift, ilu.pattern, blocks) };
     let Some(plan) = ilu.plan else {
         return some_rows(size, &job, 0..ilu.pattern.rows(), &mut lock(&ilu.spaces[0]));
     };
@@ -147,14 +151,15 @@ pub(super) fn lock(space: &Mutex<Workspace>) -> MutexGuard<'_, Workspace> {
 
 /// What all rows of one factorisation share.
 pub(super) struct Job<'a> {
-    a: &'a Csr,
-    shift: f64,
-    pattern: &'a FillPattern,
-    lower_pattern: PatternView<'a>,
-    upper_pattern: PatternView<'a>,
-    lower: Shared<'a>,
-    inverse_diagonal: Shared<'a>,
-    upper: Shared<'a>,
+    pub(super) a: &'a Csr,
+    pub(super) shift: f64,
+    pub(super) pattern: &'a FillPattern,
+    pub(super) lower_pattern: PatternView<'a>,
+    pub(super) upper_pattern: PatternView<'a>,
+    pub(super) lower: Shared<'a>,
+    pub(super) inverse_diagonal: Shared<'a>,
+    pub(super) upper: Shared<'a>,
+    pub(super) supernodes: Option<&'a Supernodes>,
 }
 
 impl<'a> Job<'a> {
@@ -174,6 +179,7 @@ impl<'a> Job<'a> {
             lower: Shared::new(&mut blocks.lower),
             inverse_diagonal: Shared::new(&mut blocks.inverse_diagonal),
             upper: Shared::new(&mut blocks.upper),
+            supernodes: None,
         }
     }
 }
@@ -187,6 +193,8 @@ pub(super) struct Workspace {
     /// Updates of the current row, p by p, and where those of each p end.
     updates: Vec<Update>,
     ends: Vec<u32>,
+    repeated: repeated::Plan,
+    supernodes: supernodes::Space,
 }
 
 /// `A_ij -= A_ip U'_pj`.
@@ -212,7 +220,8 @@ impl Workspace {
             let longest = (0..rows).map(length).max().unwrap_or(0);
             (Buffer::zeros(longest * b * b), Buffer::zeros(rows))
         };
-        Self { row, position, updates: Vec::new(), ends: Vec::new() }
+        let (updates, ends, repeated, supernodes) = Default::default();
+        Self { row, position, updates, ends, repeated, supernodes }
     }
 }
 
@@ -229,8 +238,21 @@ fn some_rows_body<K: BlockSize, S: Simd>(
     space: &mut Workspace,
 ) -> Result<(), SingularBlock> {
     // no closure: it would be compiled without the caller's instruction set
-    for i in rows {
-        row_body(s, size, job, i, space)?;
+    let mut i = rows.start;
+    while i < rows.end {
+        let mut count = if size.b() == 1 { repeated::rows(job, i..rows.end) } else { 1 };
+        if count > 1 {
+            repeated::factor(s, job, i..i + count, &mut space.repeated)?;
+        } else if size.b() == 1
+            && let Some(nodes) = job.supernodes
+            && nodes.ahead(i..rows.end) > 1
+        {
+            count = nodes.ahead(i..rows.end);
+            supernodes::factor(s, job, i..i + count, &mut space.supernodes)?;
+        } else {
+            row_body(s, size, job, i, space)?;
+        }
+        i += count;
     }
     Ok(())
 }
@@ -263,7 +285,7 @@ fn scalar_row<S: Simd>(
 ) -> Result<(), SingularBlock> {
     let (lower, upper) = (job.lower_pattern, job.upper_pattern);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
-    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
+    let absent = job.pattern.lacks_diagonal(i);
     let row = &mut space.row[..];
     lower_cols.iter().chain(upper_cols).for_each(|&j| row[j as usize] = 0.0);
     row[i] = 0.0;
@@ -311,7 +333,7 @@ fn block_row<K: BlockSize, S: Simd>(
     let (lower, upper) = (job.lower_pattern, job.upper_pattern);
     let (lower_cols, upper_cols) = (lower.row(i), upper.row(i));
     let (nl, nu) = (lower_cols.len(), upper_cols.len());
-    let absent = job.pattern.no_diagonal.binary_search(&(i as u32)).is_ok();
+    let absent = job.pattern.lacks_diagonal(i);
     let position = &mut space.position[..];
     for (at, &j) in lower_cols.iter().chain(&[i as u32]).chain(upper_cols).enumerate() {
         position[j as usize] = at as u32 + 1;
@@ -416,11 +438,20 @@ fn load<K: BlockSize>(size: K, job: &Job, i: usize, position: &[u32], row: &mut 
     let (b, bb) = (size.b(), size.b() * size.b());
     for r in 0..b {
         let (cols, values) = job.a.row(i * b + r);
-        for (&j, &v) in cols.iter().zip(values) {
-            let at = position[j as usize / b] as usize;
-            if at != 0 {
-                row[(at - 1) * bb + (j as usize % b) * b + r] = v;
+        let mut at = 0;
+        while at < cols.len() {
+            let (block, within) = (cols[at] as usize / b, cols[at] as usize % b);
+            // columns increase: the place of a whole block is looked up once
+            let whole = within == 0
+                && cols.get(at + b - 1).is_some_and(|&last| last as usize == block * b + b - 1);
+            let count = if whole { b } else { 1 };
+            let place = position[block] as usize;
+            if place != 0 {
+                let first = (place - 1) * bb + within * b + r;
+                let places = row[first..].iter_mut().step_by(b);
+                places.zip(&values[at..at + count]).for_each(|(to, &v)| *to = v);
             }
+            at += count;
         }
         let diagonal = position[i] as usize - 1;
         row[diagonal * bb + r * b + r] += job.shift;
@@ -446,6 +477,8 @@ impl FactorInfo for BlockIlu {
     }
 
     fn levels(&self) -> [usize; 2] {
-        self.levels
+        let pattern = &self.pattern;
+        let count = || [schedule::levels_lower(pattern), schedule::levels_upper(pattern)];
+        *self.levels.get_or_init(count)
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use super::ilu::BlockIlu;
 use super::{Cpu, trsv, vector};
-use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::memory::Buffer;
 use crate::compute::distributed::communicator::Exchange;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart};
-use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, Trisolve};
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, Trisolve, Vectors};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 
@@ -140,10 +139,18 @@ impl Local for Cpu {
         &self,
         pattern: &Arc<FillPattern>,
         stages: Vec<Vec<StagePart>>,
-        precision: FactorPrecision,
+        solves: StagedSolves,
     ) -> Result<StagedIlu> {
-        let ilu = self.ilu_analyse(pattern, Trisolve::AUTO, precision)?;
+        let ilu = self.ilu_analyse(pattern, Trisolve::AUTO, solves.precision)?;
         Ok(StagedIlu { ilu, stages })
+    }
+
+    fn ilu_vector(&self, ilu: &StagedIlu) -> Result<Buffer<f64>> {
+        self.vector(ilu.unknowns())
+    }
+
+    fn ilu_place(&self, _: &StagedIlu, row: usize) -> usize {
+        row
     }
 
     fn ilu_factor_in_stages(
@@ -156,8 +163,15 @@ impl Local for Cpu {
         ilu.factor(a, shift, between)
     }
 
-    fn ilu_forward(&self, ilu: &StagedIlu, stage: usize, r: &Buffer<f64>, v: &mut Buffer<f64>) {
-        for StagePart { rows, at } in &ilu.stages[stage] {
+    fn ilu_forward(
+        &self,
+        ilu: &StagedIlu,
+        stage: usize,
+        r: &Buffer<f64>,
+        v: &mut Buffer<f64>,
+        _: &mut Buffer<f64>,
+    ) {
+        for StagePart { rows, at, .. } in &ilu.stages[stage] {
             trsv::forward_part(&ilu.ilu, rows.clone(), &r[*at..], v);
         }
     }
@@ -170,10 +184,17 @@ impl Local for Cpu {
         z: &mut Buffer<f64>,
     ) {
         let b = ilu.ilu.pattern.block_size();
-        for StagePart { rows, at } in &ilu.stages[stage] {
+        for StagePart { rows, at, .. } in &ilu.stages[stage] {
             trsv::backward_part(&ilu.ilu, rows.clone(), v);
             z[*at..*at + rows.len() * b].copy_from_slice(&v[rows.start * b..rows.end * b]);
         }
+    }
+}
+
+impl StagedIlu {
+    /// Those of all rows of the factors.
+    fn unknowns(&self) -> usize {
+        self.ilu.pattern.rows() * self.ilu.pattern.block_size()
     }
 }
 
@@ -182,8 +203,10 @@ impl FactorInfo for StagedIlu {
         self.ilu.pattern()
     }
 
+    /// The solution is copied from among values of others.
     fn bytes(&self) -> Bytes {
-        self.ilu.bytes()
+        let (of, vector) = (self.ilu.bytes(), 8 * self.unknowns());
+        Bytes { moved: of.moved + 2 * vector, ..of }
     }
 
     fn trisolve(&self) -> Trisolve {

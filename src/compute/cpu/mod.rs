@@ -6,7 +6,7 @@ mod block;
 mod chunks;
 mod columns;
 mod crowding;
-mod fgbilu;
+mod dilu;
 mod ilu;
 mod local;
 pub(crate) mod multiversion;
@@ -30,7 +30,7 @@ use std::time::Instant;
 
 use super::scalar::{self, quotient};
 use super::{
-    Alone, Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products,
+    Alone, Breakdown, Bytes, Clock, Coef, DiluFactors, Executions, Factors, Platform, Products,
     SLOTS, Slot, Step, Storage, Vectors,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
@@ -42,9 +42,9 @@ use crate::compute::Trisolve;
 use crate::compute::distributed::launch;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
-pub use block::invert_block;
+pub(crate) use block::invert_block;
 use crowding::Crowding;
-use fgbilu::Fgbilu;
+use dilu::Dilu;
 pub use ilu::BlockIlu;
 use pace::Pace;
 pub use product::Product;
@@ -133,19 +133,21 @@ impl Cpu {
     }
 
     /// Runs `f(alone)`: on the pool, or on this thread where `pace` finds that faster beside other processes.
-    /// Counts in the second case.
+    /// Counts in the second case. Without a pace it is one thread's work: of few numbers this thread's, as their
+    /// vectors are, or one of the pool, where products are.
     fn paced<R: Send>(
         &self,
+        work: usize,
         pace: Option<&Pace>,
         count: fn(&mut Alone),
         f: impl FnOnce(bool) -> R + Send,
     ) -> R {
-        let Some(pace) = pace.filter(|_| self.threads() > 1) else {
-            return self.pooled(|| f(false));
-        };
-        let (alone, start) = (pace.alone(), measure::now());
+        let several = self.threads() > 1;
+        let alone = pace.map_or(work < WORTH_SHARING, |pace| several && pace.alone());
+        let start = measure::now();
         // the thread that calls has no core of its own: it goes where there is room
         let done = if alone { f(true) } else { self.pooled(|| f(false)) };
+        let Some(pace) = pace.filter(|_| several) else { return done };
         if alone {
             let mut all = self.alone.get();
             count(&mut all);
@@ -398,6 +400,7 @@ impl Factors for Cpu {
     fn ilu_factor(&self, ilu: &mut BlockIlu, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let factoring = ilu.plan.as_ref().map(|plan| Arc::clone(&plan.factoring));
         self.paced(
+            ilu.pattern.numbers(),
             factoring.as_deref(),
             |all| all.factorisations += 1,
             |alone| ilu.factor(a, shift, alone),
@@ -420,6 +423,7 @@ impl Factors for Cpu {
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {
         let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
         self.paced(
+            ilu.pattern.numbers(),
             pace,
             |all| all.solves += 1,
             |alone| match &ilu.renumbered {
@@ -431,15 +435,19 @@ impl Factors for Cpu {
         );
     }
 
+    fn dilu_analyse(&self, pattern: &Arc<FillPattern>) -> Option<Box<dyn DiluFactors<Self>>> {
+        Some(Box::new(self.on(pattern.numbers(), |parallel| Dilu::on(pattern, parallel))))
+    }
+
     fn fgbilu_analyse(
         &self,
         grid: &Arc<GridPattern>,
         style: FgbiluStyle,
-    ) -> Result<Box<dyn GridFactors<Self>>> {
+    ) -> Result<Box<dyn DiluFactors<Self>>> {
         if style != FgbiluStyle::Auto {
             return Err(Error::input("the CPU has one execution of fgbilu")
                 .hint("leave `--fgbilu-style` at `auto` for it"));
         }
-        Ok(Box::new(self.on(grid.factors.numbers(), |parallel| Fgbilu::new(grid, parallel))))
+        Ok(Box::new(self.on(grid.factors.numbers(), |parallel| Dilu::on_grid(grid, parallel))))
     }
 }

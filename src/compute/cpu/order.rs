@@ -11,12 +11,14 @@ use std::sync::{Condvar, Mutex};
 
 use super::chunks::{Assignment, Graph, SMALLEST, Sweep, WAIT};
 use crate::compute::SingularBlock;
-use crate::matrix::pattern::PatternView;
-use crate::symbolic::Schedule;
+use crate::matrix::pattern::{Pattern, PatternView};
+use crate::symbolic::{FillPattern, Schedule};
 
 /// What a row costs more that does not follow the one before in memory, in numbers; half its weight
 /// is added, because its entries are not prefetched.
 const SCATTERED: u64 = 64;
+/// Numbers in a level below which one thread is faster than several, which wait for each other.
+const NARROW: usize = 512;
 /// Rows of the largest chunks.
 const LARGEST: usize = 4096;
 
@@ -89,6 +91,25 @@ impl Order {
             _ if by_level < all => Self::from_levels(schedule, serial_rows, threads),
             _ => Self::serial(rows, sweep, threads),
         }
+    }
+
+    /// Those of both solves for the threads of the current pool, none where levels are narrow; and how many levels
+    /// they have.
+    pub(super) fn both(pattern: &FillPattern) -> (Option<[Self; 2]>, [usize; 2]) {
+        let threads = rayon::current_num_threads();
+        let (lower, upper) = rayon::join(|| Schedule::lower(pattern), || Schedule::upper(pattern));
+        let levels = [lower.levels(), upper.levels()];
+        if pattern.numbers() < NARROW * levels[0].max(levels[1]) {
+            return (None, levels);
+        }
+        let order = |side: &Pattern, sweep, schedule: &Schedule| {
+            Self::new(side.view(), sweep, schedule, pattern.block_size(), threads)
+        };
+        let (lower, upper) = rayon::join(
+            || order(&pattern.lower, Sweep::Forward, &lower),
+            || order(&pattern.upper, Sweep::Backward, &upper),
+        );
+        (Some([lower, upper]), levels)
     }
 
     /// The order by levels for the threads of the current pool; `entries` is the number of blocks in
@@ -320,9 +341,9 @@ fn level_cost(schedule: &Schedule, weight: u64, serial_rows: usize, threads: usi
 mod tests {
     use super::*;
     use crate::base::choices::{LevelRule, ReadAs};
-    use crate::matrix::pattern::{Pattern, block_pattern};
+    use crate::matrix::pattern::block_pattern;
     use crate::problem;
-    use crate::symbolic::{FillPattern, iluk};
+    use crate::symbolic::iluk;
     use std::sync::atomic::AtomicBool;
 
     fn filled(grid: &str, k: usize) -> FillPattern {

@@ -52,7 +52,7 @@ pub fn isa() -> Isa {
 ///
 /// # Errors
 /// Names the value and those that there are.
-pub fn check_environment() -> Result<()> {
+pub(crate) fn check_environment() -> Result<()> {
     let known = [Isa::Baseline, Isa::Avx2, Isa::Avx512].map(Isa::name);
     let Some(value) = std::env::var_os(ISA) else { return Ok(()) };
     let value = value.to_string_lossy();
@@ -266,12 +266,42 @@ mod x86 {
         }
     }
 
-    /// Mask of the first `n` of four lanes.
+    /// The first `N` of four lanes. Without masks: what a masked store has written goes to a load only by way
+    /// of the cache, and blocks are read again soon.
+    ///
+    /// # Safety
+    /// The processor has AVX2, and `N` numbers are at `p`.
     #[inline(always)]
-    fn mask4(n: usize) -> __m256i {
-        const LANES: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
-        // SAFETY: 4 - n + 4 lanes lie within the eight; the features are proven by the caller.
-        unsafe { _mm256_loadu_si256(LANES.as_ptr().add(4 - n).cast()) }
+    unsafe fn load_lanes<const N: usize>(p: *const f64) -> __m256d {
+        // SAFETY: promised by the caller
+        unsafe {
+            match N {
+                1 => _mm256_zextpd128_pd256(_mm_load_sd(p)),
+                2 => _mm256_zextpd128_pd256(_mm_loadu_pd(p)),
+                3 => _mm256_set_m128d(_mm_load_sd(p.add(2)), _mm_loadu_pd(p)),
+                _ => _mm256_loadu_pd(p),
+            }
+        }
+    }
+
+    /// Stores the first `N` of four lanes.
+    ///
+    /// # Safety
+    /// As for [`load_lanes`].
+    #[inline(always)]
+    unsafe fn store_lanes<const N: usize>(v: __m256d, p: *mut f64) {
+        // SAFETY: promised by the caller
+        unsafe {
+            match N {
+                1 => _mm_store_sd(p, _mm256_castpd256_pd128(v)),
+                2 => _mm_storeu_pd(p, _mm256_castpd256_pd128(v)),
+                3 => {
+                    _mm_storeu_pd(p, _mm256_castpd256_pd128(v));
+                    _mm_store_sd(p.add(2), _mm256_extractf128_pd::<1>(v));
+                }
+                _ => _mm256_storeu_pd(p, v),
+            }
+        }
     }
 
     // SAFETY of every block below: `self` proves the instruction set, and the slice is cut to the
@@ -293,7 +323,7 @@ mod x86 {
         fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
             let p = x[..N].as_ptr();
             // SAFETY: see above
-            unsafe { if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskload_pd(p, mask4(N)) } }
+            unsafe { load_lanes::<N>(p) }
         }
         #[inline(always)]
         fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
@@ -309,9 +339,7 @@ mod x86 {
         fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
             let p = x[..N].as_mut_ptr();
             // SAFETY: see above
-            unsafe {
-                if N == 4 { _mm256_storeu_pd(p, v) } else { _mm256_maskstore_pd(p, mask4(N), v) }
-            }
+            unsafe { store_lanes::<N>(v, p) }
         }
         #[inline(always)]
         fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
@@ -395,9 +423,7 @@ mod x86 {
         fn load4<const N: usize>(self, x: &[f64]) -> __m256d {
             let p = x[..N].as_ptr();
             // SAFETY: see above
-            unsafe {
-                if N == 4 { _mm256_loadu_pd(p) } else { _mm256_maskz_loadu_pd((1 << N) - 1, p) }
-            }
+            unsafe { load_lanes::<N>(p) }
         }
         #[inline(always)]
         fn widen4<const N: usize>(self, x: &[f32]) -> __m256d {
@@ -415,13 +441,7 @@ mod x86 {
         fn store4<const N: usize>(self, v: __m256d, x: &mut [f64]) {
             let p = x[..N].as_mut_ptr();
             // SAFETY: see above
-            unsafe {
-                if N == 4 {
-                    _mm256_storeu_pd(p, v);
-                } else {
-                    _mm256_mask_storeu_pd(p, (1 << N) - 1, v);
-                }
-            }
+            unsafe { store_lanes::<N>(v, p) }
         }
         #[inline(always)]
         fn madd4(self, a: __m256d, b: __m256d, c: __m256d) -> __m256d {
@@ -443,11 +463,14 @@ mod x86 {
             let p = x[..N].as_ptr();
             // SAFETY: see above
             unsafe {
-                if N == 8 {
-                    _mm512_loadu_pd(p)
-                } else {
-                    _mm512_maskz_loadu_pd(((1u32 << N) - 1) as __mmask8, p)
-                }
+                let low = _mm256_loadu_pd(p);
+                let high = match N {
+                    5 => load_lanes::<1>(p.add(4)),
+                    6 => load_lanes::<2>(p.add(4)),
+                    7 => load_lanes::<3>(p.add(4)),
+                    _ => return _mm512_loadu_pd(p),
+                };
+                _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(low), high)
             }
         }
         #[inline(always)]
@@ -467,11 +490,14 @@ mod x86 {
             let p = x[..N].as_mut_ptr();
             // SAFETY: see above
             unsafe {
-                if N == 8 {
-                    _mm512_storeu_pd(p, v);
-                } else {
-                    _mm512_mask_storeu_pd(p, ((1u32 << N) - 1) as __mmask8, v);
+                let high = _mm512_extractf64x4_pd::<1>(v);
+                match N {
+                    5 => store_lanes::<1>(high, p.add(4)),
+                    6 => store_lanes::<2>(high, p.add(4)),
+                    7 => store_lanes::<3>(high, p.add(4)),
+                    _ => return _mm512_storeu_pd(p, v),
                 }
+                _mm256_storeu_pd(p, _mm512_castpd512_pd256(v));
             }
         }
         #[inline(always)]

@@ -80,6 +80,9 @@ fn plus_body<K: BlockSize, S: Simd>(
     first: usize,
     y: &mut [f64],
 ) {
+    if size.b() == 1 {
+        return scalar_rows::<false, S>(s, a, x, &[], first, y);
+    }
     for (i, y) in y.chunks_exact_mut(size.b()).enumerate() {
         let add = |acc, block: &[f64], x: &[f64]| size.gemv_add(s, block, x, acc);
         let sum = fold_row(size, a, x, first + i, size.zero(s), add);
@@ -98,12 +101,81 @@ fn minus_body<K: BlockSize, S: Simd>(
     y: &mut [f64],
 ) {
     let n = size.b();
+    if n == 1 {
+        return scalar_rows::<true, S>(s, a, x, &b[first..], first, y);
+    }
     for (i, y) in y.chunks_exact_mut(n).enumerate() {
         let start = size.load(s, &b[(first + i) * n..]);
         let sub = |acc, block: &[f64], x: &[f64]| size.gemv_sub(s, block, x, acc);
         let rest = fold_row(size, a, x, first + i, start, sub);
         size.store(s, rest, y);
     }
+}
+
+/// Rows of fewer entries are not compared: the products of one hide the latency of another.
+const LONG: usize = 8;
+
+/// `y = A x` in rows from `first` on, or `y = b - A x`. Up to four rows with the same columns, as those of a cell
+/// have, share indices and unknowns; each has the operations and the order of a row alone.
+#[inline(always)]
+fn scalar_rows<const MINUS: bool, S: Simd>(
+    s: S,
+    a: Rows,
+    x: &[f64],
+    b: &[f64],
+    first: usize,
+    y: &mut [f64],
+) {
+    let columns = |i: usize| &a.col_ind[a.row_ptr[i] as usize..a.row_ptr[i + 1] as usize];
+    let mut done = 0;
+    while done < y.len() {
+        let (i, own) = (first + done, columns(first + done));
+        let mut count = 1;
+        while own.len() >= LONG && count < 4 && done + count < y.len() && columns(i + count) == own
+        {
+            count += 1;
+        }
+        let (y, b) = (&mut y[done..done + count], if MINUS { &b[done..done + count] } else { b });
+        match count {
+            1 => together::<1, MINUS, S>(s, a, x, b, i, y),
+            2 => together::<2, MINUS, S>(s, a, x, b, i, y),
+            3 => together::<3, MINUS, S>(s, a, x, b, i, y),
+            _ => together::<4, MINUS, S>(s, a, x, b, i, y),
+        }
+        done += count;
+    }
+}
+
+/// `N` rows with the same columns.
+#[inline(always)]
+fn together<const N: usize, const MINUS: bool, S: Simd>(
+    s: S,
+    a: Rows,
+    x: &[f64],
+    b: &[f64],
+    i: usize,
+    y: &mut [f64],
+) {
+    let (start, end) = (a.row_ptr[i] as usize, a.row_ptr[i + 1] as usize);
+    let count = end - start;
+    let mut rows = [&a.values[start..end]; N];
+    for row in 1..N {
+        rows[row] = &a.values[start + row * count..][..count];
+    }
+    let mut sums = [0.0; N];
+    if MINUS {
+        sums.copy_from_slice(b);
+    }
+    for (at, &j) in a.col_ind[start..end].iter().enumerate() {
+        // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` is that long.
+        let x = unsafe { *x.get_unchecked(j as usize) };
+        for row in 0..N {
+            // SAFETY: all rows have `count` entries, as many as there are columns.
+            let v = unsafe { *rows[row].get_unchecked(at) };
+            sums[row] = s.madd(if MINUS { -v } else { v }, x, sums[row]);
+        }
+    }
+    y.copy_from_slice(&sums);
 }
 
 /// Folds `f(acc, block, segment of x)` over the blocks of row `i`.

@@ -16,7 +16,7 @@ impl StagedIlu {
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
     ) -> Vec<Breakdown> {
-        let Self { ilu: BlockIlu { pattern, values, spaces, .. }, stages } = self;
+        let Self { ilu: BlockIlu { pattern, values, spaces, supernodes, .. }, stages } = self;
         let mut beside = None;
         let (blocks, stored) = match values {
             Values::Double(blocks) => (blocks, None),
@@ -30,7 +30,8 @@ impl StagedIlu {
         });
         let mut broken = Vec::new();
         for (t, parts) in stages.iter().enumerate() {
-            let job = Job::new(a, shift, pattern, blocks);
+            let job =
+                Job { supernodes: supernodes.as_ref(), ..Job::new(a, shift, pattern, blocks) };
             let space = &mut *lock(&spaces[0]);
             for part in parts {
                 let done = with_block_size!(b, some_rows(&job, part.rows.clone(), space));

@@ -67,7 +67,7 @@ pub fn fence() {
 }
 
 /// Whether [`flush`] does anything here.
-pub fn can_flush() -> bool {
+pub(crate) fn can_flush() -> bool {
     cfg!(target_arch = "x86_64")
 }
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::block::{BlockSize, with_block_size};
-use super::ilu::BlockIlu;
+use super::ilu::{BlockIlu, Supernodes};
 use super::multiversion::multiversion;
 use super::shared::Shared;
 use super::simd::Simd;
@@ -36,6 +36,7 @@ struct Factors<'a, T> {
     lower: &'a [T],
     inverse_diagonal: &'a [T],
     upper: &'a [T],
+    supernodes: Option<&'a Supernodes>,
 }
 
 impl<'a, T: Entry> Factors<'a, T> {
@@ -46,6 +47,7 @@ impl<'a, T: Entry> Factors<'a, T> {
             lower: &blocks.lower,
             inverse_diagonal: &blocks.inverse_diagonal,
             upper: &blocks.upper,
+            supernodes: ilu.supernodes.as_ref(),
         }
     }
 
@@ -117,9 +119,23 @@ fn forward_body<K: BlockSize, T: Entry, S: Simd>(
     z: &mut [f64],
 ) {
     let (z, b, first) = (Shared::new(z), size.b(), rows.start);
-    for i in rows {
-        let at = (i - first) * b;
-        forward_row_body(s, size, f, &r[at..at + b], z, i);
+    let Some(nodes) = f.supernodes.filter(|_| b == 1) else {
+        for i in rows {
+            let at = (i - first) * b;
+            forward_row_body(s, size, f, &r[at..at + b], z, i);
+        }
+        return;
+    };
+    let mut i = rows.start;
+    while i < rows.end {
+        let (count, r) = (nodes.ahead(i..rows.end), &r[i - first..]);
+        match count {
+            1 => forward_row_body(s, size, f, &r[..1], z, i),
+            2 => forward_supernode::<2, T, S>(s, f, r, z, i),
+            3 => forward_supernode::<3, T, S>(s, f, r, z, i),
+            _ => forward_supernode::<4, T, S>(s, f, r, z, i),
+        }
+        i += count;
     }
 }
 
@@ -132,8 +148,22 @@ fn backward_body<K: BlockSize, T: Entry, S: Simd>(
     z: &mut [f64],
 ) {
     let z = Shared::new(z);
-    for i in rows.rev() {
-        backward_row_body(s, size, f, z, i);
+    let Some(nodes) = f.supernodes.filter(|_| size.b() == 1) else {
+        for i in rows.rev() {
+            backward_row_body(s, size, f, z, i);
+        }
+        return;
+    };
+    let mut end = rows.end;
+    while end > rows.start {
+        let count = nodes.behind(rows.start..end);
+        end -= count;
+        match count {
+            1 => backward_row_body(s, size, f, z, end),
+            2 => backward_supernode::<2, T, S>(s, f, z, end),
+            3 => backward_supernode::<3, T, S>(s, f, z, end),
+            _ => backward_supernode::<4, T, S>(s, f, z, end),
+        }
     }
 }
 
@@ -214,6 +244,74 @@ fn backward_row_body<K: BlockSize, T: Entry, S: Simd>(
         acc = size.gemv_sub(s, block, unsafe { z.read(j * b..(j + 1) * b) }, acc);
     }
     size.store(s, acc, y);
+}
+
+/// `N` rows of a supernode, from row i on: an index and an unknown are read once for all of them. Each row has
+/// the operations of [`forward_row_body`], in their order.
+#[inline(always)]
+fn forward_supernode<const N: usize, T: Entry, S: Simd>(
+    s: S,
+    f: Factors<T>,
+    r: &[f64],
+    z: Shared,
+    i: usize,
+) {
+    let range = f.lower_pattern.range(i);
+    let common = range.len();
+    let rows: [_; N] =
+        std::array::from_fn(|row| f.lower[f.lower_pattern.range(i + row)].split_at(common));
+    let mut acc: [f64; N] = std::array::from_fn(|row| r[row]);
+    for (at, &j) in f.lower_pattern.col_ind[range].iter().enumerate() {
+        let j = j as usize;
+        // SAFETY: j < i is solved: earlier in the loop, or in a task that was waited for.
+        let x = unsafe { z.read(j..j + 1)[0] };
+        for row in 0..N {
+            // SAFETY: all first parts have `common` entries, as many as there are columns.
+            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
+            acc[row] = s.madd(-v, x, acc[row]);
+        }
+    }
+    for row in 1..N {
+        for before in 0..row {
+            acc[row] = s.madd(-rows[row].1[before].wide(), acc[before], acc[row]);
+        }
+    }
+    // SAFETY: this call alone writes these, and nobody reads them before it ends.
+    unsafe { z.write(i..i + N) }.copy_from_slice(&acc);
+}
+
+/// As [`forward_supernode`], with the operations of [`backward_row_body`].
+#[inline(always)]
+fn backward_supernode<const N: usize, T: Entry, S: Simd>(s: S, f: Factors<T>, z: Shared, i: usize) {
+    let (range, entries) = (f.upper_pattern.range(i + N - 1), f.upper_pattern.entries());
+    let common = range.len();
+    let rows: [_; N] = std::array::from_fn(|row| {
+        let range = f.upper_pattern.range(i + row);
+        f.upper[entries - range.end..entries - range.start].split_at(common)
+    });
+    // SAFETY: this call alone touches these.
+    let y = unsafe { z.write(i..i + N) };
+    let mut acc = [0.0; N];
+    for row in 0..N {
+        acc[row] = s.madd(f.inverse_diagonal[i + row].wide(), y[row], 0.0);
+    }
+    let columns = &f.upper_pattern.col_ind[range];
+    for (at, &j) in columns.iter().rev().enumerate() {
+        let j = j as usize;
+        // SAFETY: j > i is solved: earlier in the loop, or in a task that was waited for.
+        let x = unsafe { z.read(j..j + 1)[0] };
+        for row in 0..N {
+            // SAFETY: all first parts have `common` entries, as many as there are columns.
+            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
+            acc[row] = s.madd(-v, x, acc[row]);
+        }
+    }
+    for row in (0..N - 1).rev() {
+        for (at, behind) in (row + 1..N).rev().enumerate() {
+            acc[row] = s.madd(-rows[row].1[at].wide(), acc[behind], acc[row]);
+        }
+    }
+    y.copy_from_slice(&acc);
 }
 
 #[cfg(test)]

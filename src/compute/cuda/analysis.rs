@@ -4,7 +4,10 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::device::Device;
+use super::storage::Triangles;
+use super::symbolic::schedule;
 use super::tiles::{LARGEST_BLOCK, Tile};
+use crate::base::error::Result;
 use crate::symbolic::{FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
@@ -16,6 +19,8 @@ pub(super) type Stencils = std::result::Result<[Option<Stencil>; 2], &'static st
 /// What is known of both triangles from their patterns.
 pub(super) struct Analysis {
     pattern: Arc<FillPattern>,
+    /// L and U, where they are on the device already.
+    pub(super) triangles: Option<Triangles>,
     schedules: OnceCell<[Schedule; 2]>,
     stencils: OnceCell<Stencils>,
 }
@@ -23,12 +28,24 @@ pub(super) struct Analysis {
 impl Analysis {
     pub(super) fn new(pattern: &Arc<FillPattern>) -> Self {
         let pattern = Arc::clone(pattern);
-        Self { pattern, schedules: OnceCell::new(), stencils: OnceCell::new() }
+        let (schedules, stencils) = (OnceCell::new(), OnceCell::new());
+        Self { pattern, triangles: None, schedules, stencils }
     }
 
-    /// The same with other schedules, which may leave rows out.
-    pub(super) fn with(pattern: &Arc<FillPattern>, schedules: [Schedule; 2]) -> Self {
-        Self { schedules: OnceCell::from(schedules), ..Self::new(pattern) }
+    /// The same of a pattern that the device has made, which finds the schedules, too, unless a stencil tells
+    /// enough.
+    pub(super) fn of_triangles(
+        d: &Device,
+        pattern: &Arc<FillPattern>,
+        triangles: Triangles,
+    ) -> Result<Self> {
+        let new = Self { triangles: Some(triangles.clone()), ..Self::new(pattern) };
+        if new.stencils(d, pattern.block_size()).is_ok() {
+            return Ok(new);
+        }
+        let [lower, upper] = triangles;
+        let schedules = [schedule(d, &lower, false)?, schedule(d, &upper, true)?];
+        Ok(Self { schedules: OnceCell::from(schedules), ..new })
     }
 
     /// The same with one grouping of the rows for both solves: the sets of their order.

@@ -32,9 +32,9 @@ pub(in crate::compute::cuda) fn lanes(most: usize) -> usize {
 
 /// The variants of the sources of setups.
 pub fn setup_variants() -> Vec<(&'static Source, Variant)> {
-    use crate::compute::cuda::sources::ROW_SYSTEMS;
+    use crate::compute::cuda::sources::{ROW_SYSTEMS, SYMBOLIC};
     let of = |source| LANES.into_iter().map(move |lanes| (source, of_lanes(lanes)));
-    of(&SPARSE).chain(of(&ROW_SYSTEMS)).collect()
+    [&SPARSE, &ROW_SYSTEMS, &SYMBOLIC].into_iter().flat_map(of).collect()
 }
 
 /// A square matrix by scalar rows on the device, or its pattern.
@@ -80,18 +80,22 @@ pub(in crate::compute::cuda) fn starts(
     Ok((starts, all))
 }
 
+/// A launch of at least so many threads.
+pub(in crate::compute::cuda) fn by_threads(count: usize) -> LaunchConfig {
+    grid(count.div_ceil(THREADS as usize).max(1), THREADS)
+}
+
 /// How often each number up to `most` occurs among `n` numbers; larger ones count as that.
-pub(in crate::compute::cuda) fn counted(
+pub(in crate::compute::cuda) fn counts(
     d: &Device,
     n: usize,
     numbers: &CudaSlice<u32>,
     most: usize,
-) -> Result<Vec<u32>> {
-    let (count, config) =
-        (d.zeros::<u32>(most + 1)?, grid(n.div_ceil(THREADS as usize).max(1), THREADS));
+) -> Result<CudaSlice<u32>> {
+    let (count, config) = (d.zeros::<u32>(most + 1)?, by_threads(n));
     let (n, most) = (n as u32, most as u32);
     run!(d, kernel(d, "count_numbers")?, config; n, *numbers, most, count);
-    d.host(&count)
+    Ok(count)
 }
 
 impl Compressed {
@@ -151,12 +155,12 @@ impl Compressed {
 
     /// A launch with a thread for each row.
     pub(in crate::compute::cuda) fn by_rows(&self) -> LaunchConfig {
-        grid(self.rows.div_ceil(THREADS as usize).max(1), THREADS)
+        by_threads(self.rows)
     }
 
     /// A launch with `lanes` threads for each row.
     pub(in crate::compute::cuda) fn by_lanes(&self, lanes: usize) -> LaunchConfig {
-        grid((self.rows * lanes).div_ceil(THREADS as usize).max(1), THREADS)
+        by_threads(self.rows * lanes)
     }
 
     /// Entries of the longest row.

@@ -23,10 +23,11 @@ use super::{cubins, nvrtc};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
 use crate::base::measure::timed;
+use crate::base::memory::zeroed;
 use crate::compute::tune::store::Store;
 
 /// Oldest architecture the kernels are written for: memory model and independent thread scheduling.
-pub const OLDEST: (i32, i32) = (7, 0);
+pub(crate) const OLDEST: (i32, i32) = (7, 0);
 
 /// Oldest driver, by the CUDA version it is of: before 12.8 `cuEventElapsedTime_v2` is missing.
 const OLDEST_DRIVER: (i32, i32) = (12, 8);
@@ -312,7 +313,7 @@ impl Device {
     ///
     /// # Errors
     /// [`crate::base::error::Kind::Memory`] with the bytes asked for and free.
-    pub fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
+    pub(crate) fn alloc<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
         memory::alloc(&self.stream, len)
     }
 
@@ -322,7 +323,7 @@ impl Device {
     }
 
     /// Marks all of `x` as not there yet (`kernels/absent.cuh`).
-    pub(crate) fn mark_absent(&self, x: &mut CudaSlice<f64>) -> Result<()> {
+    pub(crate) fn mark_absent<T>(&self, x: &mut CudaSlice<T>) -> Result<()> {
         self.fill(x, 0xff)
     }
 
@@ -331,9 +332,10 @@ impl Device {
         self.fill(x, 0)
     }
 
-    fn fill(&self, x: &mut CudaSlice<f64>, byte: u8) -> Result<()> {
+    fn fill<T>(&self, x: &mut CudaSlice<T>, byte: u8) -> Result<()> {
+        let (bytes, stream) = (x.len() * size_of::<T>(), self.stream.cu_stream());
         // SAFETY: x has that many bytes
-        unsafe { result::memset_d8_async(address(x), byte, x.len() * 8, self.stream.cu_stream()) }
+        unsafe { result::memset_d8_async(address(x), byte, bytes, stream) }
             .map_err(|e| failed("cannot clear memory", e))
     }
 
@@ -360,27 +362,45 @@ impl Device {
     ///
     /// # Panics
     /// If `to` ends before.
-    pub fn overwrite_from<T: DeviceRepr + bytemuck::Pod>(
+    pub(crate) fn overwrite_from<T: DeviceRepr + bytemuck::Pod>(
         &self,
         from: &[T],
         to: &mut CudaSlice<T>,
         at: usize,
     ) -> Result<()> {
         assert!(at + from.len() <= to.len(), "{} entries at {at} for {}", from.len(), to.len());
-        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = |e: DriverError| failed("cannot upload", e);
-        if staging.is_none() {
-            *staging = Some(Staging::new(&self.stream).map_err(fault)?);
-        }
-        let staging = staging.as_mut().expect("just made");
         let to = address(to) + (at * size_of::<T>()) as u64;
-        staging.upload(&self.stream, bytemuck::cast_slice(from), to).map_err(fault)
+        self.staged(|staging| staging.upload(&self.stream, bytemuck::cast_slice(from), to))
+            .map_err(|e| failed("cannot upload", e))
+    }
+
+    /// A transfer through pinned memory.
+    fn staged(
+        &self,
+        transfer: impl FnOnce(&mut Staging) -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
+        if staging.is_none() {
+            *staging = Some(Staging::new(&self.stream)?);
+        }
+        transfer(staging.as_mut().expect("just made"))
     }
 
     /// A copy of `from` on the host; waits.
     pub fn host<T: DeviceRepr>(&self, from: &CudaSlice<T>) -> Result<Vec<T>> {
         let copy = self.stream.clone_dtoh(from).map_err(|e| failed("cannot download", e))?;
         self.stream.synchronize().map_err(|e| failed("cannot download", e))?;
+        Ok(copy)
+    }
+
+    /// The first `count` entries of `from` on the host, through pinned memory; waits.
+    pub(crate) fn host_part(&self, from: &CudaSlice<u32>, count: usize) -> Result<Vec<u32>> {
+        assert!(count <= from.len(), "{count} of {} entries", from.len());
+        let mut copy = zeroed(count);
+        self.staged(|staging| {
+            staging.download(&self.stream, address(from), bytemuck::cast_slice_mut(&mut copy))
+        })
+        .map_err(|e| failed("cannot download", e))?;
         Ok(copy)
     }
 

@@ -1,5 +1,7 @@
 //! A GPU as the device of a rank. Ranks share GPUs where a host has fewer of these.
 
+mod groups;
+mod solves;
 mod stages;
 mod sums;
 mod transfer;
@@ -12,11 +14,10 @@ use super::Cuda;
 use super::device::Device;
 use super::launch::address;
 use super::memory::failed;
-use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::Breakdown;
 use crate::compute::distributed::communicator::Exchange;
-use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart};
+use crate::compute::distributed::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 use stages::StagedIlu;
@@ -80,8 +81,8 @@ impl Local for Cuda {
     }
 
     /// The message itself leaves in [`receive`](Local::receive): until then the host has other work to launch.
-    fn send(&self, of: &mut Transfer, x: &CudaSlice<f64>, _: &mut dyn Exchange) {
-        self.note("halo", of.pack(&self.device, x));
+    fn send(&self, of: &mut Transfer, x: &CudaSlice<f64>, exchange: &mut dyn Exchange) {
+        self.note("halo", of.pack(&self.device, x, exchange));
     }
 
     fn receive<'a>(&self, of: &'a mut Transfer, exchange: &mut dyn Exchange) -> &'a CudaSlice<f64> {
@@ -178,9 +179,17 @@ impl Local for Cuda {
         &self,
         pattern: &Arc<FillPattern>,
         stages: Vec<Vec<StagePart>>,
-        precision: FactorPrecision,
+        solves: StagedSolves,
     ) -> Result<StagedIlu> {
-        StagedIlu::new(self, pattern, &stages, precision)
+        StagedIlu::new(self, pattern, &stages, solves)
+    }
+
+    fn ilu_vector(&self, ilu: &StagedIlu) -> Result<CudaSlice<f64>> {
+        ilu.vector(&self.device)
+    }
+
+    fn ilu_place(&self, ilu: &StagedIlu, row: usize) -> usize {
+        ilu.place(row)
     }
 
     fn ilu_factor_in_stages(
@@ -203,8 +212,9 @@ impl Local for Cuda {
         stage: usize,
         r: &CudaSlice<f64>,
         v: &mut CudaSlice<f64>,
+        z: &mut CudaSlice<f64>,
     ) {
-        self.note("triangular solve", ilu.forward(&self.device, stage, r, v));
+        self.noted(ilu.forward(&self.device, stage, r, [v, z]));
     }
 
     fn ilu_backward(
@@ -214,7 +224,7 @@ impl Local for Cuda {
         v: &mut CudaSlice<f64>,
         z: &mut CudaSlice<f64>,
     ) {
-        self.note("triangular solve", ilu.backward(&self.device, stage, v, z));
+        self.noted(ilu.backward(&self.device, stage, [v, z]));
     }
 }
 

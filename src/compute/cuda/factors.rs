@@ -8,14 +8,13 @@ use cudarc::driver::CudaSlice;
 use super::Cuda;
 use super::analysis::Analysis;
 use super::device::Device;
-use super::ilu::Factorisation;
+use super::ilu::{Factorisation, VendorIlu};
 use super::launch::Address;
 use super::numbering::Numbering;
 use super::numbers::{Numbers, Values};
 use super::sptrsv::choice::{self, Candidate};
 use super::sptrsv::{self, Parts, Solve, System, triangles};
 use super::storage::Factored;
-use super::vendor::VendorIlu;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::measure::timed;
@@ -67,7 +66,10 @@ impl BlockIlu {
         }
         let (analysis, order) = match sets {
             Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
-            None => (Analysis::new(pattern), None),
+            None => match k.triangles_of(pattern) {
+                Some(triangles) => (Analysis::of_triangles(d, pattern, triangles)?, None),
+                None => (Analysis::new(pattern), None),
+            },
         };
         let levels = analysis.levels(d, block_size);
         let new = |trisolve, reason, by| {
@@ -112,11 +114,8 @@ impl BlockIlu {
             (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };
         let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
-        let solve = if trisolve == Trisolve::AUTO && empty {
-            triangles::diagonal_alone(d, &f.structure, precision)?
-        } else {
-            made(k, way, &f, (&analysis, order), (precision, resident.is_some()))?
-        };
+        let way_of = (trisolve != Trisolve::AUTO || !empty).then_some(way);
+        let solve = made(k, way_of, &f, (&analysis, order), (precision, resident.is_some()))?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
@@ -219,10 +218,10 @@ impl BlockIlu {
     }
 }
 
-/// A way of solving with the factors of `f`.
+/// A way of solving with the factors of `f`; none is that of empty triangles.
 fn made(
     k: &Cuda,
-    way: Trisolve,
+    way: Option<Trisolve>,
     f: &Factorisation,
     (analysis, order): (&Analysis, Option<&[u32]>),
     (precision, resident): (FactorPrecision, bool),
@@ -231,7 +230,10 @@ fn made(
     let (device, library) = (&*k.device, &library);
     let system =
         System { device, structure: &f.structure, analysis, order, precision, resident, library };
-    sptrsv::new(way, &system)
+    match way {
+        Some(way) => sptrsv::new(way, &system),
+        None => triangles::diagonal_alone(&system),
+    }
 }
 
 /// What the model says of the best way and the next.
@@ -263,7 +265,8 @@ impl Trial {
         for rival in self.rivals {
             let name = choice_name(&rival.way);
             let mut tried = || -> Result<(Box<dyn Solve>, f64)> {
-                let mut solve = made(k, rival.way, f, (&self.analysis, None), (precision, false))?;
+                let mut solve =
+                    made(k, Some(rival.way), f, (&self.analysis, None), (precision, false))?;
                 solve.set_values(d, &f.structure, values.clone())?;
                 let seconds = choice::measured(d, &mut || solve.apply(d, &r, &mut z))?;
                 Ok((solve, seconds))

@@ -3,7 +3,7 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use crate::compute::{Breakdown, Bytes, FactorInfo, Factors, GridFactors, SingularBlock, Trisolve};
+use crate::compute::{Breakdown, Bytes, DiluFactors, FactorInfo, Factors, SingularBlock, Trisolve};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig, result};
@@ -36,7 +36,7 @@ pub(super) fn analyse(
     k: &Cuda,
     grid: &Arc<GridPattern>,
     style: FgbiluStyle,
-) -> Result<Box<dyn GridFactors<Cuda>>> {
+) -> Result<Box<dyn DiluFactors<Cuda>>> {
     if k.vendor {
         return Err(Error::input("cuSPARSE has no execution of fgbilu")
             .hint("`bilu` of level 0 is the same preconditioner, and cuSPARSE has that"));
@@ -75,7 +75,7 @@ fn fits_cl(block_size: usize) -> Result<()> {
 /// Our block ILU(0), whose factors are `L = (D + E) D^-1` and `U' = D^-1 (D + F)`.
 struct Tiles(BlockIlu);
 
-impl GridFactors<Cuda> for Tiles {
+impl DiluFactors<Cuda> for Tiles {
     fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         k.ilu_factor(&mut self.0, a, shift)
     }
@@ -169,7 +169,7 @@ impl Elementwise {
             return Ok(Ok(()));
         }
         let (row, within) = ((found >> 32) as usize, found as u32 as usize);
-        let absent = self.grid.factors.no_diagonal.binary_search(&(row as u32)).is_ok();
+        let absent = self.grid.factors.lacks_diagonal(row);
         // the pivot itself is not kept
         Ok(Err(SingularBlock { row, within, pivot: 0.0, absent }))
     }
@@ -234,7 +234,7 @@ impl Elementwise {
     }
 }
 
-impl GridFactors<Cuda> for Elementwise {
+impl DiluFactors<Cuda> for Elementwise {
     fn factor(&mut self, k: &Cuda, a: &Csr, shift: f64) -> Result<(), Breakdown> {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let done = self.run(&k.device, a, shift).unwrap_or_else(|e| {

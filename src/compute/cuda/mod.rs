@@ -6,7 +6,6 @@ pub mod cubins;
 pub mod cusparse;
 pub(crate) mod device;
 mod distributed;
-mod entries;
 mod execution;
 mod factors;
 mod fgbilu;
@@ -24,20 +23,16 @@ pub mod nvrtc;
 mod operations;
 pub(crate) mod pinned;
 mod ranges;
-mod rows;
 pub mod sources;
 mod sparse;
 mod spmv;
 mod sptrsv;
 mod staging;
-mod stencil_ilu;
-mod stencil_rows;
 mod storage;
+mod symbolic;
 mod tiles;
 pub mod tune;
-mod updates;
 mod vector;
-mod vendor;
 
 use crate::compute::Clock;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -50,25 +45,25 @@ use super::{SLOTS, Slot};
 use crate::base::error::{Error, Result};
 pub use compressed::setup_variants;
 use cusparse::{Handle, Spmv, SpmvSell};
-pub use device::{Device, OLDEST};
+pub use device::Device;
 use execution::Mode;
 pub use factors::BlockIlu;
 use formats::Formatted;
 pub use formats::{SUBJECTS, product_variants};
-pub use ilu::largest_factor_variants;
+pub use ilu::{Description as FactorisationAbout, factor_variants, factorisations};
 pub use in_kernel::in_kernel_variants;
 use layout::Layout;
 pub use limits::Limits;
 use memory::failed;
 use spmv::Stored;
 pub use sptrsv::{largest_variant, largest_variants, resident_variant, stencil_variant};
-pub use stencil_ilu::stencil_ilu_variant;
+use symbolic::Known;
 use vector::Vectors;
 
 /// Structs that the kernels share with this backend.
 pub fn layouts() -> impl Iterator<Item = &'static Layout> {
-    let all = [launch::LAYOUTS, rows::LAYOUTS, in_kernel::LAYOUTS, formats::LAYOUTS];
-    all.into_iter().flatten().chain(sptrsv::layouts())
+    let all = [launch::LAYOUTS, in_kernel::LAYOUTS, formats::LAYOUTS, symbolic::LAYOUTS];
+    all.into_iter().flatten().chain(ilu::layouts()).chain(sptrsv::layouts())
 }
 
 /// Computes on the first GPU, or on that of a rank.
@@ -93,6 +88,10 @@ pub struct Cuda {
     sharers: Option<usize>,
     /// Stream of copies between ranks, made when it is first needed.
     copies: OnceCell<Arc<CudaStream>>,
+    /// Whether patterns, schedules and blocks are made on the device.
+    sets_up: bool,
+    /// The last pattern that was.
+    pattern: RefCell<Option<Known>>,
 }
 
 /// A matrix stored for products.
@@ -145,6 +144,8 @@ impl Cuda {
             compiled_before,
             sharers: None,
             copies: OnceCell::new(),
+            sets_up: !vendor && symbolic::on_device()?,
+            pattern: RefCell::default(),
         })
     }
 

@@ -23,14 +23,14 @@ pub const FOLDER: &str = "BILU_BENCH_NVRTC_DIR";
 
 /// Environment variable with further options of the compiler, separated by spaces: for those who work on
 /// the kernels.
-pub const OPTIONS: &str = "BILU_BENCH_NVRTC_OPTIONS";
+pub(crate) const OPTIONS: &str = "BILU_BENCH_NVRTC_OPTIONS";
 
 /// Names under which the loader is asked for NVRTC. A toolkit has the first one, a package with
 /// nothing but the libraries that it needs to run only one with a version.
 const NAMES: [&str; 3] = ["libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"];
 
 /// The compiler's name for a compute capability: `sm_90` for 9.0.
-pub fn arch_name((major, minor): (i32, i32)) -> String {
+pub(crate) fn arch_name((major, minor): (i32, i32)) -> String {
     format!("sm_{major}{minor}")
 }
 

@@ -1,7 +1,7 @@
 //! The verbs of a backend on a GPU.
 
 use crate::compute::{
-    Breakdown, Bytes, Clock, Coef, Executions, Factors, GridFactors, Platform, Products, Slot,
+    Breakdown, Bytes, Clock, Coef, DiluFactors, Executions, Factors, Platform, Products, Slot,
     Step, Storage, Vectors, no_execution,
 };
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use super::sparse::Sparse;
 use super::spmv::Stored;
 use super::storage::Factored;
 use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
-use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format};
+use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, LevelRule};
 use crate::base::error::{Error, Result};
 use crate::compute::Trisolve;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
-use crate::matrix::pattern::PatternView;
+use crate::matrix::pattern::{PatternView, TooLarge};
 use crate::matrix::{Bsr, Csr};
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 
@@ -44,11 +44,14 @@ impl Platform for Cuda {
             Some(library) if self.vendor => {
                 format!("{}, cuSPARSE {}", self.device.describe(), library.version())
             }
-            _ => self.device.described(&match self.sharers {
-                None => String::new(),
-                Some(1) => " each".to_owned(),
-                Some(ranks) => format!(" shared by {ranks}"),
-            }),
+            _ => {
+                let device = self.device.described(&match self.sharers {
+                    None => String::new(),
+                    Some(1) => " each".to_owned(),
+                    Some(ranks) => format!(" shared by {ranks}"),
+                });
+                if self.sets_up { format!("{device}, setup there") } else { device }
+            }
         }
     }
 
@@ -308,6 +311,9 @@ impl Storage for Cuda {
             }
             return Formatted::new(d, a, format).map(Box::new).map(Matrix::Formatted);
         }
+        if self.sets_up && format == Format::Bsr {
+            return Stored::blocks(d, a).map(Matrix::Ours);
+        }
         let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a));
         if self.vendor {
             let (b, pattern, values) = match &bsr {
@@ -332,6 +338,7 @@ impl Storage for Cuda {
         let d = &self.device;
         a.check_finite()?;
         let block_size = match matrix {
+            Matrix::Ours(m) if m.made_here() => return m.set_entries(d, a),
             Matrix::Ours(m) => m.block_size,
             Matrix::Formatted(m) => return m.set_values(d, a),
             Matrix::VendorSell(m) => return m.set_values(a),
@@ -348,6 +355,18 @@ impl Storage for Cuda {
 }
 
 impl Factors for Cuda {
+    fn ilu_pattern(
+        &self,
+        a: &Csr,
+        fill: usize,
+        rule: LevelRule,
+        limit: usize,
+    ) -> Result<Option<Result<Arc<FillPattern>, TooLarge>>> {
+        // without fill there is no level to update
+        let by_rule = rule == LevelRule::Min || fill == 0;
+        (self.sets_up && by_rule).then(|| self.filled(a, fill, limit)).transpose()
+    }
+
     fn ilu_analyse(
         &self,
         pattern: &Arc<FillPattern>,
@@ -404,7 +423,7 @@ impl Factors for Cuda {
         &self,
         grid: &Arc<GridPattern>,
         style: FgbiluStyle,
-    ) -> Result<Box<dyn GridFactors<Self>>> {
+    ) -> Result<Box<dyn DiluFactors<Self>>> {
         fgbilu::analyse(self, grid, style)
     }
 }

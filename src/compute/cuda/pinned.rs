@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, DriverError, result, sys};
 
 use super::memory::failed;
 use crate::base::error::{Error, Result};
@@ -35,6 +35,42 @@ impl Pinned {
         // SAFETY: as many numbers have just been allocated; all bits 0 are 0.0
         unsafe { ptr::write_bytes(numbers.as_ptr(), 0, len) };
         Ok(Self { numbers, len, context: Arc::clone(context) })
+    }
+}
+
+/// Memory of somebody else that is pinned as long as this lives.
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "messages of ranks have it"))]
+pub(crate) struct Locked {
+    place: Option<NonNull<f64>>,
+    context: Arc<CudaContext>,
+}
+
+#[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "messages of ranks have it"))]
+impl Locked {
+    /// `None` where the system pins no more, or has pinned a page of it already.
+    ///
+    /// # Safety
+    /// The memory outlives this, and who drops this waits for its copies before.
+    pub(crate) unsafe fn new(context: &Arc<CudaContext>, memory: &mut [f64]) -> Option<Self> {
+        let (context, bytes) = (Arc::clone(context), size_of_val(memory));
+        let Some(place) = NonNull::new(memory.as_mut_ptr()).filter(|_| bytes > 0) else {
+            return Some(Self { place: None, context });
+        };
+        context.bind_to_thread().ok()?;
+        // SAFETY: so many bytes of the caller's
+        unsafe { sys::cuMemHostRegister_v2(place.as_ptr().cast(), bytes, 0) }.result().ok()?;
+        Some(Self { place: Some(place), context })
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            // an error cannot be reported any more
+            let _ = self.context.bind_to_thread();
+            // SAFETY: pinned above, and its copies have ended
+            let _ = unsafe { sys::cuMemHostUnregister(place.as_ptr().cast()) };
+        }
     }
 }
 

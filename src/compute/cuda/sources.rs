@@ -68,8 +68,10 @@ sources! {
     SUMS, "distributed/sums", None;
     HALO, "distributed/halo", None;
     STAGES, "distributed/stages", None;
+    COUPLINGS, "distributed/couplings", ANY;
     NARROW, "sptrsv/narrow", None;
     SPARSE, "setup/sparse", None;
+    SYMBOLIC, "setup/symbolic", None;
     ROW_SYSTEMS, "setup/row_systems", None;
     SPMV, "spmv/csr", ANY;
     FORMATS, "spmv/formats", None;

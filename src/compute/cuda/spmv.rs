@@ -1,10 +1,15 @@
 //! Products with a sparse matrix (`kernels/spmv/csr.cu`).
 
+use std::sync::Arc;
+
 use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
 
+use super::Cuda;
 use super::device::{Device, grid};
-use super::launch::{Address, BlocksArg, address, launch};
+use super::launch::{Address, BlocksArg, SparseArg, address, launch};
 use super::sources::SPMV;
+use super::storage::DevicePattern;
+use super::symbolic::{block_rows, fill_blocks};
 use crate::base::error::Result;
 use crate::compute::Bytes;
 use crate::matrix::{Bsr, Csr};
@@ -25,6 +30,8 @@ pub struct Stored {
     col_ind: CudaSlice<u32>,
     val: CudaSlice<f64>,
     way: Way,
+    /// The scalar rows of which blocks were made on the device.
+    scalar: Option<DevicePattern>,
 }
 
 /// Who multiplies.
@@ -47,6 +54,44 @@ impl Stored {
         Self::new(d, way, b, a.row_ptr(), a.col_ind(), a.values())
     }
 
+    /// In blocks, which the device makes.
+    pub(super) fn blocks(d: &Device, a: &Csr) -> Result<Self> {
+        let b = a.block_size();
+        let (rows, scalar) = block_rows(d, a)?;
+        let DevicePattern { row_ptr, col_ind } =
+            Arc::into_inner(rows.pattern).expect("nobody else has it");
+        let mut new = Self {
+            block_size: b,
+            block_rows: a.rows() / b,
+            blocks: rows.entries,
+            row_ptr,
+            col_ind,
+            val: d.zeros(rows.entries * b * b)?,
+            way: Way::Blocks { kernel: d.kernel(&SPMV, b, "spmv")? },
+            scalar: Some(scalar),
+        };
+        new.set_entries(d, a)?;
+        Ok(new)
+    }
+
+    /// Whether [`set_entries`](Self::set_entries) can be called.
+    pub(super) fn made_here(&self) -> bool {
+        self.scalar.is_some()
+    }
+
+    /// Takes over the entries of a matrix with the pattern of the one that blocks were made of on the device.
+    pub(super) fn set_entries(&mut self, d: &Device, a: &Csr) -> Result<()> {
+        let scalar = self.scalar.as_ref().expect("made on the device");
+        let val = d.copied(a.values())?;
+        let arg = SparseArg {
+            rows: a.rows() as u32,
+            row_ptr: address(&scalar.row_ptr),
+            col_ind: address(&scalar.col_ind),
+            val: address(&val),
+        };
+        fill_blocks(d, arg, (self.block_size, &self.row_ptr, &self.col_ind), &self.val)
+    }
+
     /// From arrays on the device; `row_ptr` is theirs on the host.
     pub(super) fn on_device(
         d: &Device,
@@ -56,7 +101,8 @@ impl Stored {
     ) -> Result<Self> {
         let way = Way::of_rows(d, row_ptr)?;
         let block_rows = row_ptr.len() - 1;
-        Ok(Self { block_size: 1, block_rows, blocks, row_ptr: starts, col_ind, val, way })
+        let row_ptr = starts;
+        Ok(Self { block_size: 1, block_rows, blocks, row_ptr, col_ind, val, way, scalar: None })
     }
 
     fn new(
@@ -75,7 +121,16 @@ impl Stored {
             col_ind: d.copied(col_ind)?,
             val: d.copied(val)?,
             way,
+            scalar: None,
         })
+    }
+
+    /// Its arrays.
+    pub(super) fn host(&self, d: &Device) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
+        let mut arrays = (d.host(&self.row_ptr)?, d.host(&self.col_ind)?, d.host(&self.val)?);
+        arrays.1.truncate(self.blocks);
+        arrays.2.truncate(self.blocks * self.block_size * self.block_size);
+        Ok(arrays)
     }
 
     /// Takes over values in the same places.
@@ -136,6 +191,16 @@ impl Stored {
                 launch!(d, kernel, config; rows, *row_ptr, *col_ind, *val, *x, b, *y)
             }
         }
+    }
+}
+
+impl Cuda {
+    /// `a` in blocks that the device makes: starts of the rows, block columns, and numbers column by column.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory.
+    pub fn in_blocks(&self, a: &Csr) -> Result<(Vec<u32>, Vec<u32>, Vec<f64>)> {
+        Stored::blocks(&self.device, a)?.host(&self.device)
     }
 }
 

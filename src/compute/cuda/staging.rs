@@ -1,4 +1,4 @@
-//! Transfers to the device through pinned memory, which the device reads at full speed.
+//! Transfers through pinned memory, which the device reads and writes at full speed.
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
@@ -20,8 +20,8 @@ pub(super) struct Staging {
 
 struct Piece {
     memory: PinnedHostSlice<u8>,
-    /// When the device has last read it.
-    read: CudaEvent,
+    /// When the device has last read or written it.
+    done: CudaEvent,
 }
 
 impl Staging {
@@ -31,7 +31,7 @@ impl Staging {
             // SAFETY: bytes of any value are valid
             let memory = unsafe { stream.context().alloc_pinned_with_flags::<u8>(PIECE, 0) }?;
             let flags = Some(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING);
-            Ok(Piece { memory, read: stream.record_event(flags)? })
+            Ok(Piece { memory, done: stream.record_event(flags)? })
         };
         Ok(Self { pieces: [piece()?, piece()?] })
     }
@@ -45,17 +45,52 @@ impl Staging {
     ) -> Result<(), DriverError> {
         for (i, bytes) in from.chunks(PIECE).enumerate() {
             let piece = &mut self.pieces[i % 2];
-            piece.read.synchronize()?;
+            piece.done.synchronize()?;
             let memory = &mut piece.memory.as_mut_slice()?[..bytes.len()];
-            memory
-                .par_chunks_mut(PART)
-                .zip(bytes.par_chunks(PART))
-                .for_each(|(to, from)| to.copy_from_slice(from));
+            copy(bytes, memory);
             let at = to + (i * PIECE) as u64;
             // SAFETY: the caller's buffer has room for all of `from`
             unsafe { result::memcpy_htod_async(at, memory, stream.cu_stream()) }?;
-            piece.read.record(stream)?;
+            piece.done.record(stream)?;
         }
         Ok(())
     }
+
+    /// Copies `from` to `to`; returns when all is there.
+    pub(super) fn download(
+        &mut self,
+        stream: &CudaStream,
+        from: Address,
+        to: &mut [u8],
+    ) -> Result<(), DriverError> {
+        let length = |i: usize, all: usize| PIECE.min(all - i * PIECE);
+        let (all, count) = (to.len(), to.len().div_ceil(PIECE));
+        for i in 0..=count {
+            if i < count {
+                let piece = &mut self.pieces[i % 2];
+                piece.done.synchronize()?;
+                let memory = &mut piece.memory.as_mut_slice()?[..length(i, all)];
+                // SAFETY: the caller's buffer has as many bytes as `to`
+                unsafe {
+                    let at = from + (i * PIECE) as u64;
+                    result::memcpy_dtoh_async(memory, at, stream.cu_stream())
+                }?;
+                piece.done.record(stream)?;
+            }
+            // the piece before, while this one is on its way
+            if let Some(i) = i.checked_sub(1) {
+                let piece = &mut self.pieces[i % 2];
+                piece.done.synchronize()?;
+                let length = length(i, all);
+                copy(&piece.memory.as_slice()?[..length], &mut to[i * PIECE..][..length]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Copies on all threads.
+fn copy(from: &[u8], to: &mut [u8]) {
+    let parts = to.par_chunks_mut(PART).zip(from.par_chunks(PART));
+    parts.for_each(|(to, from)| to.copy_from_slice(from));
 }

@@ -34,6 +34,9 @@ impl DevicePattern {
     }
 }
 
+/// L and U.
+pub(super) type Triangles = [Arc<DevicePattern>; 2];
+
 /// Factors `L D U'` in the order of the pattern; blocks column-major. D holds inverses.
 pub(super) struct Factors {
     pub(super) lower: CudaSlice<f64>,
@@ -45,15 +48,28 @@ pub(super) struct Factors {
 pub(super) struct Structure {
     pub(super) pattern: Arc<FillPattern>,
     pub(super) block_size: usize,
-    pub(super) lower: DevicePattern,
-    pub(super) upper: DevicePattern,
+    pub(super) lower: Arc<DevicePattern>,
+    pub(super) upper: Arc<DevicePattern>,
 }
 
 impl Structure {
     pub(super) fn new(d: &Device, pattern: &Arc<FillPattern>, block_size: usize) -> Result<Self> {
-        let lower = DevicePattern::new(d, &pattern.lower)?;
-        let upper = DevicePattern::new(d, &pattern.upper)?;
-        Ok(Self { pattern: Arc::clone(pattern), block_size, lower, upper })
+        let copied = |p| DevicePattern::new(d, p).map(Arc::new);
+        Ok(Self::there(pattern, block_size, [copied(&pattern.lower)?, copied(&pattern.upper)?]))
+    }
+
+    /// With the triangles on the device.
+    pub(super) fn there(
+        pattern: &Arc<FillPattern>,
+        block_size: usize,
+        [lower, upper]: Triangles,
+    ) -> Self {
+        Self { pattern: Arc::clone(pattern), block_size, lower, upper }
+    }
+
+    /// L and U.
+    pub(super) fn triangles(&self) -> [&DevicePattern; 2] {
+        [&self.lower, &self.upper]
     }
 }
 

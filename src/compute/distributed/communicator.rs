@@ -20,6 +20,8 @@ pub trait Communicator {
     fn scatter(&self, make: &mut dyn FnMut(usize) -> Vec<u8>) -> Vec<u8>;
     /// As [`all_gather`](Self::all_gather), on the first rank alone; nothing on the others.
     fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64>;
+    /// What the rank `from` makes, on the first rank; nothing on the others.
+    fn collect(&self, from: usize, make: &mut dyn FnMut() -> Vec<u8>) -> Vec<u8>;
     /// The first rank tells the others what to do next; they wait for it without a processor. Not collective.
     fn announce(&self, _task: &[u8]) {}
     /// Messages to and from other ranks, that are sent again and again.
@@ -86,6 +88,11 @@ pub trait Exchange {
     fn start(&mut self);
     /// Waits for both, and returns what was received.
     fn finish(&mut self) -> &[f64];
+    /// Where [`outgoing`](Self::outgoing) and what is received are, if they stay there as long as this lives. No
+    /// message is under way.
+    fn buffers(&mut self) -> Option<[&mut [f64]; 2]> {
+        None
+    }
 }
 
 /// One rank, which has nobody to talk to.
@@ -113,6 +120,10 @@ impl Communicator for OneRank {
 
     fn gather(&self, own: &[f64], _: &[usize]) -> Vec<f64> {
         own.to_vec()
+    }
+
+    fn collect(&self, _: usize, make: &mut dyn FnMut() -> Vec<u8>) -> Vec<u8> {
+        make()
     }
 
     fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {
@@ -226,6 +237,21 @@ pub(crate) mod threads {
         fn gather(&self, own: &[f64], counts: &[usize]) -> Vec<f64> {
             let all = self.all_gather(own, counts);
             if self.own == 0 { all } else { Vec::new() }
+        }
+
+        fn collect(&self, from: usize, make: &mut dyn FnMut() -> Vec<u8>) -> Vec<u8> {
+            if self.own == from {
+                *self.board.bytes.lock().unwrap() = make();
+            }
+            self.board.barrier.wait();
+            let first = self.own == 0;
+            let made = if first {
+                std::mem::take(&mut *self.board.bytes.lock().unwrap())
+            } else {
+                Vec::new()
+            };
+            self.board.barrier.wait();
+            made
         }
 
         fn exchange(&self, sent: Vec<Message>, received: Vec<Message>) -> Box<dyn Exchange> {

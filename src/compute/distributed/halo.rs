@@ -9,8 +9,9 @@ use crate::base::error::Result;
 
 /// Which values of others this rank needs, and which of its own others need.
 pub struct Halo<K: Local> {
-    exchange: RefCell<Box<dyn Exchange>>,
+    // dropped before the exchange, whose memory it may have pinned
     transfer: RefCell<K::Transfer>,
+    exchange: RefCell<Box<dyn Exchange>>,
     /// Unknowns of this rank that are sent.
     sent: usize,
     /// Ranks to which something is sent.

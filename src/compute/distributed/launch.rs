@@ -1,6 +1,8 @@
 //! The ranks of this job, as the launcher tells them.
 
+use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::communicator::{Communicator, OneRank};
 use crate::base::error::Result;
@@ -23,11 +25,18 @@ pub fn rank() -> usize {
     told(1).unwrap_or(0)
 }
 
+/// Ends a rank behind the first, of an error that all have met and the first tells: launchers end every rank when
+/// one has failed, so the first has half a second to tell it.
+pub(crate) fn left_to_first(code: u8) -> ExitCode {
+    std::thread::sleep(Duration::from_millis(500));
+    ExitCode::from(code)
+}
+
 /// The ranks of the job; this process alone if no launcher started several.
 ///
 /// # Errors
 /// When there are several, and the program was built without MPI.
-pub fn communicator() -> Result<Rc<dyn Communicator>> {
+pub(crate) fn communicator() -> Result<Rc<dyn Communicator>> {
     if ranks() == 1 {
         return Ok(Rc::new(OneRank));
     }
@@ -39,7 +48,7 @@ pub fn communicator() -> Result<Rc<dyn Communicator>> {
 
 /// The error of a program without MPI.
 #[cfg(not(feature = "mpi"))]
-pub fn without_mpi() -> crate::Error {
+pub(crate) fn without_mpi() -> crate::Error {
     crate::Error::run("this program was built without the feature `mpi`").hint(
         "install Open MPI (`apt-get install libopenmpi-dev openmpi-bin libclang-dev`) and build \
          with `cargo build --release --features mpi`",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::communicator::Exchange;
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
-use crate::compute::{Backend, Breakdown, FactorInfo};
+use crate::compute::{Backend, Breakdown, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 
@@ -31,14 +31,27 @@ impl Coupling {
     }
 }
 
-/// Consecutive block rows that are eliminated in one stage: their numbers in the factors, and their first unknown in
-/// the vectors of the rank.
+/// Consecutive block rows of a subdomain that are eliminated in one stage: their numbers in the factors, and their
+/// first unknown in the vectors of the rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagePart {
+    /// The subdomain, counted in the rank.
+    pub subdomain: usize,
     /// Rows of the factors.
     pub rows: Range<usize>,
     /// First unknown.
     pub at: usize,
+}
+
+/// How factors that are made stage by stage are solved with.
+#[derive(Clone, Copy, Debug)]
+pub struct StagedSolves {
+    /// The algorithm, where the device has a choice.
+    pub trisolve: Trisolve,
+    /// Numbers in which factors are stored.
+    pub precision: FactorPrecision,
+    /// Whether there is one subdomain in all: then there is nobody to wait for.
+    pub alone: bool,
 }
 
 /// The device of a rank. `starts` are the first unknowns of the rank's subdomains and their end; a sum over a
@@ -75,7 +88,8 @@ pub trait Local: Backend {
     /// # Errors
     /// As above.
     fn transfer(&self, sent: Vec<u32>, own: Vec<u32>, received: usize) -> Result<Self::Transfer>;
-    /// Begins to send what others need of x; does not wait for the device.
+    /// Begins to send what others need of x; does not wait for the device. It is always the same exchange, which is
+    /// dropped behind its transfer.
     fn send(&self, of: &mut Self::Transfer, x: &Self::Vector, exchange: &mut dyn Exchange);
     /// Ends the exchange that [`send`](Self::send) began; the ghost values.
     fn receive<'a>(
@@ -140,7 +154,8 @@ pub trait Local: Backend {
     fn scatter(&self, values: &Self::Vector, places: &Self::Places, to: &mut Self::Vector);
 
     /// Prepares factors on a pattern whose rows are made stage by stage. Rows of no stage belong to others, who
-    /// send what is needed of them.
+    /// send what is needed of them. A choice of the device may depend on each subdomain's rows, not on what else the
+    /// rank has.
     ///
     /// # Errors
     /// Without memory for them.
@@ -148,8 +163,15 @@ pub trait Local: Backend {
         &self,
         pattern: &Arc<FillPattern>,
         stages: Vec<Vec<StagePart>>,
-        precision: FactorPrecision,
+        solves: StagedSolves,
     ) -> Result<Self::StagedIlu>;
+    /// A vector of solves with the factors: what is known of all of their rows.
+    ///
+    /// # Errors
+    /// Without memory for it.
+    fn ilu_vector(&self, ilu: &Self::StagedIlu) -> Result<Self::Vector>;
+    /// Which block row of such a vector is row `row` of the factors.
+    fn ilu_place(&self, ilu: &Self::StagedIlu, row: usize) -> usize;
     /// As [`ilu_factor`](crate::compute::Factors::ilu_factor); `between(t, blocks)` follows stage t. `shift` is that
     /// of every diagonal entry. Returns the first row of each range that has no pivot, after which the others may go
     /// on; where all have one, the first of each that leaves the range of float32.
@@ -160,15 +182,16 @@ pub trait Local: Backend {
         shift: f64,
         between: &mut dyn FnMut(usize, &mut dyn FactorBlocks),
     ) -> Vec<Breakdown>;
-    /// `L v = r` in the rows of a stage: r in the order of the rank, v in that of the factors.
+    /// `L v = r` in the rows of a stage, r being in the order of the rank; z is what the backward solves are to give.
     fn ilu_forward(
         &self,
         ilu: &Self::StagedIlu,
         stage: usize,
         r: &Self::Vector,
         v: &mut Self::Vector,
+        z: &mut Self::Vector,
     );
-    /// `U' v = D^-1 v` in the rows of a stage, which are copied to z in the order of the rank.
+    /// `U' z = D^-1 v` in the rows of a stage, z being in the order of the rank. What other ranks have of z is in v.
     fn ilu_backward(
         &self,
         ilu: &Self::StagedIlu,

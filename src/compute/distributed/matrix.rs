@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::communicator::Communicator;
 use super::halo::{Halo, ask};
 use super::local::{Coupling, Local};
+use super::part::Part;
 use super::{Distributed, Layout};
 use crate::base::choices::Format;
 use crate::base::error::Result;
@@ -29,19 +30,20 @@ impl Rows {
     ///
     /// # Errors
     /// When they do not fit into memory.
-    pub fn of(a: &Csr, layout: &Layout, rank: usize) -> Result<Self> {
-        let b = a.block_size();
-        let (starts, unknowns) = (layout.subdomain_starts(rank), layout.unknowns(rank));
+    pub fn of(part: &Part, layout: &Layout, rank: usize) -> Result<Self> {
+        let (a, b, unknowns) = (part.matrix(), part.block_size(), part.unknowns());
         let first = unknowns.start;
+        let from = layout.unknowns(rank).start;
+        let starts: Vec<usize> =
+            layout.subdomain_starts(rank).into_iter().map(|start| start - from + first).collect();
         // of each row the range of its subdomain
         let bounds = |row: usize| -> Range<usize> {
             let s = starts.partition_point(|&start| start <= row) - 1;
             starts[s]..starts[s + 1]
         };
-        let mut ghosts: Vec<u64> = Vec::new();
         let (mut row_ptr, mut col_ind, mut values) = (vec![0_u32], Vec::new(), Vec::new());
         let mut coupling = Coupling { row_ptr: vec![0], ..Coupling::default() };
-        let mut outside: Vec<u64> = Vec::new();
+        let mut outside: Vec<u32> = Vec::new();
         for row in unknowns {
             let within = bounds(row);
             let (columns, entries) = a.row(row);
@@ -50,7 +52,7 @@ impl Rows {
                     col_ind.push(column - first as u32);
                     values.push(value);
                 } else {
-                    outside.push(u64::from(column));
+                    outside.push(column);
                     coupling.values.push(value);
                 }
             }
@@ -60,14 +62,15 @@ impl Rows {
                 coupling.row_ptr.push(outside.len() as u32);
             }
         }
-        ghosts.extend(outside.iter().map(|column| column / b as u64));
-        ghosts.sort_unstable();
-        ghosts.dedup();
-        let place = |&column: &u64| {
-            let block = ghosts.binary_search(&(column / b as u64)).expect("a ghost");
-            block as u32 * b as u32 + (column % b as u64) as u32
+        let mut places: Vec<u32> = outside.iter().map(|column| column / b as u32).collect();
+        places.sort_unstable();
+        places.dedup();
+        let place = |&column: &u32| {
+            let block = places.binary_search(&(column / b as u32)).expect("a ghost");
+            block as u32 * b as u32 + column % b as u32
         };
         coupling.columns = outside.iter().map(place).collect();
+        let ghosts = places.into_iter().map(|place| part.number(place as usize)).collect();
         let n = row_ptr.len() - 1;
         let own = Arc::new(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b));
         Ok(Self { own, coupling, ghosts })

@@ -6,8 +6,10 @@ pub mod halo;
 pub mod launch;
 mod local;
 pub mod matrix;
+pub mod moves;
 #[cfg(feature = "mpi")]
 mod mpi;
+pub mod part;
 mod vectors;
 #[cfg(feature = "mpi")]
 pub mod world;
@@ -23,7 +25,7 @@ use crate::base::units::plural;
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Clock, Executions, Platform, SLOTS};
 use communicator::Communicator;
-pub use local::{Coupling, FactorBlocks, Local, StagePart};
+pub use local::{Coupling, FactorBlocks, Local, StagePart, StagedSolves};
 use vectors::{Pending, Started};
 
 /// Which subdomains a rank holds, and where they begin. Block rows are numbered subdomain by subdomain.
@@ -60,8 +62,13 @@ impl Layout {
         Ok(Self { block_size, starts, of_rank, rank_starts })
     }
 
+    /// First block row of each subdomain, and their end.
+    pub(crate) fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
     /// First block row of each rank, and their end.
-    pub fn rank_starts(&self) -> &[u64] {
+    pub(crate) fn rank_starts(&self) -> &[u64] {
         &self.rank_starts
     }
 
@@ -71,7 +78,7 @@ impl Layout {
     }
 
     /// First unknown of each subdomain of a rank, and their end, among all unknowns.
-    pub fn subdomain_starts(&self, rank: usize) -> Vec<usize> {
+    pub(crate) fn subdomain_starts(&self, rank: usize) -> Vec<usize> {
         let Range { start, end } = self.subdomains(rank);
         self.starts[start..=end].iter().map(|&s| s as usize * self.block_size).collect()
     }
@@ -80,6 +87,20 @@ impl Layout {
     pub fn unknowns(&self, rank: usize) -> Range<usize> {
         let at = |rank: usize| self.rank_starts[rank] as usize * self.block_size;
         at(rank)..at(rank + 1)
+    }
+
+    /// The rows of a rank, of a matrix whose rows are numbered from the first of the layout on.
+    #[cfg(test)]
+    pub(crate) fn part_of(&self, a: &crate::matrix::Csr, rank: usize) -> part::Part {
+        let first = self.rank_starts[0] * self.block_size as u64;
+        let own = self.rank_starts[rank]..self.rank_starts[rank + 1];
+        let mut rows = part::Builder::new(own, self.block_size);
+        for row in self.unknowns(rank) {
+            let (columns, values) = a.row(row - first as usize);
+            let columns = columns.iter().map(|&column| first + u64::from(column));
+            rows.push(row as u64, columns.zip(values.iter().copied()));
+        }
+        rows.finish(u64::MAX).unwrap()
     }
 
     /// Subdomains.
@@ -142,7 +163,7 @@ impl<K: Local> Distributed<K> {
     }
 
     /// The ranks.
-    pub fn communicator(&self) -> &Rc<dyn Communicator> {
+    pub(crate) fn communicator(&self) -> &Rc<dyn Communicator> {
         &self.communicator
     }
 
@@ -168,7 +189,7 @@ impl<K: Local> Distributed<K> {
     }
 
     /// Seconds of this rank in reductions, and of waiting for values of others, so far.
-    pub fn communication_seconds(&self) -> [f64; 2] {
+    pub(crate) fn communication_seconds(&self) -> [f64; 2] {
         [self.seconds[0].get(), self.seconds[1].get()]
     }
 

@@ -14,6 +14,7 @@ use super::world::{World, double, everyone};
 const ANNOUNCED: c_int = 11;
 const SCATTERED: c_int = 12;
 const EXCHANGED: c_int = 13;
+const COLLECTED: c_int = 14;
 
 /// Bytes of the longest message: counts have 31 bits.
 const LONGEST: usize = 1 << 30;
@@ -61,7 +62,8 @@ fn counted(counts: &[usize]) -> [Vec<c_int>; 2] {
 
 impl World {
     /// What the first rank announces next; waits for it.
-    pub fn announced(&self) -> Vec<u8> {
+    #[allow(clippy::unused_self, reason = "whoever has a world has begun MPI")]
+    pub(crate) fn announced(&self) -> Vec<u8> {
         loop {
             let mut flag = 0;
             // SAFETY: valid for the write of an integer
@@ -140,6 +142,19 @@ impl Communicator for World {
             ffi::MPI_Gatherv(from, count, double(), to, counts, places, double(), 0, everyone());
         }
         all
+    }
+
+    fn collect(&self, from: usize, make: &mut dyn FnMut() -> Vec<u8>) -> Vec<u8> {
+        match World::rank(self) {
+            0 if from == 0 => make(),
+            0 => receive(from, COLLECTED),
+            rank => {
+                if rank == from {
+                    send(0, COLLECTED, &make());
+                }
+                Vec::new()
+            }
+        }
     }
 
     fn announce(&self, task: &[u8]) {
@@ -264,6 +279,10 @@ impl Exchange for Persistent {
         // SAFETY: requests of ours, complete afterwards
         unsafe { ffi::MPI_Waitall(count, requests, ffi::RSMPI_STATUSES_IGNORE) };
         &self.received
+    }
+
+    fn buffers(&mut self) -> Option<[&mut [f64]; 2]> {
+        Some([&mut self.out, &mut self.received])
     }
 }
 

@@ -51,7 +51,7 @@ pub fn started() -> bool {
 }
 
 /// Ends all ranks.
-pub fn abort() {
+pub(crate) fn abort() {
     if started() {
         // SAFETY: MPI has been started
         unsafe { ffi::MPI_Abort(everyone(), 1) };
@@ -85,7 +85,7 @@ impl World {
     }
 
     /// The ranks of this host.
-    pub fn of_host(&self) -> OfHost {
+    pub(crate) fn of_host(&self) -> OfHost {
         let (mut rank, mut size, mut first) = (0, 0, self.rank as c_int);
         // SAFETY: the communicator lives until it is freed, both are valid for the write of an integer
         unsafe {
@@ -128,7 +128,7 @@ pub fn agree(answer: bool) -> bool {
 ///
 /// # Errors
 /// As said.
-pub fn all_or_none<T>(own: Result<T>) -> Result<T> {
+pub(crate) fn all_or_none<T>(own: Result<T>) -> Result<T> {
     /// Bytes of a message, which is a line.
     const LINE: usize = 512;
     let World { rank, size } = world()?;
@@ -171,8 +171,11 @@ pub(crate) fn gather<const N: usize>(own: [u8; N]) -> Vec<[u8; N]> {
 }
 
 /// Prints the error of this rank and aborts all, since the others would wait for it.
-pub fn give_up(error: &Error) -> ! {
+pub(crate) fn give_up(error: &Error) -> ! {
     say(&format!("error: {error}"));
+    if let Some(hint) = error.hint_text() {
+        say(&format!("hint: {hint}"));
+    }
     abort();
     std::process::exit(error.exit_code().into())
 }

@@ -55,7 +55,7 @@ impl Entry {
     }
 
     /// To go on with.
-    pub fn descent(&self) -> Descent {
+    pub(crate) fn descent(&self) -> Descent {
         Descent { trials: self.trials.clone(), finished: self.finished }
     }
 }

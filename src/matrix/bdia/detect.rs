@@ -69,7 +69,7 @@ impl Hepta {
 
     /// Whether the blocks of a cell lie half a block further right.
     #[inline]
-    pub fn is_shifted(&self, cell: usize) -> bool {
+    pub(crate) fn is_shifted(&self, cell: usize) -> bool {
         self.half_shift && cell % 2 == 1
     }
 

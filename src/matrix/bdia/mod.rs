@@ -43,7 +43,7 @@ impl Bdia {
     ///
     /// # Panics
     /// If the last block of `a` is not full (see [`super::bsr::pad`]).
-    pub fn from_csr(a: &Csr) -> Result<Self> {
+    pub(crate) fn from_csr(a: &Csr) -> Result<Self> {
         let hepta = Hepta::detect(a)?;
         let wells = Wells::collect(a, &hepta)?;
         let k = hepta.block_size;
@@ -54,7 +54,7 @@ impl Bdia {
     }
 
     /// Where the blocks of H are.
-    pub fn hepta(&self) -> &Hepta {
+    pub(crate) fn hepta(&self) -> &Hepta {
         &self.hepta
     }
 

@@ -151,7 +151,7 @@ impl Wells {
     }
 
     /// Wells whose run reaches into some rows, in the order of their cells.
-    pub fn in_rows(&self, rows: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn in_rows(&self, rows: Range<usize>) -> impl Iterator<Item = usize> + '_ {
         let at = self.by_cell.partition_point(|&w| self.run(w as usize).end <= rows.start);
         let wells = self.by_cell[at..].iter().map(|&w| w as usize);
         wells.take_while(move |&w| self.run(w).start < rows.end)

@@ -107,6 +107,11 @@ impl Part {
         }
     }
 
+    /// The entries, in the order of the file where there is one range.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     fn range(&self, r: usize) -> &[Entry] {
         &self.entries[self.starts[r]..self.starts[r + 1]]
     }
@@ -117,6 +122,8 @@ impl Part {
 pub(super) struct Plan {
     /// Rows and columns.
     pub(super) size: [usize; 2],
+    /// Number of the first of these rows in the file.
+    pub(super) first: u32,
     pub(super) ranges: Ranges,
     /// Entries in order to make room for.
     pub(super) capacity: usize,
@@ -262,11 +269,6 @@ impl Assembly {
         self.in_order.col_ind.len() + self.waiting + counted
     }
 
-    /// Whether row pointers would take far more memory than the entries.
-    pub(super) fn is_nearly_empty(&self) -> bool {
-        is_nearly_empty(self.plan.size[0], self.entries())
-    }
-
     /// Adds the next lines of the file.
     ///
     /// # Errors
@@ -310,8 +312,8 @@ impl Assembly {
     /// # Errors
     /// When there is no memory for more entries.
     fn condense(&mut self) -> Result<()> {
-        let (mirrored, summed) = (self.plan.mirrored, &mut self.summed);
-        let count = |row, col| *summed += usize::from(!mirrored || col <= row);
+        let (Plan { mirrored, first, .. }, summed) = (self.plan, &mut self.summed);
+        let count = |row, col| *summed += usize::from(!mirrored || col <= row + first);
         if self.parts.is_empty() {
             self.in_order.settle(count);
         } else if mostly_repeated(&mut self.parts, self.plan.ranges) {
@@ -361,7 +363,7 @@ impl Assembly {
 
     /// The matrix, unless there were too many entries out of order.
     pub(super) fn finish(mut self) -> Result<Assembled> {
-        let Plan { size: [rows, cols], mirrored, ranges, .. } = self.plan;
+        let Plan { size: [rows, cols], first, mirrored, ranges, .. } = self.plan;
         if let Some((counts, all)) = self.counts {
             return Counted::new(cols, &counts, all, mirrored).map(Assembled::Counted);
         }
@@ -372,7 +374,7 @@ impl Assembly {
         };
         if repeated {
             sum_duplicates(0, &mut row_ptr, &mut col_ind, &mut values, |row, col| {
-                self.summed += usize::from(!mirrored || col <= row);
+                self.summed += usize::from(!mirrored || col <= row + first);
             });
         }
         let matrix = Csr::new(rows, cols, row_ptr, col_ind, values)?;
@@ -381,7 +383,7 @@ impl Assembly {
 }
 
 /// Whether row pointers would take far more memory than the entries.
-fn is_nearly_empty(rows: usize, entries: usize) -> bool {
+pub(super) fn is_nearly_empty(rows: usize, entries: usize) -> bool {
     rows > FEW_ROWS && rows / 16 > entries
 }
 

@@ -67,6 +67,8 @@ pub(super) struct Text {
     is_gz: bool,
     /// Lines taken so far.
     lines: usize,
+    /// Blocks that are in memory at most.
+    most: usize,
     /// Bytes read beyond the last block.
     carry: Vec<u8>,
     done: bool,
@@ -127,6 +129,7 @@ impl Text {
             size,
             is_gz,
             lines: 0,
+            most: usize::MAX,
             carry: Vec::new(),
             done: false,
             failure: None,
@@ -148,6 +151,11 @@ impl Text {
         let Some(size) = self.size else { return declared };
         let text = if self.is_gz { size.saturating_mul(EXPANSION) } else { size };
         declared.min((text / SHORTEST) as usize)
+    }
+
+    /// From now on reads so many blocks ahead at most, whatever the number of threads.
+    pub(super) fn limit(&mut self, blocks: usize) {
+        self.most = blocks;
     }
 
     /// An error when the user asked to stop.
@@ -255,7 +263,8 @@ impl Text {
     /// A few blocks for each thread, fewer at the end of the text or of what can be read.
     fn batch(&mut self) -> Vec<Vec<u8>> {
         let mut blocks = Vec::new();
-        while blocks.len() < AHEAD * rayon::current_num_threads() && !self.done {
+        let most = self.most.min(AHEAD * rayon::current_num_threads());
+        while blocks.len() < most && !self.done {
             match self.block() {
                 Ok(block) if block.is_empty() => {}
                 Ok(block) => blocks.push(block),

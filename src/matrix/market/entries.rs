@@ -11,7 +11,9 @@ use crate::base::input::is_stdin;
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
 
-use super::assemble::{self, Assembled, Assembly, Counted, Entry, OF_AN_ENTRY, Plan, Ranges};
+use super::assemble::{
+    self, Assembled, Assembly, Counted, Entry, OF_AN_ENTRY, Plan, Ranges, is_nearly_empty,
+};
 use super::blocks::{Fault, Part, Text};
 use super::field::{Field, Symmetry};
 use super::header::{self, Header, Layout};
@@ -20,11 +22,18 @@ use super::{Matrix, number};
 
 /// The entries of one block.
 #[derive(Debug)]
-struct Chunk {
+pub(super) struct Chunk {
     part: assemble::Part,
     /// Entries without the mirrored ones.
     stored: usize,
     lines: usize,
+}
+
+impl Chunk {
+    /// The entries, in the order of the file where there is one range.
+    pub(super) fn entries(&self) -> &[Entry] {
+        self.part.entries()
+    }
 }
 
 impl Part for Chunk {
@@ -44,7 +53,7 @@ type Triple = (u32, u32, f64);
 const MOST_WAITING: usize = 8 << 20;
 
 /// Entries in memory after which duplicates are looked for: 96 MiB in the arrays of a matrix.
-const MANY: usize = 8 << 20;
+pub(super) const MANY: usize = 8 << 20;
 
 /// Reads a coordinate file; twice, where it has very many entries out of order.
 pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
@@ -76,7 +85,11 @@ fn read_twice(
 }
 
 /// The matrix, or an error at the line whose entry makes a sum too large.
-fn finished(read: Read, open: &dyn Fn() -> Result<Text>, read_as: ReadAs) -> Result<Matrix> {
+pub(super) fn finished(
+    read: Read,
+    open: &dyn Fn() -> Result<Text>,
+    read_as: ReadAs,
+) -> Result<Matrix> {
     let place = match read {
         Read::Whole(matrix) => return Ok(matrix),
         Read::TooLarge(place) => place,
@@ -106,7 +119,7 @@ fn too_large([row, col]: [u32; 2]) -> Error {
 }
 
 /// What one reading of a file yields.
-enum Read {
+pub(super) enum Read {
     Whole(Matrix),
     /// Row and column, from 0, of entries whose sum is not finite.
     TooLarge([u32; 2]),
@@ -114,7 +127,7 @@ enum Read {
 }
 
 /// The sizes of a file and the entries of its rows.
-struct FirstReading {
+pub(super) struct FirstReading {
     rows: usize,
     entries: usize,
     places: Counted,
@@ -161,11 +174,15 @@ fn read_once(read: Read, name: &str) -> Result<Matrix> {
 fn begin(mut text: Text, read_as: ReadAs, most: Option<usize>, many: usize) -> Result<Read> {
     let header = header::read(&mut text)?;
     if header.layout == Layout::Array {
-        return Err(text
-            .error_here("an array file holds a vector, not a sparse matrix")
-            .hint("name it as a right-hand side: `file:PATH`"));
+        return Err(not_a_matrix(&text));
     }
     once(text, &header, read_as, most, many)
+}
+
+/// The error for an array file.
+pub(super) fn not_a_matrix(text: &Text) -> Error {
+    text.error_here("an array file holds a vector, not a sparse matrix")
+        .hint("name it as a right-hand side: `file:PATH`")
 }
 
 /// Reads what follows the header of a coordinate file.
@@ -175,7 +192,7 @@ pub(super) fn after(text: Text, header: &Header, read_as: ReadAs) -> Result<Matr
 }
 
 /// The rules of a file's lines, and whether entries are mirrored.
-fn rules(header: &Header, read_as: ReadAs) -> (Rules, bool) {
+pub(super) fn rules(header: &Header, read_as: ReadAs) -> (Rules, bool) {
     let rules = Rules {
         rows: header.rows as u32,
         cols: header.cols as u32,
@@ -195,20 +212,14 @@ fn once(
 ) -> Result<Read> {
     let (rules, mirrored) = rules(header, read_as);
     let size = [header.rows, header.cols];
-    check_declared(&text, header, mirrored).map_err(|e| e.at(text.name(), header.line, None))?;
+    check_declared(&text, header, mirrored, 1).map_err(|e| e.at(text.name(), header.line, None))?;
     let ranges = Ranges::new(header.rows, header.entries * (1 + usize::from(mirrored)));
     let capacity = text.backed(header.entries);
-    let plan = Plan { size, ranges, capacity, mirrored, most, many };
+    let plan = Plan { size, first: 0, ranges, capacity, mirrored, most, many };
     let mut assembly = Assembly::new(plan).map_err(|e| e.in_file(text.name()))?;
     let parse = |block: &[u8], limit| parse(block, &rules, mirrored, ranges, limit);
     text.parse(header.entries, parse, |chunk: Chunk| assembly.add(chunk.part))?;
-    let entries = assembly.entries();
-    if assembly.is_nearly_empty() {
-        let message = format!("{} rows but only {}", header.rows, counted(entries));
-        return Err(Error::input(message)
-            .at(text.name(), header.line, None)
-            .hint("nearly every row would be empty"));
-    }
+    check_nearly_empty(&text, header, assembly.entries())?;
     check_memory(4 * header.rows).map_err(|e| e.in_file(text.name()))?;
     // what follows is not stopped by Ctrl-C
     text.check_stopped()?;
@@ -220,12 +231,28 @@ fn once(
     })
 }
 
-/// Refuses a matrix whose entries cannot be in memory all at once: as many as the header says, the file can
-/// hold and there are places for.
-fn check_declared(text: &Text, header: &Header, mirrored: bool) -> Result<()> {
+/// Refuses a matrix whose row pointers would take far more memory than so many entries.
+pub(super) fn check_nearly_empty(text: &Text, header: &Header, entries: usize) -> Result<()> {
+    if !is_nearly_empty(header.rows, entries) {
+        return Ok(());
+    }
+    let message = format!("{} rows but only {}", header.rows, counted(entries));
+    Err(Error::input(message)
+        .at(text.name(), header.line, None)
+        .hint("nearly every row would be empty"))
+}
+
+/// Refuses a matrix whose entries cannot be in memory all at once, that of as many `owners`: as many as the header
+/// says, the file can hold and there are places for.
+pub(super) fn check_declared(
+    text: &Text,
+    header: &Header,
+    mirrored: bool,
+    owners: usize,
+) -> Result<()> {
     let places = header.rows.saturating_mul(header.cols);
     let entries = (text.at_most(header.entries) * (1 + usize::from(mirrored))).min(places);
-    check_memory(OF_AN_ENTRY.saturating_mul(entries)).map_err(|e| {
+    check_memory(OF_AN_ENTRY.saturating_mul(entries) / owners).map_err(|e| {
         let declared = header.entries;
         e.hint(format!("the size line declares {declared} entries; is that right?"))
     })
@@ -236,14 +263,20 @@ fn counted(entries: usize) -> String {
     format!("{entries} {}", if entries == 1 { "entry" } else { "entries" })
 }
 
+/// Row and column of the first entry that is not finite.
+pub(super) fn infinite(matrix: &Csr) -> Option<[u32; 2]> {
+    let at = matrix.values().iter().position(|v| !v.is_finite())?;
+    let row = matrix.row_ptr().partition_point(|&start| start as usize <= at) - 1;
+    Some([row as u32, matrix.col_ind()[at]])
+}
+
 /// A matrix with the word about entries that were added to others.
 fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Read {
     let mut remarks = Vec::new();
     if summed > 0 {
         // each entry is finite
-        if let Some(at) = matrix.values().iter().position(|v| !v.is_finite()) {
-            let row = matrix.row_ptr().partition_point(|&start| start as usize <= at) - 1;
-            return Read::TooLarge([row as u32, matrix.col_ind()[at]]);
+        if let Some(place) = infinite(&matrix) {
+            return Read::TooLarge(place);
         }
         let entries = if summed == 1 { "entry" } else { "entries" };
         remarks.push(format!("{summed} duplicate {entries} summed"));
@@ -253,7 +286,7 @@ fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Read {
 
 /// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond
 /// `limit`.
-fn parse(
+pub(super) fn parse(
     block: &[u8],
     rules: &Rules,
     mirror: bool,

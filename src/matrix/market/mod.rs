@@ -12,6 +12,7 @@
 
 mod assemble;
 mod blocks;
+mod dealt;
 mod entries;
 mod field;
 mod header;
@@ -27,6 +28,7 @@ use crate::base::choices::ReadAs;
 use crate::base::error::Result;
 use crate::matrix::Csr;
 
+pub use dealt::{Dealer, Dealt, DealtRows};
 pub use field::{Field, Symmetry};
 pub use header::Layout;
 pub use vector::Vector;
@@ -100,7 +102,7 @@ pub struct Size {
 ///
 /// # Errors
 /// As [`read_matrix`], for those lines.
-pub fn read_size(path: &Path) -> Result<Size> {
+pub(crate) fn read_size(path: &Path) -> Result<Size> {
     let Header { rows, cols, entries, symmetry, layout, .. } =
         header::read(&mut Text::open(path)?)?;
     Ok(Size { rows, cols, entries, symmetry, layout })
@@ -115,6 +117,14 @@ pub fn read_size(path: &Path) -> Result<Size> {
 /// As [`read_matrix`]; also when there is no such column.
 pub fn read_vector(path: &Path, column: Option<usize>) -> Result<Vector> {
     vector::read(Text::open(path)?, column)
+}
+
+/// The same, where `take` gets the values of the first column in pieces; those that are returned are none.
+///
+/// # Errors
+/// As [`read_vector`].
+pub(crate) fn read_vector_to(path: &Path, take: &mut dyn FnMut(&[f64])) -> Result<Vector> {
+    vector::read_to(Text::open(path)?, None, false, take)
 }
 
 /// Reads a vector from `reader`; `name` stands for the file in messages.

@@ -9,6 +9,9 @@ use super::field::Field;
 use super::header::{self, Layout};
 use super::{entries, line, number};
 
+/// Values of a coordinate file that are taken at a time.
+const PIECE: usize = 1 << 16;
+
 /// A vector as read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vector {
@@ -39,7 +42,21 @@ impl Part for Values {
 }
 
 /// Reads the chosen column.
-pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
+pub(super) fn read(text: Text, column: Option<usize>) -> Result<Vector> {
+    let mut values = Vec::new();
+    let take = &mut |piece: &[f64]| values.extend_from_slice(piece);
+    let read = read_to(text, column, true, take)?;
+    Ok(Vector { values, ..read })
+}
+
+/// The same, where `take` gets the values in pieces: those that are returned are none. They may be too many for the
+/// memory, unless all are to be kept as a `whole`.
+pub(super) fn read_to(
+    mut text: Text,
+    column: Option<usize>,
+    whole: bool,
+    take: &mut dyn FnMut(&[f64]),
+) -> Result<Vector> {
     let header = header::read(&mut text)?;
     let (rows, columns) = (header.rows, header.cols);
     let chosen = column.unwrap_or(0);
@@ -48,32 +65,36 @@ pub(super) fn read(mut text: Text, column: Option<usize>) -> Result<Vector> {
         return Err(text.error_here(message));
     }
     let mut remarks = Vec::new();
-    let values = match header.layout {
+    match header.layout {
         Layout::Array => {
-            check_memory(8 * text.at_most(rows))
-                .map_err(|e| e.at(text.name(), header.line, None))?;
-            let (mut values, mut before) = (Vec::new(), 0);
+            if whole {
+                check_memory(8 * text.at_most(rows))
+                    .map_err(|e| e.at(text.name(), header.line, None))?;
+            }
+            let mut before = 0;
             let column = chosen * rows..(chosen + 1) * rows;
             let parse = |block: &[u8], limit| parse(block, header.field, limit);
             text.parse(header.entries, parse, |part: Values| {
                 let of = |place: usize| place.clamp(before, before + part.values.len()) - before;
-                values.extend_from_slice(&part.values[of(column.start)..of(column.end)]);
+                take(&part.values[of(column.start)..of(column.end)]);
                 before += part.values.len();
                 Ok(())
             })?;
-            values
         }
         Layout::Coordinate => {
             let matrix = entries::after(text, &header, ReadAs::Expanded)?;
             remarks = matrix.remarks;
             let value = |i| matrix.matrix.get(i, chosen).unwrap_or(0.0);
-            (0..rows).map(value).collect()
+            for first in (0..rows).step_by(PIECE) {
+                let piece: Vec<f64> = (first..rows.min(first + PIECE)).map(value).collect();
+                take(&piece);
+            }
         }
-    };
+    }
     if columns > 1 {
         remarks.push(format!("column {} of {columns} taken", chosen + 1));
     }
-    Ok(Vector { values, columns, layout: header.layout, remarks })
+    Ok(Vector { values: Vec::new(), columns, layout: header.layout, remarks })
 }
 
 fn parse(block: &[u8], field: Field, limit: usize) -> Result<Values, Fault> {

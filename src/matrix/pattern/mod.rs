@@ -4,14 +4,16 @@
 //! nonzero block.
 
 mod permuted;
+pub(crate) mod repeats;
 pub(crate) mod rows;
 
 use std::borrow::Cow;
 
 use super::Csr;
 use crate::base::threads::Threads;
+pub(crate) use permuted::inverse_on;
 pub(crate) use permuted::permuted_to;
-pub use permuted::{inverse, inverse_on, permuted};
+pub use permuted::{inverse, permuted};
 
 /// The filled pattern would hold more entries than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +25,26 @@ pub struct TooLarge {
 }
 
 /// A square sparsity pattern by block rows; columns increase within a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Pattern<'a> {
     /// Start of each row in `col_ind`; one more entry than rows.
     pub row_ptr: Cow<'a, [u32]>,
     /// Column of each entry.
     pub col_ind: Cow<'a, [u32]>,
     block_size: usize,
+    /// 1 for each row that is known to repeat the row before it; empty where nothing is known.
+    repeats: Vec<u8>,
 }
+
+impl PartialEq for Pattern<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        // what is known of the rows follows from them
+        (&self.row_ptr, &self.col_ind, self.block_size)
+            == (&other.row_ptr, &other.col_ind, other.block_size)
+    }
+}
+
+impl Eq for Pattern<'_> {}
 
 /// A pattern as plain slices, for loops that cannot afford to look through an owner.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +78,8 @@ impl<'a> PatternView<'a> {
 impl<'a> Pattern<'a> {
     /// A pattern of single unknowns: the start of each row, and one past the end, and the columns.
     pub fn new(row_ptr: impl Into<Cow<'a, [u32]>>, col_ind: impl Into<Cow<'a, [u32]>>) -> Self {
-        Self { row_ptr: row_ptr.into(), col_ind: col_ind.into(), block_size: 1 }
+        let (row_ptr, col_ind) = (row_ptr.into(), col_ind.into());
+        Self { row_ptr, col_ind, block_size: 1, repeats: Vec::new() }
     }
 
     /// The same rows and columns, of blocks of `block_size` unknowns.
@@ -72,12 +87,25 @@ impl<'a> Pattern<'a> {
     pub fn in_blocks(self, block_size: usize) -> Self {
         Self { block_size, ..self }
     }
+
+    /// The same, of which is known that rows with a 1 repeat the row before them.
+    #[must_use]
+    pub(crate) fn repeating(self, repeats: Vec<u8>) -> Self {
+        Self { repeats, ..self }
+    }
 }
 
 impl Pattern<'_> {
     /// Unknowns per block.
     pub fn block_size(&self) -> usize {
         self.block_size
+    }
+
+    /// How many of `rows`, from their first on, are known to have the columns of the row before them, each
+    /// increased by 1.
+    #[inline]
+    pub(crate) fn repeated(&self, rows: std::ops::Range<usize>) -> usize {
+        self.repeats.get(rows).map_or(0, |repeats| repeats::run(repeats, 1))
     }
 
     /// The pattern as plain slices.
@@ -101,7 +129,7 @@ impl Pattern<'_> {
     }
 
     /// Row of entry `at`.
-    pub fn row_of(&self, at: usize) -> usize {
+    pub(crate) fn row_of(&self, at: usize) -> usize {
         self.row_ptr.partition_point(|&start| start as usize <= at) - 1
     }
 
@@ -131,7 +159,7 @@ impl Pattern<'_> {
     #[must_use]
     pub fn into_owned(self) -> Pattern<'static> {
         let (row_ptr, col_ind) = (self.row_ptr.into_owned(), self.col_ind.into_owned());
-        Pattern::new(row_ptr, col_ind).in_blocks(self.block_size)
+        Pattern::new(row_ptr, col_ind).in_blocks(self.block_size).repeating(self.repeats)
     }
 
     /// Bytes held.
@@ -148,12 +176,12 @@ pub fn block_pattern(a: &Csr) -> Pattern<'_> {
 }
 
 /// The pattern of the entries of `a`, whatever its blocks.
-pub fn scalar_pattern(a: &Csr) -> Pattern<'_> {
+pub(crate) fn scalar_pattern(a: &Csr) -> Pattern<'_> {
     Pattern::new(a.row_ptr(), a.col_ind())
 }
 
 /// [`block_pattern`] on one thread or on those of the current pool.
-pub fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
+pub(crate) fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
     let b = a.block_size();
     if b == 1 {
         return scalar_pattern(a);
@@ -172,8 +200,22 @@ pub fn block_pattern_on(threads: Threads, a: &Csr) -> Pattern<'_> {
     pattern
 }
 
+/// Whether increasing columns are those of whole blocks of `b`.
+pub(crate) fn in_whole_blocks(cols: &[u32], b: usize) -> bool {
+    let whole = |block: &[u32]| {
+        block[0].is_multiple_of(b as u32) && block[b - 1] == block[0] + (b as u32 - 1)
+    };
+    cols.len().is_multiple_of(b) && cols.chunks_exact(b).all(whole)
+}
+
 /// Appends the block columns of block row i; `seen` is false everywhere before and after.
 fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>) {
+    let first = a.row(i * b).0;
+    let same = |r: usize| r < a.rows() && a.row(r).0 == first;
+    if (i * b + 1..(i + 1) * b).all(same) && in_whole_blocks(first, b) {
+        out.extend(first.chunks_exact(b).map(|block| block[0] / b as u32));
+        return;
+    }
     let start = out.len();
     let mut add = |block: usize| {
         if !std::mem::replace(&mut seen[block], true) {
@@ -181,7 +223,8 @@ fn block_row(a: &Csr, b: usize, i: usize, seen: &mut [bool], out: &mut Vec<u32>)
         }
     };
     for r in i * b..((i + 1) * b).min(a.rows()) {
-        a.row(r).0.iter().for_each(|&j| add(j as usize / b));
+        // division of 32 bits is faster
+        a.row(r).0.iter().for_each(|&j| add((j / b as u32) as usize));
     }
     if (i + 1) * b > a.rows() {
         add(i);
@@ -206,6 +249,8 @@ mod tests {
         let p = block_pattern(&pairs);
         assert_eq!(p.rows(), 3);
         assert_eq!((p.row(0), p.row(1), p.row(2)), (&[0, 2][..], &[0][..], &[2][..]));
+        assert!(in_whole_blocks(&[2, 3, 6, 7], 2) && in_whole_blocks(&[], 3));
+        assert!(!in_whole_blocks(&[2, 3, 5, 6], 2) && !in_whole_blocks(&[2, 3, 6], 2));
         let whole = a.in_blocks(5);
         let p = block_pattern(&whole);
         assert_eq!((p.rows(), p.row(0)), (1, &[0][..]));

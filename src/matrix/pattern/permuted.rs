@@ -54,7 +54,7 @@ pub fn inverse(order: &[u32]) -> Vec<u32> {
 ///
 /// # Panics
 /// If a number is named twice.
-pub fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
+pub(crate) fn inverse_on(threads: Threads, order: &[u32]) -> Vec<u32> {
     if threads == Threads::One {
         return inverse(order);
     }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "threads that write disjoint parts")]
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -56,6 +57,22 @@ pub(crate) fn find<const N: usize, S: Send>(
     scratch: impl Fn() -> S,
     row: impl Fn(&mut S, usize, &mut Columns<N>) + Sync,
 ) -> Result<[Pattern<'static>; N], TooLarge> {
+    find_runs(task, scratch, |space, rows, out| {
+        row(space, rows.start, out);
+        1
+    })
+}
+
+/// [`find`] for a `run` that appends the first rows of a range, one at least, and returns their number. In
+/// each part the rows of a run are equally long.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn find_runs<const N: usize, S: Send>(
+    task: Task,
+    scratch: impl Fn() -> S,
+    run: impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize + Sync,
+) -> Result<[Pattern<'static>; N], TooLarge> {
     let limit = task.limit.min(u32::MAX as usize);
     let threads = match task.threads {
         Threads::Pool if task.rows > CHUNK => rayon::current_num_threads(),
@@ -63,14 +80,14 @@ pub(crate) fn find<const N: usize, S: Send>(
     };
     let mut spaces: Vec<Mutex<S>> = (0..threads).map(|_| Mutex::new(scratch())).collect();
     let first_space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
-    let mut found = Found::new(task.rows, guess(task.rows, first_space, &row), limit);
+    let mut found = Found::new(task.rows, guess(task.rows, first_space, &run), limit);
     let mut done = 0;
     if threads > 1 {
         let mut chunks: Vec<Chunk<N>> = (0..threads * TURNS).map(|_| Chunk::default()).collect();
         while done < task.rows {
             let room = limit.saturating_sub(task.before + found.entries());
             let used = (task.rows - done).div_ceil(CHUNK).min(chunks.len());
-            if !find_chunks(&mut chunks[..used], done..task.rows, room, &spaces, &row) {
+            if !find_chunks(&mut chunks[..used], done..task.rows, room, &spaces, &run) {
                 break; // row by row, to see which one is too many
             }
             found.append(&chunks[..used]);
@@ -78,13 +95,17 @@ pub(crate) fn find<const N: usize, S: Send>(
         }
     }
     let space = spaces[0].get_mut().unwrap_or_else(PoisonError::into_inner);
-    for i in done..task.rows {
-        row(space, i, &mut found.columns);
-        let entries = task.before + found.entries();
-        if entries > limit {
-            return Err(TooLarge { row: i, entries });
+    while done < task.rows {
+        let before = task.before + found.entries();
+        let next = (done + CHUNK).min(task.rows);
+        let count = run(space, done..next, &mut found.columns);
+        let each = (task.before + found.entries() - before) / count;
+        if before + count * each > limit {
+            let fit = limit.saturating_sub(before).checked_div(each).unwrap_or(0);
+            return Err(TooLarge { row: done + fit, entries: before + (fit + 1) * each });
         }
-        found.end_row();
+        found.end_rows(count);
+        done += count;
     }
     Ok(found.finish(task.block_size))
 }
@@ -173,12 +194,15 @@ pub(crate) fn laid<const N: usize>(
 fn guess<const N: usize, S>(
     rows: usize,
     space: &mut S,
-    row: &impl Fn(&mut S, usize, &mut Columns<N>),
+    run: &impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize,
 ) -> [usize; N] {
     let samples = rows.min(SAMPLES);
     let mut columns = std::array::from_fn(|_| Vec::new());
-    for sample in 0..samples {
-        row(space, (2 * sample + 1) * rows / (2 * samples), &mut columns);
+    for sample in 0..samples as u64 {
+        // at multiples of the golden section: at those of a round number all rows may lie at a face of a grid
+        let part = sample.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let i = ((u128::from(part) * rows as u128) >> 64) as usize;
+        run(space, i..i + 1, &mut columns);
     }
     // an eighth more: what is not used costs nothing, one too few makes a copy
     columns.map(|part| part.len() * rows / samples.max(1) * 9 / 8)
@@ -201,10 +225,10 @@ impl<const N: usize> Default for Chunk<N> {
 /// Finds the first of `rows`, [`CHUNK`] for each chunk; whether they hold at most `room` columns.
 fn find_chunks<const N: usize, S: Send>(
     chunks: &mut [Chunk<N>],
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     room: usize,
     spaces: &[Mutex<S>],
-    row: &(impl Fn(&mut S, usize, &mut Columns<N>) + Sync),
+    run: &(impl Fn(&mut S, Range<usize>, &mut Columns<N>) -> usize + Sync),
 ) -> bool {
     let told = AtomicUsize::new(0);
     chunks.par_iter_mut().enumerate().for_each(|(c, chunk)| {
@@ -212,13 +236,14 @@ fn find_chunks<const N: usize, S: Send>(
         let mut space = spaces[thread].lock().unwrap_or_else(PoisonError::into_inner);
         chunk.columns.iter_mut().chain(&mut chunk.ends).for_each(Vec::clear);
         let begin = rows.start + c * CHUNK;
-        let mut untold = 0;
-        for i in begin..(begin + CHUNK).min(rows.end) {
-            row(&mut space, i, &mut chunk.columns);
+        let (mut i, end, mut untold) = (begin, (begin + CHUNK).min(rows.end), 0);
+        while i < end {
+            let count = run(&mut space, i..end, &mut chunk.columns);
+            i += count;
             let mut held = 0;
             for (columns, ends) in chunk.columns.iter().zip(&mut chunk.ends) {
                 held += columns.len();
-                ends.push(columns.len() as u32);
+                end_rows(ends, columns.len(), count);
             }
             if held - untold > UNTOLD {
                 let all = told.fetch_add(held - untold, Ordering::Relaxed) + held - untold;
@@ -232,6 +257,14 @@ fn find_chunks<const N: usize, S: Send>(
         told.fetch_add(held - untold, Ordering::Relaxed);
     });
     told.into_inner() <= room
+}
+
+/// Appends the ends of `count` equally long rows, the last of which is `end`.
+#[inline]
+fn end_rows(ends: &mut Vec<u32>, end: usize, count: usize) {
+    let (end, before) = (end as u32, ends.last().copied().unwrap_or(0));
+    let each = (end - before) / count as u32;
+    ends.extend((1..=count as u32).map(|row| before + row * each));
 }
 
 /// Patterns while they grow.
@@ -254,38 +287,44 @@ impl<const N: usize> Found<N> {
         self.columns.iter().map(Vec::len).sum()
     }
 
-    fn end_row(&mut self) {
+    fn end_rows(&mut self, count: usize) {
         for (ptr, columns) in self.row_ptr.iter_mut().zip(&self.columns) {
-            ptr.push(columns.len() as u32);
+            end_rows(ptr, columns.len(), count);
         }
     }
 
     /// Appends the rows of `chunks`; all threads copy.
     fn append(&mut self, chunks: &[Chunk<N>]) {
+        let rows = chunks.iter().map(|chunk| chunk.ends[0].len()).sum::<usize>();
         let mut copies = Vec::with_capacity(N * chunks.len());
-        let mut ends = [0; N];
+        let mut lengths = [0; N];
         for (part, (ptr, columns)) in self.row_ptr.iter_mut().zip(&mut self.columns).enumerate() {
             memory::reserve(columns, chunks.iter().map(|c| c.columns[part].len()).sum());
             let mut end = columns.len();
             let mut room = columns.spare_capacity_mut();
+            let mut room_of_ends = &mut ptr.spare_capacity_mut()[..rows];
             for chunk in chunks {
-                let from = &chunk.columns[part][..];
-                ptr.extend(chunk.ends[part].iter().map(|e| end as u32 + e));
-                end += from.len();
+                let (from, ends) = (&chunk.columns[part][..], &chunk.ends[part][..]);
                 let (to, rest) = room.split_at_mut(from.len());
-                room = rest;
-                copies.push((to, from));
+                let (to_ends, rest_of_ends) = room_of_ends.split_at_mut(ends.len());
+                (room, room_of_ends) = (rest, rest_of_ends);
+                copies.push((to, from, to_ends, ends, end as u32));
+                end += from.len();
             }
-            ends[part] = end;
+            lengths[part] = end;
         }
-        copies.into_par_iter().for_each(|(to, from)| {
+        copies.into_par_iter().for_each(|(to, from, to_ends, ends, start)| {
             for (to, &from) in to.iter_mut().zip(from) {
                 to.write(from);
             }
+            for (to, end) in to_ends.iter_mut().zip(ends) {
+                to.write(start + end);
+            }
         });
-        for (columns, end) in self.columns.iter_mut().zip(ends) {
+        for ((ptr, columns), length) in self.row_ptr.iter_mut().zip(&mut self.columns).zip(lengths)
+        {
             // SAFETY: the copies have written every entry up to here
-            unsafe { columns.set_len(end) };
+            unsafe { (ptr.set_len(ptr.len() + rows), columns.set_len(length)) };
         }
     }
 

@@ -29,7 +29,7 @@ pub enum Choice {
 }
 
 /// How they are written.
-pub const KNOWN: &[&str] = &[
+pub(crate) const KNOWN: &[&str] = &[
     "none",
     "subdomain:KxLxM",
     "levelset",

@@ -8,15 +8,13 @@ use crate::base::choices::{FactorPrecision, Format, LevelRule, MAX_FILL};
 use crate::base::error::{Error, Result};
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
+use crate::compute::cpu::sparse::dense::semidefinite_inverse;
 use crate::matrix::pattern::scalar_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, iluk};
 
 /// Vectors up to which the inverse of E is dense.
 const DENSE: usize = 512;
-
-/// A pivot of the scaled E below this says that a vector depends on those before it.
-const DEPENDENT: f64 = 1e-11;
 
 /// `Z' (A Z)`, in the order of columns.
 pub(super) fn matrix(az: &Csr, vectors: &Vectors) -> Result<Csr> {
@@ -67,7 +65,7 @@ impl<K: Backend> Coarse<K> {
         let count = e.rows();
         let stored = |m: Csr| k.matrix(&Arc::new(m), Format::Csr);
         if count <= DENSE {
-            let (inverse, dependent) = inverse(e)?;
+            let (inverse, dependent) = semidefinite_inverse(e)?;
             let product = inverse.times(&parts, Threads::One)?;
             return Ok((Self::Dense(stored(product)?), dependent));
         }
@@ -126,91 +124,11 @@ fn exact(e: &Csr) -> Result<FillPattern> {
         .hint("choose fewer deflation vectors"))
 }
 
-/// The inverse of E, scaled to a unit diagonal for the elimination; vectors that depend on those before
-/// them have zero rows and columns. Second, how many those are.
-fn inverse(e: &Csr) -> Result<(Csr, usize)> {
-    let n = e.rows();
-    let scale: Vec<f64> = (0..n)
-        .map(|i| match e.get(i, i).unwrap_or(0.0).abs() {
-            0.0 => 1.0,
-            d => 1.0 / d.sqrt(),
-        })
-        .collect();
-    let mut a = vec![0.0; n * n];
-    for i in 0..n {
-        let (columns, values) = e.row(i);
-        for (&j, &v) in columns.iter().zip(values) {
-            a[i * n + j as usize] = v * scale[i] * scale[j as usize];
-        }
-    }
-    let mut kept = vec![true; n];
-    // Gauss-Jordan: E is definite where A is, and the order that of the vectors
-    for j in 0..n {
-        let pivot = a[j * n + j];
-        if pivot.is_nan() || pivot.abs() <= DEPENDENT {
-            kept[j] = false;
-            continue;
-        }
-        for c in 0..n {
-            a[j * n + c] = if c == j { 1.0 / pivot } else { a[j * n + c] / pivot };
-        }
-        let (row, start) = (a[j * n..(j + 1) * n].to_vec(), j);
-        for i in (0..n).filter(|&i| i != start) {
-            let factor = a[i * n + j];
-            if factor == 0.0 {
-                continue;
-            }
-            for c in 0..n {
-                let own = if c == j { 0.0 } else { a[i * n + c] };
-                a[i * n + c] = own - factor * row[c];
-            }
-        }
-    }
-    let dependent = kept.iter().filter(|kept| !**kept).count();
-    let made = Csr::by_rows(
-        Threads::One,
-        [n, n],
-        || (),
-        |(), i, to| {
-            for j in (0..n).filter(|&j| kept[i] && kept[j]) {
-                to.push(j as u32, a[i * n + j] * scale[i] * scale[j]);
-            }
-            Ok(())
-        },
-    );
-    made.map(|m| (m, dependent))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::choices::ReadAs;
     use crate::problem::load;
-
-    #[test]
-    fn the_inverse_is_one_and_leaves_out_what_depends() {
-        let a = load("poisson3d:3x3x2", ReadAs::Expanded).unwrap().matrix;
-        let (x, dependent) = inverse(&a).unwrap();
-        let product = a.times(&x, Threads::One).unwrap();
-        for i in 0..18 {
-            for j in 0..18 {
-                let want = f64::from(u8::from(i == j));
-                assert!((product.get(i, j).unwrap_or(0.0) - want).abs() < 1e-14);
-            }
-        }
-        assert_eq!(dependent, 0);
-        // singular: constants in the null space; the last row goes
-        let a = load("bubbly:3x2x1,bubbles=0,boundary=neumann", ReadAs::Expanded).unwrap().matrix;
-        let (x, dependent) = inverse(&a).unwrap();
-        assert_eq!((dependent, x.row(5).0.len(), x.get(0, 5)), (1, 0, None));
-        let again = a.times(&x, Threads::One).unwrap().times(&a, Threads::One).unwrap();
-        for i in 0..6 {
-            for j in 0..6 {
-                let of = |m: &Csr| m.get(i, j).unwrap_or(0.0);
-                assert!((of(&again) - of(&a)).abs() < 1e-13);
-            }
-        }
-    }
 
     #[test]
     fn factors_without_dropping_are_known_as_such() {

@@ -15,6 +15,7 @@ use crate::base::threads::Threads;
 use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
 use crate::compute::distributed::matrix::Rows;
+use crate::compute::distributed::part::Part;
 use crate::compute::distributed::{Distributed, Layout, Local};
 use crate::compute::krylov::Projection;
 use crate::compute::preconditioner::SetupFailure;
@@ -104,7 +105,7 @@ impl Pieces {
 }
 
 impl<K: Local> SubdomainDeflation<K> {
-    /// For `a`, in the order of the layout, with vectors for `pieces` pieces of each subdomain, or as many as it
+    /// For `part`, in the order of the layout, with vectors for `pieces` pieces of each subdomain, or as many as it
     /// has block rows; rows of other ranks are not read. Block rows that nothing is coupled to belong to no
     /// vector, and if A has the constants in its null space the last vector is left out, as in [`Vectors::new`].
     /// Collective.
@@ -112,14 +113,14 @@ impl<K: Local> SubdomainDeflation<K> {
     /// # Errors
     /// When memory is short, or E cannot be factored; if that is another rank's error,
     /// [`SetupFailure::Elsewhere`].
-    pub fn new(k: &Distributed<K>, a: &Csr, pieces: usize) -> Result<Self, SetupFailure> {
-        let (rank, b) = (k.communicator().rank(), a.block_size());
+    pub fn new(k: &Distributed<K>, part: &Part, pieces: usize) -> Result<Self, SetupFailure> {
+        let (rank, b) = (k.communicator().rank(), part.block_size());
         let pieces = Pieces::new(k.layout(), rank, b, pieces);
-        let rows = k.together(Rows::of(a, k.layout(), rank).map_err(SetupFailure::from))?;
-        let own = k.layout().unknowns(rank);
+        let rows = k.together(Rows::of(part, k.layout(), rank).map_err(SetupFailure::from))?;
+        let (a, own) = (part.matrix(), part.unknowns());
         let n = own.len();
-        let mut z = of_unknowns(k, a, &rows, &pieces)?;
-        let blocks = own.start / b..own.end / b;
+        let mut z = of_unknowns(k, part, &rows, &pieces)?;
+        let first_row = part.own().start as usize;
         let vanish = k.local().on_host(|threads| vectors::constants_vanish(threads, a, own));
         let singular = !k.communicator().any(!vanish);
         if singular {
@@ -134,7 +135,7 @@ impl<K: Local> SubdomainDeflation<K> {
         });
         drop(rows);
         let (az, e, minus_z) = k.together(made.map_err(SetupFailure::from))?;
-        let first = pieces.vector(blocks.start) as usize;
+        let first = pieces.vector(first_row) as usize;
         let (e, used) = gathered(k, &e, first, &pieces.counts)?;
         let count = z.count;
         let unit = || {
@@ -205,19 +206,18 @@ impl<K: Local> SubdomainDeflation<K> {
 /// The vector of each unknown of this rank and of its ghosts; collective.
 fn of_unknowns<K: Local>(
     k: &Distributed<K>,
-    a: &Csr,
+    part: &Part,
     rows: &Rows,
     pieces: &Pieces,
 ) -> Result<Vectors, SetupFailure> {
-    let (local, b) = (k.local(), a.block_size());
-    let own = k.layout().unknowns(k.communicator().rank());
-    let blocks = own.start / b..own.end / b;
-    let coupled = local.on_host(|threads| vectors::coupled(threads, a, blocks.clone()));
+    let (local, b) = (k.local(), part.block_size());
+    let (own, places) = (part.own(), part.places());
+    let coupled = local.on_host(|threads| vectors::coupled(threads, part.matrix(), places));
     let flags: Vec<f64> =
         coupled.iter().flat_map(|&is| std::iter::repeat_n(f64::from(u8::from(is)), b)).collect();
     // both are collective
     let halo = Halo::new(k, &rows.ghosts, b, |i| i);
-    let made = halo.and_then(|halo| Ok((halo, local.vector(own.len())?)));
+    let made = halo.and_then(|halo| Ok((halo, local.vector(flags.len())?)));
     let ((halo, places), mut flagged) = k.together(made.map_err(SetupFailure::from))?;
     local.upload(&flags, &mut flagged);
     halo.start(local, &flagged);
@@ -225,6 +225,7 @@ fn of_unknowns<K: Local>(
         let first = pieces.vector(row);
         (0..b as u32).map(move |c| if coupled { first + c } else { NONE })
     };
+    let blocks = own.start as usize..own.end as usize;
     let mut of: Vec<u32> = blocks.zip(coupled).flat_map(of_block).collect();
     let mut ghosts = vec![0.0; rows.ghosts.len() * b];
     halo.finish(local, |values| local.download(values, &mut ghosts));

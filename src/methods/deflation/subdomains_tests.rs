@@ -104,7 +104,8 @@ fn on(ranks: usize, System { a, starts }: &System, pieces: usize, v: &[f64]) -> 
         let layout = Layout::new(starts, a.block_size(), ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
-        let d = SubdomainDeflation::new(&k, a, pieces).unwrap();
+        let part = k.layout().part_of(a, Communicator::rank(&**k.communicator()));
+        let d = SubdomainDeflation::new(&k, &part, pieces).unwrap();
         let vector = |of: &[f64]| {
             let mut to = k.vector(own.len()).unwrap();
             k.upload(of, &mut to);

@@ -1,9 +1,13 @@
 //! What preconditioners made of products have in common.
 
+use std::sync::Arc;
+
 use super::Setup;
-use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, Renewal, SetupFailure};
 use crate::compute::{Backend, Bytes};
+use crate::matrix::Csr;
 use crate::methods::precond::scratch::Scratch;
+use crate::symbolic::FillPattern;
 
 /// A matrix that a preconditioner multiplies by.
 pub(super) struct Operator<K: Backend> {
@@ -16,13 +20,13 @@ impl<K: Backend> Operator<K> {
     ///
     /// # Errors
     /// When it does not fit.
-    pub(super) fn new(s: &Setup<K>, a: K::Sparse) -> Result<Self, SetupFailure> {
-        let (entries, free) = (s.k.entries(&a), s.k.memory_free());
+    pub(super) fn new(k: &K, a: K::Sparse) -> Result<Self, SetupFailure> {
+        let (entries, free) = (k.entries(&a), k.memory_free());
         let needed = 12 * entries;
         if needed > free {
             return Err(SetupFailure::OutOfMemory { needed, free });
         }
-        Ok(Self { matrix: s.k.operator(a)?, entries })
+        Ok(Self { matrix: k.operator(a)?, entries })
     }
 
     /// `y = A x`.
@@ -54,11 +58,13 @@ pub(super) fn size(entries: usize) -> FactorSize {
 pub(super) struct Chain<K: Backend> {
     first: Operator<K>,
     then: Option<(Operator<K>, Scratch<K, 1>)>,
+    /// Pattern of the factors of which it was made, if any.
+    pattern: Option<Arc<FillPattern>>,
 }
 
 impl<K: Backend> Chain<K> {
     pub(super) fn one(s: &Setup<K>, m: K::Sparse) -> Result<Self, SetupFailure> {
-        Ok(Self { first: Operator::new(s, m)?, then: None })
+        Ok(Self { first: Operator::new(s.k, m)?, then: None, pattern: None })
     }
 
     /// `z = then first r`.
@@ -68,8 +74,13 @@ impl<K: Backend> Chain<K> {
         then: K::Sparse,
     ) -> Result<Self, SetupFailure> {
         let scratch = Scratch::new(s.k, s.a.rows())?;
-        let then = Some((Operator::new(s, then)?, scratch));
-        Ok(Self { first: Operator::new(s, first)?, then })
+        let then = Some((Operator::new(s.k, then)?, scratch));
+        Ok(Self { first: Operator::new(s.k, first)?, then, pattern: None })
+    }
+
+    /// The same, made of factors on `pattern`.
+    pub(super) fn on(self, pattern: Arc<FillPattern>) -> Self {
+        Self { pattern: Some(pattern), ..self }
     }
 }
 
@@ -82,6 +93,10 @@ impl<K: Backend> Preconditioner<K> for Chain<K> {
         let [y] = &mut *scratch.borrow();
         self.first.multiply(k, r, y);
         then.multiply(k, y, z);
+    }
+
+    fn refactor(&mut self, _: &K, _: &Arc<Csr>, _: f64) -> Result<Renewal, SetupFailure> {
+        Ok(Renewal::Setup(self.pattern.clone()))
     }
 
     fn bytes(&self, k: &K) -> Bytes {

@@ -1,15 +1,15 @@
 //! Decoupled block ILU(k) (Yang et al., Algorithm 5): symbolic phase on the point pattern, then
 //! block factorisation on the filled pattern, applied as `L D U'` (equation 6).
 
-use crate::compute::{Backend, Breakdown, Bytes, FactorInfo};
+use crate::compute::{Backend, Bytes, FactorInfo};
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Method, Phase, Ready, Setup, Shape};
+use super::{Kept, Method, Phase, Ready, Setup, Shape};
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, SetupFailure};
+use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, Renewal, SetupFailure};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{FillPattern, iluk_on};
@@ -22,8 +22,9 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
         k.ilu_apply(&self.0, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        k.ilu_factor(&mut self.0, a, shift)
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
+        k.ilu_factor(&mut self.0, a, shift)?;
+        Ok(Renewal::Done)
     }
 
     fn form(&self) -> Form<'_, K> {
@@ -82,6 +83,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(host("schedules and layout of the solves")),
         numeric: Some(device("values of the factors")),
     },
+    keeps: Kept::Analysis,
     shape: Shape::Triangles,
     ..Method::PLAIN
 };
@@ -100,13 +102,14 @@ pub(super) fn pattern<K: Backend>(s: &mut Setup<K>) -> Result<Arc<FillPattern>, 
     }
     let [limit, each, free] = room(s.k, s.a);
     let (a, settings) = (s.a, s.settings);
-    let found = s.k.on_host(|threads| {
-        let point = block_pattern_on(threads, a);
-        iluk_on(threads, &point, settings.fill, settings.level_rule, limit)
+    let (fill, rule) = (settings.fill, settings.level_rule);
+    let there = s.k.ilu_pattern(a, fill, rule, limit)?;
+    let found = there.unwrap_or_else(|| {
+        let point = |threads| block_pattern_on(threads, a);
+        s.k.on_host(|threads| iluk_on(threads, &point(threads), fill, rule, limit)).map(Arc::new)
     });
     let found =
         found.map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
-    let found = Arc::new(found);
     s.phases.found_pattern(&found);
     Ok(found)
 }

@@ -1,15 +1,16 @@
-//! Chebyshev iteration on `D^-1 A` as a polynomial preconditioner (Saad, 2nd edition, algorithm 12.1).
+//! Chebyshev iteration on `D^-1 A` as a polynomial preconditioner.
 
 use super::approximate::{Operator, size};
 use super::diagonal::Diagonal;
 use super::options::{Parameter, Range};
+use super::polynomial::Polynomial;
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, rows};
 use super::{Advised, Method, Phase, Ready, Setup, Variants};
 use crate::base::setting::Setting;
 use crate::compute::preconditioner::{FactorSize, Preconditioner};
 use crate::compute::setup::Part;
-use crate::compute::{Backend, Bytes, Coef};
+use crate::compute::{Backend, Bytes};
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
@@ -26,49 +27,27 @@ const PARAMETERS: &[Parameter] = &[
     },
 ];
 
-/// The polynomial and its recurrence.
+/// The polynomial, and what A and vectors are divided by.
 struct Chebyshev<K: Backend> {
     diagonal: Diagonal<K>,
-    /// `D^-1 A`.
-    scaled: Operator<K>,
-    degree: usize,
-    /// Middle and half width of the interval of eigenvalues.
-    theta: f64,
-    delta: f64,
-    scratch: Scratch<K, 3>,
+    polynomial: Polynomial<K>,
+    scratch: Scratch<K, 1>,
 }
 
 impl<K: Backend> Preconditioner<K> for Chebyshev<K> {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
-        let [start, residual, step] = &mut *self.scratch.borrow();
-        let Self { theta, delta, .. } = *self;
-        // start = D^-1 r; z = step = start / theta
+        let [start] = &mut *self.scratch.borrow();
         self.diagonal.apply(k, r, start);
-        k.axpby(Coef::Host(1.0 / theta), start, Coef::ZERO, step);
-        k.copy(step, z);
-        let sigma = theta / delta;
-        let mut rho = 1.0 / sigma;
-        for _ in 0..self.degree {
-            // residual = start - D^-1 A z
-            self.scaled.residual(k, z, start, residual);
-            let next = 1.0 / (2.0 * sigma - rho);
-            // step = next rho step + 2 next / delta residual; z += step
-            k.axpby(Coef::Host(2.0 * next / delta), residual, Coef::Host(next * rho), step);
-            k.axpby(Coef::ONE, step, Coef::ONE, z);
-            rho = next;
-        }
+        self.polynomial.start(k, start, z);
     }
 
     fn bytes(&self, k: &K) -> Bytes {
-        let (d, a) = (self.diagonal.bytes(k), self.scaled.bytes(k));
-        // a residual reads a vector more than a product; both updates read two and write one
-        let vector = d.moved - d.held;
-        let each = a.moved + vector / 2 + 3 * vector;
-        Bytes { held: d.held + a.held, moved: d.moved + 2 * vector + self.degree * each }
+        let (d, p) = (self.diagonal.bytes(k), self.polynomial.bytes(k));
+        Bytes { held: d.held + p.held, moved: d.moved + p.moved }
     }
 
     fn size(&self, _: &K) -> FactorSize {
-        size(self.scaled.entries())
+        size(self.polynomial.entries())
     }
 }
 
@@ -100,12 +79,11 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     let largest = s.k.largest_row_sum(&scaled)?;
     let smallest = largest / options.number("ratio");
     s.phases.begin(Phase::Analysis);
+    let degree = options.whole("degree");
+    let (scaled, n) = (Operator::new(s.k, scaled)?, s.a.rows());
     Ok(Box::new(Chebyshev {
         diagonal: Diagonal::new(&s)?,
-        scaled: Operator::new(&s, scaled)?,
-        degree: options.whole("degree"),
-        theta: f64::midpoint(largest, smallest),
-        delta: (largest - smallest) / 2.0,
-        scratch: Scratch::new(s.k, s.a.rows())?,
+        polynomial: Polynomial::new(s.k, scaled, n, degree, [smallest, largest])?,
+        scratch: Scratch::new(s.k, n)?,
     }))
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::work::{Phased, device, host};
-use super::{Advised, Method, Phase, Ready, Setup, Takes, Variants};
+use super::{Advised, Kept, Method, Phase, Ready, Setup, Takes, Variants};
 use crate::base::choices::{FactorPrecision, LevelRule};
 use crate::base::error::Error;
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
-use crate::compute::{Backend, Breakdown, Bytes, GridFactors};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, Renewal, SetupFailure};
+use crate::compute::{Backend, Breakdown, Bytes, DiluFactors};
 use crate::matrix::Csr;
 use crate::matrix::pattern::block_pattern_on;
 use crate::symbolic::{GridPattern, NoGrid, iluk_on};
@@ -17,7 +17,7 @@ use crate::symbolic::{GridPattern, NoGrid, iluk_on};
 /// A grid and its factors on the backend.
 struct Fgbilu<K: Backend> {
     grid: Arc<GridPattern>,
-    factors: Box<dyn GridFactors<K>>,
+    factors: Box<dyn DiluFactors<K>>,
 }
 
 impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
@@ -25,8 +25,9 @@ impl<K: Backend> Preconditioner<K> for Fgbilu<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        self.factors.factor(k, a, shift)
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
+        self.factors.factor(k, a, shift)?;
+        Ok(Renewal::Done)
     }
 
     fn residual(&self, k: &K, a: &K::Matrix, x: &K::Vector, b: &K::Vector, r: &mut K::Vector) {
@@ -75,6 +76,7 @@ pub(crate) const METHOD: Method = Method {
         Setting::FgbiluStyle,
     ],
     takes: Takes::Grid,
+    keeps: Kept::Analysis,
     transposable: false,
     work: Phased {
         symbolic: Some(host("the grid and its hyperplanes")),

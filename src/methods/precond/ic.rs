@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, device, host};
-use super::{Advised, Method, Phase, Ready, Setup, Shape, Takes, Variants};
+use super::{Advised, Kept, Method, Phase, Ready, Setup, Shape, Takes, Variants};
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Backend;
@@ -31,6 +31,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(host("schedules and layout of the solves")),
         numeric: Some(device("values of the factors and signs of their pivots")),
     },
+    keeps: Kept::Analysis,
     shape: Shape::Triangles,
     reads_pivots: true,
     variants: Variants { advised: Advised::Symmetric(&[""]), ..Variants::PLAIN },

@@ -3,7 +3,7 @@
 
 use super::approximate::Chain;
 use super::work::{Phased, STORED, host, rows};
-use super::{Method, Phase, Ready, Setup, bilu};
+use super::{Kept, Method, Phase, Ready, Setup, bilu};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::setup::Triangles;
@@ -23,6 +23,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(STORED),
         numeric: Some(rows("factors, and a small system for each of their rows")),
     },
+    keeps: Kept::Pattern,
     ..Method::PLAIN
 };
 
@@ -37,5 +38,5 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let mirrored = k.triangular_inverse(&k.transposed(&upper)?)?;
     let then = k.times(&k.transposed(&mirrored)?, &inverse_diagonal)?;
     s.phases.begin(Phase::Analysis);
-    Ok(Box::new(Chain::two(&s, first, then)?))
+    Ok(Box::new(Chain::two(&s, first, then)?.on(pattern)))
 }

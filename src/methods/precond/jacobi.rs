@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, host};
-use super::{Method, Phase, Ready, Setup, Shape};
+use super::{Kept, Method, Phase, Ready, Setup, Shape};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::Trisolve;
@@ -19,6 +19,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(host("storage of the diagonal")),
         numeric: Some(host("the diagonal of A")),
     },
+    keeps: Kept::Analysis,
     shape: Shape::Diagonal,
     ..Method::PLAIN
 };

@@ -3,17 +3,17 @@
 //! `m_ii = a_ii + sign(a_ii) sum over j outside the block of i of |a_ij|`. Where A is symmetric and definite,
 //! M - A is so too or singular, hence `I - M^-1 A` contracts: damping without a parameter.
 
-use crate::compute::{Backend, Breakdown, Bytes};
+use crate::compute::{Backend, Bytes};
 use std::sync::Arc;
 
 use super::bilu::{self, Factors};
 use super::work::{Phased, host};
-use super::{Advised, Method, Phase, Ready, Setup, Shape, Variants};
+use super::{Advised, Kept, Method, Phase, Ready, Setup, Shape, Variants};
 use crate::base::error::Error;
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{FactorSize, Form, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, Renewal, SetupFailure};
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::FillPattern;
 
@@ -23,6 +23,7 @@ pub(crate) const METHOD: Method = Method {
     uses: &[Setting::BlockSize, Setting::Shift, Setting::FactorPrecision],
     // that of A' adds up columns
     transposable: false,
+    keeps: Kept::Analysis,
     shape: Shape::Diagonal,
     work: Phased {
         symbolic: Some(host("pattern of the diagonal")),
@@ -42,8 +43,8 @@ impl<K: Backend> Preconditioner<K> for Enlarged<K> {
         self.0.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        let m = k.on_host(|threads| diagonal(threads, a)).expect("no more entries than A has");
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
+        let m = k.on_host(|threads| diagonal(threads, a))?;
         self.0.refactor(k, &Arc::new(m), shift)
     }
 
@@ -117,7 +118,7 @@ mod tests {
             setup(Setup { k, a: first, settings: &case.preconditioning(), phases: &mut () })
                 .unwrap_or_else(|e| panic!("{e:?}"));
         if let Some(a) = then {
-            m.refactor(k, a, 0.0).unwrap();
+            assert!(matches!(m.refactor(k, a, 0.0), Ok(Renewal::Done)));
         }
         let (mut from, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
         k.upload(r, &mut from);

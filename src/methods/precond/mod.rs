@@ -1,9 +1,12 @@
 //! Preconditioners, written once over the [`Backend`] trait.
 
+mod amg;
 mod approximate;
 pub(crate) mod bilu;
 mod chebyshev;
+mod cpr;
 mod diagonal;
+pub(crate) mod dilu;
 pub(crate) mod fgbilu;
 mod fsai;
 mod ic;
@@ -16,6 +19,7 @@ mod meilu;
 pub(crate) mod none;
 pub mod options;
 mod ordered;
+mod polynomial;
 mod scratch;
 mod spai;
 mod sweeps;
@@ -27,10 +31,11 @@ use std::sync::Arc;
 
 use crate::base::choices::{FactorPrecision, FgbiluStyle, LevelRule};
 use crate::base::error::{Error, Result};
+use crate::base::external::{self, external};
 use crate::base::setting::Setting;
 use crate::compute::Backend;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{Preconditioner, SetupFailure};
+use crate::compute::preconditioner::{Preconditioner, Renewal, SetupFailure};
 use crate::matrix::Csr;
 use crate::symbolic::FillPattern;
 use options::{Options, Parameter};
@@ -127,6 +132,7 @@ pub(crate) struct Method {
     /// Whether, set up on A', it is the transpose of the one set up on A: not the least squares of the
     /// columns of A, nor a polynomial whose interval comes from its rows.
     transposable: bool,
+    keeps: Kept,
     shape: Shape,
     /// Whether it solves with factors in an order of its own, by colours or independent sets.
     own_order: bool,
@@ -147,6 +153,17 @@ pub enum Shape {
     Triangles,
     /// Something else.
     Other,
+}
+
+/// What a setup leaves to new values on the same pattern ([`renew`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Nothing: it is set up anew.
+    Nothing,
+    /// The symbolic phase.
+    Pattern,
+    /// Symbolic phase and analysis: there is a numeric phase alone.
+    Analysis,
 }
 
 /// Parameters with which a preconditioner appears where several are asked for at once; none are its
@@ -179,6 +196,7 @@ impl Method {
         takes: Takes::Any,
         symmetric: |_| true,
         transposable: true,
+        keeps: Kept::Nothing,
         shape: Shape::Other,
         own_order: false,
         reads_pivots: false,
@@ -230,7 +248,7 @@ macro_rules! registry {
 }
 
 registry! {
-    none jacobi l1_jacobi bilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps
+    none jacobi l1_jacobi bilu dilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps amg cpr
 }
 
 /// The name in `name:key=value,key=value`.
@@ -253,11 +271,15 @@ fn read(spec: &str) -> Result<(&'static Method, Options)> {
     Ok((method, Options::parse(method.name, method.parameters, text)?))
 }
 
-/// `spec` as it is always written: parameters in their order, without those that have their defaults.
+/// `spec` as it is always written: parameters in their order, without those that have their defaults. One of a
+/// peer, `external:WORD`, has none.
 ///
 /// # Errors
 /// Names the preconditioner or the parameter that there is not, or that is out of range.
 pub fn canonical(spec: &str) -> Result<String> {
+    if external(spec).is_some() {
+        return external::check(spec).map(|()| spec.to_owned());
+    }
     let (method, options) = read(spec)?;
     let text = options.text(method.parameters);
     Ok(if text.is_empty() { method.name.to_owned() } else { format!("{}:{text}", method.name) })
@@ -311,13 +333,47 @@ pub fn shape(spec: &str) -> Shape {
     method(spec).map_or(Shape::Other, |method| method.shape)
 }
 
+/// What the setup of the preconditioner that `spec` names leaves to new values; that of a peer is taken to have a
+/// numeric phase alone.
+pub fn kept(spec: &str) -> Kept {
+    method(spec).map_or(Kept::Analysis, |method| method.keeps)
+}
+
+/// Gives `m`, which was made with `settings`, the values of `a` on the same pattern: by its numeric phase alone or,
+/// where it has none, by a setup that begins with what [`kept`] says.
+///
+/// # Errors
+/// Those of the setup; then `m` is of no use.
+pub fn renew<K: Backend + 'static>(
+    m: &mut Box<dyn Preconditioner<K>>,
+    k: &K,
+    a: &Arc<Csr>,
+    settings: &Settings,
+) -> Result<(), SetupFailure> {
+    /// Knows the pattern of the factors.
+    struct Known(Option<Arc<FillPattern>>);
+    impl Phases for Known {
+        fn begin(&mut self, _: Phase) {}
+        fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
+            self.0.clone()
+        }
+    }
+    if let Renewal::Setup(pattern) = m.refactor(k, a, settings.shift)? {
+        let setup = lookup::<K>(&settings.precond).expect("it was set up before");
+        // the old one makes room first
+        *m = Box::new(none::Identity);
+        *m = setup(Setup { k, a, settings, phases: &mut Known(pattern) })?;
+    }
+    Ok(())
+}
+
 /// Whether the preconditioner that `spec` names solves with factors in an order of its own.
-pub fn has_own_order(spec: &str) -> bool {
+pub(crate) fn has_own_order(spec: &str) -> bool {
     method(spec).is_some_and(|method| method.own_order)
 }
 
 /// Whether the setup of the preconditioner that `spec` names looks at the pivots of its factors.
-pub fn reads_pivots(spec: &str) -> bool {
+pub(crate) fn reads_pivots(spec: &str) -> bool {
     method(spec).is_some_and(|method| method.reads_pivots)
 }
 
@@ -328,7 +384,7 @@ pub fn symmetric(spec: &str) -> bool {
 
 /// Whether the preconditioner that `spec` names, set up on A', is the transpose of the one set up on A; an
 /// unknown one is not.
-pub fn transposable(spec: &str) -> bool {
+pub(crate) fn transposable(spec: &str) -> bool {
     method(spec).is_some_and(|method| method.transposable)
 }
 
@@ -337,8 +393,12 @@ pub fn takes(spec: &str) -> Option<Takes> {
     method(spec).map(|method| method.takes)
 }
 
-/// Whether the preconditioner that `spec` names says that it uses a setting; `None` where it is unknown.
+/// Whether the preconditioner that `spec` names says that it uses a setting; `None` where it is unknown. One of a
+/// peer may depend on blocks and on the order of the unknowns; nothing else of ours means anything to it.
 pub fn uses(spec: &str, setting: Setting) -> Option<bool> {
+    if external(spec).is_some() {
+        return Some(matches!(setting, Setting::BlockSize | Setting::Ordering));
+    }
     method(spec).map(|method| method.uses.contains(&setting))
 }
 

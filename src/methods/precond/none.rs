@@ -1,15 +1,22 @@
 //! No preconditioner: `M = I`.
 
-use super::work::Phased;
-use super::{Advised, Method, Ready, Setup, Shape, Variants};
-use crate::compute::Backend;
-use crate::compute::preconditioner::{Form, Preconditioner};
+use std::sync::Arc;
 
-struct Identity;
+use super::work::Phased;
+use super::{Advised, Kept, Method, Ready, Setup, Shape, Variants};
+use crate::compute::Backend;
+use crate::compute::preconditioner::{Form, Preconditioner, Renewal, SetupFailure};
+use crate::matrix::Csr;
+
+pub(super) struct Identity;
 
 impl<K: Backend> Preconditioner<K> for Identity {
     fn apply(&self, k: &K, r: &K::Vector, z: &mut K::Vector) {
         k.copy(r, z);
+    }
+
+    fn refactor(&mut self, _: &K, _: &Arc<Csr>, _: f64) -> Result<Renewal, SetupFailure> {
+        Ok(Renewal::Done)
     }
 
     fn form(&self) -> Form<'_, K> {
@@ -21,6 +28,7 @@ pub(crate) const METHOD: Method = Method {
     name: "none",
     summary: "no preconditioner",
     work: Phased { symbolic: None, analysis: None, numeric: None },
+    keeps: Kept::Analysis,
     shape: Shape::Identity,
     variants: Variants { all: &[], advised: Advised::Never, compared: &[] },
     ..Method::PLAIN

@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use super::bilu::Factors;
-use super::{Method, Phase, Ready, Setup};
+use super::{Kept, Method, Phase, Ready, Setup};
 use crate::base::setting::Setting;
 use crate::base::threads::Threads;
 use crate::compute::Trisolve;
-use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, SetupFailure};
+use crate::compute::preconditioner::{FactorSize, Form, Preconditioner, Renewal, SetupFailure};
 use crate::compute::setup::SetupOps;
-use crate::compute::{Backend, Breakdown, Bytes};
+use crate::compute::{Backend, Bytes};
 use crate::matrix::pattern::scalar_pattern;
 use crate::matrix::{Csr, Sums};
 use crate::symbolic::{FillPattern, Schedule, is_symmetric};
@@ -28,6 +28,7 @@ pub(super) const BASE: Method = Method {
         Setting::FactorPrecision,
         Setting::Trisolve,
     ],
+    keeps: Kept::Analysis,
     own_order: true,
     ..Method::PLAIN
 };
@@ -79,13 +80,9 @@ impl<K: Backend> Preconditioner<K> for Ordered<K> {
         self.factors.apply(k, r, z);
     }
 
-    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<(), Breakdown> {
-        match self.arrange.arranged(k, a) {
-            Ok(arranged) => k.ilu_factor_made(&mut self.factors.0, &arranged, shift),
-            Err(SetupFailure::Breakdown(why)) => Err(why),
-            // the same entries were arranged before
-            Err(_) => unreachable!("values alone have changed"),
-        }
+    fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
+        k.ilu_factor_made(&mut self.factors.0, &self.arrange.arranged(k, a)?, shift)?;
+        Ok(Renewal::Done)
     }
 
     fn form(&self) -> Form<'_, K> {

@@ -2,14 +2,18 @@
 //! 2018): `y = r - L y`, started from `y = r`, and likewise for U'. As many sweeps as levels less one
 //! are exact.
 
+use std::sync::Arc;
+
 use super::approximate::{Operator, size};
 use super::options::{Parameter, Range};
 use super::scratch::Scratch;
 use super::work::{Phased, STORED, host, rows};
-use super::{Method, Phase, Ready, Setup, Variants, bilu};
+use super::{Kept, Method, Phase, Ready, Setup, Variants, bilu};
 use crate::base::setting::Setting;
-use crate::compute::preconditioner::{FactorSize, Preconditioner};
+use crate::compute::preconditioner::{FactorSize, Preconditioner, Renewal, SetupFailure};
 use crate::compute::{Backend, Bytes};
+use crate::matrix::Csr;
+use crate::symbolic::FillPattern;
 
 const PARAMETERS: &[Parameter] = &[Parameter {
     key: "sweeps",
@@ -24,6 +28,7 @@ struct Swept<K: Backend> {
     diagonal: Operator<K>,
     upper: Operator<K>,
     sweeps: usize,
+    pattern: Arc<FillPattern>,
     scratch: Scratch<K, 3>,
 }
 
@@ -52,6 +57,10 @@ impl<K: Backend> Preconditioner<K> for Swept<K> {
         self.solve(k, &self.lower, r, y, work);
         self.diagonal.multiply(k, y, scaled);
         self.solve(k, &self.upper, scaled, z, work);
+    }
+
+    fn refactor(&mut self, _: &K, _: &Arc<Csr>, _: f64) -> Result<Renewal, SetupFailure> {
+        Ok(Renewal::Setup(Some(Arc::clone(&self.pattern))))
     }
 
     fn bytes(&self, k: &K) -> Bytes {
@@ -87,6 +96,7 @@ pub(crate) const METHOD: Method = Method {
         analysis: Some(STORED),
         numeric: Some(rows("factors as matrices")),
     },
+    keeps: Kept::Pattern,
     variants: Variants { compared: &["sweeps=2"], ..Variants::PLAIN },
     ..Method::PLAIN
 };
@@ -98,10 +108,11 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let factors = s.k.triangles(&pattern, s.a, s.settings.shift)?;
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Swept {
-        lower: Operator::new(&s, factors.lower)?,
-        diagonal: Operator::new(&s, factors.inverse_diagonal)?,
-        upper: Operator::new(&s, factors.upper)?,
+        lower: Operator::new(s.k, factors.lower)?,
+        diagonal: Operator::new(s.k, factors.inverse_diagonal)?,
+        upper: Operator::new(s.k, factors.upper)?,
         sweeps,
+        pattern,
         scratch: Scratch::new(s.k, s.a.rows())?,
     }))
 }

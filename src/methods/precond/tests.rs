@@ -2,6 +2,12 @@
 
 #[path = "tests/approximate.rs"]
 mod approximate;
+#[path = "tests/dilu.rs"]
+mod dilu;
+#[path = "tests/multigrid.rs"]
+mod multigrid;
+#[path = "tests/renewal.rs"]
+mod renewal;
 
 use super::*;
 use crate::base::choices::{LevelRule, ReadAs};

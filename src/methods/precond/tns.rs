@@ -108,8 +108,8 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Implicit {
         diagonal: Diagonal::new(&s)?,
-        lower: Operator::new(&s, lower)?,
-        upper: Operator::new(&s, upper)?,
+        lower: Operator::new(s.k, lower)?,
+        upper: Operator::new(s.k, upper)?,
         order,
         scratch: Scratch::new(s.k, s.a.rows())?,
     }))

@@ -19,7 +19,7 @@ pub type Both<K> = (Box<dyn Preconditioner<K>>, Option<Box<dyn Preconditioner<K>
 ///
 /// # Errors
 /// Those of the setup.
-pub fn set_up<K: Backend>(
+pub(crate) fn set_up<K: Backend>(
     k: &K,
     setup: fn(Setup<K>) -> Ready<K>,
     (a, transposed): (&Arc<Csr>, Option<&Arc<Csr>>),

@@ -57,7 +57,7 @@ pub fn work(spec: &str, phase: Phase) -> Option<Work> {
 
 impl Work {
     /// Whether the host does it for the GPU on which the backend called `backend` computes.
-    pub fn left_to_host(&self, backend: &str, block_size: usize) -> bool {
+    pub(crate) fn left_to_host(&self, backend: &str, block_size: usize) -> bool {
         on_gpu(backend)
             && match self.place {
                 Place::Host => true,

@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use super::order::layers;
 use super::rows::{Columns, Rows, needed, pattern, values};
-use super::{own_blocks, with_overlap};
+use super::with_overlap;
 use crate::base::error::Result;
 use crate::base::measure::{now, seconds_since};
 use crate::base::threads::Threads;
 use crate::compute::distributed::communicator::Exchange;
 use crate::compute::distributed::halo::{Asked, ask, messages};
-use crate::compute::distributed::{Distributed, FactorBlocks, Local, StagePart};
+use crate::compute::distributed::part::Part;
+use crate::compute::distributed::{Distributed, FactorBlocks, Local, StagePart, StagedSolves};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
-use crate::compute::{Breakdown, Bytes, FactorInfo};
+use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::methods::precond::{Phase, Phases, Settings, bilu};
 use crate::symbolic::interfaces::Elimination;
@@ -31,14 +32,15 @@ pub struct Exact<K: Local> {
     passes: Passes<K>,
     /// Own blocks of the factors.
     blocks: usize,
-    /// Solution of both triangles, ghosts among it.
+    /// Solutions with the triangles, ghosts among them.
     v: RefCell<K::Vector>,
 }
 
 /// Values of solves from rank to rank, after a stage.
 struct Pass<K: Local> {
-    exchange: RefCell<Box<dyn Exchange>>,
+    // dropped before the exchange
     transfer: RefCell<K::Transfer>,
+    exchange: RefCell<Box<dyn Exchange>>,
     /// Unknowns that are received.
     received: K::Places,
     /// Nothing is sent or received.
@@ -56,13 +58,14 @@ impl<K: Local> Pass<K> {
         Ok(Self { exchange: share.exchange, transfer, received: k.places(received)?, empty })
     }
 
-    fn pass(&self, k: &Distributed<K>, v: &mut K::Vector) {
+    /// Values of v, or of z where that is given, for others; theirs come to v.
+    fn pass(&self, k: &Distributed<K>, v: &mut K::Vector, z: Option<&K::Vector>) {
         if self.empty {
             return;
         }
         let (local, waited) = (k.local(), now());
         let (mut exchange, mut transfer) = (self.exchange.borrow_mut(), self.transfer.borrow_mut());
-        local.send(&mut transfer, v, &mut **exchange);
+        local.send(&mut transfer, z.unwrap_or(&*v), &mut **exchange);
         local.scatter(local.receive(&mut transfer, &mut **exchange), &self.received, v);
         k.waited(seconds_since(waited));
     }
@@ -144,27 +147,38 @@ impl Share {
 }
 
 impl<K: Local> Exact<K> {
-    /// Sets up ILU(k) of `a` as [`Schwarz::new`](super::Schwarz::new) does, rows in the order of the layout, of
-    /// which those within [`layers`] couplings of this rank are read. Collective.
+    /// Sets up ILU(k) of `part` as [`Schwarz::new`](super::Schwarz::new) does, rows in the order of the layout, of
+    /// which those within [`layers`] couplings of this rank are read. `given` are the numbers of all block rows of the
+    /// part in the order of elimination, where that is not stage by stage. Collective.
     ///
     /// # Errors
     /// When there are no factors; the other ranks do not hear of it.
     pub fn new(
         k: &Distributed<K>,
-        a: &Csr,
-        order: &Elimination,
+        part: &Part,
+        (order, given): (&Elimination, Option<&[u64]>),
         settings: &Settings,
         phases: &mut dyn Phases,
     ) -> Result<Self, SetupFailure> {
         phases.begin(Phase::Symbolic);
         // what follows is collective
-        let (rows, pattern, a) = k.together(Self::symbolic(k, a, order, settings))?;
+        let (rows, pattern, a) = k.together(Self::symbolic(k, part, (order, given), settings))?;
         phases.begin(Phase::Analysis);
-        let parts = parts(&rows, pattern.block_size());
-        let ilu = k.local().ilu_in_stages(&pattern, parts, settings.factor_precision);
-        let v = k.local().vector(pattern.rows() * pattern.block_size());
-        let (passes, shares) = passes(k, &rows, &pattern);
-        let prepared = ilu.and_then(|ilu| Ok((ilu, v?, passes?)));
+        let local = k.local();
+        let parts = parts(&rows, k.starts(), pattern.block_size());
+        let solves = StagedSolves {
+            trisolve: settings.trisolve,
+            precision: settings.factor_precision,
+            alone: k.layout().count() == 1,
+        };
+        let ilu = local.ilu_in_stages(&pattern, parts, solves);
+        // without factors, anything: the other ranks want an answer
+        let place = |row: usize| ilu.as_ref().map_or(row, |ilu| local.ilu_place(ilu, row));
+        let (passes, shares) = passes(k, &rows, &pattern, &place);
+        let prepared = ilu.and_then(|ilu| {
+            let v = local.ilu_vector(&ilu)?;
+            Ok((ilu, v, passes?))
+        });
         let (ilu, v, passes) = k.together(prepared.map_err(SetupFailure::from))?;
         let is_own = |i: &usize| rows.is_own(*i);
         let entries = |i: usize| 1 + pattern.lower.row(i).len() + pattern.upper.row(i).len();
@@ -178,28 +192,30 @@ impl<K: Local> Exact<K> {
     /// Rows, pattern and values of this rank's factors.
     fn symbolic<'a>(
         k: &Distributed<K>,
-        a: &Csr,
-        order: &'a Elimination,
+        part: &'a Part,
+        (order, given): (&'a Elimination, Option<&'a [u64]>),
         settings: &Settings,
     ) -> Result<(Rows<'a>, Arc<FillPattern>, Csr), SetupFailure> {
-        let own = own_blocks(k.layout(), k.communicator().rank());
-        let near = own.start as u32..own.end as u32;
-        let mut inside = vec![false; a.rows() / a.block_size()];
+        let (a, mine) = (part.matrix(), part.places());
+        let near = mine.start as u32..mine.end as u32;
+        let mut inside = vec![false; part.blocks()];
         let known = with_overlap(a, near.clone(), layers(settings.fill), &mut inside);
         drop(inside);
-        let stages: Vec<u32> = known.iter().map(|&row| order.stage(row as usize) as u32).collect();
+        let number = |place: u32| part.number(place as usize);
+        let stages: Vec<u32> =
+            known.iter().map(|&row| order.stage(number(row) as usize) as u32).collect();
         // stable: rows of a stage ascend
         let mut sorted = Schedule::from_levels(&stages).rows;
-        if !order.given.is_empty() {
-            sorted.sort_by_key(|&at| order.given[known[at as usize] as usize]);
+        if let Some(given) = given {
+            sorted.sort_by_key(|&at| given[known[at as usize] as usize]);
         }
         let mut places = vec![u32::MAX; known.len()];
         sorted.iter().enumerate().for_each(|(place, &at)| places[at as usize] = place as u32);
-        let numbers = sorted.iter().map(|&at| u64::from(known[at as usize])).collect();
-        let all = Rows { order, own, numbers };
+        let numbers = sorted.iter().map(|&at| number(known[at as usize])).collect();
+        let all = Rows { order, given, part, own: part.own(), numbers };
         let [limit, each, free] = bilu::room(k.local(), a);
         let found = {
-            let couplings = pattern(a, &all, &Columns::new(&known, near.clone(), places));
+            let couplings = pattern(&all, &Columns::new(&known, near.clone(), places));
             iluk_on(Threads::One, &couplings, settings.fill, settings.level_rule, limit)
         };
         let found =
@@ -216,7 +232,7 @@ impl<K: Local> Exact<K> {
         if needed > free {
             return Err(SetupFailure::OutOfMemory { needed, free });
         }
-        let a = values(a, &rows, &Columns::new(&known, near, places))?;
+        let a = values(&rows, &Columns::new(&known, near, places))?;
         Ok((rows, Arc::new(pattern), a))
     }
 
@@ -264,8 +280,9 @@ impl<K: Local> Exact<K> {
 /// With the number that the row has in the given order, or else in that of the subdomains.
 fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
     let number = |row: usize| {
-        let row = rows.numbers[row] as usize;
-        rows.order.given.get(row).map_or(row, |&given| given as usize)
+        let row = rows.numbers[row];
+        let given = rows.given.zip(rows.part.place(row));
+        given.map_or(row, |(given, place)| given[place]) as usize
     };
     match why {
         Breakdown::Singular(mut block) => {
@@ -276,23 +293,25 @@ fn renumbered(why: Breakdown, rows: &Rows) -> Breakdown {
     }
 }
 
-/// The rows of this rank in each stage.
-fn parts(rows: &Rows, block_size: usize) -> Vec<Vec<StagePart>> {
+/// The rows of this rank, whose subdomains begin at the unknowns `starts`, in each stage.
+fn parts(rows: &Rows, starts: &[usize], block_size: usize) -> Vec<Vec<StagePart>> {
     let mut parts: Vec<Vec<StagePart>> = (0..rows.order.stages()).map(|_| Vec::new()).collect();
     for (stage, of) in rows.order.parts(rows.own.start as usize..rows.own.end as usize) {
         let first = rows.place(of.start as u64).expect("an own row") as usize;
         let at = (of.start - rows.own.start as usize) * block_size;
-        parts[stage].push(StagePart { rows: first..first + of.len(), at });
+        let subdomain = starts.partition_point(|&start| start <= at) - 1;
+        parts[stage].push(StagePart { subdomain, rows: first..first + of.len(), at });
     }
     parts
 }
 
-/// What goes from rank to rank after each stage: values of solves, and blocks of the factorisation. Collective, also
-/// where it fails.
+/// What goes from rank to rank after each stage: values of solves, rows of which have their place in the vectors of
+/// these, and blocks of the factorisation. Collective, also where it fails.
 fn passes<K: Local>(
     k: &Distributed<K>,
     rows: &Rows,
     pattern: &FillPattern,
+    in_solves: &dyn Fn(usize) -> usize,
 ) -> (Result<Passes<K>>, Vec<Share>) {
     let (b, n) = (pattern.block_size(), pattern.rows());
     // own rows alone have entries below the diagonal
@@ -327,12 +346,15 @@ fn passes<K: Local>(
         (n + first + entry.expect("an entry of this rank")) as u32
     };
     let shares = Share::new(k, rows.order, blocks, b * b, of_block);
-    let values = |ghosts: Vec<usize>| {
-        let wanted = |i: usize| Wanted { row: number(i), column: number(i), place: i as u32 };
+    let values = |ghosts: Vec<usize>, sent: &dyn Fn(u64) -> u32| {
+        let wanted =
+            |i: usize| Wanted { row: number(i), column: number(i), place: in_solves(i) as u32 };
         let wanted = ghosts.into_iter().map(wanted).collect();
-        Share::new(k, rows.order, wanted, b, |row, _| place(row))
+        Share::new(k, rows.order, wanted, b, |row, _| sent(row))
     };
-    let (forward, backward) = (values(forward), values(backward));
+    let forward = values(forward, &|row| in_solves(place(row) as usize) as u32);
+    // of z, which has own rows alone
+    let backward = values(backward, &|row| (row - rows.own.start) as u32);
     let pass = |share| Pass::new(k.local(), share, b);
     let both = forward.into_iter().zip(backward);
     (both.map(|(f, g)| Ok([pass(f)?, pass(g)?])).collect(), shares)
@@ -342,21 +364,20 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
     fn apply(&self, k: &Distributed<K>, r: &K::Vector, z: &mut K::Vector) {
         let (local, v) = (k.local(), &mut *self.v.borrow_mut());
         for (stage, [forward, _]) in self.passes.iter().enumerate() {
-            local.ilu_forward(&self.ilu, stage, r, v);
-            forward.pass(k, v);
+            local.ilu_forward(&self.ilu, stage, r, v, z);
+            forward.pass(k, v, None);
         }
         for (stage, [_, backward]) in self.passes.iter().enumerate().rev() {
             local.ilu_backward(&self.ilu, stage, v, z);
-            backward.pass(k, v);
+            backward.pass(k, v, Some(z));
         }
     }
 
     fn bytes(&self, k: &Distributed<K>) -> Bytes {
         let own = self.ilu.bytes();
-        // the solution is copied from among the ghosts
         let vector = 8 * self.ilu.pattern().rows() * self.ilu.pattern().block_size();
         let all = |bytes: usize| k.sum(bytes as f64) as usize;
-        Bytes { held: all(own.held + vector), moved: all(own.moved + 2 * vector) }
+        Bytes { held: all(own.held + vector), moved: all(own.moved) }
     }
 
     fn numeric_bytes(&self, k: &Distributed<K>) -> usize {
@@ -364,13 +385,14 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
         k.sum((pattern.bytes() + 16 * pattern.numbers()) as f64) as usize
     }
 
-    /// Blocks of all ranks; levels go through several of them and are not counted.
+    /// Blocks of all ranks; levels go through several of them and are not counted. Solves are those of this rank.
     fn size(&self, k: &Distributed<K>) -> FactorSize {
         let blocks = k.sum(self.blocks as f64) as usize;
         let block = self.ilu.pattern().block_size().pow(2);
         FactorSize {
             factor_blocks: Some(blocks),
             factor_entries: Some(blocks * block),
+            trisolve_used: Some(self.ilu.trisolve()).filter(|way| *way != Trisolve::AUTO),
             ..FactorSize::default()
         }
     }
@@ -378,4 +400,4 @@ impl<K: Local> Preconditioner<Distributed<K>> for Exact<K> {
 
 #[cfg(test)]
 #[path = "exact_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -12,6 +12,7 @@ use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, threads::on_ranks};
+use crate::compute::distributed::moves::with_layers;
 use crate::compute::{Factors as _, Trisolve};
 use crate::matrix::pattern::block_pattern;
 use crate::methods::schwarz::Choice;
@@ -64,7 +65,7 @@ impl System {
 const BOTH: [Choice; 2] = [Choice::Interface, Choice::Natural];
 
 /// Rows of a few entries at random places, neither symmetric nor in any order.
-fn random(n: usize, per_row: usize, seed: u64) -> Csr {
+pub(in crate::methods::schwarz) fn random(n: usize, per_row: usize, seed: u64) -> Csr {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
     for i in 0..n {
@@ -86,6 +87,19 @@ fn numbers(n: usize) -> Vec<f64> {
     (0..n).map(|i| 1.0 + ((i * 7919 + 13) % 1009) as f64 / 1009.0).collect()
 }
 
+/// What a rank knows of a matrix for factors of fill level k.
+fn known(k: &Distributed<Cpu>, a: &Csr, fill: usize) -> Part {
+    let (communicator, layout) = (&**k.communicator(), k.layout());
+    let own = layout.part_of(a, communicator.rank());
+    with_layers(communicator, &own, layout.rank_starts(), layers(fill)).unwrap()
+}
+
+/// Of each block row that a rank knows its number in the order of elimination, where that is not stage by stage.
+fn given(part: &Part, order: &Elimination) -> Option<Vec<u64>> {
+    let number = |place: usize| u64::from(order.given[part.number(place) as usize]);
+    (!order.given.is_empty()).then(|| (0..part.blocks()).map(number).collect())
+}
+
 /// On so many ranks.
 fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
     let System { unknowns, a, starts, order, .. } = system;
@@ -94,7 +108,10 @@ fn applied(ranks: usize, system: &System, case: &Case) -> Vec<f64> {
         let layout = Layout::new(starts, b, ranks).unwrap();
         let own = layout.unknowns(Communicator::rank(&rank));
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
-        let m = Exact::new(&k, a, order, &case.preconditioning(), &mut ()).unwrap();
+        let part = known(&k, a, case.fill);
+        let given = given(&part, order);
+        let order = (order, given.as_deref());
+        let m = Exact::new(&k, &part, order, &case.preconditioning(), &mut ()).unwrap();
         let (mut v, mut z) = (k.vector(own.len()).unwrap(), k.vector(own.len()).unwrap());
         k.upload(&r[own.clone()], &mut v);
         m.apply(&k, &v, &mut z);
@@ -207,7 +224,10 @@ fn the_first_row_without_a_pivot_is_told_by_its_rank_alone() {
                 let layout = Layout::new(&starts, 1, ranks).unwrap();
                 let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
                 let case = Case::default();
-                match Exact::new(&k, &a, &order, &case.preconditioning(), &mut ()) {
+                let part = known(&k, &a, case.fill);
+                let given = given(&part, &order);
+                let order = (&order, given.as_deref());
+                match Exact::new(&k, &part, order, &case.preconditioning(), &mut ()) {
                     Ok(_) => None,
                     Err(SetupFailure::Breakdown(Breakdown::Singular(block))) => Some(block.row),
                     Err(other) => panic!("{other:?}"),
@@ -227,7 +247,10 @@ fn broken(system: &System, ranks: usize, case: &Case) -> Vec<(usize, Breakdown)>
         let layout = Layout::new(&system.starts, system.a.block_size(), ranks).unwrap();
         let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
         let settings = case.preconditioning();
-        match Exact::new(&k, &system.a, &system.order, &settings, &mut ()) {
+        let part = known(&k, &system.a, settings.fill);
+        let given = given(&part, &system.order);
+        let order = (&system.order, given.as_deref());
+        match Exact::new(&k, &part, order, &settings, &mut ()) {
             Ok(_) => None,
             Err(SetupFailure::Breakdown(why)) => Some((own, why)),
             Err(other) => panic!("{other:?}"),

@@ -2,6 +2,7 @@
 //! 1999), where each subdomain has one of its own, any in the registry; and [`exact`] factors of the whole matrix.
 
 pub mod exact;
+pub(crate) mod interfaces;
 pub mod order;
 mod rows;
 
@@ -17,7 +18,8 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::whole;
 use crate::compute::Bytes;
 use crate::compute::distributed::halo::Halo;
-use crate::compute::distributed::{Distributed, Layout, Local};
+use crate::compute::distributed::part::Part;
+use crate::compute::distributed::{Distributed, Local};
 use crate::compute::preconditioner::{FactorSize, Preconditioner, SetupFailure};
 use crate::matrix::Csr;
 use crate::methods::precond::{self, Phase, Phases, Ready, Settings, Setup, jacobi};
@@ -25,13 +27,13 @@ use rows::Columns;
 
 /// The preconditioners of a rank's subdomains.
 pub struct Schwarz<K: Local> {
-    parts: Vec<Part<K>>,
+    parts: Vec<Subdomain<K>>,
     /// Values of other ranks that the overlaps take.
     halo: Halo<K>,
 }
 
 /// A subdomain with its overlap.
-struct Part<K: Local> {
+struct Subdomain<K: Local> {
     m: Box<dyn Preconditioner<K>>,
     /// Where the subdomain and its overlap differ from all that the rank has.
     extended: Option<Extended<K>>,
@@ -134,9 +136,9 @@ impl TryFrom<String> for Choice {
     }
 }
 
-/// Block rows of a part and of `overlap` layers around it, ascending. `inside` has a place for each block row,
+/// Block rows of a range and of `overlap` layers around it, ascending. `inside` has a place for each block row,
 /// all false, and is left so.
-pub fn with_overlap(a: &Csr, rows: Range<u32>, overlap: usize, inside: &mut [bool]) -> Vec<u32> {
+fn with_overlap(a: &Csr, rows: Range<u32>, overlap: usize, inside: &mut [bool]) -> Vec<u32> {
     let b = a.block_size() as u32;
     let (mut all, mut layer): (Vec<u32>, Vec<u32>) = (rows.clone().collect(), rows.collect());
     for &row in &all {
@@ -190,7 +192,7 @@ impl<K: Local> Schwarz<K> {
     /// When a subdomain has no such preconditioner; the other ranks do not hear of it.
     pub fn new(
         k: &Distributed<K>,
-        a: &Csr,
+        a: &Part,
         overlap: usize,
         setup: fn(Setup<K>) -> Ready<K>,
         settings: &Settings,
@@ -203,9 +205,9 @@ impl<K: Local> Schwarz<K> {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn with_transposed(
+    pub(crate) fn with_transposed(
         k: &Distributed<K>,
-        a: &Csr,
+        a: &Part,
         setup: fn(Setup<K>) -> Ready<K>,
         settings: &Settings,
         phases: &mut dyn Phases,
@@ -216,34 +218,35 @@ impl<K: Local> Schwarz<K> {
 
     fn both(
         k: &Distributed<K>,
-        a: &Csr,
+        part: &Part,
         (overlap, transposed): (usize, bool),
         setup: fn(Setup<K>) -> Ready<K>,
         settings: &Settings,
         phases: &mut dyn Phases,
     ) -> Result<(Self, Option<Self>), SetupFailure> {
         phases.begin(Phase::Analysis);
-        let (layout, b) = (k.layout(), a.block_size());
+        let (layout, a, b) = (k.layout(), part.matrix(), part.block_size());
         let rank = k.communicator().rank();
-        let mut inside = vec![false; a.rows() / b];
-        let starts = layout.subdomain_starts(rank);
-        let own = starts.windows(2).map(|w| (w[0] / b) as u32..(w[1] / b) as u32);
+        let mut inside = vec![false; part.blocks()];
+        let mine = part.places();
+        let at = |start: usize| (mine.start + start / b) as u32;
+        let own = k.starts().windows(2).map(|w| at(w[0])..at(w[1]));
         let own: Vec<Range<u32>> = own.collect();
         let blocks = own.iter().map(|own| with_overlap(a, own.clone(), overlap, &mut inside));
         let blocks: Vec<Vec<u32>> = blocks.collect();
-        let mine = own_blocks(layout, rank);
-        let mut ghosts: Vec<u64> = blocks.iter().flatten().map(|&row| u64::from(row)).collect();
-        ghosts.retain(|row| !mine.contains(row));
-        ghosts.sort_unstable();
-        ghosts.dedup();
+        let mut others: Vec<u32> = blocks.iter().flatten().copied().collect();
+        others.retain(|&row| !mine.contains(&(row as usize)));
+        others.sort_unstable();
+        others.dedup();
+        let ghosts: Vec<u64> = others.iter().map(|&row| part.number(row as usize)).collect();
         let halo = || Halo::new(k, &ghosts, b, |i| i);
         let (of_m, of_other) = (halo(), transposed.then(halo));
         let (of_m, ghost_places) = of_m?;
         let of_other = of_other.transpose()?.map(|(halo, _)| halo);
         let n = layout.unknowns(rank).len();
-        let place = |row: u32| match ghosts.binary_search(&u64::from(row)) {
+        let place = |row: u32| match others.binary_search(&row) {
             Ok(ghost) => n + ghost_places[ghost] as usize * b,
-            Err(_) => (u64::from(row) - mine.start) as usize * b,
+            Err(_) => (row as usize - mine.start) * b,
         };
         let (mut parts, mut others) = (Vec::with_capacity(blocks.len()), Vec::new());
         for (s, blocks) in blocks.iter().enumerate() {
@@ -267,9 +270,9 @@ impl<K: Local> Schwarz<K> {
                 let (places, own) = (local.places(places)?, local.places(own)?);
                 Ok(Some(Extended { count, places, own, first, scratch }))
             };
-            parts.push(Part { m, extended: extended()? });
+            parts.push(Subdomain { m, extended: extended()? });
             if let Some(m) = other {
-                others.push(Part { m, extended: extended()? });
+                others.push(Subdomain { m, extended: extended()? });
             }
         }
         let other = of_other.map(|halo| Self { parts: others, halo });
@@ -287,17 +290,12 @@ fn of_subdomain(why: SetupFailure, number: usize, count: usize) -> SetupFailure 
     }
 }
 
-/// Block rows of a rank.
-fn own_blocks(layout: &Layout, rank: usize) -> Range<u64> {
-    layout.rank_starts()[rank]..layout.rank_starts()[rank + 1]
-}
-
 impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
     fn apply(&self, k: &Distributed<K>, r: &K::Vector, z: &mut K::Vector) {
         let local = k.local();
         self.halo.start(local, r);
         self.halo.finish(local, |ghosts| {
-            for Part { m, extended } in &self.parts {
+            for Subdomain { m, extended } in &self.parts {
                 let Some(extended) = extended else {
                     m.apply(local, r, z);
                     continue;

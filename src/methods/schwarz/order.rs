@@ -20,6 +20,18 @@ pub fn layers(k: usize) -> usize {
 /// than balanced ones, and `exact:interface` costs about as much by its iterations.
 const LEAST_EFFICIENCY: f64 = 0.75;
 
+impl Choice {
+    /// Whether exact factors of fill level k may keep the given order.
+    pub(crate) fn may_be_natural(self, k: usize) -> bool {
+        self == Self::Natural || (self == Self::Exact && k == 0)
+    }
+
+    /// Whether they do where they may, in these stages.
+    pub(crate) fn is_natural(self, found: &Elimination) -> bool {
+        self == Self::Natural || found.efficiency >= LEAST_EFFICIENCY
+    }
+}
+
 /// Block rows in the order of their subdomains, and that of exact factors.
 pub struct Ordered {
     /// The subdomains.
@@ -45,14 +57,13 @@ impl Ordered {
         choice: Choice,
         k: usize,
     ) -> Result<Self, SetupFailure> {
-        let natural = choice == Choice::Natural || (choice == Choice::Exact && k == 0);
-        if natural {
+        if choice.may_be_natural(k) {
             let mut divided = divide(a, how, grid, count, false)?;
             let [limit, each, free] = bilu::room(&Cpu::sequential(), a);
             let found = divided
                 .pipeline(Threads::Pool, a, k, limit)
                 .map_err(|at| SetupFailure::TooLarge { at, needed: at.entries * each, free })?;
-            if choice == Choice::Natural || found.efficiency >= LEAST_EFFICIENCY {
+            if choice.is_natural(&found) {
                 return Ok(Self { divided, elimination: Some(found), used: Choice::Natural });
             }
         }

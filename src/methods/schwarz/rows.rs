@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::base::error::Result;
+use crate::compute::distributed::part::Part;
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;
@@ -11,6 +12,10 @@ use crate::symbolic::interfaces::Elimination;
 /// Block rows that a rank's factors have, stage by stage.
 pub(super) struct Rows<'a> {
     pub(super) order: &'a Elimination,
+    /// Of each block row of the part its number in the order of elimination, where that is not stage by stage.
+    pub(super) given: Option<&'a [u64]>,
+    /// What this rank has of the matrix.
+    pub(super) part: &'a Part,
     /// Block rows of this rank.
     pub(super) own: Range<u64>,
     /// Numbers of all.
@@ -27,6 +32,13 @@ impl Rows<'_> {
     pub(super) fn place(&self, row: u64) -> Option<u32> {
         let key = self.key(row);
         self.numbers.binary_search_by_key(&key, |&other| self.key(other)).ok().map(|at| at as u32)
+    }
+
+    /// Places of a row's unknowns in what this rank has of the matrix.
+    fn unknowns(&self, row: u64) -> Range<usize> {
+        let (place, b) =
+            (self.part.place(row).expect("a row that is known"), self.part.block_size());
+        place * b..(place + 1) * b
     }
 
     /// Of `rows`, places in `numbers`, the order in which they are to be.
@@ -69,12 +81,12 @@ impl<'a> Columns<'a> {
 }
 
 /// Couplings between rows, in their order.
-pub(super) fn pattern(a: &Csr, rows: &Rows, columns: &Columns) -> Pattern<'static> {
-    let b = a.block_size();
+pub(super) fn pattern(rows: &Rows, columns: &Columns) -> Pattern<'static> {
+    let (a, b) = (rows.part.matrix(), rows.part.block_size());
     let (mut row_ptr, mut col_ind) = (vec![0], Vec::new());
     for &row in &rows.numbers {
         let first = col_ind.len();
-        for i in row as usize * b..(row as usize + 1) * b {
+        for i in rows.unknowns(row) {
             let mut last = u32::MAX;
             for block in a.row(i).0.iter().map(|column| column / b as u32) {
                 if block != last {
@@ -100,12 +112,12 @@ pub(super) fn pattern(a: &Csr, rows: &Rows, columns: &Columns) -> Pattern<'stati
 }
 
 /// The entries of this rank's rows; those of others are empty.
-pub(super) fn values(a: &Csr, rows: &Rows, columns: &Columns) -> Result<Csr> {
-    let b = a.block_size();
+pub(super) fn values(rows: &Rows, columns: &Columns) -> Result<Csr> {
+    let (a, b) = (rows.part.matrix(), rows.part.block_size());
     let (mut row_ptr, mut col_ind, mut values) = (vec![0], Vec::new(), Vec::new());
     let mut unsorted: Vec<(u32, f64)> = Vec::new();
     for (at, &row) in rows.numbers.iter().enumerate() {
-        for i in row as usize * b..(row as usize + 1) * b {
+        for i in rows.unknowns(row) {
             if rows.is_own(at) {
                 let (cols, entries) = a.row(i);
                 let first = col_ind.len();

@@ -6,8 +6,10 @@ use super::*;
 use crate::base::choices::{Format, Orthogonalisation, Partition, Side};
 use crate::case::{Case, ReadAs};
 use crate::compute::cpu::Cpu;
+use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::{Communicator, OneRank, threads::on_ranks};
 use crate::compute::distributed::matrix::{Matrix, Rows};
+use crate::compute::distributed::moves::with_layers;
 use crate::compute::krylov::{self, Stop, System};
 use crate::compute::{Operations, Products, Storage as _, Vectors};
 use crate::methods::{precond, solver};
@@ -91,12 +93,16 @@ fn distributed(
 ) -> Solved {
     let rank = communicator.rank();
     let layout = Layout::new(starts, a.block_size(), ranks).unwrap();
+    let first = starts[0] * a.block_size();
     let own = layout.unknowns(rank);
-    let rows = Rows::of(a, &layout, rank).unwrap();
+    let own = own.start - first..own.end - first;
+    let part = layout.part_of(a, rank);
+    let part = with_layers(&*communicator, &part, layout.rank_starts(), overlap).unwrap();
+    let rows = Rows::of(&part, &layout, rank).unwrap();
     let k = Distributed::new(Cpu::sequential(), communicator, layout);
     let matrix = Matrix::new(&k, &rows, Format::Csr).unwrap();
     let setup = precond::lookup::<Cpu>(&case.precond).unwrap();
-    let m = Schwarz::new(&k, a, overlap, setup, &case.preconditioning(), &mut ()).unwrap();
+    let m = Schwarz::new(&k, &part, overlap, setup, &case.preconditioning(), &mut ()).unwrap();
     solve(&k, case, (&matrix, &m), &b[own])
 }
 
@@ -120,6 +126,24 @@ fn the_number_of_ranks_changes_no_bit() {
                     let found = on(ranks, &system, &case, overlap, &rhs);
                     assert_eq!(found, of_one, "{spec} {solver} {precond}:{overlap}, {ranks} ranks");
                 }
+            }
+        }
+    }
+}
+
+/// The same system with numbers of block rows that have more than 32 bits.
+#[test]
+fn numbers_beyond_32_bits_change_no_bit() {
+    for (spec, b, count) in SYSTEMS {
+        let system = boxes(spec, b, count);
+        let rhs = rhs(system.a.rows());
+        let starts = system.starts.iter().map(|start| 5_000_000_000 + start).collect();
+        let far = Divided { a: system.a.clone(), starts };
+        for overlap in [0, 2] {
+            let case = case("gmres", "bilu", 1);
+            let near = on(1, &system, &case, overlap, &rhs);
+            for ranks in [1, 3, 4] {
+                assert_eq!(on(ranks, &far, &case, overlap, &rhs), near, "{spec} on {ranks} ranks");
             }
         }
     }
@@ -157,7 +181,8 @@ fn products_are_those_of_the_whole_matrix() {
                     (Communicator::rank(&rank), Layout::new(starts, b, ranks).unwrap());
                 let own = layout.unknowns(me);
                 let k = Distributed::new(Cpu::sequential(), Rc::new(rank), layout);
-                let rows = Rows::of(a, k.layout(), me).unwrap();
+                let part = k.layout().part_of(a, me);
+                let rows = Rows::of(&part, k.layout(), me).unwrap();
                 let matrix = Matrix::new(&k, &rows, Format::Csr).unwrap();
                 let (mut v, mut y) = (k.vector(own.len()).unwrap(), k.vector(own.len()).unwrap());
                 k.upload(&x[own], &mut v);

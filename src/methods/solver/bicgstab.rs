@@ -90,15 +90,13 @@ impl<K: Operations> Vectors<K> {
     ) {
         let Self { r, shadow, p, v, t, hat } = self;
         // v = A M^-1 p; alpha = rho / (r0, v)
-        s.m.apply(k, p, hat);
-        k.spmv(s.a, hat, v);
+        s.m.apply_then_multiply(k, s.a, p, hat, v);
         k.dot(shadow, v, RV);
         k.axpby(Coef::Ratio(rho, RV), hat, Coef::ONE, x);
         // s = r - alpha v, in the place of r
         k.axpby(Coef::NegRatio(rho, RV), v, Coef::ONE, r);
         // t = A M^-1 s; omega = (t, s) / (t, t)
-        s.m.apply(k, r, hat);
-        k.spmv(s.a, hat, t);
+        s.m.apply_then_multiply(k, s.a, r, hat, t);
         k.dot(t, r, TS);
         k.dot(t, t, TT);
         k.axpby(Coef::Ratio(TS, TT), hat, Coef::ONE, x);

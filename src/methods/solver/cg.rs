@@ -8,7 +8,7 @@ use crate::base::error::Result;
 use crate::base::setting::Setting;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
-use crate::compute::{Coef, Operations, Slot};
+use crate::compute::{Coef, Eisenstat, Operations, Slot};
 use crate::methods::precond::{bilu, jacobi};
 
 pub(crate) const METHOD: Method = Method {
@@ -46,12 +46,15 @@ pub(super) struct Cg<K: Operations> {
     z: K::Vector,
     p: K::Vector,
     q: K::Vector,
+    /// Unknowns, and vectors for a preconditioner that multiplies on its way.
+    n: usize,
+    solved: Option<[K::Vector; 4]>,
 }
 
 impl<K: Operations> Cg<K> {
     pub(super) fn new(k: &K, settings: &Settings, n: usize) -> Result<Self> {
         let v = || k.vector(n);
-        Ok(Self { settings: settings.clone(), r: v()?, z: v()?, p: v()?, q: v()? })
+        Ok(Self { settings: settings.clone(), r: v()?, z: v()?, p: v()?, q: v()?, n, solved: None })
     }
 }
 
@@ -63,7 +66,7 @@ impl<K: Operations> Solver<K> for Cg<K> {
         x: &mut K::Vector,
         monitor: &mut dyn Monitor,
     ) -> Outcome {
-        let Self { settings, r, z, p, q } = self;
+        let Self { settings, r, z, p, q, n, solved } = self;
         let mut scalars = [0.0; 4];
         k.fill(x, 0.0);
         k.copy(s.b, r);
@@ -74,6 +77,19 @@ impl<K: Operations> Solver<K> for Cg<K> {
             return judge.outcome(end);
         }
         let mut projections = None;
+        if s.deflation.is_none()
+            && let Some(m) = s.m.eisenstat()
+        {
+            // without room for these vectors the other way is left
+            if solved.is_none() {
+                let more: Result<Vec<_>> = (0..4).map(|_| k.vector(*n)).collect();
+                *solved = more.ok().and_then(|vectors| vectors.try_into().ok());
+            }
+            if let Some(solved) = solved {
+                let end = Self::iterate_through(k, m, [r, z, p, q], solved, x, &mut judge);
+                return judge.outcome(end);
+            }
+        }
         // of what the vectors alone solve nothing is left to iterate on
         let mut end = None;
         if let Some(deflation) = s.deflation {
@@ -120,19 +136,7 @@ impl<K: Operations> Cg<K> {
             k.axpby(Coef::NegRatio(rho, PQ), q, Coef::ONE, r);
             k.norm(r, NORM);
             k.read(RHO[0], &mut scalars);
-            let (rho, pq) = (scalars[iteration % 2], scalars[2]);
-            if rho <= 0.0 {
-                return SolveEnd::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO });
-            }
-            if pq <= 0.0 {
-                return SolveEnd::Breakdown(NO_PQ);
-            }
-            if let Some(end) = judge.step(scalars[3]) {
-                return end;
-            }
-            if judge.iterations.is_multiple_of(LONG_CYCLE)
-                && let Some(end) = judge.cycle()
-            {
+            if let Some(end) = ended(&scalars, iteration, judge) {
                 return end;
             }
             if let Some(projections) = projections
@@ -147,4 +151,53 @@ impl<K: Operations> Cg<K> {
         }
         unreachable!("the iteration limit ends the loop")
     }
+
+    /// The same iterates with a preconditioner `(D + L) D^-1 (D + U)` that multiplies on its way (Eisenstat 1981). The
+    /// residual r has a companion `y = (D + L)^-1 r`, for which `(r, M^-1 r) = (y, D y)`, and directions t come from
+    /// their `p = (I + D^-1 U) t`.
+    fn iterate_through(
+        k: &K,
+        m: &dyn Eisenstat<K>,
+        [r, t, p, q]: [&mut K::Vector; 4],
+        [y, dy, of_q, dof_q]: &mut [K::Vector; 4],
+        x: &mut K::Vector,
+        judge: &mut ConvergenceMonitor,
+    ) -> SolveEnd {
+        let mut scalars = [0.0; 4];
+        m.forward(k, r, [y, dy]);
+        for iteration in 0.. {
+            let (rho, old) = (RHO[iteration % 2], RHO[(iteration + 1) % 2]);
+            k.dot(y, dy, rho);
+            // p = y + (rho / rho_old) p
+            let beta = if iteration == 0 { Coef::ZERO } else { Coef::Ratio(rho, old) };
+            k.axpby(Coef::ONE, y, beta, p);
+            // q = A t; alpha = rho / (t, q)
+            m.through(k, p, [t, q], [of_q, dof_q]);
+            k.dot(t, q, PQ);
+            // x += alpha t; r -= alpha q, and its companion
+            k.axpby(Coef::Ratio(rho, PQ), t, Coef::ONE, x);
+            for (of_r, of_q) in [(&mut *r, &*q), (&mut *y, &*of_q), (&mut *dy, &*dof_q)] {
+                k.axpby(Coef::NegRatio(rho, PQ), of_q, Coef::ONE, of_r);
+            }
+            k.norm(r, NORM);
+            k.read(RHO[0], &mut scalars);
+            if let Some(end) = ended(&scalars, iteration, judge) {
+                return end;
+            }
+        }
+        unreachable!("the iteration limit ends the loop")
+    }
+}
+
+/// Why the recurrence or the solve ends with an iteration, given what was read after it.
+fn ended(scalars: &[f64; 4], iteration: usize, judge: &mut ConvergenceMonitor) -> Option<SolveEnd> {
+    let (rho, pq) = (scalars[iteration % 2], scalars[2]);
+    if rho <= 0.0 {
+        return Some(SolveEnd::Breakdown(if rho < 0.0 { NEGATIVE_RHO } else { NO_RHO }));
+    }
+    if pq <= 0.0 {
+        return Some(SolveEnd::Breakdown(NO_PQ));
+    }
+    let end = judge.step(scalars[3]);
+    end.or_else(|| judge.iterations.is_multiple_of(LONG_CYCLE).then(|| judge.cycle()).flatten())
 }

@@ -33,7 +33,7 @@ const NORM: Slot = Slot(0);
 const COLUMN: Slot = Slot(8);
 
 /// Largest restart: a column and its corrections must fit into the slots.
-pub const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
+pub(crate) const MAX_RESTART: usize = (SLOTS - 8) / 2 - 2;
 
 /// Breakdown of a column that depends on the others.
 const EXHAUSTED: &str = "the Krylov space is exhausted: the preconditioned matrix is singular";
@@ -86,8 +86,7 @@ impl<K: Operations> Gmres<K> {
         let (v, w) = (&head[j], &mut tail[0]);
         match self.settings.side {
             Side::Right => {
-                s.m.apply(k, v, &mut self.work);
-                k.spmv(s.a, &self.work, w);
+                s.m.apply_then_multiply(k, s.a, v, &mut self.work, w);
             }
             Side::Left => {
                 k.spmv(s.a, v, &mut self.work);

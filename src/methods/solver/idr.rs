@@ -149,8 +149,7 @@ impl<K: Operations> Idr<K> {
         norm: f64,
     ) -> Result<f64, &'static str> {
         let Self { shadow, r, v, hat, f, omega, .. } = self;
-        s.m.apply(k, r, hat);
-        k.spmv(s.a, hat, v);
+        s.m.apply_then_multiply(k, s.a, r, hat, v);
         let mut dots = [0.0; 2];
         k.dot(v, r, DOTS);
         k.dot(v, v, DOTS.plus(1));

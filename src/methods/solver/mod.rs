@@ -16,11 +16,12 @@ mod replacement;
 
 use crate::base::choices::{Execution, Side};
 use crate::base::error::Result;
+use crate::base::external::external;
 use crate::base::setting::Setting;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
 use crate::compute::{Operations, no_execution};
 use crate::methods::precond::{Shape, bilu};
-pub use gmres::MAX_RESTART;
+pub(crate) use gmres::MAX_RESTART;
 
 /// What a solver is: what it is called, what it needs, what it can do and which settings it uses.
 #[allow(clippy::struct_excessive_bools, reason = "each is a property of its own")]
@@ -93,18 +94,22 @@ fn method(name: &str) -> Option<&'static Method> {
     METHODS.iter().find(|method| method.name == name)
 }
 
-/// Whether the solver called `name` says that it uses a setting; `None` where it is unknown.
+/// Whether the solver called `name` says that it uses a setting; `None` where it is unknown. One of a peer uses
+/// none of ours.
 pub fn uses(name: &str, setting: Setting) -> Option<bool> {
+    if external(name).is_some() {
+        return Some(false);
+    }
     method(name).map(|method| method.uses.contains(&setting))
 }
 
 /// Whether the solver called `name` needs a symmetric matrix and a symmetric preconditioner.
-pub fn needs_symmetric(name: &str) -> bool {
+pub(crate) fn needs_symmetric(name: &str) -> bool {
     method(name).is_some_and(|method| method.symmetric)
 }
 
 /// Whether the solver called `name` needs [`System::transposed`](crate::compute::krylov::System::transposed).
-pub fn needs_transposed(name: &str) -> bool {
+pub(crate) fn needs_transposed(name: &str) -> bool {
     method(name).is_some_and(|method| method.transposed)
 }
 
@@ -124,22 +129,22 @@ pub fn deflates(name: &str) -> bool {
 }
 
 /// Whether the solver called `name` monitors M^-1 (b - A x) with the preconditioner on that side.
-pub fn monitors_preconditioned(name: &str, side: Side) -> bool {
+pub(crate) fn monitors_preconditioned(name: &str, side: Side) -> bool {
     side == Side::Left && method(name).is_some_and(|method| method.monitors_preconditioned)
 }
 
 /// Whether each iteration of the solver called `name` computes b - A x anew.
-pub fn recomputes_residual(name: &str) -> bool {
+pub(crate) fn recomputes_residual(name: &str) -> bool {
     method(name).is_some_and(|method| method.recomputes_residual)
 }
 
 /// Whether the solver called `name` begins anew where its recurrence has broken down.
-pub fn begins_anew(name: &str) -> bool {
+pub(crate) fn begins_anew(name: &str) -> bool {
     method(name).is_some_and(|method| method.begins_anew)
 }
 
 /// Whether the solver called `name` runs as one kernel of a GPU with a preconditioner of that shape.
-pub fn is_persistent(name: &str, shape: Shape) -> bool {
+pub(crate) fn is_persistent(name: &str, shape: Shape) -> bool {
     let persistent = method(name).and_then(|method| method.persistent);
     persistent.is_some_and(|kernel| match shape {
         Shape::Identity | Shape::Diagonal => true,

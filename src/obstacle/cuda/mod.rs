@@ -30,7 +30,9 @@ use crate::obstacle::{Case, MAX_SWEEPS_PER_PASS, Method, Mode, Problem, Split, S
 use kernels::Kind;
 use part::{Launch, Part};
 #[cfg(feature = "mpi")]
-pub use rank::{RankNode, check_rank_memory, device_of};
+pub use rank::RankNode;
+#[cfg(feature = "mpi")]
+pub(crate) use rank::{check_rank_memory, device_of};
 
 /// Memory traffic of the sweeps between two tests of the stopping criterion: some milliseconds.
 const BYTES_AHEAD: f64 = 8e9;
@@ -445,7 +447,7 @@ impl Run<'_> {
 ///
 /// # Errors
 /// With the bytes needed and free.
-pub fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
+pub(crate) fn check_memory(case: &Case, problem: &Problem) -> Result<()> {
     let devices = Device::several(case.split.map_or(1, Split::count))?;
     let needed = fields(problem) * problem.bytes() / devices.len();
     crate::obstacle::node::check_memory(needed, devices[0].memory()?.free, "each GPU")

@@ -38,7 +38,7 @@ impl Message for Pinned {}
 ///
 /// # Errors
 /// When the host has none.
-pub fn device_of(own: OfHost) -> Result<Arc<Device>> {
+pub(crate) fn device_of(own: OfHost) -> Result<Arc<Device>> {
     let there = Device::count()?;
     Device::numbered(own.rank % there)
 }
@@ -47,7 +47,7 @@ pub fn device_of(own: OfHost) -> Result<Arc<Device>> {
 ///
 /// # Errors
 /// With the bytes needed and free.
-pub fn check_rank_memory(
+pub(crate) fn check_rank_memory(
     problem: &Problem,
     own: OfHost,
     device: &Device,

@@ -10,7 +10,7 @@ use crate::matrix::pattern::block_pattern;
 use crate::symbolic::{iluk, schedule};
 
 /// Most blocks of L and U that are worked out: a few seconds and about 1 GB.
-pub const FILL_LIMIT: usize = 200_000_000;
+pub(crate) const FILL_LIMIT: usize = 200_000_000;
 
 /// The factors of ILU(k) at one block size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -51,7 +51,7 @@ pub enum FillOutcome {
 /// Factor sizes for every block size and fill level, by the textbook rule.
 ///
 /// A level whose factors hold more than `limit` blocks is skipped, and so are the levels above it.
-pub fn factor_sizes(
+pub(crate) fn factor_sizes(
     a: &Csr,
     block_sizes: &[usize],
     levels: RangeInclusive<usize>,

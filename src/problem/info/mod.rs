@@ -14,7 +14,8 @@ use crate::matrix::{Asymmetry, Csr};
 use crate::symbolic::grid::{Grid, detect_grid};
 pub use block::{BlockSize, MAX_BLOCK, natural_block};
 pub use division::{Division, division};
-pub use fill::{FILL_LIMIT, Fill, FillOutcome, factor_sizes};
+pub(crate) use fill::{FILL_LIMIT, factor_sizes};
+pub use fill::{Fill, FillOutcome};
 pub use scaling::{Scaling, Weakest, Zeros, scaling};
 
 /// Everything that is found out about a square matrix without factoring it.

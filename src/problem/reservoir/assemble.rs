@@ -7,6 +7,7 @@ use super::system::{CellRows, System, WellParts};
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
+use crate::problem::generator::Piece;
 use crate::problem::stencil::check_unknowns;
 
 /// Cells that a task writes.
@@ -21,24 +22,26 @@ pub(super) struct Arrangement {
     pub(super) without_wells: bool,
 }
 
-/// The matrix and its right-hand side: cells, then wells.
+/// A piece of the matrix and its right-hand side: cells, then, in the last, wells.
 pub(super) fn assemble<const N: usize>(
     system: &System<'_, N>,
     arrangement: Arrangement,
+    piece: Piece,
 ) -> Result<(Csr, Vec<f64>)> {
-    let wells: Vec<WellParts> =
-        (0..system.wells.len()).into_par_iter().map(|w| system.well_parts(w)).collect();
+    let with_wells = piece.is_last() && !arrangement.without_wells;
+    let needed = if with_wells || arrangement.without_wells { system.wells.len() } else { 0 };
+    let wells: Vec<WellParts> = (0..needed).into_par_iter().map(|w| system.well_parts(w)).collect();
     let plan = Plan { system, arrangement, wells: &wells };
-    let (k, cells) = (system.flow.k, system.cells());
-    let scalars = cells * k;
-    let n = plan.order();
+    let (k, made) = (system.flow.k, piece.of(system.cells()));
+    let scalars = made.len() * k;
+    let n = scalars + if with_wells { wells.len() } else { 0 };
 
     let counts: Vec<usize> =
-        (0..cells).into_par_iter().map(|cell| plan.entries_of_row(cell)).collect();
+        made.clone().into_par_iter().map(|cell| plan.entries_of_row(cell)).collect();
     let of_cells = counts.iter().map(|&c| (c * k) as u64).sum::<u64>();
-    let of_wells: usize = if n > scalars { wells.iter().map(|w| w.row.len() + 1).sum() } else { 0 };
+    let of_wells: usize = if with_wells { wells.iter().map(|w| w.row.len() + 1).sum() } else { 0 };
     let nnz = of_cells + of_wells as u64;
-    check_size(cells, n, nnz)?;
+    check_size(made.len(), n, nnz)?;
 
     let (mut row_ptr, mut col_ind) = (vec![0_u32; n + 1], vec![0_u32; nnz as usize]);
     let (mut values, mut rhs) = (vec![0.0; nnz as usize], vec![0.0; n]);
@@ -56,7 +59,7 @@ pub(super) fn assemble<const N: usize>(
         let (cols_here, vals_here);
         (cols_here, cols) = cols.split_at_mut(entries);
         (vals_here, vals) = vals.split_at_mut(entries);
-        tasks.push((t * CELLS_PER_TASK, cols_here, vals_here));
+        tasks.push((made.start + t * CELLS_PER_TASK, cols_here, vals_here));
     }
     let parts = rhs[..scalars].par_chunks_mut(CELLS_PER_TASK * k);
     tasks.into_par_iter().zip(parts).for_each(|((first, cols, vals), rhs)| {
@@ -65,12 +68,13 @@ pub(super) fn assemble<const N: usize>(
             at += plan.write(cell, &mut cols[at..], &mut vals[at..], rhs);
         }
     });
-    if n > scalars {
+    if with_wells {
         let mut end = of_cells as usize;
         for (w, (parts, well)) in wells.iter().zip(&system.wells).enumerate() {
             for (c, &v) in parts.row.iter().chain([&parts.diagonal]).enumerate() {
                 let own = c == parts.row.len();
-                col_ind[end] = if own { scalars + w } else { well.first * k + c } as u32;
+                let place = if own { system.cells() * k + w } else { well.first * k + c };
+                col_ind[end] = place as u32;
                 values[end] = v;
                 end += 1;
             }
@@ -78,19 +82,20 @@ pub(super) fn assemble<const N: usize>(
             rhs[scalars + w] = parts.rhs;
         }
     }
-    Ok((Csr::new(n, n, row_ptr, col_ind, values)?, rhs))
+    Ok((Csr::new(n, plan.order(), row_ptr, col_ind, values)?, rhs))
 }
 
 /// What the rows of all cells share.
 struct Plan<'a, const N: usize> {
     system: &'a System<'a, N>,
     arrangement: Arrangement,
+    /// All of them, where they are eliminated.
     wells: &'a [WellParts],
 }
 
 impl<const N: usize> Plan<'_, N> {
     fn order(&self) -> usize {
-        let wells = if self.arrangement.without_wells { 0 } else { self.wells.len() };
+        let wells = if self.arrangement.without_wells { 0 } else { self.system.wells.len() };
         self.system.cells() * self.system.flow.k + wells
     }
 

@@ -9,7 +9,7 @@ mod rock;
 mod system;
 mod wells;
 
-use super::generator::{Arguments, Generated, Generator, Parameter, Word};
+use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
 use crate::base::error::{Error, Result};
 use crate::base::parse::shown;
 use assemble::{Arrangement, assemble, check_box};
@@ -86,16 +86,27 @@ pub(super) static GENERATOR: Generator = Generator {
     ],
     presets: &[],
     check: |arguments| check_box(arguments.size, unknowns_of_cell(arguments)?),
+    order,
     build,
 };
 
-fn build(arguments: &Arguments) -> Result<Generated> {
+/// Unknowns of all cells, and of the wells where they are kept.
+fn order(arguments: &Arguments) -> Result<usize> {
+    let wells = match (arguments.word("rows"), arguments.word("at")) {
+        ("eliminated", _) => 0,
+        (_, "") => arguments.get("wells") as usize,
+        (_, listed) => listed.split('+').count(),
+    };
+    Ok(points(arguments)? * unknowns_of_cell(arguments)? + wells)
+}
+
+fn build(arguments: &Arguments, piece: Piece) -> Result<Generated> {
     match unknowns_of_cell(arguments)? {
-        1 => build_for::<2>(1, arguments),
-        2 => build_for::<4>(2, arguments),
-        3 => build_for::<6>(3, arguments),
-        4 => build_for::<8>(4, arguments),
-        _ => build_for::<16>(8, arguments),
+        1 => build_for::<2>(1, arguments, piece),
+        2 => build_for::<4>(2, arguments, piece),
+        3 => build_for::<6>(3, arguments, piece),
+        4 => build_for::<8>(4, arguments, piece),
+        _ => build_for::<16>(8, arguments, piece),
     }
 }
 
@@ -107,7 +118,7 @@ fn unknowns_of_cell(arguments: &Arguments) -> Result<usize> {
 }
 
 /// k unknowns for each cell, `N = 2 k` derivatives of a flow.
-fn build_for<const N: usize>(k: usize, arguments: &Arguments) -> Result<Generated> {
+fn build_for<const N: usize>(k: usize, arguments: &Arguments, piece: Piece) -> Result<Generated> {
     let size = arguments.size;
     let seed = GENERATOR.whole(arguments, "seed", 0, 1 << 53)?;
     let spacing = within(arguments, "spacing", 0.0, 1e6)?;
@@ -126,10 +137,17 @@ fn build_for<const N: usize>(k: usize, arguments: &Arguments) -> Result<Generate
         "" => wells::random([size[1], size[2]], wells, spacing, seed)?,
         text => wells::listed([size[1], size[2]], text)?,
     };
-    let rock = Rock::new(size, arguments.word("field"), sigma, seed)?;
+    // cells that are made, and their neighbours
+    let cells = size.iter().product();
+    let (made, reach) = (piece.of(cells), size[0] * size[1]);
+    let near = made.start.saturating_sub(reach)..(made.end + reach).min(cells);
+    let rock = Rock::new(size, arguments.word("field"), sigma, seed, near.clone())?;
     let flow = Flow::<N> { k, rock: &rock, days };
-    let (matrix, rhs) = assemble(&System::new(flow, &columns, seed), arrangement)?;
-    Ok(Generated { matrix, grid: size, symmetric: false, rhs: Some(rhs) })
+    let system = System::new(flow, &columns, seed, near);
+    let (matrix, rhs) = assemble(&system, arrangement, piece)?;
+    let (first, order) = (made.start * k, matrix.cols());
+    let rhs = Some(rhs);
+    Ok(Generated { matrix, first, columns: 0, order, grid: size, symmetric: false, rhs })
 }
 
 /// The parameter `key`, between two bounds.

@@ -1,6 +1,7 @@
 //! The linearised equations of cells and wells.
 
 use std::f64::consts::PI;
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -39,7 +40,11 @@ pub(super) struct WellParts {
 /// Equations around two states.
 pub(super) struct System<'a, const N: usize> {
     pub(super) flow: Flow<'a, N>,
-    /// State at the beginning of the time step.
+    /// Seed of the states.
+    seed: u64,
+    /// Cells whose states are kept; those of others are made when they are asked for.
+    near: Range<usize>,
+    /// State of these at the beginning of the time step.
     before: Vec<Vector<f64>>,
     /// State of the linearisation.
     pub(super) now: Vec<Vector<f64>>,
@@ -57,35 +62,48 @@ pub(super) struct CellRows {
 
 impl<'a, const N: usize> System<'a, N> {
     /// The equations of `flow` at states drawn from `seed`, with wells in some columns of cells;
-    /// every other well injects, from the second on.
-    pub(super) fn new(flow: Flow<'a, N>, columns: &[[usize; 2]], seed: u64) -> Self {
+    /// every other well injects, from the second on. Cells of which rows are made, and their neighbours, are `near`.
+    pub(super) fn new(
+        flow: Flow<'a, N>,
+        columns: &[[usize; 2]],
+        seed: u64,
+        near: Range<usize>,
+    ) -> Self {
         let size = flow.rock.size;
-        let cells = size.iter().product();
         let state = |cell| beginning(&flow, seed, cell);
-        let before: Vec<_> = (0..cells).into_par_iter().map(state).collect();
+        let before: Vec<_> = near.clone().into_par_iter().map(state).collect();
         let moved = |(cell, state): (usize, &Vector<f64>)| step(flow.k, seed, cell, state);
-        let now: Vec<_> = before.par_iter().enumerate().map(moved).collect();
-        let mut well_of = vec![0; size[1] * size[2]];
-        let mut wells = Vec::with_capacity(columns.len());
+        let now: Vec<_> = near.clone().into_par_iter().zip(&before).map(moved).collect();
+        let well_of = vec![0; size[1] * size[2]];
+        let wells = Vec::with_capacity(columns.len());
+        let mut system = Self { flow, seed, near, before, now, wells, well_of };
         for (w, &[h, i]) in columns.iter().enumerate() {
             let column = h + size[1] * i;
-            well_of[column] = w as u32 + 1;
+            system.well_of[column] = w as u32 + 1;
             let (first, producing) = (column * size[0], w % 2 == 0);
-            let at_top = |cell: usize| now[cell][0] - head(flow.rock, first, cell);
+            let at_top = |cell: usize| system.now(cell)[0] - head(system.flow.rock, first, cell);
             let all = (first..first + size[0]).map(at_top);
             let pressure = if producing {
                 all.fold(f64::INFINITY, f64::min) - DRAWDOWN
             } else {
                 all.fold(f64::NEG_INFINITY, f64::max) + DRAWDOWN
             };
-            wells.push(Well { first, producing, pressure });
+            system.wells.push(Well { first, producing, pressure });
         }
-        Self { flow, before, now, wells, well_of }
+        system
+    }
+
+    /// State of the linearisation in a cell.
+    fn now(&self, cell: usize) -> Vector<f64> {
+        if self.near.contains(&cell) {
+            return self.now[cell - self.near.start];
+        }
+        step(self.flow.k, self.seed, cell, &beginning(&self.flow, self.seed, cell))
     }
 
     /// Number of cells.
     pub(super) fn cells(&self) -> usize {
-        self.now.len()
+        self.flow.rock.size.iter().product()
     }
 
     /// Number of the well that a cell belongs to.
@@ -110,7 +128,8 @@ impl<'a, const N: usize> System<'a, N> {
         let mut rows =
             CellRows { blocks: Vec::with_capacity(7), well: [0.0; MOST], rhs: [0.0; MOST] };
         let mut own = [0.0; MOST * MOST];
-        let (now, before) = (flow.mass(cell, &self.now[cell]), flow.mass(cell, &self.before[cell]));
+        let before = &self.before[cell - self.near.start];
+        let (now, before) = (flow.mass(cell, &self.now(cell)), flow.mass(cell, before));
         for e in 0..k {
             rows.rhs[e] = before[e].value - now[e].value;
             own[e * k..(e + 1) * k].copy_from_slice(&now[e].by[..k]);
@@ -163,7 +182,7 @@ impl<'a, const N: usize> System<'a, N> {
         };
         let transmissibility = DARCY * rock.face(axis, [low, high]);
         let deeper = rock.depth(high) - rock.depth(low);
-        self.flow.through([&self.now[low], &self.now[high]], transmissibility, deeper)
+        self.flow.through([&self.now(low), &self.now(high)], transmissibility, deeper)
     }
 
     /// Flow between a well and one of its cells: that of each equation, and of all fluids.
@@ -175,7 +194,7 @@ impl<'a, const N: usize> System<'a, N> {
         let index = DARCY * 2.0 * PI * rock.permeability(cell) * EDGES[0] / (reach / RADIUS).ln();
         let head = head(rock, well.first, cell);
         let of = if well.producing { Flow::produced } else { Flow::injected };
-        of(&self.flow, &self.now[cell], well.pressure, head, index)
+        of(&self.flow, &self.now(cell), well.pressure, head, index)
     }
 
     /// The linearised equation of a well: what flows is its rate. The signs are such that the

@@ -5,25 +5,25 @@ use crate::matrix::{Bdia, Csr};
 use crate::problem::load;
 
 fn generated(spec: &str) -> (Csr, Vec<f64>) {
-    let made = build(&GENERATOR.arguments(spec).unwrap()).unwrap();
+    let made = build(&GENERATOR.arguments(spec).unwrap(), Piece::WHOLE).unwrap();
     (made.matrix, made.rhs.unwrap())
 }
 
 fn error(spec: &str) -> String {
     let arguments = GENERATOR.arguments(spec);
-    arguments.and_then(|arguments| build(&arguments)).unwrap_err().to_string()
+    arguments.and_then(|arguments| build(&arguments, Piece::WHOLE)).unwrap_err().to_string()
 }
 
 const PLAIN: Arrangement = Arrangement { half_bias: false, without_wells: false };
 
 /// Every entry of the matrix beside the central difference of the residuals.
 fn differences<const N: usize>(k: usize) {
-    let rock = Rock::new([3, 3, 2], "lognormal", 1.0, 5).unwrap();
+    let rock = Rock::new([3, 3, 2], "lognormal", 1.0, 5, 0..18).unwrap();
     let new = || {
         let flow = Flow::<N> { k, rock: &rock, days: 2.0 };
-        System::new(flow, &[[0, 1], [2, 0]], 5)
+        System::new(flow, &[[0, 1], [2, 0]], 5, 0..18)
     };
-    let (a, _) = assemble(&new(), PLAIN).unwrap();
+    let (a, _) = assemble(&new(), PLAIN, Piece::WHOLE).unwrap();
     let (cells, n) = (18, 18 * k + 2);
     assert_eq!(a.rows(), n);
     // scale of each row
@@ -37,7 +37,7 @@ fn differences<const N: usize>(k: usize) {
                 Some(w) => system.wells[w].pressure += step,
                 None => system.now[column / k][column % k] += step,
             }
-            assemble(&system, PLAIN).unwrap().1
+            assemble(&system, PLAIN, Piece::WHOLE).unwrap().1
         };
         let (above, below) = (rhs(size), rhs(-size));
         for i in 0..n {
@@ -60,10 +60,10 @@ fn the_matrix_is_the_derivative_of_the_residuals() {
 
 #[test]
 fn what_leaves_a_cell_enters_its_neighbour() {
-    let rock = Rock::new([4, 3, 5], "layered", 1.0, 3).unwrap();
+    let rock = Rock::new([4, 3, 5], "layered", 1.0, 3, 0..60).unwrap();
     let flow = Flow::<6> { k: 3, rock: &rock, days: 0.5 };
-    let system = System::new(flow, &[], 3);
-    let (a, rhs) = assemble(&system, PLAIN).unwrap();
+    let system = System::new(flow, &[], 3, 0..60);
+    let (a, rhs) = assemble(&system, PLAIN, Piece::WHOLE).unwrap();
     // summed over all cells, only the mass within a cell is left in each column
     for cell in 0..60 {
         let mass = system.flow.mass(cell, &system.now[cell]);
@@ -227,13 +227,13 @@ fn seeds_and_fields_decide_the_values() {
     assert_eq!(generated("4,k=2"), generated("4x4x4,k=2,seed=1,field=lognormal"));
     assert_ne!(generated("4,k=2").0, generated("4,k=2,seed=2").0);
     assert_ne!(generated("4,k=2").0, generated("4,k=2,field=layered").0);
-    let rock = Rock::new([5, 4, 3], "layered", 1.5, 7).unwrap();
+    let rock = Rock::new([5, 4, 3], "layered", 1.5, 7, 0..60).unwrap();
     for cell in 0..60 {
         assert_eq!(rock.permeability(cell), rock.permeability(cell % 5));
     }
     assert_ne!(rock.permeability(0), rock.permeability(1));
     // between equal cells of 100 mD: 20 m of 4 x 20 m; in depth a tenth, 4 m of 20 x 20 m
-    let even = Rock::new([2, 2, 1], "uniform", 1.0, 1).unwrap();
+    let even = Rock::new([2, 2, 1], "uniform", 1.0, 1, 0..4).unwrap();
     assert_eq!(even.face(1, [0, 2]), 100.0 * 80.0 / 20.0);
     assert!((even.face(0, [0, 1]) - 10.0 * 400.0 / 4.0).abs() < 1e-9);
     assert_eq!(even.pore_volume(0), 1600.0 * 0.2);
@@ -248,7 +248,7 @@ fn permeability_comes_from_a_file() {
     let text = "# a comment\nactnum,permx,poro\n1,10,0.1\n1,20,0.2\n1,30,0.3\n1,40,0.1\n1,50,0.1\n\
                 1,60,0.1\n1,11,0.1\n0,21,0.1\n1,31,0.1\n1,41,0.1\n1,51,0.1\n1,61,0.1\n";
     std::fs::write(&path, text).unwrap();
-    let rock = Rock::new([2, 2, 3], path.to_str().unwrap(), 1.0, 1).unwrap();
+    let rock = Rock::new([2, 2, 3], path.to_str().unwrap(), 1.0, 1, 0..12).unwrap();
     let permeability: Vec<f64> = (0..12).map(|c| rock.permeability(c)).collect();
     assert_eq!(permeability, [10., 11., 20., 0., 30., 31., 40., 41., 50., 51., 60., 61.]);
     assert_eq!(rock.pore_volume(4), 1600.0 * 0.3);

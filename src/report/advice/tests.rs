@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::measure::median;
+use crate::bench::advise::peers::OfPeer;
 use crate::bench::advise::space::tests::space;
 use crate::bench::advise::{Found, Structure};
 use crate::case::ReadAs;
@@ -39,13 +40,19 @@ fn advice(tried: Vec<Tried>, finalists: Vec<Finalist>) -> Advice {
     let structure = Structure::of(&load(SPEC, ReadAs::Expanded).unwrap(), SYMMETRY_TOLERANCE);
     let space = space(SPEC, &[("precond", "bilu"), ("solver", "cg"), ("block-size", "1")]);
     let found = Found { combinations: tried.len(), tried, ..Found::default() };
-    let (missing, seconds, compile_s) = (Vec::new(), 1.0, 0.0);
-    Advice { structure, space, found, finalists, missing, seconds, compile_s }
+    let (peers, missing, seconds, compile_s) = (Vec::new(), Vec::new(), 1.0, 0.0);
+    Advice { structure, space, found, finalists, peers, missing, seconds, compile_s }
 }
 
 fn question(solves: usize) -> Question {
     let base = Case { matrix: SPEC.into(), ..Case::default() };
-    Question { base, fixed: crate::config::Sweep::default(), solves, budget_s: 60.0 }
+    Question {
+        base,
+        fixed: crate::config::Sweep::default(),
+        solves,
+        budget_s: 60.0,
+        peers: Vec::new(),
+    }
 }
 
 fn lines(advice: &Advice) -> Vec<String> {
@@ -158,4 +165,79 @@ fn the_table_tells_apart_only_what_rounds_do_and_its_sums_are_sums() {
         let sum = number(&setup[place]) + number(&all[place]);
         assert!((sum - number(total)).abs() < 1e-9, "{setup:?} {all:?} {total}");
     }
+}
+
+#[test]
+fn the_best_of_peers_is_put_beside_the_best_without_them() {
+    let own = case(1, "rcm");
+    let of_peer = |precond: &str| {
+        let (precond, backend) = (format!("external:{precond}"), "external:hypre".into());
+        Case { precond, backend, ..case(0, "natural") }
+    };
+    let (amg, other) = (of_peer("boomeramg"), of_peer("euclid"));
+    let row = |case: &Case, trial: Trial| OfPeer {
+        name: "hypre".into(),
+        case: Some(case.clone()),
+        trial,
+    };
+    let said = |finalists: Vec<Finalist>, tried: Vec<Tried>| {
+        let failed = Trial::Failed { reason: "breakdown: zero pivot".into() };
+        let mut advice = advice(tried, finalists);
+        let of = |case: &Case| {
+            advice.found.tried.iter().find(|t| t.case == *case).map(|t| t.trial.clone())
+        };
+        let cut = Trial::CutOff { fixed: 0.1 };
+        advice.peers = vec![row(&amg, of(&amg).unwrap_or(cut)), row(&other, failed)];
+        let missing = Trial::Failed { reason: "not installed".into() };
+        advice.peers.push(OfPeer { name: "pyamg".into(), case: None, trial: missing });
+        let report = report(&question(1), &advice);
+        let line = notes(&question(1), &advice).into_iter().rev().nth(1).unwrap();
+        (line, report.sheets[1].column("remark").join("; "), report)
+    };
+    let both = |a: f64, b: f64| {
+        let mut all = vec![finalist(&amg, &rounds(a, 1.01)), finalist(&own, &rounds(b, 1.01))];
+        all.sort_by(|a, b| a.seconds.value.total_cmp(&b.seconds.value));
+        let tried = all.iter().map(|f| solved(&f.case, f.seconds.value)).collect();
+        said(all, tried)
+    };
+    let (line, remarks, report) = both(0.33, 1.0);
+    assert_eq!(
+        line,
+        "cg with boomeramg of hypre, the best of peers, takes 0.33 of the time of bilu k=1 b=1 rcm cg \
+         cpu, the best without peers (setup included)"
+    );
+    assert_eq!(remarks, "7 rounds; breakdown: zero pivot; not installed");
+    let sheet = &report.sheets[1];
+    assert_eq!(sheet.column("precond"), ["boomeramg", "euclid", ""]);
+    assert!(sheet.column("setup + solves")[0].starts_with("330.0 "), "{sheet:?}");
+    assert_eq!(report.sheets[0].column("of the best"), ["1.00", "3.03"]);
+    let (line, ..) = both(2.5, 1.0);
+    assert!(line.contains(" takes 2.50 of the time of bilu k=1 b=1 rcm cg cpu, "), "{line}");
+    let (line, ..) = both(1.0, 1.005);
+    assert_eq!(
+        line,
+        "cannot tell cg with boomeramg of hypre, the best of peers, from bilu k=1 b=1 rcm cg cpu, the \
+         best without peers"
+    );
+    let alone = || vec![finalist(&own, &rounds(1.0, 1.01))];
+    let (line, remarks, _) = said(alone(), vec![solved(&own, 1.0), solved(&amg, 12.0)]);
+    assert!(
+        line.contains(" takes ~12.00 of the time of ") && line.ends_with(", by one measurement")
+    );
+    assert_eq!(remarks, "measured once; breakdown: zero pivot; not installed");
+    let (line, remarks, _) = said(alone(), vec![solved(&own, 1.0)]);
+    assert_eq!(line, "every method of a peer fails or takes more than 2 times the best");
+    assert!(remarks.starts_with("takes longer; "), "{remarks}");
+    let direct = Case { solver: "external:splu".into(), ..case(0, "natural") };
+    let direct = Case { precond: "jacobi".into(), backend: "external:scipy".into(), ..direct };
+    let (line, ..) = said(alone(), vec![solved(&own, 1.0), solved(&direct, 3.0)]);
+    assert!(line.starts_with("splu of scipy, the best of peers, takes ~3.00 of "), "{line}");
+    // nothing is said where no peer was asked for
+    let own = advice(vec![solved(&own, 1.0)], alone());
+    assert!(lines(&own).iter().all(|line| !line.contains("peer")));
+    assert_eq!(report_of(&own).sheets.len(), 1);
+}
+
+fn report_of(advice: &Advice) -> Report {
+    report(&question(1), advice)
 }

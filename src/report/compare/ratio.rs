@@ -60,7 +60,7 @@ impl Ratio {
     }
 
     /// Half the width of the logarithm's interval.
-    pub fn log_half_width(&self) -> Option<f64> {
+    pub(crate) fn log_half_width(&self) -> Option<f64> {
         self.interval.map(|(low, high)| (high / low).ln() / 2.0)
     }
 }

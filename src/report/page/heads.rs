@@ -2,7 +2,7 @@
 
 /// Heads of the columns that are not settings, with their meanings. `(variant)` stands for a backend, an
 /// execution or both.
-pub const HEADS: &[(&str, &str)] = &[
+pub(crate) const HEADS: &[(&str, &str)] = &[
     ("backend", "backend that ran the case"),
     ("device", "processor or GPU of the backend"),
     ("threads", "threads of a processor"),
@@ -16,6 +16,14 @@ pub const HEADS: &[(&str, &str)] = &[
     ("file", "result file"),
     ("what", "kind of rows in the file"),
     ("rows", "number of rows"),
+    (
+        "state",
+        "state of the table in results/STATUS.md: `stale`, `mixed` (revisions), `dirty`, `current`",
+    ),
+    ("where", "place of the claim in the paper"),
+    ("claim", "what the paper says, in our words"),
+    ("measured", "what the records say of it, or why nothing was measured"),
+    ("caveat", "what restricts the verdict"),
     ("experiment", "experiment that the cases belong to"),
     ("matrix", "generator, catalogue name or file"),
     ("block", "unknowns per block"),
@@ -47,15 +55,32 @@ pub const HEADS: &[(&str, &str)] = &[
     ("vectors", "deflation vectors used"),
     ("symbolic", "time of the symbolic phase"),
     ("numeric", "time of the numeric phase"),
-    ("setup", "time of all phases before the solve"),
+    (
+        "setup",
+        "time of all before the solve: ordering, conversion of the matrix, phases of the setup",
+    ),
     ("setup (variant)", "the same on this backend or these backends"),
     ("solve", "median time of a solve"),
-    ("total", "time to solution: ordering, conversion of the matrix, setup and one solve"),
+    ("total", "time to solution of one system: setup and one solve"),
+    (
+        "10 systems",
+        "of matrices of one pattern, one after the other: ordering and what the setup keeps \
+         (symbolic phase, analysis) once",
+    ),
+    ("1000 solves", "setup and a thousand solves"),
+    (
+        "total speedup (variant)",
+        "total of the slow device over that of this backend or these backends",
+    ),
+    ("total ours", "setup and solve by this program"),
+    ("total cuSPARSE", "setup and solve with cuSPARSE"),
+    ("total ratio", "time with cuSPARSE divided by ours"),
     ("application", "time of one application of the preconditioner"),
     ("factor", "time of the factorisation on the device"),
     ("way", "algorithm of the triangular solves"),
     ("trisolve", "algorithm of the triangular solves"),
     ("iterations", "iterations to the tolerance"),
+    ("reductions/iter", "reductions over ranks in an iteration"),
     ("ms/iter", "milliseconds per iteration"),
     ("residual", "true residual, recomputed after the solve, relative to the right-hand side"),
     ("setup speedup", "setup time of the first backend divided by that of the row"),
@@ -102,7 +127,10 @@ pub const HEADS: &[(&str, &str)] = &[
     ("speedup here", "measured value"),
     ("iterations paper", "published value"),
     ("iterations here", "measured value"),
-    ("verdict", "`ok`, or the deviation"),
+    (
+        "verdict",
+        "`ok`, or the deviation; of a claim `reproduced`, `exceeded`, `contradicted` or `missing`",
+    ),
     ("speedup (variant)", "of the first device over the second"),
     ("speedup verdict", "whether the published speedup is reached"),
     ("cuda against cusparse", "speedup of cuda over cusparse, with a remark"),

@@ -39,7 +39,7 @@ pub(super) fn part(part: &Part, rows: usize) -> Markup {
 }
 
 /// A figure with its number, its caption and its numbers.
-pub(super) fn figure(id: &str, number: usize, figure: &Figure, caption: &str) -> Result<Markup> {
+pub(super) fn figure(id: &str, number: &str, figure: &Figure, caption: &str) -> Result<Markup> {
     let svg = inline_svg(figure)?;
     let sheet = listing(figure);
     Ok(html! {
@@ -146,10 +146,11 @@ fn sheet(sheet: &Sheet, most: usize) -> Markup {
 
 /// The cells.
 fn table(sheet: &Sheet, most: usize) -> Markup {
+    let prose = sheet.columns.iter().any(|head| head.text == "claim");
     let verdicts: Vec<bool> = sheet.columns.iter().map(|head| is_verdict(&head.text)).collect();
     html! {
         div.scroll tabindex="0" role="region" aria-label=(sheet.title.as_deref().unwrap_or("Table")) {
-            table {
+            table class=[prose.then_some("prose")] {
                 thead {
                     tr { @for head in &sheet.columns { th scope="col" class=[head.words.then_some("w")] { (head.text) } } }
                 }
@@ -177,9 +178,11 @@ fn is_verdict(head: &str) -> bool {
 /// The class of a cell; what a verdict's colour says stands in its text, too.
 fn class(cell: &str, words: bool, judged: bool) -> Option<&'static str> {
     let first = cell.split_whitespace().next().unwrap_or_default();
-    if judged && first == "ok" {
+    if judged && ["ok", "reproduced", "exceeded"].contains(&first) {
         Some("ok")
-    } else if judged && (first == "!" || first == "failed" || first.starts_with(['+', '-'])) {
+    } else if judged
+        && (["!", "failed", "contradicted"].contains(&first) || first.starts_with(['+', '-']))
+    {
         Some("off")
     } else {
         words.then_some("w")

@@ -1,6 +1,7 @@
 //! One page of results: figures, tables and their origin, in a single file without scripts or network access; and
 //! its tables as separate files.
 
+mod claims;
 pub mod heads;
 mod html;
 mod sections;
@@ -28,11 +29,13 @@ struct Content<'a> {
 /// A part of the page.
 struct Section {
     /// Its anchor.
-    id: &'static str,
+    id: String,
     /// Its heading.
     title: String,
     /// Its contents.
     parts: Vec<Part>,
+    /// Whether only its heading is shown at first.
+    folded: bool,
 }
 
 /// A part of a section.
@@ -47,12 +50,12 @@ enum Part {
 
 impl Section {
     /// A section of `parts` below a paragraph that says how they are read; none without parts.
-    fn below(id: &'static str, title: &str, how: Markup, parts: Vec<Part>) -> Option<Self> {
+    fn below(id: &str, title: &str, how: Markup, parts: Vec<Part>) -> Option<Self> {
         if parts.is_empty() {
             return None;
         }
         let parts = std::iter::once(Part::Text(how)).chain(parts).collect();
-        Some(Self { id, title: title.to_owned(), parts })
+        Some(Self { id: id.to_owned(), title: title.to_owned(), parts, folded: false })
     }
 }
 
@@ -84,9 +87,13 @@ impl Page {
     pub fn of(gathered: &Gathered, options: &Options<'_>) -> Result<Self> {
         let batches = Batches::of(gathered, options.library)?;
         let content = Content { gathered, batches };
-        let mut sections = sections::before(&content);
-        sections.extend(figures(&content.batches)?);
-        sections.extend(sections::after(&content));
+        let mut rest = sections::before(&content);
+        rest.extend(figures(&content.batches)?);
+        rest.extend(sections::after(&content));
+        let mut sections = claims::sections(&content, options.library)?;
+        // the page begins with what was found, and holds everything else below its heading
+        let folded = !sections.is_empty();
+        sections.extend(rest.into_iter().map(|own| Section { folded, ..own }));
         Ok(Self {
             title: options.title.to_owned(),
             lead: sections::lead(&content),
@@ -102,6 +109,11 @@ impl Page {
     /// When a table cannot be written as CSV.
     pub fn tables(&self) -> Result<Vec<(String, String)>> {
         tables::all(&self.sections)
+    }
+
+    /// The sections below the first screen.
+    fn below(&self) -> impl Iterator<Item = &Section> {
+        self.sections.iter().filter(|section| section.id != claims::FINDINGS)
     }
 
     /// The page as HTML.
@@ -125,17 +137,28 @@ impl Page {
                         h1 { (self.title) }
                         p.lead { (self.lead) }
                     }
+                    @let findings = self.sections.first().filter(|first| first.id == claims::FINDINGS);
+                    @for part in findings.into_iter().flat_map(|first| &first.parts) {
+                        (html::part(part, self.rows))
+                    }
                     nav aria-label="Contents" {
                         h2 { "Contents" }
                         ol {
-                            @for section in &self.sections { li { a href={ "#" (section.id) } { (section.title) } } }
+                            @for section in self.below() { li { a href={ "#" (section.id) } { (section.title) } } }
                         }
                     }
                     main #content {
-                        @for section in &self.sections {
+                        @for section in self.below() {
                             section aria-labelledby=(section.id) {
-                                h2 id=(section.id) { (section.title) }
-                                @for part in &section.parts { (html::part(part, self.rows)) }
+                                @if section.folded {
+                                    details {
+                                        summary { h2 id=(section.id) { (section.title) } }
+                                        @for part in &section.parts { (html::part(part, self.rows)) }
+                                    }
+                                } @else {
+                                    h2 id=(section.id) { (section.title) }
+                                    @for part in &section.parts { (html::part(part, self.rows)) }
+                                }
                             }
                         }
                     }
@@ -163,7 +186,7 @@ fn figures(batches: &Batches) -> Result<Vec<Section>> {
         for Plot { figure, caption } in &plots {
             number += 1;
             let id = html::anchor(kind.name, &mut seen);
-            drawn.push(html::figure(&id, number, figure, caption)?);
+            drawn.push(html::figure(&id, &number.to_string(), figure, caption)?);
         }
         let how = html! { p.how { (kind.summary) } };
         let parts = drawn.into_iter().map(Part::Text).collect();

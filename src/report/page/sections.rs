@@ -76,7 +76,7 @@ fn summary(content: &Content<'_>) -> Section {
         }
     };
     let parts = vec![Part::Text(tiles), Part::Table(files(content))];
-    Section { id: "summary", title: "Summary".into(), parts }
+    Section { id: "summary".into(), title: "Summary".into(), parts, folded: false }
 }
 
 /// A row for each file.
@@ -91,6 +91,10 @@ fn files(content: &Content<'_>) -> Sheet {
         .words("file", |set: &&Set| set.name[skip..].to_owned())
         .words("what", |set| set.rows.kind().to_owned())
         .number("rows", |set| grouped(set.rows.len()))
+        .words("state", |set| {
+            let states = set.files.iter().find_map(|file| content.gathered.state(file));
+            states.unwrap_or_default().to_owned()
+        })
         .words("experiment", |set| experiment(set).unwrap_or_default())
         .sheet(&content.gathered.sets);
     Sheet { title: Some("Files".into()), ..files }
@@ -157,7 +161,7 @@ fn machines(content: &Content<'_>) -> Option<Section> {
         }
     };
     let parts = vec![Part::Text(how), Part::Table(table), Part::Text(doctor)];
-    Some(Section { id: "machines", title: "Machines".into(), parts })
+    Some(Section { id: "machines".into(), title: "Machines".into(), parts, folded: false })
 }
 
 /// Tables of papers, with the published values.
@@ -347,5 +351,6 @@ fn methods(_: &Content<'_>) -> Section {
     let body = html! {
         dl { @for (term, meaning) in terms { dt { (term) } dd { (meaning) } } }
     };
-    Section { id: "terms", title: "Terms".into(), parts: vec![Part::Text(body)] }
+    let parts = vec![Part::Text(body)];
+    Section { id: "terms".into(), title: "Terms".into(), parts, folded: false }
 }

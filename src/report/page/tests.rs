@@ -148,6 +148,34 @@ fn tables_are_files_with_all_rows() {
 }
 
 #[test]
+fn the_page_of_the_committed_results_begins_with_findings() {
+    let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
+    let gathered = crate::record::gather::gather(&[results]).unwrap();
+    let body = parsed(&page_of(&gathered));
+    let document = roxmltree::Document::parse(&body).unwrap();
+    let all = |tag: &'static str| document.descendants().filter(move |n| n.has_tag_name(tag));
+    let list = all("ol").find(|n| n.attribute("class") == Some("findings")).unwrap();
+    let contents = all("nav").next().unwrap();
+    assert!(list.range().end <= contents.range().start, "findings stand above the contents");
+    let findings: Vec<_> = list.children().collect();
+    assert!((6..=8).contains(&findings.len()), "{}", findings.len());
+    let ids: Vec<&str> = all("h2").filter_map(|n| n.attribute("id")).collect();
+    for finding in findings {
+        let link = finding.descendants().find_map(|n| n.attribute("href")).unwrap();
+        assert!(ids.contains(&link.trim_start_matches('#')), "{link}");
+        let sentence = finding.first_element_child().and_then(|b| b.text()).unwrap();
+        assert!(sentence.contains(|c: char| c.is_ascii_digit()), "{sentence}");
+    }
+    // papers first, open; then the rest, folded
+    assert_eq!(ids[..7], ["almouhamed", "gupta", "luo", "obstacle", "yang", "trisolve", "peers"]);
+    let folded = |n: &roxmltree::Node<'_, '_>| n.ancestors().any(|a| a.has_tag_name("details"));
+    let open = all("h2").filter(|n| n.attribute("id").is_some() && !folded(n)).count();
+    assert_eq!(open, 7);
+    // stale tables are marked
+    assert!(list.descendants().any(|n| n.text().is_some_and(|t| t.contains("stale"))));
+}
+
+#[test]
 fn every_column_of_the_committed_results_is_documented() {
     let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("results");
     let gathered = crate::record::gather::gather(&[results]).unwrap();

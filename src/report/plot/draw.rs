@@ -46,7 +46,7 @@ pub fn svg(figure: &Figure) -> Result<String> {
 
 /// The panels and the legend as an element of a page, whose style sheet gives the colours: title and
 /// source stand in the page.
-pub fn inline_svg(figure: &Figure) -> Result<String> {
+pub(crate) fn inline_svg(figure: &Figure) -> Result<String> {
     let bare =
         Figure { title: String::new(), source: Vec::new(), left_out: Vec::new(), ..figure.clone() };
     let text = svg(&bare)?;
@@ -67,10 +67,15 @@ fn draw(figure: &Figure, layout: &Layout, root: &Area<'_>) -> Drawn {
         let y = GRID * (size::MARGIN + 22 * i as i32);
         root.draw_text(line, &text(size::TITLE, FontStyle::Bold, INK), (left, y))?;
     }
+    // of bars that are all drawn as dots
+    let log = |panel: &Panel| [&panel.x, &panel.y].iter().any(|axis| axis.spacing == Spacing::Log);
+    let bars = matches!(figure.marks, Marks::Bars | Marks::Rows);
+    let dots = bars && figure.panels.iter().all(log);
+    let marks = if dots { Marks::Scatter } else { figure.marks };
     let legend = size::MARGIN + 22 * layout.title.len() as i32 + 6;
     for (entry, x, line) in &layout.legend {
         let y = GRID * (legend + line * size::LEGEND_LINE + size::LEGEND_LINE / 2);
-        swatch(root, figure.marks, entry, (left + GRID * x, y))?;
+        swatch(root, marks, entry, (left + GRID * x, y))?;
     }
     let looks = layout::entries(figure);
     for (i, panel) in figure.panels.iter().enumerate() {
@@ -156,9 +161,8 @@ fn draw_panel(
                 // a series has its place in every group, also where others are missing
                 let with_bars: Vec<&Entry> = looks.iter().filter(|e| e.points).collect();
                 let slot = with_bars.iter().position(|e| std::ptr::eq(*e, *entry)).unwrap_or(0);
-                // bars of a logarithmic axis start at its end
-                let foot = if panel.y.spacing == Spacing::Log { y.low() } else { 0.0 };
-                let group = bars::Group { slot, slots: with_bars.len(), foot };
+                let dots = panel.y.spacing == Spacing::Log;
+                let group = bars::Group { slot, slots: with_bars.len(), dots };
                 bars::draw(&chart, root, (series, points), y, entry.look, &group)?;
             }
             (_, Points::Pairs(points)) => {

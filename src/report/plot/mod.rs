@@ -20,8 +20,9 @@ use itertools::Itertools as _;
 
 use crate::config::marks::{Marks, Spacing};
 
+pub(crate) use draw::inline_svg;
+pub use draw::svg;
 pub(crate) use draw::too_wide;
-pub use draw::{inline_svg, svg};
 pub use file::{Form, check, write};
 pub(crate) use names::Names;
 pub use numbers::{COLUMNS, numbers};
@@ -177,7 +178,7 @@ const NAMED: usize = 12;
 
 impl Figure {
     /// What is left out, in a sentence; `None` where everything is drawn.
-    pub fn left_out_line(&self) -> Option<String> {
+    pub(crate) fn left_out_line(&self) -> Option<String> {
         let name = |LeftOut { panel, series }: &LeftOut| {
             // a panel that is not there is named once
             let drawn = self.panels.iter().any(|p| p.title == *panel);

@@ -50,7 +50,11 @@ pub(super) fn converged(record: Option<&Record>) -> Option<f64> {
 pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
     let slow = sides.slow_name();
     let fast = sides.fast_names().collect_vec();
-    let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.setup_s));
+    let setup = |record: Option<&Record>| time(record.and_then(|r| r.times.before_solves()));
+    let total = |record: Option<&Record>| record.and_then(|r| r.times.to_solution(1));
+    let with_setup = move |line: &Line<'_>, side: usize| {
+        three(total(line.slow).zip(total(line.fast[side])).map(|(slow, fast)| slow / fast))
+    };
     let reached = |r: Option<Reached>| shown(r, Reached::text);
     let mut all =
         Columns::new().number(format!("{slow} here"), |line: &&Line<'_>| time(solved(line.slow)));
@@ -68,6 +72,9 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
             .number(format!("setup {slow}/{names}"), move |line| {
                 let records = std::iter::once(line.slow).chain(line.fast.iter().copied());
                 joined(records.map(setup))
+            })
+            .number(format!("total speedup {names}"), move |line| {
+                joined((0..line.fast.len()).map(|side| with_setup(line, side)))
             });
     }
     all = all
@@ -75,7 +82,9 @@ pub(super) fn times(sides: &Sides) -> Columns<'_, &Line<'_>> {
         .number("speedup verdict", move |line| reached(line.reached))
         .number(format!("setup {slow}"), move |line| setup(line.slow));
     for (side, name) in fast.iter().enumerate() {
-        all = all.number(format!("setup {name}"), move |line| setup(line.fast[side]));
+        all = all
+            .number(format!("setup {name}"), move |line| setup(line.fast[side]))
+            .number(format!("total speedup {name}"), move |line| with_setup(line, side));
     }
     all
 }

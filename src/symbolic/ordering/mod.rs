@@ -12,6 +12,7 @@ mod rcm;
 mod red_black;
 mod shortest_axis_last;
 mod subdomains;
+mod twisted;
 
 use std::fmt;
 use std::str::FromStr;
@@ -42,6 +43,8 @@ pub struct Ordering {
 enum Parameter {
     None,
     Seed(u64),
+    /// From both ends alone.
+    Ends,
     Division(subdomains::Division),
 }
 
@@ -96,7 +99,7 @@ macro_rules! registry {
 }
 
 registry! {
-    natural shortest_axis_last rcm red_black multicolour nested_dissection min_degree random subdomains
+    natural shortest_axis_last rcm red_black multicolour nested_dissection min_degree twisted random subdomains
 }
 
 /// The ordering called `name`, one in the registry.
@@ -125,6 +128,7 @@ impl fmt::Display for Ordering {
         match self.parameter {
             Parameter::None => Ok(()),
             Parameter::Seed(seed) => write!(f, ":{seed}"),
+            Parameter::Ends => f.write_str(":ends"),
             Parameter::Division(division) => write!(f, ":{division}"),
         }
     }
@@ -206,13 +210,13 @@ impl Task<'_> {
 impl Ordering {
     /// Whether nothing changes.
     #[must_use]
-    pub fn is_natural(self) -> bool {
+    pub(crate) fn is_natural(self) -> bool {
         self.name == natural::METHOD.name
     }
 
     /// Whether the blocks of a box grid remain those of a box, axis by axis.
     #[must_use]
-    pub fn keeps_grids(self) -> bool {
+    pub(crate) fn keeps_grids(self) -> bool {
         method(self.name).keeps_grids
     }
 
@@ -224,7 +228,7 @@ impl Ordering {
 
     /// The same for factors of fill level k, where it depends on that.
     #[must_use]
-    pub fn for_fill(self, k: usize) -> Self {
+    pub(crate) fn for_fill(self, k: usize) -> Self {
         match self.parameter {
             Parameter::Division(division) => {
                 let parameter = Parameter::Division(division.for_fill(k));
@@ -258,13 +262,13 @@ impl Ordering {
 
 /// The entries of `v` in another order.
 #[must_use]
-pub fn reordered(v: &[f64], order: &[u32]) -> Vec<f64> {
+pub(crate) fn reordered(v: &[f64], order: &[u32]) -> Vec<f64> {
     order.iter().map(|&old| v[old as usize]).collect()
 }
 
 /// The inverse of [`reordered`]: a solution of the reordered system in the order of the source.
 #[must_use]
-pub fn restored(v: &[f64], order: &[u32]) -> Vec<f64> {
+pub(crate) fn restored(v: &[f64], order: &[u32]) -> Vec<f64> {
     let mut of_source = vec![0.0; v.len()];
     for (&value, &old) in v.iter().zip(order) {
         of_source[old as usize] = value;

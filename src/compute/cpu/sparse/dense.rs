@@ -1,7 +1,15 @@
-//! Small dense systems, one for each row of an approximate inverse. Matrices are row by row.
+//! Small dense systems: one for each row of an approximate inverse, and inverses of coarse matrices. Matrices are
+//! row by row.
+
+use crate::base::error::Result;
+use crate::base::threads::Threads;
+use crate::matrix::Csr;
 
 /// A pivot below this part of the diagonal entry that it comes from is rounding.
 const NO_PIVOT: f64 = 1e-14;
+
+/// A pivot below this of a matrix with a unit diagonal says that a row depends on those before it.
+const DEPENDENT: f64 = 1e-11;
 
 /// The Cholesky factor C of a symmetric matrix of order n, in its lower triangle: `A = C C'`.
 ///
@@ -25,7 +33,7 @@ pub fn cholesky(a: &mut [f64], n: usize) -> Result<(), (usize, f64)> {
 }
 
 /// `x = C^-T e` for the last unit vector e.
-pub fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
+pub(crate) fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
     for j in (0..n).rev() {
         let right = if j + 1 == n { 1.0 } else { 0.0 };
         let sum: f64 = (j + 1..n).map(|i| c[i * n + j] * x[i]).sum();
@@ -38,7 +46,7 @@ pub fn last_row(c: &[f64], n: usize, x: &mut [f64]) {
 ///
 /// # Errors
 /// The first column (from 0) that depends on those before it.
-pub fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result<(), usize> {
+pub(crate) fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result<(), usize> {
     let largest = a[..m * n].iter().fold(0.0_f64, |max, v| max.max(v.abs()));
     for j in 0..n {
         let norm = (j..m).map(|i| a[i * n + j] * a[i * n + j]).sum::<f64>().sqrt();
@@ -65,9 +73,95 @@ pub fn least_squares(a: &mut [f64], m: usize, n: usize, b: &mut [f64]) -> Result
     Ok(())
 }
 
+/// The inverse of a definite or semidefinite matrix, scaled to a unit diagonal for the elimination; rows that
+/// depend on those before them have zero rows and columns. Second, how many those are.
+///
+/// # Errors
+/// When it has more entries than indices.
+pub(crate) fn semidefinite_inverse(e: &Csr) -> Result<(Csr, usize)> {
+    let n = e.rows();
+    let scale: Vec<f64> = (0..n)
+        .map(|i| match e.get(i, i).unwrap_or(0.0).abs() {
+            0.0 => 1.0,
+            d => 1.0 / d.sqrt(),
+        })
+        .collect();
+    let mut a = vec![0.0; n * n];
+    for i in 0..n {
+        let (columns, values) = e.row(i);
+        for (&j, &v) in columns.iter().zip(values) {
+            a[i * n + j as usize] = v * scale[i] * scale[j as usize];
+        }
+    }
+    let mut kept = vec![true; n];
+    // Gauss-Jordan
+    for j in 0..n {
+        let pivot = a[j * n + j];
+        if pivot.is_nan() || pivot.abs() <= DEPENDENT {
+            kept[j] = false;
+            continue;
+        }
+        for c in 0..n {
+            a[j * n + c] = if c == j { 1.0 / pivot } else { a[j * n + c] / pivot };
+        }
+        let (row, start) = (a[j * n..(j + 1) * n].to_vec(), j);
+        for i in (0..n).filter(|&i| i != start) {
+            let factor = a[i * n + j];
+            if factor == 0.0 {
+                continue;
+            }
+            for c in 0..n {
+                let own = if c == j { 0.0 } else { a[i * n + c] };
+                a[i * n + c] = own - factor * row[c];
+            }
+        }
+    }
+    let dependent = kept.iter().filter(|kept| !**kept).count();
+    let made = Csr::by_rows(
+        Threads::One,
+        [n, n],
+        || (),
+        |(), i, to| {
+            for j in (0..n).filter(|&j| kept[i] && kept[j]) {
+                to.push(j as u32, a[i * n + j] * scale[i] * scale[j]);
+            }
+            Ok(())
+        },
+    );
+    made.map(|m| (m, dependent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::choices::ReadAs;
+    use crate::problem::load;
+
+    #[test]
+    fn the_inverse_is_one_and_leaves_out_what_depends() {
+        let a = load("poisson3d:3x3x2", ReadAs::Expanded).unwrap().matrix;
+        let (x, dependent) = semidefinite_inverse(&a).unwrap();
+        let product = a.times(&x, Threads::One).unwrap();
+        for i in 0..18 {
+            for j in 0..18 {
+                let want = f64::from(u8::from(i == j));
+                assert!((product.get(i, j).unwrap_or(0.0) - want).abs() < 1e-14);
+            }
+        }
+        assert_eq!(dependent, 0);
+        // singular: constants in the null space; the last row goes
+        let a = load("bubbly:3x2x1,bubbles=0,boundary=neumann", ReadAs::Expanded).unwrap().matrix;
+        let (x, dependent) = semidefinite_inverse(&a).unwrap();
+        assert_eq!((dependent, x.row(5).0.len(), x.get(0, 5)), (1, 0, None));
+        let again = a.times(&x, Threads::One).unwrap().times(&a, Threads::One).unwrap();
+        for i in 0..6 {
+            for j in 0..6 {
+                let of = |m: &Csr| m.get(i, j).unwrap_or(0.0);
+                assert!((of(&again) - of(&a)).abs() < 1e-13);
+            }
+        }
+    }
+
     use crate::compute::cpu::block::tests::random;
 
     /// `B B' + I` of order n.

@@ -25,7 +25,11 @@ struct RowSpace {
 ///
 /// Row i has the columns J up to i: `A(J, J) y = e` for the last unit vector e, and the row is
 /// `y / sqrt(y_i)`. With the Cholesky factor C of `A(J, J)` that is the last row of C^-1.
-pub fn factorised(threads: Threads, a: &Csr, pattern: &Pattern) -> Result<Csr, SetupFailure> {
+pub(crate) fn factorised(
+    threads: Threads,
+    a: &Csr,
+    pattern: &Pattern,
+) -> Result<Csr, SetupFailure> {
     let a = &*whole_blocks(threads, a);
     let (b, view) = (a.block_size(), pattern.view());
     a.by_rows_like(threads, RowSpace::default, |space, i, to| {
@@ -81,7 +85,7 @@ struct ColumnSpace {
 
 /// M' from A'. Column j of M has the rows J that column j of A has: `A(I, J) m = e_j` in the sense of
 /// least squares, I being all rows in which the columns J of A have entries.
-pub fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, SetupFailure> {
+pub(crate) fn least_squares(threads: Threads, mirrored: &Csr) -> Result<Csr, SetupFailure> {
     let mirrored = &*whole_blocks(threads, mirrored);
     mirrored.by_rows_like(threads, ColumnSpace::default, |space, j, to| {
         let ColumnSpace { rows, matrix, right } = space;

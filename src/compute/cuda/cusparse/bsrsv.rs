@@ -53,7 +53,7 @@ impl BsrSv2 {
     }
 
     /// Bytes of the library's workspace.
-    pub fn workspace_bytes(&self) -> usize {
+    pub(crate) fn workspace_bytes(&self) -> usize {
         self.analysed.as_ref().map_or(0, |(_, workspace)| workspace.bytes())
     }
 

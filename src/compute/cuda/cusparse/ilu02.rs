@@ -50,7 +50,7 @@ impl Ilu02 {
     }
 
     /// Bytes of the library's workspace.
-    pub fn workspace_bytes(&self) -> usize {
+    pub(crate) fn workspace_bytes(&self) -> usize {
         self.analysed.as_ref().map_or(0, |(_, workspace)| workspace.bytes())
     }
 

@@ -63,7 +63,7 @@ impl SpmvSell {
     }
 
     /// As [`new`](Self::new), with slices of `height` rows.
-    pub fn with_height(handle: &Rc<Handle>, a: &Csr, height: usize) -> Result<Self> {
+    pub(crate) fn with_height(handle: &Rc<Handle>, a: &Csr, height: usize) -> Result<Self> {
         assert_eq!(a.rows(), a.cols(), "a square matrix");
         let n = a.rows();
         let sell = Sell::from_csr(a, height, 1)?;

@@ -160,12 +160,12 @@ impl Spsv {
     }
 
     /// Forgets the analysis, so that the next [`update`](Self::update) is one.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.analysed = None;
     }
 
     /// Bytes of the library's workspace.
-    pub fn workspace_bytes(&self) -> usize {
+    pub(crate) fn workspace_bytes(&self) -> usize {
         self.analysed.as_ref().map_or(0, |a| a.workspace.bytes())
     }
 

@@ -39,7 +39,7 @@ impl TriangularSolve {
     }
 
     /// Bytes of the library's workspace.
-    pub fn workspace_bytes(&self) -> usize {
+    pub(crate) fn workspace_bytes(&self) -> usize {
         match self {
             Self::Spsv(solver) => solver.workspace_bytes(),
             Self::BsrSv2(solver) => solver.workspace_bytes(),
@@ -48,7 +48,7 @@ impl TriangularSolve {
 
     /// The part of the analysis that needs the pattern alone; the numbers in `values` do not
     /// matter. For `SpSV` there is none, and an earlier analysis is forgotten.
-    pub fn analyse_pattern(&mut self, values: &CudaSlice<f64>) -> Result<()> {
+    pub(crate) fn analyse_pattern(&mut self, values: &CudaSlice<f64>) -> Result<()> {
         match self {
             Self::Spsv(solver) => {
                 solver.forget();
@@ -60,7 +60,7 @@ impl TriangularSolve {
 
     /// The part that needs the values: analysis of `SpSV`, or its update where there has been one.
     /// Nothing for bsrsv2, which reads the values when it solves.
-    pub fn take_values(&mut self, values: &CudaSlice<f64>) -> Result<()> {
+    pub(crate) fn take_values(&mut self, values: &CudaSlice<f64>) -> Result<()> {
         match self {
             Self::Spsv(solver) => solver.update(values),
             Self::BsrSv2(_) => Ok(()),

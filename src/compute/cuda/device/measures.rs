@@ -27,13 +27,13 @@ impl Device {
 
     /// Bandwidth of a copy on the device in GB/s, reads and writes counted; measured once. Not a
     /// number when it cannot be measured.
-    pub fn copy_bandwidth(&self) -> f64 {
+    pub(crate) fn copy_bandwidth(&self) -> f64 {
         *self.copy_gbps.get_or_init(|| self.measure_copy().unwrap_or(f64::NAN))
     }
 
     /// Seconds in which a value goes from one thread block to another through the L2 cache; measured
     /// once. Not a number when it cannot be measured.
-    pub fn handover_latency(&self) -> f64 {
+    pub(crate) fn handover_latency(&self) -> f64 {
         *self.handover.get_or_init(|| self.measure_handover().unwrap_or(f64::NAN))
     }
 

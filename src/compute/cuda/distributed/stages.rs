@@ -3,25 +3,23 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DriverError};
 
-use super::transfer::Places;
+use super::groups::Groups;
+use super::solves::{Solved, Vectors, Whole};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::Cuda;
-use crate::compute::cuda::analysis::Analysis;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::ilu::{InStages, singular};
-use crate::compute::cuda::launch::{SolveArg, address, launch};
+use crate::compute::cuda::launch::{address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::Values;
 use crate::compute::cuda::sources::STAGES;
-use crate::compute::cuda::sptrsv::{FEW_LEVELS, System, staged::Staged};
 use crate::compute::cuda::storage::{Factors, Structure};
-use crate::compute::distributed::{FactorBlocks, StagePart};
+use crate::compute::distributed::{FactorBlocks, StagePart, StagedSolves};
 use crate::compute::{Breakdown, Bytes, FactorInfo, Trisolve};
 use crate::matrix::Csr;
 use crate::matrix::pattern::Pattern;
@@ -34,21 +32,19 @@ const THREADS: u32 = 256;
 pub struct StagedIlu {
     structure: Structure,
     precision: FactorPrecision,
-    stages: Vec<Stage>,
     factorisation: InStages,
-    solve: Staged,
     /// Rows of other ranks.
     others: Vec<u32>,
-    values: Option<Values>,
-    /// Forward solution of a stage, right-hand side of the backward solve.
-    y: RefCell<CudaSlice<f64>>,
-    levels: [usize; 2],
-}
-
-/// Rows of a stage, which follow each other, and their unknowns in the vectors of the rank.
-struct Stage {
-    rows: Range<usize>,
-    places: Places,
+    /// Solves where there is one subdomain, in place of groups.
+    whole: Option<Whole>,
+    groups: Vec<Solved>,
+    /// The groups that each stage of the forward and of the backward solve takes.
+    of_stages: [Vec<Vec<usize>>; 2],
+    /// Where the values of rows are in a vector of solves: own block rows as in the vectors of the rank, then others.
+    places: Vec<u32>,
+    own: usize,
+    /// Right-hand sides of a group.
+    scratch: RefCell<CudaSlice<f64>>,
 }
 
 /// The rows of all parts, which follow each other.
@@ -58,35 +54,17 @@ fn rows(parts: &[StagePart]) -> Range<usize> {
     first.rows.start..last.rows.end
 }
 
-/// Levels of some rows of a triangle, of which only couplings with each other count.
-fn schedule(triangle: &Pattern, rows: Range<usize>, backward: bool) -> Schedule {
+/// Levels of some rows of L, of which only couplings with each other count.
+fn schedule(lower: &Pattern, rows: Range<usize>) -> Schedule {
     let mut levels = vec![0_u32; rows.len()];
-    let mut find = |i: usize| {
-        let within = triangle.row(i).iter().map(|&j| j as usize).filter(|j| rows.contains(j));
+    for i in rows.clone() {
+        let within = lower.row(i).iter().map(|&j| j as usize).filter(|j| rows.contains(j));
         let level = within.map(|j| levels[j - rows.start] + 1).max();
         levels[i - rows.start] = level.unwrap_or(0);
-    };
-    if backward {
-        rows.clone().rev().for_each(&mut find);
-    } else {
-        rows.clone().for_each(&mut find);
     }
     let mut found = Schedule::from_levels(&levels);
     found.rows.iter_mut().for_each(|row| *row += rows.start as u32);
     found
-}
-
-/// The levels of all stages one after the other, and the first of each and their end.
-fn joined(stages: &[Schedule]) -> (Schedule, Vec<usize>) {
-    let mut all = Schedule { rows: Vec::new(), level_ptr: vec![0] };
-    let mut first = vec![0];
-    for stage in stages {
-        let before = all.rows.len() as u32;
-        all.rows.extend(&stage.rows);
-        all.level_ptr.extend(stage.level_ptr[1..].iter().map(|end| before + end));
-        first.push(all.levels());
-    }
-    (all, first)
 }
 
 impl StagedIlu {
@@ -94,53 +72,49 @@ impl StagedIlu {
         k: &Cuda,
         pattern: &Arc<FillPattern>,
         stages: &[Vec<StagePart>],
-        precision: FactorPrecision,
+        solves: StagedSolves,
     ) -> Result<Self> {
         let (d, b) = (&*k.device, pattern.block_size());
         let structure = Structure::new(d, pattern, b)?;
-        let of_stages: Vec<Range<usize>> = stages.iter().map(|parts| rows(parts)).collect();
-        let all = |triangle: &Pattern, backward: bool| -> Vec<Schedule> {
-            of_stages.iter().map(|rows| schedule(triangle, rows.clone(), backward)).collect()
-        };
-        let forward = all(&pattern.lower, false);
-        let patterns = [&structure.lower, &structure.upper];
-        let factorisation = InStages::new(d, pattern, &forward, patterns)?;
-        let ((forward, first), (backward, last)) =
-            (joined(&forward), joined(&all(&pattern.upper, true)));
-        let levels = [forward.levels(), backward.levels()];
-        let analysis = Analysis::with(pattern, [forward, backward]);
-        let system = System {
-            device: d,
-            structure: &structure,
-            analysis: &analysis,
-            order: None,
-            precision,
-            resident: false,
-            library: &|| k.library().map(Rc::clone),
-        };
-        let solve = Staged::new(&system, [first, last])?;
-        let mut own = vec![false; pattern.rows()];
-        of_stages.iter().cloned().flatten().for_each(|row| own[row] = true);
-        let others = (0..pattern.rows() as u32).filter(|&row| !own[row as usize]).collect();
-        let stage = |(rows, parts): (Range<usize>, &Vec<StagePart>)| {
-            let unknowns =
-                |part: &StagePart| part.at as u32..(part.at + part.rows.len() * b) as u32;
-            let places: Vec<u32> = parts.iter().flat_map(unknowns).collect();
-            Ok(Stage { rows, places: Places::new(d, &places)? })
-        };
-        let stages = of_stages.into_iter().zip(stages).map(stage).collect::<Result<Vec<_>>>()?;
-        let y = RefCell::new(d.alloc(pattern.rows() * b)?);
+        let of_stage = |parts: &Vec<StagePart>| schedule(&pattern.lower, rows(parts));
+        let forward: Vec<Schedule> = stages.iter().map(of_stage).collect();
+        let factorisation = InStages::new(d, &structure, &forward)?;
+        // of one part rows are in the order of their elimination, as columns are
+        let alone = solves.alone && stages.iter().flatten().count() == 1;
+        let whole = alone.then(|| Whole::new(k, &structure, solves)).transpose()?;
+        let groups = if alone { Groups::none(pattern) } else { Groups::new(pattern, stages) };
+        let of_stages = [0, 1].map(|way| groups.of_stages(way, stages.len()));
+        let Groups { all, places, own } = groups;
+        let others = (0..pattern.rows() as u32).filter(|&row| places[row as usize] as usize >= own);
+        let others = others.collect();
+        let solved = |group| Solved::new(k, group, solves);
+        let groups = all.into_iter().map(solved).collect::<Result<Vec<_>>>()?;
+        let scratch = groups.iter().map(Solved::scratch).max().unwrap_or(0) * b;
+        let scratch = RefCell::new(d.alloc(scratch)?);
         Ok(Self {
             structure,
-            precision,
-            stages,
+            precision: solves.precision,
             factorisation,
-            solve,
             others,
-            values: None,
-            y,
-            levels,
+            whole,
+            groups,
+            of_stages,
+            places,
+            own,
+            scratch,
         })
+    }
+
+    /// A vector of solves, whose own part is as these want to find it.
+    pub(super) fn vector(&self, d: &Device) -> Result<CudaSlice<f64>> {
+        let mut v = d.alloc(self.places.len() * self.structure.block_size)?;
+        d.mark_absent(&mut v)?;
+        Ok(v)
+    }
+
+    /// Where a block row of the factors is in such a vector.
+    pub(super) fn place(&self, row: usize) -> usize {
+        self.places[row] as usize
     }
 
     /// Factors of `a`; the inner result tells why there are none. `between` follows each stage also where the
@@ -157,11 +131,10 @@ impl StagedIlu {
             Ok(begun) => (Some(begun), None),
             Err(e) => (None, Some(e)),
         };
-        for t in 0..self.stages.len() {
+        for t in 0..self.of_stages[0].len() {
             if let (Some((values, error)), None) = (&mut begun, &fault) {
-                let Structure { lower, upper, .. } = &self.structure;
                 let done =
-                    self.factorisation.factor(d, t, (a, shift), [lower, upper], values, error);
+                    self.factorisation.factor(d, t, (a, shift), &self.structure, values, error);
                 fault = done.err();
             }
             let mut blocks =
@@ -183,8 +156,12 @@ impl StagedIlu {
             Ok(values) => values,
             Err(range) => return Ok(Err(range)),
         };
-        self.solve.set_values(d, &self.structure, &values)?;
-        self.values = Some(values);
+        for group in &mut self.groups {
+            group.set_values(d, &values)?;
+        }
+        if let Some(whole) = &mut self.whole {
+            whole.set_values(d, &self.structure, values)?;
+        }
         Ok(Ok(()))
     }
 
@@ -211,42 +188,38 @@ impl StagedIlu {
         Ok((values, d.copied(&[u64::MAX])?))
     }
 
-    /// `L v = r` in the rows of a stage.
+    /// `L v = r` in the rows of a stage; where there is one subdomain, all of `z = (L D U')^-1 r`.
     pub(super) fn forward(
         &self,
         d: &Device,
         stage: usize,
         r: &CudaSlice<f64>,
-        v: &mut CudaSlice<f64>,
-    ) -> Result<(), DriverError> {
-        let Stage { rows, places } = &self.stages[stage];
-        let b = self.structure.block_size;
-        places.gather(d, r, address(v) + 8 * (rows.start * b) as u64)?;
-        // each row reads its part of r before it writes it
-        let v = address(v);
-        self.solve.forward(d, stage, SolveArg { r: v, diagonal: 0, y: v, z: 0 })
+        [v, z]: [&mut CudaSlice<f64>; 2],
+    ) -> Result<()> {
+        if let Some(whole) = &self.whole {
+            return whole.apply(d, r, z);
+        }
+        let at = Vectors { r: address(r), v: address(v), z: address(z), own: self.own };
+        let scratch = address(&self.scratch.borrow());
+        let mut groups = self.of_stages[0][stage].iter();
+        groups.try_for_each(|&g| self.groups[g].forward(d, at, scratch)).map_err(fault)
     }
 
-    /// `U' v = D^-1 v` in the rows of a stage, which are copied to z.
+    /// `U' z = D v` in the rows of a stage.
     pub(super) fn backward(
         &self,
         d: &Device,
         stage: usize,
-        v: &mut CudaSlice<f64>,
-        z: &mut CudaSlice<f64>,
-    ) -> Result<(), DriverError> {
-        let Stage { rows, places } = &self.stages[stage];
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let (b, y) = (self.structure.block_size, &mut *self.y.borrow_mut());
-        let unknowns = rows.start * b..rows.end * b;
-        d.stream().memcpy_dtod(&v.slice(unknowns.clone()), &mut y.slice_mut(unknowns.clone()))?;
-        let diagonal = self.values.as_ref().map_or(0, |values| values.diagonal.address());
-        let arg = SolveArg { r: 0, diagonal, y: address(y), z: address(v) };
-        self.solve.backward(d, stage, arg)?;
-        places.scatter(d, address(v) + 8 * unknowns.start as u64, z)
+        [v, z]: [&mut CudaSlice<f64>; 2],
+    ) -> Result<()> {
+        let at = Vectors { r: 0, v: address(v), z: address(z), own: self.own };
+        let mut groups = self.of_stages[1][stage].iter();
+        groups.try_for_each(|&g| self.groups[g].backward(d, at)).map_err(fault)
     }
+}
+
+fn fault(e: DriverError) -> crate::Error {
+    failed("triangular solve", e)
 }
 
 impl FactorInfo for StagedIlu {
@@ -257,15 +230,23 @@ impl FactorInfo for StagedIlu {
     fn bytes(&self) -> Bytes {
         let pattern = &self.structure.pattern;
         let held = self.precision.bytes() * pattern.numbers() + pattern.bytes();
-        Bytes { held, moved: held + 6 * 8 * pattern.rows() * pattern.block_size() }
+        Bytes { held, moved: held + 4 * 8 * self.own * pattern.block_size() }
     }
 
+    /// That of the most rows.
     fn trisolve(&self) -> Trisolve {
-        FEW_LEVELS
+        if let Some(whole) = &self.whole {
+            return whole.way;
+        }
+        let most = self.groups.iter().max_by_key(|group| group.rows());
+        most.map_or(Trisolve::AUTO, |group| group.way)
     }
 
     fn levels(&self) -> [usize; 2] {
-        self.levels
+        if let Some(whole) = &self.whole {
+            return whole.levels;
+        }
+        [0, 1].map(|way| self.groups.iter().map(|group| group.levels[way]).sum())
     }
 }
 
@@ -331,29 +312,16 @@ mod tests {
     fn levels_count_couplings_within_a_stage_alone() {
         // row 1 needs 0; 2 is another stage's; 3 needs 2 and 0; 4 needs 3
         let lower = Pattern::new(vec![0, 0, 1, 1, 3, 4], vec![0, 0, 2, 3]);
-        let stages = [0..2, 3..5].map(|rows| schedule(&lower, rows, false));
+        let stages = [0..2, 3..5].map(|rows| schedule(&lower, rows));
         assert_eq!(stages[0], Schedule { rows: vec![0, 1], level_ptr: vec![0, 1, 2] });
         assert_eq!(stages[1], Schedule { rows: vec![3, 4], level_ptr: vec![0, 1, 2] });
-        let (all, first) = joined(&stages);
-        assert_eq!(all, Schedule { rows: vec![0, 1, 3, 4], level_ptr: vec![0, 1, 2, 3, 4] });
-        assert_eq!(first, [0, 2, 4]);
-        // row 0 of U' needs 1 and 3, row 3 needs 4
-        let upper = Pattern::new(vec![0, 2, 2, 2, 3, 3], vec![1, 3, 4]);
-        let found = schedule(&upper, 0..2, true);
-        assert_eq!(found, Schedule { rows: vec![1, 0], level_ptr: vec![0, 1, 2] });
-        assert_eq!(schedule(&upper, 2..2, true).rows, [0_u32; 0]);
-    }
-
-    #[test]
-    fn a_stage_without_rows_has_no_levels() {
-        let lower = Pattern::new(vec![0, 0], vec![]);
-        let stages = [0..1, 0..0].map(|rows| schedule(&lower, rows, false));
-        assert_eq!(joined(&stages).1, [0, 1, 1]);
+        assert_eq!(schedule(&lower, 2..2).rows, [0_u32; 0]);
     }
 
     #[test]
     fn parts_of_a_stage_follow_each_other() {
-        let parts = [(2..4, 9), (4..7, 0)].map(|(rows, at)| StagePart { rows, at });
+        let parts = [(2..4, 9), (4..7, 0)];
+        let parts = parts.map(|(rows, at)| StagePart { subdomain: at, rows, at });
         assert_eq!((rows(&parts), rows(&[])), (2..7, 0..0));
     }
 }

@@ -11,7 +11,7 @@ use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{Address, address, launch};
 use crate::compute::cuda::memory::failed;
-use crate::compute::cuda::pinned::Pinned;
+use crate::compute::cuda::pinned::{Locked, Pinned};
 use crate::compute::cuda::sources::{HALO, VECTOR};
 use crate::compute::distributed::Coupling;
 use crate::compute::distributed::communicator::Exchange;
@@ -124,6 +124,16 @@ impl Coupled {
     }
 }
 
+/// The memory of the messages. If it is pinned, copies need not go through other memory.
+enum Messages {
+    /// Nothing has been sent yet.
+    Unknown,
+    Pinned {
+        _memory: [Locked; 2],
+    },
+    Elsewhere,
+}
+
 /// Buffers of an exchange, on the device and in pinned host memory.
 pub struct Transfer {
     sent: Places,
@@ -133,6 +143,7 @@ pub struct Transfer {
     ghosts: CudaSlice<f64>,
     host_out: Pinned,
     host_in: Pinned,
+    messages: Messages,
     copies: Arc<CudaStream>,
     /// When the device has packed the values, when the host has them, and when the device has those of others.
     packed: CudaEvent,
@@ -156,6 +167,7 @@ impl Transfer {
             sent: Places::new(d, sent)?,
             own: Places::new(d, own)?,
             received,
+            messages: Messages::Unknown,
             copies: Arc::clone(copies),
             packed: event()?,
             copied: event()?,
@@ -163,42 +175,74 @@ impl Transfer {
         })
     }
 
-    /// Packs the values of x that others need, and begins to copy them.
-    pub(super) fn pack(&mut self, d: &Device, x: &CudaSlice<f64>) -> Result<(), DriverError> {
+    /// Pins the memory of the messages, at the first call.
+    fn pin(&mut self, exchange: &mut dyn Exchange) {
+        if !matches!(self.messages, Messages::Unknown) {
+            return;
+        }
+        let context = self.copies.context();
+        let locked = exchange.buffers().and_then(|[out, received]| {
+            // SAFETY: an exchange is dropped behind its transfer, which waits for its copies
+            unsafe { Some([Locked::new(context, out)?, Locked::new(context, received)?]) }
+        });
+        let pinned = |memory| Messages::Pinned { _memory: memory };
+        self.messages = locked.map_or(Messages::Elsewhere, pinned);
+    }
+
+    fn pinned(&self) -> bool {
+        matches!(self.messages, Messages::Pinned { .. })
+    }
+
+    /// Packs the values of x that others need, and begins to copy them. Always with the same exchange, which is
+    /// dropped behind this.
+    pub(super) fn pack(
+        &mut self,
+        d: &Device,
+        x: &CudaSlice<f64>,
+        exchange: &mut dyn Exchange,
+    ) -> Result<(), DriverError> {
+        self.pin(exchange);
         self.sent.gather(d, x, address(&self.outgoing))?;
         // whatever reads the ghosts of the exchange before is on this stream, too
         self.packed.record(d.stream())?;
         self.copies.wait(&self.packed)?;
         if self.sent.count > 0 {
-            let (from, to) = (address(&self.outgoing), &mut self.host_out[..]);
-            // SAFETY: as many numbers on both sides, which live until `copied` was waited for
+            let pinned = self.pinned();
+            let to = if pinned { exchange.outgoing() } else { &mut self.host_out[..] };
+            let from = address(&self.outgoing);
+            // SAFETY: as many numbers on both sides, which live until `copied` was waited for, and no message is
+            // under way
             unsafe { result::memcpy_dtoh_async(to, from, self.copies.cu_stream()) }?;
         }
         self.copied.record(&self.copies)?;
         self.own.gather(d, x, address(&self.ghosts) + 8 * self.received as u64)
     }
 
-    /// Waits for the packed values.
-    pub(super) fn packed(&mut self) -> Result<&[f64], DriverError> {
+    /// Waits for the packed values, which are what is to be sent then.
+    fn packed(&mut self, exchange: &mut dyn Exchange) -> Result<(), DriverError> {
         self.copied.synchronize()?;
-        Ok(&self.host_out)
+        if !self.pinned() {
+            exchange.outgoing().copy_from_slice(&self.host_out);
+        }
+        Ok(())
     }
 
     /// Copies what was received to the device; what follows on its stream finds it there.
-    pub(super) fn unpack(&mut self, d: &Device, received: &[f64]) -> Result<(), DriverError> {
+    fn unpack(&mut self, d: &Device, received: &[f64]) -> Result<(), DriverError> {
         if received.is_empty() {
             return Ok(());
         }
-        // the copy of the exchange before has ended: `copied` was recorded behind it
-        self.host_in.copy_from_slice(received);
-        // SAFETY: as many numbers on both sides, which live until the stream has been waited for
-        unsafe {
-            result::memcpy_htod_async(
-                address(&self.ghosts),
-                &self.host_in[..],
-                self.copies.cu_stream(),
-            )
-        }?;
+        let from = if self.pinned() {
+            received
+        } else {
+            // the copy of the exchange before has ended: `copied` was recorded behind it
+            self.host_in.copy_from_slice(received);
+            &self.host_in[..]
+        };
+        let (to, stream) = (address(&self.ghosts), self.copies.cu_stream());
+        // SAFETY: as many numbers on both sides, which live until the stream has been waited for; those of a message
+        // are left alone until the next one, before which `copied` is waited for
+        unsafe { result::memcpy_htod_async(to, from, stream) }?;
         self.arrived.record(&self.copies)?;
         d.stream().wait(&self.arrived)
     }
@@ -211,10 +255,7 @@ impl Transfer {
         exchange: &mut dyn Exchange,
         note: &dyn Fn(DriverError),
     ) {
-        match self.packed() {
-            Ok(values) => exchange.outgoing().copy_from_slice(values),
-            Err(e) => note(e),
-        }
+        self.packed(exchange).unwrap_or_else(note);
         exchange.start();
         let received = exchange.finish();
         self.unpack(d, received).unwrap_or_else(note);

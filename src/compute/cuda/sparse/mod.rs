@@ -257,7 +257,8 @@ impl SetupOps for Cuda {
         let shift = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
         let factors = f.run(d, Factored::Host(a), shift)?.map_err(Breakdown::from)?;
         let n = pattern.rows();
-        let of = |p: super::storage::DevicePattern, entries, val| {
+        let of = |p: Arc<super::storage::DevicePattern>, entries, val| {
+            let p = Arc::into_inner(p).expect("nobody else has it");
             let (row_ptr, col_ind) = (Rc::new(p.row_ptr), Rc::new(p.col_ind));
             Sparse::on_device(Compressed { rows: n, entries, row_ptr, col_ind, val: Rc::new(val) })
         };

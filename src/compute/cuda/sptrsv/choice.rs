@@ -5,13 +5,14 @@
 
 use rayon::prelude::*;
 
-use super::{ALGORITHMS, Algorithm};
+use super::{ALGORITHMS, ANY, Algorithm, algorithm, suited};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::base::measure::median;
 use crate::compute::Trisolve;
 use crate::compute::cuda::analysis::{Analysis, Stencils};
 use crate::compute::cuda::device::Device;
+use crate::compute::trisolve::Takes;
 use crate::matrix::pattern::Pattern;
 use crate::symbolic::FillPattern;
 
@@ -110,6 +111,17 @@ pub(in crate::compute::cuda) fn candidates(
 ) -> Vec<Candidate> {
     let known = |value: f64, other: f64| if value.is_finite() { value } else { other };
     let [byte, handover] = FITTED;
+    let measured = [known(1e-9 / d.copy_bandwidth(), byte), known(d.handover_latency(), handover)];
+    candidates_at(measured, d, analysis, pattern, (block_size, precision))
+}
+
+fn candidates_at(
+    [byte, handover]: [f64; 2],
+    d: &Device,
+    analysis: &Analysis,
+    pattern: &FillPattern,
+    (block_size, precision): (usize, FactorPrecision),
+) -> Vec<Candidate> {
     let levels = analysis.levels(d, block_size).into_iter().sum();
     let multiprocessors = d.multiprocessors();
     let resident = multiprocessors.min(d.limits().resident);
@@ -118,9 +130,31 @@ pub(in crate::compute::cuda) fn candidates(
         (block_size, precision),
         (levels, analysis.stencils(d, block_size)),
         [multiprocessors as usize, resident as usize, d.shared_bytes()],
-        [known(1e-9 / d.copy_bandwidth(), byte), known(d.handover_latency(), handover)],
+        [byte, handover],
     )
     .candidates()
+}
+
+/// The algorithm for solves with one triangle at a time: `asked`, where it has them for such factors, else the best by
+/// the models of an H200. On GPUs of one kind it depends on the factors alone.
+pub(in crate::compute::cuda) fn in_halves(
+    asked: Trisolve,
+    d: &Device,
+    analysis: &Analysis,
+    pattern: &FillPattern,
+    precision: FactorPrecision,
+) -> Trisolve {
+    let b = pattern.block_size();
+    let applies = |way: &Trisolve| {
+        let stencils = algorithm(*way).about.takes == Takes::Any;
+        algorithm(*way).in_halves.is_some() && (stencils || analysis.stencils(d, b).is_ok())
+    };
+    let named = (asked != Trisolve::AUTO).then(|| suited(asked, b));
+    let best = || {
+        let all = candidates_at(FITTED, d, analysis, pattern, (b, precision));
+        all.into_iter().map(|candidate| candidate.way).find(applies).unwrap_or(ANY)
+    };
+    named.filter(applies).unwrap_or_else(best)
 }
 
 /// Those behind the first that are worth a try.

@@ -27,8 +27,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: None, largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: None,
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: None,
+};
 
 /// Solves by cuSPARSE with factors of ours.
 struct LibrarySolve {

@@ -2,22 +2,21 @@
 
 #![allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
 
-use std::ops::Range;
 use std::rc::Rc;
 
 use cudarc::driver::{CudaFunction, CudaGraph, CudaSlice, DriverError, result, sys};
 
 use super::colours::{self, FEW};
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
-use super::triangles::BlockDiagonal;
-use super::{Algorithm, Solve, System};
-use crate::base::error::Result;
+use super::triangles::{self, BlockDiagonal};
+use super::{Algorithm, InHalves, Solve, System};
+use crate::base::error::{Error, Result};
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{Address, SolveArg, address, launch};
 use crate::compute::cuda::memory::failed;
 use crate::compute::cuda::numbers::{Numbers, Values};
 use crate::compute::cuda::sources::{TRSV, Variant};
-use crate::compute::cuda::storage::Structure;
+use crate::compute::cuda::storage::{DevicePattern, Structure};
 use crate::compute::trisolve::Description;
 
 /// What it is, for every program.
@@ -29,8 +28,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: None, largest_block: usize::MAX, new: blockwise };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: None,
+    largest_block: usize::MAX,
+    new: blockwise,
+    in_halves: Some(in_halves),
+};
 
 /// One launch per level; more than [`FEW`] are replayed as one graph on vectors of its own: the copies to
 /// and from these cost more than so many launches.
@@ -115,9 +119,8 @@ impl Levels {
     fn launch_levels(&self, d: &Device, [r, z]: [Address; 2]) -> Result<(), DriverError> {
         let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
         let arg = SolveArg { r, diagonal, y: address(&self.y), z };
-        let all = |t: &Slices| 0..t.levels.len() - 1;
-        each_level(d, &self.forward, &self.lower, all(&self.lower), arg)?;
-        let backward = |arg| each_level(d, &self.backward, &self.upper, all(&self.upper), arg);
+        each_level(d, &self.forward, &self.lower, arg)?;
+        let backward = |arg| each_level(d, &self.backward, &self.upper, arg);
         let Some((scale, scaled)) = &self.apart else { return backward(arg) };
         let y = address(scaled);
         scale.launch(d, diagonal, arg.y, y)?;
@@ -157,16 +160,49 @@ impl Solve for Levels {
     }
 }
 
-/// Some of the levels.
-pub(super) fn each_level(
+/// One triangle with a launch per level.
+struct Triangle {
+    slices: Slices,
+    kernel: CudaFunction,
+}
+
+fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
+    let [lower, upper] = Slices::both(s, 1)?;
+    let triangle = |slices, name| {
+        let variant = Variant::from(s.structure.block_size).storing(s.precision);
+        Ok::<_, Error>(Some(Triangle { slices, kernel: s.device.kernel(&TRSV, variant, name)? }))
+    };
+    let pair = [triangle(lower, "level_forward")?, triangle(upper, "level_backward")?];
+    triangles::in_halves(s, pair)
+}
+
+impl triangles::Triangle for Triangle {
+    const READS_DIAGONAL: bool = true;
+
+    fn set_values(
+        &mut self,
+        d: &Device,
+        pattern: &DevicePattern,
+        blocks: &CudaSlice<f64>,
+        _: &Numbers,
+    ) -> Result<()> {
+        self.slices.set_values(d, &pattern.row_ptr, blocks)
+    }
+
+    fn solve(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {
+        each_level(d, &self.kernel, &self.slices, arg)
+    }
+}
+
+/// A launch for each level.
+fn each_level(
     d: &Device,
     kernel: &CudaFunction,
     t: &Slices,
-    levels: Range<usize>,
     arg: SolveArg,
 ) -> Result<(), DriverError> {
     let slices = t.argument();
-    for level in t.levels[levels.start..=levels.end].windows(2) {
+    for level in t.levels.windows(2) {
         let (begin, end) = (level[0], level[1]);
         let config = grid((end - begin).div_ceil(SLICES_PER_BLOCK as u32) as usize, THREADS);
         launch!(d, kernel, config; begin, end, slices, arg)?;

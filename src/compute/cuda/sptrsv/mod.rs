@@ -14,19 +14,18 @@ mod pencils;
 mod pointwise;
 mod slices;
 mod spsv;
-pub(super) mod staged;
 mod syncfree;
 pub(super) mod triangles;
 mod wavefront;
 
 use std::rc::Rc;
 
-use cudarc::driver::CudaSlice;
+use cudarc::driver::{CudaSlice, DriverError};
 
 use super::analysis::Analysis;
 use super::cusparse::Handle;
 use super::device::Device;
-use super::launch::{Address, PartsArg};
+use super::launch::{Address, PartsArg, SolveArg};
 use super::numbers::Values;
 use super::storage::Structure;
 use crate::base::choices::FactorPrecision;
@@ -49,7 +48,11 @@ pub(super) struct Algorithm {
     /// Blocks beyond this size are solved with by [`ANY`] in its place.
     largest_block: usize,
     new: fn(&System) -> Result<Box<dyn Solve>>,
+    /// The same for solves with one triangle at a time; `None` where there are none.
+    in_halves: Option<NewInHalves>,
 }
+
+type NewInHalves = fn(&System) -> Result<Box<dyn InHalves>>;
 
 macro_rules! registry {
     ($($name:ident),* $(,)?) => {
@@ -63,7 +66,7 @@ registry! { levels, pointwise, syncfree, wavefront, pencils, partitioned, cuspar
 /// That takes all factors, of blocks of all sizes.
 pub(super) const ANY: Trisolve = syncfree::ABOUT.algorithm();
 
-/// For few levels of many rows each, and stage by stage.
+/// For few levels of many rows each.
 pub(super) const FEW_LEVELS: Trisolve = levels::ABOUT.algorithm();
 
 /// For stencils on a box.
@@ -80,6 +83,16 @@ fn algorithm(name: Trisolve) -> &'static Algorithm {
 /// Solves as `name` says, which is not [`Trisolve::AUTO`].
 pub(super) fn new(name: Trisolve, system: &System) -> Result<Box<dyn Solve>> {
     (algorithm(name).new)(system)
+}
+
+/// Solves with one triangle at a time: as `name` says, which [`choice::in_halves`] has chosen.
+pub(super) fn in_halves(name: Trisolve, system: &System) -> Result<Box<dyn InHalves>> {
+    let pattern = &system.structure.pattern;
+    if pattern.blocks() == pattern.rows() {
+        return triangles::diagonal_in_halves(system);
+    }
+    let new = algorithm(name).in_halves.expect("an algorithm that has them");
+    new(system)
 }
 
 /// The algorithm that solves with blocks of `block_size` where `name` is asked for.
@@ -122,6 +135,16 @@ pub(super) trait Solve {
 
     /// `z = (L D U')^-1 r`. Asynchronous.
     fn apply(&self, d: &Device, r: &CudaSlice<f64>, z: &mut CudaSlice<f64>) -> Result<()>;
+}
+
+/// Solves with one triangle at a time, between which there is other work.
+pub(super) trait InHalves: Solve {
+    /// `L y = r`. Some prepare z for the backward solve, which comes next. Asynchronous.
+    fn forward(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError>;
+
+    /// `U' z = D y`, D being that of the values. Some leave y prepared for the next forward solve, and want it all
+    /// absent before the first one. Asynchronous.
+    fn backward(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError>;
 }
 
 /// Factors as a kernel takes them whose thread blocks have a part each.

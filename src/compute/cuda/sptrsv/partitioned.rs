@@ -6,7 +6,7 @@ use super::choice::Shape;
 use super::owners::{Costs, Owners, Tiles, far_operands};
 use super::partition::{self, Partition, Slice};
 use super::triangles::{self, Triangles};
-use super::{Algorithm, Solve, System};
+use super::{Algorithm, InHalves, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
@@ -30,8 +30,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: LARGEST_BLOCK, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: Some(seconds),
+    largest_block: LARGEST_BLOCK,
+    new: solve,
+    in_halves: Some(in_halves),
+};
 
 /// Rows wait in shared memory; the work of a part and the crossings between parts are equal.
 fn seconds(s: &Shape) -> Option<f64> {
@@ -311,6 +316,16 @@ impl Plan {
 /// Both triangles in parts; a block must not be larger than [`LARGEST_BLOCK`], or `ABOUT.resident_block` for
 /// solves within another kernel.
 fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let mut y = s.device.alloc(s.structure.pattern.rows() * s.structure.block_size)?;
+    s.device.mark_absent(&mut y)?;
+    Ok(Box::new(Triangles::new(s, pair(s)?, y)?))
+}
+
+fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
+    triangles::in_halves(s, pair(s)?)
+}
+
+fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
     let (d, f) = (s.device, s.structure);
     let plan = if s.resident { Plan::resident(s)? } else { Plan::of_kernels(s)? };
     let triangle = |p: &Partition, backward| {
@@ -318,10 +333,7 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
         triangle.resident = s.resident;
         Ok(Some(triangle))
     };
-    let pair = [triangle(&plan.lower, false)?, triangle(&plan.upper, true)?];
-    let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
-    d.mark_absent(&mut y)?;
-    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
+    Ok([triangle(&plan.lower, false)?, triangle(&plan.upper, true)?])
 }
 
 /// A strictly triangular factor on the device.

@@ -31,8 +31,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: Some(seconds),
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: None,
+};
 
 /// Steps and bounds follow one another; a launch, and a part of the way of the first numbers to their place.
 fn seconds(s: &Shape) -> Option<f64> {
@@ -143,7 +148,7 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
             .hint("leave `--trisolve` at `auto`, or choose `wavefront` or `syncfree`")
     };
     if f.pattern.blocks() == f.pattern.rows() {
-        return triangles::diagonal_alone(d, f, s.precision);
+        return triangles::diagonal_alone(s);
     }
     let plan = Plan::new(s.analysis.stencils(d, f.block_size), f.block_size).map_err(refused)?;
     let variant = || Variant::from(1).storing(s.precision);

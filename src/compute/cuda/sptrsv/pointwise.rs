@@ -14,8 +14,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: None, largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: None,
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: None,
+};
 
 fn solve(s: &System) -> Result<Box<dyn Solve>> {
     Ok(Box::new(Levels::new(s, s.structure.block_size)?))

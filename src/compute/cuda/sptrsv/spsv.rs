@@ -26,8 +26,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: None, largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: None,
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: None,
+};
 
 /// Both strict triangles as matrices of points; the inverse diagonal blocks stay what they are.
 struct Points {

@@ -5,7 +5,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 use super::choice::Shape;
 use super::slices::{SLICES_PER_BLOCK, Slices, THREADS};
 use super::triangles::{self, Triangles};
-use super::{Algorithm, Solve, System};
+use super::{Algorithm, InHalves, Solve, System};
 use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
 use crate::compute::cuda::launch::{SolveArg, launch};
@@ -23,8 +23,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: Some(seconds),
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: Some(in_halves),
+};
 
 /// Rows wait through the L2 cache: some hand-overs per level, more the longer the rows are.
 #[allow(clippy::unnecessary_wraps, reason = "others do not take all factors")]
@@ -64,6 +69,16 @@ pub fn largest_variant(block_size: usize) -> Variant {
 
 /// Both triangles.
 fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let mut y = s.device.alloc(s.structure.pattern.rows() * s.structure.block_size)?;
+    s.device.mark_absent(&mut y)?;
+    Ok(Box::new(Triangles::new(s, pair(s)?, y)?))
+}
+
+fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
+    triangles::in_halves(s, pair(s)?)
+}
+
+fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
     let (d, f) = (s.device, s.structure);
     let [lower, upper] = Slices::both(s, 1)?;
     let longest = lower.longest.max(upper.longest);
@@ -74,11 +89,7 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
         let blocks = d.resident(&kernel, THREADS, 0)?.min(most).max(1);
         Ok(Triangle { slices, kernel, config: grid(blocks as usize, THREADS) })
     };
-    let pair =
-        [Some(triangle(lower, "syncfree_forward")?), Some(triangle(upper, "syncfree_backward")?)];
-    let mut y = d.alloc(f.pattern.rows() * f.block_size)?;
-    d.mark_absent(&mut y)?;
-    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
+    Ok([Some(triangle(lower, "syncfree_forward")?), Some(triangle(upper, "syncfree_backward")?)])
 }
 
 impl triangles::Triangle for Triangle {

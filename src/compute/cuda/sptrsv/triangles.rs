@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use cudarc::driver::{CudaFunction, CudaSlice, DriverError};
+use cudarc::driver::{CudaFunction, CudaSlice, DriverError, result};
 
 use super::slices::{SLICES_PER_BLOCK, THREADS};
-use super::{Parts, Solve};
+use super::{InHalves, Parts, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::Result;
 use crate::compute::cuda::device::{Device, grid};
@@ -53,26 +53,36 @@ pub(super) struct Triangles<T> {
     lower: Option<T>,
     upper: Upper<T>,
     diagonal: Option<Rc<Numbers>>,
-    /// Forward solution.
+    /// Forward solution; nothing where solves are told its place.
     y: CudaSlice<f64>,
+    /// Numbers of a vector.
+    unknowns: usize,
 }
 
 impl<T: Triangle> Triangles<T> {
     /// A triangle that is `None` is empty. `y` is the forward solution's place, as the kernels want
     /// to find it.
     pub(super) fn new(
-        d: &Device,
-        f: &Structure,
-        precision: FactorPrecision,
+        s: &System,
         [lower, upper]: [Option<T>; 2],
         y: CudaSlice<f64>,
     ) -> Result<Self> {
+        let (d, f) = (s.device, s.structure);
         let upper = match upper {
             Some(upper) => Upper::Triangle(upper),
-            None => Upper::Diagonal(BlockDiagonal::new(d, f, precision)?),
+            None => Upper::Diagonal(BlockDiagonal::new(d, f, s.precision)?),
         };
-        Ok(Self { lower, upper, diagonal: None, y })
+        let unknowns = f.pattern.rows() * f.block_size;
+        Ok(Self { lower, upper, diagonal: None, y, unknowns })
     }
+}
+
+/// For solves with one of them at a time.
+pub(super) fn in_halves<T: Triangle + 'static>(
+    s: &System,
+    pair: [Option<T>; 2],
+) -> Result<Box<dyn InHalves>> {
+    Ok(Box::new(Triangles::new(s, pair, s.device.alloc(0)?)?))
 }
 
 /// A triangle that there is not.
@@ -97,13 +107,15 @@ impl Triangle for Empty {
 }
 
 /// Factors whose triangles are empty.
-pub(in crate::compute::cuda) fn diagonal_alone(
-    d: &Device,
-    f: &Structure,
-    precision: FactorPrecision,
-) -> Result<Box<dyn Solve>> {
+pub(in crate::compute::cuda) fn diagonal_alone(s: &System) -> Result<Box<dyn Solve>> {
     let none: [Option<Empty>; 2] = [None, None];
-    Ok(Box::new(Triangles::new(d, f, precision, none, d.alloc(0)?)?))
+    Ok(Box::new(Triangles::new(s, none, s.device.alloc(0)?)?))
+}
+
+/// The same for solves with one of them at a time.
+pub(super) fn diagonal_in_halves(s: &System) -> Result<Box<dyn InHalves>> {
+    let none: [Option<Empty>; 2] = [None, None];
+    in_halves(s, none)
 }
 
 impl<T: Triangle> Solve for Triangles<T> {
@@ -141,6 +153,28 @@ impl<T: Triangle> Solve for Triangles<T> {
             Upper::Diagonal(scale) => scale.launch(d, diagonal, y, arg.z),
         }
         .map_err(fault)
+    }
+}
+
+impl<T: Triangle> InHalves for Triangles<T> {
+    fn forward(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {
+        if let Some(lower) = &self.lower {
+            return lower.solve(d, arg);
+        }
+        let (bytes, stream) = (8 * self.unknowns, d.stream().cu_stream());
+        // SAFETY: both vectors have as many numbers, and neither is part of the other
+        #[allow(unsafe_code, reason = "calls of the CUDA driver and its libraries")]
+        unsafe {
+            result::memcpy_dtod_async(arg.y, arg.r, bytes, stream)
+        }
+    }
+
+    fn backward(&self, d: &Device, arg: SolveArg) -> Result<(), DriverError> {
+        let diagonal = self.diagonal.as_ref().map_or(0, |diagonal| diagonal.address());
+        match &self.upper {
+            Upper::Triangle(upper) => upper.solve(d, SolveArg { diagonal, ..arg }),
+            Upper::Diagonal(scale) => scale.launch(d, diagonal, arg.y, arg.z),
+        }
     }
 }
 

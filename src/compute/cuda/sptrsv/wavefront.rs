@@ -7,7 +7,7 @@ use cudarc::driver::{CudaFunction, CudaSlice, DriverError, LaunchConfig};
 
 use super::choice::Shape;
 use super::triangles::{self, Triangles};
-use super::{Algorithm, Solve, System};
+use super::{Algorithm, InHalves, Solve, System};
 use crate::base::choices::FactorPrecision;
 use crate::base::error::{Error, Result};
 use crate::compute::cuda::device::{Device, grid};
@@ -31,8 +31,13 @@ pub(super) const ABOUT: Description = Description {
     ..Description::PLAIN
 };
 
-pub(super) static ALGORITHM: Algorithm =
-    Algorithm { about: ABOUT, seconds: Some(seconds), largest_block: usize::MAX, new: solve };
+pub(super) static ALGORITHM: Algorithm = Algorithm {
+    about: ABOUT,
+    seconds: Some(seconds),
+    largest_block: usize::MAX,
+    new: solve,
+    in_halves: Some(in_halves),
+};
 
 /// A step per level, with all products of a row; launches and the way through the first tiles.
 fn seconds(s: &Shape) -> Option<f64> {
@@ -189,6 +194,15 @@ fn layout(d: &Device, variant: Variant) -> Result<Layout> {
 
 /// Both triangles of a stencil.
 fn solve(s: &System) -> Result<Box<dyn Solve>> {
+    let y = s.device.alloc(s.structure.pattern.rows() * s.structure.block_size)?;
+    Ok(Box::new(Triangles::new(s, pair(s)?, y)?))
+}
+
+fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
+    triangles::in_halves(s, pair(s)?)
+}
+
+fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
     let (d, f) = (s.device, s.structure);
     let [lower, upper] = s.analysis.stencils(d, f.block_size).as_ref().map_err(|why| {
         Error::input(format!("no wavefront: {why}"))
@@ -198,7 +212,5 @@ fn solve(s: &System) -> Result<Box<dyn Solve>> {
         let new = |stencil| Triangle::new(d, f.block_size, s.precision, stencil, role);
         stencil.as_ref().map(new).transpose()
     };
-    let pair = [triangle(lower, Role::Forward)?, triangle(upper, Role::Backward)?];
-    let y = d.alloc(f.pattern.rows() * f.block_size)?;
-    Ok(Box::new(Triangles::new(d, f, s.precision, pair, y)?))
+    Ok([triangle(lower, Role::Forward)?, triangle(upper, Role::Backward)?])
 }

@@ -1,6 +1,6 @@
-//! Bars side by side.
+//! Bars, or dots, side by side.
 
-use super::shapes::{bar, whisker};
+use super::shapes::{bar, marker, whisker};
 use super::{Area, Chart, Drawn, place};
 use crate::report::plot::scale::Scale;
 use crate::report::plot::style::{INK, Look};
@@ -10,8 +10,8 @@ use crate::report::plot::{Origin, Series};
 pub(super) struct Group {
     pub(super) slot: usize,
     pub(super) slots: usize,
-    /// Value that they start from.
-    pub(super) foot: f64,
+    /// Whether dots stand in their place: a bar of a logarithmic axis has no foot.
+    pub(super) dots: bool,
 }
 
 pub(super) fn draw(
@@ -29,12 +29,17 @@ pub(super) fn draw(
             continue;
         }
         let left = category - FILLED / 2.0 + width * (group.slot as f64 + 0.06);
-        let corners = [(left, group.foot), (left + 0.88 * width, value)];
-        bar(root, corners.map(|corner| place(chart, &corner)), look)?;
+        if !group.dots {
+            let corners = [(left, 0.0), (left + 0.88 * width, value)];
+            bar(root, corners.map(|corner| place(chart, &corner)), look)?;
+        }
         let ends = series.spread.get(i).filter(|(low, high)| y.holds(*low) && y.holds(*high));
         if let Some((low, high)) = ends.filter(|_| look.origin == Origin::Measured) {
             let middle = left + 0.44 * width;
             whisker(root, place(chart, &(middle, *low)), place(chart, &(middle, *high)), INK)?;
+        }
+        if group.dots {
+            marker(root, place(chart, &(left + 0.44 * width, value)), look)?;
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Horizontal bars, below each other or following each other.
 
 use super::layout::Entry;
-use super::shapes::{bar, whisker};
+use super::shapes::{bar, marker, whisker};
 use super::{Area, Chart, Drawn, place};
-use crate::config::marks::Marks;
+use crate::config::marks::{Marks, Spacing};
 use crate::report::plot::scale::Scale;
 use crate::report::plot::style::INK;
 use crate::report::plot::{Origin, Panel, Points, Series};
@@ -40,7 +40,8 @@ pub(super) fn draw(
     let shown = super::shown(panel, looks);
     let with_bars: Vec<_> = looks.iter().filter(|e| e.points).collect();
     let last = panel.y.categories.len() as f64 - 1.0;
-    let foot = x.low().max(0.0);
+    // a bar of a logarithmic axis has no foot: dots stand in their place
+    let dots = marks == Marks::Rows && panel.x.spacing == Spacing::Log;
     for category in 0..panel.y.categories.len() {
         let (mut from, middle) = (0.0, last - category as f64);
         for (series, entry) in &shown {
@@ -52,10 +53,10 @@ pub(super) fn draw(
                 let width = FILLED / with_bars.len() as f64;
                 let slot = with_bars.iter().position(|e| std::ptr::eq(*e, *entry)).unwrap_or(0);
                 let top = middle + FILLED / 2.0 - width * slot as f64;
-                (foot, top, top - 0.88 * width)
+                (x.low().max(0.0), top, top - 0.88 * width)
             };
             let to = if marks == Marks::Stacked { from + length } else { length };
-            if to > ends {
+            if to > ends && !dots {
                 let corners = [(ends, top), (to, bottom)].map(|corner| place(chart, &corner));
                 bar(root, corners, entry.look)?;
             }
@@ -66,6 +67,9 @@ pub(super) fn draw(
                 let height = f64::midpoint(top, bottom);
                 let ends = [low, high].map(|end| place(chart, &(*end, height)));
                 whisker(root, ends[0], ends[1], INK)?;
+            }
+            if dots {
+                marker(root, place(chart, &(length, f64::midpoint(top, bottom))), entry.look)?;
             }
         }
     }

@@ -1,0 +1,95 @@
+// A peer: Ginkgo on the host with OpenMP.
+
+#include <omp.h>
+
+#include <ginkgo/ginkgo.hpp>
+
+#include "exchange.hpp"
+
+using peer::Case;
+using Matrix = gko::matrix::Csr<double, int>;
+using Vector = gko::matrix::Dense<double>;
+using Lower = gko::solver::LowerTrs<double, int>;
+using Upper = gko::solver::UpperTrs<double, int>;
+using Factory = std::shared_ptr<gko::LinOpFactory>;
+using Executor = std::shared_ptr<gko::OmpExecutor>;
+
+// ILU(0) with exact triangular solves, or with approximate inverses of its factors.
+template <class L, class U>
+static Factory applied(const Executor& on, std::shared_ptr<const gko::LinOpFactory> factors) {
+    using Ilu = gko::preconditioner::Ilu<L, U, false, int>;
+    return gko::share(Ilu::build().with_factorization(gko::as<const gko::LinOpFactory>(factors)).on(on));
+}
+
+static Factory preconditioner(const Case& c, const Executor& on) {
+    const std::string& name = c.word("precond");
+    if (name == "none") return nullptr;
+    if (name == "Jacobi") {
+        const auto size = static_cast<gko::uint32>(c.whole("block-size"));
+        return gko::share(gko::preconditioner::Jacobi<double, int>::build().with_max_block_size(size).on(on));
+    }
+    using Exact = gko::factorization::Ilu<double, int>;
+    using Iterated = gko::factorization::ParIlu<double, int>;
+    if (name == "ParILU") return applied<Lower, Upper>(on, gko::share(Iterated::build().on(on)));
+    const auto exact = gko::share(
+        Exact::build().with_algorithm(gko::factorization::incomplete_algorithm::syncfree).on(on));
+    if (name == "ISAI") {
+        using namespace gko::preconditioner;
+        return applied<LowerIsai<double, int>, UpperIsai<double, int>>(on, exact);
+    }
+    return applied<Lower, Upper>(on, exact);
+}
+
+template <class Solver, class Parameters>
+static Factory built(const Case& c, const Executor& on, Parameters parameters) {
+    const auto most = static_cast<gko::size_type>(c.whole("max-iterations"));
+    parameters.with_criteria(gko::stop::Iteration::build().with_max_iters(most),
+                             gko::stop::ResidualNorm<double>::build()
+                                 .with_reduction_factor(c.number("rtol"))
+                                 .with_baseline(gko::stop::mode::rhs_norm));
+    if (const auto m = preconditioner(c, on)) parameters.with_preconditioner(m);
+    return gko::share(parameters.on(on));
+}
+
+static Factory solver(const Case& c, const Executor& on) {
+    const std::string& name = c.word("solver");
+    if (name == "CG") return built<gko::solver::Cg<double>>(c, on, gko::solver::Cg<double>::build());
+    if (name == "BiCGStab") return built<gko::solver::Bicgstab<double>>(c, on, gko::solver::Bicgstab<double>::build());
+    auto gmres = gko::solver::Gmres<double>::build();
+    gmres.with_krylov_dim(static_cast<gko::size_type>(c.whole("restart")));
+    return built<gko::solver::Gmres<double>>(c, on, gmres);
+}
+
+static void run(const Case& c) {
+    const auto on = gko::OmpExecutor::create();
+    const auto n = static_cast<gko::size_type>(c.n);
+    std::shared_ptr<Matrix> a;
+    const double stored = peer::timed([&] {
+        auto copy = [&](const auto& from) { return gko::array<typename std::decay_t<decltype(from)>::value_type>(on, from.begin(), from.end()); };
+        a = gko::share(Matrix::create(on, gko::dim<2>(n), copy(c.values), copy(c.indices), copy(c.indptr)));
+    });
+    peer::Line("setup").with("matrix", stored).say();
+    auto b = Vector::create(on, gko::dim<2>(n, 1)), x = Vector::create(on, gko::dim<2>(n, 1));
+    std::copy(c.b.begin(), c.b.end(), b->get_values());
+    std::unique_ptr<gko::LinOp> s;
+    try {
+        c.time_setups([&] { s = solver(c, on)->generate(a); }, [] { return 0.0; });
+    } catch (const gko::NotImplemented& why) {
+        throw peer::Unsupported(why.what());
+    } catch (const gko::Error& why) {
+        throw peer::Breakdown(why.what());
+    }
+    const auto told = gko::share(gko::log::Convergence<double>::create());
+    s->add_logger(told);
+    c.time_solves([&] {
+        x->fill(0.0);
+        s->apply(b, x);
+    });
+    c.end(x->get_const_values(), told->has_converged(), static_cast<long>(told->get_num_iterations()), NAN);
+}
+
+int main(int count, char** arguments) {
+    const auto version = gko::version_info::get().header_version;
+    const std::string text = std::to_string(version.major) + "." + std::to_string(version.minor) + "." + std::to_string(version.patch);
+    return peer::main(count, arguments, "Ginkgo " + text + " with OpenMP", run, omp_get_max_threads());
+}

@@ -1,0 +1,345 @@
+//! A system of which ranks have rows, divided among subdomains, and its rows with their owners.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::checks::{accepted, chosen, of_symmetric, unsuited};
+use super::first_rank::{Found, Wanted, of_places};
+use super::held::Held;
+use super::loading::first_rows;
+use super::no_result::NoResult;
+use super::range::Scaling;
+use crate::base::choices::Partition;
+use crate::base::measure::{now, seconds_since};
+use crate::base::parse::choice_name;
+use crate::case::{Case, Execution, LevelRule, RunKind};
+use crate::compute::distributed::Layout;
+use crate::compute::distributed::communicator::Communicator;
+use crate::compute::distributed::moves::{agreed, moved, renumbered, with_layers};
+use crate::compute::distributed::part::Part;
+use crate::methods::precond::bilu;
+use crate::methods::schwarz::interfaces::interfaces;
+use crate::methods::{schwarz, solver};
+use crate::record::Record;
+use crate::record::schema::Division;
+use crate::symbolic::interfaces::{Elimination, Sides};
+use crate::symbolic::ordering::reordered;
+use crate::symbolic::partition::{self, Boxes, check_count, no_grid, range_starts, sides};
+use crate::symbolic::scalar_order;
+
+/// New numbers of unknowns, subdomain by subdomain.
+pub(super) enum Numbering {
+    Given,
+    /// That of boxes, which face each other or do not.
+    Boxes(Boxes, bool),
+    /// The block rows of a range in the opposite order.
+    Backwards(Range<u64>),
+    /// Of the block row at each place its new number.
+    Listed(Vec<u64>),
+}
+
+impl Numbering {
+    /// New number of the unknown that has a place in the rows of the source.
+    pub(super) fn of(&self, part: &Part, place: usize) -> u64 {
+        let b = part.block_size();
+        let (place, within) = (place / b, (place % b) as u64);
+        let block = match self {
+            Self::Given => part.number(place),
+            Self::Boxes(boxes, face) => boxes.place(part.number(place), *face),
+            Self::Backwards(of) => match part.number(place) {
+                block if of.contains(&block) => of.start + of.end - 1 - block,
+                block => block,
+            },
+            Self::Listed(numbers) => numbers[place],
+        };
+        block * b as u64 + within
+    }
+}
+
+/// A system as it is solved, by rows of the source, and its division.
+pub(super) struct Divided<'a> {
+    pub(super) held: Cow<'a, Held>,
+    pub(super) b: Cow<'a, [f64]>,
+    pub(super) scaling: Scaling,
+    pub(super) numbering: Numbering,
+    /// First block row of each subdomain, and their end.
+    pub(super) starts: Vec<usize>,
+    /// Of factors of the whole matrix.
+    pub(super) elimination: Order,
+}
+
+/// How exact factors eliminate.
+pub(super) enum Order {
+    /// There are none.
+    None,
+    /// Stage by stage.
+    Stages(Elimination),
+    /// In the order of the source, in stages.
+    Given(Elimination),
+    /// Interfaces last, which these sides make; subdomains of a colour are farther apart than so many couplings. The
+    /// ranks have to find them.
+    Interfaces(Sides, usize),
+}
+
+impl Order {
+    /// That of what one rank has found.
+    pub(super) fn of(found: Option<Elimination>, used: schwarz::Choice) -> Self {
+        let of_choice = if used == schwarz::Choice::Natural { Self::Given } else { Self::Stages };
+        found.map_or(Self::None, of_choice)
+    }
+}
+
+/// The order of exact factors, as a rank knows it.
+pub(super) struct Staged<'a> {
+    pub(super) order: Cow<'a, Elimination>,
+    /// Of each block row that has a place its number in that order, where that is not stage by stage.
+    pub(super) given: Option<Vec<u64>>,
+}
+
+/// What a rank has of a divided system.
+pub(super) struct Arranged<'a> {
+    pub(super) layout: Layout,
+    pub(super) part: Part,
+    /// Its part of the right-hand side.
+    pub(super) rhs: Vec<f64>,
+    pub(super) places: Places<'a>,
+    pub(super) elimination: Option<Staged<'a>>,
+}
+
+/// Where the unknowns of a rank come from.
+pub(super) struct Places<'a> {
+    pub(super) divided: &'a Divided<'a>,
+    /// Rows have moved from where they are in the order of the source.
+    pub(super) moves: bool,
+    /// The order in which the rank has put its own afterwards.
+    pub(super) inner: Option<Vec<u32>>,
+}
+
+/// Refuses what does not run over ranks.
+pub(super) fn check(case: &Case) -> Result<(), NoResult> {
+    let unsupported = |what: &str| Err(NoResult::unsupported(format!("{what} over ranks")));
+    if solver::needs_transposed(&case.solver) && case.schwarz != schwarz::Choice::Jacobi {
+        let reason = format!(
+            "`{}` needs the transposed preconditioner, and `{}` has none",
+            case.solver, case.schwarz
+        );
+        return Err(NoResult::unsupported(reason));
+    }
+    if case.execution != Execution::Fused {
+        return unsupported("there is one execution");
+    }
+    if let Some(reason) = unsuited(case) {
+        return Err(NoResult::unsupported(reason));
+    }
+    if case.schwarz.is_exact() {
+        if case.precond != bilu::METHOD.name {
+            return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+        }
+        // such a level depends on rows of all ranks
+        if case.fill > 0 && case.level_rule != LevelRule::Min {
+            let rule = choice_name(&case.level_rule);
+            let text = format!("`{}` with the level rule `{rule}` does not run", case.schwarz);
+            return unsupported(&text);
+        }
+    }
+    Ok(())
+}
+
+/// How block rows are divided before exact factors change their order.
+enum Base {
+    /// Ranges that begin there.
+    Rows(Vec<usize>),
+    Boxes(Boxes),
+    /// As the first rank finds.
+    Graph,
+}
+
+impl Base {
+    fn new(
+        held: &Held,
+        communicator: &dyn Communicator,
+        how: Partition,
+        (rows, count): (usize, usize),
+    ) -> Result<Self, NoResult> {
+        Ok(match how {
+            Partition::Rows => {
+                let found = first_rows(communicator, &held.part, held.part.block_size(), count);
+                let found: Vec<usize> = found.into_iter().map(|row| row as usize).collect();
+                Self::Rows(range_starts(&found, count, rows))
+            }
+            Partition::Boxes => {
+                let grid = held.boxes(communicator).ok_or_else(no_grid)?;
+                Self::Boxes(Boxes::new(grid, count)?)
+            }
+            Partition::Graph => Self::Graph,
+        })
+    }
+
+    /// The block rows in their order, if it is known.
+    fn divided(&self) -> Option<partition::Divided> {
+        match self {
+            Self::Rows(starts) => Some(partition::Divided { order: None, starts: starts.clone() }),
+            Self::Boxes(boxes) => Some(boxes.divided(false)),
+            Self::Graph => None,
+        }
+    }
+
+    /// First block row of each subdomain and their end, and new numbers. Two ranges, or two boxes along an axis, may
+    /// face each other.
+    fn numbered(self, face: bool) -> (Vec<usize>, Numbering) {
+        match self {
+            Self::Rows(starts) => {
+                let numbering = match starts[..] {
+                    [_, middle, end] if face => Numbering::Backwards(middle as u64..end as u64),
+                    _ => Numbering::Given,
+                };
+                (starts, numbering)
+            }
+            Self::Boxes(boxes) => (boxes.starts().to_vec(), Numbering::Boxes(boxes, face)),
+            Self::Graph => unreachable!("the first rank has divided it"),
+        }
+    }
+}
+
+/// Subdomains of a case on so many ranks.
+pub(super) fn subdomains(case: &Case, ranks: usize) -> usize {
+    if case.subdomains == 0 { ranks } else { case.subdomains }
+}
+
+impl<'a> Divided<'a> {
+    /// Scales and divides a system of which every rank has rows, as one rank does that has all of it; collective.
+    pub(super) fn of_rows(
+        held: &'a Held,
+        b: &'a [f64],
+        communicator: &dyn Communicator,
+        case: &Case,
+        record: &mut Record,
+    ) -> Result<Self, NoResult> {
+        check(case)?;
+        let scaling = match case.kind {
+            RunKind::Solve => held.scaling(communicator, b),
+            // nothing is squared
+            RunKind::Spmv => Scaling::default(),
+        };
+        let (held, b) = if scaling == Scaling::default() {
+            (Cow::Borrowed(held), Cow::Borrowed(b))
+        } else {
+            let (held, b) = held.scaled(b, scaling);
+            (Cow::Owned(held), Cow::Owned(b))
+        };
+        let size = case.block_size;
+        let rows = held.order.div_ceil(size as u64) as usize;
+        record.size.n = held.order as usize;
+        record.size.nnz = held.entries as usize;
+        record.size.padding = rows * size - held.order as usize;
+        record.size.block_rows = rows;
+        record.size.matrix_blocks = held.blocks(communicator);
+        scaling.remarks().for_each(|remark| record.remark(remark));
+        if let Some(method) = of_symmetric(case) {
+            let found = held.asymmetry(communicator)?;
+            accepted(case, method, found)?.into_iter().for_each(|said| record.remark(said));
+        }
+        let count = subdomains(case, communicator.size());
+        check_count(count, rows)?;
+        let (choice, how, fill) = (chosen(case)?, case.partition, case.fill);
+        let base = Base::new(&held, communicator, how, (rows, count))?;
+        let mut found = if Wanted::of_all_rows(how, choice, fill) {
+            let divided = if communicator.rank() == 0 { base.divided() } else { None };
+            let wanted = Wanted { divided, partition: how, count, choice, fill };
+            Some(wanted.find(communicator, &held)?)
+        } else {
+            None
+        };
+        let natural = found.as_mut().and_then(|found| found.elimination.take());
+        let used = match choice {
+            _ if natural.is_some() => schwarz::Choice::Natural,
+            choice if choice.is_exact() => schwarz::Choice::Interface,
+            choice => choice,
+        };
+        let last = used == schwarz::Choice::Interface;
+        let (starts, numbering) = match found {
+            Some(Found { starts, numbers: Some(numbers), .. }) => {
+                (starts, Numbering::Listed(numbers))
+            }
+            Some(Found { starts, .. }) if how == Partition::Graph => (starts, Numbering::Given),
+            _ => base.numbered(last),
+        };
+        record.division = Division {
+            schwarz_used: Some(used.to_string()),
+            stages: natural.as_ref().map(Elimination::stages),
+            stage_efficiency: natural.as_ref().map(|order| order.efficiency),
+            ..Division::default()
+        };
+        let elimination = if last {
+            Order::Interfaces(sides(how, count), fill + 1)
+        } else {
+            Order::of(natural, used)
+        };
+        Ok(Self { held, b, scaling, numbering, starts, elimination })
+    }
+
+    /// Brings rows to their owners; collective.
+    pub(super) fn arranged(
+        &self,
+        communicator: &dyn Communicator,
+        case: &Case,
+        record: &mut Record,
+    ) -> Result<Arranged<'_>, NoResult> {
+        let begin = now();
+        let Self { held, b, numbering, starts, elimination, .. } = self;
+        let layout = Layout::new(starts, case.block_size, communicator.size())?;
+        let stays = matches!(numbering, Numbering::Given);
+        let moves = communicator.any(!stays || layout.rank_starts() != held.starts);
+        let mut vectors = vec![Cow::Borrowed(&**b)];
+        if let Order::Given(_) = elimination {
+            let number = |at: usize| held.part.number(at / case.block_size) as f64;
+            vectors.push(held.part.unknowns().map(number).collect());
+        }
+        let mut part = held.part.clone();
+        if moves {
+            let to = (layout.rank_starts(), case.block_size);
+            let number = |place| numbering.of(&held.part, place);
+            let of_rows: Vec<&[f64]> = vectors.iter().map(|vector| &**vector).collect();
+            let (rows, moved) = moved(communicator, (&held.part, &of_rows), number, to);
+            part = agreed(communicator, rows.finish(u64::MAX))?;
+            vectors = moved.into_iter().map(Cow::Owned).collect();
+        }
+        let source = if vectors.len() > 1 { vectors.pop() } else { None };
+        let mut rhs = vectors.pop().expect("the right-hand side").into_owned();
+        let mut inner = None;
+        let order = match elimination {
+            Order::None => None,
+            Order::Stages(order) | Order::Given(order) => Some(Cow::Borrowed(order)),
+            Order::Interfaces(sides, reach) => {
+                let (found, order) = interfaces(communicator, &part, &layout, *sides, *reach);
+                part = renumbered(communicator, &part, layout.rank_starts(), &order)?;
+                let unknowns = scalar_order(&order, case.block_size);
+                rhs = reordered(&rhs, &unknowns);
+                record.division.stages = Some(found.stages());
+                record.division.stage_efficiency = Some(found.efficiency);
+                inner = Some(unknowns);
+                Some(Cow::Owned(found))
+            }
+        };
+        let layers = case.schwarz.layers(case.fill);
+        if layers > 0 && communicator.size() > 1 {
+            part = with_layers(communicator, &part, layout.rank_starts(), layers)?;
+        }
+        let given = source.map(|source| {
+            let own: Vec<f64> = source.iter().step_by(case.block_size).copied().collect();
+            of_places(communicator, &part, layout.rank_starts(), &own)
+        });
+        let elimination = order.map(|order| Staged { order, given });
+        if !stays || inner.is_some() {
+            let before = record.times.ordering_s.unwrap_or(0.0);
+            record.times.ordering_s = Some(before + seconds_since(begin));
+        }
+        Ok(Arranged {
+            layout,
+            part,
+            rhs,
+            places: Places { divided: self, moves, inner },
+            elimination,
+        })
+    }
+}

@@ -1,0 +1,377 @@
+//! Patterns of factors, their schedules, and matrices in blocks, made on the device (`kernels/setup/symbolic.cu`).
+//!
+//! The level rule `min` alone: by it the entries of a level follow from those of lower levels, for all rows at a
+//! time. By `overwrite` a level depends on the order of all updates before it, so that a row waits for the rows above
+//! it, one level of the forward solve after the other; that is left to the host.
+
+use std::sync::{Arc, Weak};
+
+use cudarc::driver::{CudaFunction, CudaSlice};
+
+use super::Cuda;
+use super::compressed::{THREADS, by_threads, counts, fault, lanes, of_lanes, run, starts};
+use super::device::{Device, grid};
+use super::launch::{Address, SparseArg, address};
+use super::layout::shared;
+use super::sources::SYMBOLIC;
+use super::storage::{DevicePattern, Triangles};
+use crate::base::error::{Error, Result};
+use crate::matrix::Csr;
+use crate::matrix::pattern::{Pattern, TooLarge};
+use crate::symbolic::{FillPattern, Schedule};
+
+shared! {
+    HalfArg = "Half" of "setup/symbolic.cu" { begin: Address, end: Address, columns: Address }
+    LevelArg = "Level" of "setup/symbolic.cu" { lower: HalfArg, upper: HalfArg }
+    SearchArg = "Search" of "setup/symbolic.cu" { rows: u32, levels: u32, fills: u32, whole: u32, level: Address, scalar_rows: u32, block_size: u32, row_ptr: Address, col_ind: Address, lower_length: Address, upper_length: Address, lower_ptr: Address, upper_ptr: Address, lower: Address, upper: Address, diagonal: Address, longer: Address }
+}
+
+/// Most entries of a triangle: threads count in steps beyond its end, in 32 bits.
+const MOST: usize = u32::MAX as usize - 1024;
+
+/// Numbers that a thread block sorts; mirrors `setup/scan.cuh`.
+const PART: usize = THREADS as usize * 8;
+
+/// A kernel of `setup/symbolic.cu` for groups of so many threads.
+fn kernel(d: &Device, lanes: usize, name: &str) -> Result<CudaFunction> {
+    d.kernel(&SYMBOLIC, of_lanes(lanes), name)
+}
+
+/// One for which groups do not matter.
+fn plain(d: &Device, name: &str) -> Result<CudaFunction> {
+    kernel(d, 8, name)
+}
+
+/// Rows of a pattern on the device.
+pub(super) struct Rows {
+    pub(super) pattern: Arc<DevicePattern>,
+    pub(super) entries: usize,
+}
+
+impl Rows {
+    /// The same on the host.
+    fn host(&self, d: &Device, block_size: usize) -> Result<Pattern<'static>> {
+        let p = &*self.pattern;
+        let row_ptr = d.host_part(&p.row_ptr, p.row_ptr.len())?;
+        let col_ind = d.host_part(&p.col_ind, self.entries)?;
+        Ok(Pattern::new(row_ptr, col_ind).in_blocks(block_size))
+    }
+
+    fn half(&self) -> HalfArg {
+        let start = address(&self.pattern.row_ptr);
+        HalfArg { begin: start, end: start + 4, columns: address(&self.pattern.col_ind) }
+    }
+}
+
+/// Runs `search` for lengths and then for columns: the rows of both parts, or how many entries these would have, where
+/// `fits` refuses it.
+fn found(
+    d: &Device,
+    search: SearchArg,
+    lanes: usize,
+    fits: impl Fn(usize) -> bool,
+) -> Result<std::result::Result<[Rows; 2], usize>> {
+    let rows = search.rows as usize;
+    let (of_lower, of_upper) = (d.alloc::<u32>(rows)?, d.zeros::<u32>(rows)?);
+    let longer = d.zeros::<u32>(1 + rows)?;
+    let counting = SearchArg {
+        lower_length: address(&of_lower),
+        upper_length: if search.levels > 0 { address(&of_upper) } else { 0 },
+        longer: address(&longer),
+        ..search
+    };
+    let find_rows = kernel(d, lanes, "find_rows")?;
+    let config = by_threads(rows * lanes);
+    run!(d, &find_rows, config; counting);
+    let listed = d.host_part(&longer, 1)?[0] as usize;
+    let long = LongRows::new(d, rows, listed)?;
+    long.find(d, counting)?;
+    let (lower_ptr, in_lower) = starts(d, rows, &of_lower)?;
+    let (upper_ptr, in_upper) = starts(d, rows, &of_upper)?;
+    if in_lower.max(in_upper) > MOST || !fits(in_lower + in_upper) {
+        return Ok(Err(in_lower + in_upper));
+    }
+    let (lower, upper) = (d.alloc::<u32>(in_lower)?, d.alloc::<u32>(in_upper)?);
+    let filling = SearchArg {
+        lower_ptr: address(&lower_ptr),
+        upper_ptr: address(&upper_ptr),
+        lower: address(&lower),
+        upper: address(&upper),
+        ..counting
+    };
+    run!(d, &find_rows, config; filling);
+    long.find(d, filling)?;
+    let rows = |row_ptr, col_ind, entries| Rows {
+        pattern: Arc::new(DevicePattern { row_ptr, col_ind }),
+        entries,
+    };
+    Ok(Ok([rows(lower_ptr, lower, in_lower), rows(upper_ptr, upper, in_upper)]))
+}
+
+/// Rows that are too long for shared memory.
+struct LongRows {
+    count: u32,
+    /// Words of the bits of a row.
+    words: u32,
+    bits: CudaSlice<u32>,
+    blocks: usize,
+}
+
+impl LongRows {
+    fn new(d: &Device, columns: usize, count: usize) -> Result<Self> {
+        let words = columns.div_ceil(32);
+        let mut blocks = 0;
+        if count > 0 {
+            let room = d.memory()?.free / 4 / (8 * words);
+            blocks = count.min(8 * d.multiprocessors() as usize).min(room).max(1);
+        }
+        let bits = d.zeros(2 * words * blocks)?;
+        Ok(Self { count: count as u32, words: words as u32, bits, blocks })
+    }
+
+    fn find(&self, d: &Device, search: SearchArg) -> Result<()> {
+        if self.count > 0 {
+            let (of, config) = (plain(d, "find_long_rows")?, grid(self.blocks, THREADS));
+            run!(d, of, config; search, self.count, self.words, self.bits);
+        }
+        Ok(())
+    }
+}
+
+/// The block columns of `a`, and its scalar rows.
+pub(super) fn block_rows(d: &Device, a: &Csr) -> Result<(Rows, DevicePattern)> {
+    let b = a.block_size();
+    let scalar = DevicePattern { row_ptr: d.copied(a.row_ptr())?, col_ind: d.copied(a.col_ind())? };
+    let search = SearchArg {
+        rows: a.rows().div_ceil(b) as u32,
+        scalar_rows: a.rows() as u32,
+        block_size: b as u32,
+        row_ptr: address(&scalar.row_ptr),
+        col_ind: address(&scalar.col_ind),
+        ..SearchArg::default()
+    };
+    let each = lanes(a.nnz() / a.rows().max(1));
+    let [rows, _] = found(d, search, each, |_| true)?.map_err(|blocks| {
+        Error::memory(format!("{blocks} blocks of a matrix: the limit is {MOST}"))
+    })?;
+    Ok((rows, scalar))
+}
+
+/// Puts the numbers of a matrix where they belong in blocks, which are zero elsewhere.
+pub(super) fn fill_blocks(
+    d: &Device,
+    a: SparseArg,
+    (block_size, row_ptr, col_ind): (usize, &CudaSlice<u32>, &CudaSlice<u32>),
+    val: &CudaSlice<f64>,
+) -> Result<()> {
+    let (b, config) = (block_size as u32, by_threads(8 * a.rows as usize));
+    run!(d, plain(d, "fill_blocks")?, config; a, b, *row_ptr, *col_ind, *val);
+    Ok(())
+}
+
+/// The pattern of block ILU(k) factors on the device.
+pub(super) struct Filled {
+    pub(super) lower: Rows,
+    pub(super) upper: Rows,
+    no_diagonal: Vec<u32>,
+}
+
+impl Filled {
+    /// That of a pattern, by the level rule `min`; `limit` bounds the entries of L and U together.
+    pub(super) fn new(
+        d: &Device,
+        a: &Rows,
+        fill: usize,
+        limit: usize,
+    ) -> Result<std::result::Result<Self, TooLarge>> {
+        let n = a.pattern.row_ptr.len() - 1;
+        let [lower_end, upper_begin, diagonal] =
+            [d.alloc::<u32>(n)?, d.alloc::<u32>(n)?, d.alloc::<u32>(n)?];
+        let (config, rows) = (by_threads(n), n as u32);
+        let DevicePattern { row_ptr, col_ind } = &*a.pattern;
+        let cut = plain(d, "cut_rows")?;
+        run!(d, cut, config; rows, *row_ptr, *col_ind, lower_end, upper_begin, diagonal);
+        let (_, on_diagonal) = starts(d, n, &diagonal)?;
+        let whole = a.half();
+        let mut levels = vec![LevelArg {
+            lower: HalfArg { end: address(&lower_end), ..whole },
+            upper: HalfArg { begin: address(&upper_begin), ..whole },
+        }];
+        let mut higher = Vec::new();
+        let mut known = a.entries - on_diagonal;
+        let too_large = |entries| TooLarge { row: n.saturating_sub(1), entries };
+        for level in 1..=fill.max(1) {
+            let last = level == fill.max(1);
+            let on_device = d.stream().clone_htod(&levels).map_err(fault)?;
+            let search = SearchArg {
+                rows,
+                levels: level as u32,
+                fills: u32::from(fill > 0),
+                whole: u32::from(last),
+                level: address(&on_device),
+                diagonal: address(&diagonal),
+                ..SearchArg::default()
+            };
+            let before = if last { 0 } else { known };
+            // about as many again, where there is fill
+            let each = lanes(known / n.max(1) * if fill > 0 { 2 } else { 1 });
+            let new = match found(d, search, each, |more| before + more <= limit)? {
+                Ok(new) => new,
+                Err(more) => return Ok(Err(too_large(before + more))),
+            };
+            if last {
+                let [lower, upper] = new;
+                let no_diagonal = without_diagonal(d, n, &diagonal)?;
+                return Ok(Ok(Self { lower, upper, no_diagonal }));
+            }
+            known += new[0].entries + new[1].entries;
+            levels.push(LevelArg { lower: new[0].half(), upper: new[1].half() });
+            higher.push(new);
+        }
+        unreachable!("the last level returns")
+    }
+
+    /// The same on the host.
+    pub(super) fn host(&self, d: &Device, block_size: usize) -> Result<FillPattern> {
+        let (lower, upper) = (self.lower.host(d, block_size)?, self.upper.host(d, block_size)?);
+        Ok(FillPattern { lower, upper, no_diagonal: self.no_diagonal.clone() })
+    }
+}
+
+/// The rows whose entry of `diagonal` is 0.
+fn without_diagonal(d: &Device, n: usize, diagonal: &CudaSlice<u32>) -> Result<Vec<u32>> {
+    let (start, there) = starts(d, n, diagonal)?;
+    let (rows, count) = (n as u32, n - there);
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    let list = d.alloc::<u32>(count)?;
+    run!(d, plain(d, "list_without")?, by_threads(n); rows, *diagonal, start, list);
+    d.host(&list)
+}
+
+/// The schedule of the solve with a triangle.
+pub(super) fn schedule(d: &Device, p: &DevicePattern, backward: bool) -> Result<Schedule> {
+    let n = p.row_ptr.len() - 1;
+    let mut level = d.alloc::<u32>(n)?;
+    d.mark_absent(&mut level)?;
+    let (taken, highest) = (d.zeros::<u32>(1)?, d.zeros::<u32>(1)?);
+    let (rows, backward) = (n as u32, u32::from(backward));
+    let find = plain(d, "find_levels")?;
+    run!(d, find, by_threads(n); rows, p.row_ptr, p.col_ind, backward, level, taken, highest);
+    let levels = d.host(&highest)?[0] as usize;
+    let last = levels.saturating_sub(1);
+    let (level_ptr, _) = starts(d, levels, &counts(d, n, &level, last)?)?;
+    let mut order = None;
+    for shift in (0..u32::BITS).step_by(8).take_while(|&s| s == 0 || last >> s > 0) {
+        order = Some(by_digit(d, n, &level, order.as_ref(), shift)?);
+    }
+    let order = order.expect("sorted once at least");
+    Ok(Schedule { rows: d.host_part(&order, n)?, level_ptr: d.host(&level_ptr)? })
+}
+
+/// The list, or without one 0, 1, 2 and so on, sorted by 8 bits of the keys; the order among equals is kept.
+fn by_digit(
+    d: &Device,
+    n: usize,
+    key: &CudaSlice<u32>,
+    order: Option<&CudaSlice<u32>>,
+    shift: u32,
+) -> Result<CudaSlice<u32>> {
+    let parts = n.div_ceil(PART).max(1);
+    let (count, moved) = (d.alloc::<u32>(256 * parts)?, d.alloc::<u32>(n)?);
+    let (n, config) = (n as u32, grid(parts, THREADS));
+    let order: Address = order.map_or(0, address);
+    run!(d, plain(d, "count_digits")?, config; n, *key, order, shift, count);
+    let (start, _) = starts(d, 256 * parts, &count)?;
+    run!(d, plain(d, "move_by_digits")?, config; n, *key, order, shift, start, moved);
+    Ok(moved)
+}
+
+/// A pattern that the device has made, until factors are prepared on it.
+pub(super) struct Known {
+    of: Weak<FillPattern>,
+    triangles: Triangles,
+}
+
+impl Cuda {
+    /// The pattern of block ILU(k) of `a` by the level rule `min`, found on the device.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory; the inner one when `limit` is passed.
+    pub fn filled(
+        &self,
+        a: &Csr,
+        fill: usize,
+        limit: usize,
+    ) -> Result<std::result::Result<Arc<FillPattern>, TooLarge>> {
+        let (d, b) = (&*self.device, a.block_size());
+        self.pattern.take();
+        let rows = if b == 1 {
+            let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
+            Rows { pattern: Arc::new(DevicePattern { row_ptr, col_ind }), entries: a.nnz() }
+        } else {
+            block_rows(d, a)?.0
+        };
+        let filled = match Filled::new(d, &rows, fill, limit)? {
+            Ok(filled) => filled,
+            Err(at) => return Ok(Err(at)),
+        };
+        let pattern = Arc::new(filled.host(d, b)?);
+        let triangles = [filled.lower.pattern, filled.upper.pattern];
+        self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles }));
+        Ok(Ok(pattern))
+    }
+
+    /// The triangles of the last pattern that was [`filled`](Self::filled), once.
+    pub(super) fn triangles_of(&self, pattern: &Arc<FillPattern>) -> Option<Triangles> {
+        let known = self.pattern.take()?;
+        (known.of.as_ptr() == Arc::as_ptr(pattern)).then_some(known.triangles)
+    }
+
+    /// The schedules of the forward and the backward solve with factors on the last pattern that was
+    /// [`filled`](Self::filled), found on the device; once, as they are otherwise found when factors are prepared.
+    ///
+    /// # Errors
+    /// When the device fails or has too little memory, or has not made the pattern.
+    pub fn schedules(&self, pattern: &Arc<FillPattern>) -> Result<[Schedule; 2]> {
+        let unknown = || Error::run("the device has not made this pattern");
+        let [lower, upper] = self.triangles_of(pattern).ok_or_else(unknown)?;
+        Ok([schedule(&self.device, &lower, false)?, schedule(&self.device, &upper, true)?])
+    }
+}
+
+/// Environment variable with where [`Cuda`] makes patterns, schedules and blocks: `host`, where it is not set, or
+/// `device`.
+const SETUP: &str = "BILU_BENCH_SETUP";
+
+/// Whether [`SETUP`] names the device.
+///
+/// # Errors
+/// When it is neither.
+pub(super) fn on_device() -> Result<bool> {
+    names_device(&std::env::var_os(SETUP).unwrap_or_default().to_string_lossy())
+}
+
+fn names_device(text: &str) -> Result<bool> {
+    match text {
+        "" | "host" => Ok(false),
+        "device" => Ok(true),
+        other => Err(Error::input(format!("`{other}` is neither `host` nor `device`"))
+            .in_file(SETUP)
+            .hint("it is where the backend `cuda` makes patterns, schedules and blocks")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setup_is_on_the_host_unless_the_device_is_named() {
+        assert_eq!(["", "host", "device"].map(names_device), [Ok(false), Ok(false), Ok(true)]);
+        let error = names_device("gpu").unwrap_err();
+        assert_eq!(error.to_string(), "BILU_BENCH_SETUP: `gpu` is neither `host` nor `device`");
+        assert_eq!(error.exit_code(), 2);
+    }
+}

@@ -1,0 +1,276 @@
+//! Coordinate files that one process reads for others: each assembles the rows that are its own, and none has all.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::base::choices::ReadAs;
+use crate::base::error::{Error, Result};
+use crate::matrix::Csr;
+
+use super::Symmetry;
+use super::assemble::{Assembled, Assembly, Entry, Part, Plan, Ranges};
+use super::blocks::Text;
+use super::entries::{self, Chunk, Read};
+use super::header::{self, Header, Layout};
+
+/// Bytes of an entry on its way.
+const OF_AN_ENTRY: usize = 16;
+
+/// Blocks of text that are parsed at a time.
+const BLOCKS: usize = 4;
+
+/// Reads a file for several owners of rows.
+pub struct Dealer {
+    text: Text,
+    header: Header,
+    read_as: ReadAs,
+}
+
+impl Dealer {
+    /// Opens a file and reads its first lines, for as many owners.
+    ///
+    /// # Errors
+    /// Those of the lines, and when the entries that these declare cannot be in the memory of each owner.
+    pub fn open(path: &Path, read_as: ReadAs, owners: usize) -> Result<Self> {
+        let mut text = Text::open(path)?;
+        text.limit(BLOCKS);
+        let header = header::read(&mut text)?;
+        if header.layout == Layout::Array {
+            return Err(entries::not_a_matrix(&text));
+        }
+        let new = Self { text, header, read_as };
+        entries::check_declared(&new.text, &new.header, new.mirrored(), owners)
+            .map_err(|e| e.at(new.text.name(), new.header.line, None))?;
+        Ok(new)
+    }
+
+    /// Rows and columns.
+    pub fn size(&self) -> [usize; 2] {
+        [self.header.rows, self.header.cols]
+    }
+
+    /// What the header declares.
+    pub fn symmetry(&self) -> Symmetry {
+        self.header.symmetry
+    }
+
+    /// Whether entries above the diagonal are added that are not in the file.
+    pub fn mirrored(&self) -> bool {
+        self.read_as == ReadAs::Expanded && self.header.symmetry != Symmetry::General
+    }
+
+    /// Reads the entries. Whenever there are `piece` bytes of them, `deal` gets those of each owner, whose rows begin
+    /// at `starts`; it empties them.
+    ///
+    /// # Errors
+    /// Names line and column of the first thing the format does not allow.
+    pub fn read(
+        &mut self,
+        starts: &[usize],
+        piece: usize,
+        mut deal: impl FnMut(&mut [Vec<u8>]),
+    ) -> Result<()> {
+        let (rules, mirrored) = entries::rules(&self.header, self.read_as);
+        // one range: nothing is sorted
+        let ranges = Ranges::new(self.header.rows, 0);
+        let parse = |block: &[u8], limit| entries::parse(block, &rules, mirrored, ranges, limit);
+        let mut hands = vec![Vec::new(); starts.len()];
+        let mut filled = 0;
+        self.text.parse(self.header.entries, parse, |chunk: Chunk| {
+            for entry in chunk.entries() {
+                let owner = starts.partition_point(|&start| start <= entry.row as usize) - 1;
+                let hand: &mut Vec<u8> = &mut hands[owner];
+                hand.extend_from_slice(&entry.row.to_ne_bytes());
+                hand.extend_from_slice(&entry.col.to_ne_bytes());
+                hand.extend_from_slice(&entry.value.to_ne_bytes());
+                filled += OF_AN_ENTRY;
+                if filled >= piece {
+                    deal(&mut hands);
+                    filled = 0;
+                }
+            }
+            Ok(())
+        })?;
+        deal(&mut hands);
+        Ok(())
+    }
+
+    /// Refuses a matrix whose rows are nearly all empty, of so many entries.
+    ///
+    /// # Errors
+    /// When it is one.
+    pub(crate) fn check_entries(&self, entries: usize) -> Result<()> {
+        entries::check_nearly_empty(&self.text, &self.header, entries)
+    }
+
+    /// The error of entries of one place whose sum is not finite, at the line that makes it so.
+    pub(crate) fn too_large(path: &Path, read_as: ReadAs, place: [u32; 2]) -> Error {
+        let open = || Text::open(path);
+        match entries::finished(Read::TooLarge(place), &open, read_as) {
+            Err(error) => error,
+            Ok(_) => unreachable!("a sum that is too large is an error"),
+        }
+    }
+}
+
+/// The rows of one owner.
+pub struct Dealt {
+    assembly: Assembly,
+    ranges: Ranges,
+    first: u32,
+}
+
+/// Rows as they were dealt.
+pub struct DealtRows {
+    /// With the columns of the whole matrix.
+    pub matrix: Csr,
+    /// Entries of the file that were added to earlier ones of the same place.
+    pub summed: usize,
+    /// Row and column, from 0, of a sum that is not finite.
+    pub too_large: Option<[u32; 2]>,
+}
+
+impl Dealt {
+    /// No entries yet, of `rows` of a matrix with so many columns.
+    ///
+    /// # Errors
+    /// Without memory.
+    pub fn new(rows: Range<usize>, cols: usize, mirrored: bool) -> Result<Self> {
+        let (first, count) = (rows.start as u32, rows.len());
+        // many ranges: how many entries will come is not known
+        let ranges = Ranges::new(count.max(1), 32 * count);
+        let size = [count, cols];
+        let plan =
+            Plan { size, first, ranges, capacity: 0, mirrored, most: None, many: entries::MANY };
+        Ok(Self { assembly: Assembly::new(plan)?, ranges, first })
+    }
+
+    /// Takes entries as [`Dealer::read`] deals them.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        let word = |of: &[u8]| u32::from_ne_bytes(of.try_into().expect("four bytes"));
+        let entry = |bytes: &[u8]| Entry {
+            row: word(&bytes[..4]) - self.first,
+            col: word(&bytes[4..8]),
+            value: f64::from_ne_bytes(bytes[8..].try_into().expect("eight bytes")),
+        };
+        let entries = bytes.chunks_exact(OF_AN_ENTRY).map(entry).collect();
+        self.assembly.add(Part::new(entries, self.ranges))
+    }
+
+    /// Entries so far.
+    pub fn entries(&self) -> usize {
+        self.assembly.entries()
+    }
+
+    /// The rows.
+    ///
+    /// # Errors
+    /// Without memory.
+    pub fn finish(self) -> Result<DealtRows> {
+        let Assembled::Matrix(matrix, summed) = self.assembly.finish()? else {
+            unreachable!("nothing is too much")
+        };
+        let too_large = entries::infinite(&matrix)
+            .filter(|_| summed > 0)
+            .map(|[row, column]| [row + self.first, column]);
+        Ok(DealtRows { matrix, summed, too_large })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::matrix::market;
+
+    /// The rows of `owners`, one behind the other.
+    fn dealt(path: &Path, read_as: ReadAs, owners: usize, piece: usize) -> (Csr, usize) {
+        let mut dealer = Dealer::open(path, read_as, owners).unwrap();
+        let [rows, cols] = dealer.size();
+        let starts: Vec<usize> = (0..owners).map(|owner| owner * rows / owners).collect();
+        let end = |owner: usize| starts.get(owner + 1).copied().unwrap_or(rows);
+        let mirrored = dealer.mirrored();
+        let all = |owner: usize| Dealt::new(starts[owner]..end(owner), cols, mirrored).unwrap();
+        let mut all: Vec<Dealt> = (0..owners).map(all).collect();
+        let mut deals = 0;
+        let deal = |hands: &mut [Vec<u8>]| {
+            assert!(hands.iter().map(Vec::len).sum::<usize>() <= piece);
+            deals += 1;
+            for (owner, hand) in all.iter_mut().zip(hands) {
+                owner.take(hand).unwrap();
+                hand.clear();
+            }
+        };
+        dealer.read(&starts, piece, deal).unwrap();
+        assert!(deals > 10);
+        let (mut row_ptr, mut col_ind, mut values, mut summed) =
+            (vec![0], Vec::new(), Vec::new(), 0);
+        for owner in all {
+            let rows = owner.finish().unwrap();
+            assert_eq!(rows.too_large, None);
+            summed += rows.summed;
+            for i in 0..rows.matrix.rows() {
+                let (columns, of_row) = rows.matrix.row(i);
+                col_ind.extend_from_slice(columns);
+                values.extend_from_slice(of_row);
+                row_ptr.push(col_ind.len() as u32);
+            }
+        }
+        (Csr::new(rows, cols, row_ptr, col_ind, values).unwrap(), summed)
+    }
+
+    #[test]
+    fn rows_of_any_owners_are_those_of_one_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mtx");
+        for (symmetry, sorted) in
+            [("general", false), ("general", true), ("symmetric", false), ("skew-symmetric", false)]
+        {
+            let mut text =
+                format!("%%MatrixMarket matrix coordinate real {symmetry}\n700 700 9000\n");
+            for e in 0..9000_u64 {
+                let (i, j) = if sorted {
+                    (e * 700 / 9000, e * 104_729 % 699)
+                } else {
+                    (e * 7919 % 700, e * 104_729 % 699)
+                };
+                let (i, j) = if symmetry == "general" { (i, j) } else { (i.max(j), i.min(j)) };
+                let i = if symmetry == "skew-symmetric" && i == j { i + 1 } else { i };
+                // sums that depend on the order of the terms
+                _ = writeln!(text, "{} {} {}", i + 1, j + 1, 0.1 + e as f64 * 1e-7);
+                if e % 1000 == 0 && e > 0 {
+                    text.push('\n');
+                }
+            }
+            std::fs::write(&path, text).unwrap();
+            let whole = market::read_matrix(&path, ReadAs::Expanded).unwrap();
+            for owners in [1, 3, 7] {
+                let (matrix, summed) = dealt(&path, ReadAs::Expanded, owners, 8192);
+                assert_eq!(matrix, whole.matrix, "{symmetry} on {owners}");
+                assert_eq!(whole.remarks.is_empty(), summed == 0);
+                let said = format!("{summed} duplicate ");
+                assert!(whole.remarks.iter().all(|remark| remark.starts_with(&said)), "{symmetry}");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_beyond_float64_are_found_by_their_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.mtx");
+        let text =
+            "%%MatrixMarket matrix coordinate real general\n3 3 3\n3 1 1e308\n1 1 1\n3 1 1e308\n";
+        std::fs::write(&path, text).unwrap();
+        let mut owner = Dealt::new(2..3, 3, false).unwrap();
+        let mut dealer = Dealer::open(&path, ReadAs::Expanded, 2).unwrap();
+        dealer.read(&[0, 2], 1 << 20, |hands| owner.take(&hands[1]).unwrap()).unwrap();
+        let place = owner.finish().unwrap().too_large.unwrap();
+        assert_eq!(place, [2, 0]);
+        let error = Dealer::too_large(&path, ReadAs::Expanded, place);
+        assert_eq!(error, market::read_matrix(&path, ReadAs::Expanded).unwrap_err());
+    }
+}
