@@ -87,6 +87,9 @@ pub struct Case {
     /// What the preconditioner of a subdomain knows of the others.
     #[serde(default)]
     pub schwarz: schwarz::Choice,
+    /// CPU threads, of each rank where there are ranks; 0 where the program chooses. `threads` is what was used.
+    #[serde(default, rename = "threads-asked")]
+    pub threads: usize,
     /// Backend, a name in the registry.
     pub backend: String,
 }
@@ -116,6 +119,9 @@ impl Case {
             let Self { partition, subdomains, schwarz, .. } = Self::default();
             (on.partition, on.subdomains, on.schwarz) = (partition, subdomains, schwarz);
         }
+        if !on.uses(Setting::Threads) {
+            on.threads = 0;
+        }
         if !on.uses(Setting::Side) {
             on.side = Side::default();
         }
@@ -138,6 +144,7 @@ impl Case {
                 format: self.format,
                 partition: self.partition,
                 subdomains: self.subdomains,
+                threads: self.threads,
                 backend: self.backend,
                 ..Self::default()
             },
@@ -180,6 +187,7 @@ impl Default for Case {
             partition: Partition::default(),
             subdomains: 0,
             schwarz: schwarz::Choice::default(),
+            threads: 0,
             backend: "cpu".into(),
         }
     }

@@ -35,11 +35,13 @@ pub enum Setting {
     Subdomains,
     /// What their preconditioners know of each other.
     Schwarz,
+    /// Threads of a processor.
+    Threads,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
@@ -56,6 +58,7 @@ impl Setting {
         Self::Partition,
         Self::Subdomains,
         Self::Schwarz,
+        Self::Threads,
     ];
 
     /// Its name as a flag and a key of TOML.
@@ -77,6 +80,7 @@ impl Setting {
             Self::Partition => "partition",
             Self::Subdomains => "subdomains",
             Self::Schwarz => "schwarz",
+            Self::Threads => "threads",
         }
     }
 }

@@ -24,7 +24,7 @@ mod traffic;
 mod verdict;
 mod watch;
 
-use crate::compute::{Backend, Clock, Operations, Products, Visitor};
+use crate::compute::{Backend, Clock, Operations, Platform, Products, Visitor};
 use std::sync::Arc;
 
 use crate::base::error::Kind;
@@ -156,7 +156,7 @@ pub(crate) fn solve_case(
     if compute::over_ranks(&case.backend) {
         return job.lead();
     }
-    match compute::with(&case.backend, job) {
+    match compute::with_threads(&case.backend, case.threads, a.nnz(), job) {
         Some(Ok(solved)) => solved,
         failed => {
             let (status, reason) = match failed {
@@ -196,8 +196,10 @@ impl Visitor for Job<'_> {
     type Output = Option<Solved>;
 
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Solved> {
-        self.record.environment.device = k.device();
-        self.record.environment.threads = k.threads();
+        self.on(k);
+        if compute::spares_threads(&self.case.backend, self.case.threads, self.a.nnz()) {
+            self.record.remark("one thread: several are slower for a system of this size".into());
+        }
         let done = self.stages(k);
         self.record.times.compile_s = k.compile_seconds();
         self.record.times.trial_s = k.trial_seconds();
@@ -206,6 +208,14 @@ impl Visitor for Job<'_> {
 }
 
 impl Job<'_> {
+    /// Notes what it runs on.
+    fn on(&mut self, k: &impl Platform) {
+        let environment = &mut self.record.environment;
+        environment.device = k.device();
+        environment.threads = k.threads();
+        environment.placement = k.placement();
+    }
+
     /// What there is to keep; `None` when the user cancelled it.
     fn ended(self, done: Result<(), NoResult>) -> Option<Solved> {
         closed(self.record, self.x, done)

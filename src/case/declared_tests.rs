@@ -81,9 +81,11 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
         // on a CPU that is to say whether a method asks for it: there is no such way
         Setting::Trisolve => other.trisolve = Trisolve::LEVELS,
         Setting::FgbiluStyle => other.fgbilu_style = FgbiluStyle::Acc,
-        Setting::Execution | Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
-            unreachable!("they are the backend's")
-        }
+        Setting::Execution
+        | Setting::Partition
+        | Setting::Subdomains
+        | Setting::Schwarz
+        | Setting::Threads => unreachable!("they are the backend's"),
     }
     [one, other]
 }

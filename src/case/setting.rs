@@ -22,6 +22,7 @@ impl Case {
             Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
                 compute::over_ranks(&self.backend)
             }
+            Setting::Threads => compute::has_threads(&self.backend),
             _ => used,
         }
     }

@@ -344,6 +344,17 @@ pub(crate) fn sets_up_rows(name: &str) -> bool {
     matches!(name, "cuda" | "mpi-cuda")
 }
 
+/// Whether the backend called `name` has a number of CPU threads that can be set.
+pub(crate) fn has_threads(name: &str) -> bool {
+    matches!(name, "cpu-mt" | "mpi" | "mpi-cuda")
+}
+
+/// Whether the backend called `name` takes one thread of several because a system of so many entries is small;
+/// `threads` are those asked for, 0 for none.
+pub(crate) fn spares_threads(name: &str, threads: usize, entries: usize) -> bool {
+    name == "cpu-mt" && threads == 0 && cpu::spares_threads(entries)
+}
+
 /// Whether the backend called `name` offers a choice of triangular solves.
 pub(crate) fn has_trisolves(name: &str) -> bool {
     matches!(name, "cuda" | "mpi-cuda")
@@ -384,11 +395,21 @@ fn without_cuda() -> Error {
         .hint("build it with the feature `cuda`, which needs no CUDA toolkit")
 }
 
-/// Runs `visitor` on the backend called `name`; `None` if there is no such backend.
+/// Runs `visitor` on the backend called `name`, with all cores for `cpu-mt`; `None` if there is no such backend.
 pub fn with<V: Visitor>(name: &str, visitor: V) -> Option<Result<V::Output>> {
+    with_threads(name, 0, usize::MAX, visitor)
+}
+
+/// The same for a system of so many entries; `threads` are those of `cpu-mt`, 0 for as many as pay.
+pub(crate) fn with_threads<V: Visitor>(
+    name: &str,
+    threads: usize,
+    entries: usize,
+    visitor: V,
+) -> Option<Result<V::Output>> {
     match name {
         "cpu" => Some(Ok(visitor.visit(&cpu::Cpu::sequential()))),
-        "cpu-mt" => Some(cpu::Cpu::parallel(None).map(|k| visitor.visit(&k))),
+        "cpu-mt" => Some(cpu::Cpu::suited(threads, entries).map(|k| visitor.visit(&k))),
         #[cfg(feature = "cuda")]
         "cuda" => Some(cuda::Cuda::ours().map(|k| visitor.visit(&k))),
         #[cfg(feature = "cuda")]
@@ -432,7 +453,7 @@ impl RankDevice {
                 cuda::Cuda::of_rank(rank, ranks).map(|k| Self::Cuda(Box::new(k)))
             }
         };
-        let own = if on_gpu(name) { gpu() } else { cpu::Cpu::of_rank(threads).map(Self::Cpu) };
+        let own = if on_gpu(name) { gpu() } else { cpu::Cpu::of_threads(threads).map(Self::Cpu) };
         let rank = communicator.rank();
         let said = own.as_ref().err().map(|e| format!("rank {rank}: {e}"));
         match communicator.failure(said) {

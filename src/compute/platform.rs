@@ -9,15 +9,18 @@ pub trait Platform {
     fn device(&self) -> String;
     /// Threads of the backend; 1 on a GPU's host side.
     fn threads(&self) -> usize;
+    /// The processors to which its threads are pinned, by the numbers of the system.
+    fn placement(&self) -> Option<String> {
+        None
+    }
     /// Bytes that can still be had for vectors, matrices and factors.
     fn memory_free(&self) -> usize;
     /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
     /// moves bytes. Measured once and remembered.
     fn copy_bandwidth(&self) -> f64;
     /// Seconds in which one thread block hands a value to another through the memory they share:
-    /// what a level of a triangular solve takes at least when it follows from the one before. With
-    /// it, levels have a roof as bytes have. Measured once and remembered; `None` where it is not
-    /// measured.
+    /// what the time of a level of a triangular solve is compared with. Measured once and remembered;
+    /// `None` where it is not measured.
     fn handover_latency(&self) -> Option<f64> {
         None
     }

@@ -25,9 +25,6 @@ impl Setting {
 /// Most repetitions of one solve.
 const MAX_REPETITIONS: usize = 100_000;
 
-/// Most threads of a rank.
-const MAX_THREADS: usize = 1024;
-
 /// Most rounds over all cases.
 const MAX_ROUNDS: usize = 1000;
 
@@ -89,8 +86,6 @@ options! {
     rounds: usize, "rounds", "N", |t| whole(t, 1, MAX_ROUNDS),
         "Rounds over all cases, each with its share of the samples, so that slow drift of the machine affects \
          all cases alike; one row per case and round [default: 1]";
-    threads: usize, "threads", "T", |t| whole(t, 1, MAX_THREADS),
-        "CPU threads of each rank, for backends over ranks; results do not depend on them [default: 1]";
 }
 
 impl MeasureOptions {
@@ -119,7 +114,6 @@ impl MeasureOptions {
             repeat_values: self.repeat_values.unwrap_or(default.repeat_values),
             history: self.history.unwrap_or(default.history),
             once: default.once,
-            threads: self.threads.unwrap_or(default.threads),
             round: None,
         })
     }
@@ -166,7 +160,6 @@ mod tests {
             ("repeat-values", "4"),
             ("history", "5"),
             ("rounds", "6"),
-            ("threads", "7"),
         ];
         // every setting is among them
         assert_eq!(words.map(|w| w.0)[..], SETTINGS.iter().map(|s| s.name).collect::<Vec<_>>());
@@ -193,7 +186,6 @@ mod tests {
         );
         assert_eq!(message(&[("min-repetitions", "0")]), "`0` is outside 1 to 100000");
         assert_eq!(message(&[("rounds", "0")]), "`0` is outside 1 to 1000");
-        assert_eq!(message(&[("threads", "0")]), "`0` is outside 1 to 1024");
         assert_eq!(
             message(&[("time-budget", "-1")]),
             "`-1` is outside the range: above 0 and at most 1e7 seconds"

@@ -29,8 +29,6 @@ pub struct Measure {
     pub rounds: usize,
     /// The only round to run.
     pub round: Option<usize>,
-    /// CPU threads of each rank.
-    pub threads: usize,
 }
 
 impl Default for Measure {
@@ -48,7 +46,6 @@ impl Default for Measure {
             once: false,
             rounds: 1,
             round: None,
-            threads: 1,
         }
     }
 }

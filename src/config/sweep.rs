@@ -18,6 +18,8 @@ use crate::methods::{deflation, registry, schwarz};
 pub(crate) const MAX_ITERATIONS: usize = 1_000_000_000;
 /// Most cases of one experiment.
 pub(crate) const MAX_CASES: usize = 100_000;
+/// Most threads of a case.
+const MAX_THREADS: usize = 1024;
 
 /// One setting of [`Case`] that a sweep may vary.
 pub type Axis = axes::Axis<Case, Sweep>;
@@ -140,6 +142,10 @@ axes! {
          one ILU(k) of the whole matrix: `exact:interface` with the interfaces last, `exact:natural` in the given \
          order, `exact` in one of both",
         Vec::new, schwarz::Choice::to_string, |t, out| one(t.parse(), out);
+    threads: usize, "threads", "T",
+        "CPU threads of `cpu-mt`, or of each rank; results do not depend on them. 0: all cores, or one where the system \
+         is small; one of each rank",
+        Vec::new, usize::to_string, |t, out| count(t, 0, MAX_THREADS, out);
     backend: String, "backend", "NAME",
         "Backend that runs the case, or `external:NAME` for a peer",
         || names(registry::BACKENDS), String::clone,
@@ -330,7 +336,12 @@ mod tests {
         let columns: Vec<&str> = case.keys().map(String::as_str).collect();
         let axes: Vec<&str> = AXES
             .iter()
-            .map(|a| if a.name == "matrix-format" { "format" } else { a.name })
+            .map(|a| match a.name {
+                "matrix-format" => "format",
+                // the column `threads` is that of what was used
+                "threads" => "threads-asked",
+                name => name,
+            })
             .collect();
         assert_eq!(axes, columns);
     }

@@ -1,5 +1,13 @@
 //! What each column of a result file holds.
 
+/// Columns of earlier versions without which nothing is lost: they follow from others.
+pub(super) const RETIRED: [&str; 4] = [
+    "percent-of-latency",
+    "percent-of-roof",
+    "numeric-percent-of-latency",
+    "numeric-percent-of-roof",
+];
+
 /// Version of the columns, in the column `schema`. Records without it have version 1; version 2 added the hashes.
 pub(crate) const SCHEMA_VERSION: usize = 2;
 
@@ -102,6 +110,10 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     (
         "schwarz",
         "preconditioners of subdomains: jacobi, ras with layers of overlap, exact, exact:interface or exact:natural",
+    ),
+    (
+        "threads-asked",
+        "CPU threads requested, of each rank where there are ranks; 0: the program's choice",
     ),
     ("backend", "backend that ran the case"),
 ];

@@ -281,10 +281,6 @@ part! {
         pub handover_us: Option<f64>,
         /// time of apply-bytes at copy bandwidth, as a percentage of apply-s
         pub percent_of_bandwidth: Option<f64>,
-        /// levels of L and U times handover-us, as a percentage of apply-s
-        pub percent_of_latency: Option<f64>,
-        /// the larger of percent-of-bandwidth and percent-of-latency
-        pub percent_of_roof: Option<f64>,
         /// least memory traffic of the factorisation, bytes
         pub numeric_bytes: Option<usize>,
         /// numeric-bytes divided by numeric-kernel-s, 1e9 bytes per second
@@ -293,10 +289,6 @@ part! {
         pub numeric_us_per_level: Option<f64>,
         /// time of numeric-bytes at copy bandwidth, as a percentage of numeric-kernel-s
         pub numeric_percent_of_bandwidth: Option<f64>,
-        /// levels of L times handover-us, as a percentage of numeric-kernel-s
-        pub numeric_percent_of_latency: Option<f64>,
-        /// the larger of numeric-percent-of-bandwidth and numeric-percent-of-latency
-        pub numeric_percent_of_roof: Option<f64>,
     }
 }
 
@@ -359,6 +351,8 @@ part! {
         pub device: String,
         /// threads of the backend
         pub threads: usize,
+        /// processors to which they are pinned, of the first rank where there are several; empty where they are not
+        pub placement: Option<String>,
         /// host processor
         pub cpu: String,
         /// operating system and architecture

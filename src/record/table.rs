@@ -226,7 +226,9 @@ impl<R: Row> Reader<R> {
     /// The columns of `header`, the one that this was made for, that are unknown.
     pub(super) fn unknown(&self, header: &[String]) -> Vec<String> {
         let none = self.columns.iter().zip(header).filter(|(column, _)| column.is_none());
-        none.map(|(_, name)| name.clone()).collect()
+        let none =
+            none.map(|(_, name)| name).filter(|name| !columns::RETIRED.contains(&name.as_str()));
+        none.cloned().collect()
     }
 
     /// The record of a row. A column that is missing takes its default.

@@ -18,12 +18,12 @@ const LEAST: [&str; 4] = [
      setup/solve | ms/iter | fill | symbolic | numeric | ordering time | break-even | setup speedup | \
      residual | frontier | setup",
     // of products, of what an iteration and triangular solves are made of
-    "tuned | bytes/entry | % levels | % bytes | µs/level | steps/iteration | convert | MB | nnz | \
+    "tuned | bytes/entry | % bytes | µs/level | steps/iteration | convert | MB | nnz | \
      GFLOP/s | % update | % inner product | % preconditioner | % product",
     // of obstacle problems
     "contact | step norm | of copy | GB/s | a sweep | min(AU-G, U-Phi)",
     // of advice and comparisons
-    "levels | of the best | setup new/old | slow paper | fast paper | % of roof | way",
+    "levels | of the best | setup new/old | slow paper | fast paper | way",
 ];
 
 /// Characters beside each cell: two blanks and the line to the next one.

@@ -72,8 +72,8 @@ fn sheet(
     sheet
 }
 
-/// Lower bounds of a factorisation and one solve on a GPU, in microseconds per point: levels of the three phases
-/// at the measured CTA-to-CTA latency, and least memory traffic at copy bandwidth.
+/// What a factorisation and one solve on a GPU are compared with, in microseconds per point: levels of the three
+/// phases at the measured CTA-to-CTA latency, and, a lower bound, least memory traffic at copy bandwidth.
 fn roofs(record: &Record) -> Option<[f64; 2]> {
     let (t, f) = (&record.traffic, &record.factor);
     let levels = 2 * f.levels_lower? + f.levels_upper?;
@@ -197,7 +197,7 @@ impl Table<'_> {
         }
         let table = columns
             .number("levels", |r| count(r.factor.levels_lower.filter(|_| roofs(r).is_some())))
-            .number("roof of levels µs/point", |r| three(roofs(r).map(|roofs| roofs[0])))
+            .number("levels by CTAs µs/point", |r| three(roofs(r).map(|roofs| roofs[0])))
             .number("roof of bytes µs/point", |r| three(roofs(r).map(|roofs| roofs[1])))
             .words("status", |r| status(r, notes))
             .whole(self.records);

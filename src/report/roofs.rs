@@ -29,13 +29,11 @@ pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
         .number("MB", move |r| mb(r.traffic.apply_bytes))
         .number("GB/s", |r| three(r.traffic.apply_gbps))
         .number("% bytes", |r| three(r.traffic.percent_of_bandwidth))
-        .number("% levels", |r| three(r.traffic.percent_of_latency))
         .number("factor", |r| time(r.times.numeric_kernel_s))
         .number("µs/level", |r| three(r.traffic.numeric_us_per_level))
         .number("MB", move |r| mb(r.traffic.numeric_bytes))
         .number("GB/s", |r| three(r.traffic.numeric_gbps))
         .number("% bytes", |r| three(r.traffic.numeric_percent_of_bandwidth))
-        .number("% levels", |r| three(r.traffic.numeric_percent_of_latency))
         .sheet(records.iter().copied());
     sheet.title = Some("Triangular solves (L and U together) and factorisation".into());
     sheet.notes = std::iter::once(roof(traffic)).chain(choices(&records)).collect();
@@ -60,11 +58,10 @@ fn roof(traffic: &Traffic) -> String {
     let bytes = format!("% bytes: bytes at copy bandwidth{copy}");
     match traffic.handover_us {
         Some(us) => format!(
-            "roof: the larger of {bytes} and % levels: levels at {} µs from thread block to \
-             thread block",
+            "{bytes}; µs/level: beside {} µs from thread block to thread block",
             significant(us, 3)
         ),
-        None => format!("roof: {bytes}; no latency is measured here"),
+        None => bytes,
     }
 }
 
@@ -90,12 +87,10 @@ mod tests {
             copy_gbps: Some(4012.3),
             handover_us,
             percent_of_bandwidth: Some(1.25),
-            percent_of_latency: handover_us.map(|us| us * 356.0 / 5.0),
             numeric_bytes: Some(33_000_000),
             numeric_gbps: Some(82.5),
             numeric_us_per_level: Some(2.247),
             numeric_percent_of_bandwidth: Some(2.06),
-            numeric_percent_of_latency: handover_us.map(|us| us * 178.0 / 4.0),
             ..Traffic::default()
         };
         r
@@ -112,13 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_latency_bytes_are_the_roof() {
+    fn a_latency_that_was_not_measured_is_not_told() {
         let sheet = sheet(&[gpu(Trisolve::LEVELS, None)]).unwrap();
-        assert!(!sheet.heads().contains(&"% levels"));
-        assert_eq!(
-            sheet.notes,
-            ["roof: % bytes: bytes at copy bandwidth (4012 GB/s); no latency is measured here"]
-        );
+        assert_eq!(sheet.notes, ["% bytes: bytes at copy bandwidth (4012 GB/s)"]);
     }
 
     #[test]

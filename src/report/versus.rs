@@ -207,7 +207,9 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
         if metric.key == "apply" {
             columns = columns
                 .number("auto ratio", |s| hundredths(s.automatic()))
-                .number("% of roof", |s| three(s.ours().and_then(|r| r.traffic.percent_of_roof)));
+                .number("% bytes", |s| {
+                    three(s.ours().and_then(|r| r.traffic.percent_of_bandwidth))
+                });
         }
     }
     let mut sheet = columns.sheet(systems);
@@ -296,10 +298,8 @@ fn machine_row(system: &System<'_>) -> Map<String, Value> {
         put(format!("{}-ratio", metric.key), system.ratio(metric).into());
     }
     put("apply-auto-ratio".into(), system.automatic().into());
-    let share = ours.map(|r| &r.traffic);
-    put("percent-of-bandwidth".into(), share.and_then(|t| t.percent_of_bandwidth).into());
-    put("percent-of-latency".into(), share.and_then(|t| t.percent_of_latency).into());
-    put("percent-of-roof".into(), share.and_then(|t| t.percent_of_roof).into());
+    let share = ours.and_then(|r| r.traffic.percent_of_bandwidth);
+    put("percent-of-bandwidth".into(), share.into());
     row
 }
 

@@ -11,7 +11,7 @@ fn gpu(case: &Case, backend: &str, algorithm: Trisolve, seconds: [f64; 3]) -> Re
     r.factor.trisolve_used =
         Some(if algorithm == Trisolve::AUTO { Trisolve::LEVELS } else { algorithm });
     r.traffic.apply_s = Some(apply);
-    r.traffic.percent_of_roof = Some(12.345);
+    r.traffic.percent_of_bandwidth = Some(12.345);
     r.times.numeric_kernel_s = Some(factor);
     r.times.numeric_s = Some(2.0 * factor);
     r.environment.device = format!("Some GPU of {backend}");
@@ -64,7 +64,7 @@ fn each_side_competes_with_its_best() {
     near("numeric-kernel-ratio", 8.0);
     near("numeric-and-solve-cuda-s", 0.104);
     near("numeric-and-solve-ratio", 0.616 / 0.104);
-    near("percent-of-roof", 12.345);
+    near("percent-of-bandwidth", 12.345);
 }
 
 #[test]

@@ -25,6 +25,9 @@ use serde_json::Value;
 /// Compute capability of the H200.
 const ARCH: (i32, i32) = (9, 0);
 
+/// Those of other GPUs: A100, RTX 30 and 40, B200, RTX 50.
+const OTHERS: [(i32, i32); 5] = [(8, 0), (8, 6), (8, 9), (10, 0), (12, 0)];
+
 /// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
 const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
 
@@ -184,6 +187,28 @@ fn every_kernel_compiles_without_warnings_and_spills() {
         lines.sort_unstable();
         std::fs::write(path, lines.join("\n") + "\n").unwrap();
     }
+}
+
+#[test]
+fn every_source_compiles_for_other_gpus() {
+    if !has_nvrtc() {
+        return;
+    }
+    // as every source is compiled without a plan, once
+    let variants =
+        sources::ALL.iter().map(|s| (*s, Variant::from(s.sizes.as_ref().map_or(0, |_| 3))));
+    let all: Vec<_> = variants.flat_map(|v| OTHERS.map(|arch| (v.clone(), arch))).collect();
+    let faults: Vec<String> = all
+        .into_par_iter()
+        .flat_map_iter(|((source, variant), arch)| {
+            let found = match nvrtc::compile(source, variant.clone(), arch) {
+                Ok(compiled) => faults(&compiled, &variant),
+                Err(error) => vec![error.to_string()],
+            };
+            found.into_iter().map(move |fault| format!("{}, {arch:?}: {fault}", source.name))
+        })
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// 64 products of 64 values in at most 32 registers, and a variable that nothing uses.

@@ -96,7 +96,7 @@ impl Run<'_> {
             x: None,
             limit_s: None,
         };
-        match RankDevice::new(&case.backend, measure.threads, &*communicator) {
+        match RankDevice::new(&case.backend, case.threads.max(1), &*communicator) {
             Ok(device) => device.visit(OnRank { job, communicator, arranged, with_solution }),
             Err(e) if e.kind() == Kind::Memory => job.ended(Err(e.into())),
             Err(e) => job.ended(Err(NoResult::unsupported(e.to_string()))),
@@ -124,8 +124,7 @@ impl RankVisitor for OnRank<'_, '_> {
             let text = format!("`{what}` factorises and solves with one thread of each rank");
             job.record.remark(text);
         }
-        job.record.environment.device = k.device();
-        job.record.environment.threads = k.threads();
+        job.on(&k);
         let done = if job.case.kind == RunKind::Spmv {
             job.product_over_ranks(&k, &part)
         } else {

@@ -43,22 +43,16 @@ impl Job<'_> {
             let f = &self.record.factor;
             let levels = f.levels_lower.zip(f.levels_upper).map(|(l, u)| l + u);
             t.us_per_level = levels.map(|levels| 1e6 * time.value / levels as f64);
-            let share = roof.share(time.value, apply.moved, levels);
-            t.percent_of_bandwidth = share.bandwidth;
-            t.percent_of_latency = share.latency;
-            t.percent_of_roof = share.larger();
+            t.percent_of_bandwidth = roof.percent(time.value, apply.moved);
         }
         let numeric_bytes = system.m.numeric_bytes(k);
         if let Some(seconds) = self.record.times.numeric_kernel_s.filter(|_| numeric_bytes > 0) {
             // a row waits for the rows left of its diagonal, as in the forward solve
             let levels = self.record.factor.levels_lower;
-            let share = roof.share(seconds, numeric_bytes, levels);
             t.numeric_bytes = Some(numeric_bytes);
             t.numeric_gbps = Some(numeric_bytes as f64 / seconds / 1e9);
             t.numeric_us_per_level = levels.map(|levels| 1e6 * seconds / levels as f64);
-            t.numeric_percent_of_bandwidth = share.bandwidth;
-            t.numeric_percent_of_latency = share.latency;
-            t.numeric_percent_of_roof = share.larger();
+            t.numeric_percent_of_bandwidth = roof.percent(seconds, numeric_bytes);
         }
         self.measure_steps(k, system, x, &mut t);
         if solver::recomputes_residual(&self.case.solver) {
@@ -80,7 +74,7 @@ impl Job<'_> {
             spmv_bytes: Some(bytes),
             spmv_gbps: Some(bytes as f64 / time.value / 1e9),
             spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
-            spmv_percent_of_bandwidth: roof.share(time.value, bytes, None).bandwidth,
+            spmv_percent_of_bandwidth: roof.percent(time.value, bytes),
             copy_gbps: roof.copy_gbps,
             handover_us: roof.handover.map(|s| 1e6 * s),
             ..Traffic::default()

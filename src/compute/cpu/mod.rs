@@ -46,6 +46,7 @@ pub(crate) use block::invert_block;
 use crowding::Crowding;
 use dilu::Dilu;
 pub use ilu::BlockIlu;
+use itertools::Itertools as _;
 use pace::Pace;
 pub use product::Product;
 use rayon::prelude::*;
@@ -55,6 +56,8 @@ pub use sparse::{dense, extracted};
 pub struct Cpu {
     slots: RefCell<Vec<f64>>,
     pool: Option<rayon::ThreadPool>,
+    /// The cores of the pool's threads; none where they are not pinned.
+    pinned: Vec<usize>,
     crowding: Crowding,
     /// What one thread of a pool made by itself.
     alone: Cell<Alone>,
@@ -66,19 +69,35 @@ pub type Matrix = Box<dyn Product>;
 impl Cpu {
     /// One thread.
     pub fn sequential() -> Self {
-        Self::with(None, Crowding::default())
+        let slots = RefCell::new(vec![0.0; SLOTS]);
+        Self {
+            slots,
+            pool: None,
+            pinned: Vec::new(),
+            crowding: Crowding::default(),
+            alone: Cell::default(),
+        }
     }
 
-    fn with(pool: Option<rayon::ThreadPool>, crowding: Crowding) -> Self {
-        Self { slots: RefCell::new(vec![0.0; SLOTS]), pool, crowding, alone: Cell::default() }
-    }
-
-    /// Of a rank: one thread, or a pool of several.
+    /// One thread, or a pool of several.
     ///
     /// # Errors
     /// When the threads cannot be started.
-    pub fn of_rank(threads: usize) -> Result<Self> {
+    pub fn of_threads(threads: usize) -> Result<Self> {
         if threads == 1 { Ok(Self::sequential()) } else { Self::parallel(Some(threads)) }
+    }
+
+    /// `threads` threads for a system of so many entries; for 0 as many as there are cores, or one where several are
+    /// slower.
+    ///
+    /// # Errors
+    /// When the threads cannot be started.
+    pub fn suited(threads: usize, entries: usize) -> Result<Self> {
+        match threads {
+            0 if spares_threads(entries) => Ok(Self::sequential()),
+            0 => Self::parallel(None),
+            _ => Self::of_threads(threads),
+        }
     }
 
     /// A pool of `threads` threads, or of as many as there are cores; each is pinned to a core
@@ -91,6 +110,7 @@ impl Cpu {
         let cores = pinned(threads);
         let crowding = Crowding::default();
         let watched = crowding.clone();
+        let pinned = cores.iter().map(|core| core.id).collect();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(|i| format!("cpu-mt-{i}"))
@@ -102,7 +122,7 @@ impl Cpu {
             })
             .build()
             .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self::with(Some(pool), crowding))
+        Ok(Self { pool: Some(pool), pinned, crowding, ..Self::sequential() })
     }
 
     /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
@@ -177,6 +197,14 @@ fn pinned(threads: usize) -> Vec<core_affinity::CoreId> {
 /// Numbers below which one thread is faster than several.
 const WORTH_SHARING: usize = 1 << 15;
 
+/// Entries of a matrix below which one thread solves faster than several (docs/notes/threads.md).
+const WORTH_THREADS: usize = 1 << 18;
+
+/// Whether there are several cores, and one thread is faster for a system of so many entries.
+pub(crate) fn spares_threads(entries: usize) -> bool {
+    entries < WORTH_THREADS && cores::in_order().len() > 1
+}
+
 fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
     basis.iter().map(|v| &**v).collect()
 }
@@ -192,6 +220,10 @@ impl Platform for Cpu {
 
     fn threads(&self) -> usize {
         self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+    }
+
+    fn placement(&self) -> Option<String> {
+        (!self.pinned.is_empty()).then(|| self.pinned.iter().join(" "))
     }
 
     fn memory_free(&self) -> usize {

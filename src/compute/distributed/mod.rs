@@ -234,6 +234,10 @@ impl<K: Local> Platform for Distributed<K> {
         self.local.threads()
     }
 
+    fn placement(&self) -> Option<String> {
+        self.local.placement()
+    }
+
     fn memory_free(&self) -> usize {
         self.local.memory_free()
     }

@@ -51,16 +51,14 @@ pub(super) fn sheet<'a>(
     let mut sheet = columns.number("cuSPARSE", |s| shown(library(s), cell)).sheet(systems);
     sheet.title = Some("All algorithms of the triangular solves".into());
     sheet.notes = vec![
-        "one application of L and U; in brackets the percentage of the roofline, the larger of bytes over \
-         bandwidth and levels times CTA-to-CTA latency. An algorithm that passes many levels inside a \
-         thread block can exceed 100 %"
-            .into(),
+        "one application of L and U; in brackets its bytes at copy bandwidth, in percent".into(),
     ];
     Some(sheet)
 }
 
-/// Time and percent of the roof: `186.0 µs (104 %)`.
+/// Time and percent of the copy bandwidth: `186.0 µs (34 %)`.
 fn cell(record: &Record) -> String {
-    let share = shown(record.traffic.percent_of_roof, |p| format!(" ({} %)", significant(p, 3)));
+    let share =
+        shown(record.traffic.percent_of_bandwidth, |p| format!(" ({} %)", significant(p, 3)));
     shown(record.traffic.apply_s, |s| time(Some(s)) + &share)
 }

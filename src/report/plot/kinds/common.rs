@@ -3,6 +3,7 @@
 use itertools::Itertools as _;
 
 use super::Plot;
+use crate::base::units::plural;
 use crate::case::Case;
 use crate::config::marks::{Marks, Spacing};
 use crate::config::sweep::Axis as Setting;
@@ -44,6 +45,8 @@ pub(super) fn name(case: &Case, settings: &[&Setting], names: &Names) -> String 
         match setting.name {
             "matrix" | "rhs" => Some(names.get(&text).to_owned()),
             "fill" | "level-rule" | "shift" | "restart" if !case.uses_named(setting.name) => None,
+            "threads" if case.threads == 0 => None,
+            "threads" => Some(plural(case.threads, "thread")),
             "block-size" => Some(format!("b {text}")),
             "fill" => Some(format!("k {text}")),
             "deflation" if text == "none" => None,

@@ -14,10 +14,9 @@ pub(super) const KIND: Kind = Kind {
     name: "roof",
     title: "Percent of the roof",
     summary: "How near each operation is to what the machine allows: the bytes that it must move at \
-              least at the measured copy bandwidth, for triangular solves and factorisations on a GPU \
-              the larger of that and levels times the CTA-to-CTA latency, over its time. Bars are \
-              medians over the runs of a file, whiskers reach from the least to the largest. Data \
-              that stay in a cache, and levels inside a multiprocessor, can exceed 100 %.",
+              least at the measured copy bandwidth, over its time. Bars are medians over the runs of a \
+              file, whiskers reach from the least to the largest. Data that stay in a cache can exceed \
+              100 %.",
     draw,
 };
 
@@ -28,8 +27,8 @@ const OPERATIONS: [Operation; 4] = [
     ("product", |r| {
         r.traffic.spmv_percent_of_bandwidth.or_else(|| of_copy(r, r.traffic.spmv_gbps))
     }),
-    ("application of the preconditioner", |r| r.traffic.percent_of_roof),
-    ("factorisation", |r| r.traffic.numeric_percent_of_roof),
+    ("application of the preconditioner", |r| r.traffic.percent_of_bandwidth),
+    ("factorisation", |r| r.traffic.numeric_percent_of_bandwidth),
     ("orthogonalisation of GMRES", |r| of_copy(r, r.traffic.orthogonalisation_gbps)),
 ];
 

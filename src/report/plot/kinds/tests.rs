@@ -117,7 +117,7 @@ fn shares_of_phases_add_up_to_all_of_the_time() {
 fn roofs_are_medians_over_a_file() {
     let with = |percent: f64| {
         let mut r = record(on("cpu", 0), 9, 1.0);
-        r.traffic.percent_of_roof = Some(percent);
+        r.traffic.percent_of_bandwidth = Some(percent);
         r.traffic.copy_gbps = Some(50.0);
         r.traffic.spmv_gbps = Some(percent);
         r

@@ -30,9 +30,10 @@ fn draw(batches: &Batches) -> Vec<Plot> {
             && r.environment.threads > 0
     });
     // one thread of `cpu` and several of `cpu-mt` are one line
+    let line = |r: &&Record| key(&Case { threads: 0, ..r.case.on("cpu-mt") });
     let machines = by_key(timed, |r| r.environment.cpu.clone());
     let of = |(cpu, records): &(String, Vec<&Record>)| {
-        let mut lines = by_key(records.iter().copied(), |r| key(&r.case.on("cpu-mt")));
+        let mut lines = by_key(records.iter().copied(), line);
         for (_, own) in &mut lines {
             own.sort_by(|a, b| {
                 let threads = |r: &Record| r.environment.threads;
@@ -55,7 +56,7 @@ fn time(record: &Record) -> Option<f64> {
 
 fn plot(cpu: &str, mut lines: Vec<(String, Vec<&Record>)>) -> Plot {
     let asked: Vec<&Record> = lines.iter().flat_map(|(_, own)| own.iter().copied()).collect();
-    let differ = without(&differing(asked.iter().copied()), &["backend"]);
+    let differ = without(&differing(asked.iter().copied()), &["backend", "threads"]);
     let names = Names::of(asked);
     let called = |case: &Case| {
         let label = name(case, &differ, &names);
