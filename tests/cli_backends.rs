@@ -11,6 +11,7 @@ use bilu_bench::compute;
 use bilu_bench::record::Record;
 use bilu_bench::record::output::{Existing, Outputs};
 use bilu_bench::record::read::read;
+use bilu_bench::record::schema::Environment;
 
 /// Why `cuda` cannot compute here; `None`, with a word about it, where it can.
 fn reason() -> Option<bilu_bench::Error> {
@@ -52,6 +53,42 @@ fn backends(path: &Path) -> Vec<String> {
 fn cpu_backends_are_always_there() {
     assert_eq!(compute::available("cpu"), Ok(()));
     assert_eq!(compute::available("cpu-mt"), Ok(()));
+}
+
+#[test]
+fn threads_are_a_setting_of_cases_that_have_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let words = ["run", "poisson3d:8", "--threads", "2,1", "--backend", "cpu,cpu-mt", "-q", "-o"];
+    ran(bilu(&words).arg(&path), 0);
+    let ran_with = |r: &Record| {
+        let Environment { threads, placement, .. } = &r.environment;
+        let placed = placement.as_ref().map_or(0, |on| on.split(' ').count());
+        (r.case.backend.clone(), r.case.threads, *threads, placed, r.reason.clone())
+    };
+    let of = read(&path).unwrap().records.iter().map(ran_with).collect::<Vec<_>>();
+    let pinned = if cores() < 2 { 0 } else { 2 };
+    let one = ("cpu-mt".to_owned(), 1, 1, 0, None);
+    let two = ("cpu-mt".to_owned(), 2, 2, pinned, None);
+    assert_eq!(of, [("cpu".to_owned(), 0, 1, 0, None), two, one]);
+}
+
+#[test]
+fn small_systems_have_one_thread_unless_more_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.csv");
+    let words = ["run", "poisson3d:8,poisson3d:36", "--backend", "cpu-mt", "--max-iterations=1"];
+    ran(bilu(&words).args(["-q", "-o"]).arg(&path), 1);
+    let [small, large] = &read(&path).unwrap().records[..] else { panic!("two records") };
+    assert_eq!([small, large].map(|r| r.environment.threads), [1, cores()]);
+    let remark = "one thread: several are slower for a system of this size";
+    let said = |r: &Record| r.reason.as_ref().is_some_and(|said| said.contains(remark));
+    assert_eq!([said(small), said(large)], [cores() > 1, false]);
+}
+
+/// Cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().unwrap().get()
 }
 
 #[test]

@@ -25,6 +25,7 @@ fn case(precond: &str, solver: &str, backend: &str, block_size: usize) -> Case {
         precond: precond.into(),
         solver: solver.into(),
         backend: backend.into(),
+        threads: 3,
         block_size,
         fill: 0,
         rtol: 1e-8,

@@ -25,8 +25,14 @@ fn iterations_stay_and_bytes_halve() {
     let problem = problem::load("poisson3d:20", ReadAs::Expanded).unwrap();
     for backend in ["cpu", "cpu-mt"] {
         for (block_size, fill) in [(1, 0), (1, 1), (1, 2), (4, 1), (10, 0)] {
-            let case =
-                Case { block_size, fill, rtol: 1e-10, backend: backend.into(), ..Case::default() };
+            let case = Case {
+                block_size,
+                fill,
+                rtol: 1e-10,
+                backend: backend.into(),
+                threads: 2,
+                ..Case::default()
+            };
             let [double, single] = both(&case, &problem);
             for record in [&double, &single] {
                 assert_eq!(record.status, Status::Converged, "{record:?}");
@@ -62,7 +68,7 @@ fn factors_beyond_float32_end_the_run_and_name_their_row() {
     problem.matrix = a.into();
     for backend in ["cpu", "cpu-mt"] {
         for (block_size, at) in [(1, 100), (4, 25)] {
-            let case = Case { block_size, backend: backend.into(), ..Case::default() };
+            let case = Case { block_size, backend: backend.into(), threads: 2, ..Case::default() };
             let [double, single] = both(&case, &problem);
             assert_eq!(single.status, Status::Breakdown);
             assert_ne!(double.reason, single.reason);

@@ -33,6 +33,7 @@ fn correction(precond: &str, backend: &str, block_size: usize) -> Case {
     Case {
         precond: precond.into(),
         backend: backend.into(),
+        threads: 3,
         block_size,
         solver: "correction".into(),
         rtol: 0.0,

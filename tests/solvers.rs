@@ -55,6 +55,7 @@ fn every_combination_solves_poisson_to_the_same_truth() {
                             solver: solver.into(),
                             precond: precond.into(),
                             backend: backend.into(),
+                            threads: 2,
                             side,
                             orthogonalisation,
                             block_size,
@@ -84,6 +85,7 @@ fn one_thread_and_many_count_alike() {
         for block_size in [1, 4] {
             let case = |backend: &str| Case {
                 backend: backend.into(),
+                threads: 3,
                 solver: solver.into(),
                 block_size,
                 ..Case::default()
@@ -236,7 +238,8 @@ fn pipelined_methods_are_the_plain_ones() {
             let iterations = |solver: &str| {
                 let solver = solver.into();
                 let (precond, backend) = (precond.into(), backend.into());
-                let case = Case { solver, precond, backend, rtol: 1e-10, ..Case::default() };
+                let case =
+                    Case { solver, precond, backend, threads: 2, rtol: 1e-10, ..Case::default() };
                 let r = run(&p, &b, &case);
                 assert_eq!(r.status, Status::Converged, "{case:?}: {:?}", r.reason);
                 assert!(r.convergence.true_residual.unwrap() <= 1e-10, "{:?}", r.convergence);
@@ -439,6 +442,7 @@ fn bicgstab_begins_anew_after_a_breakdown_and_says_so() {
             solver: solver.into(),
             precond: "none".into(),
             backend: backend.into(),
+            threads: 2,
             ..Case::default()
         };
         let r = run(&p, &b, &case);
@@ -529,8 +533,14 @@ fn products_alone_are_measured_in_every_format() {
             [Format::Csr, Format::Bsr, Format::Hyb, Format::Sell, Format::Dia, Format::Bdia]
         {
             let kind = RunKind::Spmv;
-            let case =
-                Case { kind, format, block_size: 2, backend: backend.into(), ..Case::default() };
+            let case = Case {
+                kind,
+                format,
+                block_size: 2,
+                backend: backend.into(),
+                threads: 2,
+                ..Case::default()
+            };
             let r = run(&p, &[0.0; 675], &case);
             assert_eq!(r.status, Status::Measured, "{format:?}: {:?}", r.reason);
             let t = &r.traffic;

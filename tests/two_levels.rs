@@ -34,8 +34,11 @@ fn ended(matrix: &str, case: Case) -> (Status, String) {
 #[test]
 fn both_levels_are_recorded_with_their_times() {
     for backend in ["cpu", "cpu-mt"] {
-        let at =
-            |precond, deflation| Case { backend: backend.into(), ..case("cg", precond, deflation) };
+        let at = |precond, deflation| Case {
+            backend: backend.into(),
+            threads: 2,
+            ..case("cg", precond, deflation)
+        };
         let spec = "bubbly:20,bubbles=3,radius=0.12";
         for precond in ["mcsgs", "mcilu:p=1", "meilu:last=ilu", "fsai", "tns", "chebyshev", "isai"]
         {
