@@ -13,6 +13,8 @@ pub enum Setting {
     LevelRule,
     /// What is added to the diagonal.
     Shift,
+    /// What is dropped of factors.
+    DropTolerance,
     /// Side of the preconditioner.
     Side,
     /// Basis vectors of GMRES.
@@ -39,12 +41,13 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
         Self::LevelRule,
         Self::Shift,
+        Self::DropTolerance,
         Self::Side,
         Self::Restart,
         Self::Orthogonalisation,
@@ -66,6 +69,7 @@ impl Setting {
             Self::Fill => "fill",
             Self::LevelRule => "level-rule",
             Self::Shift => "shift",
+            Self::DropTolerance => "drop-tolerance",
             Self::Side => "side",
             Self::Restart => "restart",
             Self::Orthogonalisation => "orthogonalisation",

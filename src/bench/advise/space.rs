@@ -62,7 +62,8 @@ impl Space {
         };
         let orderings = structure.orderings.iter().map(ToString::to_string).collect();
         let blocks = structure.block_sizes().iter().map(ToString::to_string).collect();
-        let wanted: [(&str, Vec<String>); 11] = [
+        let hard = structure.fault.is_some();
+        let wanted: [(&str, Vec<String>); 13] = [
             ("precond", preconds),
             ("fill", words(&["0", "1", "2", "3"])),
             ("block-size", blocks),
@@ -74,6 +75,8 @@ impl Space {
             ("factor-precision", words(&["float64", "float32"])),
             ("trisolve", trisolves.iter().map(choice_name).collect()),
             ("execution", words(executions)),
+            ("scaling", words(if hard { &["none", "ruiz"] } else { &["none"] })),
+            ("shift", words(if hard { &["search"] } else { &["0"] })),
         ];
         let mut knobs = Vec::new();
         for axis in AXES.iter().filter(|axis| axis.is_given(fixed)) {

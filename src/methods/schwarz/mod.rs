@@ -336,11 +336,15 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
             let own = sizes.iter().filter_map(of).max().unwrap_or(0);
             Some(k.communicator().largest(own as f64) as usize).filter(|&largest| largest > 0)
         };
+        // each searches its own
+        let shift_used = sizes.iter().any(|size| size.shift_used.is_some());
+        let shift = sizes.iter().filter_map(|size| size.shift_used).fold(0.0, f64::max);
         FactorSize {
             factor_blocks: sum(|size| size.factor_blocks),
             factor_entries: sum(|size| size.factor_entries),
             levels_lower: largest(|size| size.levels_lower),
             levels_upper: largest(|size| size.levels_upper),
+            shift_used: shift_used.then(|| k.communicator().largest(shift)),
             ..FactorSize::default()
         }
     }
