@@ -24,7 +24,7 @@ fn program(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
 /// The records of short runs.
 fn ran(folder: &Path, arguments: &[&str]) -> Vec<Record> {
     let more = ["--max-repetitions", "1", "-q", "--force", "-o", "r.csv"];
-    let (_, said) = program(folder, &[&["run"], arguments, &more].concat());
+    let (_, said) = program(folder, &[&["run"][..], arguments, &more].concat());
     read(&folder.join("r.csv")).unwrap_or_else(|e| panic!("{e}: {said}")).records
 }
 
@@ -112,7 +112,7 @@ fn scaling_that_was_undone_leaves_the_bits_of_the_iterations() {
 fn what_keeps_no_symmetry_is_refused_where_it_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let reason = |arguments: &[&str]| {
-        let records = ran(folder.path(), &[&["--matrix", "poisson3d:5"], arguments].concat());
+        let records = ran(folder.path(), &[&["--matrix", "poisson3d:5"][..], arguments].concat());
         assert_eq!(records.len(), 1);
         (records[0].status, records[0].reason.clone().unwrap_or_default())
     };
@@ -198,8 +198,8 @@ fn a_shift_is_found_and_recorded_or_the_run_is_a_breakdown() {
     write(at, "first.mtx", &a.unwrap());
     let records = ran(at, &[&sweep[..], &["--matrix", "first.mtx"]].concat());
     let ended: Vec<Status> = records.iter().map(|r| r.status).collect();
-    use Status::{Breakdown, Converged};
-    assert_eq!(ended, [Breakdown, Breakdown, Converged, Converged]);
+    let [broken, solved] = [Status::Breakdown, Status::Converged];
+    assert_eq!(ended, [broken, broken, solved, solved]);
     let shift = 1.0 / 1024.0;
     for record in &records[2..] {
         assert_eq!(record.factor.shift_used, Some(shift));

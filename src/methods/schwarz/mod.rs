@@ -183,7 +183,7 @@ fn principal(a: &Csr, blocks: &[u32], near: Range<u32>) -> Result<Csr> {
     Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
 }
 
-impl<K: Local> Schwarz<K> {
+impl<K: Local + 'static> Schwarz<K> {
     /// Sets up `setup` on each subdomain of this rank with `overlap` layers of block rows around it; 0 is block
     /// Jacobi. `a` is the matrix in the order of the layout; rows outside this rank and its overlap are not read.
     /// Collective.
