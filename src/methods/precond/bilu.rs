@@ -96,7 +96,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     if tau > 0.0 {
         let dropping = Dropping { tau, most: usize::MAX, within: Some(&*pattern) };
         let shift = shift.fixed() * s.a.largest_diagonal();
-        pattern = Arc::new(dropping.eliminate(s.k, s.a, shift)?.pattern);
+        pattern = Arc::new(dropping.eliminate(s.k, s.a, shift, room(s.k, s.a))?.pattern);
     }
     Ok(Box::new(Factors::<K>(factorise(s, &pattern, way)?)))
 }

@@ -88,7 +88,8 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     phases.begin(Phase::Symbolic);
     let shift = settings.shift.fixed();
     let absolute = if shift == 0.0 { 0.0 } else { shift * a.largest_diagonal() };
-    let made = Dropping { tau, most, within: None }.eliminate(k, a, absolute)?;
+    let dropping = Dropping { tau, most, within: None };
+    let made = dropping.eliminate(k, a, absolute, bilu::room(k, a))?;
     let pattern = Arc::new(made.pattern);
     let way = settings.trisolve;
     // the matrix that was made has the shift already

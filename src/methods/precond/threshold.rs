@@ -10,7 +10,6 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::bilu::room;
 use crate::base::threads::Threads;
 use crate::compute::cpu::invert_block;
 use crate::compute::preconditioner::SetupFailure;
@@ -152,7 +151,8 @@ enum Stopped {
 }
 
 impl Dropping<'_> {
-    /// Eliminates in `a`, to whose diagonal `shift` is added.
+    /// Eliminates in `a`, to whose diagonal `shift` is added; last, the most blocks that there is room for, the bytes of
+    /// each and those free.
     ///
     /// # Errors
     /// A diagonal block that cannot be inverted, or too many blocks for the memory.
@@ -161,8 +161,8 @@ impl Dropping<'_> {
         k: &K,
         a: &Csr,
         shift: f64,
+        [limit, each, free]: [usize; 3],
     ) -> Result<Thresholded, SetupFailure> {
-        let [limit, each, free] = room(k, a);
         let found = k.on_host(|_| self.rows(a, shift, limit)).map_err(|why| match why {
             Stopped::Singular(block) => SetupFailure::Breakdown(Breakdown::from(block)),
             Stopped::TooLarge(at) => SetupFailure::TooLarge { at, needed: at.entries * each, free },
