@@ -121,7 +121,7 @@ pub(crate) fn trials(problem: &Problem, fills: &[Fill]) -> Result<Vec<Trial>> {
         if fill.k == *LEVELS.end() {
             let (scaling, shift) = HELP[HELP.len() - 1];
             let (block_size, precond) = (fill.block_size, ilut::METHOD.name.into());
-            cases.push(Case { block_size, precond, scaling, shift, ..Case::default() });
+            cases.push(Case { scaling, block_size, precond, shift, ..Case::default() });
         }
     }
     Ok(cases.into_iter().filter_map(run).collect())

@@ -149,7 +149,7 @@ mod tests {
         let of = Equilibration::new(&a, Scaling::Rows, || false).unwrap();
         assert_eq!((&of.rows[..], &of.columns[..]), (&[-2, -6, 0][..], &[0, 0, 0][..]));
         let scaled = of.matrix(&a);
-        assert_eq!(scaled.values(), [1.0, 0.5, 0.0, 0.0, 0.015625, -1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(scaled.values(), [1.0, 0.5, 0.0, 0.0, 0.015_625, -1.0, 0.0, 0.0, 0.0]);
         assert_eq!(of.right_hand_side(&[4.0, 64.0, 3.0]), [1.0, 1.0, 3.0]);
         assert_eq!(of.remark(), "rows scaled by 2^-6 to 2^0, columns by 2^0 to 2^0");
         // diag(4, 64) in other columns: each entry alone in its row and column

@@ -30,8 +30,7 @@ impl Scales {
                 columns[j as usize] = columns[j as usize].max(v.abs() / of_row);
             }
         }
-        columns.iter_mut().for_each(|v| *v = known(*v));
-        Self { rows, columns }
+        Self { rows, columns: columns.into_iter().map(known).collect() }
     }
 
     /// The largest magnitude of a vector of unknowns, scaled.

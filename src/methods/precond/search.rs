@@ -89,6 +89,9 @@ impl Found {
     }
 }
 
+/// A preconditioner and, where a shift was searched, the one that was found.
+type Searched<K> = (Box<dyn Preconditioner<K>>, Option<Found>);
+
 /// Settings for a matrix that is shifted already.
 fn unshifted(settings: &Settings) -> Settings {
     Settings { shift: Shift::default(), ..settings.clone() }
@@ -101,7 +104,7 @@ fn unshifted(settings: &Settings) -> Settings {
 pub(super) fn set_up<K: Backend + 'static>(
     setup: fn(Setup<K>) -> Ready<K>,
     s: Setup<K>,
-) -> Result<(Box<dyn Preconditioner<K>>, Option<Found>), SetupFailure> {
+) -> Result<Searched<K>, SetupFailure> {
     let Setup { k, a, settings, phases } = s;
     if settings.shift != Shift::Search {
         return Ok((setup(Setup { k, a, settings, phases })?, None));

@@ -99,7 +99,7 @@ impl Row {
 struct Blocks {
     row_ptr: Vec<u32>,
     columns: Vec<u32>,
-    blocks: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl Blocks {
@@ -109,7 +109,7 @@ impl Blocks {
 
     fn push(&mut self, column: u32, block: &[f64]) {
         self.columns.push(column);
-        self.blocks.extend_from_slice(block);
+        self.values.extend_from_slice(block);
     }
 
     fn end_row(&mut self) {
@@ -213,7 +213,9 @@ impl Dropping<'_> {
             for &(_, j) in &right {
                 product.fill(0.0);
                 subtract_product(b, &inverse, row.block(j), &mut product);
-                product.iter_mut().for_each(|v| *v = -*v);
+                for v in &mut product {
+                    *v = -*v;
+                }
                 found.upper.push(j, &product);
             }
             found.upper.end_row();
@@ -252,7 +254,7 @@ impl Dropping<'_> {
                     continue;
                 }
                 let (target, new) = row.entry(j);
-                subtract_product(b, &multiplier, &upper.blocks[at * bb..(at + 1) * bb], target);
+                subtract_product(b, &multiplier, &upper.values[at * bb..(at + 1) * bb], target);
                 if new && (j as usize) < i {
                     next.push(Reverse(j));
                 }
@@ -307,11 +309,11 @@ impl Found {
                 let (diagonal, _) = row.entry(i as u32);
                 (0..b).for_each(|r| diagonal[r * b + r] += shift);
                 for p in self.dropped.row(i) {
-                    let multiplier = &self.dropped.blocks[p * bb..(p + 1) * bb];
+                    let multiplier = &self.dropped.values[p * bb..(p + 1) * bb];
                     for at in self.upper.row(self.dropped.columns[p] as usize) {
                         let j = self.upper.columns[at];
                         if row.has(j) {
-                            let with = &self.upper.blocks[at * bb..(at + 1) * bb];
+                            let with = &self.upper.values[at * bb..(at + 1) * bb];
                             subtract_product(b, multiplier, with, row.entry(j).0);
                         }
                     }
