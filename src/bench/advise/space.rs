@@ -62,8 +62,7 @@ impl Space {
         };
         let orderings = structure.orderings.iter().map(ToString::to_string).collect();
         let blocks = structure.block_sizes().iter().map(ToString::to_string).collect();
-        let hard = structure.fault.is_some();
-        let wanted: [(&str, Vec<String>); 13] = [
+        let mut wanted: Vec<(&str, Vec<String>)> = vec![
             ("precond", preconds),
             ("fill", words(&["0", "1", "2", "3"])),
             ("block-size", blocks),
@@ -75,9 +74,11 @@ impl Space {
             ("factor-precision", words(&["float64", "float32"])),
             ("trisolve", trisolves.iter().map(choice_name).collect()),
             ("execution", words(executions)),
-            ("scaling", words(if hard { &["none", "ruiz"] } else { &["none"] })),
-            ("shift", words(if hard { &["search"] } else { &["0"] })),
         ];
+        if structure.fault.is_some() {
+            wanted.push(("scaling", words(&["none", "ruiz"])));
+            wanted.push(("shift", words(&["search"])));
+        }
         let mut knobs = Vec::new();
         for axis in AXES.iter().filter(|axis| axis.is_given(fixed)) {
             let mut values: Vec<String> = Vec::new();

@@ -108,7 +108,9 @@ fn textbook(
         lower[i][i] =
             Some((0..b).map(|r| (0..b).map(|c| f64::from(u8::from(r == c))).collect()).collect());
         upper[i][i] = w[i].clone();
-        kept.into_iter().for_each(|j| upper[i][j] = w[j].clone());
+        for j in kept {
+            upper[i][j] = w[j].clone();
+        }
     }
     let blocks = lower.iter().chain(&upper).flatten().flatten().count() - count;
     let n = count * b;
