@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
     Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_FILL, Orthogonalisation,
-    Partition, ReadAs, RunKind, Side, Zeros,
+    Partition, ReadAs, RunKind, Scaling, Side, Zeros,
 };
 pub(crate) use crate::base::choices::{MAX_BLOCK_SIZE, MAX_SUBDOMAINS};
 use crate::base::external::external;
 pub use crate::base::setting::Setting;
+pub use crate::base::shift::Shift;
 pub use crate::compute::Trisolve;
 use crate::matrix::SYMMETRY_TOLERANCE;
 use crate::methods::{deflation, precond, schwarz, solver};
@@ -30,6 +31,9 @@ pub struct Case {
     /// Ordering of the unknowns, applied to matrix and right-hand side.
     #[serde(default, alias = "reorder")]
     pub ordering: Ordering,
+    /// Scaling of rows and columns, before anything is computed.
+    #[serde(default)]
+    pub scaling: Scaling,
     /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
     pub rhs: String,
     /// Unknowns per block, at least 1.
@@ -43,8 +47,11 @@ pub struct Case {
     pub fill: usize,
     /// Update rule of the fill level.
     pub level_rule: LevelRule,
-    /// Diagonal shift before the factorisation, relative to the largest diagonal entry.
-    pub shift: f64,
+    /// Diagonal shift before the factorisation.
+    pub shift: Shift,
+    /// Blocks of ILU(k) below this part of the norm of their row are dropped.
+    #[serde(default)]
+    pub drop_tolerance: f64,
     /// Deflation vectors, the second level.
     #[serde(default)]
     pub deflation: deflation::Choice,
@@ -164,13 +171,15 @@ impl Default for Case {
             read_as: ReadAs::default(),
             zeros: Zeros::default(),
             ordering: Ordering::default(),
+            scaling: Scaling::default(),
             rhs: "ones".into(),
             block_size: 1,
             kind: RunKind::default(),
             precond: precond::bilu::METHOD.name.into(),
             fill: 0,
             level_rule: LevelRule::default(),
-            shift: 0.0,
+            shift: Shift::default(),
+            drop_tolerance: 0.0,
             deflation: deflation::Choice::default(),
             solver: solver::gmres::METHOD.name.into(),
             side: Side::default(),

@@ -37,6 +37,21 @@ pub enum Zeros {
     Drop,
 }
 
+/// How rows and columns are scaled before anything is computed, each by a power of two.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// Not at all.
+    #[default]
+    None,
+    /// The largest magnitude of each row becomes about 1.
+    Rows,
+    /// Those of each row and of each column do (Ruiz 2001); a symmetric matrix stays symmetric.
+    Ruiz,
+}
+
 /// How the fill level of an entry is updated during the symbolic phase of ILU(k).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,

@@ -11,6 +11,7 @@ pub mod measure;
 pub mod memory;
 pub mod parse;
 pub mod setting;
+pub mod shift;
 pub mod status;
 pub mod threads;
 pub mod units;

@@ -13,6 +13,8 @@ pub enum Setting {
     LevelRule,
     /// What is added to the diagonal.
     Shift,
+    /// What is dropped of factors.
+    DropTolerance,
     /// Side of the preconditioner.
     Side,
     /// Basis vectors of GMRES.
@@ -47,6 +49,7 @@ impl Setting {
         Self::Fill,
         Self::LevelRule,
         Self::Shift,
+        Self::DropTolerance,
         Self::Side,
         Self::Restart,
         Self::Orthogonalisation,
@@ -69,6 +72,7 @@ impl Setting {
             Self::Fill => "fill",
             Self::LevelRule => "level-rule",
             Self::Shift => "shift",
+            Self::DropTolerance => "drop-tolerance",
             Self::Side => "side",
             Self::Restart => "restart",
             Self::Orthogonalisation => "orthogonalisation",

@@ -2,6 +2,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod engine;
+pub(crate) mod ilu;
 pub(crate) mod obstacle;
 pub mod parity;
 pub(crate) mod process;

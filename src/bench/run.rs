@@ -9,6 +9,7 @@ mod divided;
 mod exchange;
 mod first_rank;
 mod held;
+mod judge;
 mod levels;
 mod loading;
 mod new_values;
@@ -20,6 +21,7 @@ mod range;
 mod ranks;
 mod reuse;
 mod roof;
+mod scaling;
 mod traffic;
 mod verdict;
 mod watch;
@@ -39,6 +41,7 @@ use crate::compute::preconditioner::FactorSize;
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
+use crate::methods::precond::quality::quality;
 use crate::methods::precond::transposed::{self, Both};
 use crate::methods::precond::{Setup, Shape};
 use crate::methods::{precond, solver};
@@ -54,6 +57,7 @@ pub(crate) use ranks::serve;
 pub(crate) use ranks::{OfRanks, Outline};
 pub(crate) use reuse::Reuse;
 use roof::Roof;
+use scaling::Given;
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 
@@ -121,11 +125,14 @@ pub(crate) fn solve_case(
     reuse: &mut Reuse,
 ) -> Option<Solved> {
     reuse.begin(&problem.matrix);
-    let system = match case.kind {
+    let in_range = match case.kind {
         RunKind::Solve => range::in_range(&problem.matrix, b),
         // nothing is squared
         RunKind::Spmv => range::as_given(&problem.matrix, b),
     };
+    let equilibrated = scaling::equilibrated(case, &in_range);
+    let given = equilibrated.as_ref().map(|(_, of)| of.given(&in_range));
+    let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
     let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
     let mut record = Record { case: case.clone(), ..Record::default() };
     record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
@@ -136,11 +143,16 @@ pub(crate) fn solve_case(
     let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
     system.scaling.remarks().for_each(|remark| record.remark(remark));
+    if let Some((_, of)) = &equilibrated {
+        record.times.scaling_s = Some(of.seconds);
+        record.remark(of.equilibration.remark());
+    }
     let unknowns = a.rows();
     let job = Job {
         case,
         problem,
-        system: &system,
+        system,
+        given,
         a,
         unknowns,
         measure,
@@ -178,6 +190,8 @@ struct Job<'a> {
     problem: &'a Problem,
     /// The system as it is solved.
     system: &'a Scaled<'a>,
+    /// The system by which the solution is judged, where rows and columns of the one that is solved are scaled.
+    given: Option<Given<'a>>,
     /// Its matrix, padded.
     a: &'a Arc<Csr>,
     /// Unknowns of this rank.
@@ -272,6 +286,7 @@ impl Job<'_> {
         let ratio = |entries| entries as f64 / stored.max(1) as f64;
         let fill_ratio = factor.factor_entries.map(ratio);
         self.record.factor = FactorSize { fill_ratio, ..factor };
+        self.remark_factors();
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
@@ -304,6 +319,8 @@ impl Job<'_> {
         crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
         // free its vectors for those of the measurements
         drop(method);
+        // what cannot be told is left out
+        self.record.quality = quality(k, &*m, self.a).unwrap_or_default();
         self.conclude(k, &x, &outcome);
         // one application is measured for the first level alone
         let system = System { m: &*m, ..system };
@@ -315,6 +332,21 @@ impl Job<'_> {
         let mut systems = vec![(matrix, m)];
         systems.extend(other_matrix.zip(other_m));
         self.measure_new_values(k, &mut systems)
+    }
+
+    /// Says what a shift or a drop tolerance made of the factors.
+    fn remark_factors(&mut self) {
+        let record = &mut self.record;
+        let (size, factor) = (&record.size, &record.factor);
+        let triangles = precond::shape(&self.case.precond) == Shape::Triangles;
+        let bare =
+            factor.factor_blocks == Some(size.block_rows) && size.matrix_blocks > size.block_rows;
+        if let Some(alpha) = factor.shift_used.filter(|alpha| *alpha > 0.0) {
+            record.remark(format!("factors of A + {alpha} diag(A)"));
+        }
+        if triangles && bare {
+            record.remark("all but the diagonal of the factors was dropped".into());
+        }
     }
 
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
@@ -437,56 +469,6 @@ impl Job<'_> {
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
         Ok((outcome, solves))
     }
-
-    /// Exponent of the power of two that turns norms that a solver monitors into those of the original system.
-    fn monitored_exponent(&self) -> i32 {
-        let scaling = self.system.scaling;
-        // M, but for the identity, is scaled with A
-        let with_m = precond::shape(&self.case.precond) != Shape::Identity
-            && solver::monitors_preconditioned(&self.case.solver, self.case.side);
-        if with_m { scaling.of_solution() } else { scaling.b }
-    }
-
-    /// Recomputes the residual and sets status and residuals.
-    fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
-        let mut solution = vec![0.0; self.unknowns];
-        k.download(x, &mut solution);
-        self.judge(solution, outcome);
-    }
-
-    /// The same of a solution in the order of the problem, with padding.
-    fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
-        let Scaled { matrix, b, .. } = self.system;
-        let true_residual = relative_residual(matrix, &solution[..matrix.rows()], b);
-        self.judged(true_residual, outcome);
-        solution.truncate(matrix.rows());
-        self.solved(solution);
-    }
-
-    /// What a true residual says of a solve.
-    fn judged(&mut self, true_residual: f64, outcome: &Outcome) {
-        let finite = |v: f64| v.is_finite().then_some(v);
-        let record = &mut self.record;
-        record.convergence.iterations = outcome.iterations;
-        record.convergence.monitored_residual = finite(outcome.residual);
-        record.convergence.true_residual = finite(true_residual);
-        let (status, reason) = verdict::verdict(self.case, outcome, true_residual);
-        record.status = status;
-        for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
-            record.remark(remark);
-        }
-    }
-
-    /// Keeps the solution of the system as it was solved.
-    fn solved(&mut self, mut solution: Vec<f64>) {
-        let exponent = self.system.scaling.of_solution();
-        if exponent != 0 {
-            for v in &mut solution {
-                *v = range::times(*v, exponent);
-            }
-        }
-        self.x = Some(solution);
-    }
 }
 
 /// Reports a stage; an error on all ranks when it is to be the last.
@@ -499,14 +481,4 @@ fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResu
 pub(crate) fn settings(case: &Case, stop: Stop) -> Settings {
     let Case { side, restart, orthogonalisation, .. } = *case;
     Settings { side, restart, orthogonalisation, stop }
-}
-
-/// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
-fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
-    let mut r = vec![0.0; b.len()];
-    a.multiply(x, &mut r);
-    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
-    let top = norm(&mut b.iter().zip(&r).map(|(b, r)| b - r));
-    let bottom = norm(&mut b.iter().copied());
-    if bottom == 0.0 { top } else { top / bottom }
 }

@@ -3,7 +3,9 @@
 use super::*;
 use crate::bench::engine::Permuted;
 use crate::bench::run::run_case;
-use crate::case::{FactorPrecision, FgbiluStyle, LevelRule, Orthogonalisation, Side, Trisolve};
+use crate::case::{
+    FactorPrecision, FgbiluStyle, LevelRule, Orthogonalisation, Shift, Side, Trisolve,
+};
 use crate::config::sampling::Measure;
 use crate::problem::{load, right_hand_side};
 use crate::record::Record;
@@ -72,7 +74,8 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
             (one.fill, other.fill) = (2, 2);
             other.level_rule = LevelRule::Overwrite;
         }
-        Setting::Shift => other.shift = 0.1,
+        Setting::Shift => other.shift = Shift::Fixed(0.1),
+        Setting::DropTolerance => other.drop_tolerance = 0.5,
         Setting::Side => other.side = Side::Left,
         Setting::Restart => other.restart = 3,
         Setting::Orthogonalisation => other.orthogonalisation = Orthogonalisation::Mgs,

@@ -50,6 +50,7 @@ impl Case {
             fill: of(Setting::Fill).fill,
             level_rule: of(Setting::LevelRule).level_rule,
             shift: of(Setting::Shift).shift,
+            drop_tolerance: of(Setting::DropTolerance).drop_tolerance,
             symmetry_tolerance: of(Setting::SymmetryTolerance).symmetry_tolerance,
             factor_precision: of(Setting::FactorPrecision).factor_precision,
             trisolve: of(Setting::Trisolve).trisolve,

@@ -72,6 +72,9 @@ struct InfoArgs {
     /// Unknowns per block of what is divided
     #[arg(long, value_name = "N", requires = "partition", default_value = "1", value_parser = |t: &str| whole(t, 1, MAX_BLOCK_SIZE), allow_negative_numbers = true)]
     block_size: usize,
+    /// Run GMRES(20) with ILU(k), k = 0..2, as it is, scaled and shifted: pivots, condition of the factors, what helps
+    #[arg(long)]
+    ilu: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,

@@ -142,6 +142,17 @@ pub struct Bytes {
     pub moved: usize,
 }
 
+/// What says how stable solves with factors `L D U'` are, in the scales of a matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TriangleNorms {
+    /// `|L^-1 e|`, the largest magnitude.
+    pub lower: f64,
+    /// `|(D U')^-1 e|`.
+    pub upper: f64,
+    /// The largest magnitude in `D U'`.
+    pub growth: f64,
+}
+
 /// What factors say of themselves.
 pub trait FactorInfo {
     /// Seconds of the last factorisation on the device alone, by its own clock: without the values'
@@ -224,6 +235,16 @@ pub trait Factors: SetupOps + Executions {
     /// # Errors
     /// Where the factors are not ours.
     fn ilu_inverse_diagonal(&self, ilu: &Self::BlockIlu) -> Result<Vec<f64>>;
+    /// Norms of both triangles, where the backend has them on the host. `rows` and `columns` are the largest magnitudes
+    /// by which the matrix is thought to be divided.
+    fn ilu_triangle_norms(
+        &self,
+        _ilu: &Self::BlockIlu,
+        _rows: &[f64],
+        _columns: &[f64],
+    ) -> Option<TriangleNorms> {
+        None
+    }
     /// `z = (L D U')^-1 r` (Yang et al., Algorithm 7).
     fn ilu_apply(&self, ilu: &Self::BlockIlu, r: &Self::Vector, z: &mut Self::Vector);
     /// Prepares DILU on the pattern of a matrix: order and storage, no values. `None` where there is no such thing

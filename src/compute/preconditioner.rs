@@ -177,4 +177,44 @@ pub struct FactorSize {
     /// Deflation vectors in use.
     #[serde(default)]
     pub deflation_vectors: Option<usize>,
+    /// Multiple of the diagonal that a search added to it.
+    #[serde(default)]
+    pub shift_used: Option<f64>,
+}
+
+/// Whether factors are fit for use, of the matrix with rows and columns scaled to largest magnitudes of 1.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FactorQuality {
+    /// The smallest pivot; for blocks the least `1 / |D_i^-1|`.
+    #[serde(default)]
+    pub smallest_pivot: Option<f64>,
+    /// `|M^-1 e|`, the largest magnitude.
+    #[serde(default)]
+    pub condest: Option<f64>,
+    /// `|L^-1 e|`.
+    #[serde(default)]
+    pub lower_condest: Option<f64>,
+    /// `|(D U')^-1 e|`.
+    #[serde(default)]
+    pub upper_condest: Option<f64>,
+    /// Largest magnitude of `D U'`.
+    #[serde(default)]
+    pub growth: Option<f64>,
+}
+
+impl FactorQuality {
+    /// The same without what is no number: files hold finite numbers alone.
+    #[must_use]
+    pub fn finite(self) -> Self {
+        let finite = |v: Option<f64>| v.filter(|v| v.is_finite());
+        let Self { smallest_pivot, condest, lower_condest, upper_condest, growth } = self;
+        Self {
+            smallest_pivot: finite(smallest_pivot),
+            condest: finite(condest),
+            lower_condest: finite(lower_condest),
+            upper_condest: finite(upper_condest),
+            growth: finite(growth),
+        }
+    }
 }

@@ -6,8 +6,8 @@ use crate::base::error::{Error, Result};
 use crate::base::parse::{choice, choice_name, choices, count, number, number_text};
 use crate::case::{
     Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Setting, Side,
-    Trisolve, Zeros,
+    MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Scaling, Setting,
+    Shift, Side, Trisolve, Zeros,
 };
 use crate::config::axes::{self, axes, one};
 use crate::config::values::{format, matrix, named, names, precond_names, rhs, trisolve};
@@ -61,6 +61,9 @@ axes! {
     ordering: Ordering, "ordering", "NAME",
         "Ordering of the unknowns, by blocks; with a parameter as in `random:SEED` or `subdomains:N,partition=HOW`",
         || names(registry::ORDERINGS), Ordering::to_string, |t, out| one(t.parse(), out);
+    scaling: Scaling, "scaling", "HOW",
+        "Scaling of the system, by powers of two, before anything is computed: none, rows, or rows and columns (`ruiz`)",
+        choices::<Scaling>, choice_name, |t, out| one(choice("scaling", t), out);
     rhs: String, "rhs", "SPEC",
         "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
         Vec::new, String::clone, rhs;
@@ -80,8 +83,12 @@ axes! {
     level_rule: LevelRule, "level-rule", "RULE",
         "Update rule of the fill level: `min` is the textbook's, `overwrite` keeps the last update",
         choices::<LevelRule>, choice_name, |t, out| one(choice("level rule", t), out);
-    shift: f64, "shift", "X",
-        "Diagonal shift before the factorisation, relative to the largest diagonal entry",
+    shift: Shift, "shift", "X",
+        "Diagonal shift before the factorisation, relative to the largest diagonal entry; `search`: the least multiple \
+         of the diagonal that makes usable factors",
+        Vec::new, Shift::to_string, |t, out| one(t.parse(), out);
+    drop_tolerance: f64, "drop-tolerance", "X",
+        "Blocks of ILU(k) below X times the norm of their row of the matrix are dropped; 0: none",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "0 to 1e6", |v| (0.0..=1e6).contains(&v)), out);
     deflation: deflation::Choice, "deflation", "VECTORS",
@@ -186,6 +193,7 @@ impl Sweep {
             fill, Fill;
             level_rule, LevelRule;
             shift, Shift;
+            drop_tolerance, DropTolerance;
             restart, Restart;
             orthogonalisation, Orthogonalisation;
             symmetry_tolerance, SymmetryTolerance;
@@ -365,6 +373,26 @@ mod tests {
             ("max-iterations", "0", "`0` is outside 1 to 1000000000"),
             ("rtol", "1", "`1` is outside the range: at least 0 and below 1"),
             ("shift", "-0.1", "`-0.1` is outside the range: 0 to 1e6"),
+            ("shift", "nan", "`nan` is outside the range: 0 to 1e6"),
+            ("shift", "serach", "`serach` is not a number"),
+            ("drop-tolerance", "-1e-3", "`-1e-3` is outside the range: 0 to 1e6"),
+            ("drop-tolerance", "NaN", "`NaN` is outside the range: 0 to 1e6"),
+            (
+                "precond",
+                "ilut:tau=-1",
+                "`ilut`: `tau=-1` is outside the range: above 0 and below 1000000",
+            ),
+            (
+                "precond",
+                "ilut:tau=nan",
+                "`ilut`: `tau=nan` is outside the range: above 0 and below 1000000",
+            ),
+            (
+                "precond",
+                "ilut:p=-2",
+                "`ilut`: `p=-2` is outside the range: whole numbers from 0 to 1000000",
+            ),
+            ("scaling", "cols", "unknown scaling `cols`"),
             ("solver", "gmers", "unknown solver `gmers`"),
             ("precond", "billu", "unknown preconditioner `billu`"),
             ("backend", "gpu9", "unknown backend `gpu9`"),

@@ -136,6 +136,7 @@ mod tests {
                 "read-as = \"expanded\"",
                 "zeros = \"keep\"",
                 "ordering = \"natural\"",
+                "scaling = \"none\"",
                 "rhs = \"ones\"",
                 "block-size = 1",
                 "kind = \"solve\"",

@@ -82,13 +82,21 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("read-as", "how a symmetric file was read: expanded to both triangles, or as-stored"),
     ("zeros", "explicitly stored zeros: keep or drop"),
     ("ordering", "ordering of the unknowns"),
+    ("scaling", "scaling of rows and columns by powers of two: none, rows or ruiz"),
     ("rhs", "right-hand side"),
     ("block-size", "unknowns per block"),
     ("kind", "solve, or spmv: the matrix-vector product alone"),
     ("precond", "preconditioner"),
     ("fill", "fill level k of ILU(k)"),
     ("level-rule", "update rule of the fill level: min or overwrite"),
-    ("shift", "diagonal shift before the factorisation, relative to the largest diagonal entry"),
+    (
+        "shift",
+        "diagonal shift before the factorisation, relative to the largest diagonal entry, or search",
+    ),
+    (
+        "drop-tolerance",
+        "blocks of ILU(k) below this part of the norm of their row of the matrix were dropped",
+    ),
     ("deflation", "deflation vectors requested"),
     ("solver", "solver"),
     ("side", "side of the preconditioner"),
@@ -117,6 +125,9 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ),
     ("backend", "backend that ran the case"),
 ];
+
+/// Settings that are numbers or words.
+pub(super) const NUMBER_OR_WORD: &[&str] = &["shift"];
 
 /// How a case of `run` ended, before its parts.
 pub(super) const ENDING: &[Described] = &[
@@ -150,6 +161,24 @@ pub(super) const FACTOR: &[Described] = &[
         "why the backend chose that algorithm: measured or predicted time of each candidate",
     ),
     ("deflation-vectors", Kind::Whole, "deflation vectors used"),
+    ("shift-used", Kind::Number, "multiple of the diagonal that shift search added to it; 0: none"),
+];
+
+/// Whether the factors are fit for use.
+pub(super) const QUALITY: &[Described] = &[
+    (
+        "smallest-pivot",
+        Kind::Number,
+        "smallest pivot of the factors, for blocks the least 1/|inverse|, of the matrix with rows and columns scaled to 1",
+    ),
+    (
+        "condest",
+        Kind::Number,
+        "estimate of |M^-1|: largest magnitude of M^-1 e for this scaled matrix",
+    ),
+    ("lower-condest", Kind::Number, "the same of L alone; CPU backends"),
+    ("upper-condest", Kind::Number, "the same of U alone; CPU backends"),
+    ("growth", Kind::Number, "largest magnitude in U for this scaled matrix; CPU backends"),
 ];
 
 /// Renamed columns: former and present name.

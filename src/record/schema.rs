@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::measure::{Median, Spread};
 use crate::base::status::Status;
 use crate::case::Case;
-use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{FactorQuality, FactorSize};
 use crate::methods::precond::Kept;
 use crate::record::columns::{Cell, part};
 
@@ -57,6 +57,9 @@ part! {
     pub struct Times {
         /// computing the permutation and applying it to the system, excluded from all phases, seconds
         pub ordering_s: Option<f64>,
+        /// scaling of rows and columns, excluded from all phases, seconds
+        #[serde(default)]
+        pub scaling_s: Option<f64>,
         /// run-time compilation and loading of GPU kernels, excluded from all phases, seconds
         pub compile_s: Option<f64>,
         /// trial runs that choose the algorithm of the triangular solves, excluded from all phases, seconds
@@ -88,7 +91,7 @@ part! {
         /// timed solves, or samples of the product for kind spmv; number of rounds where solve-interval refers to
         /// rounds
         pub repetitions: usize,
-        /// time to solution: sum of ordering-s, matrix-s, setup-s and solve-s; in files of earlier versions setup-s
+        /// time to solution: sum of ordering-s, scaling-s, matrix-s, setup-s and solve-s; in files of earlier versions setup-s
         /// and solve-s only
         pub total_s: Option<f64>,
         /// solve-s divided by iterations, milliseconds
@@ -150,7 +153,8 @@ impl Times {
 
     /// The part of [`to_solution`](Self::to_solution) before the first solve, in seconds.
     pub(crate) fn before_solves(&self) -> Option<f64> {
-        Some(self.ordering_s.unwrap_or(0.0) + self.matrix_s.unwrap_or(0.0) + self.setup_s?)
+        let before = [self.ordering_s, self.scaling_s, self.matrix_s].into_iter().flatten();
+        Some(before.sum::<f64>() + self.setup_s?)
     }
 
     /// The same for a new matrix of a known pattern and one solve: conversion, what the setup does not keep, and
@@ -397,6 +401,9 @@ pub struct Record {
     /// Factor sizes.
     #[serde(flatten)]
     pub factor: FactorSize,
+    /// Whether the factors are fit for use.
+    #[serde(flatten)]
+    pub quality: FactorQuality,
     /// Phase times.
     #[serde(flatten)]
     pub times: Times,

@@ -104,6 +104,7 @@ pub(crate) static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let mut all = columns::<Record>(&[
         columns::ENDING,
         columns::FACTOR,
+        columns::QUALITY,
         SystemSize::COLUMNS,
         SystemHash::COLUMNS,
         Times::COLUMNS,
@@ -115,6 +116,9 @@ pub(crate) static SCHEMA: LazyLock<Vec<Column>> = LazyLock::new(|| {
     for (column, (name, meaning)) in all.iter_mut().zip(columns::SETTINGS) {
         assert_eq!(column.name, *name);
         column.meaning = meaning;
+        if columns::NUMBER_OR_WORD.contains(name) {
+            column.kind = Kind::Text;
+        }
     }
     all
 });

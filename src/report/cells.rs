@@ -82,8 +82,8 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
 /// Column head of an axis, as short as its meaning allows.
 pub fn head(axis: &Axis) -> Head {
     match axis.name {
-        "block-size" | "fill" | "shift" | "restart" | "rtol" | "max-iterations"
-        | "symmetry-tolerance" => Head::number(head_name(axis)),
+        "block-size" | "fill" | "shift" | "drop-tolerance" | "restart" | "rtol"
+        | "max-iterations" | "symmetry-tolerance" => Head::number(head_name(axis)),
         _ => Head::words(head_name(axis)),
     }
 }
@@ -115,7 +115,8 @@ pub fn execution(case: &Case, varying: &[&Axis]) -> String {
 }
 
 /// The settings of [`common_settings`], in its order.
-const COMMON: &str = "matrix read-as zeros ordering rhs solver precond block-size fill level-rule shift \
+const COMMON: &str = "matrix read-as zeros ordering scaling rhs solver precond block-size fill level-rule shift \
+                      drop-tolerance \
                       deflation orthogonalisation matrix-format factor-precision trisolve fgbilu-style \
                       execution max-iterations symmetry-tolerance side rtol";
 

@@ -62,7 +62,7 @@ impl Space {
         };
         let orderings = structure.orderings.iter().map(ToString::to_string).collect();
         let blocks = structure.block_sizes().iter().map(ToString::to_string).collect();
-        let wanted: [(&str, Vec<String>); 11] = [
+        let mut wanted: Vec<(&str, Vec<String>)> = vec![
             ("precond", preconds),
             ("fill", words(&["0", "1", "2", "3"])),
             ("block-size", blocks),
@@ -75,6 +75,10 @@ impl Space {
             ("trisolve", trisolves.iter().map(choice_name).collect()),
             ("execution", words(executions)),
         ];
+        if structure.fault.is_some() {
+            wanted.push(("scaling", words(&["none", "ruiz"])));
+            wanted.push(("shift", words(&["search"])));
+        }
         let mut knobs = Vec::new();
         for axis in AXES.iter().filter(|axis| axis.is_given(fixed)) {
             let mut values: Vec<String> = Vec::new();

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::methods::precond::search;
 use crate::problem::info::Info;
 use crate::problem::{Problem, info};
 use crate::symbolic::ordering::{self, Ordering};
@@ -18,6 +19,8 @@ pub struct Structure {
     pub maybe_definite: bool,
     /// Largest over smallest magnitude on the diagonal; infinite with a zero there.
     pub contrast: f64,
+    /// Why block ILU(0) is not fit for use as it is, if it is not.
+    pub(crate) fault: Option<String>,
     /// Orderings that change something and that the system has, natural order first.
     pub orderings: Vec<Ordering>,
 }
@@ -37,7 +40,9 @@ impl Structure {
         let one_sign = diagonal.iter().all(|&v| v > 0.0) || diagonal.iter().all(|&v| v < 0.0);
         let orderings = orderings(problem, info.block.size);
         let contrast = if low > 0.0 { high / low } else { f64::INFINITY };
-        Self { info, symmetric, maybe_definite: symmetric && one_sign, contrast, orderings }
+        let fault = search::fault(&a.in_blocks(info.block.size), symmetry_tolerance);
+        let maybe_definite = symmetric && one_sign;
+        Self { info, symmetric, maybe_definite, contrast, fault, orderings }
     }
 
     /// Block sizes worth a trial, the natural one first: small ones where there is none, since a block
@@ -81,9 +86,11 @@ impl Structure {
             _ => format!("{without} rows without a diagonal entry"),
         };
         let dominant = 100.0 * diagonal.dominant_rows as f64 / (*n).max(1) as f64;
+        let fault = self.fault.as_ref().map(|why| format!(", no plain ILU(0): {why}"));
         format!(
             "n = {n}, nnz = {nnz}, {blocks}, {symmetry}, {grid}, {contrast}, {dominant:.0} % \
-             dominant rows"
+             dominant rows{}",
+            fault.unwrap_or_default()
         )
     }
 }

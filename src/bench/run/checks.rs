@@ -2,7 +2,7 @@
 
 use super::{Job, NoResult};
 use crate::base::measure::memory_free;
-use crate::case::{Case, Format};
+use crate::case::{Case, Format, Scaling, Setting};
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Backend, Platform, on_gpu, over_ranks};
 use crate::matrix::{Asymmetry, Csr};
@@ -128,6 +128,25 @@ pub(super) fn unsuited(case: &Case) -> Option<String> {
         if solver::needs_symmetric(solver) && !solver::deflates(solver) {
             return Some(format!(
                 "`{solver}` needs a symmetric preconditioner, and with deflation there is none"
+            ));
+        }
+    }
+    if case.scaling == Scaling::Rows
+        && let Some(method) = of_symmetric(case)
+    {
+        return Some(format!(
+            "`{method}` needs a symmetric matrix, and scaling by `rows` leaves none; `ruiz` does"
+        ));
+    }
+    if case.uses(Setting::DropTolerance) && case.drop_tolerance > 0.0 {
+        if with_transposed {
+            return Some(format!(
+                "`{solver}` needs the transposed preconditioner, and with a drop tolerance there is none"
+            ));
+        }
+        if solver::needs_symmetric(solver) {
+            return Some(format!(
+                "`{solver}` needs a symmetric preconditioner, and with a drop tolerance there is none"
             ));
         }
     }

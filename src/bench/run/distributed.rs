@@ -11,6 +11,7 @@ use super::phases::{self, PhaseClock, PhaseSeconds};
 use super::product::copying;
 use super::range::Scaled;
 use super::roof::Roof;
+use super::scaling::Given;
 use super::{Job, Progress, Reuse, Solved, Stage, closed, levels, settings};
 use crate::base::error::Kind;
 use crate::base::measure::{memory_peak, now, seconds_since};
@@ -42,6 +43,8 @@ pub(super) struct Run<'a> {
     pub(super) measure: &'a Measure,
     /// Whether the first rank wants the solution.
     pub(super) with_solution: bool,
+    /// On the first rank, where it has scaled rows and columns.
+    pub(super) given: Option<Given<'a>>,
     pub(super) progress: Progress<'a>,
     pub(super) record: Record,
 }
@@ -69,7 +72,7 @@ impl Run<'_> {
             Ok(arranged) => arranged,
             Err(why) => return closed(self.record, None, Err(why)),
         };
-        let Self { communicator, case, measure, with_solution, progress, record } = self;
+        let Self { communicator, case, measure, with_solution, given, progress, record } = self;
         let a = Arc::clone(arranged.part.matrix());
         let problem = Problem {
             name: String::new(),
@@ -87,6 +90,7 @@ impl Run<'_> {
             case,
             problem: &problem,
             system: &system,
+            given,
             a: &a,
             unknowns: arranged.part.unknowns().len(),
             measure,
@@ -287,10 +291,14 @@ impl Job<'_> {
         };
         let residual = held.relative_residual(communicator, b, &x);
         let solution = with_solution.then(|| held.whole(communicator, &x));
-        if communicator.rank() == 0 {
-            self.judged(residual, outcome);
-            if let Some(x) = solution {
-                self.solved(x);
+        match solution {
+            _ if communicator.rank() > 0 => {}
+            Some(x) if self.given.is_some() => self.judge(x, outcome),
+            solution => {
+                self.judged(residual, outcome);
+                if let Some(x) = solution {
+                    self.solved(x);
+                }
             }
         }
     }

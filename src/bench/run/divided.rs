@@ -12,7 +12,7 @@ use super::range::Scaling;
 use crate::base::choices::Partition;
 use crate::base::measure::{now, seconds_since};
 use crate::base::parse::choice_name;
-use crate::case::{Case, Execution, LevelRule, RunKind};
+use crate::case::{Case, Execution, LevelRule, RunKind, Shift};
 use crate::compute::distributed::Layout;
 use crate::compute::distributed::communicator::Communicator;
 use crate::compute::distributed::moves::{agreed, moved, renumbered, with_layers};
@@ -134,6 +134,11 @@ pub(super) fn check(case: &Case) -> Result<(), NoResult> {
     if case.schwarz.is_exact() {
         if case.precond != bilu::METHOD.name {
             return unsupported(&format!("`{}` is not exact: it does not run", case.precond));
+        }
+        if case.drop_tolerance > 0.0 || case.shift == Shift::Search {
+            let text =
+                format!("neither a drop tolerance nor a shift search runs with `{}`", case.schwarz);
+            return unsupported(&text);
         }
         // such a level depends on rows of all ranks
         if case.fill > 0 && case.level_rule != LevelRule::Min {

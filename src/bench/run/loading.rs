@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::held::{Held, sum};
-use crate::base::choices::ReadAs;
+use crate::base::choices::{ReadAs, Scaling};
 use crate::base::cores;
 use crate::base::error::{Error, Result};
 use crate::case::{Case, Zeros};
@@ -20,10 +20,11 @@ use crate::problem::{self, Folders, Source, file, generators};
 use crate::symbolic::partition::due;
 
 /// Whether the ranks make or get the rows of a case's system. The first rank has to have it as a whole for another order
-/// of the unknowns, or a field of a file, which it alone reads.
+/// or scaling of the unknowns, or a field of a file, which it alone reads.
 pub(crate) fn by_rows(case: &Case) -> bool {
     over_ranks(&case.backend)
         && case.ordering.is_natural()
+        && case.scaling == Scaling::None
         && case.read_as == ReadAs::Expanded
         && suits(case)
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, End, EndStatus, PROTOCOL, plain};
 use super::{Job, NoResult, Solved, Stage, phases, range};
 use crate::base::measure::median;
-use crate::base::parse::shown;
+use crate::base::parse::{choice_name, shown};
 use crate::base::status::Status;
 use crate::bench::process::{self, ChildEnd, Ended, Limits};
 use crate::case::{Case, RunKind};
@@ -111,7 +111,8 @@ impl Job<'_> {
         self.check_asymmetry(Csr::asymmetry)?;
         let mut b = self.system.b.to_vec();
         b.resize(self.a.rows(), 0.0);
-        let folder = self.reuse.exported(self.a, &b, &case.rhs)?;
+        let system = format!("{}, scaling {}", case.rhs, choice_name(&case.scaling));
+        let folder = self.reuse.exported(self.a, &b, &system)?;
         let market = peer.matrix_market.then_some((&**self.a, &*b));
         folder.begin(&settings(case, words, self.a, self.measure), market)?;
         let mut command = start(&peer);

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::matrix::Csr;
+pub(super) use crate::matrix::equilibration::times;
 
 /// Methods multiply up to four norms, which decrease with the residual: entries between 2^-100 and 2^100 leave
 /// room for both.
@@ -80,12 +81,6 @@ fn exponent_of(largest: f64) -> i32 {
         return 0;
     }
     exponent as i32
-}
-
-/// `v` times two to the power of `exponent`, which by itself may be outside the range.
-pub(super) fn times(v: f64, exponent: i32) -> f64 {
-    let half = exponent / 2;
-    v * 2.0_f64.powi(half) * 2.0_f64.powi(exponent - half)
 }
 
 #[cfg(test)]

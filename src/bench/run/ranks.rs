@@ -255,7 +255,7 @@ impl OfRanks {
         let task = CaseTask { case, measure, with_solution, whole: None };
         let task = announce_case(&*communicator, task);
         let CaseTask { case, measure, .. } = &*task;
-        let run = Run { communicator, case, measure, with_solution, progress, record };
+        let run = Run { communicator, case, measure, with_solution, given: None, progress, record };
         let solved = run.of_rows(held, &self.b);
         interrupt::told_with(None);
         solved
@@ -269,6 +269,7 @@ impl OfRanks {
             case,
             measure,
             with_solution: *with_solution,
+            given: None,
             progress: &mut |_| true,
             record: Record { case: case.clone(), ..Record::default() },
         };
@@ -297,7 +298,7 @@ impl Job<'_> {
             Ok(found) => found,
             Err(why) => return self.ended(Err(why)),
         };
-        let Job { case, system, a, measure, progress, record, .. } = self;
+        let Job { case, system, given, a, measure, progress, record, .. } = self;
         let mut b = system.b.to_vec();
         b.resize(a.rows(), 0.0);
         let numbering = ordered.divided.order.as_ref().map_or(Numbering::Given, |order| {
@@ -321,7 +322,8 @@ impl Job<'_> {
         let elimination = Order::of(elimination, used);
         let divided = Divided { held, b, scaling, numbering, starts, elimination };
         let measure = &task.measure;
-        let run = Run { communicator, case, measure, with_solution: true, progress, record };
+        let with_solution = true;
+        let run = Run { communicator, case, measure, with_solution, given, progress, record };
         let solved = run.of(&divided);
         interrupt::told_with(None);
         solved

@@ -1,5 +1,6 @@
 //! What a record says of how a solve ended.
 
+use crate::base::choices::Scaling;
 use crate::base::status::Status;
 use crate::case::Case;
 use crate::compute::krylov::{Outcome, SolveEnd};
@@ -8,8 +9,8 @@ use crate::methods::solver;
 /// A true residual this many times the tolerance contradicts the monitored one.
 const CONTRADICTION: f64 = 10.0;
 
-/// The same for a preconditioned residual, which is the true one in another norm: M^-1 of a badly scaled
-/// system honestly makes some difference. Beyond it the solve has met the tolerance that was asked for,
+/// The same for a residual that is preconditioned or of a scaled system, which is the true one in another norm: M^-1 of
+/// a badly scaled system honestly makes some difference. Beyond it the solve has met the tolerance that was asked for,
 /// and is none to set beside others.
 const CONTRADICTION_PRECONDITIONED: f64 = 1e2;
 
@@ -74,7 +75,9 @@ fn converged(case: &Case, monitored: f64, true_residual: f64) -> (Status, Option
     } else {
         format!("true residual {true_residual:.1e} where {monitored:.1e} was monitored")
     };
-    if !solver::monitors_preconditioned(&case.solver, case.side) {
+    let preconditioned = solver::monitors_preconditioned(&case.solver, case.side);
+    let scaled = case.scaling != Scaling::None;
+    if !preconditioned && !scaled {
         return (Status::FalseConvergence, Some(text));
     }
     let status = if above(OF_ZERO, true_residual) {
@@ -84,7 +87,8 @@ fn converged(case: &Case, monitored: f64, true_residual: f64) -> (Status, Option
     } else {
         Status::Converged
     };
-    (status, Some(format!("{text}, preconditioned")))
+    let norm = if preconditioned { "preconditioned" } else { "of the scaled system" };
+    (status, Some(format!("{text}, {norm}")))
 }
 
 #[cfg(test)]
@@ -130,6 +134,10 @@ mod tests {
         let case = Case { side: Side::Left, ..case };
         let (_, left) = of(&case, SolveEnd::Converged, 5e-7, 2e-5);
         assert_eq!(left, "true residual 2.0e-5 where 5.0e-7 was monitored, preconditioned");
+        let scaled = Case { scaling: Scaling::Ruiz, ..Case::default() };
+        let (status, text) = of(&scaled, SolveEnd::Converged, 5e-7, 2e-3);
+        assert_eq!(status, Status::PreconditionedOnly);
+        assert_eq!(text, "true residual 2.0e-3 where 5.0e-7 was monitored, of the scaled system");
         // the others monitor the true one on either side
         let qmr = Case { solver: "qmr".into(), ..case };
         let (status, text) = of(&qmr, SolveEnd::Converged, 5e-7, 2e-5);

@@ -11,6 +11,7 @@ use crate::base::choices::Partition;
 use crate::base::error::Result;
 use crate::base::parse::choice_name;
 use crate::base::units::plural;
+use crate::bench::ilu::{self, LEVELS, Trial};
 use crate::matrix::cache::Cache;
 use crate::problem::info::{Division, FILL_LIMIT, Fill, FillOutcome, Info, Scaling, Weakest};
 use crate::problem::{Folders, Problem, Source, info};
@@ -27,6 +28,10 @@ struct InfoReport<'a> {
     factors: &'a [Fill],
     #[serde(skip_serializing_if = "Option::is_none")]
     division: Option<&'a Division>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ilu: Option<&'a [Trial]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'a str>,
     remarks: &'a [String],
 }
 
@@ -42,6 +47,12 @@ pub(super) fn text(args: &InfoArgs) -> Result<String> {
         None => Vec::new(),
     };
     let division = divided(args, &problem)?;
+    let ilu = args.ilu.then(|| {
+        let fills = info::factor_sizes(&problem.matrix, &sizes, LEVELS, FILL_LIMIT);
+        ilu::trials(&problem, &fills)
+    });
+    let ilu = ilu.transpose()?;
+    let advice = ilu.as_deref().map(ilu::advice);
     if args.json {
         return Ok(to_json(&InfoReport {
             name: &problem.name,
@@ -49,12 +60,17 @@ pub(super) fn text(args: &InfoArgs) -> Result<String> {
             has_own_rhs: problem.own_rhs.is_some(),
             factors: &factors,
             division: division.as_ref(),
+            ilu: ilu.as_deref(),
+            advice: advice.as_deref(),
             remarks: &problem.remarks,
         }));
     }
     let mut text = describe(&problem, &info, &factors);
     if let (Some(of), Some(how)) = (&division, &args.partition) {
         text.push_str(&describe_division(of, *how));
+    }
+    if let (Some(trials), Some(advice)) = (&ilu, advice) {
+        _ = write!(text, "\n{}\n\nadvice             {advice}\n", ilu_table(trials));
     }
     Ok(text)
 }
@@ -194,5 +210,50 @@ fn factor_table(factors: &[Fill]) -> String {
     let mut table = table.build();
     table.with(Style::psql());
     table.modify(Columns::new(..), Alignment::right());
+    table.to_string()
+}
+
+/// What ILU does, and what it needs to converge.
+fn ilu_table(trials: &[Trial]) -> String {
+    let mut table = Builder::default();
+    table.push_record([
+        "precond",
+        "block",
+        "k",
+        "scaling",
+        "shift",
+        "pivot",
+        "|M^-1|",
+        "|L^-1|",
+        "|U^-1|",
+        "growth",
+        "GMRES(20)",
+        "iterations",
+    ]);
+    let number = |v: Option<f64>| v.map(|v| format!("{v:.1e}")).unwrap_or_default();
+    for trial in trials {
+        let shift = match (trial.shift_used, trial.shift.as_str()) {
+            (Some(found), _) => format!("{found}"),
+            (None, "0") => String::new(),
+            (None, _) => "none found".into(),
+        };
+        table.push_record([
+            trial.precond.clone(),
+            trial.block_size.to_string(),
+            if trial.uses_levels { trial.fill.to_string() } else { String::new() },
+            trial.scaling.clone(),
+            shift,
+            number(trial.smallest_pivot),
+            number(trial.condest),
+            number(trial.lower_condest),
+            number(trial.upper_condest),
+            number(trial.growth),
+            trial.status.to_owned(),
+            trial.iterations.to_string(),
+        ]);
+    }
+    let mut table = table.build();
+    table.with(Style::psql());
+    table.modify(Columns::new(2..), Alignment::right());
     table.to_string()
 }

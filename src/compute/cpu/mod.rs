@@ -5,6 +5,7 @@ mod bdia;
 mod block;
 mod chunks;
 mod columns;
+mod condition;
 mod crowding;
 mod dilu;
 mod ilu;
@@ -31,7 +32,7 @@ use std::time::Instant;
 use super::scalar::{self, quotient};
 use super::{
     Alone, Breakdown, Bytes, Clock, Coef, DiluFactors, Executions, Factors, Platform, Products,
-    SLOTS, Slot, Step, Storage, Vectors,
+    SLOTS, Slot, Step, Storage, TriangleNorms, Vectors,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
@@ -450,6 +451,15 @@ impl Factors for Cpu {
 
     fn ilu_inverse_diagonal(&self, ilu: &BlockIlu) -> Result<Vec<f64>> {
         Ok(ilu.inverse_diagonal())
+    }
+
+    fn ilu_triangle_norms(
+        &self,
+        ilu: &BlockIlu,
+        rows: &[f64],
+        columns: &[f64],
+    ) -> Option<TriangleNorms> {
+        ilu.renumbered.is_none().then(|| condition::triangle_norms(ilu, rows, columns))
     }
 
     fn ilu_apply(&self, ilu: &BlockIlu, r: &Buffer<f64>, z: &mut Buffer<f64>) {

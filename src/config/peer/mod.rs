@@ -52,11 +52,12 @@ struct Values {
 }
 
 /// Settings that a description does not name: they choose a method or the system, or are obeyed by every peer.
-const NOT_DECLARED: [&str; 12] = [
+const NOT_DECLARED: [&str; 13] = [
     "matrix",
     "read-as",
     "zeros",
     "ordering",
+    "scaling",
     "rhs",
     "kind",
     "precond",

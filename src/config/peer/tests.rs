@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::error::Result;
-use crate::case::{Orthogonalisation, Side};
+use crate::case::{Orthogonalisation, Shift, Side};
 use crate::config::source::Source;
 
 const GOOD: &str = r#"
@@ -44,7 +44,8 @@ fn settings_are_put_into_the_words_of_the_peer() {
     };
     let plain = "solver fgmres, precond ilu, side R";
     assert_eq!(words(|_| {}).unwrap(), plain);
-    let settings = |c: &mut Case| (c.fill, c.block_size, c.restart, c.shift) = (2, 4, 30, 0.125);
+    let settings =
+        |c: &mut Case| (c.fill, c.block_size, c.restart, c.shift) = (2, 4, 30, Shift::Fixed(0.125));
     assert_eq!(words(settings).unwrap(), plain);
     assert_eq!(words(|c| c.side = Side::Left).unwrap(), "solver fgmres, precond ilu, side L");
     // conjugate gradients have neither side nor restart

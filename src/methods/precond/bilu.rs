@@ -4,8 +4,9 @@
 use crate::compute::{Backend, Bytes, FactorInfo};
 use std::sync::Arc;
 
+use super::threshold::Dropping;
 use super::work::{Phased, device, host};
-use super::{Kept, Method, Phase, Ready, Setup, Shape};
+use super::{Kept, Method, Phase, Ready, Settings, Setup, Shape};
 use crate::base::measure::memory_free;
 use crate::base::setting::Setting;
 use crate::compute::Trisolve;
@@ -74,6 +75,7 @@ pub(crate) const METHOD: Method = Method {
         Setting::Fill,
         Setting::LevelRule,
         Setting::Shift,
+        Setting::DropTolerance,
         Setting::Ordering,
         Setting::FactorPrecision,
         Setting::Trisolve,
@@ -89,8 +91,13 @@ pub(crate) const METHOD: Method = Method {
 };
 
 pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
-    let pattern = pattern(&mut s)?;
-    let way = s.settings.trisolve;
+    let mut pattern = pattern(&mut s)?;
+    let Settings { drop_tolerance: tau, trisolve: way, shift, .. } = *s.settings;
+    if tau > 0.0 {
+        let dropping = Dropping { tau, most: usize::MAX, within: Some(&*pattern) };
+        let shift = shift.fixed() * s.a.largest_diagonal();
+        pattern = Arc::new(dropping.eliminate(s.k, s.a, shift, room(s.k, s.a))?.pattern);
+    }
     Ok(Box::new(Factors::<K>(factorise(s, &pattern, way)?)))
 }
 
@@ -137,6 +144,6 @@ pub(super) fn factorise<K: Backend>(
     phases.begin(Phase::Analysis);
     let mut ilu = k.ilu_analyse(pattern, way, settings.factor_precision)?;
     phases.begin(Phase::Numeric);
-    k.ilu_factor(&mut ilu, a, settings.shift).map_err(SetupFailure::Breakdown)?;
+    k.ilu_factor(&mut ilu, a, settings.shift.fixed()).map_err(SetupFailure::Breakdown)?;
     Ok(ilu)
 }

@@ -93,7 +93,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
         return Ok(Box::new(bilu::Factors::<K>(bilu::factorise(s, &pattern, way)?)));
     };
     s.phases.begin(Phase::Numeric);
-    factors.factor(s.k, s.a, s.settings.shift)?;
+    factors.factor(s.k, s.a, s.settings.shift.fixed())?;
     Ok(Box::new(Dilu { pattern, factors }))
 }
 

@@ -111,7 +111,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>) -> Ready<K> {
     phases.begin(Phase::Analysis);
     let mut factors = k.fgbilu_analyse(&grid, settings.fgbilu_style)?;
     phases.begin(Phase::Numeric);
-    factors.factor(k, a, settings.shift).map_err(|why| match why {
+    factors.factor(k, a, settings.shift.fixed()).map_err(|why| match why {
         Breakdown::Singular(block) => {
             SetupFailure::NoPivot { block, subscripts: grid.subscripts(block.row) }
         }

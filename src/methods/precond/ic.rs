@@ -53,7 +53,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
 }
 
 /// Refuses factors of which a pivot block is not positive definite.
-fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), SetupFailure> {
+pub(super) fn definite(threads: Threads, inverse: &[f64], b: usize) -> Result<(), SetupFailure> {
     let blocks = inverse.len() / (b * b);
     let fault = |work: &mut Vec<f64>, row: usize| {
         work.clear();

@@ -32,7 +32,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     s.phases.begin(Phase::Numeric);
     let k = s.k;
     let Triangles { lower, inverse_diagonal, upper } =
-        k.triangles(&pattern, s.a, s.settings.shift)?;
+        k.triangles(&pattern, s.a, s.settings.shift.fixed())?;
     let first = k.triangular_inverse(&lower)?;
     // U' V = I is V' U'' = I with the lower triangle U''
     let mirrored = k.triangular_inverse(&k.transposed(&upper)?)?;

@@ -10,6 +10,7 @@ pub(crate) mod dilu;
 pub(crate) mod fgbilu;
 mod fsai;
 mod ic;
+pub(crate) mod ilut;
 mod isai;
 pub(crate) mod jacobi;
 mod l1_jacobi;
@@ -20,9 +21,12 @@ pub(crate) mod none;
 pub mod options;
 mod ordered;
 mod polynomial;
+pub mod quality;
 mod scratch;
+pub(crate) mod search;
 mod spai;
 mod sweeps;
+mod threshold;
 mod tns;
 pub mod transposed;
 mod work;
@@ -33,6 +37,7 @@ use crate::base::choices::{FactorPrecision, FgbiluStyle, LevelRule};
 use crate::base::error::{Error, Result};
 use crate::base::external::{self, external};
 use crate::base::setting::Setting;
+use crate::base::shift::Shift;
 use crate::compute::Backend;
 use crate::compute::Trisolve;
 use crate::compute::preconditioner::{Preconditioner, Renewal, SetupFailure};
@@ -44,7 +49,7 @@ pub use work::{Work, work};
 
 /// What a preconditioner is made with; those of a case hold the default of every setting that the
 /// preconditioner does not declare.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// A name in the registry, with parameters.
     pub precond: String,
@@ -52,8 +57,10 @@ pub struct Settings {
     pub fill: usize,
     /// Update rule of the fill level.
     pub level_rule: LevelRule,
-    /// Added to the diagonal, relative to the largest diagonal entry.
-    pub shift: f64,
+    /// What is added to the diagonal.
+    pub shift: Shift,
+    /// Blocks of the factors below this part of the norm of their row of A are dropped.
+    pub drop_tolerance: f64,
     /// Largest relative difference of mirrored entries that counts as rounding.
     pub symmetry_tolerance: f64,
     /// Numbers in which factors are stored.
@@ -248,7 +255,7 @@ macro_rules! registry {
 }
 
 registry! {
-    none jacobi l1_jacobi bilu dilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps amg cpr
+    none jacobi l1_jacobi bilu ilut dilu fgbilu ic mcilu mcsgs meilu spai fsai tns chebyshev isai sweeps amg cpr
 }
 
 /// The name in `name:key=value,key=value`.
@@ -358,11 +365,11 @@ pub fn renew<K: Backend + 'static>(
             self.0.clone()
         }
     }
-    if let Renewal::Setup(pattern) = m.refactor(k, a, settings.shift)? {
+    if let Renewal::Setup(pattern) = m.refactor(k, a, settings.shift.fixed())? {
         let setup = lookup::<K>(&settings.precond).expect("it was set up before");
         // the old one makes room first
         *m = Box::new(none::Identity);
-        *m = setup(Setup { k, a, settings, phases: &mut Known(pattern) })?;
+        (*m, _) = search::set_up(setup, Setup { k, a, settings, phases: &mut Known(pattern) })?;
     }
     Ok(())
 }

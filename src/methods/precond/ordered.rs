@@ -124,7 +124,7 @@ pub(super) fn setup<K: Backend + 'static>(s: Setup<K>, plan: Plan<K>) -> Ready<K
     phases.begin(Phase::Numeric);
     let Plan { sets, mirrored, change, .. } = plan;
     let arrange = Arrange { order: sets.rows, mirrored, change };
-    k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, settings.shift)?;
+    k.ilu_factor_made(&mut ilu, &arrange.arranged(k, a)?, settings.shift.fixed())?;
     Ok(Box::new(Ordered { factors: Factors::<K>(ilu), arrange }))
 }
 

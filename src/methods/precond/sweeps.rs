@@ -105,7 +105,7 @@ pub(super) fn setup<K: Backend + 'static>(mut s: Setup<K>) -> Ready<K> {
     let sweeps = s.options()?.whole("sweeps");
     let pattern = bilu::pattern(&mut s)?;
     s.phases.begin(Phase::Numeric);
-    let factors = s.k.triangles(&pattern, s.a, s.settings.shift)?;
+    let factors = s.k.triangles(&pattern, s.a, s.settings.shift.fixed())?;
     s.phases.begin(Phase::Analysis);
     Ok(Box::new(Swept {
         lower: Operator::new(s.k, factors.lower)?,

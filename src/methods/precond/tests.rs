@@ -4,10 +4,14 @@
 mod approximate;
 #[path = "tests/dilu.rs"]
 mod dilu;
+#[path = "tests/ilut.rs"]
+mod ilut;
 #[path = "tests/multigrid.rs"]
 mod multigrid;
 #[path = "tests/renewal.rs"]
 mod renewal;
+#[path = "tests/shift.rs"]
+mod shift;
 
 use super::*;
 use crate::base::choices::{LevelRule, ReadAs};

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::search;
 use super::{Phase, Phases, Ready, Settings, Setup};
 use crate::compute::Backend;
 use crate::compute::preconditioner::{Preconditioner, SetupFailure};
@@ -19,7 +20,7 @@ pub type Both<K> = (Box<dyn Preconditioner<K>>, Option<Box<dyn Preconditioner<K>
 ///
 /// # Errors
 /// Those of the setup.
-pub(crate) fn set_up<K: Backend>(
+pub(crate) fn set_up<K: Backend + 'static>(
     k: &K,
     setup: fn(Setup<K>) -> Ready<K>,
     (a, transposed): (&Arc<Csr>, Option<&Arc<Csr>>),
@@ -27,12 +28,20 @@ pub(crate) fn set_up<K: Backend>(
     phases: &mut dyn Phases,
 ) -> Result<Both<K>, SetupFailure> {
     let Some(transposed) = transposed else {
-        return Ok((setup(Setup { k, a, settings, phases })?, None));
+        let (m, _) = search::set_up(setup, Setup { k, a, settings, phases })?;
+        return Ok((m, None));
     };
     let mut watched = Watched { phases, pattern: None, mirrored: false };
-    let m = setup(Setup { k, a, settings, phases: &mut watched })?;
+    let (m, found) = search::set_up(setup, Setup { k, a, settings, phases: &mut watched })?;
     watched.mirrored = true;
-    let other = setup(Setup { k, a: transposed, settings, phases: &mut watched })?;
+    let Some(found) = found else {
+        let other = setup(Setup { k, a: transposed, settings, phases: &mut watched })?;
+        return Ok((m, Some(other)));
+    };
+    if let Some(pattern) = &mut watched.pattern {
+        Arc::make_mut(pattern).no_diagonal.clear();
+    }
+    let other = found.of_transposed(setup, Setup { k, a, settings, phases: &mut watched })?;
     Ok((m, Some(other)))
 }
 

@@ -185,7 +185,7 @@ impl<K: Local> Exact<K> {
         let blocks = (0..pattern.rows()).filter(is_own).map(entries).sum();
         let mut made = Self { ilu, passes, blocks, v: RefCell::new(v) };
         phases.begin(Phase::Numeric);
-        made.factorise(k, &rows, &a, settings.shift, &shares)?;
+        made.factorise(k, &rows, &a, settings.shift.fixed(), &shares)?;
         Ok(made)
     }
 

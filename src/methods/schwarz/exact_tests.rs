@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use super::*;
 use crate::base::choices::{FactorPrecision, LevelRule, Partition, ReadAs};
 use crate::base::parse::choice_name;
-use crate::case::{Case, Ordering};
+use crate::case::{Case, Ordering, Shift};
 use crate::compute::Vectors as _;
 use crate::compute::cpu::Cpu;
 use crate::compute::distributed::Layout;
@@ -136,7 +136,7 @@ fn expected(System { source, ordering, .. }: &System, case: &Case) -> Vec<f64> {
     let pattern = Arc::new(pattern.unwrap());
     let k = Cpu::sequential();
     let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, case.factor_precision).unwrap();
-    k.ilu_factor(&mut ilu, &permuted, case.shift).unwrap();
+    k.ilu_factor(&mut ilu, &permuted, case.shift.fixed()).unwrap();
     let r = reordered(&numbers(source.rows()), ordering);
     let (mut v, mut z) = (k.vector(r.len()).unwrap(), k.vector(r.len()).unwrap());
     k.upload(&r, &mut v);
@@ -173,7 +173,8 @@ fn any_number_of_ranks_has_the_bits_of_one_thread() {
             let a = problem.matrix.clone().in_blocks(b);
             let system = System::new(&a, problem.grid, (how, count), choice, fill);
             for factor_precision in [FactorPrecision::Float64, FactorPrecision::Float32] {
-                let case = Case { fill, factor_precision, shift: 0.01, ..Case::default() };
+                let case =
+                    Case { fill, factor_precision, shift: Shift::Fixed(0.01), ..Case::default() };
                 same_bits(&system, &case, &format!("{spec} {choice}"));
             }
         }

@@ -183,7 +183,7 @@ fn principal(a: &Csr, blocks: &[u32], near: Range<u32>) -> Result<Csr> {
     Ok(Csr::new(n, n, row_ptr, col_ind, values)?.in_blocks(b))
 }
 
-impl<K: Local> Schwarz<K> {
+impl<K: Local + 'static> Schwarz<K> {
     /// Sets up `setup` on each subdomain of this rank with `overlap` layers of block rows around it; 0 is block
     /// Jacobi. `a` is the matrix in the order of the layout; rows outside this rank and its overlap are not read.
     /// Collective.
@@ -336,11 +336,15 @@ impl<K: Local> Preconditioner<Distributed<K>> for Schwarz<K> {
             let own = sizes.iter().filter_map(of).max().unwrap_or(0);
             Some(k.communicator().largest(own as f64) as usize).filter(|&largest| largest > 0)
         };
+        // each searches its own
+        let shift_used = sizes.iter().any(|size| size.shift_used.is_some());
+        let shift = sizes.iter().filter_map(|size| size.shift_used).fold(0.0, f64::max);
         FactorSize {
             factor_blocks: sum(|size| size.factor_blocks),
             factor_entries: sum(|size| size.factor_entries),
             levels_lower: largest(|size| size.levels_lower),
             levels_upper: largest(|size| size.levels_upper),
+            shift_used: shift_used.then(|| k.communicator().largest(shift)),
             ..FactorSize::default()
         }
     }

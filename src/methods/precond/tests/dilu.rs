@@ -1,6 +1,7 @@
 //! DILU against its formula, and what its solves give beside solutions.
 
 use super::*;
+use crate::base::shift::Shift;
 use crate::compute::Vectors as _;
 
 /// With triangles: of finite elements, of blocks whose neighbours are neighbours, and a matrix without symmetry.
@@ -53,7 +54,8 @@ fn products_come_with_its_solves() {
         let (a, n) = (matrix(spec), matrix(spec).rows());
         let r: Vec<f64> = (0..n).map(|i| 1.0 + ((i * 7919) % 101) as f64 / 50.0).collect();
         for (k, shift) in [(Cpu::sequential(), 0.0), (Cpu::parallel(Some(2)).unwrap(), 0.1)] {
-            let m = set_up(&k, &a, &Case { shift, ..case("dilu", b) }).unwrap();
+            let m =
+                set_up(&k, &a, &Case { shift: Shift::Fixed(shift), ..case("dilu", b) }).unwrap();
             let both = m.eisenstat().expect("on a CPU");
             let vector = || k.vector(n).unwrap();
             let close = |got: &[f64], want: &[f64], what: &str| {

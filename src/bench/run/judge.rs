@@ -1,0 +1,78 @@
+//! From the end of a solve to status, residuals and solution.
+
+use super::range::Scaled;
+use super::scaling::Given;
+use super::{Job, range, verdict};
+use crate::compute::Operations;
+use crate::compute::krylov::Outcome;
+use crate::matrix::Csr;
+use crate::methods::precond::Shape;
+use crate::methods::{precond, solver};
+
+impl Job<'_> {
+    /// Exponent of the power of two that turns norms that a solver monitors into those of the original system.
+    pub(super) fn monitored_exponent(&self) -> i32 {
+        let scaling = self.system.scaling;
+        // M, but for the identity, is scaled with A
+        let with_m = precond::shape(&self.case.precond) != Shape::Identity
+            && solver::monitors_preconditioned(&self.case.solver, self.case.side);
+        if with_m { scaling.of_solution() } else { scaling.b }
+    }
+
+    /// Recomputes the residual and sets status and residuals.
+    pub(super) fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
+        let mut solution = vec![0.0; self.unknowns];
+        k.download(x, &mut solution);
+        self.judge(solution, outcome);
+    }
+
+    /// The same of a solution in the order of the problem, which may have padding.
+    pub(super) fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
+        let Scaled { matrix, b, .. } = self.system;
+        solution.truncate(matrix.rows());
+        let true_residual = match self.given {
+            Some(Given { matrix, b, equilibration }) => {
+                equilibration.solution(&mut solution);
+                relative_residual(matrix, &solution, b)
+            }
+            None => relative_residual(matrix, &solution, b),
+        };
+        self.judged(true_residual, outcome);
+        self.solved(solution);
+    }
+
+    /// What a true residual says of a solve.
+    pub(super) fn judged(&mut self, true_residual: f64, outcome: &Outcome) {
+        let finite = |v: f64| v.is_finite().then_some(v);
+        let record = &mut self.record;
+        record.convergence.iterations = outcome.iterations;
+        record.convergence.monitored_residual = finite(outcome.residual);
+        record.convergence.true_residual = finite(true_residual);
+        let (status, reason) = verdict::verdict(self.case, outcome, true_residual);
+        record.status = status;
+        for remark in [reason, outcome.remark.clone()].into_iter().flatten() {
+            record.remark(remark);
+        }
+    }
+
+    /// Keeps the solution of the system as it was solved.
+    pub(super) fn solved(&mut self, mut solution: Vec<f64>) {
+        let exponent = self.system.scaling.of_solution();
+        if exponent != 0 {
+            for v in &mut solution {
+                *v = range::times(*v, exponent);
+            }
+        }
+        self.x = Some(solution);
+    }
+}
+
+/// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
+fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
+    let mut r = vec![0.0; b.len()];
+    a.multiply(x, &mut r);
+    let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();
+    let top = norm(&mut b.iter().zip(&r).map(|(b, r)| b - r));
+    let bottom = norm(&mut b.iter().copied());
+    if bottom == 0.0 { top } else { top / bottom }
+}
