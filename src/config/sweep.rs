@@ -48,7 +48,7 @@ pub fn axis(name: &str) -> Result<&'static Axis> {
 axes! {
     Case, most MAX_CASES;
     matrix: String, "matrix", "SPEC",
-        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), Matrix Market file, or `-`: standard input",
+        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), file (`a.mtx.gz`, `a.npz`, `a.petsc`), or `-`: standard input",
         Vec::new, String::clone, |t, out| one(Ok(matrix(t)), out);
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
@@ -60,7 +60,7 @@ axes! {
         "Ordering of the unknowns, by blocks; with a parameter as in `random:SEED` or `subdomains:N,partition=HOW`",
         || names(registry::ORDERINGS), Ordering::to_string, |t, out| one(t.parse(), out);
     rhs: String, "rhs", "SPEC",
-        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
+        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `own`, or a file, `b.npy`, `b.mtx` or `file:PATH`",
         Vec::new, String::clone, rhs;
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 128",

@@ -1,22 +1,29 @@
 //! Sparse matrix storage and files.
 
+mod assemble;
 pub mod bdia;
 pub mod bsr;
 pub mod cache;
 mod coo;
 pub mod csr;
 mod dia;
+pub mod file;
+mod gather;
 pub mod hash;
 mod hyb;
 pub mod market;
 pub(crate) mod npy;
+mod npz;
 pub mod pattern;
+mod petsc;
+mod read;
 mod rows;
 mod sell;
 pub mod storage;
 mod symmetry;
 mod triangle;
 
+pub(crate) use assemble::summed;
 pub use bdia::Bdia;
 pub use bsr::Bsr;
 pub use coo::Coo;
