@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use bilu_bench::case::ReadAs;
+use bilu_bench::matrix::Csr;
 use bilu_bench::matrix::file::{read_matrix, read_matrix_from, read_vector, write_matrix};
 use bilu_bench::matrix::market::Symmetry;
-use bilu_bench::matrix::Csr;
 use bilu_bench::problem::load;
 use bilu_bench::record::Record;
 use bilu_bench::record::read::read;
@@ -73,7 +73,7 @@ fn records(matrix: &str, arguments: &[&str]) -> Vec<Record> {
     let out = folder.path().join("r.csv").display().to_string();
     let options = ["--max-repetitions", "1", "-q", "-o", &out];
     ran(&mut program(&[&["run", matrix][..], arguments, &options].concat()), 0);
-    read(&out).unwrap().records
+    read(Path::new(&out)).unwrap().records
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn every_format_gives_the_same_matrix() {
         ("csc.npz", &stored, ""),
         ("coo.npz", &stored, "20 duplicate entries summed"),
         ("bsr.npz", &blocks, ""),
-        ("dia.npz", &without_zero, "ZEROS zeros of the stored diagonals left out"),
+        ("dia.npz", &without_zero, "5 zeros of the stored diagonals left out"),
         ("integers.npz", &integers, ""),
         ("dense.mtx", &without_zero, zeros),
-        ("densesym.mtx", &symmetric, "7 zeros of the 6 x 6 array left out"),
+        ("densesym.mtx", &symmetric, "8 zeros of the 6 x 6 array left out"),
         ("dense.npy", &without_zero, zeros),
         ("fortran.npy", &without_zero, zeros),
         ("a.petsc", &stored, ""),
@@ -177,7 +177,10 @@ fn broken_files_are_refused_in_one_line() {
 fn a_run_of_any_file_is_the_same() {
     let b = path("b.npy");
     let known = records(&path("a.mtx"), &["--rhs", &format!("file:{b}")]);
-    assert_eq!(known[0].convergence.iterations, records(&path("a.mtx"), &["--rhs", &b])[0].convergence.iterations);
+    assert_eq!(
+        known[0].convergence.iterations,
+        records(&path("a.mtx"), &["--rhs", &b])[0].convergence.iterations
+    );
     for (file, rhs) in [
         ("csr.npz", b.as_str()),
         ("a.mtx.zst", &b),
@@ -191,7 +194,11 @@ fn a_run_of_any_file_is_the_same() {
         assert!(found[0].status.succeeded(), "{file}");
         assert_eq!(found[0].hash, known[0].hash, "{file}");
         assert_eq!(found[0].convergence, known[0].convergence, "{file}");
-        let spec = if rhs.contains('/') && !rhs.starts_with("file:") { format!("file:{rhs}") } else { rhs.into() };
+        let spec = if rhs.contains('/') && !rhs.starts_with("file:") {
+            format!("file:{rhs}")
+        } else {
+            rhs.into()
+        };
         assert_eq!(found[0].case.rhs, spec);
     }
 }
@@ -215,7 +222,16 @@ fn a_right_hand_side_beside_the_matrix_is_its_own() {
     assert!(text(&output.stdout).starts_with("matrix             csr\nrows               6\n"));
     // one of another length is a remark
     std::fs::copy(path("column.npy"), at("p_rhs.npy")).unwrap();
-    ran(&mut program(&["matrix", "generate", "poisson3d:2", "-o", &at("p.npz").display().to_string()]), 0);
+    ran(
+        &mut program(&[
+            "matrix",
+            "generate",
+            "poisson3d:2",
+            "-o",
+            &at("p.npz").display().to_string(),
+        ]),
+        0,
+    );
     let problem = load(&at("p.npz").display().to_string(), ReadAs::Expanded).unwrap();
     let beside = at("p_rhs.npy").display().to_string();
     let remark = format!("right-hand side not used: {beside}: 6 values for a matrix of 8 rows");
@@ -241,14 +257,19 @@ fn what_is_written_is_read_again() {
     std::fs::copy(path("b.npy"), at("s_rhs.npy")).unwrap();
     ran(&mut program(&["matrix", "convert", &at("s.mtx"), &at("s.petsc")]), 0);
     assert_eq!(std::fs::read(at("s.petsc")).unwrap(), std::fs::read(path("system.petsc")).unwrap());
-    let said = text(&ran(&mut program(&["matrix", "convert", &at("s.petsc"), &at("t.npz")]), 0).stderr);
+    let said =
+        text(&ran(&mut program(&["matrix", "convert", &at("s.petsc"), &at("t.npz")]), 0).stderr);
     let name = at("s.petsc");
     assert_eq!(
         said,
-        format!("remark: not written: the right-hand side in `{name}`, which `--rhs file:{name}` names\n")
+        format!(
+            "remark: not written: the right-hand side in `{name}`, which `--rhs file:{name}` names\n"
+        )
     );
     // what goes where
-    for (file, beside) in [("g.npz", Some("g_rhs.npy")), ("g.petsc", None), ("g.mtx", Some("g_rhs.mtx"))] {
+    for (file, beside) in
+        [("g.npz", Some("g_rhs.npy")), ("g.petsc", None), ("g.mtx", Some("g_rhs.mtx"))]
+    {
         let (file, beside) = (at(file), beside.map(at));
         let arguments = ["matrix", "generate", "poisson3d:2", "-o", &file, "--rhs", "random:3"];
         let output = text(&ran(&mut program(&arguments), 0).stdout);
@@ -322,7 +343,9 @@ for name in ['csr', 'csc', 'coo', 'bsr', 'dia']:
 
 #[test]
 fn archives_come_through_pipes() {
-    for (file, entries) in [("csr.npz", 20), ("system.petsc", 20), ("a.mtx.xz", 20), ("dense.npy", 19)] {
+    for (file, entries) in
+        [("csr.npz", 20), ("system.petsc", 20), ("a.mtx.xz", 20), ("dense.npy", 19)]
+    {
         let script = format!("cat {} | \"$0\" matrix info - --fill none", path(file));
         let mut command = Command::new("sh");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_bilu-bench")]).env("NO_COLOR", "1");

@@ -8,6 +8,7 @@ use super::csr::Csr;
 use super::read::{Matrix, Symmetry};
 use crate::base::error::{Error, Result};
 use crate::base::measure::check_memory;
+use crate::base::memory;
 
 /// Entries that are handed on at a time.
 const PIECE: usize = 1 << 16;
@@ -106,6 +107,19 @@ pub(super) fn of_rows(
         }
     }
     gather.finish()
+}
+
+/// An empty array with room for so many numbers of a file, which has them.
+///
+/// # Errors
+/// When there is no memory for them.
+pub(super) fn room<T>(count: usize) -> Result<Vec<T>> {
+    let bytes = size_of::<T>().saturating_mul(count);
+    check_memory(bytes)?;
+    memory::try_with_capacity(count).ok_or_else(|| {
+        let gb = bytes as f64 / 1e9;
+        Error::memory(format!("the system refused {gb:.1} GB for the matrix"))
+    })
 }
 
 /// The remark on zeros that were left out of `what`.

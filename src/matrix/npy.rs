@@ -253,7 +253,10 @@ impl Head {
             (Some(class @ b'f'), Some(4 | 8))
             | (Some(class @ (b'i' | b'u')), Some(1 | 2 | 4 | 8))
             | (Some(class @ b'b'), Some(1)) => Ok(kind(*class)),
-            (Some(b'c'), _) => Err("complex numbers, and only real systems are solved here".into()),
+            (Some(b'c'), _) => {
+                Err("complex numbers, which are not supported: only real systems are solved here"
+                    .into())
+            }
             (Some(b'O'), _) => Err("Python objects, which are not read: loading these (`pickle`) \
                                     may run any program"
                 .into()),

@@ -19,13 +19,12 @@ use rawzip::{
 };
 
 use super::csr::Csr;
-use super::gather::{Gather, check_size, of_rows, zeros_left_out};
+use super::gather::{Gather, check_size, of_rows, room, zeros_left_out};
 use super::market;
 use super::npy::{self, Element, Fault, Head, Number};
 use super::read::Matrix;
 use crate::base::error::{Error, Result};
 use crate::base::input::{Compression, Opened, Stream};
-use crate::base::measure::check_memory;
 use crate::base::units::plural;
 
 /// First bytes of an archive.
@@ -56,6 +55,8 @@ struct Array<'a> {
     file: &'a str,
     head: Head,
     numbers: Box<dyn Read + 'a>,
+    /// The most bytes that it can have.
+    most: u64,
 }
 
 /// Whether a file that begins like this is an archive of zip.
@@ -169,8 +170,7 @@ impl<R: ReaderAt> Archive<R> {
             }
         };
         let head = Head::read(&mut numbers).map_err(of)?;
-        npy::check_backed(&head, Some(most)).map_err(of)?;
-        Ok(Array { part, file: &self.name, head, numbers })
+        Ok(Array { part, file: &self.name, head, numbers, most })
     }
 
     fn format(&self) -> Result<String> {
@@ -345,6 +345,13 @@ impl Array<'_> {
         fault.of(self.file, &format!("`{}.npy`: ", self.part))
     }
 
+    /// How many numbers it has, no more than its bytes can hold.
+    fn count(&self) -> Result<usize> {
+        let backed = npy::check_backed(&self.head, Some(self.most));
+        let count = backed.and_then(|()| Ok(self.head.count()?));
+        count.map_err(|fault| self.fault(fault))
+    }
+
     /// Refuses an array that is not one of `length` numbers.
     fn check_length(&self, length: usize) -> Result<()> {
         if self.head.shape == [length] {
@@ -361,15 +368,14 @@ impl Array<'_> {
 
     /// The numbers of an array of one dimension, which are integers from 0 to below `end`, or to [`u32::MAX`].
     fn indices(self, end: usize) -> Result<Vec<u32>> {
-        let count = self.head.count().map_err(|what| self.fault(what.into()))?;
+        let count = self.count()?;
         if self.head.shape.len() != 1 {
             let shape = self.head.shape_text();
             return Err(
                 self.fault(format!("an array of shape {shape}, not of one dimension").into())
             );
         }
-        check_memory(4 * count)?;
-        let mut all = Vec::new();
+        let mut all = room(count)?;
         let last = if end == u32::MAX as usize { end } else { end.saturating_sub(1) };
         self.each(|number| {
             let index = number.whole().ok_or("numbers that are no integers")?;
@@ -383,9 +389,8 @@ impl Array<'_> {
     }
 
     fn reals(self) -> Result<Vec<f64>> {
-        let count = self.head.count().map_err(|what| self.fault(what.into()))?;
-        check_memory(8 * count)?;
-        let mut all = Vec::new();
+        let count = self.count()?;
+        let mut all = room(count)?;
         self.each(|number| {
             all.push(number.real());
             Ok(())

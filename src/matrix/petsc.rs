@@ -8,7 +8,7 @@ use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::Path;
 
 use super::csr::Csr;
-use super::gather::{Gather, check_size, of_rows, zeros_left_out};
+use super::gather::{Gather, check_size, of_rows, room, zeros_left_out};
 use super::market;
 use super::market::{Layout, Vector};
 use super::read::Matrix;
@@ -91,7 +91,7 @@ pub(super) fn read_vector(
     take: &mut dyn FnMut(&[f64]),
 ) -> Result<Vector> {
     let mut objects = Objects::new(file)?;
-    let Some(length) = objects.to_vector()? else {
+    let Some(length) = objects.next_vector()? else {
         return Err(objects.error("holds no vector, only matrices"));
     };
     if whole {
@@ -166,7 +166,7 @@ impl Objects {
     /// The next integer, which counts something.
     fn count(&mut self, what: &str) -> Result<usize> {
         let count = self.integer()?;
-        usize::try_from(count).map_err(|_| self.error(format!("{count} {what}")))
+        usize::try_from(count).map_err(|_| self.error(format!("its head tells of {count} {what}")))
     }
 
     /// Whether nothing follows.
@@ -248,7 +248,7 @@ impl Objects {
     }
 
     /// Goes to the next vector; its length.
-    fn to_vector(&mut self) -> Result<Option<usize>> {
+    fn next_vector(&mut self) -> Result<Option<usize>> {
         loop {
             match self.next()? {
                 None => return Ok(None),
@@ -273,7 +273,7 @@ impl Objects {
 
     /// The next integers, each from 0 to `last`.
     fn indices(&mut self, count: usize, last: usize, what: &str) -> Result<Vec<u32>> {
-        let mut all = Vec::new();
+        let mut all = room(count).map_err(|e| e.in_file(&self.name))?;
         let mut bytes = vec![0; AT_ONCE];
         while all.len() < count {
             let part = (count - all.len()).min(AT_ONCE / self.width) * self.width;
@@ -327,7 +327,7 @@ impl Objects {
         }
         starts.push(entries as u32);
         let columns = self.indices(entries, size[1] - 1, "the column of entry")?;
-        let mut values = Vec::new();
+        let mut values = room(entries).map_err(|e| e.in_file(&self.name))?;
         self.reals(entries, &mut |piece| {
             values.extend_from_slice(piece);
             Ok(())

@@ -89,5 +89,5 @@ fn told(error: FrameDecoderError) -> io::Error {
         }
         cause = inner.source();
     }
-    io::Error::new(ErrorKind::InvalidData, error)
+    io::Error::new(ErrorKind::InvalidData, "a frame cannot be decoded")
 }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use crate::base::choices::ReadAs;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::input::{Opened, is_stdin};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
