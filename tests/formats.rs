@@ -4,7 +4,7 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::io::{Cursor, Write};
+use std::io::Cursor;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -366,34 +366,42 @@ fn archives_come_through_pipes() {
     assert!(output.contains("entries            20, "), "{output}");
 }
 
-/// An archive whose `data` are so many bytes of zeros, deflated a thousandfold, and a matrix to which these belong.
-fn bomb(folder: &Path, name: &str, numbers: usize) -> String {
-    let npy = |kind: &str, shape: &str, data: &mut dyn Iterator<Item = Vec<u8>>| {
+/// An archive of so many times 2^20 zeros, all at one place, deflated a thousandfold.
+fn bomb(folder: &Path, name: &str, megabytes: usize) -> String {
+    // `zeros` megabytes, of which one was deflated
+    let npy = |kind: &str, shape: &str, data: &[u8], zeros: usize| {
         let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n");
         let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
         bytes.extend((head.len() as u16).to_le_bytes());
         bytes.extend(head.bytes());
-        let mut out = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
-        let mut crc = flate2::Crc::new();
-        let mut put = |bytes: &[u8]| {
-            crc.update(bytes);
-            out.write_all(bytes).unwrap();
+        bytes.extend(data);
+        let deflated = |bytes: &[u8], flush| {
+            let mut out = Vec::with_capacity(1 << 16);
+            let mut deflate = flate2::Compress::new(flate2::Compression::best(), false);
+            deflate.compress_vec(bytes, &mut out, flush).unwrap();
+            assert_eq!(deflate.total_in(), bytes.len() as u64);
+            out
         };
-        put(&bytes);
-        data.for_each(|bytes| put(&bytes));
-        (out.finish().unwrap(), crc.sum(), crc.amount())
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes);
+        let mut out = deflated(&bytes, flate2::FlushCompress::Full);
+        let megabyte = deflated(&[0; 1 << 20], flate2::FlushCompress::Full);
+        let mut of_megabyte = flate2::Crc::new();
+        of_megabyte.update(&[0; 1 << 20]);
+        for _ in 0..zeros {
+            out.extend(&megabyte);
+            crc.combine(&of_megabyte);
+        }
+        out.extend(deflated(&[], flate2::FlushCompress::Finish));
+        (out, crc.sum(), crc.amount())
     };
-    let zeros = |bytes: usize| {
-        let piece = 1 << 20;
-        (0..bytes.div_ceil(piece)).map(move |at| vec![0; piece.min(bytes - at * piece)])
-    };
-    let n = numbers.to_string();
+    let n = megabytes << 20;
     let members = [
-        ("format", npy("|S3", "()", &mut std::iter::once(b"coo".to_vec()))),
-        ("shape", npy("<i8", "(2,)", &mut std::iter::once([9_u64.to_le_bytes(); 2].concat()))),
-        ("row", npy("|u1", &format!("({n},)"), &mut zeros(numbers))),
-        ("col", npy("|u1", &format!("({n},)"), &mut zeros(numbers))),
-        ("data", npy("<f8", &format!("({n},)"), &mut zeros(8 * numbers))),
+        ("format", npy("|S3", "()", b"coo", 0)),
+        ("shape", npy("<i8", "(2,)", &[9_u64.to_le_bytes(); 2].concat(), 0)),
+        ("row", npy("|u1", &format!("({n},)"), &[], megabytes)),
+        ("col", npy("|u1", &format!("({n},)"), &[], megabytes)),
+        ("data", npy("<f8", &format!("({n},)"), &[], 8 * megabytes)),
     ];
     // by hand: the sizes must be those of zip, without a library that checks them
     let (mut file, mut directory) = (Vec::new(), Vec::new());
@@ -433,20 +441,20 @@ fn bomb(folder: &Path, name: &str, numbers: usize) -> String {
 #[test]
 fn a_bomb_takes_no_more_memory_than_there_is() {
     let folder = tempfile::tempdir().unwrap();
-    // of 100 MB in `row`, which is read in, and 800 MB in `data`: 0.8 GB of addresses are too few for it
-    let file = bomb(folder.path(), "large.npz", 100_000_000);
-    assert!(std::fs::metadata(&file).unwrap().len() < 1_200_000);
+    // indices of 400 MB each: 0.8 GB of addresses are too few for both
+    let file = bomb(folder.path(), "large.npz", 100);
+    assert!(std::fs::metadata(&file).unwrap().len() < 1_500_000);
     let mut command = limited("-v 800000", &["matrix", "info", &file]);
     let output = ran(command.env("RAYON_NUM_THREADS", "2"), 1);
     let said = text(&output.stderr);
     assert!(said.starts_with(&format!("error: {file}: the matrix takes 0.")), "{said}");
     assert!(said.contains(" GB, but only 0."), "{said}");
     // one that fits is summed up
-    let file = bomb(folder.path(), "small.npz", 100_000);
+    let file = bomb(folder.path(), "small.npz", 1);
     let output = ran(&mut program(&["matrix", "info", &file, "--fill", "none"]), 0);
     let said = text(&output.stdout);
     assert!(said.contains("entries            1, 1 of them zero\n"), "{said}");
-    assert!(said.contains("remark             99999 duplicate entries summed\n"), "{said}");
+    assert!(said.contains("remark             1048575 duplicate entries summed\n"), "{said}");
 }
 
 #[test]

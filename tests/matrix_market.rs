@@ -112,9 +112,9 @@ fn directories_and_missing_files_are_named() {
     let error = |p: &str| market::read_matrix(Path::new(p), ReadAs::Expanded).unwrap_err();
     assert_eq!(
         error(FOLDER).to_string(),
-        format!("{FOLDER}: is a directory, not a Matrix Market file")
+        format!("{FOLDER}: is a directory, not a file of a matrix")
     );
-    assert_eq!(error(FOLDER).hint_text(), Some("name the `.mtx` or `.mtx.gz` file in it"));
+    assert_eq!(error(FOLDER).hint_text(), Some("name the file in it"));
     assert_eq!(
         error("no/such.mtx").to_string(),
         "cannot open `no/such.mtx`: No such file or directory (os error 2)"
