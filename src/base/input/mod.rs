@@ -1,6 +1,7 @@
 //! Files that are read: what may be opened and how much of it; Ctrl-C and a bar on the way.
 
 mod compression;
+mod copied;
 mod opened;
 mod progress;
 mod stdin;

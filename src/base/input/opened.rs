@@ -1,9 +1,10 @@
 //! Files whose content is looked at before it is known what they are.
 
-use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use super::compression::{Bytes, Compression, START, content_error};
+use super::copied::copied;
 use super::{STDIN_NAME, Stream, is_stdin};
 use crate::base::error::{Error, Result};
 
@@ -121,23 +122,4 @@ fn begin(name: &str, reader: &mut impl Read) -> Result<Vec<u8>> {
     let read = reader.take(START as u64).read_to_end(&mut start);
     read.map_err(|e| content_error(name, "", &e))?;
     Ok(start)
-}
-
-/// A file without a name that holds what `from` does.
-pub(super) fn copied(name: &str, from: &mut impl Read) -> Result<Stream> {
-    let cannot = |e: io::Error| {
-        Error::run(format!("cannot copy {name} to a temporary file: {e}"))
-            .hint("TMPDIR names the folder of temporary files")
-    };
-    let mut copy = tempfile::tempfile().map_err(cannot)?;
-    let mut block = vec![0; 1 << 18];
-    loop {
-        let count = from.read(&mut block).map_err(|e| content_error(name, "", &e))?;
-        if count == 0 {
-            break;
-        }
-        copy.write_all(&block[..count]).map_err(cannot)?;
-    }
-    copy.seek(SeekFrom::Start(0)).map_err(cannot)?;
-    Ok(Stream::of(copy, name))
 }

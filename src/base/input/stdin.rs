@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::Stream;
-use super::opened::copied;
+use super::copied::copied;
 use crate::base::error::{Error, Result};
 
 /// What standard input is called in messages.
