@@ -1,4 +1,4 @@
-//! Files of SciPy, NumPy and PETSc, and compressed ones: what is read from them, what is refused, and that other
+//! Files of `SciPy`, `NumPy` and PETSc, and compressed ones: what is read from them, what is refused, and that other
 //! programs read what is written. `tests/data/formats/make.py` made the files.
 
 mod common;
@@ -302,7 +302,7 @@ fn what_is_written_is_read_again() {
     }
 }
 
-/// SciPy reads what was written, and finds the same.
+/// `SciPy` reads what was written, and finds the same.
 #[test]
 fn scipy_reads_what_is_written() {
     let python = std::env::var("BILU_BENCH_PYTHON").unwrap_or_else(|_| "python3".into());
@@ -385,9 +385,10 @@ fn bomb(folder: &Path, name: &str, megabytes: usize) -> String {
         let mut crc = flate2::Crc::new();
         crc.update(&bytes);
         let mut out = deflated(&bytes, flate2::FlushCompress::Full);
-        let megabyte = deflated(&[0; 1 << 20], flate2::FlushCompress::Full);
+        let zeros_of_megabyte = vec![0; 1 << 20];
+        let megabyte = deflated(&zeros_of_megabyte, flate2::FlushCompress::Full);
         let mut of_megabyte = flate2::Crc::new();
-        of_megabyte.update(&[0; 1 << 20]);
+        of_megabyte.update(&zeros_of_megabyte);
         for _ in 0..zeros {
             out.extend(&megabyte);
             crc.combine(&of_megabyte);
