@@ -7,6 +7,7 @@ use std::io::Cursor;
 use bilu_bench::case::ReadAs;
 use bilu_bench::config::file::parse;
 use bilu_bench::config::source::Source;
+use bilu_bench::matrix::file;
 use bilu_bench::matrix::market::{read_matrix_from, read_vector_from};
 use bilu_bench::methods::precond;
 use bilu_bench::problem;
@@ -23,6 +24,17 @@ pub(crate) fn market(data: &[u8]) {
         }
     }
     let _ = read_vector_from("fuzz.mtx", Cursor::new(data.to_vec()), Some(0));
+}
+
+/// A file of another format, or compressed, as a matrix and as a vector.
+pub(crate) fn formats(data: &[u8]) {
+    let reader = || Cursor::new(data.to_vec());
+    if let Ok(read) = file::read_matrix_from("fuzz", reader(), ReadAs::Expanded) {
+        let a = &read.matrix;
+        assert_eq!(a.row_ptr()[a.rows()] as usize, a.nnz());
+        assert!(a.values().iter().all(|v| v.is_finite()));
+    }
+    let _ = file::read_vector_from("fuzz", reader());
 }
 
 /// A TOML experiment with its cases, their preconditioners and the arguments of generators; the

@@ -2,7 +2,7 @@
 # Fuzzes a reader of users' files with the pinned compiler: libFuzzer guided by coverage, with debug assertions
 # and checks of overflow, without sanitizers (`cargo +nightly fuzz run` has them).
 #
-#   scripts/fuzz.sh market|experiment|results [SECONDS]
+#   scripts/fuzz.sh market|formats|experiment|results [SECONDS]
 #
 # What it finds new stays in target/fuzz/corpus, an input that fails in target/fuzz/failed; the exit code is
 # then not 0. SECONDS is 3600 unless given.
@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 target="${1:-}"
 seconds="${2:-3600}"
-if [[ ! "$target" =~ ^(market|experiment|results)$ || ! "$seconds" =~ ^[1-9][0-9]{0,6}$ ]]; then
+if [[ ! "$target" =~ ^(market|formats|experiment|results)$ || ! "$seconds" =~ ^[1-9][0-9]{0,6}$ ]]; then
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" >&2
     exit 2
 fi

@@ -68,10 +68,7 @@ fn shapes_that_are_no_square_system_are_refused() {
     let here = folder.path().display().to_string();
     assert_eq!(
         refused(&["--matrix", &here]),
-        error(
-            &format!("{here}: is a directory, not a Matrix Market file"),
-            "name the `.mtx` or `.mtx.gz` file in it"
-        )
+        error(&format!("{here}: is a directory, not a file of a matrix"), "name the file in it")
     );
     let empty = write(folder.path(), "empty.mtx.gz", "");
     assert_eq!(refused(&["--matrix", &empty]), error(&format!("{empty}: the file is empty"), ""));

@@ -67,6 +67,10 @@ const WORDS: &[&str] = &[
     "\0",
     "18446744073709551615",
     "é",
+    "\u{93}NUMPY",
+    "PK\u{3}\u{4}",
+    "(2, 3)",
+    "<i8",
 ];
 
 /// A few changes to one input, with pieces of another.
@@ -124,6 +128,12 @@ fn search(target: &str, read: fn(&[u8])) {
 fn matrix_market_files() {
     replay("market", readers::market);
     search("market", readers::market);
+}
+
+#[test]
+fn files_of_other_formats() {
+    replay("formats", readers::formats);
+    search("formats", readers::formats);
 }
 
 #[test]

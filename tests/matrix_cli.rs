@@ -229,7 +229,7 @@ fn errors_name_what_is_wrong() {
     let message = |args: &[&str]| run(args).unwrap_err().to_string();
     assert_eq!(
         message(&["generate", "poisson3d:2", "-o", "a.txt"]),
-        "`a.txt` is not the name of a Matrix Market file"
+        "`a.txt` is not the name of a file of a matrix that is written"
     );
     assert_eq!(
         message(&["generate", "tests/data/mm/sym.mtx", "-o", "a.mtx"]),

@@ -26,6 +26,8 @@ const SYM: &[(usize, usize, f64)] =
 const ONE_DUPLICATE: &str = "1 duplicate entry summed";
 
 const ACCEPTED: &[Accepted] = &[
+    ("arraycolumns.mtx", 2, &[(0, 0, 1.0), (0, 1, 3.0), (1, 0, 2.0), (1, 1, 40.0)], ""),
+    ("arraysymmetric.mtx", 1, &[(0, 0, 1.0)], ""),
     ("case.mtx", 3, &[(0, 0, 1.0)], ""),
     ("comments.mtx", 3, &[(0, 0, 1.0), (1, 1, 3.0), (2, 1, -0.25)], ""),
     ("crlf.mtx", 3, &[(0, 0, 1.0)], ""),
@@ -110,9 +112,9 @@ fn directories_and_missing_files_are_named() {
     let error = |p: &str| market::read_matrix(Path::new(p), ReadAs::Expanded).unwrap_err();
     assert_eq!(
         error(FOLDER).to_string(),
-        format!("{FOLDER}: is a directory, not a Matrix Market file")
+        format!("{FOLDER}: is a directory, not a file of a matrix")
     );
-    assert_eq!(error(FOLDER).hint_text(), Some("name the `.mtx` or `.mtx.gz` file in it"));
+    assert_eq!(error(FOLDER).hint_text(), Some("name the file in it"));
     assert_eq!(
         error("no/such.mtx").to_string(),
         "cannot open `no/such.mtx`: No such file or directory (os error 2)"
@@ -133,6 +135,7 @@ fn vectors_are_read_from_arrays_and_sparse_columns() {
     for (file, column, message) in [
         ("arraycolumns.mtx", Some(2), ":2: there is no column 3 in 2 x 2"),
         ("arraylong.mtx", None, ":4:1: more entries than the size line declares"),
+        ("arraysymmetric.mtx", None, ":2:1: a symmetric array is a matrix, not a vector"),
         ("arrayshort.mtx", None, ":4: the file ends after 2 of 3 entries"),
         ("arraynan.mtx", None, ":4:1: `nan` is not finite"),
     ] {

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use bilu_bench::base::choices::ReadAs;
 use bilu_bench::base::status::Status;
+use bilu_bench::matrix::file::write_matrix;
 use bilu_bench::matrix::hash::{matrix_hash, vector_hash};
+use bilu_bench::matrix::market::Symmetry;
 use bilu_bench::problem::{load, right_hand_side};
 use bilu_bench::record::Record;
 
@@ -129,6 +131,24 @@ fn rows_of_files_are_those_of_one_process() {
         let of = ["--rhs", "a-ones", "--zeros", "drop", "--fill", "0,1"];
         same_on_any_ranks(&spec, 4, &[&of[..], &["--schwarz", "ras:1,exact:interface"]].concat());
     }
+}
+
+/// Files that the first rank reads as a whole, with the vector behind the matrix or beside it.
+#[test]
+fn rows_of_other_formats_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = load(&file(folder.path(), "general"), ReadAs::Expanded).unwrap();
+    let b = problem.own_rhs.as_deref();
+    for name in ["a.npz", "a.petsc"] {
+        let path = folder.path().join(name);
+        write_matrix(&path, &problem.matrix, Symmetry::General, b).unwrap();
+        let spec = path.display().to_string();
+        let rhs = if name == "a.npz" { "ones,a-ones" } else { "own,ones" };
+        let of = ["--rhs", rhs, "--block-size", "2", "--schwarz", "jacobi,exact:interface"];
+        same_on_any_ranks(&spec, 4, &of);
+    }
+    // all entries twice, which the first rank says
+    same_on_any_ranks("tests/data/formats/coo.npz", 1, &["--rhs", "tests/data/formats/b.npy"]);
 }
 
 /// A grid is found in rows that no rank has as a whole.

@@ -43,7 +43,7 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,

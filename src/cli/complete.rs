@@ -14,6 +14,7 @@ use crate::config::axes::Axis;
 use crate::config::library::Library;
 use crate::config::peer;
 use crate::config::sweep::AXES;
+use crate::matrix::file::ENDINGS;
 use crate::problem::generators::GENERATORS;
 use crate::problem::{Folders, catalogue};
 use crate::record::table::COLUMNS;
@@ -38,18 +39,19 @@ pub(super) fn list_of(names: fn() -> Vec<String>) -> ArgValueCompleter {
 
 /// Completes a matrix: a generator, a name of the catalogue or a file.
 pub(super) fn matrix() -> ArgValueCompleter {
-    name_or_file(&[".mtx", ".mtx.gz"])
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut found = starting(current, "", matrices());
+        found.extend(files(current, &ENDINGS));
+        found
+    })
 }
 
 /// Completes a matrix or an experiment.
 pub(super) fn matrix_or_experiment() -> ArgValueCompleter {
-    name_or_file(&[".toml", ".mtx", ".mtx.gz"])
-}
-
-fn name_or_file(endings: &'static [&'static str]) -> ArgValueCompleter {
-    ArgValueCompleter::new(move |current: &OsStr| {
+    ArgValueCompleter::new(|current: &OsStr| {
         let mut found = starting(current, "", matrices());
-        found.extend(files(current, endings));
+        found.extend(files(current, &ENDINGS));
+        found.extend(files(current, &[".toml"]));
         found
     })
 }
@@ -59,7 +61,7 @@ pub(super) fn values<C, S>(axis: &'static Axis<C, S>) -> ArgValueCompleter {
     ArgValueCompleter::new(move |current: &OsStr| {
         let mut found = last_of_list(current, offered(axis.name, axis.choices));
         if axis.name == "matrix" {
-            found.extend(files(current, &[".mtx", ".mtx.gz"]));
+            found.extend(files(current, &ENDINGS));
         }
         found
     })
@@ -202,12 +204,12 @@ mod tests {
     #[test]
     fn matrices_are_files_too() {
         let folder = tempfile::tempdir().unwrap();
-        for name in ["a.mtx", "b.mtx.gz", "c.toml", "d.csv"] {
+        for name in ["a.mtx", "b.mtx.gz", "c.toml", "d.csv", "e.npz"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        assert_eq!(texts(&matrix(), &at("")), [at("a.mtx"), at("b.mtx.gz")]);
+        assert_eq!(texts(&matrix(), &at("")), [at("a.mtx"), at("b.mtx.gz"), at("e.npz")]);
         let with_experiments = texts(&matrix_or_experiment(), &at(""));
-        assert_eq!(with_experiments, [at("a.mtx"), at("b.mtx.gz"), at("c.toml")]);
+        assert_eq!(with_experiments, [at("a.mtx"), at("b.mtx.gz"), at("e.npz"), at("c.toml")]);
     }
 }

@@ -20,7 +20,8 @@ use crate::base::threads::Threads;
 use crate::case::{MAX_BLOCK_SIZE, MAX_FILL, MAX_SUBDOMAINS, Partition, ReadAs};
 use crate::cli::complete;
 use crate::matrix::cache::Cache;
-use crate::matrix::market::{self, Symmetry};
+use crate::matrix::file::{self, WRITTEN};
+use crate::matrix::market::Symmetry;
 use crate::matrix::{Csr, SYMMETRY_TOLERANCE};
 use crate::problem::{Folders, Source, download, right_hand_side};
 
@@ -41,7 +42,7 @@ enum Command {
     Get(GetArgs),
     /// Write a generated matrix to a file
     Generate(GenerateArgs),
-    /// Read a matrix and write it in another format
+    /// Read a matrix and write it in another format; a `.petsc` file gets its right-hand side, too
     Convert(ConvertArgs),
 }
 
@@ -98,10 +99,11 @@ struct GenerateArgs {
     /// Generator with its size, such as `poisson3d:60` or `fem-p1:parabolic_fem`
     #[arg(add = complete::matrix())]
     spec: String,
-    /// File to write, `.mtx` or `.mtx.gz`
+    /// File to write: `.mtx`, `.mtx.gz`, `.npz` (`SciPy`) or `.petsc` (`PETSc`)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also write this right-hand side, next to the matrix as `<stem>_rhs.mtx`
+    /// Also write this right-hand side: beside `<stem>.mtx` as `<stem>_rhs.mtx`, beside `<stem>.npz` as `<stem>_rhs.npy`,
+    /// behind the matrix in a `.petsc` file
     #[arg(long, value_name = "RHS")]
     rhs: Option<String>,
     /// Overwrite existing files
@@ -121,7 +123,7 @@ struct ConvertArgs {
     /// Matrix to read: a file, a name in the catalogue or a generator
     #[arg(add = complete::matrix())]
     input: String,
-    /// File to write, `.mtx` or `.mtx.gz`
+    /// File to write: `.mtx`, `.mtx.gz`, `.npz` (`SciPy`) or `.petsc` (`PETSc`)
     output: PathBuf,
     /// Read only the stored triangle of a symmetric matrix
     #[arg(long, conflicts_with = "symmetric")]
@@ -217,7 +219,7 @@ fn get(args: &GetArgs) -> Result<String> {
 
 fn generate(args: &GenerateArgs) -> Result<String> {
     check_ending(&args.output)?;
-    let rhs_file = args.rhs.as_ref().map(|_| rhs_beside(&args.output));
+    let rhs_file = args.rhs.as_ref().and_then(|_| rhs_beside(&args.output));
     for path in std::iter::once(&args.output).chain(&rhs_file) {
         refuse_existing(path, args.force)?;
     }
@@ -229,30 +231,34 @@ fn generate(args: &GenerateArgs) -> Result<String> {
     refuse_overlap(&[&args.output], &source.files())?;
     let problem = source.load(ReadAs::Expanded, &Cache::off())?;
     let rhs = args.rhs.as_ref().map(|spec| right_hand_side(&problem, spec)).transpose()?;
-    market::write_matrix(&args.output, &problem.matrix, Symmetry::General)?;
+    file::write_matrix(&args.output, &problem.matrix, Symmetry::General, rhs.as_deref())?;
     let mut text = format!("{}\n", args.output.display());
     if let (Some(b), Some(path)) = (rhs, rhs_file) {
-        market::write_vector(&path, &b)?;
+        file::write_vector(&path, &b)?;
         _ = writeln!(text, "{}", path.display());
     }
     Ok(text)
 }
 
-/// `a_rhs.mtx` beside `a.mtx`, with the same ending.
-fn rhs_beside(matrix: &std::path::Path) -> PathBuf {
+/// `a_rhs.mtx` beside `a.mtx`, `a_rhs.mtx.gz` beside `a.mtx.gz`, `a_rhs.npy` beside `a.npz`.
+fn rhs_beside(matrix: &std::path::Path) -> Option<PathBuf> {
+    if file::takes_vectors(matrix) {
+        return None;
+    }
     let name = matrix.file_name().unwrap_or_default().to_string_lossy();
-    let ending = if name.ends_with(".gz") { ".mtx.gz" } else { ".mtx" };
+    let ending = WRITTEN.into_iter().rfind(|ending| name.ends_with(ending))?;
+    let of_rhs = if ending == ".npz" { ".npy" } else { ending };
     let stem = name.strip_suffix(ending).unwrap_or(&name);
-    matrix.with_file_name(format!("{stem}_rhs{ending}"))
+    Some(matrix.with_file_name(format!("{stem}_rhs{of_rhs}")))
 }
 
 fn check_ending(output: &std::path::Path) -> Result<()> {
     let name = output.to_string_lossy();
-    if name.ends_with(".mtx") || name.ends_with(".mtx.gz") {
+    if WRITTEN.iter().any(|ending| name.ends_with(ending)) {
         return Ok(());
     }
-    Err(Error::input(format!("`{name}` is not the name of a Matrix Market file"))
-        .hint("let it end in .mtx or .mtx.gz"))
+    Err(Error::input(format!("`{name}` is not the name of a file of a matrix that is written"))
+        .hint("let it end in .mtx, .mtx.gz, .npz or .petsc"))
 }
 
 /// The average of `a` and its transpose, where they differ by rounding alone; `None` where they do not
@@ -274,6 +280,10 @@ fn symmetric(a: &Csr, tolerance: f64) -> Result<Option<Csr>> {
 
 fn convert(args: &ConvertArgs) -> Result<String> {
     check_ending(&args.output)?;
+    if args.symmetric && !file::stores_triangles(&args.output) {
+        let message = format!("--symmetric: `{}` would have all entries", args.output.display());
+        return Err(Error::input(message).hint("files of Matrix Market store a triangle"));
+    }
     refuse_existing(&args.output, args.force)?;
     let read_as = if args.as_stored { ReadAs::AsStored } else { ReadAs::Expanded };
     let source = Source::find(&args.input, &Folders::from_env())?;
@@ -287,6 +297,16 @@ fn convert(args: &ConvertArgs) -> Result<String> {
     } else {
         (Symmetry::General, None)
     };
-    market::write_matrix(&args.output, averaged.as_ref().unwrap_or(&problem.matrix), symmetry)?;
+    if !file::takes_vectors(&args.output)
+        && let Source::File(path) = &source
+        && file::holds_vector(path)
+    {
+        let path = path.display();
+        anstream::eprintln!(
+            "remark: not written: the right-hand side in `{path}`, which `--rhs file:{path}` names"
+        );
+    }
+    let matrix = averaged.as_ref().unwrap_or(&problem.matrix);
+    file::write_matrix(&args.output, matrix, symmetry, problem.own_rhs.as_deref())?;
     Ok(format!("{}\n", args.output.display()))
 }

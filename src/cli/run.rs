@@ -11,7 +11,7 @@ use crate::cli::{complete, output};
 use crate::config::library::Library;
 use crate::config::sweep::axis;
 use crate::config::{Experiment, Sweep};
-use crate::matrix::market;
+use crate::matrix::file::{ENDINGS, looks_like};
 use crate::record::table::COLUMNS;
 use crate::report;
 
@@ -114,15 +114,16 @@ fn is_experiment(path: &Path) -> Result<bool> {
     if ends(&[".toml"]) || path.starts_with("/dev") {
         return Ok(true);
     }
-    if lower == "-" || ends(&[".mtx", ".mtx.gz"]) {
+    if lower == "-" || ends(&ENDINGS) {
         return Ok(false);
     }
     match std::fs::metadata(path) {
-        Ok(found) if found.is_file() && !market::looks_like(path) => Err(Error::input(format!(
+        Ok(found) if found.is_file() && !looks_like(path) => Err(Error::input(format!(
             "`{name}` is neither a matrix nor an experiment"
         ))
         .hint(
-            "a matrix is a Matrix Market file (.mtx, .mtx.gz), an experiment's name ends in .toml",
+            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), SciPy (.npz) or PETSc, an experiment's name ends in \
+             .toml",
         )),
         Ok(found) if found.is_dir() => Err(Error::input(format!("`{name}` is a folder"))
             .hint("name a matrix (`a.mtx`, `poisson3d:40`) or an experiment (`a.toml`)")),
@@ -137,7 +138,7 @@ fn is_experiment(path: &Path) -> Result<bool> {
 /// A suggestion for a name that is neither a file nor a matrix.
 fn better(path: &Path) -> Option<String> {
     let name = path.to_str()?;
-    for ending in [".toml", ".mtx", ".mtx.gz"] {
+    for ending in std::iter::once(".toml").chain(ENDINGS) {
         let longer = format!("{name}{ending}");
         if Path::new(&longer).is_file() {
             return Some(format!("did you mean `{longer}`?"));
@@ -173,7 +174,8 @@ mod tests {
         assert_eq!(message, format!("`{other}` is neither a matrix nor an experiment"));
         assert_eq!(
             hint,
-            "a matrix is a Matrix Market file (.mtx, .mtx.gz), an experiment's name ends in .toml"
+            "a matrix is a file of Matrix Market (.mtx, .mtx.gz), SciPy (.npz) or PETSc, an experiment's name ends in \
+             .toml"
         );
         assert_eq!(refused(&["a.toml", "b.toml"]).0, "two experiments, `a.toml` and `b.toml`");
         std::fs::write(at("sweep.toml"), "").unwrap();

@@ -50,7 +50,7 @@ pub fn axis(name: &str) -> Result<&'static Axis> {
 axes! {
     Case, most MAX_CASES;
     matrix: String, "matrix", "SPEC",
-        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), Matrix Market file, or `-`: standard input",
+        "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), file (`a.mtx.gz`, `a.npz`, `a.petsc`), or `-`: standard input",
         Vec::new, String::clone, |t, out| one(Ok(matrix(t)), out);
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
@@ -65,7 +65,7 @@ axes! {
         "Scaling of the system, by powers of two, before anything is computed: none, rows, or rows and columns (`ruiz`)",
         choices::<Scaling>, choice_name, |t, out| one(choice("scaling", t), out);
     rhs: String, "rhs", "SPEC",
-        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own`",
+        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `own`, or a file, `b.npy`, `b.mtx` or `file:PATH`",
         Vec::new, String::clone, rhs;
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 128",

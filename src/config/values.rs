@@ -66,7 +66,8 @@ pub(super) fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
 /// matrix shows when both are there.
 pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
-    let valid = match text.split_once(':') {
+    let spec = if problem::is_rhs_file(text) { format!("file:{text}") } else { text.to_owned() };
+    let valid = match spec.split_once(':') {
         Some(("random", seed)) => {
             let seed = seed.parse::<u64>().map_err(|_| {
                 Error::input(format!("the seed `{seed}` of `{text}` is no seed"))
@@ -88,6 +89,6 @@ pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     if !valid {
         return Err(Error::unknown("right-hand side", text, KINDS));
     }
-    out.push(text.to_owned());
+    out.push(spec);
     Ok(())
 }

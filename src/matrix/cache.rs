@@ -1,8 +1,8 @@
-//! Parsed matrices kept on disk, so that a gzipped file is inflated and parsed once.
+//! Parsed matrices kept on disk, so that a compressed file is inflated and parsed once.
 //!
 //! The key is the SHA-256 of the file's bytes with the way it is read, so a changed file is
-//! never mistaken. Only gzipped files are kept. For them the hash runs over the compressed bytes and
-//! inflating is saved: a file of 18 MB loads in a seventh of the time. Of a plain file the hash
+//! never mistaken. Only compressed files are kept. For them the hash runs over the compressed bytes and
+//! inflating is saved: a gzipped file of 18 MB loads in a seventh of the time. Of a plain file the hash
 //! alone takes 0.4 of the time of parsing it on one thread (`cargo bench --bench market` prints
 //! both), and parsing is spread over threads while hashing is not. The cache never causes an error:
 //! what is damaged or cannot be written is left out, with a remark.
@@ -18,11 +18,12 @@ use flate2::Crc;
 use sha2::{Digest, Sha256};
 
 use super::Csr;
-use super::market::{self, Matrix, Symmetry};
+use super::file;
+use super::read::{Matrix, Symmetry};
 use crate::base::choices::ReadAs;
 use crate::base::error::Result;
 use crate::base::files::temporary_in;
-use crate::base::input::check_stopped;
+use crate::base::input::{Compression, check_stopped};
 use crate::base::measure::check_memory;
 
 /// Environment variable with the folder of the cache, or `off`.
@@ -72,20 +73,20 @@ impl Cache {
         self.folder.as_deref()
     }
 
-    /// As [`market::read_matrix`], from the cache where that holds the file.
+    /// As [`file::read_matrix`], from the cache where that holds the file.
     ///
     /// # Errors
     /// Those of the file.
     pub fn read_matrix(&self, path: &Path, read_as: ReadAs) -> Result<Matrix> {
         let Some(entry) = self.entry(path, read_as) else {
-            return market::read_matrix(path, read_as);
+            return file::read_matrix(path, read_as);
         };
         let damaged = match load(&entry) {
             Ok(matrix) => return Ok(matrix),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => Some(format!("cache entry not used: {error}")),
         };
-        let mut matrix = market::read_matrix(path, read_as)?;
+        let mut matrix = file::read_matrix(path, read_as)?;
         let stored = store(&entry, &matrix).err();
         matrix.remarks.extend(damaged);
         matrix.remarks.extend(stored.map(|e| format!("cache not written: {e}")));
@@ -97,8 +98,8 @@ impl Cache {
         let folder = self.folder.as_ref()?;
         let mut file = File::open(path).ok()?;
         let meta = file.metadata().ok()?;
-        let is_gz = path.extension() == Some(OsStr::new("gz"));
-        if !is_gz || !meta.is_file() || meta.len() < SMALLEST {
+        let is_compressed = Compression::of_name(path).is_some_and(|c| c.is_read());
+        if !is_compressed || !meta.is_file() || meta.len() < SMALLEST {
             return None;
         }
         let key = sha256(&mut file).ok()?;
@@ -335,7 +336,7 @@ mod tests {
         let cache = Cache::at(folder.path().join("cache"));
         let mut sizes = Vec::new();
         for read_as in [ReadAs::Expanded, ReadAs::AsStored] {
-            let parsed = market::read_matrix(&path, read_as).unwrap();
+            let parsed = super::file::read_matrix(&path, read_as).unwrap();
             assert_eq!(parsed.remarks, ["1 duplicate entry summed"]);
             assert_eq!(cache.read_matrix(&path, read_as).unwrap(), parsed);
             let entry = cache.entry(&path, read_as).unwrap();

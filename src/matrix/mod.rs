@@ -1,5 +1,6 @@
 //! Sparse matrix storage and files.
 
+mod assemble;
 pub mod bdia;
 pub mod bsr;
 pub mod cache;
@@ -7,17 +8,23 @@ mod coo;
 pub mod csr;
 mod dia;
 pub(crate) mod equilibration;
+pub mod file;
+mod gather;
 pub mod hash;
 mod hyb;
 pub mod market;
 pub(crate) mod npy;
+mod npz;
 pub mod pattern;
+mod petsc;
+mod read;
 mod rows;
 mod sell;
 pub mod storage;
 mod symmetry;
 mod triangle;
 
+pub(crate) use assemble::summed;
 pub use bdia::Bdia;
 pub use bsr::Bsr;
 pub use coo::Coo;

@@ -1,4 +1,4 @@
-//! Systems in Matrix Market files, and where files are looked for by name.
+//! Systems in files, and where files are looked for by name.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,12 @@ use crate::base::choices::ReadAs;
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::{Compression, STDIN_NAME, is_stdin};
 use crate::matrix::cache::Cache;
-use crate::matrix::market::{self, Layout, Symmetry};
+use crate::matrix::file::{ENDINGS, OF_VECTORS, holds_vector, read_vector, read_vector_to};
+use crate::matrix::market::{Layout, Symmetry, Vector};
 
 use crate::base::units::plural;
 
 use super::Problem;
-use super::folders::ENDINGS;
 
 /// Whether `spec` is meant as a path.
 pub(super) fn is_path(spec: &str) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn is_path(spec: &str) -> bool {
 
 /// Whether `spec` can only be a path, or standard input, whether there is such a file or not.
 fn looks_like_path(spec: &str) -> bool {
-    let packed = || Compression::endings().any(|e| spec.ends_with(&format!(".mtx{e}")));
+    let packed = || Compression::endings(false).any(|e| spec.ends_with(&format!(".mtx{e}")));
     spec.contains('/')
         || spec.contains(std::path::MAIN_SEPARATOR)
         || ENDINGS.iter().any(|e| spec.ends_with(e))
@@ -48,13 +48,18 @@ pub(crate) fn located(spec: &str, folder: &Path) -> String {
 
 /// As [`located`] for a right-hand side.
 pub(crate) fn located_rhs(spec: &str, folder: &Path) -> String {
-    match spec.strip_prefix("file:") {
+    match spec.strip_prefix("file:").or(is_rhs_file(spec).then_some(spec)) {
         Some(path) => format!("file:{}", folder.join(path).display()),
         None => spec.to_owned(),
     }
 }
 
-/// File name without `.mtx` or `.mtx.gz`.
+/// Whether the spec of a right-hand side is the path of a file of vectors, without `file:`.
+pub(crate) fn is_rhs_file(spec: &str) -> bool {
+    !spec.starts_with("file:") && OF_VECTORS.iter().any(|ending| spec.ends_with(ending))
+}
+
+/// File name without `.mtx`, `.mtx.gz` and the like.
 pub(crate) fn stem(path: &Path) -> String {
     if is_stdin(path) {
         return STDIN_NAME.to_owned();
@@ -64,13 +69,17 @@ pub(crate) fn stem(path: &Path) -> String {
     stem.unwrap_or(&name).to_owned()
 }
 
-/// The right-hand side beside a matrix: `<stem>_rhs.mtx[.gz]` or `<stem>_b.mtx[.gz]`.
+/// The file of a matrix's right-hand side: its own, where a vector follows the matrix, or one beside it,
+/// `<stem>_rhs` or `<stem>_b` with an ending of vectors.
 pub(crate) fn own_rhs_path(matrix: &Path) -> Option<PathBuf> {
     if is_stdin(matrix) {
         return None;
     }
+    if holds_vector(matrix) {
+        return Some(matrix.to_owned());
+    }
     let stem = stem(matrix);
-    let names = ["rhs", "b"].into_iter().flat_map(|s| ENDINGS.map(|e| format!("{stem}_{s}{e}")));
+    let names = ["rhs", "b"].into_iter().flat_map(|s| OF_VECTORS.map(|e| format!("{stem}_{s}{e}")));
     names.into_iter().map(|n| matrix.with_file_name(n)).find(|p| p.is_file())
 }
 
@@ -108,7 +117,7 @@ pub(crate) fn check_square(path: &Path, [rows, cols]: [usize; 2]) -> Result<()> 
 fn own_rhs(matrix: &Path, rows: usize, remarks: &mut Vec<String>) -> Result<Option<Vec<f64>>> {
     let mut values = Vec::new();
     let read = |path: &Path| {
-        let mut read = market::read_vector(path, None)?;
+        let mut read = read_vector(path)?;
         values = std::mem::take(&mut read.values);
         Ok((values.len(), read))
     };
@@ -128,7 +137,7 @@ pub(crate) fn own_rhs_to(
 ) -> Result<bool> {
     let read = |path: &Path| {
         let mut length = 0;
-        let read = market::read_vector_to(path, &mut |values| {
+        let read = read_vector_to(path, &mut |values| {
             length += values.len();
             take(values);
         })?;
@@ -142,7 +151,7 @@ fn used_rhs(
     matrix: &Path,
     rows: usize,
     remarks: &mut Vec<String>,
-    read: impl FnOnce(&Path) -> Result<(usize, market::Vector)>,
+    read: impl FnOnce(&Path) -> Result<(usize, Vector)>,
 ) -> Result<bool> {
     let Some(path) = &own_rhs_path(matrix) else { return Ok(false) };
     let rhs = read(path).and_then(|(length, v)| {

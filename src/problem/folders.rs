@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use directories::ProjectDirs;
 
 use crate::base::input::Compression;
+use crate::matrix::file::ENDINGS;
 
 /// Environment variable with the folders that are searched for matrices by name, separated as in
 /// `PATH`.
 pub(super) const MATRICES: &str = "BILU_BENCH_MATRICES";
 
-/// Endings of Matrix Market files.
-pub(super) const ENDINGS: [&str; 2] = [".mtx", ".mtx.gz"];
-
-/// Folders in which a name stands for `NAME.mtx` or `NAME.mtx.gz`.
+/// Folders in which a name stands for `NAME.mtx`, `NAME.mtx.gz`, `NAME.npz` and so on.
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
     /// Searched in this order.
@@ -44,7 +42,7 @@ impl Folders {
         let mut folders = self.search.iter().chain(&self.data);
         let of = |f: &PathBuf| {
             let file = |e| f.join(format!("{name}.mtx{e}"));
-            Compression::endings().map(file).find(|path| path.is_file())
+            Compression::endings(false).map(file).find(|path| path.is_file())
         };
         folders.find_map(of)
     }

@@ -34,7 +34,7 @@ use crate::matrix::cache::Cache;
 use crate::symbolic::ordering::{Ordering, reordered};
 
 pub(crate) use file::stem;
-pub(crate) use file::{located, located_rhs};
+pub(crate) use file::{is_rhs_file, located, located_rhs};
 pub use folders::Folders;
 pub(crate) use rhs::RANDOM_SEED;
 pub use rhs::right_hand_side;
@@ -100,7 +100,7 @@ pub(crate) fn dropped(count: usize) -> Option<String> {
 /// Loads or generates the system that `spec` names.
 ///
 /// `spec` is a generator with its size (`poisson3d:60`, `poisson3d:60x50x40`), a catalogue name
-/// (`parabolic_fem`), a path (`a.mtx`, `a.mtx.gz`) or `-` for standard input. With [`ReadAs::AsStored`] the matrix is the
+/// (`parabolic_fem`), a path (`a.mtx`, `a.mtx.gz`, `a.npz`) or `-` for standard input. With [`ReadAs::AsStored`] the matrix is the
 /// lower triangle of a symmetric one.
 ///
 /// # Errors

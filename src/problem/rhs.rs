@@ -7,7 +7,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::base::error::{Error, Result};
-use crate::matrix::market;
+use crate::matrix::file::{read_vector, read_vector_to};
 
 use super::{Problem, file};
 
@@ -36,6 +36,9 @@ impl Named {
     /// # Errors
     /// When there is none.
     pub(crate) fn find(spec: &str) -> Result<Self> {
+        if file::is_rhs_file(spec) {
+            return Ok(Self::File(spec.into()));
+        }
         let (kind, argument) = match spec.split_once(':') {
             Some((kind, argument)) => (kind, Some(argument)),
             None => (spec, None),
@@ -84,7 +87,7 @@ pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
 /// # Errors
 /// When it has another length, several columns, or is broken.
 fn of_file(path: &Path, n: usize) -> Result<Vec<f64>> {
-    let read = market::read_vector(path, None)?;
+    let read = read_vector(path)?;
     file::check_columns(path, [read.values.len(), read.columns])?;
     file::check_length(path, read.values.len(), n)?;
     Ok(read.values)
@@ -96,7 +99,7 @@ fn of_file(path: &Path, n: usize) -> Result<Vec<f64>> {
 /// As there.
 pub(crate) fn of_file_to(path: &Path, n: usize, take: &mut dyn FnMut(&[f64])) -> Result<()> {
     let mut length = 0;
-    let read = market::read_vector_to(path, &mut |values| {
+    let read = read_vector_to(path, &mut |values| {
         length += values.len();
         take(values);
     })?;

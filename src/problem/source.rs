@@ -31,7 +31,7 @@ pub enum Source {
         /// Its arguments.
         arguments: Arguments,
     },
-    /// A Matrix Market file, or `-` for standard input.
+    /// A file, or `-` for standard input.
     File(PathBuf),
 }
 

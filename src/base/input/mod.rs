@@ -1,19 +1,23 @@
 //! Files that are read: what may be opened and how much of it; Ctrl-C and a bar on the way.
 
 mod compression;
+mod copied;
+mod opened;
 mod progress;
 mod stdin;
 mod wait;
+mod zstd;
 
 use std::fs::{File, FileType, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use crate::base::error::{Error, Result};
 use crate::base::interrupt;
 use crate::base::interrupt::Reading;
 
-pub(crate) use compression::{Compression, GZIP, START};
+pub(crate) use compression::{Bytes, Compression, content_error};
+pub(crate) use opened::Opened;
 pub(crate) use progress::{bars, say, silence};
 pub(crate) use stdin::{NAME as STDIN_NAME, is_stdin};
 
@@ -75,6 +79,12 @@ impl Read for Stream {
         let count = self.file.read(bytes)?;
         self.progress.advance(count as u64);
         Ok(count)
+    }
+}
+
+impl Seek for Stream {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
     }
 }
 

@@ -4,11 +4,12 @@
 //! out of order. So what comes through a pipe is first copied to a file without a name.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Seek, SeekFrom};
+use std::io::{self, IsTerminal, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Mutex;
 
 use super::Stream;
+use super::copied::copied;
 use crate::base::error::{Error, Result};
 
 /// What standard input is called in messages.
@@ -50,20 +51,8 @@ fn keep() -> Result<(File, u64)> {
     {
         return Ok((input, start));
     }
-    let cannot = |e: &io::Error| {
-        Error::run(format!("cannot copy standard input to a temporary file: {e}"))
-            .hint("TMPDIR names the folder of temporary files")
-    };
-    let mut copy = tempfile::tempfile().map_err(|e| cannot(&e))?;
     let mut from = Stream::of(input, NAME);
-    let mut block = vec![0; 1 << 18];
-    loop {
-        let count = from.read(&mut block).map_err(|e| super::read_error(Path::new(NAME), &e))?;
-        if count == 0 {
-            return Ok((copy, 0));
-        }
-        io::Write::write_all(&mut copy, &block[..count]).map_err(|e| cannot(&e))?;
-    }
+    Ok((copied(NAME, &mut from)?.file, 0))
 }
 
 /// Standard input without the buffer of the standard library.

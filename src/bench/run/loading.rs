@@ -13,8 +13,8 @@ use crate::compute::distributed::launch;
 use crate::compute::distributed::moves::{PIECE, agreed, moved, read_and_dealt};
 use crate::compute::distributed::part::{Builder, Part};
 use crate::compute::over_ranks;
-use crate::matrix::bsr;
 use crate::matrix::market::{Dealer, Dealt};
+use crate::matrix::{bsr, file as of_matrix, summed};
 use crate::problem::generator::Piece;
 use crate::problem::{self, Folders, Source, file, generators};
 use crate::symbolic::partition::due;
@@ -135,7 +135,7 @@ fn file(
 ) -> Result<Rows> {
     let size = communicator.size();
     let opened = path.map(|path| {
-        let dealer = Dealer::open(path, ReadAs::Expanded, size)?;
+        let dealer = of_matrix::dealer(path, ReadAs::Expanded, size)?;
         file::check_square(path, dealer.size())?;
         Ok(dealer)
     });
@@ -196,12 +196,8 @@ fn file(
         let error = path.map(|path| Dealer::too_large(path, ReadAs::Expanded, place));
         agreed(communicator, error.map_or(Ok(()), Err))?;
     }
-    let mut remarks = Vec::new();
-    match sum(communicator, rows.summed) {
-        0 => {}
-        1 => remarks.push("1 duplicate entry summed".to_owned()),
-        summed => remarks.push(format!("{summed} duplicate entries summed")),
-    }
+    let mut remarks = dealer.as_ref().map_or(Vec::new(), |d| d.remarks().to_vec());
+    remarks.extend(summed(sum(communicator, rows.summed) as usize));
     Ok(Rows {
         part: {
             let own = own.start as u64..own.end as u64;

@@ -1,14 +1,13 @@
 //! The text of a file as a stream of blocks cut at line ends, parsed in parallel.
 
-use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
 use rayon::prelude::*;
 
 use crate::base::error::{Error, Result};
 use crate::base::input;
-use crate::base::input::{Compression, GZIP, Stream};
+use crate::base::input::{Bytes, Compression, Opened, content_error};
 
 /// What some editors put before a text in UTF-8.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -36,6 +35,12 @@ impl Fault {
         Self { line: 0, column, message: message.into(), hint: None }
     }
 
+    /// One entry too many.
+    pub(super) fn surplus() -> Self {
+        Self::new(1, "more entries than the size line declares")
+            .hint("the size line is wrong, or lines were added")
+    }
+
     /// Adds what to do.
     pub(super) fn hint(mut self, hint: &'static str) -> Self {
         self.hint = Some(hint);
@@ -60,11 +65,11 @@ pub(super) trait Part: Send {
 /// The text of one file, decompressed, with the place reached.
 pub(super) struct Text {
     name: String,
-    reader: BufReader<Box<dyn Read + Send>>,
-    /// Bytes of the file, where they are known.
-    size: Option<u64>,
-    /// Whether they are gzipped.
-    is_gz: bool,
+    reader: BufReader<Bytes>,
+    /// Bytes of the text at most, where there is a bound.
+    most_bytes: Option<u64>,
+    /// Whether they are compressed.
+    is_compressed: bool,
     /// Lines taken so far.
     lines: usize,
     /// Blocks that are in memory at most.
@@ -85,49 +90,36 @@ enum ReadFailure {
 impl Text {
     /// Opens `path`; `-` is standard input.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        if path.is_dir() {
-            return Err(Error::input("is a directory, not a Matrix Market file")
-                .in_file(path.display().to_string())
-                .hint("name the `.mtx` or `.mtx.gz` file in it"));
-        }
-        let stdin = input::is_stdin(path);
-        let name = if stdin { input::STDIN_NAME.to_owned() } else { path.display().to_string() };
-        let stream = Stream::open(path)?;
-        let size = stream.size();
-        Self::with_size(&name, Box::new(stream), size)
+        Self::of(Opened::open(path)?)
     }
 
-    /// Takes `reader`, whose content may be gzipped.
-    pub(super) fn new(name: &str, reader: Box<dyn Read + Send>) -> Result<Self> {
-        Self::with_size(name, reader, None)
+    /// Takes `reader`, whose content may be compressed.
+    pub(super) fn new(name: &str, reader: Bytes) -> Result<Self> {
+        Self::of(Opened::of(name, reader)?)
     }
 
-    /// As [`Text::new`] for a reader that holds `size` bytes.
-    fn with_size(name: &str, reader: Box<dyn Read + Send>, size: Option<u64>) -> Result<Self> {
-        let (start, raw) = begin(name, reader)?;
-        if start.is_empty() {
-            return Err(Error::input("the file is empty").in_file(name));
-        }
-        let is_gz = start.starts_with(GZIP);
-        let (start, text) =
-            if is_gz { begin(name, Box::new(MultiGzDecoder::new(raw)))? } else { (start, raw) };
-        if let Some(other) = Compression::of(&start) {
-            return Err(other.refused(name));
+    /// Takes a file from its beginning.
+    pub(super) fn of(file: Opened) -> Result<Self> {
+        let (name, start) = (file.name().to_owned(), file.start());
+        if let Some(other) = Compression::of(start) {
+            return Err(other.refused(&name));
         }
         if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
             return Err(Error::input("is text in UTF-16")
                 .in_file(name)
                 .hint("save it as ASCII or UTF-8"));
         }
-        let mut reader = BufReader::with_capacity(64 << 10, text);
-        if start.starts_with(MARK) {
-            reader.read_exact(&mut [0; MARK.len()]).map_err(|e| read_error(name, 0, &e))?;
+        let marked = start.starts_with(MARK);
+        let (most_bytes, is_compressed) = (file.most(), file.is_compressed());
+        let mut reader = BufReader::with_capacity(64 << 10, file.into_bytes());
+        if marked {
+            reader.read_exact(&mut [0; MARK.len()]).map_err(|e| read_error(&name, 0, &e))?;
         }
         Ok(Self {
-            name: name.into(),
+            name,
             reader,
-            size,
-            is_gz,
+            most_bytes,
+            is_compressed,
             lines: 0,
             most: usize::MAX,
             carry: Vec::new(),
@@ -139,18 +131,14 @@ impl Text {
     /// The part of `declared` entries that memory is taken for before they come: what the file is large
     /// enough to hold; 0 where its size is not known.
     pub(super) fn backed(&self, declared: usize) -> usize {
-        if self.is_gz || self.size.is_none() { 0 } else { self.at_most(declared) }
+        if self.is_compressed || self.most_bytes.is_none() { 0 } else { self.at_most(declared) }
     }
 
     /// The part of `declared` entries that can be in the file at most.
     pub(super) fn at_most(&self, declared: usize) -> usize {
         /// Bytes of a line.
         const SHORTEST: u64 = 4;
-        /// What a byte of DEFLATE can stand for.
-        const EXPANSION: u64 = 1032;
-        let Some(size) = self.size else { return declared };
-        let text = if self.is_gz { size.saturating_mul(EXPANSION) } else { size };
-        declared.min((text / SHORTEST) as usize)
+        self.most_bytes.map_or(declared, |bytes| declared.min((bytes / SHORTEST) as usize))
     }
 
     /// From now on reads so many blocks ahead at most, whatever the number of threads.
@@ -300,27 +288,6 @@ impl Text {
     }
 }
 
-/// The first bytes of `reader`, and a reader that begins with them again.
-fn begin(name: &str, mut reader: Box<dyn Read + Send>) -> Result<(Vec<u8>, Box<dyn Read + Send>)> {
-    let mut start = Vec::new();
-    let read = reader.by_ref().take(input::START as u64).read_to_end(&mut start);
-    read.map_err(|e| read_error(name, 0, &e))?;
-    Ok((start.clone(), Box::new(Cursor::new(start).chain(reader))))
-}
-
 fn read_error(name: &str, lines: usize, error: &std::io::Error) -> Error {
-    if let Some(stopped) = input::stopped(name, error) {
-        return stopped;
-    }
-    match error.kind() {
-        ErrorKind::UnexpectedEof => Error::input("the compressed data end too early")
-            .in_file(name)
-            .hint("the file is incomplete, or bytes were added behind it: fetch it again"),
-        ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-            Error::input(format!("the compressed data are damaged: {error}"))
-                .in_file(name)
-                .hint("fetch the file again")
-        }
-        _ => Error::input(format!("cannot read beyond line {lines}: {error}")).in_file(name),
-    }
+    content_error(name, &format!(" beyond line {lines}"), error)
 }

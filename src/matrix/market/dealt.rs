@@ -1,17 +1,18 @@
-//! Coordinate files that one process reads for others: each assembles the rows that are its own, and none has all.
+//! Files that one process reads for others: each assembles the rows that are its own, and none has all.
 
 use std::ops::Range;
 use std::path::Path;
 
 use crate::base::choices::ReadAs;
 use crate::base::error::{Error, Result};
+use crate::base::input::Opened;
 use crate::matrix::Csr;
+use crate::matrix::assemble::{Assembled, Assembly, Entry, MANY, Part, Plan, Ranges, infinite};
 
-use super::Symmetry;
-use super::assemble::{Assembled, Assembly, Entry, Part, Plan, Ranges};
 use super::blocks::Text;
 use super::entries::{self, Chunk, Read};
 use super::header::{self, Header, Layout};
+use super::{Matrix, Symmetry, dense};
 
 /// Bytes of an entry on its way.
 const OF_AN_ENTRY: usize = 16;
@@ -21,42 +22,79 @@ const BLOCKS: usize = 4;
 
 /// Reads a file for several owners of rows.
 pub struct Dealer {
-    text: Text,
-    header: Header,
+    from: From,
     read_as: ReadAs,
 }
 
+/// What is dealt.
+enum From {
+    /// The lines of a coordinate file, as they are read.
+    Lines(Text, Header),
+    /// A matrix that this process has.
+    Whole(Matrix),
+}
+
 impl Dealer {
-    /// Opens a file and reads its first lines, for as many owners.
+    /// Opens a file and reads its first lines, for as many owners. An array file is read as a whole.
     ///
     /// # Errors
     /// Those of the lines, and when the entries that these declare cannot be in the memory of each owner.
     pub fn open(path: &Path, read_as: ReadAs, owners: usize) -> Result<Self> {
-        let mut text = Text::open(path)?;
+        Self::of_text(Text::open(path)?, read_as, owners)
+    }
+
+    /// The same for a file that is open.
+    pub(crate) fn of_file(file: Opened, read_as: ReadAs, owners: usize) -> Result<Self> {
+        Self::of_text(Text::of(file)?, read_as, owners)
+    }
+
+    fn of_text(mut text: Text, read_as: ReadAs, owners: usize) -> Result<Self> {
         text.limit(BLOCKS);
         let header = header::read(&mut text)?;
         if header.layout == Layout::Array {
-            return Err(entries::not_a_matrix(&text));
+            return Ok(Self::of_matrix(dense::after(text, &header, read_as)?));
         }
-        let new = Self { text, header, read_as };
-        entries::check_declared(&new.text, &new.header, new.mirrored(), owners)
-            .map_err(|e| e.at(new.text.name(), new.header.line, None))?;
-        Ok(new)
+        let mirrored = entries::rules(&header, read_as).1;
+        entries::check_declared(&text, &header, mirrored, owners)
+            .map_err(|e| e.at(text.name(), header.line, None))?;
+        Ok(Self { from: From::Lines(text, header), read_as })
+    }
+
+    /// Deals the rows of a matrix that this process has.
+    pub(crate) fn of_matrix(matrix: Matrix) -> Self {
+        Self { from: From::Whole(matrix), read_as: ReadAs::Expanded }
     }
 
     /// Rows and columns.
     pub fn size(&self) -> [usize; 2] {
-        [self.header.rows, self.header.cols]
+        match &self.from {
+            From::Lines(_, header) => [header.rows, header.cols],
+            From::Whole(read) => [read.matrix.rows(), read.matrix.cols()],
+        }
     }
 
     /// What the header declares.
     pub fn symmetry(&self) -> Symmetry {
-        self.header.symmetry
+        match &self.from {
+            From::Lines(_, header) => header.symmetry,
+            From::Whole(read) => read.symmetry,
+        }
     }
 
     /// Whether entries above the diagonal are added that are not in the file.
     pub fn mirrored(&self) -> bool {
-        self.read_as == ReadAs::Expanded && self.header.symmetry != Symmetry::General
+        match &self.from {
+            From::Lines(_, header) => entries::rules(header, self.read_as).1,
+            From::Whole(_) => false,
+        }
+    }
+
+    /// What a reader of the results has to know of a matrix that was read as a whole.
+    pub(crate) fn remarks(&self) -> &[String] {
+        match &self.from {
+            From::Lines(..) => &[],
+            From::Whole(read) => &read.remarks,
+        }
     }
 
     /// Reads the entries. Whenever there are `piece` bytes of them, `deal` gets those of each owner, whose rows begin
@@ -70,27 +108,40 @@ impl Dealer {
         piece: usize,
         mut deal: impl FnMut(&mut [Vec<u8>]),
     ) -> Result<()> {
-        let (rules, mirrored) = entries::rules(&self.header, self.read_as);
-        // one range: nothing is sorted
-        let ranges = Ranges::new(self.header.rows, 0);
-        let parse = |block: &[u8], limit| entries::parse(block, &rules, mirrored, ranges, limit);
         let mut hands = vec![Vec::new(); starts.len()];
         let mut filled = 0;
-        self.text.parse(self.header.entries, parse, |chunk: Chunk| {
-            for entry in chunk.entries() {
-                let owner = starts.partition_point(|&start| start <= entry.row as usize) - 1;
-                let hand: &mut Vec<u8> = &mut hands[owner];
-                hand.extend_from_slice(&entry.row.to_ne_bytes());
-                hand.extend_from_slice(&entry.col.to_ne_bytes());
-                hand.extend_from_slice(&entry.value.to_ne_bytes());
-                filled += OF_AN_ENTRY;
-                if filled >= piece {
-                    deal(&mut hands);
-                    filled = 0;
+        let mut hand_out = |entry: &Entry| {
+            let owner = starts.partition_point(|&start| start <= entry.row as usize) - 1;
+            let hand: &mut Vec<u8> = &mut hands[owner];
+            hand.extend_from_slice(&entry.row.to_ne_bytes());
+            hand.extend_from_slice(&entry.col.to_ne_bytes());
+            hand.extend_from_slice(&entry.value.to_ne_bytes());
+            filled += OF_AN_ENTRY;
+            if filled >= piece {
+                deal(&mut hands);
+                filled = 0;
+            }
+        };
+        match &mut self.from {
+            From::Lines(text, header) => {
+                let (rules, mirrored) = entries::rules(header, self.read_as);
+                // one range: nothing is sorted
+                let ranges = Ranges::new(header.rows, 0);
+                let parse =
+                    |block: &[u8], limit| entries::parse(block, &rules, mirrored, ranges, limit);
+                text.parse(header.entries, parse, |chunk: Chunk| {
+                    chunk.entries().iter().for_each(&mut hand_out);
+                    Ok(())
+                })?;
+            }
+            From::Whole(read) => {
+                for row in 0..read.matrix.rows() {
+                    let (cols, values) = read.matrix.row(row);
+                    let entry = |(&col, &value)| Entry { row: row as u32, col, value };
+                    cols.iter().zip(values).map(entry).for_each(|entry| hand_out(&entry));
                 }
             }
-            Ok(())
-        })?;
+        }
         deal(&mut hands);
         Ok(())
     }
@@ -100,7 +151,10 @@ impl Dealer {
     /// # Errors
     /// When it is one.
     pub(crate) fn check_entries(&self, entries: usize) -> Result<()> {
-        entries::check_nearly_empty(&self.text, &self.header, entries)
+        match &self.from {
+            From::Lines(text, header) => entries::check_nearly_empty(text, header, entries),
+            From::Whole(_) => Ok(()),
+        }
     }
 
     /// The error of entries of one place whose sum is not finite, at the line that makes it so.
@@ -140,8 +194,7 @@ impl Dealt {
         // many ranges: how many entries will come is not known
         let ranges = Ranges::new(count.max(1), 32 * count);
         let size = [count, cols];
-        let plan =
-            Plan { size, first, ranges, capacity: 0, mirrored, most: None, many: entries::MANY };
+        let plan = Plan { size, first, ranges, capacity: 0, mirrored, most: None, many: MANY };
         Ok(Self { assembly: Assembly::new(plan)?, ranges, first })
     }
 
@@ -173,7 +226,7 @@ impl Dealt {
         let Assembled::Matrix(matrix, summed) = self.assembly.finish()? else {
             unreachable!("nothing is too much")
         };
-        let too_large = entries::infinite(&matrix)
+        let too_large = infinite(&matrix)
             .filter(|_| summed > 0)
             .map(|[row, column]| [row + self.first, column]);
         Ok(DealtRows { matrix, summed, too_large })

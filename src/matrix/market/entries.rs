@@ -3,22 +3,23 @@
 // the functions are a few instructions each and run for every number of a file
 #![allow(clippy::inline_always)]
 
+use std::cell::Cell;
 use std::path::Path;
 
 use crate::base::choices::ReadAs;
-use crate::base::error::{Error, Result};
-use crate::base::input::is_stdin;
+use crate::base::error::Result;
+use crate::base::input::{Opened, is_stdin};
 use crate::base::measure::check_memory;
 use crate::matrix::Csr;
-
-use super::assemble::{
-    self, Assembled, Assembly, Counted, Entry, OF_AN_ENTRY, Plan, Ranges, is_nearly_empty,
+use crate::matrix::assemble::{
+    self, Assembled, Assembly, Counted, Entry, MANY, OF_AN_ENTRY, Plan, Ranges, infinite, too_large,
 };
+
 use super::blocks::{Fault, Part, Text};
 use super::field::{Field, Symmetry};
 use super::header::{self, Header, Layout};
 use super::line::{self, Rules};
-use super::{Matrix, number};
+use super::{Matrix, dense, number};
 
 /// The entries of one block.
 #[derive(Debug)]
@@ -52,16 +53,18 @@ type Triple = (u32, u32, f64);
 /// Entries out of order that wait in memory at most, where a file can be read twice: 128 MiB.
 const MOST_WAITING: usize = 8 << 20;
 
-/// Entries in memory after which duplicates are looked for: 96 MiB in the arrays of a matrix.
-pub(super) const MANY: usize = 8 << 20;
-
-/// Reads a coordinate file; twice, where it has very many entries out of order.
-pub(super) fn read_file(path: &Path, read_as: ReadAs) -> Result<Matrix> {
+/// Reads the file at `path`, which is open; twice, where it has very many entries out of order.
+pub(super) fn read_file(path: &Path, file: Opened, read_as: ReadAs) -> Result<Matrix> {
     if !path.is_file() && !is_stdin(path) {
         // nor can a pipe be read again
-        return read(Text::open(path)?, read_as);
+        return read(Text::of(file)?, read_as);
     }
-    read_twice(&|| Text::open(path), read_as, [MOST_WAITING, MANY])
+    let first = Cell::new(Some(file));
+    let open = || match first.take() {
+        Some(file) => Text::of(file),
+        None => Text::open(path),
+    };
+    read_twice(&open, read_as, [MOST_WAITING, MANY])
 }
 
 /// Reads the coordinate file that `open` opens, once or twice: beyond `most` entries out of order it is only
@@ -110,12 +113,6 @@ pub(super) fn finished(
         }
     }
     Err(too_large(place).in_file(text.name()))
-}
-
-fn too_large([row, col]: [u32; 2]) -> Error {
-    let message =
-        format!("the entries at ({}, {}) add up to more than float64 holds", row + 1, col + 1);
-    Error::input(message).hint("entries of one place are summed; is one of them wrong?")
 }
 
 /// What one reading of a file yields.
@@ -174,15 +171,9 @@ fn read_once(read: Read, name: &str) -> Result<Matrix> {
 fn begin(mut text: Text, read_as: ReadAs, most: Option<usize>, many: usize) -> Result<Read> {
     let header = header::read(&mut text)?;
     if header.layout == Layout::Array {
-        return Err(not_a_matrix(&text));
+        return dense::after(text, &header, read_as).map(Read::Whole);
     }
     once(text, &header, read_as, most, many)
-}
-
-/// The error for an array file.
-pub(super) fn not_a_matrix(text: &Text) -> Error {
-    text.error_here("an array file holds a vector, not a sparse matrix")
-        .hint("name it as a right-hand side: `file:PATH`")
 }
 
 /// Reads what follows the header of a coordinate file.
@@ -233,13 +224,8 @@ fn once(
 
 /// Refuses a matrix whose row pointers would take far more memory than so many entries.
 pub(super) fn check_nearly_empty(text: &Text, header: &Header, entries: usize) -> Result<()> {
-    if !is_nearly_empty(header.rows, entries) {
-        return Ok(());
-    }
-    let message = format!("{} rows but only {}", header.rows, counted(entries));
-    Err(Error::input(message)
-        .at(text.name(), header.line, None)
-        .hint("nearly every row would be empty"))
+    assemble::check_nearly_empty(header.rows, entries)
+        .map_err(|e| e.at(text.name(), header.line, None))
 }
 
 /// Refuses a matrix whose entries cannot be in memory all at once, that of as many `owners`: as many as the header
@@ -258,30 +244,16 @@ pub(super) fn check_declared(
     })
 }
 
-/// `1 entry`, `2 entries`.
-fn counted(entries: usize) -> String {
-    format!("{entries} {}", if entries == 1 { "entry" } else { "entries" })
-}
-
-/// Row and column of the first entry that is not finite.
-pub(super) fn infinite(matrix: &Csr) -> Option<[u32; 2]> {
-    let at = matrix.values().iter().position(|v| !v.is_finite())?;
-    let row = matrix.row_ptr().partition_point(|&start| start as usize <= at) - 1;
-    Some([row as u32, matrix.col_ind()[at]])
-}
-
 /// A matrix with the word about entries that were added to others.
 fn whole(matrix: Csr, symmetry: Symmetry, summed: usize) -> Read {
-    let mut remarks = Vec::new();
-    if summed > 0 {
-        // each entry is finite
-        if let Some(place) = infinite(&matrix) {
-            return Read::TooLarge(place);
+    // each entry is finite
+    match infinite(&matrix) {
+        Some(place) if summed > 0 => Read::TooLarge(place),
+        _ => {
+            let remarks = assemble::summed(summed).into_iter().collect();
+            Read::Whole(Matrix { matrix, symmetry, remarks })
         }
-        let entries = if summed == 1 { "entry" } else { "entries" };
-        remarks.push(format!("{summed} duplicate {entries} summed"));
     }
-    Read::Whole(Matrix { matrix, symmetry, remarks })
 }
 
 /// Parses whole lines; faults at the first line that breaks the rules or holds an entry beyond
@@ -303,7 +275,7 @@ pub(super) fn parse(
         };
         if let Some((row, col, value)) = entry {
             if stored == limit {
-                return Err(surplus().down(lines));
+                return Err(Fault::surplus().down(lines));
             }
             stored += 1;
             entries.push(Entry { row, col, value });
@@ -321,11 +293,6 @@ pub(super) fn parse(
 fn estimate(block: &[u8]) -> usize {
     let first = memchr::memchr(b'\n', block).unwrap_or(block.len()) + 1;
     block.len() / first.max(4) * 9 / 8 + 16
-}
-
-pub(super) fn surplus() -> Fault {
-    Fault::new(1, "more entries than the size line declares")
-        .hint("the size line is wrong, or lines were added")
 }
 
 /// The entry on the line at `at` and the start of the next line, when the line is of the common

@@ -1,5 +1,7 @@
 //! What the banner of a file says of its entries.
 
+pub use crate::matrix::read::Symmetry;
+
 /// What the values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
@@ -9,15 +11,4 @@ pub enum Field {
     Integer,
     /// None: every entry is 1.
     Pattern,
-}
-
-/// Which entries the file leaves out because others imply them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Symmetry {
-    /// None.
-    General,
-    /// Those above the diagonal: `a(j,i) = a(i,j)`. Also `hermitian`, whose values are real here.
-    Symmetric,
-    /// Those on and above the diagonal: `a(j,i) = -a(i,j)`.
-    SkewSymmetric,
 }

@@ -42,7 +42,7 @@ pub(super) fn read(text: &mut Text) -> Result<Header> {
                 .hint("after the comments must follow `rows columns entries`"));
         };
         if !line::is_blank(&line) {
-            let sizes = sizes(&line, layout).map_err(|f| text.error_at_last(f))?;
+            let sizes = sizes(&line, layout, symmetry).map_err(|f| text.error_at_last(f))?;
             let [rows, cols, entries] = sizes;
             if symmetry != Symmetry::General && rows != cols {
                 let message = format!("a symmetric matrix must be square, not {rows} x {cols}");
@@ -91,9 +91,8 @@ fn banner(line: &[u8]) -> Result<(Layout, Field, Symmetry), Fault> {
     if let Some((column, word)) = words.next() {
         return Err(Fault::new(column, format!("unexpected `{}`", line::shown(word))));
     }
-    if layout == Layout::Array && (field == Field::Pattern || symmetry != Symmetry::General) {
-        let message = "an array is read as a vector: it must be real or integer, and general";
-        return Err(Fault::new(1, message));
+    if layout == Layout::Array && field == Field::Pattern {
+        return Err(Fault::new(1, "an array has values: it must be real or integer"));
     }
     Ok((layout, field, symmetry))
 }
@@ -118,7 +117,7 @@ fn choose<T: Copy>(words: &mut Words<'_>, what: &str, known: &[(&str, T)]) -> Re
 }
 
 /// Rows, columns and entries; an array has no third number.
-fn sizes(line: &[u8], layout: Layout) -> Result<[usize; 3], Fault> {
+fn sizes(line: &[u8], layout: Layout, symmetry: Symmetry) -> Result<[usize; 3], Fault> {
     let names = ["rows", "columns", "entries"];
     let count = if layout == Layout::Coordinate { 3 } else { 2 };
     let mut words = Words::new(line);
@@ -152,7 +151,12 @@ fn sizes(line: &[u8], layout: Layout) -> Result<[usize; 3], Fault> {
         return Err(Fault::new(1, format!("the matrix is empty: {rows} x {cols}")));
     }
     if layout == Layout::Array {
-        sizes[2] = rows * cols;
+        // of a symmetric one the columns of the lower triangle
+        sizes[2] = match symmetry {
+            Symmetry::General => rows * cols,
+            Symmetry::Symmetric => rows * (rows + 1) / 2,
+            Symmetry::SkewSymmetric => rows * (rows - 1) / 2,
+        };
     }
     Ok(sizes)
 }

@@ -4,10 +4,11 @@ use crate::base::choices::ReadAs;
 use crate::base::error::Result;
 use crate::base::measure::check_memory;
 
-use super::blocks::{Fault, Part, Text};
-use super::field::Field;
+use super::blocks::{Fault, Text};
+use super::entries;
+use super::field::Symmetry;
 use super::header::{self, Layout};
-use super::{entries, line, number};
+use super::values::{self, Values};
 
 /// Values of a coordinate file that are taken at a time.
 const PIECE: usize = 1 << 16;
@@ -23,22 +24,6 @@ pub struct Vector {
     pub layout: Layout,
     /// What a reader of the results has to know (which of several columns this is).
     pub remarks: Vec<String>,
-}
-
-/// The values of one block.
-struct Values {
-    values: Vec<f64>,
-    lines: usize,
-}
-
-impl Part for Values {
-    fn stored(&self) -> usize {
-        self.values.len()
-    }
-
-    fn lines(&self) -> usize {
-        self.lines
-    }
 }
 
 /// Reads the chosen column.
@@ -66,6 +51,10 @@ pub(super) fn read_to(
     }
     let mut remarks = Vec::new();
     match header.layout {
+        Layout::Array if header.symmetry != Symmetry::General => {
+            let message = "a symmetric array is a matrix, not a vector";
+            return Err(text.error_at_last(Fault::new(1, message)));
+        }
         Layout::Array => {
             if whole {
                 check_memory(8 * text.at_most(rows))
@@ -73,7 +62,7 @@ pub(super) fn read_to(
             }
             let mut before = 0;
             let column = chosen * rows..(chosen + 1) * rows;
-            let parse = |block: &[u8], limit| parse(block, header.field, limit);
+            let parse = |block: &[u8], limit| values::parse(block, header.field, limit);
             text.parse(header.entries, parse, |part: Values| {
                 let of = |place: usize| place.clamp(before, before + part.values.len()) - before;
                 take(&part.values[of(column.start)..of(column.end)]);
@@ -95,29 +84,4 @@ pub(super) fn read_to(
         remarks.push(format!("column {} of {columns} taken", chosen + 1));
     }
     Ok(Vector { values: Vec::new(), columns, layout: header.layout, remarks })
-}
-
-fn parse(block: &[u8], field: Field, limit: usize) -> Result<Values, Fault> {
-    let mut part = Values { values: Vec::new(), lines: 0 };
-    let mut at = 0;
-    while at < block.len() {
-        let fast = number::real(block, at)
-            .filter(|&(v, end)| field == Field::Real && v.is_finite() && block[end] == b'\n');
-        let (value, next) = if let Some((value, end)) = fast {
-            (Some(value), end + 1)
-        } else {
-            let end = memchr::memchr(b'\n', &block[at..]).map_or(block.len(), |e| at + e);
-            let value = line::single(&block[at..end], field).map_err(|f| f.down(part.lines))?;
-            (value, end + 1)
-        };
-        if let Some(value) = value {
-            if part.values.len() == limit {
-                return Err(entries::surplus().down(part.lines));
-            }
-            part.values.push(value);
-        }
-        part.lines += 1;
-        at = next;
-    }
-    Ok(part)
 }

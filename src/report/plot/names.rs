@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::matrix::file::ENDINGS;
 use crate::record::Record;
 
 /// The shortest names that tell the matrices and the right-hand sides of some records apart.
@@ -71,10 +72,11 @@ fn forms(spec: &str) -> Vec<String> {
     forms
 }
 
-/// The path of a Matrix Market file without its extensions.
+/// The path of a file of a matrix or a vector without its extensions.
 fn stem(path: &str) -> Option<&str> {
-    let plain = path.strip_suffix(".gz").unwrap_or(path);
-    plain.strip_suffix(".mtx").filter(|stem| !stem.is_empty() && !stem.ends_with('/'))
+    let mut endings = ENDINGS.iter().chain(&[".npy"]).rev();
+    let stem = endings.find_map(|ending| path.strip_suffix(ending));
+    stem.filter(|stem| !stem.is_empty() && !stem.ends_with('/'))
 }
 
 #[cfg(test)]

@@ -37,9 +37,11 @@ const RANGE: usize = 1 << 15;
 /// Most ranges, which bounds the counters of the first pass.
 const RANGES: usize = 1 << 10;
 /// Most entries: their indices have 32 bits.
-const LARGEST: usize = u32::MAX as usize;
+pub(super) const LARGEST: usize = u32::MAX as usize;
 /// Bytes of an entry in the arrays of a matrix.
 pub(super) const OF_AN_ENTRY: usize = 12;
+/// Entries in memory after which duplicates are looked for: 96 MiB in the arrays of a matrix.
+pub(super) const MANY: usize = 8 << 20;
 /// Entries for which there has to be room whenever room is looked for.
 const STEP: usize = 1 << 20;
 /// Rows below which empty ones are not worth a question (64 MiB of row pointers).
@@ -383,8 +385,42 @@ impl Assembly {
 }
 
 /// Whether row pointers would take far more memory than the entries.
-pub(super) fn is_nearly_empty(rows: usize, entries: usize) -> bool {
+fn is_nearly_empty(rows: usize, entries: usize) -> bool {
     rows > FEW_ROWS && rows / 16 > entries
+}
+
+/// Refuses a matrix that [`is_nearly_empty`].
+pub(super) fn check_nearly_empty(rows: usize, entries: usize) -> Result<()> {
+    if !is_nearly_empty(rows, entries) {
+        return Ok(());
+    }
+    let entries = counted(entries, "entry", "entries");
+    Err(Error::input(format!("{rows} rows but only {entries}"))
+        .hint("nearly every row would be empty"))
+}
+
+/// Row and column of the first entry that is not finite.
+pub(super) fn infinite(matrix: &Csr) -> Option<[u32; 2]> {
+    let at = matrix.values().iter().position(|v| !v.is_finite())?;
+    let row = matrix.row_ptr().partition_point(|&start| start as usize <= at) - 1;
+    Some([row as u32, matrix.col_ind()[at]])
+}
+
+/// The error of entries whose sum is not finite; row and column from 0.
+pub(super) fn too_large([row, col]: [u32; 2]) -> Error {
+    let message =
+        format!("the entries at ({}, {}) add up to more than float64 holds", row + 1, col + 1);
+    Error::input(message).hint("entries of one place are summed; is one of them wrong?")
+}
+
+/// The remark on so many entries that were added to earlier ones.
+pub(crate) fn summed(entries: usize) -> Option<String> {
+    let counted = counted(entries, "duplicate entry", "duplicate entries");
+    (entries > 0).then(|| format!("{counted} summed"))
+}
+
+fn counted(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
 }
 
 /// Whether half of the entries of the fullest range or more share a place with another one.

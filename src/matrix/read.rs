@@ -1,0 +1,25 @@
+//! A matrix as a file gave it.
+
+use super::csr::Csr;
+
+/// A matrix as it was read from a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// The matrix; rectangular if the file is.
+    pub matrix: Csr,
+    /// Symmetry the file declares.
+    pub symmetry: Symmetry,
+    /// What a reader of the results has to know (duplicates summed, zeros left out).
+    pub remarks: Vec<String>,
+}
+
+/// Which entries the file leaves out because others imply them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symmetry {
+    /// None.
+    General,
+    /// Those above the diagonal: `a(j,i) = a(i,j)`. Also `hermitian`, whose values are real here.
+    Symmetric,
+    /// Those on and above the diagonal: `a(j,i) = -a(i,j)`.
+    SkewSymmetric,
+}
