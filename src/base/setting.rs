@@ -35,11 +35,15 @@ pub enum Setting {
     Subdomains,
     /// What their preconditioners know of each other.
     Schwarz,
+    /// Where the solves of a sequence start.
+    Guess,
+    /// Steps of a sequence whose preconditioner is made of their own values.
+    Refactor,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
@@ -56,6 +60,8 @@ impl Setting {
         Self::Partition,
         Self::Subdomains,
         Self::Schwarz,
+        Self::Guess,
+        Self::Refactor,
     ];
 
     /// Its name as a flag and a key of TOML.
@@ -77,6 +83,8 @@ impl Setting {
             Self::Partition => "partition",
             Self::Subdomains => "subdomains",
             Self::Schwarz => "schwarz",
+            Self::Guess => "guess",
+            Self::Refactor => "refactor",
         }
     }
 }

@@ -20,6 +20,7 @@ mod range;
 mod ranks;
 mod reuse;
 mod roof;
+mod sequence;
 mod traffic;
 mod verdict;
 mod watch;
@@ -35,7 +36,7 @@ use crate::base::status::Status;
 use crate::case::{Case, Execution, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
-use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
@@ -54,6 +55,7 @@ pub(crate) use ranks::serve;
 pub(crate) use ranks::{OfRanks, Outline};
 pub(crate) use reuse::Reuse;
 use roof::Roof;
+pub(crate) use sequence::{StepSystem, Steps, solve_sequence};
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 
@@ -68,7 +70,7 @@ pub enum Stage {
     Numeric,
     /// First solve, not timed unless it is long.
     WarmUp,
-    /// Timed solve number i (from 1).
+    /// Timed solve number i (from 1), or the solve of step i of a sequence.
     Solve(usize),
     /// Times and bandwidth of single operations.
     Traffic,
@@ -127,15 +129,9 @@ pub(crate) fn solve_case(
         RunKind::Spmv => range::as_given(&problem.matrix, b),
     };
     let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
-    let mut record = Record { case: case.clone(), ..Record::default() };
-    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
-    record.size.n = problem.matrix.rows();
-    record.size.nnz = problem.matrix.nnz();
-    record.size.padding = a.rows() - problem.matrix.rows();
-    record.size.block_rows = a.rows() / case.block_size;
+    let mut record = begun(case, problem, &system, a);
     let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    system.scaling.remarks().for_each(|remark| record.remark(remark));
     let unknowns = a.rows();
     let job = Job {
         case,
@@ -158,16 +154,31 @@ pub(crate) fn solve_case(
     }
     match compute::with(&case.backend, job) {
         Some(Ok(solved)) => solved,
-        failed => {
-            let (status, reason) = match failed {
-                Some(Err(e)) if e.kind() == Kind::Memory => (Status::OutOfMemory, e.to_string()),
-                Some(Err(e)) => (Status::Unsupported, e.to_string()),
-                _ => (Status::Unsupported, format!("there is no backend `{}`", case.backend)),
-            };
-            let (case, reason) = (case.clone(), Some(reason));
-            Some(Record { case, status, reason, ..Record::default() }.into())
-        }
+        Some(Err(why)) => Some(without_backend(case, Some(&why)).into()),
+        None => Some(without_backend(case, None).into()),
     }
+}
+
+/// The record of a case whose backend is not there, or could not be made.
+fn without_backend(case: &Case, why: Option<&crate::Error>) -> Record {
+    let (status, reason) = match why {
+        Some(e) if e.kind() == Kind::Memory => (Status::OutOfMemory, e.to_string()),
+        Some(e) => (Status::Unsupported, e.to_string()),
+        None => (Status::Unsupported, format!("there is no backend `{}`", case.backend)),
+    };
+    Record { case: case.clone(), status, reason: Some(reason), ..Record::default() }
+}
+
+/// The record of a case with what is known before it runs, but for the number of blocks.
+fn begun(case: &Case, problem: &Problem, system: &Scaled, a: &Csr) -> Record {
+    let mut record = Record { case: case.clone(), ..Record::default() };
+    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
+    record.size.n = problem.matrix.rows();
+    record.size.nnz = problem.matrix.nnz();
+    record.size.padding = a.rows() - problem.matrix.rows();
+    record.size.block_rows = a.rows() / case.block_size;
+    system.scaling.remarks().for_each(|remark| record.remark(remark));
+    record
 }
 
 /// The matrix as the product takes it, and its transpose in both forms where a method needs it.
@@ -232,21 +243,8 @@ impl Job<'_> {
         if case.kind == RunKind::Spmv {
             return self.product(k);
         }
-        let unknown =
-            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
-        let setup = precond::lookup::<K>(&case.precond)
-            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
-        let build =
-            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        let (setup, build) = self.methods(k)?;
         let with_transposed = solver::needs_transposed(&case.solver);
-        if let Some(reason) = checks::unsuited(case) {
-            return Err(NoResult::unsupported(reason));
-        }
-        self.check_symmetry(k)?;
-        if case.execution == Execution::Graph && !solver::replays(&case.solver) {
-            return Err(NoResult::unsupported(format!("there is no replay of `{}`", case.solver)));
-        }
-        k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
         let roof = (!self.measure.once).then(|| Roof {
             handover: k.handover_latency(),
@@ -257,11 +255,7 @@ impl Job<'_> {
         let (matrix, other) = self.store(k, with_transposed)?;
         let (other, other_matrix) = other.unzip();
         let (m, other_m) = self.set_up(k, setup, other.as_ref())?;
-        let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
-        let factor = m.size(k);
-        let ratio = |entries| entries as f64 / stored.max(1) as f64;
-        let fill_ratio = factor.factor_entries.map(ratio);
-        self.record.factor = FactorSize { fill_ratio, ..factor };
+        self.record_size(k, &*m);
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
@@ -305,6 +299,15 @@ impl Job<'_> {
         let mut systems = vec![(matrix, m)];
         systems.extend(other_matrix.zip(other_m));
         self.measure_new_values(k, &mut systems)
+    }
+
+    /// Records the size of the factors.
+    fn record_size<K: Operations>(&mut self, k: &K, m: &dyn Preconditioner<K>) {
+        let stored = self.record.size.matrix_blocks * self.case.block_size.pow(2);
+        let factor = m.size(k);
+        let ratio = |entries| entries as f64 / stored.max(1) as f64;
+        let fill_ratio = factor.factor_entries.map(ratio);
+        self.record.factor = FactorSize { fill_ratio, ..factor };
     }
 
     /// Converts the matrix, and its transpose if `with_transposed`, to the format of the product;
@@ -416,16 +419,21 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        let exponent = self.monitored_exponent();
-        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
-        // files hold finite numbers alone
-        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
+        self.keep_history(history);
         let times = &mut self.record.times;
         times.set_solve(&m, false);
         times.total_s = times.to_solution(1);
         times.ms_per_iteration =
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
         Ok((outcome, solves))
+    }
+
+    /// Records the residuals of a solve.
+    fn keep_history(&mut self, history: History) {
+        let exponent = self.monitored_exponent();
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
+        // files hold finite numbers alone
+        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
     }
 
     /// Exponent of the power of two that turns norms that a solver monitors into those of the original system.

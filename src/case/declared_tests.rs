@@ -84,6 +84,7 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
         Setting::Execution | Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
             unreachable!("they are the backend's")
         }
+        Setting::Guess | Setting::Refactor => unreachable!("they are of sequences"),
     }
     [one, other]
 }

@@ -22,6 +22,7 @@ impl Case {
             Setting::Partition | Setting::Subdomains | Setting::Schwarz => {
                 compute::over_ranks(&self.backend)
             }
+            Setting::Guess | Setting::Refactor => !self.sequence.is_empty(),
             _ => used,
         }
     }
