@@ -153,7 +153,7 @@ fn lagged_preconditioners_and_guesses_are_cases_of_their_own() {
     assert_eq!(all.len(), 42);
     let of = |refactor: &str, guess: &str| -> Vec<Record> {
         let own = |r: &&Record| {
-            let name = serde_json::to_value(&r.case.guess).unwrap();
+            let name = serde_json::to_value(r.case.guess).unwrap();
             r.case.refactor.to_string() == refactor && name == guess
         };
         all.iter().filter(own).cloned().collect()
