@@ -5,11 +5,12 @@ mod setting;
 use serde::{Deserialize, Serialize};
 
 pub use crate::base::choices::{
-    Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_FILL, Orthogonalisation,
+    Execution, FactorPrecision, FgbiluStyle, Format, Guess, LevelRule, MAX_FILL, Orthogonalisation,
     Partition, ReadAs, RunKind, Scaling, Side, Zeros,
 };
 pub(crate) use crate::base::choices::{MAX_BLOCK_SIZE, MAX_SUBDOMAINS};
 use crate::base::external::external;
+pub use crate::base::refactor::Refactor;
 pub use crate::base::setting::Setting;
 pub use crate::base::shift::Shift;
 pub use crate::compute::Trisolve;
@@ -23,6 +24,9 @@ pub use crate::symbolic::ordering::Ordering;
 pub struct Case {
     /// Matrix: a generator (`poisson3d:60`), a catalogue name or a file.
     pub matrix: String,
+    /// The sequence of which the matrix is a step, as it was named; empty for none.
+    #[serde(default)]
+    pub sequence: String,
     /// How a symmetric file is read.
     pub read_as: ReadAs,
     /// Treatment of explicitly stored zeros.
@@ -71,6 +75,12 @@ pub struct Case {
     /// symmetric matrices accept as rounding.
     #[serde(default = "symmetry_tolerance")]
     pub symmetry_tolerance: f64,
+    /// Where the solves of a sequence start.
+    #[serde(default)]
+    pub guess: Guess,
+    /// Steps of a sequence whose preconditioner is made of their own values.
+    #[serde(default)]
+    pub refactor: Refactor,
     /// Storage format of the product.
     pub format: Format,
     /// Precision in which the factors are stored for the triangular solves.
@@ -132,6 +142,9 @@ impl Case {
         if !on.uses(Setting::Side) {
             on.side = Side::default();
         }
+        if !on.uses(Setting::Guess) {
+            (on.guess, on.refactor) = (Guess::default(), Refactor::default());
+        }
         on
     }
 
@@ -168,6 +181,7 @@ impl Default for Case {
     fn default() -> Self {
         Self {
             matrix: "poisson3d:60".into(),
+            sequence: String::new(),
             read_as: ReadAs::default(),
             zeros: Zeros::default(),
             ordering: Ordering::default(),
@@ -188,6 +202,8 @@ impl Default for Case {
             rtol: 1e-6,
             max_iterations: 2000,
             symmetry_tolerance: SYMMETRY_TOLERANCE,
+            guess: Guess::default(),
+            refactor: Refactor::default(),
             format: Format::default(),
             factor_precision: FactorPrecision::default(),
             trisolve: Trisolve::default(),

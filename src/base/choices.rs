@@ -113,6 +113,19 @@ pub enum Partition {
     Graph,
 }
 
+/// Where the solve of a step of a sequence starts.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Guess {
+    /// From zero.
+    #[default]
+    Zero,
+    /// From the solution of the step before.
+    Last,
+}
+
 /// What a case runs.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum,

@@ -10,6 +10,7 @@ pub mod interrupt;
 pub mod measure;
 pub mod memory;
 pub mod parse;
+pub mod refactor;
 pub mod setting;
 pub mod shift;
 pub mod status;

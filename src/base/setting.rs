@@ -39,11 +39,15 @@ pub enum Setting {
     Schwarz,
     /// Threads of a processor.
     Threads,
+    /// Where the solves of a sequence start.
+    Guess,
+    /// Steps of a sequence whose preconditioner is made of their own values.
+    Refactor,
 }
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
@@ -62,6 +66,8 @@ impl Setting {
         Self::Subdomains,
         Self::Schwarz,
         Self::Threads,
+        Self::Guess,
+        Self::Refactor,
     ];
 
     /// Its name as a flag and a key of TOML.
@@ -85,6 +91,8 @@ impl Setting {
             Self::Subdomains => "subdomains",
             Self::Schwarz => "schwarz",
             Self::Threads => "threads",
+            Self::Guess => "guess",
+            Self::Refactor => "refactor",
         }
     }
 }

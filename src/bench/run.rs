@@ -22,6 +22,7 @@ mod ranks;
 mod reuse;
 mod roof;
 mod scaling;
+mod sequence;
 mod traffic;
 mod verdict;
 mod watch;
@@ -37,7 +38,7 @@ use crate::base::status::Status;
 use crate::case::{Case, Execution, RunKind};
 use crate::compute;
 use crate::compute::krylov::{Outcome, Projection, Settings, Solver, Stop, System, Transposed};
-use crate::compute::preconditioner::FactorSize;
+use crate::compute::preconditioner::{FactorSize, Preconditioner};
 pub use crate::config::sampling::Measure;
 use crate::matrix::pattern::block_pattern;
 use crate::matrix::{Csr, bsr};
@@ -57,7 +58,8 @@ pub(crate) use ranks::serve;
 pub(crate) use ranks::{OfRanks, Outline};
 pub(crate) use reuse::Reuse;
 use roof::Roof;
-use scaling::Given;
+use scaling::{Equilibrated, Given};
+pub(crate) use sequence::{Loaded, StepSystem, Steps, solve_sequence};
 pub(crate) use verdict::contradicts;
 use watch::{CaseMonitor, History};
 
@@ -72,7 +74,7 @@ pub enum Stage {
     Numeric,
     /// First solve, not timed unless it is long.
     WarmUp,
-    /// Timed solve number i (from 1).
+    /// Timed solve number i (from 1), or the solve of step i of a sequence.
     Solve(usize),
     /// Times and bandwidth of single operations.
     Traffic,
@@ -134,19 +136,10 @@ pub(crate) fn solve_case(
     let given = equilibrated.as_ref().map(|(_, of)| of.given(&in_range));
     let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
     let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
-    let mut record = Record { case: case.clone(), ..Record::default() };
-    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
-    record.size.n = problem.matrix.rows();
-    record.size.nnz = problem.matrix.nnz();
-    record.size.padding = a.rows() - problem.matrix.rows();
-    record.size.block_rows = a.rows() / case.block_size;
+    let scaling = equilibrated.as_ref().map(|(_, of)| of);
+    let mut record = begun(case, problem, system, scaling, a);
     let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
-    system.scaling.remarks().for_each(|remark| record.remark(remark));
-    if let Some((_, of)) = &equilibrated {
-        record.times.scaling_s = Some(of.seconds);
-        record.remark(of.equilibration.remark());
-    }
     let unknowns = a.rows();
     let job = Job {
         case,
@@ -170,16 +163,41 @@ pub(crate) fn solve_case(
     }
     match compute::with_threads(&case.backend, case.threads, a.nnz(), job) {
         Some(Ok(solved)) => solved,
-        failed => {
-            let (status, reason) = match failed {
-                Some(Err(e)) if e.kind() == Kind::Memory => (Status::OutOfMemory, e.to_string()),
-                Some(Err(e)) => (Status::Unsupported, e.to_string()),
-                _ => (Status::Unsupported, format!("there is no backend `{}`", case.backend)),
-            };
-            let (case, reason) = (case.clone(), Some(reason));
-            Some(Record { case, status, reason, ..Record::default() }.into())
-        }
+        Some(Err(why)) => Some(without_backend(case, Some(&why)).into()),
+        None => Some(without_backend(case, None).into()),
     }
+}
+
+/// The record of a case whose backend is not there, or could not be made.
+fn without_backend(case: &Case, why: Option<&crate::Error>) -> Record {
+    let (status, reason) = match why {
+        Some(e) if e.kind() == Kind::Memory => (Status::OutOfMemory, e.to_string()),
+        Some(e) => (Status::Unsupported, e.to_string()),
+        None => (Status::Unsupported, format!("there is no backend `{}`", case.backend)),
+    };
+    Record { case: case.clone(), status, reason: Some(reason), ..Record::default() }
+}
+
+/// The record of a case with what is known before it runs, but for the number of blocks.
+fn begun(
+    case: &Case,
+    problem: &Problem,
+    system: &Scaled,
+    scaling: Option<&Equilibrated>,
+    a: &Csr,
+) -> Record {
+    let mut record = Record { case: case.clone(), ..Record::default() };
+    record.reason = (!problem.remarks.is_empty()).then(|| problem.remarks.join("; "));
+    record.size.n = problem.matrix.rows();
+    record.size.nnz = problem.matrix.nnz();
+    record.size.padding = a.rows() - problem.matrix.rows();
+    record.size.block_rows = a.rows() / case.block_size;
+    system.scaling.remarks().for_each(|remark| record.remark(remark));
+    if let Some(of) = scaling {
+        record.times.scaling_s = Some(of.seconds);
+        record.remark(of.equilibration.remark());
+    }
+    record
 }
 
 /// The matrix as the product takes it, and its transpose in both forms where a method needs it.
@@ -211,9 +229,6 @@ impl Visitor for Job<'_> {
 
     fn visit<K: Backend + 'static>(mut self, k: &K) -> Option<Solved> {
         self.on(k);
-        if compute::spares_threads(&self.case.backend, self.case.threads, self.a.nnz()) {
-            self.record.remark("one thread: several are slower for a system of this size".into());
-        }
         let done = self.stages(k);
         self.record.times.compile_s = k.compile_seconds();
         self.record.times.trial_s = k.trial_seconds();
@@ -228,6 +243,10 @@ impl Job<'_> {
         environment.device = k.device();
         environment.threads = k.threads();
         environment.placement = k.placement();
+        let spared = compute::spares_threads(&self.case.backend, self.case.threads, self.a.nnz());
+        if spared && k.threads() == 1 {
+            self.record.remark("one thread: several are slower for a system of this size".into());
+        }
     }
 
     /// What there is to keep; `None` when the user cancelled it.
@@ -256,21 +275,8 @@ impl Job<'_> {
         if case.kind == RunKind::Spmv {
             return self.product(k);
         }
-        let unknown =
-            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
-        let setup = precond::lookup::<K>(&case.precond)
-            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
-        let build =
-            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        let (setup, build) = self.methods(k)?;
         let with_transposed = solver::needs_transposed(&case.solver);
-        if let Some(reason) = checks::unsuited(case) {
-            return Err(NoResult::unsupported(reason));
-        }
-        self.check_symmetry(k)?;
-        if case.execution == Execution::Graph && !solver::replays(&case.solver) {
-            return Err(NoResult::unsupported(format!("there is no replay of `{}`", case.solver)));
-        }
-        k.execute(case.execution)?;
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
         let roof = (!self.measure.once).then(|| Roof {
             handover: k.handover_latency(),
@@ -281,12 +287,7 @@ impl Job<'_> {
         let (matrix, other) = self.store(k, with_transposed)?;
         let (other, other_matrix) = other.unzip();
         let (m, other_m) = self.set_up(k, setup, other.as_ref())?;
-        let stored = self.record.size.matrix_blocks * case.block_size * case.block_size;
-        let factor = m.size(k);
-        let ratio = |entries| entries as f64 / stored.max(1) as f64;
-        let fill_ratio = factor.factor_entries.map(ratio);
-        self.record.factor = FactorSize { fill_ratio, ..factor };
-        self.remark_factors();
+        self.record_factors(k, &*m);
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
@@ -334,8 +335,13 @@ impl Job<'_> {
         self.measure_new_values(k, &mut systems)
     }
 
-    /// Says what a shift or a drop tolerance made of the factors.
-    fn remark_factors(&mut self) {
+    /// Records the size of the factors, and what a shift or a drop tolerance made of them.
+    fn record_factors<K: Operations>(&mut self, k: &K, m: &dyn Preconditioner<K>) {
+        let stored = self.record.size.matrix_blocks * self.case.block_size.pow(2);
+        let factor = m.size(k);
+        let ratio = |entries| entries as f64 / stored.max(1) as f64;
+        let fill_ratio = factor.factor_entries.map(ratio);
+        self.record.factor = FactorSize { fill_ratio, ..factor };
         let record = &mut self.record;
         let (size, factor) = (&record.size, &record.factor);
         let triangles = precond::shape(&self.case.precond) == Shape::Triangles;
@@ -458,10 +464,7 @@ impl Job<'_> {
             samples.push(seconds);
         }
         let m = median(&samples).expect("at least one repetition");
-        let exponent = self.monitored_exponent();
-        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
-        // files hold finite numbers alone
-        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
+        self.keep_history(history);
         let times = &mut self.record.times;
         times.set_solve(&m, false);
         times.total_s = times.to_solution(1);

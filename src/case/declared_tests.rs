@@ -89,6 +89,7 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
         | Setting::Subdomains
         | Setting::Schwarz
         | Setting::Threads => unreachable!("they are the backend's"),
+        Setting::Guess | Setting::Refactor => unreachable!("they are of sequences"),
     }
     [one, other]
 }

@@ -23,6 +23,7 @@ impl Case {
                 compute::over_ranks(&self.backend)
             }
             Setting::Threads => compute::has_threads(&self.backend),
+            Setting::Guess | Setting::Refactor => !self.sequence.is_empty(),
             _ => used,
         }
     }

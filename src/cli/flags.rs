@@ -292,6 +292,8 @@ mod tests {
         }
         match axis.name {
             "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
+            "sequence" => prop::collection::vec("reservoir:[1-9],steps=[1-9]", 1..3).boxed(),
+            "refactor" => prop::collection::vec("always|every:[1-9]|adaptive:[1-9]", 1..3).boxed(),
             "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
             "deflation" => {
                 let form =
@@ -314,7 +316,16 @@ mod tests {
             .iter()
             .map(|axis| prop::option::weighted(0.2, words(axis)).prop_map(|w| (axis.name, w)))
             .collect();
-        axes.prop_map(|all| all.into_iter().filter_map(|(name, w)| Some((name, w?))).collect())
+        let given = |all: Vec<(&'static str, Option<Vec<String>>)>| {
+            let mut all: Vec<_> =
+                all.into_iter().filter_map(|(name, w)| Some((name, w?))).collect();
+            // what no sequence has
+            if all.iter().any(|(name, _)| ["matrix", "kind", "backend"].contains(name)) {
+                all.retain(|(name, _)| *name != "sequence");
+            }
+            all
+        };
+        axes.prop_map(given)
     }
 
     proptest! {

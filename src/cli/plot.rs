@@ -98,7 +98,7 @@ fn of_kind(args: &PlotArgs, kind: &Kind) -> Result<()> {
     gathered.set_apart();
     output::notes(&gathered.notes);
     let library = args.configs.clone().map_or(Library::Embedded, Library::Folder);
-    let plots = (kind.draw)(&Batches::of(&gathered, &library)?);
+    let plots = kind.figures(&Batches::of(&gathered, &library)?);
     if plots.is_empty() {
         let error = Error::input(format!("the files have nothing for a figure `{}`", kind.name));
         return Err(error.hint(kind.summary));

@@ -114,6 +114,10 @@ impl<'a> Session<'a> {
         }
         let backends = backends(&cases);
         ranks::check(backends.iter().copied(), self.isolation.isolates())?;
+        if self.isolation.isolates() && cases.iter().any(|case| !case.sequence.is_empty()) {
+            return Err(Error::input("the steps of a sequence have no process of their own")
+                .hint("go without --isolate and --case-limit"));
+        }
         let mut missing = missing(&backends)?;
         let existing = self.flags.existing();
         let resumed = existing == Existing::Resume;
@@ -206,6 +210,9 @@ impl<'a> Session<'a> {
         notes(&experiment.remarks);
         if repeated > 0 {
             notes([format!("{} in more than one sweep, run once", plural(repeated, "case"))]);
+        }
+        if measure.min_repetitions > 1 && cases.iter().any(|case| !case.sequence.is_empty()) {
+            notes(["a step of a sequence is solved once; --rounds N repeats the sequence"]);
         }
         if let Some(solutions) = solutions {
             let done = outputs.records();

@@ -57,9 +57,15 @@ impl Experiment {
     #[must_use]
     pub(crate) fn overridden_by(mut self, sweep: &Sweep, measure: &MeasureOptions) -> Self {
         for own in &mut self.sweeps {
+            // a sequence stands in place of matrices
+            if sweep.matrix.is_some() {
+                own.sequence = None;
+            } else if sweep.sequence.iter().flatten().any(|word| !word.is_empty()) {
+                own.matrix = None;
+            }
             *own = own.overridden_by(sweep);
         }
-        if sweep.matrix.is_some() {
+        if sweep.matrix.is_some() || sweep.sequence.is_some() {
             self.matrix_places.clear();
         }
         for text in &mut self.inferred {

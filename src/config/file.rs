@@ -73,14 +73,17 @@ fn sweeps(
 
 /// The matrices that a table names, with their places.
 fn matrices(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<(String, Place)>> {
-    let Some(value) = value.get_ref().get("matrix") else { return Ok(Vec::new()) };
     let mut places = Vec::new();
-    for (word, span) in source.words(value)? {
-        let (line, column) = source.place(span);
-        let place = Place { file: source.name.to_owned(), line: Some(line), column: Some(column) };
-        // a wrong list has its error when the sweep is read
-        let names = pieces(&source.located("matrix", &word)).unwrap_or_default();
-        places.extend(names.into_iter().map(|name| (name, place.clone())));
+    for setting in ["matrix", "sequence"] {
+        let Some(value) = value.get_ref().get(setting) else { continue };
+        for (word, span) in source.words(value)? {
+            let (line, column) = source.place(span);
+            let file = source.name.to_owned();
+            let place = Place { file, line: Some(line), column: Some(column) };
+            // a wrong list has its error when the sweep is read
+            let names = pieces(&source.located(setting, &word)).unwrap_or_default();
+            places.extend(names.into_iter().map(|name| (name, place.clone())));
+        }
     }
     Ok(places)
 }

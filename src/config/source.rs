@@ -132,6 +132,7 @@ impl Source<'_> {
         let (Some(folder), Ok(values)) = (folder, pieces(word)) else { return word.to_owned() };
         let located = |value: String| match setting {
             "matrix" => problem::located(&value, folder),
+            "sequence" => problem::sequence::located(&value, folder),
             "rhs" => problem::located_rhs(&value, folder),
             _ => value,
         };

@@ -2,17 +2,24 @@
 
 use std::collections::HashSet;
 
+use itertools::Itertools as _;
+
 use crate::base::error::{Error, Result};
+use crate::base::external::external;
 use crate::base::parse::{choice, choice_name, choices, count, number, number_text};
 use crate::case::{
-    Case, Execution, FactorPrecision, FgbiluStyle, Format, LevelRule, MAX_BLOCK_SIZE, MAX_FILL,
-    MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, RunKind, Scaling, Setting,
-    Shift, Side, Trisolve, Zeros,
+    Case, Execution, FactorPrecision, FgbiluStyle, Format, Guess, LevelRule, MAX_BLOCK_SIZE,
+    MAX_FILL, MAX_SUBDOMAINS, Ordering, Orthogonalisation, Partition, ReadAs, Refactor, RunKind,
+    Scaling, Setting, Shift, Side, Trisolve, Zeros,
 };
+use crate::compute::over_ranks;
 use crate::config::axes::{self, axes, one};
-use crate::config::values::{format, matrix, named, names, precond_names, rhs, trisolve};
+use crate::config::values::{
+    format, matrix, named, names, precond_names, rhs, sequence, sequence_text, trisolve,
+};
 use crate::methods::solver::MAX_RESTART;
 use crate::methods::{deflation, registry, schwarz};
+use crate::problem;
 
 /// Largest iteration limit.
 pub(crate) const MAX_ITERATIONS: usize = 1_000_000_000;
@@ -52,6 +59,10 @@ axes! {
     matrix: String, "matrix", "SPEC",
         "Generator (`poisson3d:60`), catalogue name (`parabolic_fem`), file (`a.mtx.gz`, `a.npz`, `a.petsc`), or `-`: standard input",
         Vec::new, String::clone, |t, out| one(Ok(matrix(t)), out);
+    sequence: String, "sequence", "SPEC",
+        "Sequence of systems in place of matrices: files by a pattern (`'dump_*.mtx.gz'`) in the order of their \
+         numbers, time steps (`reservoir:20,steps=20`), or both in a list; `none`: single systems",
+        Vec::new, sequence_text, sequence;
     read_as: ReadAs, "read-as", "HOW",
         "How a symmetric file is read",
         choices::<ReadAs>, choice_name, |t, out| one(choice("reading", t), out);
@@ -122,6 +133,13 @@ axes! {
          of both or to the largest entry of their rows",
         Vec::new, |v: &f64| number_text(*v),
         |t, out| one(number(t, "at least 0 and below 1", |v| (0.0..1.0).contains(&v)), out);
+    guess: Guess, "guess", "WHERE",
+        "Start of the solves of a sequence: `zero`, or `last`, the solution of the step before",
+        choices::<Guess>, choice_name, |t, out| one(choice("start of a solve", t), out);
+    refactor: Refactor, "refactor", "WHEN",
+        "Steps of a sequence whose preconditioner is made of their own values: `always`, `every:N`, or `adaptive:F`, \
+         after a step with more than F times the iterations of the last such step",
+        Vec::new, Refactor::to_string, |t, out| one(t.parse(), out);
     format: Format, "matrix-format", "NAME",
         "Storage format of the matrix in the product y = A x",
         || names(registry::FORMATS), choice_name, format;
@@ -163,6 +181,48 @@ impl Sweep {
     /// The cases in the order of [`AXES`]: the cross product. Settings that a backend, a
     /// solver or the kind of run does not use do not multiply its cases.
     pub fn cases(&self) -> Result<Vec<Case>> {
+        let words = self.sequence.iter().flatten().filter(|word| !word.is_empty());
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        if words.is_empty() {
+            return self.single_cases();
+        }
+        self.check_sequence()?;
+        let name = words.join(",");
+        let cases = Self { sequence: Some(vec![name]), ..self.clone() }.single_cases()?;
+        let steps = words.iter().map(|word| problem::sequence::steps(word));
+        let steps = steps.collect::<Result<Vec<_>>>()?.into_iter().flatten();
+        // a step is known by its matrix
+        let steps: Vec<String> = steps.unique().collect();
+        if steps.len().saturating_mul(cases.len()) > MAX_CASES {
+            return Err(Error::input(format!("the sequence has more than {MAX_CASES} steps")));
+        }
+        let of_case = |case: &Case| {
+            let step = |matrix: &String| Case { matrix: matrix.clone(), ..case.clone() };
+            steps.iter().map(step).collect::<Vec<_>>()
+        };
+        Ok(cases.iter().flat_map(of_case).collect())
+    }
+
+    /// Refuses what no sequence has.
+    fn check_sequence(&self) -> Result<()> {
+        if self.matrix.is_some() {
+            return Err(Error::input("`matrix` beside `sequence`")
+                .hint("a sequence names its matrices: give one of both"));
+        }
+        if self.kind.iter().flatten().any(|kind| *kind == RunKind::Spmv) {
+            return Err(Error::input("products alone (`kind` `spmv`) have no sequence")
+                .hint("name the matrices by `matrix`"));
+        }
+        let elsewhere = |name: &&String| over_ranks(name) || external(name).is_some();
+        match self.backend.iter().flatten().find(elsewhere) {
+            Some(name) => Err(Error::input(format!("a sequence does not run on `{name}`"))
+                .hint("it runs on one device: `cpu`, `cpu-mt`, `cuda` or `cusparse`")),
+            None => Ok(()),
+        }
+    }
+
+    /// The same without the steps of a sequence.
+    fn single_cases(&self) -> Result<Vec<Case>> {
         let mut cases = self.product()?;
         let mut seen = HashSet::new();
         cases.retain_mut(|case| {

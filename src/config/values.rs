@@ -32,6 +32,26 @@ pub(super) fn matrix(text: &str) -> String {
     text.split(',').map(argument).collect::<Vec<_>>().join(",")
 }
 
+/// How the sequence of a case is written.
+#[allow(clippy::ptr_arg, reason = "the form of an axis")]
+pub(super) fn sequence_text(sequence: &String) -> String {
+    if sequence.is_empty() { NO_SEQUENCE.into() } else { sequence.clone() }
+}
+
+const NO_SEQUENCE: &str = "none";
+
+/// Words of a sequence, of which there is one at least for each pattern; nothing for `none`.
+pub(super) fn sequence(text: &str, out: &mut Vec<String>) -> Result<()> {
+    if text == NO_SEQUENCE {
+        out.push(String::new());
+        return Ok(());
+    }
+    let text = matrix(text);
+    problem::sequence::steps(&text)?;
+    out.push(text);
+    Ok(())
+}
+
 /// Preconditioners; `all` is one of each kind.
 pub(super) fn precond_names(text: &str, out: &mut Vec<String>) -> Result<()> {
     if text == "all" {

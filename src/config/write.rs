@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::case::Case;
-use crate::config::AXES;
+use crate::config::{AXES, Axis};
 use crate::methods::precond;
 use crate::problem;
 
@@ -13,7 +13,7 @@ use crate::problem;
 pub fn stated(title: &str, notes: &[String], case: &Case) -> String {
     let mut text = head(title, notes);
     text.push_str("\n[[sweep]]\n");
-    for axis in AXES.iter().filter(|axis| case.uses_named(axis.name)) {
+    for axis in AXES.iter().filter(|axis| case.uses_named(axis.name) && names(case, axis)) {
         let word = match axis.name {
             "precond" => precond::stated(&case.precond),
             _ => (axis.text)(case),
@@ -30,7 +30,7 @@ pub fn toml(title: &str, notes: &[String], cases: &[Case]) -> String {
     let default = Case::default();
     for case in cases {
         text.push_str("\n[[sweep]]\n");
-        for axis in AXES {
+        for axis in AXES.iter().filter(|axis| names(case, axis)) {
             let word = (axis.text)(case);
             // which matrix it is should not depend on the default
             if axis.name == "matrix" || word != (axis.text)(&default) {
@@ -54,6 +54,11 @@ pub(crate) fn named_in(folder: &Path, case: &Case) -> std::io::Result<Case> {
     case.matrix = problem::located(&case.matrix, &here);
     case.rhs = problem::located_rhs(&case.rhs, &here);
     Ok(case)
+}
+
+/// Whether a case is named by this axis: its matrix, or the sequence of which that is a step, not by both.
+fn names(case: &Case, axis: &Axis) -> bool {
+    axis.name != if case.sequence.is_empty() { "sequence" } else { "matrix" }
 }
 
 /// Title and notes.

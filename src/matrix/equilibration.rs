@@ -61,6 +61,11 @@ impl Equilibration {
         y.iter_mut().zip(&self.columns).for_each(|(v, &exponent)| *v = times(*v, exponent));
     }
 
+    /// `y = C^-1 x` in place.
+    pub fn unknowns(&self, x: &mut [f64]) {
+        x.iter_mut().zip(&self.columns).for_each(|(v, &exponent)| *v = times(*v, -exponent));
+    }
+
     /// What was done, for people.
     pub fn remark(&self) -> String {
         let spread = |of: &[i32]| {

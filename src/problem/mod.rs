@@ -20,6 +20,7 @@ mod permeability;
 mod poisson3d;
 mod reservoir;
 pub(crate) mod rhs;
+pub(crate) mod sequence;
 mod source;
 mod splitmix;
 mod stencil;

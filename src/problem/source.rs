@@ -210,6 +210,8 @@ mod tests {
             "fem-p1:7x5",
             "reservoir:4x5x6,k=1,wells=0",
             "reservoir:4x5x6,k=3,wells=4",
+            "reservoir:4x5x6,k=2,wells=3,step=3",
+            "reservoir:4x5x6,k=2,wells=3,rows=eliminated,step=2",
             "reservoir:4x5x6,k=2,wells=3,rows=eliminated,field=layered",
             "reservoir:4x5x6,k=2,at=1x1+5x6,bias=half,field=uniform",
             &in_reservoir,

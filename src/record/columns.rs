@@ -79,6 +79,7 @@ pub(super) use part;
 /// The settings of a case of `run`.
 pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("matrix", "generator, catalogue name or file"),
+    ("sequence", "sequence of which the matrix is a step; empty for none"),
     ("read-as", "how a symmetric file was read: expanded to both triangles, or as-stored"),
     ("zeros", "explicitly stored zeros: keep or drop"),
     ("ordering", "ordering of the unknowns"),
@@ -107,6 +108,11 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     (
         "symmetry-tolerance",
         "largest relative difference of entries (i, j) and (j, i) that counts as rounding",
+    ),
+    ("guess", "start of the solves of a sequence: zero, or last, the solution of the step before"),
+    (
+        "refactor",
+        "steps of a sequence whose preconditioner is made of their own values: always, every:N or adaptive:F",
     ),
     ("format", "storage format requested"),
     ("factor-precision", "precision in which the factors are stored: float64 or float32"),
@@ -138,6 +144,12 @@ pub(super) const ENDING: &[Described] = &[
         "parameters of the product kernel found by `tune`; empty for the default kernel",
     ),
     ("round", Kind::Whole, "number of the round, from 1; empty without `--rounds`"),
+    ("step", Kind::Whole, "number of the step of the sequence, from 1; empty without a sequence"),
+    (
+        "setup-done",
+        Kind::Text,
+        "what a step of a sequence made of its preconditioner: all, analysis and numeric phase (analysis), numeric, or none",
+    ),
     ("status", Kind::Text, "how the run ended"),
     ("reason", Kind::Text, "why it did not converge, or a remark"),
 ];

@@ -10,6 +10,7 @@ pub mod output;
 pub mod read;
 pub(crate) mod rounds;
 pub mod schema;
+mod step;
 pub mod table;
 
 pub use schema::Record;

@@ -72,7 +72,7 @@ fn a_record_that_was_cut_off_is_dropped_wherever_it_was_cut() {
 fn a_cut_off_header_is_written_anew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.csv");
-    std::fs::write(&path, "matrix,read-").unwrap();
+    std::fs::write(&path, "matrix,sequ").unwrap();
     let mut outputs = resume(&path).unwrap();
     outputs.add(&cases()[0]).unwrap();
     assert_eq!(read(&path).unwrap().records, cases()[..1]);

@@ -87,6 +87,7 @@ fn value(column: &Column) -> BoxedStrategy<Value> {
         ("solve-interval" | "spmv-interval", _) => {
             one_of(&["95%", "range", "95%-of-rounds", "range-of-rounds"])
         }
+        ("setup-done", _) => one_of(&["all", "analysis", "numeric", "none"]),
         ("device", _) => ".*".prop_map(Value::from).boxed(),
         (_, Kind::Text) => "[ -~\"',\n\u{e9}\u{4e2d}]{1,12}".prop_map(Value::from).boxed(),
         (_, Kind::Whole) => any::<usize>().prop_map(Value::from).boxed(),

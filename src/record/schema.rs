@@ -8,6 +8,7 @@ use crate::case::Case;
 use crate::compute::preconditioner::{FactorQuality, FactorSize};
 use crate::methods::precond::Kept;
 use crate::record::columns::{Cell, part};
+pub use crate::record::step::SetupDone;
 
 part! {
     /// Sizes of the system.
@@ -388,6 +389,12 @@ pub struct Record {
     /// Number of its round, from 1; empty without rounds.
     #[serde(default)]
     pub round: Option<usize>,
+    /// Number of the step, from 1; empty without a sequence.
+    #[serde(default)]
+    pub step: Option<usize>,
+    /// What was made of the preconditioner in this step; empty without a sequence.
+    #[serde(default)]
+    pub setup_done: Option<SetupDone>,
     /// How it ended.
     pub status: Status,
     /// Why, when it did not converge; remarks otherwise.

@@ -115,10 +115,11 @@ pub fn execution(case: &Case, varying: &[&Axis]) -> String {
 }
 
 /// The settings of [`common_settings`], in its order.
-const COMMON: &str = "matrix read-as zeros ordering scaling rhs solver precond block-size fill level-rule shift \
+const COMMON: &str = "matrix sequence read-as zeros ordering scaling rhs solver precond block-size fill level-rule shift \
                       drop-tolerance \
                       deflation orthogonalisation matrix-format factor-precision trisolve fgbilu-style \
-                      execution max-iterations symmetry-tolerance side rtol";
+                      execution max-iterations symmetry-tolerance side rtol \
+                      guess refactor";
 
 /// The settings that do not vary, in words, without those that are not used.
 pub(crate) fn common_settings(case: &Case, varying: &[&Axis]) -> Vec<String> {

@@ -24,6 +24,7 @@ pub mod products;
 pub mod published;
 pub mod roofs;
 pub mod runs;
+mod sequences;
 pub mod shares;
 pub mod table;
 pub mod versus;

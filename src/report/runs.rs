@@ -15,7 +15,8 @@ use crate::report::cells::{
     status, three, time, varying,
 };
 use crate::report::heading::without_records;
-use crate::report::{Report, Sheet, fastest, frontier, products, roofs, shares};
+use crate::report::sequences::is_step;
+use crate::report::{Report, Sheet, fastest, frontier, products, roofs, sequences, shares};
 
 /// All heads of the tables that have a row for each record.
 pub fn heads() -> Vec<String> {
@@ -45,7 +46,9 @@ pub(super) fn tables(records: &[Record], title: Option<&str>) -> Report {
     if alone.is_empty() || !solves.is_empty() {
         sheets.push(Sheet { records: of_solves, ..sheet(&solves, title) });
     }
-    sheets.extend(frontier::sheets(&solves));
+    sheets.extend(sequences::sheet(&solves));
+    let single: Vec<Record> = solves.into_iter().filter(|r| !is_step(r)).collect();
+    sheets.extend(frontier::sheets(&single));
     sheets.extend(roofs::sheet(records));
     sheets.extend(shares::sheet(records));
     let of_products = products::sheet(&alone, title);
@@ -56,7 +59,8 @@ pub(super) fn tables(records: &[Record], title: Option<&str>) -> Report {
 /// Says below the last table which case is the fastest.
 pub(super) fn conclude(report: &mut Report, records: &[Record]) {
     if let Some(sheet) = report.sheets.last_mut() {
-        sheet.notes.extend(fastest::lines(records));
+        let single: Vec<Record> = records.iter().filter(|r| !is_step(r)).cloned().collect();
+        sheet.notes.extend(fastest::lines(&single));
     }
 }
 
@@ -100,7 +104,9 @@ fn preamble(records: &[Record], varying: &[&Axis]) -> Vec<String> {
 /// costs and with the rows of a level.
 fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
     Columns::new()
-        .number("ordering time", move |r: &&Record| time(r.times.ordering_s.filter(|_| ordered)))
+        .number("step", |r: &&Record| count(r.step))
+        .words("setup done", |r| shown(r.setup_done, |done| done.name().to_owned()))
+        .number("ordering time", move |r| time(r.times.ordering_s.filter(|_| ordered)))
         .number("levels L/U", |r| match (r.factor.levels_lower, r.factor.levels_upper) {
             (Some(_), Some(_)) => levels(&r.factor),
             (lower, upper) => count(lower.or(upper)),
@@ -115,9 +121,10 @@ fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
         .number("solve", |r| solve(r))
         .number("total", |r| time(r.times.to_solution(1)))
         .number("10 systems", |r| {
-            time(r.times.to_solutions_of_one_pattern(10, kept(&r.case.precond)))
+            let seconds = r.times.to_solutions_of_one_pattern(10, kept(&r.case.precond));
+            time(seconds.filter(|_| !is_step(r)))
         })
-        .number("1000 solves", |r| time(r.times.to_solution(1000)))
+        .number("1000 solves", |r| time(r.times.to_solution(1000).filter(|_| !is_step(r))))
         .number("iterations", |r| {
             let ran = r.times.solve_s.is_some() || r.convergence.iterations > 0;
             count(ran.then_some(r.convergence.iterations))

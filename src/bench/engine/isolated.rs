@@ -40,7 +40,7 @@ pub(crate) fn execute(
     observer: &mut dyn Observer,
     interrupts: &AtomicUsize,
 ) -> Outcome {
-    each_pending(cases, measure, outputs, observer, &mut |case, round, observer| {
+    let one = |case: &Case, round, observer: &mut dyn Observer| {
         observer.case(case);
         let Some(solutions) = solutions else {
             return isolation.run(case, round, None, interrupts);
@@ -56,6 +56,12 @@ pub(crate) fn execute(
             }
         }
         Ok(record)
+    };
+    each_pending(cases, measure, outputs, observer, &mut |cases, round, observer, keep| match one(
+        cases[0], round, observer,
+    )? {
+        Some(record) => keep(record, observer).map(|()| true),
+        None => Ok(false),
     })
 }
 

@@ -17,10 +17,10 @@ use crate::symbolic::ordering::{reordered, restored};
 
 /// Why there is no system: the ordering cannot be computed, or memory is exhausted, then without its size.
 pub(super) struct NoSystem {
-    why: Error,
-    n: usize,
-    nnz: usize,
-    hash: SystemHash,
+    pub(super) why: Error,
+    pub(super) n: usize,
+    pub(super) nnz: usize,
+    pub(super) hash: SystemHash,
 }
 
 impl NoSystem {

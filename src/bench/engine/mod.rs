@@ -4,6 +4,7 @@ pub(crate) mod isolated;
 mod loaded;
 pub(crate) mod preflight;
 pub(crate) mod progress;
+mod sequence;
 
 use std::sync::atomic::{self, AtomicUsize};
 
@@ -190,18 +191,34 @@ pub(crate) fn execute(
     let mut loaded = Loaded::new(cases);
     let of_round = measure.of_round();
     let going = || interrupts.load(atomic::Ordering::SeqCst) == 0;
-    each_pending(cases, measure, outputs, observer, &mut |case, _, observer| {
+    let written =
+        |record: &Record, x: Option<Vec<f64>>, observer: &mut dyn Observer| -> Result<()> {
+            match (solutions, x) {
+                (Some(solutions), Some(x)) => solutions.write(&record.case, &x)?,
+                (Some(solutions), None) => {
+                    solutions.none(record).iter().for_each(|said| observer.remark(said));
+                }
+                (None, _) => {}
+            }
+            Ok(())
+        };
+    each_pending(cases, measure, outputs, observer, &mut |cases, _, observer, keep| {
         if !going() {
-            return Ok(None);
+            return Ok(false);
+        }
+        let case = cases[0];
+        if !case.sequence.is_empty() {
+            let mut kept = |record: Record, x, observer: &mut dyn Observer| {
+                written(&record, x, observer)?;
+                keep(record, observer)
+            };
+            return sequence::run(cases, &of_round, runner, observer, &going, &mut kept);
         }
         let record = step(case, &of_round, &mut loaded, runner, observer, &going)?;
-        if let Some((solutions, record)) = solutions.zip(record.as_ref()) {
-            match runner.solution() {
-                Some(x) => solutions.write(case, &loaded.of_source(case, x))?,
-                None => solutions.none(record).iter().for_each(|said| observer.remark(said)),
-            }
-        }
-        Ok(record)
+        let Some(record) = record else { return Ok(false) };
+        let x = runner.solution().map(|x| loaded.of_source(case, x));
+        written(&record, x, observer)?;
+        keep(record, observer).map(|()| true)
     })
 }
 
@@ -227,18 +244,27 @@ pub(crate) fn pending<'a>(
     turns(cases, measure).into_iter().filter(lacking).map(|(case, _)| case).collect()
 }
 
-/// Makes the record of a case in a round; `None` when the user stopped it.
-type RunCase<'a> =
-    dyn FnMut(&Case, Option<usize>, &mut dyn Observer) -> Result<Option<Record>> + 'a;
+/// Keeps a record.
+type Keep<'a> = dyn FnMut(Record, &mut dyn Observer) -> Result<()> + 'a;
 
-/// Keeps what `run` makes of every case and round that `outputs` does not hold yet, until it makes nothing
-/// because the user stopped it.
+/// Makes the record of a case in a round, or those of all steps of a sequence; `false` when the user stopped it.
+type RunCases<'a> =
+    dyn FnMut(&[&Case], Option<usize>, &mut dyn Observer, &mut Keep<'_>) -> Result<bool> + 'a;
+
+/// Whether two cases are steps of one run of a sequence.
+fn one_run(a: &Case, b: &Case) -> bool {
+    let of = |case: &Case| Case { matrix: String::new(), ..case.clone() };
+    !a.sequence.is_empty() && of(a) == of(b)
+}
+
+/// Keeps what `run` makes of every case and round that `outputs` does not hold yet, until the user stops it. A
+/// sequence of which a step is lacking runs as a whole, and adds the steps that lack.
 fn each_pending(
     cases: &[Case],
     measure: &Measure,
     outputs: &mut Outputs,
     observer: &mut dyn Observer,
-    run: &mut RunCase<'_>,
+    run: &mut RunCases<'_>,
 ) -> Outcome {
     let earlier = outputs.records();
     let rounds = measure.round_numbers();
@@ -253,26 +279,32 @@ fn each_pending(
     }
     observer.begin(turns.len(), &pending(cases, measure, &earlier));
     let (mut records, mut end) = (Vec::with_capacity(turns.len()), SweepEnd::Complete);
-    for (case, round) in turns {
-        if let Some(record) = record_of(case, round, &earlier) {
-            records.push(record.clone());
+    for of_run in turns.chunk_by(|(a, of_a), (b, of_b)| of_a == of_b && one_run(a, b)) {
+        let (round, cases) = (of_run[0].1, of_run.iter().map(|(case, _)| *case));
+        let cases: Vec<&Case> = cases.collect();
+        let known = |case: &Case| record_of(case, round, &earlier);
+        if cases.iter().all(|case| known(case).is_some()) {
+            records.extend(cases.iter().filter_map(|case| known(case).cloned()));
             continue;
         }
-        let kept = run(case, round, observer).and_then(|record| {
-            let record = record.map(|record| Record { round, ..record });
-            if let Some(record) = &record {
-                // a matrix may have changed since the run began
-                let file = outputs.paths().next().map(|path| path.display().to_string());
-                let known = earlier.iter().chain(&records);
-                contents::refuse_others(file.as_deref().unwrap_or("this run"), known, record)?;
-                outputs.add(record)?;
-                observer.finished(record);
+        let mut keep = |record: Record, observer: &mut dyn Observer| -> Result<()> {
+            if let Some(record) = known(&record.case) {
+                records.push(record.clone());
+                return Ok(());
             }
-            Ok(record)
-        });
-        match kept {
-            Ok(Some(record)) => records.push(record),
-            Ok(None) => end = SweepEnd::Interrupted,
+            let record = Record { round, ..record };
+            // a matrix may have changed since the run began
+            let file = outputs.paths().next().map(|path| path.display().to_string());
+            let others = earlier.iter().chain(&records);
+            contents::refuse_others(file.as_deref().unwrap_or("this run"), others, &record)?;
+            outputs.add(&record)?;
+            observer.finished(&record);
+            records.push(record);
+            Ok(())
+        };
+        match run(&cases, round, observer, &mut keep) {
+            Ok(true) => {}
+            Ok(false) => end = SweepEnd::Interrupted,
             Err(error) if error.kind() == Kind::Stopped => {
                 observer.remark(&error.to_string());
                 end = SweepEnd::Interrupted;

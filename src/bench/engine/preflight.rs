@@ -1,6 +1,8 @@
 //! Checks before a result file is opened for writing: matrices that cannot be read, right-hand sides that do not
 //! fit, blocks that are too large, records of other systems.
 
+use itertools::Itertools as _;
+
 use crate::base::error::{Error, Kind, Result};
 use crate::base::units::plural;
 use crate::bench::engine::{Observer, Runner, Solvers, check_block_sizes, one_system};
@@ -46,10 +48,12 @@ pub(crate) fn check(
 ) -> Result<(), Broken> {
     let mut systems: Vec<&Case> = Vec::new();
     for case in cases {
-        if !systems.iter().any(|known| one_system(known, case)) {
+        let new = !systems.iter().any(|known| one_system(known, case));
+        if new && first_step(cases, case).is_none_or(|first| one_system(first, case)) {
             systems.push(case);
         }
     }
+    check_steps(cases, going)?;
     // the one that runs first comes last
     systems.sort_by_key(|system| first.is_some_and(|first| one_system(system, first)));
     for system in systems {
@@ -64,6 +68,38 @@ pub(crate) fn check(
         solvers.kept = checked.map_err(broken)?.map(|problem| (system.clone(), problem));
     }
     Ok(())
+}
+
+/// The first of `cases` that is of the sequence of `case`; `None` where that is of none.
+fn first_step<'a>(cases: &'a [Case], case: &Case) -> Option<&'a Case> {
+    let alike = |other: &&Case| !case.sequence.is_empty() && other.sequence == case.sequence;
+    cases.iter().find(alike)
+}
+
+/// Looks at the sizes of all steps in files that are not read before it is their turn, and whether each has the
+/// right-hand side that it needs.
+///
+/// # Errors
+/// At the first file with another size than that of the first step, or without its right-hand side.
+fn check_steps(cases: &[Case], going: &dyn Fn() -> bool) -> Result<(), Broken> {
+    for first in cases.iter().filter(|case| is_first(cases, case)) {
+        let own: Vec<&Case> = cases.iter().filter(|c| c.sequence == first.sequence).collect();
+        let with_rhs = own.iter().any(|case| case.rhs == "own");
+        let mut size = None;
+        for (number, matrix) in own.iter().map(|case| &case.matrix).unique().enumerate() {
+            if !going() {
+                return Ok(());
+            }
+            let found = problem::sequence::check_step(matrix, number, size, with_rhs);
+            let broken = |error| Broken { matrix: matrix.clone(), error: Box::new(error) };
+            size = size.or(found.map_err(broken)?);
+        }
+    }
+    Ok(())
+}
+
+fn is_first(cases: &[Case], case: &Case) -> bool {
+    first_step(cases, case).is_some_and(|first| std::ptr::eq(first, case))
 }
 
 /// One system of the cases.

@@ -130,7 +130,7 @@ fn applied<B: Backend + 'static>(k: &B, a: &Arc<Csr>, case: &Case, r: &[f64]) ->
     let (r, mut z) = (there(k, r)?, k.vector(n)?);
     for turn in 0..3 {
         if turn == 2 {
-            precond::renew(&mut m, k, &Arc::new(scaled(a)), settings)
+            precond::renew(&mut m, k, &Arc::new(scaled(a)), settings, &mut ())
                 .map_err(|e| failed(format!("{e:?}")))?;
         }
         k.fill(&mut z, f64::NAN);

@@ -2,14 +2,37 @@
 
 use super::{Job, NoResult};
 use crate::base::measure::memory_free;
-use crate::case::{Case, Format, Scaling, Setting};
+use crate::case::{Case, Execution, Format, Scaling, Setting};
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Backend, Platform, on_gpu, over_ranks};
 use crate::matrix::{Asymmetry, Csr};
-use crate::methods::precond::Takes;
+use crate::methods::precond::{Setup, Takes};
 use crate::methods::{deflation, precond, schwarz, solver};
 
+/// How a preconditioner is set up and a solver made.
+pub(super) type Methods<K> = (fn(Setup<K>) -> precond::Ready<K>, solver::Build<K>);
+
 impl Job<'_> {
+    /// The methods of the case, after checks that they suit each other, the matrix and the backend.
+    pub(super) fn methods<K: Backend + 'static>(&mut self, k: &K) -> Result<Methods<K>, NoResult> {
+        let case = self.case;
+        let unknown =
+            |what, name: &str| NoResult::unsupported(format!("there is no {what} `{name}`"));
+        let setup = precond::lookup::<K>(&case.precond)
+            .ok_or_else(|| unknown("preconditioner", &case.precond))?;
+        let build =
+            solver::lookup::<K>(&case.solver).ok_or_else(|| unknown("solver", &case.solver))?;
+        if let Some(reason) = unsuited(case) {
+            return Err(NoResult::unsupported(reason));
+        }
+        self.check_symmetry(k)?;
+        if case.execution == Execution::Graph && !solver::replays(&case.solver) {
+            return Err(NoResult::unsupported(format!("there is no replay of `{}`", case.solver)));
+        }
+        k.execute(case.execution)?;
+        Ok((setup, build))
+    }
+
     /// Rejects an unsymmetric matrix where a method requires symmetry. Asymmetry within the tolerance is kept and
     /// noted in the record.
     pub(super) fn check_symmetry<K: Backend>(&mut self, k: &K) -> Result<(), NoResult> {

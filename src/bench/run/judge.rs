@@ -2,6 +2,7 @@
 
 use super::range::Scaled;
 use super::scaling::Given;
+use super::watch::History;
 use super::{Job, range, verdict};
 use crate::compute::Operations;
 use crate::compute::krylov::Outcome;
@@ -17,6 +18,14 @@ impl Job<'_> {
         let with_m = precond::shape(&self.case.precond) != Shape::Identity
             && solver::monitors_preconditioned(&self.case.solver, self.case.side);
         if with_m { scaling.of_solution() } else { scaling.b }
+    }
+
+    /// Records the residuals of a solve.
+    pub(super) fn keep_history(&mut self, history: History) {
+        let exponent = self.monitored_exponent();
+        let norms = history.norms.into_iter().map(|norm| range::times(norm, exponent));
+        // files hold finite numbers alone
+        self.record.convergence.residual_history = norms.take_while(|n| n.is_finite()).collect();
     }
 
     /// Recomputes the residual and sets status and residuals.

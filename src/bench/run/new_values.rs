@@ -46,7 +46,8 @@ impl Job<'_> {
             matrix_s.push(stopwatch.seconds(k));
             let stopwatch = Stopwatch::start(k);
             let mut both = systems.iter_mut().zip(&of);
-            let renewed = both.try_for_each(|((_, m), a)| precond::renew(m, k, a, &settings));
+            let renewed = both
+                .try_for_each(|((_, m), a)| precond::renew(m, k, a, &settings, &mut ()).map(drop));
             numeric_s.push(stopwatch.seconds(k));
             k.check()?;
             match renewed.map_err(NoResult::from) {
@@ -109,7 +110,7 @@ mod tests {
         if let Some(a) = then {
             let a = &Arc::new(a.in_blocks(case.block_size));
             k.matrix_values(&mut matrix, a).expect("the same pattern");
-            precond::renew(&mut m, k, a, &case.preconditioning()).expect("regular");
+            precond::renew(&mut m, k, a, &case.preconditioning(), &mut ()).expect("regular");
         }
         let n = first.rows();
         let (mut b, mut x) = (k.vector(n).expect("memory"), k.vector(n).expect("memory"));

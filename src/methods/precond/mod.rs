@@ -347,7 +347,7 @@ pub fn kept(spec: &str) -> Kept {
 }
 
 /// Gives `m`, which was made with `settings`, the values of `a` on the same pattern: by its numeric phase alone or,
-/// where it has none, by a setup that begins with what [`kept`] says.
+/// where it has none, by a setup that begins with what is kept, which is the answer.
 ///
 /// # Errors
 /// Those of the setup; then `m` is of no use.
@@ -356,22 +356,29 @@ pub fn renew<K: Backend + 'static>(
     k: &K,
     a: &Arc<Csr>,
     settings: &Settings,
-) -> Result<(), SetupFailure> {
+    phases: &mut dyn Phases,
+) -> Result<Kept, SetupFailure> {
     /// Knows the pattern of the factors.
-    struct Known(Option<Arc<FillPattern>>);
-    impl Phases for Known {
-        fn begin(&mut self, _: Phase) {}
+    struct Known<'a>(Option<Arc<FillPattern>>, &'a mut dyn Phases);
+    impl Phases for Known<'_> {
+        fn begin(&mut self, phase: Phase) {
+            self.1.begin(phase);
+        }
         fn known_pattern(&mut self) -> Option<Arc<FillPattern>> {
             self.0.clone()
         }
     }
-    if let Renewal::Setup(pattern) = m.refactor(k, a, settings.shift.fixed())? {
-        let setup = lookup::<K>(&settings.precond).expect("it was set up before");
-        // the old one makes room first
-        *m = Box::new(none::Identity);
-        (*m, _) = search::set_up(setup, Setup { k, a, settings, phases: &mut Known(pattern) })?;
-    }
-    Ok(())
+    phases.begin(Phase::Numeric);
+    let Renewal::Setup(pattern) = m.refactor(k, a, settings.shift.fixed())? else {
+        return Ok(Kept::Analysis);
+    };
+    let kept = if pattern.is_some() { Kept::Pattern } else { Kept::Nothing };
+    let setup = lookup::<K>(&settings.precond).expect("it was set up before");
+    // the old one makes room first
+    *m = Box::new(none::Identity);
+    let phases = &mut Known(pattern, phases);
+    (*m, _) = search::set_up(setup, Setup { k, a, settings, phases })?;
+    Ok(kept)
 }
 
 /// Whether the preconditioner that `spec` names solves with factors in an order of its own.

@@ -219,7 +219,8 @@ pub fn steps(name: &str) -> Option<Steps> {
 }
 
 /// Makes a solver's work vectors for order n.
-type Build<K> = fn(&K, &Settings, usize) -> Result<Box<dyn Solver<K>>>;
+/// Makes a solver for systems of so many unknowns.
+pub(crate) type Build<K> = fn(&K, &Settings, usize) -> Result<Box<dyn Solver<K>>>;
 
 macro_rules! registry {
     ($($module:ident :: $type:ident)*) => {

@@ -14,7 +14,7 @@ pub(super) const GRAVITY: f64 = 0.098_066_5;
 pub(super) const REFERENCE: f64 = 200.0;
 /// Irreducible saturation of water and of oil.
 pub(super) const CONNATE: f64 = 0.2;
-const RESIDUAL_OIL: f64 = 0.2;
+pub(super) const RESIDUAL_OIL: f64 = 0.2;
 /// Compressibilities of water, oil and rock, 1/bar.
 const WATER_COMPRESSIBILITY: f64 = 4.5e-5;
 const OIL_COMPRESSIBILITY: f64 = 1e-4;

@@ -7,6 +7,7 @@ mod flow;
 mod noise;
 mod rock;
 mod system;
+mod time;
 mod wells;
 
 use super::generator::{Arguments, Generated, Generator, Parameter, Piece, Word, points};
@@ -54,6 +55,14 @@ use system::System;
 /// 20 bar beyond those of their cells. Blocks are stored whole, with the zeros of unknowns that do not
 /// occur: of the downstream neighbour only the pressure does, and its saturation by pc.
 ///
+/// # Time steps
+///
+/// With `step=n` the system is that of the n-th time step, after n - 1 steps that are computed: each solves its
+/// own system `J d = -r` on one thread, as here, by GMRES with block ILU(0) to 1e-10, and goes on from `u + d`, with
+/// saturations and mass fractions kept within what there can be: `0.2 <= s <= 0.8`, `z >= 0`, `sum of z <= 1`.
+/// From the second step on `u0 = u`, the last state: one Newton iteration for each step, which is Euler's method,
+/// linearly implicit. Pressures of wells are those of the last solution. All steps have one pattern.
+///
 /// # Arrangement
 ///
 /// With `bias=half` (GH-h of the paper, section 7.2) the rows of every other cell are shifted by half
@@ -73,6 +82,7 @@ pub(super) static GENERATOR: Generator = Generator {
         Parameter { key: "seed", default: 1.0, summary: "of wells, rock and state, 0 to 2^53" },
         Parameter { key: "sigma", default: 1.0, summary: "deviation of ln permeability, 0 to 5" },
         Parameter { key: "days", default: 1.0, summary: "time step, 1e-6 to 1e6" },
+        Parameter { key: "step", default: 1.0, summary: "number of the time step, 1 to 10000" },
     ],
     words: &[
         Word {
@@ -132,6 +142,10 @@ fn build_for<const N: usize>(k: usize, arguments: &Arguments, piece: Piece) -> R
     if arrangement.half_bias && (!k.is_multiple_of(2) || arrangement.without_wells) {
         return Err(Error::input("`reservoir`: `bias=half` needs an even k and `rows=kept`"));
     }
+    let step = GENERATOR.whole(arguments, "step", 1, 10_000)? as usize;
+    if arrangement.half_bias && step > 1 {
+        return Err(Error::input("`reservoir`: `bias=half` has no further time steps"));
+    }
     check_box(size, k)?;
     let columns = match arguments.word("at") {
         "" => wells::random([size[1], size[2]], wells, spacing, seed)?,
@@ -140,14 +154,26 @@ fn build_for<const N: usize>(k: usize, arguments: &Arguments, piece: Piece) -> R
     // cells that are made, and their neighbours
     let cells = size.iter().product();
     let (made, reach) = (piece.of(cells), size[0] * size[1]);
-    let near = made.start.saturating_sub(reach)..(made.end + reach).min(cells);
+    let near = match step {
+        1 => made.start.saturating_sub(reach)..(made.end + reach).min(cells),
+        _ => 0..cells,
+    };
     let rock = Rock::new(size, arguments.word("field"), sigma, seed, near.clone())?;
     let flow = Flow::<N> { k, rock: &rock, days };
-    let system = System::new(flow, &columns, seed, near);
+    let mut system = System::new(flow, &columns, seed, near);
+    time::advance(&mut system, step, &but_for_the_step(arguments))?;
     let (matrix, rhs) = assemble(&system, arrangement, piece)?;
     let (first, order) = (made.start * k, matrix.cols());
     let rhs = Some(rhs);
     Ok(Generated { matrix, first, columns: 0, order, grid: size, symmetric: false, rhs })
+}
+
+/// What all time steps of a reservoir have in common.
+fn but_for_the_step(arguments: &Arguments) -> String {
+    let numbers = GENERATOR.parameters.iter().filter(|p| p.key != "step");
+    let numbers: Vec<f64> = numbers.map(|p| arguments.get(p.key)).collect();
+    let words: Vec<&str> = GENERATOR.words.iter().map(|w| arguments.word(w.key)).collect();
+    format!("{:?} {numbers:?} {words:?}", arguments.size)
 }
 
 /// The parameter `key`, between two bounds.

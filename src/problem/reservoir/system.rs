@@ -45,7 +45,7 @@ pub(super) struct System<'a, const N: usize> {
     /// Cells whose states are kept; those of others are made when they are asked for.
     near: Range<usize>,
     /// State of these at the beginning of the time step.
-    before: Vec<Vector<f64>>,
+    pub(super) before: Vec<Vector<f64>>,
     /// State of the linearisation.
     pub(super) now: Vec<Vector<f64>>,
     pub(super) wells: Vec<Well>,

@@ -222,6 +222,56 @@ fn solved(a: &Csr, mut b: Vec<f64>) -> Vec<f64> {
     b
 }
 
+/// A step is the one before with its solution added, saturations within their range.
+#[test]
+fn a_time_step_goes_on_from_the_solution_of_the_last() {
+    let rock = Rock::new([3, 3, 2], "lognormal", 1.0, 5, 0..18).unwrap();
+    let flow = Flow::<4> { k: 2, rock: &rock, days: 90.0 };
+    let mut system = System::new(flow, &[[0, 1], [2, 0]], 5, 0..18);
+    let spec = |step: usize| format!("3x3x2,k=2,at=1x2+3x1,seed=5,days=90,step={step}");
+    let pattern = |a: &Csr| (a.row_ptr().to_vec(), a.col_ind().to_vec());
+    let (first, _) = generated(&spec(1));
+    let mut limited = false;
+    for step in 1..=6 {
+        let (a, b) = assemble(&system, PLAIN, Piece::WHOLE).unwrap();
+        let (c, d) = generated(&spec(step));
+        assert_eq!(pattern(&first), pattern(&c), "step {step}");
+        assert!(step == 1 || c.values() != first.values());
+        let close = |x: &[f64], y: &[f64]| {
+            let size = y.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+            x.iter().zip(y).all(|(x, y)| (x - y).abs() <= 1e-6 * size)
+        };
+        assert!(close(c.values(), a.values()) && close(&d, &b), "step {step}");
+        let x = solved(&a, b);
+        for (cell, state) in system.now.iter_mut().enumerate() {
+            state[0] += x[2 * cell];
+            let moved = state[1] + x[2 * cell + 1];
+            state[1] = moved.clamp(0.2, 0.8);
+            limited |= moved != state[1];
+        }
+        system.wells.iter_mut().zip(&x[36..]).for_each(|(well, d)| well.pressure += d);
+        system.before = system.now.clone();
+    }
+    // the water has come that far
+    assert!(limited);
+}
+
+#[test]
+fn time_steps_do_not_depend_on_what_was_made_before() {
+    let of = |step: usize, seed: usize| generated(&format!("4x3x3,k=3,seed={seed},step={step}"));
+    let (two, four) = (of(2, 1), of(4, 1));
+    // in another order, with another reservoir between
+    assert_eq!(of(4, 1), four);
+    assert_ne!(of(4, 2).0.values(), four.0.values());
+    assert_eq!(of(2, 1), two);
+    assert_eq!(of(4, 1), four);
+    assert_eq!(of(1, 1), generated("4x3x3,k=3"));
+    // from the second step on there is no mass to come: what flows in flows out
+    let (a, b) = generated("4x3x3,k=1,wells=0,step=2");
+    let (sum, size) = b.iter().fold((0.0, 0.0), |(s, m): (f64, f64), v| (s + v, m + v.abs()));
+    assert!(a.rows() == 36 && size > 0.0 && sum.abs() < 1e-12 * size, "{sum} of {size}");
+}
+
 #[test]
 fn seeds_and_fields_decide_the_values() {
     assert_eq!(generated("4,k=2"), generated("4x4x4,k=2,seed=1,field=lognormal"));
@@ -277,6 +327,8 @@ fn bad_arguments_are_named() {
     assert_eq!(error("4,at=5x1"), of("the well `5x1` is outside the grid of 4 x 4 columns"));
     assert_eq!(error("4,at=2x1+2x1"), of("two wells at `2x1`"));
     assert_eq!(error("4,k=3,bias=half"), of("`bias=half` needs an even k and `rows=kept`"));
+    assert_eq!(error("4,step=0"), of("`step=0` is not a whole number from 1 to 10000"));
+    assert_eq!(error("4,step=2,bias=half"), of("`bias=half` has no further time steps"));
     assert_eq!(error("4,bias=skew"), "unknown `bias` of `reservoir` `skew`");
     assert_eq!(error("4,days=0"), of("`days=0` is outside 0.000001 to 1000000"));
     assert_eq!(error("4,well=3"), "unknown parameter of `reservoir` `well`");

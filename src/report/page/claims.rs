@@ -138,7 +138,7 @@ fn profile(content: &Content<'_>, paper: &str, names: &[&str]) -> Result<Option<
     let records = own.flat_map(|batch| batch.records.clone()).collect();
     let merged = Batch { name: paper.to_owned(), records, ..Batch::default() };
     let plots =
-        (kinds::kind("profile")?.draw)(&Batches { runs: vec![merged], obstacle: Vec::new() });
+        kinds::kind("profile")?.figures(&Batches { runs: vec![merged], obstacle: Vec::new() });
     let plot = plots.into_iter().find(|plot| plot.figure.title.contains("of backends"));
     let part = |plot: kinds::Plot| {
         let id = format!("{paper}-profile");

@@ -178,7 +178,7 @@ fn figures(batches: &Batches) -> Result<Vec<Section>> {
     let (mut sections, mut number) = (Vec::new(), 0);
     let mut seen: HashMap<String, usize> = HashMap::new();
     for kind in KINDS {
-        let plots = (kind.draw)(batches);
+        let plots = kind.figures(batches);
         if plots.is_empty() {
             continue;
         }

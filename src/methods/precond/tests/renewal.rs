@@ -49,7 +49,8 @@ fn new_values_are_those_of_a_setup_with_them() {
                     |a: &Arc<Csr>| set_up(&k, a, &case).unwrap_or_else(|e| panic!("{spec}: {e:?}"));
                 let mut m = ready(&a);
                 let old = applied(&k, &*m, &r);
-                renew(&mut m, &k, &new, &case.preconditioning()).unwrap();
+                let renewed = renew(&mut m, &k, &new, &case.preconditioning(), &mut ());
+                assert_eq!(renewed.unwrap(), kept(&spec), "{spec}");
                 let got = [applied(&k, &*m, &r)];
                 let want = [applied(&k, &*ready(&new), &r)];
                 let difference = largest_difference(&got, &want);

@@ -130,7 +130,7 @@ fn new_values_keep_the_shift_or_need_another() {
     let a = csr(2, &[(0, 1, 4.0), (1, 0, 1.0)]);
     let (mut m, first) = searched(&a, &case).unwrap();
     let twice = csr(2, &[(0, 1, 8.0), (1, 0, 2.0)]);
-    renew(&mut m, &k, &twice, &case.preconditioning()).unwrap();
+    renew(&mut m, &k, &twice, &case.preconditioning(), &mut ()).unwrap();
     assert_eq!(m.size(&k).shift_used, Some(first));
     let x = applied(&*m, &[8.0 * (1.0 + first), 2.0 * (1.0 + first)]);
     assert!(x.iter().all(|v| (v - 1.0).abs() < 1e-9), "{x:?}");

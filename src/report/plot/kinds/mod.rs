@@ -11,14 +11,17 @@ mod profile;
 mod ranks;
 mod roof;
 mod roofline;
+mod sequence;
 mod size;
 mod speedup;
 mod subdomains;
 mod threads;
 
 use crate::base::error::{Error, Result};
+use crate::record::Record;
 use crate::report::batch::Batches;
 use crate::report::plot::Figure;
+use crate::report::sequences::is_step;
 
 /// A kind of figure.
 #[derive(Debug)]
@@ -31,6 +34,20 @@ pub struct Kind {
     pub summary: &'static str,
     /// The figures of some results; none where there is nothing to show.
     pub draw: fn(&Batches) -> Vec<Plot>,
+}
+
+impl Kind {
+    /// Its figures; the steps of a sequence are in those of their own kind alone.
+    pub fn figures(&self, batches: &Batches) -> Vec<Plot> {
+        let of_sequences = self.name == sequence::KIND.name;
+        let own = |r: &Record| is_step(r) == of_sequences;
+        if batches.runs.iter().flat_map(|batch| &batch.records).all(own) {
+            return (self.draw)(batches);
+        }
+        let mut batches = batches.clone();
+        batches.runs.iter_mut().for_each(|batch| batch.records.retain(own));
+        (self.draw)(&batches)
+    }
 }
 
 /// A figure with what stands below it on a page.
@@ -50,6 +67,7 @@ pub const KINDS: &[Kind] = &[
     roof::KIND,
     roofline::KIND,
     history::KIND,
+    sequence::KIND,
     profile::KIND,
     size::KIND,
     threads::KIND,

@@ -1,0 +1,473 @@
+//! Runs a case on a sequence of systems: what depends on the pattern alone is made once, as long as the pattern stays.
+
+use std::sync::Arc;
+
+use super::crowd::Crowd;
+use super::phases::{self, PhaseClock, Stopwatch};
+use super::watch::{CaseMonitor, History};
+use super::{
+    Job, NoResult, Reuse, Solved, Stage, begun, closed, going, levels, range, scaling, settings,
+    traffic, without_backend,
+};
+use crate::base::error::Result;
+use crate::base::measure::median;
+use crate::base::parse::choice_name;
+use crate::case::{Case, Execution, Refactor};
+use crate::compute::krylov::{Outcome, Projection, SolveEnd, Solver, Stop, System, Transposed};
+use crate::compute::{Backend, Coef, Slot, Visitor, with_threads};
+use crate::config::sampling::Measure;
+use crate::matrix::pattern::block_pattern;
+use crate::matrix::{Csr, Equilibration, bsr};
+use crate::methods::precond::transposed::Both;
+use crate::methods::precond::{self, Kept};
+use crate::methods::solver;
+use crate::problem::Problem;
+use crate::problem::sequence::other_size;
+use crate::record::Record;
+use crate::record::schema::SetupDone;
+
+/// The system of a step.
+pub(crate) struct StepSystem {
+    /// In the order of the case.
+    pub problem: Problem,
+    /// Its right-hand side.
+    pub b: Vec<f64>,
+    /// What its solve starts from; zero if nothing.
+    pub guess: Option<Vec<f64>>,
+}
+
+/// The system of a step, or the record of one that there is not.
+pub(crate) type Loaded = Result<StepSystem, Box<Record>>;
+
+/// Has the systems of a sequence and takes their results.
+pub(crate) trait Steps {
+    /// The system of a step, from 0; a record where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read; the sequence ends there.
+    fn load(&mut self, step: usize) -> Result<Loaded>;
+    /// A stage begins; `false` ends the sequence.
+    fn stage(&mut self, stage: Stage) -> bool;
+    /// A step is finished.
+    ///
+    /// # Errors
+    /// When its record cannot be kept; the sequence ends there.
+    fn done(&mut self, step: usize, solved: Solved) -> Result<()>;
+}
+
+/// Runs `cases`, which differ in their matrix alone, one after the other with what the last one left. Each phase of a
+/// step is done and timed once. `false` when the user stopped it.
+///
+/// # Errors
+/// Those of `steps`, and a step with another number of unknowns.
+pub(crate) fn solve_sequence(
+    cases: &[&Case],
+    measure: &Measure,
+    steps: &mut dyn Steps,
+) -> Result<bool> {
+    let measure = &Measure { once: true, ..measure.clone() };
+    let Some(first) = cases.first() else { return Ok(true) };
+    let loaded = steps.load(0)?;
+    let entries = loaded.as_ref().map_or(usize::MAX, |system| system.problem.matrix.nnz());
+    let run = Run { cases, measure, steps: &mut *steps, loaded: Some(loaded) };
+    let why = match with_threads(&first.backend, first.threads, entries, run) {
+        Some(Ok(ended)) => return ended,
+        Some(Err(why)) => Some(why),
+        None => None,
+    };
+    for (step, case) in cases.iter().enumerate() {
+        steps.done(step, without_backend(case, why.as_ref()).into())?;
+    }
+    Ok(true)
+}
+
+struct Run<'a> {
+    cases: &'a [&'a Case],
+    measure: &'a Measure,
+    steps: &'a mut dyn Steps,
+    /// The first system.
+    loaded: Option<Loaded>,
+}
+
+/// What a step leaves to the next.
+struct Left<K: Backend> {
+    /// The matrix, whose pattern counts.
+    a: Arc<Csr>,
+    /// Its blocks.
+    blocks: usize,
+    /// Power of two by which it was divided, after its rows and columns were scaled.
+    exponent: i32,
+    equilibration: Option<Equilibration>,
+    /// As the product takes it, and its transpose.
+    matrix: K::Matrix,
+    other: Option<K::Matrix>,
+    m: Both<K>,
+    /// Whether the setup has a phase.
+    has_phases: bool,
+}
+
+/// How long a preconditioner has been in use, and what it costs.
+#[derive(Debug, Default)]
+struct Lag {
+    /// Steps since it was made, the one included.
+    steps: usize,
+    /// Iterations of that step, and of the last one.
+    fresh: usize,
+    last: usize,
+    failed: bool,
+}
+
+impl Lag {
+    /// Whether the next step is to have a new one.
+    fn is_over(&self, refactor: Refactor) -> bool {
+        let over = match refactor {
+            Refactor::Always => true,
+            Refactor::Every(steps) => self.steps >= steps,
+            Refactor::Adaptive(factor) => self.last as f64 > factor * self.fresh.max(1) as f64,
+        };
+        over || self.failed
+    }
+
+    fn solved(&mut self, new: bool, iterations: usize, succeeded: bool) {
+        if new {
+            (self.steps, self.fresh) = (0, iterations);
+        }
+        self.steps += 1;
+        (self.last, self.failed) = (iterations, !succeeded);
+    }
+}
+
+impl Visitor for Run<'_> {
+    type Output = Result<bool>;
+
+    fn visit<K: Backend + 'static>(self, k: &K) -> Result<bool> {
+        let Self { cases, measure, steps, mut loaded } = self;
+        let (mut left, mut lag, mut n) = (None, Lag::default(), None);
+        for (number, case) in cases.iter().enumerate() {
+            let StepSystem { problem, b, guess } =
+                match loaded.take().map_or_else(|| steps.load(number), Ok)? {
+                    Ok(system) => system,
+                    Err(record) => {
+                        steps.done(number, (*record).into())?;
+                        continue;
+                    }
+                };
+            let rows = problem.matrix.rows();
+            let first = *n.get_or_insert(rows);
+            if first != rows {
+                return Err(other_size(&case.matrix, number, rows, first));
+            }
+            let before = [k.compile_seconds(), k.trial_seconds()];
+            let in_range = range::in_range(&problem.matrix, &b);
+            let equilibrated = scaling::equilibrated(case, &in_range);
+            let scaling = equilibrated.as_ref().map(|(_, of)| of);
+            let system = equilibrated.as_ref().map_or(&in_range, |(system, _)| system);
+            let a = &Arc::new(bsr::pad(&system.matrix, case.block_size));
+            let record = begun(case, &problem, system, scaling, a);
+            let mut progress = |stage| steps.stage(stage);
+            let mut job = Job {
+                case,
+                problem: &problem,
+                system,
+                given: scaling.map(|of| of.given(&in_range)),
+                a,
+                unknowns: a.rows(),
+                measure,
+                progress: &mut progress,
+                // a pattern that is known here costs nothing
+                reuse: &mut Reuse::default(),
+                record,
+                x: None,
+                limit_s: None,
+            };
+            job.on(k);
+            let done = job.step(k, &mut left, &mut lag, (number, guess));
+            let [compiled, tried] = before;
+            let since = |now: Option<f64>, before: Option<f64>| Some(now? - before.unwrap_or(0.0));
+            job.record.times.compile_s = since(k.compile_seconds(), compiled);
+            job.record.times.trial_s = since(k.trial_seconds(), tried);
+            let (record, x) = (job.record, job.x);
+            let Some(solved) = closed(record, x, done) else { return Ok(false) };
+            steps.done(number, solved)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Whether two matrices store the same entries.
+fn one_pattern(a: &Csr, b: &Csr) -> bool {
+    (a.row_ptr(), a.col_ind()) == (b.row_ptr(), b.col_ind())
+}
+
+impl Job<'_> {
+    /// One step with what the last one left, which is lost where this one fails before its solve.
+    fn step<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        left: &mut Option<Left<K>>,
+        lag: &mut Lag,
+        (number, guess): (usize, Option<Vec<f64>>),
+    ) -> Result<(), NoResult> {
+        let before = left.take();
+        let alike = before.as_ref().is_some_and(|left| one_pattern(&left.a, self.a));
+        if before.is_some() && !alike {
+            self.record.remark(format!(
+                "the pattern is not that of step {number}: symbolic phase and analysis again"
+            ));
+        }
+        let crowd = Crowd::before(k);
+        let (now, made) = match before.filter(|_| alike) {
+            Some(known) => self.with_new_values(k, known, lag)?,
+            None => self.all_phases(k)?,
+        };
+        self.record.setup_done = Some(made);
+        self.record_factors(k, &*now.m.0);
+        self.solve_step(k, &now, guess, number + 1)?;
+        crowd.remark(k).into_iter().for_each(|remark| self.record.remark(remark));
+        let succeeded = self.record.status.succeeded();
+        let new = made != SetupDone::None;
+        lag.solved(new, self.record.convergence.iterations, succeeded);
+        *left = Some(now);
+        Ok(())
+    }
+
+    /// Every phase.
+    fn all_phases<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+    ) -> Result<(Left<K>, SetupDone), NoResult> {
+        let (setup, _) = self.methods(k)?;
+        self.check_matrix(k)?;
+        let blocks = block_pattern(self.a).entries();
+        self.record.size.matrix_blocks = blocks;
+        let (matrix, other) = self.store(k, solver::needs_transposed(&self.case.solver))?;
+        let (transposed, other) = other.unzip();
+        let m = self.set_up(k, setup, transposed.as_ref())?;
+        let times = &self.record.times;
+        let has_phases =
+            [times.symbolic_s, times.analysis_s, times.numeric_s].iter().any(Option::is_some);
+        let (a, exponent) = (Arc::clone(self.a), self.system.scaling.matrix);
+        let equilibration = self.given.map(|given| given.equilibration.clone());
+        let left = Left { a, blocks, exponent, equilibration, matrix, other, m, has_phases };
+        Ok((left, if has_phases { SetupDone::All } else { SetupDone::None }))
+    }
+
+    /// New values alone; the preconditioner stays as it is where it may.
+    fn with_new_values<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        mut known: Left<K>,
+        lag: &Lag,
+    ) -> Result<(Left<K>, SetupDone), NoResult> {
+        self.methods(k)?;
+        self.record.size.matrix_blocks = known.blocks;
+        known.a = Arc::clone(self.a);
+        self.begin(k, Stage::Storage)?;
+        let stopwatch = Stopwatch::start(k);
+        let transposed = known.other.is_some().then(|| Arc::new(self.a.transposed()));
+        k.matrix_values(&mut known.matrix, self.a)?;
+        if let Some((matrix, a)) = known.other.as_mut().zip(transposed.as_ref()) {
+            k.matrix_values(matrix, a)?;
+        }
+        self.record.times.matrix_s = Some(stopwatch.seconds(k));
+        self.record.format_used = Some(choice_name(&k.format(&known.matrix)));
+        self.record.tuned = k.tuned(&known.matrix);
+        let equilibration = self.given.map(|given| given.equilibration);
+        let scaled = known.exponent != self.system.scaling.matrix
+            || known.equilibration.as_ref() != equilibration;
+        let due = known.has_phases && (scaled || lag.is_over(self.case.refactor));
+        known.exponent = self.system.scaling.matrix;
+        known.equilibration = equilibration.cloned();
+        if !due {
+            phases::record(&[[None; 3]], &mut self.record.times);
+            return Ok((known, SetupDone::None));
+        }
+        let kept = self.renew(k, &mut known.m, transposed.as_ref())?;
+        Ok((known, kept.into()))
+    }
+
+    /// Preconditioners of the new values.
+    fn renew<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        (m, other): &mut Both<K>,
+        transposed: Option<&Arc<Csr>>,
+    ) -> Result<Kept, NoResult> {
+        let settings = self.case.preconditioning();
+        let mut clock = PhaseClock::new(k, self.progress, None);
+        let mut renewed = precond::renew(m, k, self.a, &settings, &mut clock);
+        if let Some((m, a)) = other.as_mut().zip(transposed)
+            && renewed.is_ok()
+        {
+            renewed = precond::renew(m, k, a, &settings, &mut clock);
+        }
+        k.check()?;
+        let Some(seconds) = clock.finish() else { return Err(NoResult::Cancelled) };
+        let times = &mut self.record.times;
+        phases::record(&[seconds], times);
+        let kept = renewed?;
+        let kernel = m.numeric_kernel_seconds(k).filter(|seconds| !seconds.is_nan());
+        times.numeric_kernel_s = kernel.or(times.numeric_s);
+        Ok(kept)
+    }
+
+    /// One solve.
+    fn solve_step<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        now: &Left<K>,
+        guess: Option<Vec<f64>>,
+        step: usize,
+    ) -> Result<(), NoResult> {
+        let deflation = self.deflate(k)?;
+        self.check_vectors(k)?;
+        let n = self.a.rows();
+        let padded = |values: &[f64]| {
+            let mut values = values.to_vec();
+            values.resize(n, 0.0);
+            values
+        };
+        let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
+        k.upload(&padded(&self.system.b), &mut b);
+        let exponent = self.system.scaling.of_solution();
+        let guess = guess.map(|mut x| {
+            for v in &mut x {
+                *v = range::times(*v, -exponent);
+            }
+            if let Some(given) = self.given {
+                given.equilibration.unknowns(&mut x);
+            }
+            x
+        });
+        let mut start = None;
+        if let Some(guess) = guess {
+            if guess.iter().all(|v| v.is_finite()) {
+                let mut from = k.vector(n)?;
+                k.upload(&padded(&guess), &mut from);
+                start = Some(from);
+            } else {
+                self.record.remark("the last solution is not finite: starts from zero".into());
+            }
+        }
+        let (m, other_m) = &now.m;
+        let transposed =
+            now.other.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
+        let second = deflation.as_ref().map(|d| d as &dyn Projection<K>);
+        let adapted = levels::adapted(k, self.case, n, &**m, second)?;
+        let system = System {
+            a: &now.matrix,
+            m: adapted.as_ref().map_or(&**m, |both| both),
+            b: &b,
+            transposed,
+            deflation: second.filter(|_| adapted.is_none()),
+        };
+        let (outcome, seconds) = self.solve_from(k, system, start, &mut x, step)?;
+        let times = &mut self.record.times;
+        times.set_solve(&median(&[seconds]).expect("one solve"), false);
+        times.ms_per_iteration =
+            (outcome.iterations > 0).then(|| 1e3 * seconds / outcome.iterations as f64);
+        self.conclude(k, &x, &outcome);
+        Ok(())
+    }
+
+    /// A solve that starts from `start`, if it does not from zero, and its seconds: that of `A d = b - A x0`, whose
+    /// tolerance is relative to the norm that a solve from zero begins with.
+    fn solve_from<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        system: System<K>,
+        start: Option<K::Vector>,
+        x: &mut K::Vector,
+        step: usize,
+    ) -> Result<(Outcome, f64), NoResult> {
+        let Case { rtol, max_iterations, .. } = *self.case;
+        let time_limit_s = self.measure.time_limit_s;
+        let mut stop = Stop { rtol, max_iterations, time_limit_s };
+        let (mut seconds, mut ratio, mut residual) = (0.0, 1.0, None);
+        self.begin(k, Stage::Solve(step))?;
+        if let Some(start) = &start {
+            let mut r = k.vector(self.a.rows())?;
+            let mark = k.mark();
+            system.m.residual(k, system.a, start, system.b, &mut r);
+            let [of_b, of_r] = self.monitored_norms(k, &system, [system.b, &r])?;
+            seconds = k.seconds(&mark, &k.mark());
+            ratio = of_r / of_b;
+            residual = Some(r).filter(|_| of_b > 0.0 && ratio.is_finite());
+        }
+        let Some((start, r)) = start.zip(residual) else {
+            let (outcome, solve_s) = self.solve_once(k, &system, stop, x, step)?;
+            return Ok((outcome, seconds + solve_s));
+        };
+        if rtol > 0.0 && ratio <= rtol {
+            k.copy(&start, x);
+            let (end, remark) = (SolveEnd::Converged, None);
+            return Ok((Outcome { end, iterations: 0, residual: ratio, remark }, seconds));
+        }
+        stop.rtol = rtol / ratio;
+        let system = System { b: &r, ..system };
+        let (outcome, solve_s) = self.solve_once(k, &system, stop, x, step)?;
+        let mark = k.mark();
+        k.axpby(Coef::ONE, &start, Coef::ONE, x);
+        seconds += solve_s + k.seconds(&mark, &k.mark());
+        Ok((Outcome { residual: outcome.residual * ratio, ..outcome }, seconds))
+    }
+
+    /// Norms of residuals as the solver monitors them.
+    fn monitored_norms<K: Backend>(
+        &self,
+        k: &K,
+        system: &System<K>,
+        residuals: [&K::Vector; 2],
+    ) -> Result<[f64; 2], NoResult> {
+        let with_m = solver::monitors_preconditioned(&self.case.solver, self.case.side);
+        let mut norms = [0.0; 2];
+        let mut z = if with_m { Some(k.vector(self.a.rows())?) } else { None };
+        for (norm, r) in norms.iter_mut().zip(residuals) {
+            match &mut z {
+                None => k.norm(r, Slot(0)),
+                Some(z) => {
+                    system.m.apply(k, r, z);
+                    k.norm(z, Slot(0));
+                }
+            }
+            let mut read = [0.0];
+            k.read(Slot(0), &mut read);
+            [*norm] = read;
+        }
+        Ok(norms)
+    }
+
+    /// The solve of one system from zero, and its seconds.
+    fn solve_once<K: Backend + 'static>(
+        &mut self,
+        k: &K,
+        system: &System<K>,
+        stop: Stop,
+        x: &mut K::Vector,
+        step: usize,
+    ) -> Result<(Outcome, f64), NoResult> {
+        let (case, n, settings) = (self.case, self.a.rows(), settings(self.case, stop));
+        let mut method: Box<dyn Solver<K>> = match case.execution {
+            Execution::Persistent => solver::in_kernel(&case.solver, k, &settings, system)?,
+            _ => solver::lookup::<K>(&case.solver).expect("looked up before")(k, &settings, n)?,
+        };
+        let mut history = History::new(self.measure.history);
+        going(k, self.progress, Stage::Solve(step))?;
+        let stage = Stage::Solve(step);
+        let mut monitor = CaseMonitor::new(k, self.progress, stage, &mut history);
+        let mark = k.mark();
+        let outcome = method.solve(k, system, x, &mut monitor);
+        let seconds = k.seconds(&mark, &k.mark());
+        k.check()?;
+        if monitor.cancelled() {
+            return Err(NoResult::Cancelled);
+        }
+        self.keep_history(history);
+        self.record.traffic.memory_bytes = Some(traffic::held(k, system));
+        Ok((outcome, seconds))
+    }
+}
+
+#[cfg(test)]
+#[path = "sequence_tests.rs"]
+mod tests;
