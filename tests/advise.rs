@@ -166,10 +166,10 @@ fn the_experiment_states_what_the_winner_uses_and_no_more() {
     in_it(&["matrix", "generate", "convdiff3d:5,px=0.3", "-o", "a.mtx"]);
     let of_all =
         ["matrix", "read-as", "zeros", "rhs", "kind", "precond", "deflation", "solver", "rtol"];
-    let of_all = [&of_all[..], &["max-iterations", "matrix-format", "backend"]].concat();
+    let of_all = [&of_all[..], &["scaling", "max-iterations", "matrix-format", "backend"]].concat();
     let jacobi = ["block-size", "shift", "factor-precision"];
     let bilu = ["ordering", "fill", "level-rule", "side", "restart", "orthogonalisation"];
-    let bilu = [&jacobi[..], &bilu].concat();
+    let bilu = [&jacobi[..], &bilu, &["drop-tolerance"]].concat();
     for (name, precond, solver, own) in
         [("j", "jacobi", "bicgstab", &jacobi[..]), ("b", "bilu", "gmres", &bilu)]
     {

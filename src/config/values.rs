@@ -86,8 +86,8 @@ pub(super) fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
 /// matrix shows when both are there.
 pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
-    let spec = if problem::is_rhs_file(text) { format!("file:{text}") } else { text.to_owned() };
-    let valid = match spec.split_once(':') {
+    let source = if problem::is_rhs_file(text) { format!("file:{text}") } else { text.to_owned() };
+    let valid = match source.split_once(':') {
         Some(("random", seed)) => {
             let seed = seed.parse::<u64>().map_err(|_| {
                 Error::input(format!("the seed `{seed}` of `{text}` is no seed"))
@@ -109,6 +109,6 @@ pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
     if !valid {
         return Err(Error::unknown("right-hand side", text, KINDS));
     }
-    out.push(spec);
+    out.push(source);
     Ok(())
 }
