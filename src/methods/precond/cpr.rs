@@ -97,7 +97,7 @@ impl<K: Backend> Preconditioner<K> for Cpr<K> {
         k.axpby(Coef::ONE, left, Coef::ONE, z);
     }
 
-    /// The place of the pressure stays; the levels are made anew.
+    /// The place of the pressure stays; the levels are set up again.
     fn refactor(&mut self, k: &K, a: &Arc<Csr>, shift: f64) -> Result<Renewal, SetupFailure> {
         self.first = Pressures::new(k, a, Some(self.first.place), self.choices)?;
         self.second.refactor(k, a, shift)
