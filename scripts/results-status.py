@@ -21,8 +21,8 @@ HEAD = ["table", "state", "revisions", "age", "machine", "measured"]
 ABOUT = """# State of the records
 
 Made by `scripts/results-status.py`. Age: commits since the oldest revision of a table that touched what its backends
-measure (`scripts/results-status.toml`); `stale`: {stale} or more; `mixed`: several revisions. The report has the
-states, README marks the tables it quotes.
+measure (`scripts/results-status.toml`); `stale`: {stale} or more; `mixed`: several revisions; `unknown`:
+a revision that is not in the history. The report has the states, README marks the tables it quotes.
 """
 
 
