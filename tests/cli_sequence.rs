@@ -273,6 +273,27 @@ fn rounds_repeat_the_sequence() {
 }
 
 #[test]
+fn each_step_is_scaled_by_itself_and_solved_as_it_is_given() {
+    let dumps = Dumps::new(1..5);
+    // of another scale than the steps before
+    let last = matrix(60, 4, true).replace(" -", " -400");
+    dumps.write("d_4.mtx", &last);
+    let file = dumps.at("a.csv");
+    let more = ["--scaling", "ruiz", "--guess", "last", "--refactor", "every:9", "-o", &file];
+    dumps.run(&more, 0);
+    let of_steps = records(&dumps.path("a.csv"));
+    for r in &of_steps {
+        assert!(r.convergence.true_residual.unwrap() < 1e-6, "{:?}", r.convergence);
+        let t = &r.times;
+        let parts = [t.scaling_s, t.matrix_s, t.symbolic_s, t.analysis_s, t.numeric_s, t.solve_s];
+        let sum: f64 = parts.into_iter().flatten().sum();
+        assert!(t.scaling_s.is_some() && (t.total_s.unwrap() - sum).abs() <= 1e-12 * sum, "{t:?}");
+    }
+    // factors of another scale are of no use
+    assert!(made(&of_steps).ends_with('n'), "{}", made(&of_steps));
+}
+
+#[test]
 fn another_pattern_is_a_remark_and_every_phase_again() {
     let dumps = Dumps::new(1..=4);
     dumps.write("d_3.mtx", &matrix(60, 3, false));
