@@ -278,10 +278,8 @@ impl Job<'_> {
         let (setup, build) = self.methods(k)?;
         let with_transposed = solver::needs_transposed(&case.solver);
         // measured first, so that its arrays do not add to the case's peak, and its time to no phase
-        let roof = (!self.measure.once).then(|| Roof {
-            handover: k.handover_latency(),
-            copy_gbps: Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite()),
-        });
+        let roof = (!self.measure.once)
+            .then(|| Roof { handover: k.handover_latency(), ..Roof::of_copies(k) });
 
         self.check_matrix(k)?;
         let (matrix, other) = self.store(k, with_transposed)?;

@@ -18,6 +18,9 @@ pub trait Platform {
     /// Bandwidth of a copy in GB/s (1e9), reads and writes counted: the roof of everything that only
     /// moves bytes. Measured once and remembered.
     fn copy_bandwidth(&self) -> f64;
+    /// Bytes of the last-level cache that the backend computes with: what is smaller may be moved faster than
+    /// [`Platform::copy_bandwidth`]. `None` where it is not known.
+    fn cache_bytes(&self) -> Option<usize>;
     /// Seconds in which one thread block hands a value to another through the memory they share:
     /// what the time of a level of a triangular solve is compared with. Measured once and remembered;
     /// `None` where it is not measured.

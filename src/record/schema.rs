@@ -280,6 +280,8 @@ part! {
         pub axpy_s: Option<f64>,
         /// measured copy bandwidth of the backend, 1e9 bytes per second
         pub copy_gbps: Option<f64>,
+        /// last-level cache of the backend, bytes: an operation of fewer may exceed copy-gbps
+        pub cache_bytes: Option<usize>,
         /// microseconds per level of the preconditioner's application
         pub us_per_level: Option<f64>,
         /// measured CTA-to-CTA latency: time for a value to reach another thread block, us
@@ -298,6 +300,11 @@ part! {
 }
 
 impl Traffic {
+    /// Whether the cache has room for what an operation moves, which therefore may exceed the copy bandwidth.
+    pub fn in_cache(&self, bytes: Option<usize>) -> bool {
+        bytes.zip(self.cache_bytes).is_some_and(|(bytes, cache)| bytes <= cache)
+    }
+
     /// The median product with its interval or range.
     pub fn spmv(&self) -> Option<Median> {
         let ends = self.spmv_low_s.zip(self.spmv_high_s);

@@ -10,7 +10,7 @@ use crate::compute;
 use crate::compute::preconditioner::FactorSize;
 use crate::config::sweep::{AXES, Axis};
 use crate::record::Record;
-use crate::record::schema::SampleInterval;
+use crate::record::schema::{SampleInterval, Traffic};
 use crate::report::{Head, Sheet};
 
 /// The text of a value; nothing of none.
@@ -26,6 +26,23 @@ pub(super) fn time(value: Option<f64>) -> String {
 /// A number with three digits.
 pub(super) fn three(value: Option<f64>) -> String {
     shown(value, |v| significant(v, 3))
+}
+
+/// Below a table whose shares of the copy bandwidth have [`share`]'s mark.
+pub(super) const IN_CACHE: &str = "* in cache: the last-level cache has room for what is moved";
+
+/// A share of the copy bandwidth in percent, with a mark where the cache has room for the `bytes` moved.
+pub(super) fn share(of: &Traffic, percent: Option<f64>, bytes: Option<usize>) -> String {
+    shown(percent, |p| significant(p, 3) + if of.in_cache(bytes) { "*" } else { "" })
+}
+
+/// [`IN_CACHE`] if a record has it.
+pub(super) fn in_cache<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+    bytes: impl Fn(&Traffic) -> [Option<usize>; 2],
+) -> Option<String> {
+    let cached = |r: &Record| bytes(&r.traffic).into_iter().any(|of| r.traffic.in_cache(of));
+    records.into_iter().any(cached).then(|| IN_CACHE.to_owned())
 }
 
 /// A ratio with two decimals.

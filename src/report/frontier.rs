@@ -12,7 +12,7 @@ use crate::methods::{deflation, precond};
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{by_key, count, shown, three, time};
+use crate::report::cells::{by_key, count, in_cache, share, shown, three, time};
 
 /// Fewest kinds of preconditioners for a separate table.
 const ENOUGH: usize = 3;
@@ -65,7 +65,9 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
         })
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
         .number("application", |r| time(r.traffic.apply_s))
-        .number("% of copy", |r| three(r.traffic.percent_of_bandwidth))
+        .number("% of copy", |r| {
+            share(&r.traffic, r.traffic.percent_of_bandwidth, r.traffic.apply_bytes)
+        })
         .number("setup", |r| time(r.times.before_solves()))
         .number("solve", |r| time(r.times.solve_s))
         .number("setup/solve", |r| {
@@ -84,6 +86,7 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
             name(&cheapest.case)
         )
     }));
+    sheet.notes.extend(in_cache(group.iter().copied(), |t| [t.apply_bytes, None]));
     sheet.notes.push("frontier: no other has fewer iterations and less time for each".into());
     sheet
 }

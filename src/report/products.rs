@@ -8,7 +8,9 @@ use crate::case::{Case, Format};
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{by_key, devices, marks_of, shown, status, three, time, varying};
+use crate::report::cells::{
+    by_key, devices, in_cache, marks_of, share, shown, status, three, time, varying,
+};
 
 /// A row per record of a product, and below how Bdia compares; `None` when there is none.
 pub(crate) fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
@@ -39,6 +41,7 @@ pub(crate) fn sheet(records: &[Record], title: Option<&str>) -> Option<Sheet> {
          and x read once, y written once"
             .into(),
     );
+    sheet.notes.extend(in_cache(records, |t| [t.spmv_bytes, None]));
     let products = records.iter().map(|r| (r.traffic.spmv(), r.traffic.spmv_interval));
     sheet.notes.extend(marks_of("product", products));
     sheet.notes.extend(comparison(records));
@@ -57,7 +60,9 @@ pub(super) fn measured<'a, 'r>() -> Columns<'a, &'r Record> {
         .number("time", |r| shown(r.traffic.spmv().as_ref(), median_seconds))
         .number("GFLOP/s", |r| three(r.traffic.spmv_gflops))
         .number("GB/s", |r| three(r.traffic.spmv_gbps))
-        .number("% copy", |r| three(r.traffic.spmv_percent_of_bandwidth))
+        .number("% copy", |r| {
+            share(&r.traffic, r.traffic.spmv_percent_of_bandwidth, r.traffic.spmv_bytes)
+        })
         .words("tuned", |r| r.tuned.clone().unwrap_or_default())
 }
 
@@ -140,6 +145,22 @@ mod tests {
         assert_eq!(sheet.rows[0].join("|"), want);
         assert_eq!(sheet.preamble[0], "poisson3d:60, block size 1, cpu copies at 25.0 GB/s");
         assert_eq!(sheet.notes[1], "cpu: bdia beside csr: +50.0 % to +50.0 % faster over 1 system");
+    }
+
+    #[test]
+    fn what_fits_in_the_cache_is_marked() {
+        let mut records = [record(Format::Csr, 6e-6, 80_804), record(Format::Bsr, 6e-6, 56_004)];
+        for (record, moved) in records.iter_mut().zip([96_804, 65_537]) {
+            record.traffic.spmv_bytes = Some(moved);
+            record.traffic.cache_bytes = Some(65_536);
+        }
+        let sheet = |records: &[Record]| report(records, None).sheets.swap_remove(0);
+        let note = |sheet: &Sheet| sheet.notes.iter().any(|note| note.starts_with("* in cache"));
+        let larger = sheet(&records);
+        assert_eq!((larger.column("% copy"), note(&larger)), (vec!["80.0"; 2], false));
+        records[1].traffic.spmv_bytes = Some(65_536);
+        let marked = sheet(&records);
+        assert_eq!((marked.column("% copy"), note(&marked)), (vec!["80.0", "80.0*"], true));
     }
 
     #[test]

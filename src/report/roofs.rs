@@ -7,7 +7,7 @@ use crate::record::Record;
 use crate::record::schema::Traffic;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{levels, settings, shown, three, time, varying};
+use crate::report::cells::{in_cache, levels, settings, share, shown, three, time, varying};
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.
 pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
@@ -28,15 +28,20 @@ pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
         .number("µs/level", |r| three(r.traffic.us_per_level))
         .number("MB", move |r| mb(r.traffic.apply_bytes))
         .number("GB/s", |r| three(r.traffic.apply_gbps))
-        .number("% bytes", |r| three(r.traffic.percent_of_bandwidth))
+        .number("% bytes", |r| {
+            share(&r.traffic, r.traffic.percent_of_bandwidth, r.traffic.apply_bytes)
+        })
         .number("factor", |r| time(r.times.numeric_kernel_s))
         .number("µs/level", |r| three(r.traffic.numeric_us_per_level))
         .number("MB", move |r| mb(r.traffic.numeric_bytes))
         .number("GB/s", |r| three(r.traffic.numeric_gbps))
-        .number("% bytes", |r| three(r.traffic.numeric_percent_of_bandwidth))
+        .number("% bytes", |r| {
+            share(&r.traffic, r.traffic.numeric_percent_of_bandwidth, r.traffic.numeric_bytes)
+        })
         .sheet(records.iter().copied());
     sheet.title = Some("Triangular solves (L and U together) and factorisation".into());
-    sheet.notes = std::iter::once(roof(traffic)).chain(choices(&records)).collect();
+    let cached = in_cache(records.iter().copied(), |t| [t.apply_bytes, t.numeric_bytes]);
+    sheet.notes = std::iter::once(roof(traffic)).chain(cached).chain(choices(&records)).collect();
     Some(sheet)
 }
 

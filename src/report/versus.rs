@@ -18,8 +18,8 @@ use crate::record::Record;
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    by_key, common_settings, devices, geometric_mean, hundredths, levels, shown, speedup, three,
-    time, varying,
+    by_key, common_settings, devices, geometric_mean, hundredths, in_cache, levels, share, shown,
+    speedup, time, varying,
 };
 use crate::report::{Head, Report, Sheet};
 
@@ -205,11 +205,14 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
             .number(format!("{} cuSPARSE", metric.name), |s| time(s.seconds(metric, Side::Library)))
             .number(format!("{} ratio", metric.name), |s| hundredths(s.ratio(metric)));
         if metric.key == "apply" {
-            columns = columns
-                .number("auto ratio", |s| hundredths(s.automatic()))
-                .number("% bytes", |s| {
-                    three(s.ours().and_then(|r| r.traffic.percent_of_bandwidth))
-                });
+            columns = columns.number("auto ratio", |s| hundredths(s.automatic())).number(
+                "% bytes",
+                |s| {
+                    shown(s.ours().map(|r| &r.traffic), |t| {
+                        share(t, t.percent_of_bandwidth, t.apply_bytes)
+                    })
+                },
+            );
         }
     }
     let mut sheet = columns.sheet(systems);
@@ -223,6 +226,8 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
          with ordering, symbolic phase and analysis"
             .into(),
     ];
+    let ours = systems.iter().filter_map(System::ours);
+    sheet.notes.extend(in_cache(ours, |t| [t.apply_bytes, None]));
     sheet
 }
 

@@ -29,10 +29,21 @@ const ARCH: (i32, i32) = (9, 0);
 const OTHERS: [(i32, i32); 5] = [(8, 0), (8, 6), (8, 9), (10, 0), (12, 0)];
 
 /// Block sizes the kernels must do well: the common ones, and the large ones of the papers.
-const BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
+const ALL_BLOCK_SIZES: [usize; 11] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 25, 32];
 
-/// File for hashes of the machine code (`scripts/same-code.sh`).
+/// Some of each kind: points, odd and even blocks, those of a warp.
+const SOME_BLOCK_SIZES: [usize; 5] = [1, 3, 4, 8, 32];
+
+/// File for hashes of the machine code of all block sizes (`scripts/same-code.sh`).
 const CODE_HASHES: &str = "BILU_BENCH_CODE_HASHES";
+
+/// Those that are compiled: all where hashes are asked for.
+fn block_sizes() -> &'static [usize] {
+    match std::env::var_os(CODE_HASHES) {
+        Some(_) => &ALL_BLOCK_SIZES,
+        None => &SOME_BLOCK_SIZES,
+    }
+}
 
 /// A kernel, its block size (0 by default where there is none) and its macros.
 type Spilling = (&'static str, usize, &'static [(&'static str, usize)]);
@@ -106,8 +117,9 @@ fn stencil(fill: usize) -> Stencil {
 
 /// Every source with every variant that is compiled for some matrix.
 fn programs() -> Vec<(&'static Source, Variant)> {
+    let block_sizes = block_sizes();
     let sizes = |source: &Source| match &source.sizes {
-        Some(of) => BLOCK_SIZES.iter().copied().filter(|b| of.contains(b)).collect(),
+        Some(of) => block_sizes.iter().copied().filter(|b| of.contains(b)).collect(),
         None => vec![0],
     };
     let plain = |s: &&'static Source| {
@@ -115,16 +127,16 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     };
     let mut programs: Vec<(&Source, Variant)> = sources::ALL.iter().flat_map(plain).collect();
     // the solves are also compiled for the lengths of rows
-    let largest = BLOCK_SIZES.iter().map(|b| largest_variant(*b));
+    let largest = block_sizes.iter().map(|b| largest_variant(*b));
     programs.extend(largest.map(|variant| (&sources::TRSV, variant)));
     // the wavefronts for stencils: factors of 7-point ones for each block size, filled ones for some
     let stencils =
-        BLOCK_SIZES.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
+        block_sizes.iter().map(|&b| (b, 0)).chain([(1, 1), (1, 2), (1, 3), (4, 1), (8, 3)]);
     let marched = stencils.filter_map(|(b, fill)| stencil_variant(b, &stencil(fill)));
     programs.extend(marched.map(|variant| (&sources::WAVEFRONT, variant)));
     // the factorisations, with tiles for the H200, and for a small GPU
     let patterns = [0, 1, 2, 3].map(factors);
-    for (b, pattern) in BLOCK_SIZES.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
+    for (b, pattern) in block_sizes.iter().flat_map(|b| patterns.iter().map(move |p| (*b, p))) {
         for program in [132, 1].into_iter().flat_map(|mp| factor_variants(b, pattern, mp)) {
             if !programs.contains(&program) {
                 programs.push(program);
@@ -132,9 +144,9 @@ fn programs() -> Vec<(&'static Source, Variant)> {
         }
     }
     // and the solves in parts
-    let largest = BLOCK_SIZES.iter().flat_map(|b| largest_variants(*b));
+    let largest = block_sizes.iter().flat_map(|b| largest_variants(*b));
     programs.extend(largest.map(|variant| (&sources::PARTITIONED, variant)));
-    let resident = BLOCK_SIZES.iter().filter_map(|b| resident_variant(*b));
+    let resident = block_sizes.iter().filter_map(|b| resident_variant(*b));
     programs.extend(resident.map(|variant| (&sources::PARTITIONED, variant)));
     // and the solvers in one kernel for formats and preconditioners, for the blocks of reservoirs
     let in_kernel = |b| solver::persistent().flat_map(move |method| in_kernel_variants(method, b));
@@ -142,7 +154,7 @@ fn programs() -> Vec<(&'static Source, Variant)> {
     // and the sweeps of the obstacle problem
     programs.extend(obstacle_variants());
     // and the products in all formats, as they are chosen usually
-    programs.extend(BLOCK_SIZES.iter().flat_map(|b| product_variants(*b)));
+    programs.extend(block_sizes.iter().flat_map(|b| product_variants(*b)));
     // and what setups compute with, for all groups of threads
     programs.extend(setup_variants());
     // and those that solve for factors in float32, which takes fewer registers

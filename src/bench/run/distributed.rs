@@ -8,7 +8,6 @@ use super::divided::{Arranged, Divided, Places, Staged};
 use super::held::Held;
 use super::no_result::{NoResult, together};
 use super::phases::{self, PhaseClock, PhaseSeconds};
-use super::product::copying;
 use super::range::Scaled;
 use super::roof::Roof;
 use super::scaling::Given;
@@ -159,10 +158,7 @@ impl Job<'_> {
         let build = solver::lookup::<Distributed<L>>(&case.solver)
             .ok_or_else(|| unknown("solver", &case.solver))?;
         let before = memory_peak();
-        let roof = (!self.measure.once).then(|| Roof {
-            handover: None,
-            copy_gbps: Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite()),
-        });
+        let roof = (!self.measure.once).then(|| Roof::of_copies(k));
         // its arrays are none of the case's
         memory_peak();
         let with_transposed = solver::needs_transposed(&case.solver);
@@ -230,7 +226,7 @@ impl Job<'_> {
         part: &Part,
     ) -> Result<(), NoResult> {
         let before = memory_peak();
-        let roof = copying(k);
+        let roof = Roof::of_copies(k);
         memory_peak();
         let (matrix, _) = self.store_rows(k, part, false)?;
         self.product_with(k, &matrix, &roof, part)?;

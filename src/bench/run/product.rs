@@ -11,7 +11,7 @@ use super::traffic::sample;
 use super::{Job, NoResult, Stage};
 use crate::base::status::Status;
 use crate::compute::distributed::part::Part;
-use crate::compute::{Backend, Operations, Platform};
+use crate::compute::{Backend, Operations};
 
 /// Largest difference to the plain loop over CSR, relative to the sum of magnitudes of a row.
 const AGREE: f64 = 1e-12;
@@ -19,7 +19,7 @@ const AGREE: f64 = 1e-12;
 impl Job<'_> {
     /// Stores the matrix, compares one product with the plain loop over CSR and times it.
     pub(super) fn product<K: Backend>(&mut self, k: &K) -> Result<(), NoResult> {
-        let roof = copying(k);
+        let roof = Roof::of_copies(k);
         self.check_matrix(k)?;
         let (matrix, _) = self.store(k, false)?;
         let a = Arc::clone(self.a);
@@ -80,12 +80,6 @@ fn compare(part: &Part, y: &[f64]) -> Result<(), NoResult> {
     let row = part.unknown(first + i) + 1;
     let reason = format!("row {row} of the product is {:e}, not {want:e}", y[i]);
     Err(NoResult::ended(Status::Failed, reason))
-}
-
-/// The roof of copying.
-pub(super) fn copying<K: Platform>(k: &K) -> Roof {
-    let copy_gbps = Some(k.copy_bandwidth()).filter(|gbps| gbps.is_finite());
-    Roof { copy_gbps, handover: None }
 }
 
 /// Entry i of the vector that is multiplied: a few hundred values on both sides of zero.

@@ -76,6 +76,7 @@ impl Job<'_> {
             spmv_gflops: Some(2.0 * self.record.size.nnz as f64 / time.value / 1e9),
             spmv_percent_of_bandwidth: roof.percent(time.value, bytes),
             copy_gbps: roof.copy_gbps,
+            cache_bytes: roof.cache_bytes,
             handover_us: roof.handover.map(|s| 1e6 * s),
             ..Traffic::default()
         };

@@ -235,6 +235,10 @@ impl Platform for Cpu {
         bandwidth::copy_bandwidth(self.threads())
     }
 
+    fn cache_bytes(&self) -> Option<usize> {
+        bandwidth::bandwidth(self.threads()).cache_bytes
+    }
+
     fn check(&self) -> Result<()> {
         Ok(())
     }

@@ -69,6 +69,10 @@ impl Platform for Cuda {
         self.device.copy_bandwidth()
     }
 
+    fn cache_bytes(&self) -> Option<usize> {
+        Some(self.device.l2_bytes())
+    }
+
     fn handover_latency(&self) -> Option<f64> {
         Some(self.device.handover_latency()).filter(|s| s.is_finite())
     }

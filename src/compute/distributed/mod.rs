@@ -246,6 +246,11 @@ impl<K: Local> Platform for Distributed<K> {
         self.sum(self.local.copy_bandwidth())
     }
 
+    /// Ranks may share caches or not.
+    fn cache_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// The same on all ranks: the error of the first that has one.
     fn check(&self) -> Result<()> {
         let own = self.local.check();

@@ -3,12 +3,11 @@
 use itertools::Itertools as _;
 
 use crate::base::parse::choice_name;
-use crate::base::units::significant;
 use crate::case::Trisolve;
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{levels, shown, speedup, time};
+use crate::report::cells::{in_cache, levels, share, shown, speedup, time};
 
 use super::{METRICS, Side, System};
 
@@ -53,12 +52,15 @@ pub(super) fn sheet<'a>(
     sheet.notes = vec![
         "one application of L and U; in brackets its bytes at copy bandwidth, in percent".into(),
     ];
+    let records = systems.iter().flat_map(|s| s.records.iter().copied());
+    sheet.notes.extend(in_cache(records, |t| [t.apply_bytes, None]));
     Some(sheet)
 }
 
 /// Time and percent of the copy bandwidth: `186.0 µs (34 %)`.
 fn cell(record: &Record) -> String {
+    let t = &record.traffic;
     let share =
-        shown(record.traffic.percent_of_bandwidth, |p| format!(" ({} %)", significant(p, 3)));
-    shown(record.traffic.apply_s, |s| time(Some(s)) + &share)
+        shown(t.percent_of_bandwidth, |p| format!(" ({} %)", share(t, Some(p), t.apply_bytes)));
+    shown(t.apply_s, |s| time(Some(s)) + &share)
 }
