@@ -6,18 +6,18 @@
 #
 #   scripts/gpu-check.sh [--quick] [--steps LIST] [--within SECONDS] [FOLDER]
 #
-# FOLDER holds `bilu-bench` and the test programs `parity`, `cusparse` and `run_mpi_cuda`, as far as the
-# steps need them; without it they are built.
+# FOLDER holds `bilu-bench` and the test programs `parity`, `device_setup`, `cusparse` and `run_mpi_cuda`, as
+# far as the steps need them; without it they are built.
 # --quick           leaves out the long comparisons and the benchmark.
 # --steps LIST      only these, separated by commas, in their order: doctor, self-test, parity,
-#                   cusparse, memcheck, memcheck-cusparse, racecheck, spills, memory, cache,
+#                   device-setup, cusparse, memcheck, memcheck-cusparse, racecheck, spills, memory, cache,
 #                   benchmark; and synccheck, which does not understand all of the barriers, and
 #                   ranks, which needs Open MPI, and programs with the feature `mpi`.
 # --within SECONDS  for all steps together: a step that comes too late fails.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 
-all=(doctor self-test parity cusparse memcheck memcheck-cusparse racecheck spills memory cache benchmark)
+all=(doctor self-test parity device-setup cusparse memcheck memcheck-cusparse racecheck spills memory cache benchmark)
 # it takes barriers for divergent that warps reach from different places, or while others wait at another one
 # not every machine has MPI
 on_request=(synccheck ranks)
@@ -63,14 +63,14 @@ while [ "$#" -gt 0 ]; do
 done
 if [ "${#steps[@]}" = 0 ]; then
     for name in "${all[@]}"; do
-        [[ "$quick" = yes && "$name" =~ ^(parity|benchmark)$ ]] || steps+=("$name")
+        [[ "$quick" = yes && "$name" =~ ^(parity|device-setup|benchmark)$ ]] || steps+=("$name")
     done
 fi
 needed=(bilu-bench)
 features=()
 for name in "${steps[@]}"; do
     [[ " ${all[*]} ${on_request[*]} " = *" $name "* ]] || refuse "unknown step \`$name\`"
-    [[ ! "$name" =~ ^(parity|cusparse)$ ]] || needed+=("$name")
+    [[ ! "$name" =~ ^(parity|device-setup|cusparse)$ ]] || needed+=("${name//-/_}")
     [ "$name" != ranks ] || { needed+=(run_mpi_cuda) && features=(--features mpi); }
 done
 
@@ -236,6 +236,10 @@ for name in "${steps[@]}"; do
         step self-test 600 "$bilu" doctor --self-test "${extent[@]}" --backend cuda --seed "$seed"
         ;;
     parity) step parity 600 "$scratch/parity" --test-threads 1 --nocapture ;;
+    device-setup)
+        # phases that the host makes by default
+        BILU_BENCH_SETUP=device step device-setup 600 "$scratch/device_setup" --test-threads 1 --nocapture
+        ;;
     cusparse) step cusparse 600 "$scratch/cusparse" --test-threads 1 --nocapture ;;
     ranks)
         export BILU_BENCH_PROGRAM="$bilu"

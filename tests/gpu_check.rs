@@ -112,7 +112,9 @@ fn bad_arguments_and_missing_programs_are_refused() {
         assert!(stderr.starts_with(message), "{stderr}");
         assert!(stderr.contains("scripts/gpu-check.sh [--quick] [--steps LIST]"), "{stderr}");
     }
-    let (code, _, stderr) = check(&["--steps", "parity"], "0");
-    assert_eq!(code, Some(2));
-    assert!(stderr.starts_with("error: no program `parity` in `"), "{stderr}");
+    for (step, program) in [("parity", "parity"), ("device-setup", "device_setup")] {
+        let (code, _, stderr) = check(&["--steps", step], "0");
+        assert_eq!(code, Some(2));
+        assert!(stderr.starts_with(&format!("error: no program `{program}` in `")), "{stderr}");
+    }
 }
