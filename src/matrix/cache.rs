@@ -96,13 +96,13 @@ impl Cache {
     /// The entry for `path`, if that is a file worth keeping.
     fn entry(&self, path: &Path, read_as: ReadAs) -> Option<PathBuf> {
         let folder = self.folder.as_ref()?;
-        let mut file = File::open(path).ok()?;
-        let meta = file.metadata().ok()?;
+        // a pipe gives what is in it to who opens it first
+        let meta = path.metadata().ok()?;
         let is_compressed = Compression::of_name(path).is_some_and(|c| c.is_read());
         if !is_compressed || !meta.is_file() || meta.len() < SMALLEST {
             return None;
         }
-        let key = sha256(&mut file).ok()?;
+        let key = sha256(&mut File::open(path).ok()?).ok()?;
         let how = match read_as {
             ReadAs::Expanded => "expanded",
             ReadAs::AsStored => "as-stored",
