@@ -67,6 +67,9 @@ pub struct Case {
     pub restart: usize,
     /// Orthogonalisation of GMRES.
     pub orthogonalisation: Orthogonalisation,
+    /// Part of a residual that a correction of iterative refinement may leave.
+    #[serde(default = "inner_rtol")]
+    pub inner_rtol: f64,
     /// Converged when the monitored residual is at most `rtol` times its initial value.
     pub rtol: f64,
     /// Iteration limit.
@@ -172,6 +175,14 @@ impl Case {
     }
 }
 
+/// What corrections leave unless a case says otherwise.
+const INNER_RTOL: f64 = 1e-3;
+
+/// For records without this column.
+fn inner_rtol() -> f64 {
+    INNER_RTOL
+}
+
 /// For records without this column.
 fn symmetry_tolerance() -> f64 {
     SYMMETRY_TOLERANCE
@@ -199,6 +210,7 @@ impl Default for Case {
             side: Side::default(),
             restart: 20,
             orthogonalisation: Orthogonalisation::default(),
+            inner_rtol: INNER_RTOL,
             rtol: 1e-6,
             max_iterations: 2000,
             symmetry_tolerance: SYMMETRY_TOLERANCE,

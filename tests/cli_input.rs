@@ -73,6 +73,8 @@ fn bad_values_of_flags_name_the_flag() {
         ("--fgbilu-style", "ocl", "unknown style of fgbilu `ocl`"),
         ("--execution", "eager", "unknown execution `eager`"),
         ("--history", "-1", "`-1` is outside 0 to 10000"),
+        ("--factor-precision", "float8", "unknown factor precision `float8`"),
+        ("--inner-rtol", "0", "`0` is outside the range: above 0 and below 1"),
         ("--read-as", "half", "unknown reading `half`"),
         ("--orthogonalisation", "qr", "unknown orthogonalisation `qr`"),
         ("--rhs", "zeros", "unknown right-hand side `zeros`"),

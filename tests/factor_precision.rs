@@ -50,6 +50,69 @@ fn iterations_stay_and_bytes_halve() {
 }
 
 #[test]
+fn numbers_of_16_bits_cost_two_bytes_and_a_scale_for_each_row() {
+    let problem = problem::load("poisson3d:15", ReadAs::Expanded).unwrap();
+    let n = 15 * 15 * 15;
+    for (precond, block_size, fill) in
+        [("bilu", 1, 0), ("bilu", 1, 2), ("bilu", 3, 1), ("bilu", 9, 0), ("jacobi", 5, 0)]
+    {
+        let of = |factor_precision, backend: &str| {
+            let (precond, backend) = (precond.into(), backend.into());
+            let case = Case { precond, block_size, fill, factor_precision, ..Case::default() };
+            run(&Case { backend, threads: 2, rtol: 1e-10, ..case }, &problem)
+        };
+        let double = of(FactorPrecision::Float64, "cpu");
+        for precision in
+            [FactorPrecision::Bfloat16, FactorPrecision::Float16, FactorPrecision::Adaptive]
+        {
+            let short = of(precision, "cpu");
+            assert_eq!(short.status, Status::Converged, "{short:?}");
+            assert!(short.convergence.true_residual.unwrap() < 2e-10, "{short:?}");
+            let [many, few] = [&double, &short].map(|r| r.convergence.iterations);
+            assert!(many.abs_diff(few) <= 2, "{block_size} {fill}: {many} and {few}");
+            let together = of(precision, "cpu-mt");
+            assert_eq!(together.convergence.residual_history, short.convergence.residual_history);
+            let numbers = double.factor.factor_entries.unwrap();
+            let less = |of: fn(&Record) -> usize| of(&double) - of(&short);
+            let (apply, memory) = (
+                less(|r| r.traffic.apply_bytes.unwrap()),
+                less(|r| r.traffic.memory_bytes.unwrap()),
+            );
+            assert_eq!(apply, memory);
+            if precision == FactorPrecision::Adaptive {
+                let all = Some("float16 1.0000".to_owned());
+                assert_eq!(short.factor.factor_precisions, all);
+                // places, and words that are not full
+                let rows = n / block_size;
+                assert!(apply <= 6 * numbers - 6 * n - 8 * rows);
+                assert!(apply >= 6 * numbers - 6 * n - 8 * rows - 12 * rows);
+            } else {
+                assert_eq!(apply, 6 * numbers - 6 * n);
+                assert_eq!(short.factor.factor_precisions, None);
+            }
+        }
+    }
+}
+
+#[test]
+fn refinement_reaches_a_residual_that_one_correction_does_not() {
+    let problem = problem::load("convdiff3d:12,px=0.3", ReadAs::Expanded).unwrap();
+    for factor_precision in [FactorPrecision::Float64, FactorPrecision::Float16] {
+        for (inner_rtol, fewest) in [(1e-2, 6), (1e-6, 2)] {
+            let (solver, rtol) = ("gmres-ir".into(), 1e-12);
+            let case = Case { solver, rtol, inner_rtol, factor_precision, ..Case::default() };
+            let record = run(&Case { restart: 60, ..case }, &problem);
+            assert_eq!(record.status, Status::Converged, "{record:?}");
+            assert!(record.convergence.true_residual.unwrap() <= 1.01e-12, "{record:?}");
+            let reason = record.reason.unwrap();
+            let count =
+                reason.strip_suffix(" corrections in float32").unwrap().parse::<usize>().unwrap();
+            assert!((fewest..fewest + 2).contains(&count), "{inner_rtol}: {reason}");
+        }
+    }
+}
+
+#[test]
 fn diagonal_blocks_alone_are_stored_in_float32_too() {
     let problem = problem::load("poisson3d:12", ReadAs::Expanded).unwrap();
     let case = Case { precond: "jacobi".into(), block_size: 3, ..Case::default() };

@@ -174,16 +174,29 @@ pub enum FactorPrecision {
     Float64,
     /// 4 bytes, rounded to nearest.
     Float32,
+    /// 2 bytes with 8 significant bits, and a scale for each row of a block row; on CPUs.
+    Bfloat16,
+    /// 2 bytes with 11 significant bits, likewise.
+    Float16,
+    /// Each block row in float16, float32 or float64, as the condition numbers of diagonal blocks allow; on CPUs.
+    Adaptive,
 }
 
 impl FactorPrecision {
-    /// Bytes of a number.
+    /// Bytes of a number; the most where rows differ.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
-            Self::Float64 => 8,
+            Self::Float64 | Self::Adaptive => 8,
             Self::Float32 => 4,
+            Self::Bfloat16 | Self::Float16 => 2,
         }
+    }
+
+    /// Whether GPUs solve with factors that are stored so.
+    #[must_use]
+    pub fn on_gpu(self) -> bool {
+        matches!(self, Self::Float64 | Self::Float32)
     }
 }
 

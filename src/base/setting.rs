@@ -21,6 +21,8 @@ pub enum Setting {
     Restart,
     /// Orthogonalisation of GMRES.
     Orthogonalisation,
+    /// Tolerance of corrections in iterative refinement.
+    InnerRtol,
     /// What counts as symmetric.
     SymmetryTolerance,
     /// Numbers in which factors are stored.
@@ -47,7 +49,7 @@ pub enum Setting {
 
 impl Setting {
     /// Every setting.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::BlockSize,
         Self::Ordering,
         Self::Fill,
@@ -57,6 +59,7 @@ impl Setting {
         Self::Side,
         Self::Restart,
         Self::Orthogonalisation,
+        Self::InnerRtol,
         Self::SymmetryTolerance,
         Self::FactorPrecision,
         Self::Trisolve,
@@ -82,6 +85,7 @@ impl Setting {
             Self::Side => "side",
             Self::Restart => "restart",
             Self::Orthogonalisation => "orthogonalisation",
+            Self::InnerRtol => "inner-rtol",
             Self::SymmetryTolerance => "symmetry-tolerance",
             Self::FactorPrecision => "factor-precision",
             Self::Trisolve => "trisolve",

@@ -480,6 +480,6 @@ fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResu
 
 /// What a case asks of its solver.
 pub(crate) fn settings(case: &Case, stop: Stop) -> Settings {
-    let Case { side, restart, orthogonalisation, .. } = *case;
-    Settings { side, restart, orthogonalisation, stop }
+    let Case { side, restart, orthogonalisation, inner_rtol, .. } = *case;
+    Settings { side, restart, orthogonalisation, inner_rtol, stop }
 }

@@ -79,6 +79,7 @@ fn pair(case: &Case, setting: Setting) -> [Case; 2] {
         Setting::Side => other.side = Side::Left,
         Setting::Restart => other.restart = 3,
         Setting::Orthogonalisation => other.orthogonalisation = Orthogonalisation::Mgs,
+        Setting::InnerRtol => other.inner_rtol = 0.9,
         Setting::SymmetryTolerance => other.symmetry_tolerance = 0.9,
         Setting::FactorPrecision => other.factor_precision = FactorPrecision::Float32,
         // on a CPU that is to say whether a method asks for it: there is no such way
@@ -140,6 +141,7 @@ fn solvers_use_what_they_declare_and_nothing_else() {
             Setting::Side,
             Setting::Restart,
             Setting::Orthogonalisation,
+            Setting::InnerRtol,
             Setting::SymmetryTolerance,
         ];
         for setting in settings {

@@ -303,7 +303,7 @@ mod tests {
             "schwarz" => {
                 prop::collection::vec("jacobi|ras:[1-9]|exact(:interface|:natural)?", 1..3).boxed()
             }
-            "shift" | "drop-tolerance" | "rtol" | "symmetry-tolerance" => {
+            "shift" | "drop-tolerance" | "inner-rtol" | "rtol" | "symmetry-tolerance" => {
                 prop::collection::vec("1e-[1-9]|0\\.0[1-9]", 1..3).boxed()
             }
             _ => prop::collection::vec("[1-9]|[1-4]\\.\\.[5-9]", 1..3).boxed(),

@@ -16,6 +16,7 @@ pub mod preconditioner;
 pub mod products;
 pub mod scalar;
 pub mod setup;
+pub mod single;
 pub mod trisolve;
 pub mod tune;
 pub mod vectors;
@@ -37,6 +38,7 @@ pub use platform::Platform;
 pub use products::{Products, Storage};
 pub use scalar::Step;
 pub use setup::SetupOps;
+use single::SingleVisitor;
 pub use trisolve::Trisolve;
 pub use vectors::Vectors;
 
@@ -167,6 +169,10 @@ pub trait FactorInfo {
     fn bytes(&self) -> Bytes;
     /// Way of the triangular solves; on a GPU never [`Trisolve::AUTO`].
     fn trisolve(&self) -> Trisolve;
+    /// Parts of the blocks in each precision, where blocks differ.
+    fn precisions(&self) -> Option<String> {
+        None
+    }
     /// Why the solves are done in this way, in a line, where the backend chose it: what a model or a
     /// measurement says of it and of the others. A measurement is made by the first
     /// [`ilu_factor`](Factors::ilu_factor), and may change the way.
@@ -291,6 +297,21 @@ pub trait Executions: Vectors {
     /// `recording`, which is new at first: they may be recorded and replayed. `work` reads nothing.
     fn replay(&self, _recording: &mut Self::Recording, work: &mut dyn FnMut()) {
         work();
+    }
+    /// What `visitor` makes of the backend in float32 that belongs to this one; `None` where there is none for such
+    /// a matrix.
+    ///
+    /// # Errors
+    /// Those of the visitor.
+    fn in_single<V: SingleVisitor<Self>>(
+        &self,
+        _a: &Self::Matrix,
+        _visitor: V,
+    ) -> Result<Option<V::Output>>
+    where
+        Self: Operations + Sized,
+    {
+        Ok(None)
     }
     /// `method` as one kernel for `system`, in place of what is written over the operations of a
     /// backend: an outcome and, but for rounding, iterates are the same.

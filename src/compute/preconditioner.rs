@@ -174,6 +174,9 @@ pub struct FactorSize {
     pub trisolve_used: Option<Trisolve>,
     /// Why, where the backend chose it: the times that it measured or expects of this way and others.
     pub trisolve_reason: Option<String>,
+    /// Parts of the factors' blocks in each precision, where blocks differ.
+    #[serde(default)]
+    pub factor_precisions: Option<String>,
     /// Deflation vectors in use.
     #[serde(default)]
     pub deflation_vectors: Option<usize>,

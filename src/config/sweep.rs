@@ -120,6 +120,10 @@ axes! {
         "Orthogonalisation of GMRES",
         choices::<Orthogonalisation>, choice_name,
         |t, out| one(choice("orthogonalisation", t), out);
+    inner_rtol: f64, "inner-rtol", "X",
+        "Iterative refinement: a correction leaves at most X times the residual, or ends with its cycle of GMRES",
+        Vec::new, |v: &f64| number_text(*v),
+        |t, out| one(number(t, "above 0 and below 1", |v| v > 0.0 && v < 1.0), out);
     rtol: f64, "rtol", "X",
         "Tolerance: a solve has converged when the monitored residual is at most X times its initial value; \
          with 0 it runs to the iteration limit, or until the residual is zero",
@@ -256,6 +260,7 @@ impl Sweep {
             drop_tolerance, DropTolerance;
             restart, Restart;
             orthogonalisation, Orthogonalisation;
+            inner_rtol, InnerRtol;
             symmetry_tolerance, SymmetryTolerance;
             factor_precision, FactorPrecision;
         }
@@ -431,6 +436,8 @@ mod tests {
             ("restart", "0", "`0` is outside 1 to 506"),
             ("restart", "507", "`507` is outside 1 to 506"),
             ("max-iterations", "0", "`0` is outside 1 to 1000000000"),
+            ("inner-rtol", "0", "`0` is outside the range: above 0 and below 1"),
+            ("inner-rtol", "1", "`1` is outside the range: above 0 and below 1"),
             ("rtol", "1", "`1` is outside the range: at least 0 and below 1"),
             ("shift", "-0.1", "`-0.1` is outside the range: 0 to 1e6"),
             ("shift", "nan", "`nan` is outside the range: 0 to 1e6"),

@@ -103,6 +103,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("side", "side of the preconditioner"),
     ("restart", "basis vectors of GMRES between restarts"),
     ("orthogonalisation", "orthogonalisation of GMRES"),
+    ("inner-rtol", "part of a residual that a correction of iterative refinement may leave"),
     ("rtol", "tolerance on the monitored residual, relative to its initial value"),
     ("max-iterations", "iteration limit"),
     (
@@ -115,7 +116,10 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
         "steps of a sequence whose preconditioner is made of their own values: always, every:N or adaptive:F",
     ),
     ("format", "storage format requested"),
-    ("factor-precision", "precision in which the factors are stored: float64 or float32"),
+    (
+        "factor-precision",
+        "precision in which the factors are stored: float64, float32, bfloat16, float16, or adaptive",
+    ),
     ("trisolve", "algorithm of the triangular solves requested"),
     ("fgbilu-style", "execution of fgbilu requested"),
     ("execution", "execution of the solver requested"),
@@ -171,6 +175,11 @@ pub(super) const FACTOR: &[Described] = &[
         "trisolve-reason",
         Kind::Text,
         "why the backend chose that algorithm: measured or predicted time of each candidate",
+    ),
+    (
+        "factor-precisions",
+        Kind::Text,
+        "parts of the factors' blocks in each precision, where `adaptive` chose them",
     ),
     ("deflation-vectors", Kind::Whole, "deflation vectors used"),
     ("shift-used", Kind::Number, "multiple of the diagonal that shift search added to it; 0: none"),

@@ -99,7 +99,7 @@ pub(super) fn geometric_mean(values: &[f64]) -> Option<f64> {
 /// Column head of an axis, as short as its meaning allows.
 pub fn head(axis: &Axis) -> Head {
     match axis.name {
-        "block-size" | "fill" | "shift" | "drop-tolerance" | "restart" | "rtol"
+        "block-size" | "fill" | "shift" | "drop-tolerance" | "restart" | "rtol" | "inner-rtol"
         | "max-iterations" | "symmetry-tolerance" => Head::number(head_name(axis)),
         _ => Head::words(head_name(axis)),
     }
@@ -135,7 +135,7 @@ pub fn execution(case: &Case, varying: &[&Axis]) -> String {
 const COMMON: &str = "matrix sequence read-as zeros ordering scaling rhs solver precond block-size fill level-rule shift \
                       drop-tolerance \
                       deflation orthogonalisation matrix-format factor-precision trisolve fgbilu-style \
-                      execution max-iterations symmetry-tolerance side rtol \
+                      execution max-iterations symmetry-tolerance side inner-rtol rtol \
                       guess refactor";
 
 /// The settings that do not vary, in words, without those that are not used.

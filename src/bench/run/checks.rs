@@ -2,6 +2,7 @@
 
 use super::{Job, NoResult};
 use crate::base::measure::memory_free;
+use crate::base::parse::choice_name;
 use crate::case::{Case, Execution, Format, Scaling, Setting};
 use crate::compute::preconditioner::SetupFailure;
 use crate::compute::{Backend, Platform, on_gpu, over_ranks};
@@ -125,7 +126,13 @@ pub(super) fn chosen(case: &Case) -> Result<schwarz::Choice, NoResult> {
 
 /// Why the case's methods do not suit each other, if they do not.
 pub(super) fn unsuited(case: &Case) -> Option<String> {
-    let Case { solver, precond, .. } = case;
+    let Case { solver, precond, factor_precision: precision, .. } = case;
+    if case.uses(Setting::FactorPrecision) && on_gpu(&case.backend) && !precision.on_gpu() {
+        return Some(format!(
+            "factors in `{}` are for CPUs: on a GPU they are in float64 or float32",
+            choice_name(precision)
+        ));
+    }
     let with_transposed = solver::needs_transposed(solver);
     if with_transposed && !precond::transposable(precond) {
         return Some(format!(
@@ -176,4 +183,33 @@ pub(super) fn unsuited(case: &Case) -> Option<String> {
     let symmetric = !solver::needs_symmetric(solver) || precond::symmetric(precond);
     (!symmetric)
         .then(|| format!("`{solver}` needs a symmetric preconditioner, and `{precond}` is none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::FactorPrecision;
+
+    #[test]
+    fn what_gpus_do_not_store_is_refused_for_them_alone() {
+        let of = |backend: &str, precond: &str, factor_precision| {
+            let (backend, precond) = (backend.into(), precond.into());
+            unsuited(&Case { backend, precond, factor_precision, ..Case::default() })
+        };
+        for (precision, name) in [
+            (FactorPrecision::Bfloat16, "bfloat16"),
+            (FactorPrecision::Float16, "float16"),
+            (FactorPrecision::Adaptive, "adaptive"),
+        ] {
+            let reason = format!(
+                "factors in `{name}` are for CPUs: on a GPU they are in float64 or float32"
+            );
+            for backend in ["cuda", "cusparse", "mpi-cuda"] {
+                assert_eq!(of(backend, "bilu", precision), Some(reason.clone()));
+                assert_eq!(of(backend, "none", precision), None);
+            }
+            assert_eq!(of("cpu-mt", "bilu", precision), None);
+        }
+        assert_eq!(of("cuda", "jacobi", FactorPrecision::Float32), None);
+    }
 }

@@ -5,8 +5,8 @@
 
 mod runtime;
 
+use super::entry::{Entry, scale};
 use super::simd::{Baseline, Simd};
-use super::values::Entry;
 
 /// Size of the blocks a loop works on, and its arithmetic.
 pub(crate) trait BlockSize: Copy + Send + Sync {
@@ -37,6 +37,15 @@ pub(crate) trait BlockSize: Copy + Send + Sync {
         s: S,
         a: &[T],
         x: &[f64],
+        y: Self::Segment<S>,
+    ) -> Self::Segment<S>;
+
+    /// `y + diag(scales) x`, for scales as [`Entry::SCALED`] has them.
+    fn scale_add<S: Simd>(
+        self,
+        s: S,
+        scales: &[u16],
+        x: Self::Segment<S>,
         y: Self::Segment<S>,
     ) -> Self::Segment<S>;
 
@@ -89,11 +98,15 @@ impl BlockSize for Fixed<1> {
     }
     #[inline(always)]
     fn gemv_add<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
-        s.madd(a[0].wide(), x[0], y)
+        s.madd(a[0].widen(s), x[0], y)
     }
     #[inline(always)]
     fn gemv_sub<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
-        s.madd(-a[0].wide(), x[0], y)
+        s.madd(-a[0].widen(s), x[0], y)
+    }
+    #[inline(always)]
+    fn scale_add<S: Simd>(self, s: S, scales: &[u16], x: f64, y: f64) -> f64 {
+        s.madd(scale(scales[0]), x, y)
     }
     #[inline(always)]
     fn factor<S: Simd>(self, _: S, a: &[f64]) -> f64 {
@@ -156,6 +169,12 @@ macro_rules! in_one_register {
                     y = s.$msub(T::$load::<S, $b>(s, &a[c * $b..]), s.$splat(x[c]), y);
                 }
                 y
+            }
+            #[inline(always)]
+            fn scale_add<S: Simd>(self, s: S, scales: &[u16], x: S::$register, y: S::$register) -> S::$register {
+                let scales = &scales[..$b];
+                let wide: [f64; $b] = std::array::from_fn(|r| scale(scales[r]));
+                s.$madd(s.$load::<$b>(&wide), x, y)
             }
             #[inline(always)]
             fn factor<S: Simd>(self, s: S, a: &[f64]) -> [S::$register; $b] {

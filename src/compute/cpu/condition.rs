@@ -2,8 +2,8 @@
 
 use super::block::invert_block;
 use super::ilu::BlockIlu;
+use super::parts::Blocks;
 use super::trsv;
-use super::values::{Blocks, Entry, Values};
 use crate::compute::TriangleNorms;
 use crate::matrix::equilibration::largest;
 
@@ -16,22 +16,18 @@ pub(super) fn triangle_norms(ilu: &BlockIlu, rows: &[f64], columns: &[f64]) -> T
     y.copy_from_slice(rows);
     trsv::backward_part(ilu, all, &mut y);
     let upper = largest(y.iter().zip(columns).map(|(x, column)| x * column));
-    let growth = match &ilu.values {
-        Values::Double(blocks) => growth(ilu, blocks, rows, columns),
-        Values::Single(blocks) => growth(ilu, blocks, rows, columns),
-    };
+    let growth = ilu.values.in_float64(&ilu.pattern, |blocks| growth(ilu, blocks, rows, columns));
     TriangleNorms { lower, upper, growth }
 }
 
 /// The largest magnitude in `D U'`.
-fn growth<T: Entry>(ilu: &BlockIlu, blocks: &Blocks<T>, rows: &[f64], columns: &[f64]) -> f64 {
+fn growth(ilu: &BlockIlu, blocks: &Blocks<f64>, rows: &[f64], columns: &[f64]) -> f64 {
     let b = ilu.pattern.block_size();
     let (bb, upper) = (b * b, ilu.pattern.upper.view());
     let mut most = 0.0;
     let (mut diagonal, mut product) = (vec![0.0; bb], vec![0.0; bb]);
     for i in 0..ilu.pattern.rows() {
-        let inverse = &blocks.inverse_diagonal[i * bb..(i + 1) * bb];
-        diagonal.iter_mut().zip(inverse).for_each(|(to, v)| *to = v.wide());
+        diagonal.copy_from_slice(&blocks.inverse_diagonal[i * bb..(i + 1) * bb]);
         if invert_block(&mut diagonal, b).is_err() {
             return f64::NAN;
         }
@@ -46,7 +42,7 @@ fn growth<T: Entry>(ilu: &BlockIlu, blocks: &Blocks<T>, rows: &[f64], columns: &
             let of = &blocks.upper[stored * bb..(stored + 1) * bb];
             for (at, to) in product.iter_mut().enumerate() {
                 let (r, c) = (at % b, at / b);
-                *to = (0..b).map(|q| diagonal[q * b + r] * of[c * b + q].wide()).sum();
+                *to = (0..b).map(|q| diagonal[q * b + r] * of[c * b + q]).sum();
             }
             take(upper.col_ind[at] as usize, &product);
         }

@@ -16,9 +16,10 @@ use super::multiversion::multiversion;
 use super::numbering::Numbering;
 use super::order::Order;
 use super::pace::Pace;
+use super::parts::Blocks;
 use super::shared::Shared;
 use super::simd::{Simd, prefetch};
-use super::values::{Blocks, Values};
+use super::values::Values;
 pub(super) use supernodes::Supernodes;
 
 use crate::base::choices::FactorPrecision;
@@ -92,32 +93,23 @@ impl BlockIlu {
 
     /// Inverse diagonal blocks in float64.
     pub(super) fn inverse_diagonal(&self) -> Vec<f64> {
-        match &self.values {
-            Values::Double(blocks) => blocks.inverse_diagonal.to_vec(),
-            Values::Single(blocks) => {
-                blocks.inverse_diagonal.iter().map(|&v| f64::from(v)).collect()
-            }
-        }
+        self.values.in_float64(&self.pattern, |blocks| blocks.inverse_diagonal.to_vec())
     }
 
     /// Numeric factorisation; see [`Factors::ilu_factor`](crate::compute::Factors::ilu_factor).
-    /// Factors for storage in float32 are made in float64 beside it. On the threads of the plan, where there
-    /// is one, or on the calling thread `alone`.
+    /// Factors for storage in another precision are made in float64 beside it. On the threads of the plan, where
+    /// there is one, or on the calling thread `alone`.
     pub(super) fn factor(&mut self, a: &Csr, shift: f64, alone: bool) -> Result<(), Breakdown> {
         let (b, pattern) = (self.pattern.block_size(), &self.pattern);
         let plan = self.plan.as_ref().filter(|_| !alone);
         let with =
             Scratch { plan, spaces: &self.spaces, pattern, supernodes: self.supernodes.as_ref() };
-        match &mut self.values {
-            Values::Double(blocks) => {
-                Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?)
-            }
-            Values::Single(stored) => {
-                let mut blocks = Blocks::zeros(pattern);
-                with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
-                stored.round(&blocks, pattern, plan.is_some())
-            }
+        if let Values::Double(blocks) = &mut self.values {
+            return Ok(with_block_size!(b, factor_sized(with, blocks, a, shift))?);
         }
+        let mut blocks = Blocks::zeros(pattern);
+        with_block_size!(b, factor_sized(with, &mut blocks, a, shift))?;
+        self.values.store(&blocks, pattern, plan.is_some())
     }
 }
 
@@ -467,9 +459,13 @@ impl FactorInfo for BlockIlu {
     // written and, between the two sweeps, read and written again.
     fn bytes(&self) -> Bytes {
         let pattern = &self.pattern;
-        let held = self.values.precision().bytes() * pattern.numbers() + pattern.bytes();
+        let held = self.values.bytes() + pattern.bytes();
         let vector = 8 * pattern.rows() * pattern.block_size();
         Bytes { held, moved: held + 4 * vector }
+    }
+
+    fn precisions(&self) -> Option<String> {
+        self.values.shares()
     }
 
     fn trisolve(&self) -> Trisolve {

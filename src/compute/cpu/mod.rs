@@ -1,5 +1,6 @@
 //! CPU backend: one thread (the papers' reference) or all cores.
 
+mod adaptive;
 pub mod bandwidth;
 mod bdia;
 mod block;
@@ -8,15 +9,21 @@ mod columns;
 mod condition;
 mod crowding;
 mod dilu;
+mod entry;
 mod ilu;
 mod local;
 pub(crate) mod multiversion;
+mod narrow;
 mod numbering;
 mod order;
 mod pace;
+mod parts;
+#[cfg(test)]
+mod precision_tests;
 pub mod product;
 mod shared;
 pub mod simd;
+mod single;
 pub mod sparse;
 mod spmv;
 mod stages;
@@ -24,15 +31,16 @@ pub mod stream;
 mod trsv;
 mod values;
 mod vector;
+mod vectors;
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::scalar::{self, quotient};
+use super::single::SingleVisitor;
 use super::{
     Alone, Breakdown, Bytes, Clock, Coef, DiluFactors, Executions, Factors, Platform, Products,
-    SLOTS, Slot, Step, Storage, TriangleNorms, Vectors,
+    SLOTS, Slot, Storage, TriangleNorms,
 };
 use crate::base::choices::{FactorPrecision, FgbiluStyle, Format};
 use crate::base::error::{Error, Result};
@@ -50,13 +58,14 @@ pub use ilu::BlockIlu;
 use itertools::Itertools as _;
 use pace::Pace;
 pub use product::Product;
-use rayon::prelude::*;
+use single::SingleCpu;
 pub use sparse::{dense, extracted};
+use vectors::Host;
 
 /// Computes on the host, on one thread or on a pool of its own.
 pub struct Cpu {
     slots: RefCell<Vec<f64>>,
-    pool: Option<rayon::ThreadPool>,
+    pool: Option<Arc<rayon::ThreadPool>>,
     /// The cores of the pool's threads; none where they are not pinned.
     pinned: Vec<usize>,
     crowding: Crowding,
@@ -123,7 +132,14 @@ impl Cpu {
             })
             .build()
             .map_err(|e| Error::run(format!("cannot start {threads} threads: {e}")))?;
-        Ok(Self { pool: Some(pool), pinned, crowding, ..Self::sequential() })
+        Ok(Self { pool: Some(Arc::new(pool)), pinned, crowding, ..Self::sequential() })
+    }
+
+    /// Another one with the same threads.
+    fn beside(&self) -> Self {
+        let (pool, pinned, crowding) =
+            (self.pool.clone(), self.pinned.clone(), self.crowding.clone());
+        Self { pool, pinned, crowding, ..Self::sequential() }
     }
 
     /// Runs `f(parallel)` on the pool, or here when there is none or `work` numbers are too few
@@ -139,7 +155,7 @@ impl Cpu {
     fn converting<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         static ONE: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
         let one = || rayon::ThreadPoolBuilder::new().num_threads(1).build().ok();
-        match self.pool.as_ref().or_else(|| ONE.get_or_init(one).as_ref()) {
+        match self.pool.as_deref().or_else(|| ONE.get_or_init(one).as_ref()) {
             Some(pool) => pool.install(f),
             None => f(),
         }
@@ -206,10 +222,6 @@ pub(crate) fn spares_threads(entries: usize) -> bool {
     entries < WORTH_THREADS && cores::in_order().len() > 1
 }
 
-fn slices(basis: &[Buffer<f64>]) -> Vec<&[f64]> {
-    basis.iter().map(|v| &**v).collect()
-}
-
 impl Platform for Cpu {
     fn device(&self) -> String {
         let brand = crate::base::measure::cpu_name();
@@ -220,7 +232,7 @@ impl Platform for Cpu {
     }
 
     fn threads(&self) -> usize {
-        self.pool.as_ref().map_or(1, rayon::ThreadPool::current_num_threads)
+        self.pool.as_deref().map_or(1, rayon::ThreadPool::current_num_threads)
     }
 
     fn placement(&self) -> Option<String> {
@@ -273,106 +285,25 @@ impl Clock for Cpu {
     fn synchronise(&self) {}
 }
 
-impl Vectors for Cpu {
-    type Vector = Buffer<f64>;
+impl Host for Cpu {
+    type Number = f64;
 
-    fn vector(&self, n: usize) -> Result<Buffer<f64>> {
-        Ok(Buffer::zeros(n))
-    }
-
-    fn upload(&self, from: &[f64], to: &mut Buffer<f64>) {
-        to.copy_from_slice(from);
-    }
-
-    fn download(&self, from: &Buffer<f64>, to: &mut [f64]) {
-        to.copy_from_slice(from);
-    }
-
-    fn fill(&self, x: &mut Buffer<f64>, value: f64) {
-        x.fill(value);
-    }
-
-    fn copy(&self, x: &Buffer<f64>, y: &mut Buffer<f64>) {
-        self.axpby(Coef::ONE, x, Coef::ZERO, y);
-    }
-
-    fn axpby(&self, a: Coef, x: &Buffer<f64>, b: Coef, y: &mut Buffer<f64>) {
-        let (a, b) = (self.value(a), self.value(b));
-        self.on(y.len(), |parallel| {
-            if parallel {
-                y.par_chunks_mut(vector::SEGMENT)
-                    .zip(x.par_chunks(vector::SEGMENT))
-                    .for_each(|(y, x)| vector::axpby(a, x, b, y));
-            } else {
-                vector::axpby(a, x, b, y);
-            }
-        });
-    }
-
-    fn scale(&self, a: Coef, x: &mut Buffer<f64>) {
-        let a = self.value(a);
-        let segment = |x: &mut [f64]| x.iter_mut().for_each(|x| *x *= a);
-        self.on(x.len(), |parallel| {
-            if parallel {
-                x.par_chunks_mut(vector::SEGMENT).for_each(segment);
-            } else {
-                segment(x);
-            }
-        });
-    }
-
-    fn dot(&self, x: &Buffer<f64>, y: &Buffer<f64>, out: Slot) {
-        self.set(out, self.on(x.len(), |parallel| vector::dot(x, y, parallel)));
-    }
-
-    fn norm(&self, x: &Buffer<f64>, out: Slot) {
-        self.set(out, self.on(x.len(), |parallel| vector::dot(x, x, parallel)).sqrt());
-    }
-
-    fn multi_dot(&self, basis: &[Buffer<f64>], w: &Buffer<f64>, out: Slot) {
-        let first = out.0 as usize;
-        let slots = &mut self.slots.borrow_mut()[first..first + basis.len()];
-        self.on(w.len(), |parallel| vector::multi_dot(&slices(basis), w, parallel, slots));
-    }
-
-    fn multi_axpy_norm(
-        &self,
-        basis: &[Buffer<f64>],
-        coef: Slot,
-        w: &mut Buffer<f64>,
-        norm_out: Slot,
-    ) {
-        let first = coef.0 as usize;
-        let slots = &mut self.slots.borrow_mut()[..];
-        let coef = slots[first..first + basis.len()].to_vec();
-        let norm2 = self
-            .on(w.len(), |parallel| vector::multi_axpy_norm2(&slices(basis), &coef, w, parallel));
-        slots[norm_out.0 as usize] = norm2.sqrt();
-    }
-
-    fn combine(&self, basis: &[Buffer<f64>], coef: &[f64], x: &mut Buffer<f64>) {
-        self.on(x.len(), |parallel| vector::combine(&slices(basis), coef, x, parallel));
-    }
-
-    fn ratio(&self, out: Slot, num: &[Slot], den: &[Slot]) {
-        let product = |slots: &[Slot]| slots.iter().map(|&s| self.value(Coef::Slot(s))).product();
-        let (num, den): (f64, f64) = (product(num), product(den));
-        self.set(out, quotient(num, den));
-    }
-
-    fn scalars(&self, steps: &[Step]) {
-        scalar::evaluate(steps, &mut self.slots.borrow_mut()[..]);
-    }
-
-    fn read(&self, first: Slot, out: &mut [f64]) {
-        let first = first.0 as usize;
-        out.copy_from_slice(&self.slots.borrow()[first..first + out.len()]);
+    fn cpu(&self) -> &Cpu {
+        self
     }
 }
 
 impl Executions for Cpu {
     type Recording = ();
     type BlockIlu = BlockIlu;
+
+    fn in_single<V: SingleVisitor<Self>>(
+        &self,
+        a: &Matrix,
+        visitor: V,
+    ) -> Result<Option<V::Output>> {
+        a.single().map(|_| visitor.visit(self, SingleCpu::of(self))).transpose()
+    }
 }
 
 impl Products for Cpu {
@@ -418,6 +349,10 @@ impl Factors for Cpu {
         if trisolve != Trisolve::AUTO {
             return Err(Error::input("the CPU has one way of triangular solves")
                 .hint("leave `--trisolve` at `auto` for it"));
+        }
+        if precision == FactorPrecision::Adaptive && !adaptive::addressable(pattern) {
+            return Err(Error::input("factors of more than 8 GiB have no `adaptive` precision")
+                .hint("choose `--factor-precision float32`"));
         }
         Ok(self.on(pattern.numbers(), |parallel| BlockIlu::new(pattern, precision, parallel)))
     }

@@ -12,12 +12,12 @@ macro_rules! multiversion {
             #[cfg(target_arch = "x86_64")]
             {
                 use $crate::compute::cpu::simd::{Avx2, Avx512, Isa, isa};
-                #[target_feature(enable = "avx2,fma")]
+                #[target_feature(enable = "avx2,fma,f16c")]
                 #[allow(clippy::too_many_arguments)]
                 fn avx2<$($gen: $bound),*>(s: Avx2, $($arg: $ty),*) $(-> $ret)? {
                     $body(s, $($arg),*)
                 }
-                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+                #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma,f16c")]
                 #[allow(clippy::too_many_arguments)]
                 fn avx512<$($gen: $bound),*>(s: Avx512, $($arg: $ty),*) $(-> $ret)? {
                     $body(s, $($arg),*)

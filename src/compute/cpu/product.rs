@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::single::SingleMatrix;
+use super::spmv::Rows;
 use super::{bdia, columns, spmv};
 use crate::base::choices::Format;
 use crate::base::error::Result;
@@ -22,6 +24,11 @@ pub trait Product: Storage {
     /// `y = A x`, or `y = b - A x` when `b` is given, on the threads of the current pool when
     /// `parallel`.
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool);
+
+    /// The matrix in float32, where its format has such products.
+    fn single(&self) -> Option<SingleMatrix> {
+        None
+    }
 }
 
 /// `a` in the format that `format` stands for.
@@ -41,13 +48,21 @@ pub(super) fn stored(a: &Arc<Csr>, format: Format) -> Result<Box<dyn Product>> {
 
 impl Product for Arc<Csr> {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
-        spmv::product((&**self).into(), x, b, y, parallel);
+        spmv::product(Rows::from(&**self), x, b, y, parallel);
+    }
+
+    fn single(&self) -> Option<SingleMatrix> {
+        Some((&**self).into())
     }
 }
 
 impl Product for Bsr {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
-        spmv::product(self.into(), x, b, y, parallel);
+        spmv::product(Rows::from(self), x, b, y, parallel);
+    }
+
+    fn single(&self) -> Option<SingleMatrix> {
+        Some(self.into())
     }
 }
 

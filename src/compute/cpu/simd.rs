@@ -6,16 +6,19 @@
 
 #![allow(unsafe_code, reason = "instruction sets chosen at run time")]
 
+mod halves;
+
 use std::sync::OnceLock;
 
 use crate::base::error::{Error, Result};
+use halves::Halves;
 
 /// Instruction sets with a version of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// What the target guarantees: no fused multiply-add.
     Baseline,
-    /// AVX2 with FMA.
+    /// AVX2 with FMA and F16C.
     Avx2,
     /// AVX-512 F, DQ, VL.
     Avx512,
@@ -69,7 +72,10 @@ fn detect() -> Isa {
         && is_x86_feature_detected!("avx512vl")
     {
         Isa::Avx512
-    } else if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+    } else if is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+    {
         Isa::Avx2
     } else {
         Isa::Baseline
@@ -109,7 +115,7 @@ pub(crate) fn prefetch_behind<T>(x: &[T], further: usize) {
 
 /// Arithmetic on one, four and eight doubles. `N` of a load or store is the number of lanes that
 /// touch memory; the others are zero.
-pub(crate) trait Simd: Copy {
+pub(crate) trait Simd: Halves {
     /// Four doubles.
     type F4: Copy;
     /// Eight doubles.
@@ -143,6 +149,8 @@ pub(crate) trait Simd: Copy {
     fn madd8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
     /// `c - a * b`.
     fn msub8(self, a: Self::F8, b: Self::F8, c: Self::F8) -> Self::F8;
+    /// All lanes, rounded.
+    fn narrowed8(self, v: Self::F8) -> [f32; 8];
     /// Sum of all lanes, in a fixed order.
     fn sum8(self, v: Self::F8) -> f64;
 }
@@ -226,6 +234,10 @@ impl Simd for Baseline {
         std::array::from_fn(|l| c[l] - a[l] * b[l])
     }
     #[inline(always)]
+    fn narrowed8(self, v: [f64; 8]) -> [f32; 8] {
+        v.map(|v| v as f32)
+    }
+    #[inline(always)]
     fn sum8(self, v: [f64; 8]) -> f64 {
         sum_lanes(v)
     }
@@ -240,17 +252,17 @@ mod x86 {
     use super::{Simd, sum_lanes};
     use std::arch::x86_64::*;
 
-    /// Proof of AVX2 and FMA.
+    /// Proof of AVX2, FMA and F16C.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx2(());
 
-    /// Proof of AVX-512 F, DQ and VL.
+    /// Proof of AVX-512 F, DQ and VL, and of F16C.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(());
 
     impl Avx2 {
         /// # Safety
-        /// The processor has AVX2 and FMA.
+        /// The processor has AVX2, FMA and F16C.
         #[inline(always)]
         pub(crate) unsafe fn new() -> Self {
             Self(())
@@ -259,7 +271,7 @@ mod x86 {
 
     impl Avx512 {
         /// # Safety
-        /// The processor has AVX-512 F, DQ and VL, AVX2 and FMA.
+        /// The processor has AVX-512 F, DQ and VL, AVX2, FMA and F16C.
         #[inline(always)]
         pub(crate) unsafe fn new() -> Self {
             Self(())
@@ -398,6 +410,11 @@ mod x86 {
             (self.msub4(a.0, b.0, c.0), self.msub4(a.1, b.1, c.1))
         }
         #[inline(always)]
+        fn narrowed8(self, v: Self::F8) -> [f32; 8] {
+            // SAFETY: see above; two times four numbers are eight
+            unsafe { std::mem::transmute([_mm256_cvtpd_ps(v.0), _mm256_cvtpd_ps(v.1)]) }
+        }
+        #[inline(always)]
         fn sum8(self, v: Self::F8) -> f64 {
             let mut lanes = [0.0; 8];
             self.store8::<8>(v, &mut lanes);
@@ -509,6 +526,11 @@ mod x86 {
         fn msub8(self, a: __m512d, b: __m512d, c: __m512d) -> __m512d {
             // SAFETY: see above
             unsafe { _mm512_fnmadd_pd(a, b, c) }
+        }
+        #[inline(always)]
+        fn narrowed8(self, v: __m512d) -> [f32; 8] {
+            // SAFETY: see above; both types are eight numbers
+            unsafe { std::mem::transmute(_mm512_cvtpd_ps(v)) }
         }
         #[inline(always)]
         fn sum8(self, v: __m512d) -> f64 {

@@ -10,6 +10,8 @@ use rayon::prelude::*;
 use super::block::{BlockSize, with_block_size};
 use super::multiversion::multiversion;
 use super::simd::Simd;
+use super::vector::Lane;
+use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::matrix::{Bsr, Csr};
 
 /// Block rows that one task works on.
@@ -17,12 +19,23 @@ const ROWS_PER_TASK: usize = 2048;
 
 /// A matrix by (block) rows; CSR has blocks of one.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a> {
+pub(super) struct Rows<'a, T = f64> {
     block_size: usize,
     columns: usize,
     row_ptr: &'a [u32],
     col_ind: &'a [u32],
-    values: &'a [f64],
+    values: &'a [T],
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Of blocks of a size, with so many block columns.
+    pub(super) fn new(
+        (block_size, columns): (usize, usize),
+        (row_ptr, col_ind): (&'a [u32], &'a [u32]),
+        values: &'a [T],
+    ) -> Self {
+        Self { block_size, columns, row_ptr, col_ind, values }
+    }
 }
 
 impl<'a> From<&'a Csr> for Rows<'a> {
@@ -41,21 +54,21 @@ impl<'a> From<&'a Bsr> for Rows<'a> {
 }
 
 /// `y = A x`, or `y = b - A x` when `b` is given.
-pub(super) fn product(a: Rows, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
+pub(super) fn product<T: Lane>(a: Rows<T>, x: &[T], b: Option<&[T]>, y: &mut [T], parallel: bool) {
     with_block_size!(a.block_size, sized(a, x, b, y, parallel));
 }
 
-fn sized<K: BlockSize>(
+fn sized<K: BlockSize, T: Lane>(
     size: K,
-    a: Rows,
-    x: &[f64],
-    b: Option<&[f64]>,
-    y: &mut [f64],
+    a: Rows<T>,
+    x: &[T],
+    b: Option<&[T]>,
+    y: &mut [T],
     parallel: bool,
 ) {
     assert_eq!(y.len(), (a.row_ptr.len() - 1) * size.b());
     assert_eq!(x.len(), a.columns * size.b());
-    let rows = |first: usize, y: &mut [f64]| match b {
+    let rows = |first: usize, y: &mut [T]| match b {
         Some(b) => minus_rows(size, a, x, b, first, y),
         None => plus_rows(size, a, x, &[], first, y),
     };
@@ -67,48 +80,50 @@ fn sized<K: BlockSize>(
     }
 }
 
-multiversion! { fn plus_rows[K: BlockSize](size: K, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = plus_body }
-multiversion! { fn minus_rows[K: BlockSize](size: K, a: Rows, x: &[f64], b: &[f64], first: usize, y: &mut [f64]) = minus_body }
+multiversion! { fn plus_rows[K: BlockSize, T: Lane](size: K, a: Rows<T>, x: &[T], b: &[T], first: usize, y: &mut [T]) = plus_body }
+multiversion! { fn minus_rows[K: BlockSize, T: Lane](size: K, a: Rows<T>, x: &[T], b: &[T], first: usize, y: &mut [T]) = minus_body }
 
 #[inline(always)]
-fn plus_body<K: BlockSize, S: Simd>(
+fn plus_body<K: BlockSize, T: Lane, S: Simd>(
     s: S,
     size: K,
-    a: Rows,
-    x: &[f64],
-    _b: &[f64],
+    a: Rows<T>,
+    x: &[T],
+    _b: &[T],
     first: usize,
-    y: &mut [f64],
+    y: &mut [T],
 ) {
     if size.b() == 1 {
-        return scalar_rows::<false, S>(s, a, x, &[], first, y);
+        return scalar_rows::<false, T, S>(s, a, x, &[], first, y);
     }
     for (i, y) in y.chunks_exact_mut(size.b()).enumerate() {
-        let add = |acc, block: &[f64], x: &[f64]| size.gemv_add(s, block, x, acc);
+        let add = |acc, block: &[T], x: &[f64]| size.gemv_add(s, block, x, acc);
         let sum = fold_row(size, a, x, first + i, size.zero(s), add);
-        size.store(s, sum, y);
+        stored(s, size, sum, y);
     }
 }
 
 #[inline(always)]
-fn minus_body<K: BlockSize, S: Simd>(
+fn minus_body<K: BlockSize, T: Lane, S: Simd>(
     s: S,
     size: K,
-    a: Rows,
-    x: &[f64],
-    b: &[f64],
+    a: Rows<T>,
+    x: &[T],
+    b: &[T],
     first: usize,
-    y: &mut [f64],
+    y: &mut [T],
 ) {
     let n = size.b();
     if n == 1 {
-        return scalar_rows::<true, S>(s, a, x, &b[first..], first, y);
+        return scalar_rows::<true, T, S>(s, a, x, &b[first..], first, y);
     }
     for (i, y) in y.chunks_exact_mut(n).enumerate() {
-        let start = size.load(s, &b[(first + i) * n..]);
-        let sub = |acc, block: &[f64], x: &[f64]| size.gemv_sub(s, block, x, acc);
+        let mut space = [0.0; MAX_BLOCK_SIZE];
+        let b = &b[(first + i) * n..][..n];
+        let start = size.load(s, T::widened(b, &mut space[..n]));
+        let sub = |acc, block: &[T], x: &[f64]| size.gemv_sub(s, block, x, acc);
         let rest = fold_row(size, a, x, first + i, start, sub);
-        size.store(s, rest, y);
+        stored(s, size, rest, y);
     }
 }
 
@@ -118,13 +133,13 @@ const LONG: usize = 8;
 /// `y = A x` in rows from `first` on, or `y = b - A x`. Up to four rows with the same columns, as those of a cell
 /// have, share indices and unknowns; each has the operations and the order of a row alone.
 #[inline(always)]
-fn scalar_rows<const MINUS: bool, S: Simd>(
+fn scalar_rows<const MINUS: bool, T: Lane, S: Simd>(
     s: S,
-    a: Rows,
-    x: &[f64],
-    b: &[f64],
+    a: Rows<T>,
+    x: &[T],
+    b: &[T],
     first: usize,
-    y: &mut [f64],
+    y: &mut [T],
 ) {
     let columns = |i: usize| &a.col_ind[a.row_ptr[i] as usize..a.row_ptr[i + 1] as usize];
     let mut done = 0;
@@ -137,10 +152,10 @@ fn scalar_rows<const MINUS: bool, S: Simd>(
         }
         let (y, b) = (&mut y[done..done + count], if MINUS { &b[done..done + count] } else { b });
         match count {
-            1 => together::<1, MINUS, S>(s, a, x, b, i, y),
-            2 => together::<2, MINUS, S>(s, a, x, b, i, y),
-            3 => together::<3, MINUS, S>(s, a, x, b, i, y),
-            _ => together::<4, MINUS, S>(s, a, x, b, i, y),
+            1 => together::<1, MINUS, T, S>(s, a, x, b, i, y),
+            2 => together::<2, MINUS, T, S>(s, a, x, b, i, y),
+            3 => together::<3, MINUS, T, S>(s, a, x, b, i, y),
+            _ => together::<4, MINUS, T, S>(s, a, x, b, i, y),
         }
         done += count;
     }
@@ -148,13 +163,13 @@ fn scalar_rows<const MINUS: bool, S: Simd>(
 
 /// `N` rows with the same columns.
 #[inline(always)]
-fn together<const N: usize, const MINUS: bool, S: Simd>(
+fn together<const N: usize, const MINUS: bool, T: Lane, S: Simd>(
     s: S,
-    a: Rows,
-    x: &[f64],
-    b: &[f64],
+    a: Rows<T>,
+    x: &[T],
+    b: &[T],
     i: usize,
-    y: &mut [f64],
+    y: &mut [T],
 ) {
     let (start, end) = (a.row_ptr[i] as usize, a.row_ptr[i + 1] as usize);
     let count = end - start;
@@ -164,37 +179,47 @@ fn together<const N: usize, const MINUS: bool, S: Simd>(
     }
     let mut sums = [0.0; N];
     if MINUS {
-        sums.copy_from_slice(b);
+        sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = b.wide());
     }
     for (at, &j) in a.col_ind[start..end].iter().enumerate() {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` is that long.
-        let x = unsafe { *x.get_unchecked(j as usize) };
+        let x = unsafe { *x.get_unchecked(j as usize) }.wide();
         for row in 0..N {
             // SAFETY: all rows have `count` entries, as many as there are columns.
-            let v = unsafe { *rows[row].get_unchecked(at) };
+            let v = unsafe { *rows[row].get_unchecked(at) }.wide();
             sums[row] = s.madd(if MINUS { -v } else { v }, x, sums[row]);
         }
     }
-    y.copy_from_slice(&sums);
+    y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::of(sum));
+}
+
+/// Writes a segment to `y`.
+#[inline(always)]
+fn stored<K: BlockSize, T: Lane, S: Simd>(s: S, size: K, v: K::Segment<S>, y: &mut [T]) {
+    let mut wide = [0.0; MAX_BLOCK_SIZE];
+    size.store(s, v, &mut wide);
+    y.iter_mut().zip(wide).for_each(|(y, v)| *y = T::of(v));
 }
 
 /// Folds `f(acc, block, segment of x)` over the blocks of row `i`.
 #[inline(always)]
-fn fold_row<K: BlockSize, A>(
+fn fold_row<K: BlockSize, T: Lane, A>(
     size: K,
-    a: Rows,
-    x: &[f64],
+    a: Rows<T>,
+    x: &[T],
     i: usize,
     mut acc: A,
-    f: impl Fn(A, &[f64], &[f64]) -> A,
+    f: impl Fn(A, &[T], &[f64]) -> A,
 ) -> A {
     let b = size.b();
     let (start, end) = (a.row_ptr[i] as usize, a.row_ptr[i + 1] as usize);
     let blocks = a.values[start * b * b..end * b * b].chunks_exact(b * b);
+    let mut space = [0.0; MAX_BLOCK_SIZE];
     for (&j, block) in a.col_ind[start..end].iter().zip(blocks) {
         // SAFETY: columns are below `a.columns`, by the invariant of the matrix, and `x` has
         // that many segments.
-        acc = f(acc, block, unsafe { x.get_unchecked(j as usize * b..(j as usize + 1) * b) });
+        let x = unsafe { x.get_unchecked(j as usize * b..(j as usize + 1) * b) };
+        acc = f(acc, block, T::widened(x, &mut space[..b]));
     }
     acc
 }

@@ -3,7 +3,8 @@
 use super::block::with_block_size;
 use super::ilu::{BlockIlu, Job, lock, some_rows};
 use super::local::StagedIlu;
-use super::values::{Blocks, Values};
+use super::parts::Blocks;
+use super::values::Values;
 use crate::compute::Breakdown;
 use crate::compute::distributed::{FactorBlocks, StagePart};
 use crate::matrix::Csr;
@@ -20,7 +21,7 @@ impl StagedIlu {
         let mut beside = None;
         let (blocks, stored) = match values {
             Values::Double(blocks) => (blocks, None),
-            Values::Single(stored) => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
+            stored => (beside.insert(Blocks::zeros(pattern)), Some(stored)),
         };
         let b = pattern.block_size();
         // those of others that nobody sends
@@ -41,7 +42,7 @@ impl StagedIlu {
         }
         if let Some(stored) = stored
             && broken.is_empty()
-            && stored.round(blocks, pattern, false).is_err()
+            && stored.store(blocks, pattern, false).is_err()
         {
             let first = |part: &StagePart| part.rows.clone().find(|&row| stored.lost(pattern, row));
             let lost = stages.iter().flatten().filter_map(first);

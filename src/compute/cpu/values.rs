@@ -1,79 +1,30 @@
-//! The numbers of block ILU factors on the CPU, in float64 or float32.
+//! The numbers of block ILU factors on the CPU, in the precision of their storage.
 
-use std::ops::Range;
-
-use bytemuck::Pod;
 use rayon::prelude::*;
 
-use super::simd::Simd;
+use super::adaptive::Adaptive;
+use super::entry::{Entry, lengthen, shorten, widen};
+use super::narrow::{Bfloat16, Float16, Short};
+use super::parts::{Blocks, places};
 use crate::base::choices::FactorPrecision;
 use crate::base::memory::Buffer;
 use crate::compute::Breakdown;
 use crate::symbolic::FillPattern;
 
-/// A stored number; arithmetic is in float64.
-pub(crate) trait Entry: Pod + Send + Sync {
-    /// The number in float64.
-    fn wide(self) -> f64;
-    /// First `N` of `x`, the other lanes being zero.
-    fn load4<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F4;
-    /// The same for eight lanes.
-    fn load8<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F8;
-}
-
-impl Entry for f64 {
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn load4<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F4 {
-        s.load4::<N>(x)
-    }
-    #[inline(always)]
-    fn load8<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F8 {
-        s.load8::<N>(x)
-    }
-}
-
-impl Entry for f32 {
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn load4<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F4 {
-        s.widen4::<N>(x)
-    }
-    #[inline(always)]
-    fn load8<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F8 {
-        s.widen8::<N>(x)
-    }
-}
-
-/// Blocks of L, of D^-1 and of U', which is in the opposite order.
-pub(super) struct Blocks<T> {
-    pub(super) lower: Buffer<T>,
-    pub(super) inverse_diagonal: Buffer<T>,
-    pub(super) upper: Buffer<T>,
-}
-
-impl<T: Pod> Blocks<T> {
-    /// Zeros for all blocks of `pattern`.
-    pub(super) fn zeros(pattern: &FillPattern) -> Self {
-        let bb = pattern.block_size() * pattern.block_size();
-        Self {
-            lower: Buffer::zeros(pattern.lower.entries() * bb),
-            inverse_diagonal: Buffer::zeros(pattern.rows() * bb),
-            upper: Buffer::zeros(pattern.upper.entries() * bb),
-        }
-    }
+/// Blocks of 16 bits with the scales of their rows.
+pub(super) struct Scaled<T> {
+    pub(super) blocks: Blocks<T>,
+    /// One of each scalar row of L, of D^-1 and of U', all in the order of rows.
+    pub(super) scales: Blocks<u16>,
 }
 
 /// The factors as the solves read them.
 pub(super) enum Values {
     Double(Blocks<f64>),
     Single(Blocks<f32>),
+    Bfloat16(Scaled<Bfloat16>),
+    Float16(Scaled<Float16>),
+    Adaptive(Adaptive),
 }
 
 impl Values {
@@ -81,13 +32,112 @@ impl Values {
         match precision {
             FactorPrecision::Float64 => Self::Double(Blocks::zeros(pattern)),
             FactorPrecision::Float32 => Self::Single(Blocks::zeros(pattern)),
+            FactorPrecision::Bfloat16 => Self::Bfloat16(Scaled::zeros(pattern)),
+            FactorPrecision::Float16 => Self::Float16(Scaled::zeros(pattern)),
+            FactorPrecision::Adaptive => Self::Adaptive(Adaptive::default()),
         }
     }
 
-    pub(super) fn precision(&self) -> FactorPrecision {
+    /// Bytes of numbers and what belongs to them; of [`Adaptive`](Self::Adaptive) known once there are values.
+    pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Double(_) => FactorPrecision::Float64,
-            Self::Single(_) => FactorPrecision::Float32,
+            Self::Double(blocks) => blocks.bytes(),
+            Self::Single(blocks) => blocks.bytes(),
+            Self::Bfloat16(scaled) => scaled.blocks.bytes() + scaled.scales.bytes(),
+            Self::Float16(scaled) => scaled.blocks.bytes() + scaled.scales.bytes(),
+            Self::Adaptive(rows) => rows.bytes(),
+        }
+    }
+
+    /// Parts of the blocks in each precision, where blocks differ.
+    pub(super) fn shares(&self) -> Option<String> {
+        if let Self::Adaptive(rows) = self { Some(rows.shares()) } else { None }
+    }
+
+    /// Takes over factors made in float64, with all threads when `parallel`. Nothing to do where they were made
+    /// in place.
+    ///
+    /// # Errors
+    /// The first block row with a number beyond float32, where all are stored in that, or with a row of its inverse
+    /// diagonal block of which nothing would be left. Scaled numbers have no such row.
+    pub(super) fn store(
+        &mut self,
+        from: &Blocks<f64>,
+        pattern: &FillPattern,
+        parallel: bool,
+    ) -> Result<(), Breakdown> {
+        match self {
+            Self::Double(_) => {}
+            Self::Single(blocks) => return blocks.round(from, pattern, parallel),
+            Self::Bfloat16(scaled) => scaled.round(from, pattern),
+            Self::Float16(scaled) => scaled.round(from, pattern),
+            Self::Adaptive(rows) => *rows = Adaptive::of(from, pattern, parallel),
+        }
+        Ok(())
+    }
+
+    /// Whether block row `row` is one that [`store`](Self::store) may report.
+    pub(super) fn lost(&self, pattern: &FillPattern, row: usize) -> bool {
+        matches!(self, Self::Single(blocks) if blocks.lost(pattern, row))
+    }
+
+    /// Calls `then` with the numbers in float64.
+    pub(super) fn in_float64<R>(
+        &self,
+        pattern: &FillPattern,
+        then: impl FnOnce(&Blocks<f64>) -> R,
+    ) -> R {
+        let mut wide = match self {
+            Self::Double(blocks) => return then(blocks),
+            _ => Blocks::zeros(pattern),
+        };
+        match self {
+            Self::Double(_) => {}
+            Self::Single(blocks) => {
+                widen(&blocks.lower, &mut wide.lower);
+                widen(&blocks.inverse_diagonal, &mut wide.inverse_diagonal);
+                widen(&blocks.upper, &mut wide.upper);
+            }
+            Self::Bfloat16(scaled) => scaled.widen(pattern, &mut wide),
+            Self::Float16(scaled) => scaled.widen(pattern, &mut wide),
+            Self::Adaptive(rows) => rows.widen(pattern, &mut wide),
+        }
+        then(&wide)
+    }
+}
+
+impl<T: Entry + Short> Scaled<T> {
+    fn zeros(pattern: &FillPattern) -> Self {
+        let rows = || Buffer::zeros(pattern.rows() * pattern.block_size());
+        let scales = Blocks { lower: rows(), inverse_diagonal: rows(), upper: rows() };
+        Self { blocks: Blocks::zeros(pattern), scales }
+    }
+
+    fn round(&mut self, from: &Blocks<f64>, pattern: &FillPattern) {
+        let (b, Self { blocks: to, scales }) = (pattern.block_size(), self);
+        for row in 0..pattern.rows() {
+            let [lower, diagonal, upper] = places(pattern, row);
+            let of = row * b..(row + 1) * b;
+            let l = lower.clone();
+            shorten(&from.lower[l], b, &mut to.lower[lower], &mut scales.lower[of.clone()]);
+            let (d, scales_d) = (diagonal.clone(), &mut scales.inverse_diagonal[of.clone()]);
+            shorten(&from.inverse_diagonal[d], b, &mut to.inverse_diagonal[diagonal], scales_d);
+            let u = upper.clone();
+            shorten(&from.upper[u], b, &mut to.upper[upper], &mut scales.upper[of]);
+        }
+    }
+
+    fn widen(&self, pattern: &FillPattern, to: &mut Blocks<f64>) {
+        let (b, Self { blocks: from, scales }) = (pattern.block_size(), self);
+        for row in 0..pattern.rows() {
+            let [lower, diagonal, upper] = places(pattern, row);
+            let of = row * b..(row + 1) * b;
+            let l = lower.clone();
+            lengthen(&from.lower[l], &scales.lower[of.clone()], &mut to.lower[lower]);
+            let (d, scales_d) = (diagonal.clone(), &scales.inverse_diagonal[of.clone()]);
+            lengthen(&from.inverse_diagonal[d], scales_d, &mut to.inverse_diagonal[diagonal]);
+            let u = upper.clone();
+            lengthen(&from.upper[u], &scales.upper[of], &mut to.upper[upper]);
         }
     }
 }
@@ -101,7 +151,7 @@ impl Blocks<f32> {
     /// # Errors
     /// The first block row with a number beyond float32, or with a row of its inverse diagonal block
     /// of which nothing would be left.
-    pub(super) fn round(
+    fn round(
         &mut self,
         from: &Blocks<f64>,
         pattern: &FillPattern,
@@ -131,17 +181,13 @@ impl Blocks<f32> {
     }
 
     /// Whether block row `row` is one that [`round`](Self::round) may report.
-    pub(super) fn lost(&self, pattern: &FillPattern, row: usize) -> bool {
-        let (b, upper) = (pattern.block_size(), pattern.upper.view());
-        let bb = b * b;
-        let finite = |values: &[f32], of: Range<usize>| {
-            values[of.start * bb..of.end * bb].iter().all(|v| v.is_finite())
-        };
-        let (of_upper, entries) = (upper.range(row), upper.entries());
-        let all = finite(&self.lower, pattern.lower.view().range(row))
-            && finite(&self.inverse_diagonal, row..row + 1)
-            && finite(&self.upper, entries - of_upper.end..entries - of_upper.start);
-        !all || self.vanished(b, row)
+    fn lost(&self, pattern: &FillPattern, row: usize) -> bool {
+        let finite = |values: &[f32]| values.iter().all(|v| v.is_finite());
+        let [lower, diagonal, upper] = places(pattern, row);
+        let all = finite(&self.lower[lower])
+            && finite(&self.inverse_diagonal[diagonal])
+            && finite(&self.upper[upper]);
+        !all || self.vanished(pattern.block_size(), row)
     }
 }
 

@@ -5,8 +5,50 @@
 
 use rayon::prelude::*;
 
+use super::entry::Entry;
 use super::multiversion::multiversion;
 use super::simd::Simd;
+
+/// A number of vectors; sums are in float64.
+pub(super) trait Lane: Entry {
+    /// `x`, rounded.
+    fn of(x: f64) -> Self;
+    /// First `N` of `v` to `to`.
+    fn store8<S: Simd, const N: usize>(s: S, v: S::F8, to: &mut [Self]);
+    /// The head of `x` in float64: in `space`, where it is not.
+    fn widened<'a>(x: &'a [Self], space: &'a mut [f64]) -> &'a [f64];
+}
+
+impl Lane for f64 {
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x
+    }
+    #[inline(always)]
+    fn store8<S: Simd, const N: usize>(s: S, v: S::F8, to: &mut [Self]) {
+        s.store8::<N>(v, to);
+    }
+    #[inline(always)]
+    fn widened<'a>(x: &'a [Self], _: &'a mut [f64]) -> &'a [f64] {
+        x
+    }
+}
+
+impl Lane for f32 {
+    #[inline(always)]
+    fn of(x: f64) -> Self {
+        x as Self
+    }
+    #[inline(always)]
+    fn store8<S: Simd, const N: usize>(s: S, v: S::F8, to: &mut [Self]) {
+        to[..N].copy_from_slice(&s.narrowed8(v)[..N]);
+    }
+    #[inline(always)]
+    fn widened<'a>(x: &'a [Self], space: &'a mut [f64]) -> &'a [f64] {
+        space.iter_mut().zip(x).for_each(|(to, v)| *to = f64::from(*v));
+        space
+    }
+}
 
 /// Entries per chunk: the chunk of `w` stays in the first-level cache while the basis streams by.
 pub(super) const CHUNK: usize = 2048;
@@ -21,19 +63,20 @@ pub(super) const SEGMENT: usize = CHUNK * CHUNKS_PER_TASK;
 const LANES: usize = 8;
 
 #[inline(always)]
-fn dot_body<S: Simd>(s: S, x: &[f64], y: &[f64]) -> f64 {
+fn dot_body<T: Lane, S: Simd>(s: S, x: &[T], y: &[T]) -> f64 {
     let (xs, xr) = x.as_chunks::<{ 4 * LANES }>();
     let (ys, yr) = y.as_chunks::<{ 4 * LANES }>();
     let mut acc = [s.splat8(0.0); 4];
     for (x, y) in xs.iter().zip(ys) {
         for (v, acc) in acc.iter_mut().enumerate() {
             let at = v * LANES;
-            *acc = s.madd8(s.load8::<LANES>(&x[at..]), s.load8::<LANES>(&y[at..]), *acc);
+            *acc =
+                s.madd8(T::load8::<S, LANES>(s, &x[at..]), T::load8::<S, LANES>(s, &y[at..]), *acc);
         }
     }
     let mut sum = acc.into_iter().map(|a| s.sum8(a)).sum();
     for (x, y) in xr.iter().zip(yr) {
-        sum = s.madd(*x, *y, sum);
+        sum = s.madd(x.wide(), y.wide(), sum);
     }
     sum
 }
@@ -41,7 +84,7 @@ fn dot_body<S: Simd>(s: S, x: &[f64], y: &[f64]) -> f64 {
 /// `out[j] += x[j] . w`, four vectors at a time: more streams in flight, and `w` is read once for
 /// four.
 #[inline(always)]
-fn dot_many_body<S: Simd>(s: S, x: &[&[f64]], w: &[f64], out: &mut [f64]) {
+fn dot_many_body<T: Lane, S: Simd>(s: S, x: &[&[T]], w: &[T], out: &mut [f64]) {
     let n = w.len();
     let (wide, rest) = w.as_chunks::<LANES>();
     let mut at = 0;
@@ -49,16 +92,16 @@ fn dot_many_body<S: Simd>(s: S, x: &[&[f64]], w: &[f64], out: &mut [f64]) {
         let [x0, x1, x2, x3] = std::array::from_fn(|v| x[at + v][..n].as_chunks::<LANES>());
         let mut acc = [s.splat8(0.0); 4];
         for ((((w, x0), x1), x2), x3) in wide.iter().zip(x0.0).zip(x1.0).zip(x2.0).zip(x3.0) {
-            let w = s.load8::<LANES>(w);
-            acc[0] = s.madd8(s.load8::<LANES>(x0), w, acc[0]);
-            acc[1] = s.madd8(s.load8::<LANES>(x1), w, acc[1]);
-            acc[2] = s.madd8(s.load8::<LANES>(x2), w, acc[2]);
-            acc[3] = s.madd8(s.load8::<LANES>(x3), w, acc[3]);
+            let w = T::load8::<S, LANES>(s, w);
+            acc[0] = s.madd8(T::load8::<S, LANES>(s, x0), w, acc[0]);
+            acc[1] = s.madd8(T::load8::<S, LANES>(s, x1), w, acc[1]);
+            acc[2] = s.madd8(T::load8::<S, LANES>(s, x2), w, acc[2]);
+            acc[3] = s.madd8(T::load8::<S, LANES>(s, x3), w, acc[3]);
         }
         for ((acc, x), out) in acc.into_iter().zip([x0.1, x1.1, x2.1, x3.1]).zip(&mut out[at..]) {
             let mut sum = s.sum8(acc);
             for (x, w) in x.iter().zip(rest) {
-                sum = s.madd(*x, *w, sum);
+                sum = s.madd(x.wide(), w.wide(), sum);
             }
             *out += sum;
         }
@@ -70,24 +113,27 @@ fn dot_many_body<S: Simd>(s: S, x: &[&[f64]], w: &[f64], out: &mut [f64]) {
 }
 
 #[inline(always)]
-fn axpby_body<S: Simd>(s: S, a: f64, x: &[f64], b: f64, y: &mut [f64]) {
+fn axpby_body<T: Lane, S: Simd>(s: S, a: f64, x: &[T], b: f64, y: &mut [T]) {
     let (va, vb) = (s.splat8(a), s.splat8(b));
     let (xs, xr) = x.as_chunks::<LANES>();
     let (ys, yr) = y.as_chunks_mut::<LANES>();
     for (x, y) in xs.iter().zip(ys) {
         // y is not read for b = 0: it may hold anything
-        let scaled =
-            if b == 0.0 { s.splat8(0.0) } else { s.madd8(vb, s.load8::<LANES>(y), s.splat8(0.0)) };
-        s.store8::<LANES>(s.madd8(va, s.load8::<LANES>(x), scaled), y);
+        let scaled = if b == 0.0 {
+            s.splat8(0.0)
+        } else {
+            s.madd8(vb, T::load8::<S, LANES>(s, y), s.splat8(0.0))
+        };
+        T::store8::<S, LANES>(s, s.madd8(va, T::load8::<S, LANES>(s, x), scaled), y);
     }
     for (x, y) in xr.iter().zip(yr) {
-        *y = s.madd(a, *x, if b == 0.0 { 0.0 } else { b * *y });
+        *y = T::of(s.madd(a, x.wide(), if b == 0.0 { 0.0 } else { b * y.wide() }));
     }
 }
 
 /// `y -= sum_j c[j] x[j]`, four vectors at a time.
 #[inline(always)]
-fn axpy_many_body<S: Simd>(s: S, c: &[f64], x: &[&[f64]], y: &mut [f64]) {
+fn axpy_many_body<T: Lane, S: Simd>(s: S, c: &[f64], x: &[&[T]], y: &mut [T]) {
     let n = y.len();
     let mut at = 0;
     while at + 4 <= x.len() {
@@ -96,17 +142,19 @@ fn axpy_many_body<S: Simd>(s: S, c: &[f64], x: &[&[f64]], y: &mut [f64]) {
         let wide = c.map(|c| s.splat8(c));
         let (ys, yr) = y.as_chunks_mut::<LANES>();
         for ((((y, x0), x1), x2), x3) in ys.iter_mut().zip(x0.0).zip(x1.0).zip(x2.0).zip(x3.0) {
-            let mut v = s.load8::<LANES>(y);
-            v = s.msub8(s.load8::<LANES>(x0), wide[0], v);
-            v = s.msub8(s.load8::<LANES>(x1), wide[1], v);
-            v = s.msub8(s.load8::<LANES>(x2), wide[2], v);
-            v = s.msub8(s.load8::<LANES>(x3), wide[3], v);
-            s.store8::<LANES>(v, y);
+            let mut v = T::load8::<S, LANES>(s, y);
+            v = s.msub8(T::load8::<S, LANES>(s, x0), wide[0], v);
+            v = s.msub8(T::load8::<S, LANES>(s, x1), wide[1], v);
+            v = s.msub8(T::load8::<S, LANES>(s, x2), wide[2], v);
+            v = s.msub8(T::load8::<S, LANES>(s, x3), wide[3], v);
+            T::store8::<S, LANES>(s, v, y);
         }
         for (i, y) in yr.iter_mut().enumerate() {
+            let mut sum = y.wide();
             for (c, x) in c.iter().zip([x0.1, x1.1, x2.1, x3.1]) {
-                *y = s.madd(-c, x[i], *y);
+                sum = s.madd(-c, x[i].wide(), sum);
             }
+            *y = T::of(sum);
         }
         at += 4;
     }
@@ -115,17 +163,17 @@ fn axpy_many_body<S: Simd>(s: S, c: &[f64], x: &[&[f64]], y: &mut [f64]) {
     }
 }
 
-multiversion! { fn dot_many[](x: &[&[f64]], w: &[f64], out: &mut [f64]) = dot_many_body }
-multiversion! { fn dot_chunk[](x: &[f64], y: &[f64]) -> f64 = dot_body }
+multiversion! { fn dot_many[T: Lane](x: &[&[T]], w: &[T], out: &mut [f64]) = dot_many_body }
+multiversion! { fn dot_chunk[T: Lane](x: &[T], y: &[T]) -> f64 = dot_body }
 multiversion! {
     /// `y = a x + b y` on a segment; `b = 0` does not read `y`.
-    pub(super) fn axpby[](a: f64, x: &[f64], b: f64, y: &mut [f64]) = axpby_body
+    pub(super) fn axpby[T: Lane](a: f64, x: &[T], b: f64, y: &mut [T]) = axpby_body
 }
-multiversion! { fn axpy_many[](c: &[f64], x: &[&[f64]], y: &mut [f64]) = axpy_many_body }
+multiversion! { fn axpy_many[T: Lane](c: &[f64], x: &[&[T]], y: &mut [T]) = axpy_many_body }
 
 /// `x . y`.
-pub(super) fn dot(x: &[f64], y: &[f64], parallel: bool) -> f64 {
-    let chunk = |(x, y): (&[f64], &[f64])| dot_chunk(x, y);
+pub(super) fn dot<T: Lane>(x: &[T], y: &[T], parallel: bool) -> f64 {
+    let chunk = |(x, y): (&[T], &[T])| dot_chunk(x, y);
     if parallel {
         let parts: Vec<f64> = x
             .par_chunks(CHUNK)
@@ -140,8 +188,8 @@ pub(super) fn dot(x: &[f64], y: &[f64], parallel: bool) -> f64 {
 }
 
 /// `out[j] = basis[j] . w`; the basis is read once, `w` once.
-pub(super) fn multi_dot(basis: &[&[f64]], w: &[f64], parallel: bool, out: &mut [f64]) {
-    let segment = |start: usize, w: &[f64], out: &mut [f64]| {
+pub(super) fn multi_dot<T: Lane>(basis: &[&[T]], w: &[T], parallel: bool, out: &mut [f64]) {
+    let segment = |start: usize, w: &[T], out: &mut [f64]| {
         for (at, w) in w.chunks(CHUNK).enumerate() {
             let from = start + at * CHUNK;
             with_segments(basis, from, w.len(), |x| dot_many(x, w, out));
@@ -173,13 +221,13 @@ pub(super) fn multi_dot(basis: &[&[f64]], w: &[f64], parallel: bool, out: &mut [
 }
 
 /// `w -= sum_j coef[j] basis[j]`, then `|w|^2`; every vector is read once.
-pub(super) fn multi_axpy_norm2(
-    basis: &[&[f64]],
+pub(super) fn multi_axpy_norm2<T: Lane>(
+    basis: &[&[T]],
     coef: &[f64],
-    w: &mut [f64],
+    w: &mut [T],
     parallel: bool,
 ) -> f64 {
-    let chunk = |at: usize, w: &mut [f64]| {
+    let chunk = |at: usize, w: &mut [T]| {
         let from = at * CHUNK;
         with_segments(basis, from, w.len(), |x| axpy_many(coef, x, w));
         dot_chunk(w, w)
@@ -198,10 +246,10 @@ pub(super) fn multi_axpy_norm2(
 }
 
 /// `x = sum_j coef[j] basis[j]`.
-pub(super) fn combine(basis: &[&[f64]], coef: &[f64], x: &mut [f64], parallel: bool) {
+pub(super) fn combine<T: Lane>(basis: &[&[T]], coef: &[f64], x: &mut [T], parallel: bool) {
     let minus: Vec<f64> = coef.iter().map(|c| -c).collect();
-    let chunk = |(at, x): (usize, &mut [f64])| {
-        x.fill(0.0);
+    let chunk = |(at, x): (usize, &mut [T])| {
+        x.fill(T::of(0.0));
         with_segments(basis, at * CHUNK, x.len(), |v| axpy_many(&minus, v, x));
     };
     if parallel {
@@ -213,21 +261,16 @@ pub(super) fn combine(basis: &[&[f64]], coef: &[f64], x: &mut [f64], parallel: b
 
 /// Hands the segments `from..from + len` of the vectors to `f`, without an allocation for up to
 /// 64 vectors.
-fn with_segments<R>(
-    basis: &[&[f64]],
-    from: usize,
-    len: usize,
-    f: impl FnOnce(&[&[f64]]) -> R,
-) -> R {
+fn with_segments<T, R>(basis: &[&[T]], from: usize, len: usize, f: impl FnOnce(&[&[T]]) -> R) -> R {
     const FEW: usize = 64;
     if basis.len() <= FEW {
-        let mut few: [&[f64]; FEW] = [&[]; FEW];
+        let mut few: [&[T]; FEW] = [&[]; FEW];
         for (to, v) in few.iter_mut().zip(basis) {
             *to = &v[from..from + len];
         }
         f(&few[..basis.len()])
     } else {
-        let many: Vec<&[f64]> = basis.iter().map(|v| &v[from..from + len]).collect();
+        let many: Vec<&[T]> = basis.iter().map(|v| &v[from..from + len]).collect();
         f(&many)
     }
 }

@@ -10,7 +10,8 @@ use super::memory::failed;
 use super::sources::NARROW;
 use super::storage::{Factors, Structure};
 use crate::base::choices::FactorPrecision;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::parse::choice_name;
 use crate::compute::Breakdown;
 
 /// An array of stored numbers.
@@ -25,6 +26,7 @@ impl Numbers {
         Ok(match precision {
             FactorPrecision::Float64 => Self::Double(d.alloc(len)?),
             FactorPrecision::Float32 => Self::Single(d.alloc(len)?),
+            other => return Err(refused(other)),
         })
     }
 
@@ -63,6 +65,7 @@ impl Values {
                 Ok(diagonal) => Numbers::Single(diagonal),
                 Err(row) => return Ok(Err(Breakdown::Range { row })),
             },
+            other => return Err(refused(other)),
         };
         Ok(Ok(Self {
             lower: Rc::new(factors.lower),
@@ -70,6 +73,13 @@ impl Values {
             diagonal: Rc::new(diagonal),
         }))
     }
+}
+
+/// The error of a precision that no kernel reads.
+fn refused(precision: FactorPrecision) -> Error {
+    let name = choice_name(&precision);
+    Error::input(format!("no GPU solves with factors in `{name}`"))
+        .hint("`--factor-precision` is `float64` or `float32` there")
 }
 
 /// The diagonal in float32, or the first block row of the factors that leaves its range.

@@ -52,6 +52,8 @@ pub struct Settings {
     pub restart: usize,
     /// Orthogonalisation of GMRES.
     pub orthogonalisation: Orthogonalisation,
+    /// Part of a residual that a correction of iterative refinement may leave.
+    pub inner_rtol: f64,
     /// When to stop.
     pub stop: Stop,
 }

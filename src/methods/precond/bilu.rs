@@ -62,6 +62,7 @@ impl<K: Backend> Preconditioner<K> for Factors<K> {
             rows_per_level: Some(pattern.rows() as f64 / lower.max(1) as f64),
             trisolve_used: (triangles && trisolve != Trisolve::AUTO).then_some(trisolve),
             trisolve_reason: reason.map(str::to_owned),
+            factor_precisions: self.0.precisions(),
             ..FactorSize::default()
         }
     }

@@ -192,8 +192,8 @@ mod tests {
             let (mut b, mut x) = (k.vector(3).unwrap(), k.vector(3).unwrap());
             k.upload(&[1.0, 2.0, 4.0], &mut b);
             let stop = Stop { rtol: 1e-8, max_iterations: 2000, time_limit_s: None };
-            let Case { side, restart, orthogonalisation, .. } = case;
-            let settings = Settings { side, restart, orthogonalisation, stop };
+            let Case { side, restart, orthogonalisation, inner_rtol, .. } = case;
+            let settings = Settings { side, restart, orthogonalisation, inner_rtol, stop };
             let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
             let mut correction =
                 solver::lookup::<Cpu>("correction").unwrap()(k, &settings, 3).unwrap();

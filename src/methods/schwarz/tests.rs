@@ -42,7 +42,8 @@ fn case(solver: &str, precond: &str, fill: usize) -> Case {
 fn settings(case: &Case) -> krylov::Settings {
     let stop = Stop { rtol: 1e-6, max_iterations: 500, time_limit_s: None };
     let (side, orthogonalisation) = (Side::Right, Orthogonalisation::Cgs);
-    krylov::Settings { side, restart: case.restart, orthogonalisation, stop }
+    let Case { restart, inner_rtol, .. } = *case;
+    krylov::Settings { side, restart, orthogonalisation, inner_rtol, stop }
 }
 
 /// Monitored residuals and the solution.

@@ -5,6 +5,7 @@ mod cg;
 mod correction;
 mod delayed;
 pub(crate) mod gmres;
+mod gmres_ir;
 mod idr;
 mod least_squares;
 mod orthogonality;
@@ -241,5 +242,5 @@ macro_rules! registry {
 
 registry! {
     gmres::Gmres bicgstab::BiCgStab cg::Cg idr::Idr qmr::Qmr correction::Correction
-    pipelined_cg::PipelinedCg pipelined_bicgstab::PipelinedBiCgStab
+    pipelined_cg::PipelinedCg pipelined_bicgstab::PipelinedBiCgStab gmres_ir::GmresIr
 }

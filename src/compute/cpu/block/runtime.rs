@@ -1,7 +1,7 @@
 //! Blocks of any size: loops of run-time length over the columns, eight rows in a register.
 
+use super::super::entry::{Entry, scale};
 use super::super::simd::Simd;
-use super::super::values::Entry;
 use super::{BlockSize, Runtime, check_pivot};
 use crate::base::choices::MAX_BLOCK_SIZE;
 
@@ -47,6 +47,19 @@ impl BlockSize for Runtime {
         mut y: [f64; MAX_BLOCK_SIZE],
     ) -> [f64; MAX_BLOCK_SIZE] {
         accumulate::<_, _, true>(s, self.0, a, x, &mut y);
+        y
+    }
+    #[inline(always)]
+    fn scale_add<S: Simd>(
+        self,
+        s: S,
+        scales: &[u16],
+        x: [f64; MAX_BLOCK_SIZE],
+        mut y: [f64; MAX_BLOCK_SIZE],
+    ) -> [f64; MAX_BLOCK_SIZE] {
+        for ((y, x), &of) in y.iter_mut().zip(x).zip(&scales[..self.0]) {
+            *y = s.madd(scale(of), x, *y);
+        }
         y
     }
     #[inline(always)]
@@ -149,7 +162,7 @@ fn accumulate<S: Simd, T: Entry, const MINUS: bool>(
     }
     for r in whole..n {
         for (c, &xc) in x.iter().enumerate() {
-            let entry = a[c * n + r].wide();
+            let entry = a[c * n + r].widen(s);
             y[r] = s.madd(if MINUS { -entry } else { entry }, xc, y[r]);
         }
     }
