@@ -131,6 +131,7 @@ fn check(rows: &[&Row]) -> Vec<String> {
             side: rows[0].side,
             restart: 20,
             orthogonalisation: case.orthogonalisation,
+            columns: 1,
             stop: Stop {
                 rtol: rows.iter().map(|r| r.rtol).fold(1.0, f64::min),
                 max_iterations: 2000,

@@ -208,6 +208,7 @@ fn solves<B: Backend + 'static>(
             side: case.side,
             restart: case.restart,
             orthogonalisation: case.orthogonalisation,
+            columns: 1,
             stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
         };
         let mut method = match case.execution {

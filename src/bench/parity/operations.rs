@@ -197,6 +197,7 @@ pub(super) fn iterations<B: Backend + 'static>(
         side: case.side,
         restart: case.restart,
         orthogonalisation: case.orthogonalisation,
+        columns: 1,
         stop: Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None },
     };
     let build = solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?;

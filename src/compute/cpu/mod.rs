@@ -10,6 +10,7 @@ mod crowding;
 mod dilu;
 mod ilu;
 mod local;
+mod multi;
 pub(crate) mod multiversion;
 mod numbering;
 mod order;
@@ -41,6 +42,7 @@ use crate::base::threads::Threads;
 use crate::base::{cores, measure};
 use crate::compute::Trisolve;
 use crate::compute::distributed::launch;
+use crate::compute::multivectors::Multivectors;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub(crate) use block::invert_block;
@@ -369,6 +371,10 @@ impl Vectors for Cpu {
 impl Executions for Cpu {
     type Recording = ();
     type BlockIlu = BlockIlu;
+
+    fn multivectors(&self) -> Option<&dyn Multivectors<Self>> {
+        Some(self)
+    }
 }
 
 impl Products for Cpu {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{bdia, columns, spmv};
+use super::{bdia, columns, multi, spmv};
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::matrix::{Bdia, Bsr, Csr, Dia, Hyb, Sell, Storage};
@@ -22,6 +22,26 @@ pub trait Product: Storage {
     /// `y = A x`, or `y = b - A x` when `b` is given, on the threads of the current pool when
     /// `parallel`.
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool);
+
+    /// The same of multivectors: one column after the other where a format has nothing better.
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        let (mut of_x, mut of_y) = (vec![0.0; x.len() / columns], vec![0.0; self.rows()]);
+        for j in 0..columns {
+            multi::gather(columns, j, x, &mut of_x);
+            self.product(&of_x, None, &mut of_y, parallel);
+            for (i, v) in of_y.iter().enumerate() {
+                let at = i * columns + j;
+                y[at] = b.map_or(*v, |b| b[at] - v);
+            }
+        }
+    }
 }
 
 /// `a` in the format that `format` stands for.
@@ -43,11 +63,33 @@ impl Product for Arc<Csr> {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
         spmv::product((&**self).into(), x, b, y, parallel);
     }
+
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        multi::product((&**self).into(), columns, x, b, y, parallel);
+    }
 }
 
 impl Product for Bsr {
     fn product(&self, x: &[f64], b: Option<&[f64]>, y: &mut [f64], parallel: bool) {
         spmv::product(self.into(), x, b, y, parallel);
+    }
+
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        multi::product(self.into(), columns, x, b, y, parallel);
     }
 }
 

@@ -30,17 +30,17 @@ pub(super) fn apply(ilu: &BlockIlu, r: &[f64], z: &mut [f64], alone: bool) {
 
 /// Factors as plain slices.
 #[derive(Clone, Copy)]
-struct Factors<'a, T> {
-    lower_pattern: PatternView<'a>,
-    upper_pattern: PatternView<'a>,
-    lower: &'a [T],
-    inverse_diagonal: &'a [T],
-    upper: &'a [T],
+pub(super) struct Factors<'a, T> {
+    pub(super) lower_pattern: PatternView<'a>,
+    pub(super) upper_pattern: PatternView<'a>,
+    pub(super) lower: &'a [T],
+    pub(super) inverse_diagonal: &'a [T],
+    pub(super) upper: &'a [T],
     supernodes: Option<&'a Supernodes>,
 }
 
 impl<'a, T: Entry> Factors<'a, T> {
-    fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>) -> Self {
+    pub(super) fn new(ilu: &'a BlockIlu, blocks: &'a Blocks<T>) -> Self {
         Self {
             lower_pattern: ilu.pattern.lower.view(),
             upper_pattern: ilu.pattern.upper.view(),

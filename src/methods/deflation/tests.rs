@@ -91,8 +91,13 @@ fn solve(
     let (mut b, mut x) = (k.vector(n).unwrap(), k.vector(n).unwrap());
     b.copy_from_slice(rhs);
     let stop = Stop { rtol: case.rtol, max_iterations: case.max_iterations, time_limit_s: None };
-    let settings =
-        Settings { side: case.side, restart: 30, orthogonalisation: case.orthogonalisation, stop };
+    let settings = Settings {
+        side: case.side,
+        restart: 30,
+        orthogonalisation: case.orthogonalisation,
+        columns: 1,
+        stop,
+    };
     let build = solver::lookup::<Cpu>(&case.solver).unwrap();
     let mut method = build(&k, &settings, n).unwrap();
     let scratch = RefCell::new(k.vector(n).unwrap());
@@ -171,6 +176,7 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
             side: case.side,
             restart: 30,
             orthogonalisation: case.orthogonalisation,
+            columns: 1,
             stop,
         };
         let mut cg = solver::lookup::<Cpu>("cg").unwrap()(&k, &settings, n).unwrap();

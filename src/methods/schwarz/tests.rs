@@ -42,7 +42,7 @@ fn case(solver: &str, precond: &str, fill: usize) -> Case {
 fn settings(case: &Case) -> krylov::Settings {
     let stop = Stop { rtol: 1e-6, max_iterations: 500, time_limit_s: None };
     let (side, orthogonalisation) = (Side::Right, Orthogonalisation::Cgs);
-    krylov::Settings { side, restart: case.restart, orthogonalisation, stop }
+    krylov::Settings { side, restart: case.restart, orthogonalisation, columns: 1, stop }
 }
 
 /// Monitored residuals and the solution.

@@ -348,6 +348,7 @@ mod tests {
             side: Side::Right,
             restart: 200,
             orthogonalisation: Orthogonalisation::Cgs2,
+            columns: 1,
             stop: Stop { rtol: 1e-11, max_iterations: 200, time_limit_s: None },
         };
         let mut method = lookup::<Cpu>(solver).unwrap()(&k, &settings, n).unwrap();

@@ -118,6 +118,7 @@ fn solved(a: &Csr, mut b: Vec<f64>, block_size: usize) -> Result<Vec<f64>, Strin
         side: Side::Right,
         restart: 50,
         orthogonalisation: Orthogonalisation::default(),
+        columns: 1,
         stop,
     };
     b.resize(a.rows(), 0.0);
