@@ -38,7 +38,8 @@ pub struct Case {
     /// Scaling of rows and columns, before anything is computed.
     #[serde(default)]
     pub scaling: Scaling,
-    /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix).
+    /// Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `file:PATH` or `own` (beside the matrix); several at
+    /// once as `random*COUNT`, or from a file with several columns.
     pub rhs: String,
     /// Unknowns per block, at least 1.
     pub block_size: usize,

@@ -47,8 +47,7 @@ fn bad_values_of_flags_name_the_flag() {
         (
             "--rhs",
             "random:99999999999999999999",
-            "the seed `99999999999999999999` of \
-            `random:99999999999999999999` is no seed",
+            "right-hand side `random:99999999999999999999`: `99999999999999999999` is not a seed",
         ),
         ("--fill", "", "empty list ``"),
         ("--fill", "1,,2", "empty value in the list `1,,2`"),

@@ -309,7 +309,7 @@ fn bad_right_hand_sides_are_named() {
         (
             "one",
             "unknown right-hand side `one`".into(),
-            "did you mean `ones`? known: ones, a-ones, random, random:SEED, own, file:PATH",
+            "did you mean `ones`? known: ones, a-ones, random, random:SEED, own, file:PATH, random*COUNT",
         ),
         (
             "random:x",

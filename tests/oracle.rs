@@ -132,6 +132,7 @@ fn check(rows: &[&Row]) -> Vec<String> {
             restart: 20,
             orthogonalisation: case.orthogonalisation,
             inner_rtol: case.inner_rtol,
+            columns: 1,
             stop: Stop {
                 rtol: rows.iter().map(|r| r.rtol).fold(1.0, f64::min),
                 max_iterations: 2000,

@@ -23,6 +23,7 @@ mod reuse;
 mod roof;
 mod scaling;
 mod sequence;
+pub(crate) mod several;
 mod traffic;
 mod verdict;
 mod watch;
@@ -141,6 +142,15 @@ pub(crate) fn solve_case(
     let blocks = || block_pattern(a).entries();
     record.size.matrix_blocks = reuse.blocks(case.block_size, blocks);
     let unknowns = a.rows();
+    let columns = b.len() / problem.matrix.rows().max(1);
+    if columns > 1 {
+        record.size.rhs_count = Some(columns);
+        if let Some(why) = several::refused(case, columns) {
+            record.status = Status::Unsupported;
+            record.remark(why);
+            return Some(record.into());
+        }
+    }
     let job = Job {
         case,
         problem,
@@ -249,6 +259,11 @@ impl Job<'_> {
         }
     }
 
+    /// Right-hand sides that are solved for at once.
+    fn columns(&self) -> usize {
+        self.record.size.rhs_count.unwrap_or(1)
+    }
+
     /// What there is to keep; `None` when the user cancelled it.
     fn ended(self, done: Result<(), NoResult>) -> Option<Solved> {
         closed(self.record, self.x, done)
@@ -289,15 +304,16 @@ impl Job<'_> {
         let deflation = self.deflate(k)?;
 
         self.check_vectors(k)?;
-        let n = self.a.rows();
+        let (n, columns) = (self.a.rows(), self.columns());
         let mut padded = self.system.b.to_vec();
-        padded.resize(n, 0.0);
-        let (mut b, mut x) = (k.vector(n)?, k.vector(n)?);
+        padded.resize(n * columns, 0.0);
+        let (mut b, mut x) = (k.vector(n * columns)?, k.vector(n * columns)?);
         k.upload(&padded, &mut b);
         drop(padded);
         let Case { rtol, max_iterations, .. } = *case;
         let time_limit_s = self.measure.time_limit_s;
-        let settings = settings(case, Stop { rtol, max_iterations, time_limit_s });
+        let stop = Stop { rtol, max_iterations, time_limit_s };
+        let settings = Settings { columns, ..settings(case, stop) };
         let transposed =
             other_matrix.as_ref().zip(other_m.as_deref()).map(|(a, m)| Transposed { a, m });
         let second = deflation.as_ref().map(|d| d as &dyn Projection<K>);
@@ -323,7 +339,8 @@ impl Job<'_> {
         self.conclude(k, &x, &outcome);
         // one application is measured for the first level alone
         let system = System { m: &*m, ..system };
-        match roof {
+        // those are of one vector
+        match roof.filter(|_| columns == 1) {
             Some(roof) => self.measure_traffic(k, &system, &mut x, roof)?,
             None => self.record.traffic.memory_bytes = Some(traffic::held(k, &system)),
         }
@@ -466,6 +483,7 @@ impl Job<'_> {
         let times = &mut self.record.times;
         times.set_solve(&m, false);
         times.total_s = times.to_solution(1);
+        times.solve_s_per_rhs = self.record.size.rhs_count.map(|count| m.value / count as f64);
         times.ms_per_iteration =
             (outcome.iterations > 0).then(|| 1e3 * m.value / outcome.iterations as f64);
         Ok((outcome, solves))
@@ -478,8 +496,8 @@ fn going<K: Clock>(k: &K, progress: Progress, stage: Stage) -> Result<(), NoResu
     if k.of_all(stop) > 0.0 { Err(NoResult::Cancelled) } else { Ok(()) }
 }
 
-/// What a case asks of its solver.
+/// What a case asks of its solver, for one right-hand side.
 pub(crate) fn settings(case: &Case, stop: Stop) -> Settings {
     let Case { side, restart, orthogonalisation, inner_rtol, .. } = *case;
-    Settings { side, restart, orthogonalisation, inner_rtol, stop }
+    Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop }
 }

@@ -106,12 +106,12 @@ impl Solutions {
         self.files.get(&format!("{case:?}")).map(PathBuf::as_path)
     }
 
-    /// Writes the solution of a case; its file appears whole or not at all.
-    pub(crate) fn write<C: Debug>(&self, case: &C, x: &[f64]) -> Result<()> {
+    /// Writes the solution of a case, in rows of `columns` numbers; its file appears whole or not at all.
+    pub(crate) fn write<C: Debug>(&self, case: &C, x: &[f64], columns: usize) -> Result<()> {
         let Some(path) = self.path(case) else { return Ok(()) };
         match Form::of(path)? {
-            Form::Npy => npy::write_file(path, x.iter().copied()),
-            Form::Market => market::write_vector(path, x),
+            Form::Npy => npy::write_columns(path, x, columns),
+            Form::Market => market::write_columns(path, x, columns),
         }
     }
 
@@ -251,7 +251,8 @@ fn name<C, S>(pieces: &[Piece<C, S>], case: &C, number: usize) -> PathBuf {
 /// A value as a part of a file name: of a path only the name, without its ending.
 fn in_name(value: &str) -> String {
     let path = value.strip_prefix("file:").unwrap_or(value);
-    problem::stem(Path::new(path)).replace(std::path::is_separator, "_")
+    // no shell takes it for a pattern
+    problem::stem(Path::new(path)).replace(std::path::is_separator, "_").replace('*', "x")
 }
 
 /// A pattern that tells the cases apart.
@@ -387,7 +388,7 @@ mod tests {
         for name in ["x.npy", "x.mtx", "x.mtx.gz"] {
             let path = folder.path().join(name);
             let plan = plan(path.to_str().unwrap(), &cases).unwrap();
-            plan.write(&cases[0], &x).unwrap();
+            plan.write(&cases[0], &x, 1).unwrap();
             let back = if name == "x.npy" {
                 let bytes = std::fs::read(&path).unwrap();
                 let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));

@@ -117,7 +117,7 @@ fn offered(name: &str, choices: fn() -> Vec<String>) -> Vec<String> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     match name {
         "matrix" => matrices(),
-        "rhs" => words(&["ones", "a-ones", "random", "random:", "own", "file:"]),
+        "rhs" => words(&["ones", "a-ones", "random", "random:", "random*", "own", "file:"]),
         "deflation" => {
             words(&["none", "subdomain:", "levelset", "levelset-subdomain:", "subdomains"])
         }

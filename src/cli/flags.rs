@@ -294,7 +294,7 @@ mod tests {
             "matrix" => prop::collection::vec("poisson3d:[1-9](,p=[1-9]){0,2}", 1..3).boxed(),
             "sequence" => prop::collection::vec("reservoir:[1-9],steps=[1-9]", 1..3).boxed(),
             "refactor" => prop::collection::vec("always|every:[1-9]|adaptive:[1-9]", 1..3).boxed(),
-            "rhs" => prop::collection::vec("ones|a-ones|random:[1-9]|own", 1..3).boxed(),
+            "rhs" => prop::collection::vec("ones|a-ones|random:[1-9](\\*[2-9])?|own", 1..3).boxed(),
             "deflation" => {
                 let form =
                     "none|levelset|(levelset-)?subdomain:[1-9](x[1-9]x[1-9])?|subdomains(:[1-9])?";

@@ -191,7 +191,7 @@ fn run_cases(args: &ObstacleArgs) -> Result<ExitCode> {
         };
         if let Some(solutions) = &solutions {
             if let Some(u) = u {
-                solutions.write(case, &u)?;
+                solutions.write(case, &u, 1)?;
             } else {
                 output::notes(solutions.none(&record));
             }

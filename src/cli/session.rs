@@ -22,7 +22,7 @@ use crate::cli::ranks;
 use crate::config::peer;
 use crate::config::sampling::Measure;
 use crate::config::{AXES, Experiment};
-use crate::problem::{Folders, Source};
+use crate::problem::{Folders, Source, several};
 use crate::record::Record;
 use crate::record::output::{Existing, Outputs};
 
@@ -60,7 +60,9 @@ fn inputs_of(experiments: &[&Experiment]) -> Result<Vec<PathBuf>> {
     for experiment in experiments {
         files.extend(experiment.files.iter().cloned());
         let cases = experiment.cases()?.0;
-        files.extend(cases.iter().filter_map(|c| c.rhs.strip_prefix("file:")).map(PathBuf::from));
+        let of_file =
+            |case: &'_ Case| several::name(&case.rhs).strip_prefix("file:").map(PathBuf::from);
+        files.extend(cases.iter().filter_map(of_file));
         files.extend(sources(experiment)?.iter().flat_map(|(_, source)| source.files()));
     }
     files.sort();

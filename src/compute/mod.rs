@@ -11,6 +11,7 @@ pub mod cuda;
 mod dilu;
 pub mod distributed;
 pub mod krylov;
+pub mod multivectors;
 pub mod platform;
 pub mod preconditioner;
 pub mod products;
@@ -34,6 +35,7 @@ pub use dilu::{DiluFactors, Eisenstat};
 use distributed::Local;
 use distributed::communicator::Communicator;
 use krylov::{Persistent, Settings, Solver, System};
+pub use multivectors::Multivectors;
 pub use platform::Platform;
 pub use products::{Products, Storage};
 pub use scalar::Step;
@@ -313,6 +315,13 @@ pub trait Executions: Vectors {
     {
         Ok(None)
     }
+    /// Operations on several vectors at once, where there are such.
+    fn multivectors(&self) -> Option<&dyn Multivectors<Self>>
+    where
+        Self: Operations + Sized,
+    {
+        None
+    }
     /// `method` as one kernel for `system`, in place of what is written over the operations of a
     /// backend: an outcome and, but for rounding, iterates are the same.
     ///
@@ -395,6 +404,11 @@ pub(crate) fn has_threads(name: &str) -> bool {
 /// `threads` are those asked for, 0 for none.
 pub(crate) fn spares_threads(name: &str, threads: usize, entries: usize) -> bool {
     name == "cpu-mt" && threads == 0 && cpu::spares_threads(entries)
+}
+
+/// Whether the backend called `name` has operations on several vectors at once.
+pub(crate) fn has_multivectors(name: &str) -> bool {
+    matches!(name, "cpu" | "cpu-mt")
 }
 
 /// Whether the backend called `name` offers a choice of triangular solves.

@@ -76,7 +76,7 @@ axes! {
         "Scaling of the system, by powers of two, before anything is computed: none, rows, or rows and columns (`ruiz`)",
         choices::<Scaling>, choice_name, |t, out| one(choice("scaling", t), out);
     rhs: String, "rhs", "SPEC",
-        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `own`, or a file, `b.npy`, `b.mtx` or `file:PATH`",
+        "Right-hand side: `ones`, `a-ones`, `random`, `random:SEED`, `own`, or a file, `b.npy`, `b.mtx` or `file:PATH`; `random*8` and `b.npy*8` are eight at once",
         Vec::new, String::clone, rhs;
     block_size: usize, "block-size", "N",
         "Unknowns per block, 1 to 128",
@@ -467,7 +467,7 @@ mod tests {
             ("level-rule", "max", "unknown level rule `max`"),
             ("ordering", "rmc", "unknown ordering `rmc`"),
             ("rhs", "twos", "unknown right-hand side `twos`"),
-            ("rhs", "random:x", "the seed `x` of `random:x` is no seed"),
+            ("rhs", "random:x", "right-hand side `random:x`: `x` is not a seed"),
             ("rhs", "file:/no/such", "no such file `/no/such`"),
         ] {
             assert_eq!(set(name, &[word]).unwrap_err().to_string(), message);

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::external::{self, external};
 use crate::base::parse::{choice, registered, shown};
 use crate::case::{Format, Trisolve};
@@ -82,33 +82,7 @@ pub(super) fn format(text: &str, out: &mut Vec<Format>) -> Result<()> {
     one(choice("matrix format", text), out)
 }
 
-/// Right-hand sides: the kind must be known and `random:SEED` a seed; whether the vector fits the
-/// matrix shows when both are there.
+/// Right-hand sides: whether the vector fits the matrix shows when both are there.
 pub(super) fn rhs(text: &str, out: &mut Vec<String>) -> Result<()> {
-    const KINDS: &[&str] = &["ones", "a-ones", "random", "random:SEED", "file:PATH", "own"];
-    let source = if problem::is_rhs_file(text) { format!("file:{text}") } else { text.to_owned() };
-    let valid = match source.split_once(':') {
-        Some(("random", seed)) => {
-            let seed = seed.parse::<u64>().map_err(|_| {
-                Error::input(format!("the seed `{seed}` of `{text}` is no seed"))
-                    .hint("a seed is an integer from 0 to 2^64 - 1")
-            })?;
-            let plain = seed == problem::RANDOM_SEED;
-            out.push(if plain { "random".into() } else { format!("random:{seed}") });
-            return Ok(());
-        }
-        Some(("file", path)) => {
-            if !std::path::Path::new(path).is_file() {
-                return Err(Error::input(format!("no such file `{path}`")));
-            }
-            true
-        }
-        Some(_) => false,
-        None => ["ones", "a-ones", "random", "own"].contains(&text),
-    };
-    if !valid {
-        return Err(Error::unknown("right-hand side", text, KINDS));
-    }
-    out.push(source);
-    Ok(())
+    one(problem::rhs::canonical(text), out)
 }

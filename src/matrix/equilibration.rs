@@ -51,19 +51,21 @@ impl Equilibration {
         scaled
     }
 
-    /// `R b`.
+    /// `R b`; b, as the vectors below, may have rows of several numbers.
     pub fn right_hand_side(&self, b: &[f64]) -> Vec<f64> {
-        b.iter().zip(&self.rows).map(|(v, &exponent)| times(*v, exponent)).collect()
+        let mut scaled = b.to_vec();
+        scale_rows(&mut scaled, &self.rows, 1);
+        scaled
     }
 
     /// `x = C y` in place.
     pub fn solution(&self, y: &mut [f64]) {
-        y.iter_mut().zip(&self.columns).for_each(|(v, &exponent)| *v = times(*v, exponent));
+        scale_rows(y, &self.columns, 1);
     }
 
     /// `y = C^-1 x` in place.
     pub fn unknowns(&self, x: &mut [f64]) {
-        x.iter_mut().zip(&self.columns).for_each(|(v, &exponent)| *v = times(*v, -exponent));
+        scale_rows(x, &self.columns, -1);
     }
 
     /// What was done, for people.
@@ -74,6 +76,14 @@ impl Equilibration {
         };
         let (rows, columns) = (spread(&self.rows), spread(&self.columns));
         format!("rows scaled by {rows}, columns by {columns}")
+    }
+}
+
+/// Multiplies rows by two to the powers of their exponents, which have this sign.
+fn scale_rows(v: &mut [f64], exponents: &[i32], sign: i32) {
+    let columns = (v.len() / exponents.len().max(1)).max(1);
+    for (row, &exponent) in v.chunks_exact_mut(columns).zip(exponents) {
+        row.iter_mut().for_each(|v| *v = times(*v, sign * exponent));
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::csr::Csr;
-use super::market::{self, Dealer, Vector};
+use super::market::{self, Dealer, Layout, Vector};
 use super::read::{Matrix, Symmetry};
 use super::{npy, npz, petsc};
 use crate::base::choices::ReadAs;
@@ -163,6 +163,23 @@ pub fn read_vector_from(name: &str, reader: impl Read + Send + 'static) -> Resul
     let file = Opened::of(name, Box::new(reader))?;
     let read = vector(file, true, &mut |piece| values.extend_from_slice(piece))?;
     Ok(Vector { values, ..read })
+}
+
+/// Columns of a file of vectors, of which the first lines are read: several of an array alone.
+///
+/// # Errors
+/// When they are those of no such file.
+pub(crate) fn vector_columns(path: &Path) -> Result<usize> {
+    let file = Opened::open(path)?;
+    match Format::of(file.start()) {
+        Format::Market => {
+            let size = market::read_size(path)?;
+            Ok(if size.layout == Layout::Array { size.cols } else { 1 })
+        }
+        Format::Npy => npy::vector_columns(file),
+        // what is wrong with others shows when they are read
+        Format::Petsc | Format::Npz | Format::Foreign(_) => Ok(1),
+    }
 }
 
 fn vector(file: Opened, whole: bool, take: &mut dyn FnMut(&[f64])) -> Result<Vector> {

@@ -56,6 +56,20 @@ pub(crate) fn write<T: Element>(
     values.into_iter().try_for_each(|v| v.write(out))
 }
 
+/// Writes rows of `columns` numbers to a file, as [`write_file`] does; one column as a vector.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write_columns(path: &Path, values: &[f64], columns: usize) -> Result<()> {
+    if columns == 1 {
+        return write_file(path, values.iter().copied());
+    }
+    market::atomically(path, |out| {
+        write_head(out, f64::TYPE, &format!("({}, {columns})", values.len() / columns))?;
+        values.iter().try_for_each(|v| v.write(out))
+    })
+}
+
 /// Writes an array that is one word.
 pub(super) fn write_word(out: &mut dyn Write, word: &str) -> std::io::Result<()> {
     write_head(out, &format!("|S{}", word.len()), "()")?;
@@ -373,14 +387,7 @@ pub(super) fn read_vector(
     let mut from = file.into_bytes();
     let named = |fault: Fault| fault.of(&name, "");
     let head = Head::read(&mut from).map_err(named)?;
-    let [rows, columns] = match head.shape[..] {
-        [rows] | [rows, 1] | [1, rows] => [rows, 1],
-        [rows, columns] => [rows, columns],
-        _ => {
-            let message = format!("an array of shape {}, not a vector", head.shape_text());
-            return Err(Error::input(message).in_file(name));
-        }
-    };
+    let [rows, columns] = head.of_vectors(&name)?;
     if columns > 1 {
         let message = format!("{rows} x {columns} numbers: a right-hand side has one column");
         return Err(Error::input(message).in_file(name));
@@ -406,6 +413,30 @@ pub(super) fn read_vector(
     read.map_err(named)?;
     take(&piece);
     Ok(Vector { values: Vec::new(), columns, layout: Layout::Array, remarks: Vec::new() })
+}
+
+/// Columns of an array of vectors.
+///
+/// # Errors
+/// When it is none.
+pub(super) fn vector_columns(file: Opened) -> Result<usize> {
+    let name = file.name().to_owned();
+    let head = Head::read(&mut file.into_bytes()).map_err(|fault| fault.of(&name, ""))?;
+    head.of_vectors(&name).map(|[_, columns]| columns)
+}
+
+impl Head {
+    /// Rows and columns of an array of vectors; one of a row is a column.
+    fn of_vectors(&self, name: &str) -> Result<[usize; 2]> {
+        match self.shape[..] {
+            [rows] | [rows, 1] | [1, rows] => Ok([rows, 1]),
+            [rows, columns] => Ok([rows, columns]),
+            _ => {
+                let message = format!("an array of shape {}, not a vector", self.shape_text());
+                Err(Error::input(message).in_file(name))
+            }
+        }
+    }
 }
 
 /// Reads an array of two dimensions: the matrix of its numbers that are not zero.

@@ -11,7 +11,7 @@ use crate::matrix::market::{Layout, Symmetry, Vector};
 
 use crate::base::units::plural;
 
-use super::Problem;
+use super::{Problem, several};
 
 /// Whether `spec` is meant as a path.
 pub(super) fn is_path(spec: &str) -> bool {
@@ -55,8 +55,9 @@ pub(crate) fn located_rhs(spec: &str, folder: &Path) -> String {
 }
 
 /// Whether the spec of a right-hand side is the path of a file of vectors, without `file:`.
-pub(crate) fn is_rhs_file(spec: &str) -> bool {
-    !spec.starts_with("file:") && OF_VECTORS.iter().any(|ending| spec.ends_with(ending))
+pub(super) fn is_rhs_file(spec: &str) -> bool {
+    let name = several::name(spec);
+    !name.starts_with("file:") && OF_VECTORS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// File name without `.mtx`, `.mtx.gz` and the like.

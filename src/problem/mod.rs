@@ -21,6 +21,7 @@ mod poisson3d;
 mod reservoir;
 pub(crate) mod rhs;
 pub(crate) mod sequence;
+pub(crate) mod several;
 mod source;
 mod splitmix;
 mod stencil;
@@ -35,10 +36,9 @@ use crate::matrix::cache::Cache;
 use crate::symbolic::ordering::{Ordering, reordered};
 
 pub(crate) use file::stem;
-pub(crate) use file::{is_rhs_file, located, located_rhs};
+pub(crate) use file::{located, located_rhs};
 pub use folders::Folders;
-pub(crate) use rhs::RANDOM_SEED;
-pub use rhs::right_hand_side;
+pub use rhs::{right_hand_side, right_hand_sides};
 pub use source::Source;
 
 /// A linear system `A x = b` as a source yields it.

@@ -6,16 +6,22 @@ use std::path::{Path, PathBuf};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::base::choices::ReadAs;
 use crate::base::error::{Error, Result};
-use crate::matrix::file::{read_vector, read_vector_to};
+use crate::base::measure::check_memory;
+use crate::base::units::plural;
+use crate::compute::multivectors::MOST_COLUMNS;
+use crate::matrix::file::{read_matrix, read_vector, read_vector_to, vector_columns};
 
+use super::several::counted;
 use super::{Problem, file};
 
 /// How right-hand sides are written.
-const KNOWN: &[&str] = &["ones", "a-ones", "random", "random:SEED", "own", "file:PATH"];
+const KNOWN: &[&str] =
+    &["ones", "a-ones", "random", "random:SEED", "own", "file:PATH", "random*COUNT"];
 
 /// Seed of `random`.
-pub(crate) const RANDOM_SEED: u64 = 1;
+const RANDOM_SEED: u64 = 1;
 
 /// Which right-hand side a spec names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,21 +40,30 @@ impl Named {
     /// The one that `spec` names.
     ///
     /// # Errors
-    /// When there is none.
+    /// When there is none, or several are asked for.
     pub(crate) fn find(spec: &str) -> Result<Self> {
-        if file::is_rhs_file(spec) {
-            return Ok(Self::File(spec.into()));
+        let (name, count) = counted(spec)?;
+        if count.is_some_and(|count| count > 1) {
+            return Err(Error::input(format!("`{spec}`: one right-hand side is solved for here")));
         }
-        let (kind, argument) = match spec.split_once(':') {
+        Self::of_name(name)
+    }
+
+    /// The one of a name without a count.
+    fn of_name(name: &str) -> Result<Self> {
+        if file::is_rhs_file(name) {
+            return Ok(Self::File(name.into()));
+        }
+        let (kind, argument) = match name.split_once(':') {
             Some((kind, argument)) => (kind, Some(argument)),
-            None => (spec, None),
+            None => (name, None),
         };
         match (kind, argument) {
             ("ones", None) => Ok(Self::Ones),
             ("a-ones", None) => Ok(Self::AOnes),
             ("random", None) => Ok(Self::Random(RANDOM_SEED)),
             ("random", Some(seed)) => seed.parse().map(Self::Random).map_err(|_| {
-                Error::input(format!("right-hand side `{spec}`: `{seed}` is not a seed"))
+                Error::input(format!("right-hand side `{name}`: `{seed}` is not a seed"))
                     .hint("a seed is an integer from 0 to 2^64 - 1")
             }),
             ("own", None) => Ok(Self::Own),
@@ -56,9 +71,48 @@ impl Named {
                 Err(Error::input("right-hand side `file` without a path").hint("write `file:PATH`"))
             }
             ("file", Some(path)) => Ok(Self::File(path.into())),
-            _ => Err(Error::unknown("right-hand side", spec, KNOWN)),
+            _ => Err(Error::unknown("right-hand side", name, KNOWN)),
         }
     }
+
+    /// As it is always written.
+    fn text(&self) -> String {
+        match self {
+            Self::Ones => "ones".into(),
+            Self::AOnes => "a-ones".into(),
+            Self::Random(RANDOM_SEED) => "random".into(),
+            Self::Random(seed) => format!("random:{seed}"),
+            Self::Own => "own".into(),
+            Self::File(path) => format!("file:{}", path.display()),
+        }
+    }
+}
+
+/// `spec` as it is always written; whether a vector fits the matrix shows when both are there.
+///
+/// # Errors
+/// When there is no such right-hand side, or no several ones of that name.
+pub(crate) fn canonical(spec: &str) -> Result<String> {
+    let (name, count) = counted(spec)?;
+    let named = Named::of_name(name)?;
+    if let Named::File(path) = &named
+        && !path.is_file()
+    {
+        return Err(Error::input(format!("no such file `{}`", path.display())));
+    }
+    let text = named.text();
+    Ok(match (named, count) {
+        (Named::Random(_), Some(2..)) | (Named::File(_), Some(_)) => {
+            format!("{text}*{}", count.unwrap_or(1))
+        }
+        (_, Some(2..)) => {
+            return Err(Error::input(format!(
+                "right-hand side `{spec}`: all columns would be equal"
+            ))
+            .hint("`random*COUNT` and files with several columns have several"));
+        }
+        _ => text,
+    })
 }
 
 /// The right-hand side that `spec` names (see [`crate::case::Case::rhs`]), of length n.
@@ -70,8 +124,12 @@ impl Named {
 /// When there is no such right-hand side, it does not have n finite values in one column, or the file is
 /// broken.
 pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
+    of_named(problem, Named::find(spec)?)
+}
+
+fn of_named(problem: &Problem, named: Named) -> Result<Vec<f64>> {
     let n = problem.matrix.rows();
-    match Named::find(spec)? {
+    match named {
         Named::Ones => Ok(vec![1.0; n]),
         Named::AOnes => a_ones(problem),
         Named::Random(seed) => Ok(random(0..n as u64, seed)),
@@ -80,6 +138,59 @@ pub fn right_hand_side(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
         }
         Named::File(path) => of_file(&path, n),
     }
+}
+
+/// The same of one or several: n rows of as many numbers as there are right-hand sides. Column j of `random*COUNT` has
+/// the j-th seed from that of the first on; a file has all its columns, or the first COUNT.
+///
+/// # Errors
+/// As [`right_hand_side`], and when there are not so many columns.
+pub fn right_hand_sides(problem: &Problem, spec: &str) -> Result<Vec<f64>> {
+    let n = problem.matrix.rows();
+    let (name, count) = counted(spec)?;
+    match (Named::of_name(name)?, count) {
+        (Named::Random(seed), Some(count @ 2..)) => {
+            check_memory(8 * n.saturating_mul(count + 1))?;
+            let mut all = vec![0.0; n * count];
+            for j in 0..count {
+                let column = random(0..n as u64, seed.wrapping_add(j as u64));
+                all.iter_mut().skip(j).step_by(count).zip(column).for_each(|(to, v)| *to = v);
+            }
+            Ok(all)
+        }
+        (Named::File(path), count) => of_columns(&path, n, count),
+        (named, _) => of_named(problem, named),
+    }
+}
+
+/// The first `count` columns of a file, or all.
+fn of_columns(path: &Path, n: usize, count: Option<usize>) -> Result<Vec<f64>> {
+    let named = || path.display().to_string();
+    let columns = vector_columns(path)?;
+    let taken = count.unwrap_or(columns);
+    if taken > columns {
+        let text = format!("{} where {taken} are asked for", plural(columns, "column"));
+        return Err(Error::input(text).in_file(named()));
+    }
+    if taken > MOST_COLUMNS {
+        return Err(Error::input(format!("{columns} columns"))
+            .in_file(named())
+            .hint(format!("`PATH*COUNT` takes the first of them, at most {MOST_COLUMNS}")));
+    }
+    if columns <= 1 {
+        return of_file(path, n);
+    }
+    let read = read_matrix(path, ReadAs::Expanded)?.matrix;
+    file::check_length(path, read.rows(), n)?;
+    check_memory(8 * n.saturating_mul(taken)).map_err(|e| e.in_file(named()))?;
+    let mut all = vec![0.0; n * taken];
+    for (i, row) in all.chunks_exact_mut(taken).enumerate() {
+        let (places, values) = read.row(i);
+        for (&j, &v) in places.iter().zip(values).filter(|(j, _)| (**j as usize) < taken) {
+            row[j as usize] = v;
+        }
+    }
+    Ok(all)
 }
 
 /// The vector of n values in a file.

@@ -25,6 +25,9 @@ part! {
         pub block_rows: usize,
         /// nonzero blocks of the matrix
         pub matrix_blocks: usize,
+        /// right-hand sides that are solved for at once; empty for one
+        #[serde(default)]
+        pub rhs_count: Option<usize>,
     }
 }
 
@@ -95,6 +98,9 @@ part! {
         /// time to solution: sum of ordering-s, scaling-s, matrix-s, setup-s and solve-s; in files of earlier versions setup-s
         /// and solve-s only
         pub total_s: Option<f64>,
+        /// solve-s divided by rhs-count; empty for one right-hand side
+        #[serde(default)]
+        pub solve_s_per_rhs: Option<f64>,
         /// solve-s divided by iterations, milliseconds
         pub ms_per_iteration: Option<f64>,
         /// preconditioner for new values on the same pattern, seconds (median): the numeric phase alone, or the setup of
@@ -231,7 +237,7 @@ part! {
         pub iterations: usize,
         /// final residual monitored by the solver, relative to its initial value
         pub monitored_residual: Option<f64>,
-        /// |b - A x| / |b|, recomputed in float64
+        /// |b - A x| / |b|, recomputed in float64; of the worst column with several right-hand sides
         pub true_residual: Option<f64>,
         /// norms of the monitored residual: initially, then after each iteration
         #[serde(default)]

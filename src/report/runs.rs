@@ -119,6 +119,7 @@ fn measured<'a, 'r>(ordered: bool) -> Columns<'a, &'r Record> {
         .number("numeric", |r| time(r.times.numeric_s))
         .number("setup", |r| time(r.times.before_solves()))
         .number("solve", |r| solve(r))
+        .number("solve/rhs", |r| time(r.times.solve_s_per_rhs))
         .number("total", |r| time(r.times.to_solution(1)))
         .number("10 systems", |r| {
             let seconds = r.times.to_solutions_of_one_pattern(10, kept(&r.case.precond));

@@ -25,7 +25,7 @@ use loaded::{Loaded, System, check_block_sizes};
 pub(crate) trait Runner {
     /// Loads or generates the system of a case.
     fn load(&mut self, case: &Case) -> Result<Problem>;
-    /// Makes a right-hand side for it.
+    /// Makes a right-hand side for it, or several: rows of as many numbers.
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>>;
     /// The ranks, where they have the rows of a case's system, and none has it as a whole.
     fn ranks(&mut self, _case: &Case) -> Option<&mut OnRanks> {
@@ -106,7 +106,7 @@ impl Runner for Solvers {
     }
 
     fn right_hand_side(&mut self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
-        problem::right_hand_side(problem, spec)
+        problem::right_hand_sides(problem, spec)
     }
 
     fn ranks(&mut self, case: &Case) -> Option<&mut OnRanks> {
@@ -194,7 +194,9 @@ pub(crate) fn execute(
     let written =
         |record: &Record, x: Option<Vec<f64>>, observer: &mut dyn Observer| -> Result<()> {
             match (solutions, x) {
-                (Some(solutions), Some(x)) => solutions.write(&record.case, &x)?,
+                (Some(solutions), Some(x)) => {
+                    solutions.write(&record.case, &x, record.size.rhs_count.unwrap_or(1))?;
+                }
                 (Some(solutions), None) => {
                     solutions.none(record).iter().for_each(|said| observer.remark(said));
                 }

@@ -53,6 +53,11 @@ pub(crate) fn check(
             systems.push(case);
         }
     }
+    for case in cases {
+        let columns = problem::several::stated_columns(&case.rhs).unwrap_or(1);
+        let broken = |error| Broken { matrix: case.matrix.clone(), error: Box::new(error) };
+        check_columns(std::iter::once(case), columns).map_err(broken)?;
+    }
     check_steps(cases, going)?;
     // the one that runs first comes last
     systems.sort_by_key(|system| first.is_some_and(|first| one_system(system, first)));
@@ -98,6 +103,15 @@ fn check_steps(cases: &[Case], going: &dyn Fn() -> bool) -> Result<(), Broken> {
     Ok(())
 }
 
+/// Refuses cases that cannot be solved for so many right-hand sides.
+fn check_columns<'a>(mut cases: impl Iterator<Item = &'a Case>, columns: usize) -> Result<()> {
+    let refused = |case| run::several::refused(case, columns);
+    match cases.find_map(refused).filter(|_| columns > 1) {
+        Some(why) => Err(Error::input(why)),
+        None => Ok(()),
+    }
+}
+
 fn is_first(cases: &[Case], case: &Case) -> bool {
     first_step(cases, case).is_some_and(|first| std::ptr::eq(first, case))
 }
@@ -129,7 +143,7 @@ impl System<'_> {
         {
             // what is wrong with its arguments would have shown; its size is none of the system's
             for spec in self.right_hand_sides() {
-                problem::right_hand_side(&small, spec)?;
+                self.right_hand_side(&small, spec)?;
             }
             return Ok(None);
         }
@@ -154,7 +168,7 @@ impl System<'_> {
         (record.size.n, record.size.nnz, record.hash.matrix_hash) = (n, nnz, hash);
         for spec in self.right_hand_sides() {
             let hash = match &problem {
-                Some(problem) => vector_hash(&problem::right_hand_side(problem, spec)?),
+                Some(problem) => vector_hash(&self.right_hand_side(problem, spec)?),
                 None => solvers.ranks.ranks.right_hand_side(spec)?,
             };
             spec.clone_into(&mut record.case.rhs);
@@ -176,6 +190,14 @@ impl System<'_> {
             solvers.ranks.clear()?;
         }
         Ok(problem.filter(|_| keep))
+    }
+
+    /// The right-hand sides that `spec` names, where every case that has them can be solved for so many.
+    fn right_hand_side(&self, problem: &Problem, spec: &str) -> Result<Vec<f64>> {
+        let b = problem::right_hand_sides(problem, spec)?;
+        let columns = b.len() / problem.matrix.rows().max(1);
+        let cases = self.cases.iter().filter(|case| one_system(case, self.case));
+        check_columns(cases.filter(|case| case.rhs == spec), columns).map(|()| b)
     }
 
     /// The right-hand sides of its cases, each once.

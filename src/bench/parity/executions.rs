@@ -209,6 +209,7 @@ fn solves<B: Backend + 'static>(
             restart: case.restart,
             orthogonalisation: case.orthogonalisation,
             inner_rtol: case.inner_rtol,
+            columns: 1,
             stop: Stop { rtol: 1e-9, max_iterations, time_limit_s: None },
         };
         let mut method = match case.execution {

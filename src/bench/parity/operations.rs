@@ -198,6 +198,7 @@ pub(super) fn iterations<B: Backend + 'static>(
         restart: case.restart,
         orthogonalisation: case.orthogonalisation,
         inner_rtol: case.inner_rtol,
+        columns: 1,
         stop: Stop { rtol: 1e-8, max_iterations: 500, time_limit_s: None },
     };
     let build = solver::lookup::<B>(&case.solver).ok_or_else(|| unknown(&case.solver))?;

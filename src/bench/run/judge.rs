@@ -30,7 +30,7 @@ impl Job<'_> {
 
     /// Recomputes the residual and sets status and residuals.
     pub(super) fn conclude<K: Operations>(&mut self, k: &K, x: &K::Vector, outcome: &Outcome) {
-        let mut solution = vec![0.0; self.unknowns];
+        let mut solution = vec![0.0; self.unknowns * self.columns()];
         k.download(x, &mut solution);
         self.judge(solution, outcome);
     }
@@ -38,7 +38,7 @@ impl Job<'_> {
     /// The same of a solution in the order of the problem, which may have padding.
     pub(super) fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
         let Scaled { matrix, b, .. } = self.system;
-        solution.truncate(matrix.rows());
+        solution.truncate(b.len());
         let true_residual = match self.given {
             Some(Given { matrix, b, equilibration }) => {
                 equilibration.solution(&mut solution);
@@ -76,8 +76,21 @@ impl Job<'_> {
     }
 }
 
-/// `|b - A x| / |b|` in plain float64 arithmetic; 0 for b = 0.
+/// `|b - A x| / |b|` in plain float64 arithmetic, of the worst of several columns.
 fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
+    let columns = (b.len() / a.rows().max(1)).max(1);
+    if columns == 1 {
+        return of_column(a, x, b);
+    }
+    let column =
+        |v: &[f64], j: usize| -> Vec<f64> { v.iter().skip(j).step_by(columns).copied().collect() };
+    let residuals = (0..columns).map(|j| of_column(a, &column(x, j), &column(b, j)));
+    // what is no number is the worst
+    residuals.fold(0.0, |worst, of| if of > worst || of.is_nan() { of } else { worst })
+}
+
+/// The same of one column; 0 for b = 0.
+fn of_column(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
     let mut r = vec![0.0; b.len()];
     a.multiply(x, &mut r);
     let norm = |v: &mut dyn Iterator<Item = f64>| v.map(|v| v * v).sum::<f64>().sqrt();

@@ -12,6 +12,7 @@ mod dilu;
 mod entry;
 mod ilu;
 mod local;
+mod multi;
 pub(crate) mod multiversion;
 mod narrow;
 mod numbering;
@@ -49,6 +50,7 @@ use crate::base::threads::Threads;
 use crate::base::{cores, measure};
 use crate::compute::Trisolve;
 use crate::compute::distributed::launch;
+use crate::compute::multivectors::Multivectors;
 use crate::matrix::Csr;
 use crate::symbolic::{FillPattern, GridPattern, Schedule};
 pub(crate) use block::invert_block;
@@ -303,6 +305,10 @@ impl Executions for Cpu {
         visitor: V,
     ) -> Result<Option<V::Output>> {
         a.single().map(|_| visitor.visit(self, SingleCpu::of(self))).transpose()
+    }
+
+    fn multivectors(&self) -> Option<&dyn Multivectors<Self>> {
+        Some(self)
     }
 }
 

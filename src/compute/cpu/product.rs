@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use super::single::SingleMatrix;
 use super::spmv::Rows;
-use super::{bdia, columns, spmv};
+use super::{bdia, columns, multi, spmv};
 use crate::base::choices::Format;
 use crate::base::error::Result;
 use crate::matrix::{Bdia, Bsr, Csr, Dia, Hyb, Sell, Storage};
@@ -28,6 +28,26 @@ pub trait Product: Storage {
     /// The matrix in float32, where its format has such products.
     fn single(&self) -> Option<SingleMatrix> {
         None
+    }
+
+    /// The same of multivectors: one column after the other where a format has nothing better.
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        let (mut of_x, mut of_y) = (vec![0.0; x.len() / columns], vec![0.0; self.rows()]);
+        for j in 0..columns {
+            multi::gather(columns, j, x, &mut of_x);
+            self.product(&of_x, None, &mut of_y, parallel);
+            for (i, v) in of_y.iter().enumerate() {
+                let at = i * columns + j;
+                y[at] = b.map_or(*v, |b| b[at] - v);
+            }
+        }
     }
 }
 
@@ -54,6 +74,17 @@ impl Product for Arc<Csr> {
     fn single(&self) -> Option<SingleMatrix> {
         Some((&**self).into())
     }
+
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        multi::product(Rows::from(&**self), columns, x, b, y, parallel);
+    }
 }
 
 impl Product for Bsr {
@@ -63,6 +94,17 @@ impl Product for Bsr {
 
     fn single(&self) -> Option<SingleMatrix> {
         Some(self.into())
+    }
+
+    fn multiproduct(
+        &self,
+        columns: usize,
+        x: &[f64],
+        b: Option<&[f64]>,
+        y: &mut [f64],
+        parallel: bool,
+    ) {
+        multi::product(Rows::from(self), columns, x, b, y, parallel);
     }
 }
 

@@ -82,6 +82,10 @@ impl Platform for SingleCpu {
         self.0.copy_bandwidth()
     }
 
+    fn cache_bytes(&self) -> Option<usize> {
+        self.0.cache_bytes()
+    }
+
     fn check(&self) -> Result<()> {
         Ok(())
     }

@@ -15,16 +15,16 @@ use crate::base::choices::MAX_BLOCK_SIZE;
 use crate::matrix::{Bsr, Csr};
 
 /// Block rows that one task works on.
-const ROWS_PER_TASK: usize = 2048;
+pub(super) const ROWS_PER_TASK: usize = 2048;
 
 /// A matrix by (block) rows; CSR has blocks of one.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<'a, T = f64> {
-    block_size: usize,
-    columns: usize,
-    row_ptr: &'a [u32],
-    col_ind: &'a [u32],
-    values: &'a [T],
+    pub(super) block_size: usize,
+    pub(super) columns: usize,
+    pub(super) row_ptr: &'a [u32],
+    pub(super) col_ind: &'a [u32],
+    pub(super) values: &'a [T],
 }
 
 impl<'a, T> Rows<'a, T> {

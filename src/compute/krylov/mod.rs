@@ -14,7 +14,7 @@ pub struct System<'a, K: Operations> {
     pub a: &'a K::Matrix,
     /// The preconditioner.
     pub m: &'a dyn Preconditioner<K>,
-    /// The right-hand side, of padded length.
+    /// The right-hand side, of padded length; a multivector where there are several.
     pub b: &'a K::Vector,
     /// A' and M', where the solver asks for them.
     pub transposed: Option<Transposed<'a, K>>,
@@ -54,6 +54,8 @@ pub struct Settings {
     pub orthogonalisation: Orthogonalisation,
     /// Part of a residual that a correction of iterative refinement may leave.
     pub inner_rtol: f64,
+    /// Right-hand sides that are solved for at once: b and x have as many columns.
+    pub columns: usize,
     /// When to stop.
     pub stop: Stop,
 }

@@ -34,7 +34,7 @@ pub use dealt::{Dealer, Dealt, DealtRows};
 pub use field::{Field, Symmetry};
 pub use header::Layout;
 pub use vector::Vector;
-pub(crate) use write::atomically;
+pub(crate) use write::{atomically, write_columns};
 pub use write::{write_matrix, write_vector};
 
 use blocks::Text;

@@ -56,9 +56,20 @@ pub fn write_matrix(path: &Path, matrix: &Csr, symmetry: Symmetry) -> Result<()>
 /// # Errors
 /// When the file cannot be written.
 pub fn write_vector(path: &Path, values: &[f64]) -> Result<()> {
+    write_columns(path, values, 1)
+}
+
+/// The same of rows of `columns` numbers.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write_columns(path: &Path, values: &[f64], columns: usize) -> Result<()> {
+    let rows = values.len() / columns;
     atomically(path, |out| {
-        writeln!(out, "%%MatrixMarket matrix array real general\n{} 1", values.len())?;
-        values.iter().try_for_each(|v| writeln!(out, "{v:?}"))
+        writeln!(out, "%%MatrixMarket matrix array real general\n{rows} {columns}")?;
+        let mut column =
+            |j| values.iter().skip(j).step_by(columns).try_for_each(|v| writeln!(out, "{v:?}"));
+        (0..columns).try_for_each(&mut column)
     })
 }
 

@@ -43,7 +43,7 @@ fn settings(case: &Case) -> krylov::Settings {
     let stop = Stop { rtol: 1e-6, max_iterations: 500, time_limit_s: None };
     let (side, orthogonalisation) = (Side::Right, Orthogonalisation::Cgs);
     let Case { restart, inner_rtol, .. } = *case;
-    krylov::Settings { side, restart, orthogonalisation, inner_rtol, stop }
+    krylov::Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop }
 }
 
 /// Monitored residuals and the solution.

@@ -1,11 +1,16 @@
 //! Krylov methods and the stationary correction, written once over the [`Operations`] trait.
 
 pub(crate) mod bicgstab;
+mod block;
+mod block_cg;
+mod block_gmres;
+mod block_least_squares;
 mod cg;
 mod correction;
 mod delayed;
 pub(crate) mod gmres;
 mod gmres_ir;
+mod gram;
 mod idr;
 mod least_squares;
 mod orthogonality;
@@ -36,6 +41,8 @@ pub(crate) struct Method {
     symmetric: bool,
     /// Whether it needs [`System::transposed`](crate::compute::krylov::System::transposed).
     transposed: bool,
+    /// Whether it solves for several right-hand sides at once.
+    several: bool,
     /// Whether deflation is a part of the method; to others both levels are one preconditioner.
     deflates: bool,
     /// Whether it monitors M^-1 (b - A x) where the preconditioner is on the left, not b - A x.
@@ -77,6 +84,7 @@ impl Method {
         uses: &[],
         symmetric: false,
         transposed: false,
+        several: false,
         deflates: false,
         monitors_preconditioned: false,
         recomputes_residual: false,
@@ -112,6 +120,16 @@ pub(crate) fn needs_symmetric(name: &str) -> bool {
 /// Whether the solver called `name` needs [`System::transposed`](crate::compute::krylov::System::transposed).
 pub(crate) fn needs_transposed(name: &str) -> bool {
     method(name).is_some_and(|method| method.transposed)
+}
+
+/// Whether the solver called `name` solves for several right-hand sides at once.
+pub fn several(name: &str) -> bool {
+    method(name).is_some_and(|method| method.several)
+}
+
+/// The solvers that do.
+pub(crate) fn of_several() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().filter(|method| method.several).map(|method| method.name)
 }
 
 /// Whether the solver called `name` has its iterations replayed (see [`Executions::replay`](crate::compute::Executions::replay)).
@@ -243,4 +261,8 @@ macro_rules! registry {
 registry! {
     gmres::Gmres bicgstab::BiCgStab cg::Cg idr::Idr qmr::Qmr correction::Correction
     pipelined_cg::PipelinedCg pipelined_bicgstab::PipelinedBiCgStab gmres_ir::GmresIr
+    block_cg::BlockCg block_gmres::BlockGmres
 }
+
+#[cfg(test)]
+mod block_tests;

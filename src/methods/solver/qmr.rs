@@ -349,6 +349,7 @@ mod tests {
             restart: 200,
             orthogonalisation: Orthogonalisation::Cgs2,
             inner_rtol: 1e-3,
+            columns: 1,
             stop: Stop { rtol: 1e-11, max_iterations: 200, time_limit_s: None },
         };
         let mut method = lookup::<Cpu>(solver).unwrap()(&k, &settings, n).unwrap();

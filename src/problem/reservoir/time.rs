@@ -119,6 +119,7 @@ fn solved(a: &Csr, mut b: Vec<f64>, block_size: usize) -> Result<Vec<f64>, Strin
         restart: 50,
         orthogonalisation: Orthogonalisation::default(),
         inner_rtol: 1e-3,
+        columns: 1,
         stop,
     };
     b.resize(a.rows(), 0.0);

@@ -68,6 +68,7 @@ pub(crate) const HEADS: &[(&str, &str)] = &[
     ),
     ("setup (variant)", "the same on this backend or these backends"),
     ("solve", "median time of a solve"),
+    ("solve/rhs", "the same divided by the right-hand sides that are solved for at once"),
     ("total", "time to solution of one system: setup and one solve"),
     (
         "10 systems",

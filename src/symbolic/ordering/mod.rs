@@ -263,17 +263,25 @@ impl Ordering {
 /// The entries of `v` in another order.
 #[must_use]
 pub(crate) fn reordered(v: &[f64], order: &[u32]) -> Vec<f64> {
-    order.iter().map(|&old| v[old as usize]).collect()
+    let columns = columns(v, order);
+    let rows = order.iter().map(|&old| &v[old as usize * columns..][..columns]);
+    rows.flatten().copied().collect()
 }
 
 /// The inverse of [`reordered`]: a solution of the reordered system in the order of the source.
 #[must_use]
 pub(crate) fn restored(v: &[f64], order: &[u32]) -> Vec<f64> {
+    let columns = columns(v, order);
     let mut of_source = vec![0.0; v.len()];
-    for (&value, &old) in v.iter().zip(order) {
-        of_source[old as usize] = value;
+    for (row, &old) in v.chunks_exact(columns).zip(order) {
+        of_source[old as usize * columns..][..columns].copy_from_slice(row);
     }
     of_source
+}
+
+/// Numbers of an unknown.
+fn columns(v: &[f64], order: &[u32]) -> usize {
+    (v.len() / order.len().max(1)).max(1)
 }
 
 #[cfg(test)]

@@ -1,0 +1,83 @@
+//! Multivectors: products, solves and small dense algebra on n rows of several columns.
+//!
+//! Kernels work on strips of 8, 4, 2 or 1 columns, which a register holds: up to eight columns cost one pass over the
+//! matrix and the factors. Each column has the operations of a single vector, in their order.
+
+mod dense;
+mod lanes;
+mod rows;
+mod solves;
+
+use super::{BlockIlu, Cpu, Matrix};
+use crate::base::memory::Buffer;
+use crate::compute::multivectors::{Multivectors, Own};
+pub(super) use rows::product;
+
+impl Multivectors<Self> for Cpu {
+    fn product(
+        &self,
+        a: &Matrix,
+        columns: usize,
+        x: &Buffer<f64>,
+        b: Option<&Buffer<f64>>,
+        y: &mut Buffer<f64>,
+    ) {
+        let b = b.map(|b| &**b);
+        self.on(a.stored(), |parallel| a.multiproduct(columns, x, b, y, parallel));
+    }
+
+    fn solve(&self, ilu: &BlockIlu, columns: usize, r: &Buffer<f64>, z: &mut Buffer<f64>) {
+        assert!(ilu.renumbered.is_none(), "factors in the order of the vectors");
+        let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
+        self.paced(
+            ilu.pattern.numbers(),
+            pace,
+            |all| all.solves += 1,
+            |alone| solves::apply(ilu, columns, r, z, alone),
+        );
+    }
+
+    fn grams(&self, columns: usize, basis: &[&Buffer<f64>], w: &Buffer<f64>, out: &mut [f64]) {
+        let basis = slices(basis);
+        self.on(w.len(), |parallel| dense::grams(columns, &basis, w, parallel, out));
+    }
+
+    fn update(
+        &self,
+        columns: usize,
+        own: Own,
+        basis: &[&Buffer<f64>],
+        coef: &[f64],
+        w: &mut Buffer<f64>,
+    ) {
+        let basis = slices(basis);
+        self.on(w.len(), |parallel| dense::update(columns, own, &basis, coef, w, parallel));
+    }
+
+    fn column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {
+        gather(columns, j, from, to);
+    }
+
+    fn set_column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {
+        scatter(columns, j, from, to);
+    }
+}
+
+fn slices<'a>(basis: &[&'a Buffer<f64>]) -> Vec<&'a [f64]> {
+    basis.iter().map(|v| &***v).collect()
+}
+
+/// Copies column j.
+pub(super) fn gather(columns: usize, j: usize, from: &[f64], to: &mut [f64]) {
+    let from = from.iter().skip(j).step_by(columns);
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+}
+
+/// Sets column j.
+fn scatter(columns: usize, j: usize, from: &[f64], to: &mut [f64]) {
+    let to = to.iter_mut().skip(j).step_by(columns);
+    to.zip(from).for_each(|(to, from)| *to = *from);
+}
+
+#[cfg(test)]
+mod tests;

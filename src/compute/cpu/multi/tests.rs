@@ -1,0 +1,157 @@
+use std::sync::Arc;
+
+use super::super::block::tests::random;
+use super::*;
+use crate::case::{FactorPrecision, Format, LevelRule, ReadAs, Trisolve};
+use crate::compute::{Factors as _, Products as _, Storage as _, Vectors as _};
+use crate::matrix::Csr;
+use crate::matrix::pattern::block_pattern;
+use crate::problem;
+use crate::symbolic::iluk;
+
+const COLUMNS: [usize; 8] = [1, 2, 3, 4, 5, 8, 11, 17];
+
+fn uploaded(k: &Cpu, v: &[f64]) -> Buffer<f64> {
+    let mut to = k.vector(v.len()).unwrap();
+    k.upload(v, &mut to);
+    to
+}
+
+fn column(k: &Cpu, columns: usize, j: usize, v: &Buffer<f64>) -> Buffer<f64> {
+    let mut to = k.vector(v.len() / columns).unwrap();
+    k.column(columns, j, v, &mut to);
+    to
+}
+
+fn same(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+}
+
+fn backends() -> [Cpu; 2] {
+    [Cpu::sequential(), Cpu::parallel(Some(3)).unwrap()]
+}
+
+/// Above the size from which several threads are used.
+fn matrix(block_size: usize) -> Arc<Csr> {
+    let spec = "blockpoisson3d:18,b=2";
+    let a = problem::load(spec, ReadAs::Expanded).unwrap().matrix;
+    Arc::new(crate::matrix::bsr::pad(&a, block_size))
+}
+
+#[test]
+fn every_column_of_a_product_has_the_bits_of_a_single_one() {
+    for k in backends() {
+        for (block_size, format) in
+            [(1, Format::Csr), (2, Format::Bsr), (3, Format::Bsr), (1, Format::Sell)]
+        {
+            let a = matrix(block_size);
+            let stored = k.matrix(&a, format).unwrap();
+            let n = a.rows();
+            for columns in COLUMNS {
+                let x = uploaded(&k, &random(n * columns, 1));
+                let b = uploaded(&k, &random(n * columns, 2));
+                let (mut y, mut r) = (uploaded(&k, &b), uploaded(&k, &b));
+                k.product(&stored, columns, &x, None, &mut y);
+                k.product(&stored, columns, &x, Some(&b), &mut r);
+                let mut want = k.vector(n).unwrap();
+                for j in 0..columns {
+                    let (of_x, of_b) = (column(&k, columns, j, &x), column(&k, columns, j, &b));
+                    k.spmv(&stored, &of_x, &mut want);
+                    assert!(same(&column(&k, columns, j, &y), &want), "{format:?} {columns} {j}");
+                    k.residual(&stored, &of_x, &of_b, &mut want);
+                    assert!(same(&column(&k, columns, j, &r), &want), "{format:?} {columns} {j}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_column_of_a_solve_has_the_bits_of_a_single_one() {
+    for k in backends() {
+        for (block_size, precision) in [
+            (1, FactorPrecision::Float64),
+            (2, FactorPrecision::Float64),
+            (3, FactorPrecision::Float64),
+            (1, FactorPrecision::Float32),
+        ] {
+            let a = matrix(block_size);
+            let pattern = iluk(&block_pattern(&a), 1, LevelRule::Min, usize::MAX).unwrap().into();
+            let mut ilu = k.ilu_analyse(&pattern, Trisolve::AUTO, precision).unwrap();
+            k.ilu_factor(&mut ilu, &a, 0.0).unwrap();
+            let n = a.rows();
+            for columns in COLUMNS {
+                let r = uploaded(&k, &random(n * columns, 3));
+                let mut z = uploaded(&k, &r);
+                k.solve(&ilu, columns, &r, &mut z);
+                let mut want = k.vector(n).unwrap();
+                for j in 0..columns {
+                    k.ilu_apply(&ilu, &column(&k, columns, j, &r), &mut want);
+                    let of_z = column(&k, columns, j, &z);
+                    assert!(same(&of_z, &want), "{block_size} {precision:?} {columns} {j}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn inner_products_and_updates_are_those_of_plain_loops() {
+    let [one, several] = backends();
+    for columns in COLUMNS {
+        // chunks that are not whole, and several tasks
+        let n = 40_000 / columns + 3;
+        let (v, c) = (random(3 * n * columns, 4), random(3 * columns * columns, 5));
+        let basis: Vec<_> = v.chunks_exact(n * columns).map(|v| uploaded(&one, v)).collect();
+        let basis: Vec<&Buffer<f64>> = basis.iter().collect();
+        let w = random(n * columns, 6);
+        let mut grams = vec![0.0; 3 * columns * columns];
+        one.grams(columns, &basis, &uploaded(&one, &w), &mut grams);
+        let mut again = grams.clone();
+        several.grams(columns, &basis, &uploaded(&one, &w), &mut again);
+        assert!(same(&grams, &again), "{columns}");
+        for (at, got) in grams.iter().enumerate() {
+            let (i, p, q) = (at / columns / columns, at / columns % columns, at % columns);
+            let of = |row: usize| basis[i][row * columns + p] * w[row * columns + q];
+            let want: f64 = (0..n).map(of).sum();
+            assert!((got - want).abs() < 1e-9, "{columns} {at}: {got} beside {want}");
+        }
+        let own = random(columns * columns, 7);
+        for (before, name) in
+            [(Own::Kept, "kept"), (Own::Zero, "zero"), (Own::Times(&own), "times")]
+        {
+            let mut new = uploaded(&one, &w);
+            one.update(columns, before, &basis, &c, &mut new);
+            let mut again = uploaded(&one, &w);
+            several.update(columns, before, &basis, &c, &mut again);
+            assert!(same(&new, &again), "{columns} {name}");
+            for (at, got) in new.iter().enumerate().step_by(7) {
+                let (row, q) = (at / columns, at % columns);
+                let old: f64 = match before {
+                    Own::Kept => w[at],
+                    Own::Zero => 0.0,
+                    Own::Times(own) => {
+                        (0..columns).map(|p| w[row * columns + p] * own[p * columns + q]).sum()
+                    }
+                };
+                let of = |i: usize, p: usize| {
+                    basis[i][row * columns + p] * c[(i * columns + p) * columns + q]
+                };
+                let added: f64 = (0..3)
+                    .flat_map(|i| (0..columns).map(move |p| (i, p)))
+                    .map(|(i, p)| of(i, p))
+                    .sum();
+                assert!((got - old - added).abs() < 1e-12, "{columns} {name} {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_come_and_go() {
+    let k = Cpu::sequential();
+    let mut v = uploaded(&k, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(&column(&k, 3, 1, &v)[..], [2.0, 5.0]);
+    k.set_column(3, 2, &uploaded(&k, &[-1.0, -2.0]), &mut v);
+    assert_eq!(&v[..], [1.0, 2.0, -1.0, 4.0, 5.0, -2.0]);
+}

@@ -1,0 +1,48 @@
+//! Several vectors at once, for which a matrix and factors are read once.
+
+use super::Operations;
+
+/// Most columns of a multivector.
+pub const MOST_COLUMNS: usize = 64;
+
+/// What becomes of a multivector that others are added to.
+#[derive(Clone, Copy, Debug)]
+pub enum Own<'a> {
+    /// It stays.
+    Kept,
+    /// It is overwritten, and not read.
+    Zero,
+    /// It is multiplied by a small matrix from the right.
+    Times(&'a [f64]),
+}
+
+/// Operations on multivectors: vectors of a backend that hold n rows of `columns` numbers each, at most
+/// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows.
+pub trait Multivectors<K: Operations> {
+    /// `Y = A X`, or `Y = B - A X` when B is given.
+    fn product(
+        &self,
+        a: &K::Matrix,
+        columns: usize,
+        x: &K::Vector,
+        b: Option<&K::Vector>,
+        y: &mut K::Vector,
+    );
+    /// `Z = (L D U')^-1 R` with factors in the order of the vectors.
+    fn solve(&self, ilu: &K::BlockIlu, columns: usize, r: &K::Vector, z: &mut K::Vector);
+    /// `out[i] = basis[i]' W`, one small matrix after the other.
+    fn grams(&self, columns: usize, basis: &[&K::Vector], w: &K::Vector, out: &mut [f64]);
+    /// `W = own + sum_i basis[i] coef[i]`, where `coef` holds one small matrix after the other.
+    fn update(
+        &self,
+        columns: usize,
+        own: Own,
+        basis: &[&K::Vector],
+        coef: &[f64],
+        w: &mut K::Vector,
+    );
+    /// Copies column j to a vector.
+    fn column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
+    /// Copies a vector to column j.
+    fn set_column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);
+}
