@@ -194,7 +194,7 @@ mod tests {
     fn what_gpus_do_not_store_is_refused_for_them_alone() {
         let of = |backend: &str, precond: &str, factor_precision| {
             let (backend, precond) = (backend.into(), precond.into());
-            unsuited(&Case { backend, precond, factor_precision, ..Case::default() })
+            unsuited(&Case { precond, factor_precision, backend, ..Case::default() })
         };
         for (precision, name) in [
             (FactorPrecision::Bfloat16, "bfloat16"),

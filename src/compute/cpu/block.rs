@@ -98,11 +98,11 @@ impl BlockSize for Fixed<1> {
     }
     #[inline(always)]
     fn gemv_add<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
-        s.madd(a[0].widen(s), x[0], y)
+        s.madd(a[0].wide(), x[0], y)
     }
     #[inline(always)]
     fn gemv_sub<S: Simd, T: Entry>(self, s: S, a: &[T], x: &[f64], y: f64) -> f64 {
-        s.madd(-a[0].widen(s), x[0], y)
+        s.madd(-a[0].wide(), x[0], y)
     }
     #[inline(always)]
     fn scale_add<S: Simd>(self, s: S, scales: &[u16], x: f64, y: f64) -> f64 {

@@ -12,11 +12,6 @@ pub(crate) trait Entry: Pod + Send + Sync {
     const SCALED: bool = false;
     /// The number in float64.
     fn wide(self) -> f64;
-    /// The same with the instructions of `s`.
-    #[inline(always)]
-    fn widen<S: Simd>(self, _: S) -> f64 {
-        self.wide()
-    }
     /// First `N` of `x`, the other lanes being zero.
     fn load4<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F4;
     /// The same for eight lanes.
@@ -58,10 +53,6 @@ impl Entry for Float16 {
     #[inline(always)]
     fn wide(self) -> f64 {
         f64::from(self.single())
-    }
-    #[inline(always)]
-    fn widen<S: Simd>(self, s: S) -> f64 {
-        f64::from(s.halves::<1>(&[self])[0])
     }
     #[inline(always)]
     fn load4<S: Simd, const N: usize>(s: S, x: &[Self]) -> S::F4 {

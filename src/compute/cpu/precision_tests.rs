@@ -51,7 +51,9 @@ fn rounded_row(blocks: &mut [f64], b: usize, bits: i32, least: i32) {
         while most / scale < 16384.0 {
             scale /= 2.0;
         }
-        at.iter().for_each(|&i| blocks[i] = rounded(blocks[i] / scale, bits, least) * scale);
+        for i in at {
+            blocks[i] = rounded(blocks[i] / scale, bits, least) * scale;
+        }
     }
 }
 
@@ -267,7 +269,7 @@ fn adaptive_rows_have_the_precision_that_dense_condition_numbers_say() {
         let small = 10f64.powf(-9.0 * (row as f64 * 0.618).fract());
         let d = &mut blocks.inverse_diagonal[row * bb..(row + 1) * bb];
         // nearly singular: the last column is close to the sum of the others
-        d.iter_mut().for_each(|v| *v = number());
+        d.fill_with(&mut number);
         (0..b).for_each(|r| d[2 * b + r] = d[r] + d[b + r] + small * d[2 * b + r]);
         // units of unknowns, which do not count
         (0..b).for_each(|c| d[c * b + row % b] *= 1e8);

@@ -162,7 +162,7 @@ fn accumulate<S: Simd, T: Entry, const MINUS: bool>(
     }
     for r in whole..n {
         for (c, &xc) in x.iter().enumerate() {
-            let entry = a[c * n + r].widen(s);
+            let entry = a[c * n + r].wide();
             y[r] = s.madd(if MINUS { -entry } else { entry }, xc, y[r]);
         }
     }

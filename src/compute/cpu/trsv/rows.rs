@@ -313,13 +313,13 @@ fn forward_supernode<const N: usize, T: Entry, S: Simd>(
         let x = unsafe { z.read(j..j + 1)[0] };
         for row in 0..N {
             // SAFETY: all first parts have `common` entries, as many as there are columns.
-            let v = unsafe { rows[row].0.get_unchecked(at) }.widen(s);
+            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
             acc[row] = s.madd(-v, x, acc[row]);
         }
     }
     for row in 0..N {
         for before in 0..row {
-            acc[row] = s.madd(-rows[row].1[before].widen(s), acc[before], acc[row]);
+            acc[row] = s.madd(-rows[row].1[before].wide(), acc[before], acc[row]);
         }
         if T::SCALED {
             acc[row] = s.madd(scale(f.lower_scales[i + row]), acc[row], r[row]);
@@ -348,7 +348,7 @@ fn backward_supernode<const N: usize, T: Entry, S: Simd>(
     let y = unsafe { z.write(i..i + N) };
     let mut start = [0.0; N];
     for row in 0..N {
-        start[row] = s.madd(f.inverse_diagonal[i + row].widen(s), y[row], 0.0);
+        start[row] = s.madd(f.inverse_diagonal[i + row].wide(), y[row], 0.0);
         if T::SCALED {
             start[row] = s.madd(scale(f.inverse_scales[i + row]), start[row], 0.0);
         }
@@ -361,13 +361,13 @@ fn backward_supernode<const N: usize, T: Entry, S: Simd>(
         let x = unsafe { z.read(j..j + 1)[0] };
         for row in 0..N {
             // SAFETY: all first parts have `common` entries, as many as there are columns.
-            let v = unsafe { rows[row].0.get_unchecked(at) }.widen(s);
+            let v = unsafe { rows[row].0.get_unchecked(at) }.wide();
             acc[row] = s.madd(-v, x, acc[row]);
         }
     }
     for row in (0..N).rev() {
         for (at, behind) in (row + 1..N).rev().enumerate() {
-            acc[row] = s.madd(-rows[row].1[at].widen(s), acc[behind], acc[row]);
+            acc[row] = s.madd(-rows[row].1[at].wide(), acc[behind], acc[row]);
         }
         if T::SCALED {
             acc[row] = s.madd(scale(f.upper_scales[i + row]), acc[row], start[row]);
