@@ -165,7 +165,8 @@ mod tests {
         let mut small = BlockLeastSquares::new(1, 2);
         small.reset(&[3.0, 0.0, 0.0, 0.0]);
         small.add(&[2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-        assert_eq!(small.solve(), [1.5, 0.0, 0.0, 0.0]);
-        assert_eq!(small.residuals(), [0.0, 0.0]);
+        let y = small.solve();
+        assert!((y[0] - 1.5).abs() < 1e-14 && y[1..] == [0.0, 0.0, 0.0], "{y:?}");
+        assert!(small.residuals().iter().all(|r| *r < 1e-15));
     }
 }
