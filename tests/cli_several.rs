@@ -48,7 +48,11 @@ fn eight_at_once_are_solved_for_as_each_alone() {
     for (solver, precond, more) in [
         ("block-cg", "ic", &["--ordering", "red-black"][..]),
         ("block-gmres", "bilu", &["--side", "left", "--scaling", "ruiz"]),
-        ("block-gmres", "jacobi", &["--block-size", "5", "--format", "bsr", "--backend", "cpu-mt"]),
+        (
+            "block-gmres",
+            "jacobi",
+            &["--block-size", "5", "--matrix-format", "bsr", "--backend", "cpu-mt"],
+        ),
     ] {
         let case = ["--matrix", "poisson3d:9", "--rtol", "1e-10", "--precond", precond];
         let case = [&case[..], more, &["--solver", solver, "--rhs"]].concat();

@@ -79,7 +79,7 @@ fn other_contents_are_refused_with_both() {
 
 #[test]
 fn records_of_one_name_get_names_of_their_own() {
-    let mut records = [
+    let mut records = vec![
         of("a", 8, Some("0123456789"), Some("5")),
         of("a", 9, None, None),
         of("a", 8, Some("0123456789"), Some("5")),
