@@ -22,7 +22,7 @@ fn ran(arguments: &[&str], code: i32) -> String {
 fn records(arguments: &[&str], folder: &Path) -> Vec<Record> {
     let file = folder.join("a.csv");
     let path = file.to_str().unwrap();
-    ran(&[arguments, &["-q", "--once", "--force", "-o", path]].concat(), 0);
+    ran(&[arguments, &["-q", "--max-repetitions", "1", "--force", "-o", path]].concat(), 0);
     read(&file).unwrap().records
 }
 
@@ -48,7 +48,11 @@ fn eight_at_once_are_solved_for_as_each_alone() {
     for (solver, precond, more) in [
         ("block-cg", "ic", &["--ordering", "red-black"][..]),
         ("block-gmres", "bilu", &["--side", "left", "--scaling", "ruiz"]),
-        ("block-gmres", "jacobi", &["--block-size", "5", "--format", "bsr", "--backend", "cpu-mt"]),
+        (
+            "block-gmres",
+            "jacobi",
+            &["--block-size", "5", "--matrix-format", "bsr", "--backend", "cpu-mt"],
+        ),
     ] {
         let case = ["--matrix", "poisson3d:9", "--rtol", "1e-10", "--precond", precond];
         let case = [&case[..], more, &["--solver", solver, "--rhs"]].concat();
@@ -143,8 +147,8 @@ fn what_cannot_be_solved_for_is_refused_before_anything_runs() {
         ),
         (
             "random*8",
-            &["--backend", "cuda"],
-            "`random*8`: 8 right-hand sides are solved for on `cpu` and `cpu-mt`, not on `cuda`"
+            &["--backend", "mpi"],
+            "`random*8`: 8 right-hand sides are solved for on `cpu` and `cpu-mt`, not on `mpi`"
                 .into(),
         ),
         ("ones*2", &[], "right-hand side `ones*2`: all columns would be equal".into()),

@@ -83,7 +83,9 @@ impl Equilibration {
 fn scale_rows(v: &mut [f64], exponents: &[i32], sign: i32) {
     let columns = (v.len() / exponents.len().max(1)).max(1);
     for (row, &exponent) in v.chunks_exact_mut(columns).zip(exponents) {
-        row.iter_mut().for_each(|v| *v = times(*v, sign * exponent));
+        for v in row {
+            *v = times(*v, sign * exponent);
+        }
     }
 }
 

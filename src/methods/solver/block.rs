@@ -2,10 +2,10 @@
 
 use super::gram::{self, Cholesky, Dependent};
 use crate::base::error::{Error, Result};
+use crate::compute::Operations;
 use crate::compute::krylov::System;
 use crate::compute::multivectors::{MOST_COLUMNS, Multivectors, Own};
 use crate::compute::preconditioner::Form;
-use crate::compute::{Coef, Operations};
 
 /// Pivots up to this are of columns that one pass does not tell from dependent ones.
 const UNSURE: f64 = 1e-10;
@@ -121,11 +121,6 @@ impl<K: Operations> Block<K> {
             }
         }
         r
-    }
-
-    /// `X += Y`.
-    pub(super) fn plus(&self, k: &K, y: &K::Vector, x: &mut K::Vector) {
-        k.axpby(Coef::ONE, y, Coef::ONE, x);
     }
 }
 

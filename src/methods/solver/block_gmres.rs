@@ -8,10 +8,10 @@ use super::{MAX_RESTART, Method};
 use crate::base::choices::Side;
 use crate::base::error::{Error, Result};
 use crate::base::setting::Setting;
-use crate::compute::Operations;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::multivectors::Own;
+use crate::compute::{Coef, Operations};
 
 pub(crate) const METHOD: Method = Method {
     name: "block-gmres",
@@ -136,10 +136,10 @@ impl<K: Operations> BlockGmres<K> {
         let v: Vec<&K::Vector> = v.iter().collect();
         operations(k).update(block.columns, Own::Zero, &v, &y, work);
         match self.settings.side {
-            Side::Left => block.plus(k, work, x),
+            Side::Left => k.axpby(Coef::ONE, work, Coef::ONE, x),
             Side::Right => {
                 block.precondition(k, s, work, &mut last[0]);
-                block.plus(k, &last[0], x);
+                k.axpby(Coef::ONE, &last[0], Coef::ONE, x);
             }
         }
     }

@@ -209,7 +209,9 @@ fn columns_of_different_size_converge_each() {
 fn what_is_not_definite_breaks_block_cg_down() {
     let n = 5;
     let mut a = dense(n, true);
-    a.iter_mut().for_each(|v| *v = -*v);
+    for v in &mut a {
+        *v = -*v;
+    }
     let b = random(n, 2, 1);
     let (outcome, _) = solved(&case("block-cg", "none"), &of_dense(&a, n), &b);
     let why = "(p, A p) is not positive: the matrix is not positive definite";

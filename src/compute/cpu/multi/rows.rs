@@ -43,6 +43,7 @@ multiversion! { fn some_rows[L: Lanes](lanes: L, a: Rows, strip: Strip, x: &[f64
 
 /// Block rows from `first` on, of which `y` and `b` begin with the first.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn some_rows_body<L: Lanes, S: Simd>(
     s: S,
     _: L,

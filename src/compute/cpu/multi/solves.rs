@@ -98,6 +98,7 @@ multiversion! { fn forward[L: Lanes, T: Entry, I: RowList](lanes: L, f: Factors<
 multiversion! { fn backward[L: Lanes, T: Entry, I: RowList](lanes: L, f: Factors<T>, size: usize, strip: Strip, z: Shared, rows: I) = backward_body }
 
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn forward_body<L: Lanes, T: Entry, I: RowList, S: Simd>(
     s: S,
     _: L,
