@@ -168,7 +168,8 @@ fn no_residual_of_a_solve_has_a_part_in_the_vectors() {
         b.copy_from_slice(&random(n));
         let stop = Stop { rtol: 1e-8, max_iterations: 3000, time_limit_s: None };
         let Case { side, orthogonalisation, inner_rtol, .. } = case;
-        let settings = Settings { side, restart: 30, orthogonalisation, inner_rtol, columns: 1, stop };
+        let settings =
+            Settings { side, restart: 30, orthogonalisation, inner_rtol, columns: 1, stop };
         let mut cg = solver::lookup::<Cpu>("cg").unwrap()(&k, &settings, n).unwrap();
         let deflation: Option<&dyn Projection<Cpu>> = Some(&deflation);
         let s = System { a: &matrix, m: &m, b: &b, transposed: None, deflation };

@@ -193,7 +193,8 @@ mod tests {
             k.upload(&[1.0, 2.0, 4.0], &mut b);
             let stop = Stop { rtol: 1e-8, max_iterations: 2000, time_limit_s: None };
             let Case { side, restart, orthogonalisation, inner_rtol, .. } = case;
-            let settings = Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop };
+            let settings =
+                Settings { side, restart, orthogonalisation, inner_rtol, columns: 1, stop };
             let system = System { a: &matrix, m: &*m, b: &b, transposed: None, deflation: None };
             let mut correction =
                 solver::lookup::<Cpu>("correction").unwrap()(k, &settings, 3).unwrap();

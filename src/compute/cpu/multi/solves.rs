@@ -5,12 +5,12 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
+use super::super::entry::Entry;
 use super::super::ilu::BlockIlu;
 use super::super::multiversion::multiversion;
+use super::super::parts::Blocks;
 use super::super::shared::Shared;
 use super::super::simd::Simd;
-use super::super::entry::Entry;
-use super::super::parts::Blocks;
 use super::super::trsv;
 use super::super::values::Values;
 use super::lanes::{Lanes, Strip, strips, with_lanes};
