@@ -79,16 +79,19 @@ fn other_contents_are_refused_with_both() {
 
 #[test]
 fn records_of_one_name_get_names_of_their_own() {
-    let mut records = vec![
-        of("a", 8, Some("0123456789"), Some("5")),
-        of("a", 9, None, None),
-        of("a", 8, Some("0123456789"), Some("5")),
-        of("a", 0, None, None),
-        of("b", 8, Some("9"), Some("5")),
-        of("b", 8, Some("9"), Some("6")),
-        of("c", 8, Some("9"), Some("5")),
-        of("c", 8, None, None),
-    ];
+    let mut records: Vec<Record> = [
+        ("a", 8, Some("0123456789"), Some("5")),
+        ("a", 9, None, None),
+        ("a", 8, Some("0123456789"), Some("5")),
+        ("a", 0, None, None),
+        ("b", 8, Some("9"), Some("5")),
+        ("b", 8, Some("9"), Some("6")),
+        ("c", 8, Some("9"), Some("5")),
+        ("c", 8, None, None),
+    ]
+    .into_iter()
+    .map(|(matrix, n, hash, rhs)| of(matrix, n, hash, rhs))
+    .collect();
     let notes = set_apart(&mut records.iter_mut().collect::<Vec<_>>());
     let names: Vec<String> =
         records.iter().map(|r| format!("{} {}", r.case.matrix, r.case.rhs)).collect();
