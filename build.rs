@@ -19,14 +19,22 @@ fn main() {
     describe(&root.join("src/compute/cuda/sptrsv"), "trisolves.rs");
 }
 
-/// Short commit hash, with `-dirty` when tracked files differ from it. A crate unpacked from a
+/// What the program is made of.
+const SOURCES: [&str; 7] =
+    ["build.rs", "Cargo.toml", "Cargo.lock", "src", "kernels", "configs", "matrices"];
+
+/// Short commit hash, with `-dirty` when tracked files of [`SOURCES`] differ from it. A crate unpacked from a
 /// registry has no repository of its own (one around it is not meant), only the hash that
 /// `cargo package` left; without that it is `unknown`.
 fn revision(root: &Path) -> String {
     if !root.join(".git").exists() {
         return packaged_revision(root).unwrap_or_else(|| "unknown".into());
     }
-    for file in ["HEAD", "index", "logs/HEAD"] {
+    // not the index, which a mere `git status` writes
+    for path in SOURCES {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    for file in ["HEAD", "logs/HEAD"] {
         if let Some(path) = output("git", &["rev-parse", "--git-path", file])
             && Path::new(&path).exists()
         {
@@ -36,7 +44,8 @@ fn revision(root: &Path) -> String {
     let Some(hash) = output("git", &["rev-parse", "--short=12", "HEAD"]) else {
         return "unknown".into();
     };
-    let changed = output("git", &["status", "--porcelain", "--untracked-files=no"]);
+    let status = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no", "--"];
+    let changed = output("git", &[&status[..], &SOURCES].concat());
     if changed.is_some_and(|files| !files.is_empty()) { format!("{hash}-dirty") } else { hash }
 }
 
