@@ -171,6 +171,9 @@ fn broken_files_are_refused_in_one_line() {
         let run = ["run", &matrix, "--rhs", &rhs, "-q"];
         assert_eq!(said(&run), expected(&file, message, hint));
     }
+    let (matrix, rhs) = (path("csr.npz"), format!("file:{}", path("columns.npy")));
+    let why = "2 right-hand sides, and `gmres` solves for one at a time: `block-cg` and `block-gmres` solve for several";
+    assert_eq!(said(&["run", &matrix, "--rhs", &rhs, "-q"]), format!("error: `{rhs}`: {why}\n"));
 }
 
 #[test]

@@ -298,7 +298,5 @@ pub(crate) const VECTORS_REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("bad_records.npy", "an array of records, not of numbers", ""),
     ("bad_vector.petsc", "number 0 (from 0) of the vector is inf", ""),
-    ("columns.npy", "6 x 2 numbers: a right-hand side has one column", ""),
     ("csr.npz", "is an archive, not a vector", "save the vector alone: `numpy.save(\"b.npy\", b)`"),
-    ("dense.npy", "6 x 6 numbers: a right-hand side has one column", ""),
 ];

@@ -38,7 +38,8 @@ impl Job<'_> {
     /// The same of a solution in the order of the problem, which may have padding.
     pub(super) fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
         let Scaled { matrix, b, .. } = self.system;
-        solution.truncate(b.len());
+        // over ranks the system is a part
+        solution.truncate(self.given.map_or(b.len(), |given| given.b.len()));
         let true_residual = match self.given {
             Some(Given { matrix, b, equilibration }) => {
                 equilibration.solution(&mut solution);
