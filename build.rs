@@ -8,6 +8,9 @@ use std::process::Command;
 use std::{env, fs};
 
 fn main() {
+    for path in SOURCES {
+        println!("cargo:rerun-if-changed={path}");
+    }
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let rustc = env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
     let compiler = output(&rustc, &["-V"]).unwrap_or_else(|| "unknown rustc".into());
@@ -31,9 +34,6 @@ fn revision(root: &Path) -> String {
         return packaged_revision(root).unwrap_or_else(|| "unknown".into());
     }
     // not the index, which a mere `git status` writes
-    for path in SOURCES {
-        println!("cargo:rerun-if-changed={path}");
-    }
     for file in ["HEAD", "logs/HEAD"] {
         if let Some(path) = output("git", &["rev-parse", "--git-path", file])
             && Path::new(&path).exists()
@@ -64,7 +64,6 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// Writes `list`: the path below `folder` and the text of every file there that ends in one of `endings`.
 fn embed(folder: &Path, endings: &[&str], list: &str) {
-    println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
     collect(folder, endings, &mut files);
     files.sort();
@@ -84,7 +83,6 @@ fn embed(folder: &Path, endings: &[&str], list: &str) {
 fn describe(folder: &Path, list: &str) {
     let read = |name: &str| {
         let path = folder.join(format!("{name}.rs"));
-        println!("cargo:rerun-if-changed={}", path.display());
         fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     };
     let between = |text: &str, from: &str, to: &str| {
@@ -113,7 +111,6 @@ fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            println!("cargo:rerun-if-changed={}", path.display());
             collect(&path, endings, files);
         } else if path.extension().is_some_and(|e| endings.iter().any(|ending| e == *ending)) {
             files.push(path);
