@@ -36,6 +36,11 @@ pub(super) fn share(of: &Traffic, percent: Option<f64>, bytes: Option<usize>) ->
     shown(percent, |p| significant(p, 3) + if of.in_cache(bytes) { "*" } else { "" })
 }
 
+/// That of one application of the preconditioner.
+pub(super) fn apply_share(of: &Traffic) -> String {
+    share(of, of.percent_of_bandwidth, of.apply_bytes)
+}
+
 /// [`IN_CACHE`] if a record has it.
 pub(super) fn in_cache<'a>(
     records: impl IntoIterator<Item = &'a Record>,

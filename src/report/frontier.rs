@@ -12,7 +12,7 @@ use crate::methods::{deflation, precond};
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{by_key, count, in_cache, share, shown, three, time};
+use crate::report::cells::{apply_share, by_key, count, in_cache, shown, three, time};
 
 /// Fewest kinds of preconditioners for a separate table.
 const ENOUGH: usize = 3;
@@ -65,9 +65,7 @@ fn sheet(mut group: Vec<&Record>) -> Sheet {
         })
         .number("ms/iter", |r| three(r.times.ms_per_iteration))
         .number("application", |r| time(r.traffic.apply_s))
-        .number("% of copy", |r| {
-            share(&r.traffic, r.traffic.percent_of_bandwidth, r.traffic.apply_bytes)
-        })
+        .number("% of copy", |r| apply_share(&r.traffic))
         .number("setup", |r| time(r.times.before_solves()))
         .number("solve", |r| time(r.times.solve_s))
         .number("setup/solve", |r| {

@@ -7,7 +7,9 @@ use crate::record::Record;
 use crate::record::schema::Traffic;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{in_cache, levels, settings, share, shown, three, time, varying};
+use crate::report::cells::{
+    apply_share, in_cache, levels, settings, share, shown, three, time, varying,
+};
 
 /// A row per record that solves with triangles on a GPU; `None` when there is none.
 pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
@@ -28,9 +30,7 @@ pub(crate) fn sheet(records: &[Record]) -> Option<Sheet> {
         .number("µs/level", |r| three(r.traffic.us_per_level))
         .number("MB", move |r| mb(r.traffic.apply_bytes))
         .number("GB/s", |r| three(r.traffic.apply_gbps))
-        .number("% bytes", |r| {
-            share(&r.traffic, r.traffic.percent_of_bandwidth, r.traffic.apply_bytes)
-        })
+        .number("% bytes", |r| apply_share(&r.traffic))
         .number("factor", |r| time(r.times.numeric_kernel_s))
         .number("µs/level", |r| three(r.traffic.numeric_us_per_level))
         .number("MB", move |r| mb(r.traffic.numeric_bytes))

@@ -18,8 +18,8 @@ use crate::record::Record;
 use crate::report::batch::key;
 use crate::report::build::Columns;
 use crate::report::cells::{
-    by_key, common_settings, devices, geometric_mean, hundredths, in_cache, levels, share, shown,
-    speedup, time, varying,
+    apply_share, by_key, common_settings, devices, geometric_mean, hundredths, in_cache, levels,
+    shown, speedup, time, varying,
 };
 use crate::report::{Head, Report, Sheet};
 
@@ -205,14 +205,9 @@ fn table<'a>(systems: &'a [System<'a>], settings: Columns<'a, &'a System<'a>>) -
             .number(format!("{} cuSPARSE", metric.name), |s| time(s.seconds(metric, Side::Library)))
             .number(format!("{} ratio", metric.name), |s| hundredths(s.ratio(metric)));
         if metric.key == "apply" {
-            columns = columns.number("auto ratio", |s| hundredths(s.automatic())).number(
-                "% bytes",
-                |s| {
-                    shown(s.ours().map(|r| &r.traffic), |t| {
-                        share(t, t.percent_of_bandwidth, t.apply_bytes)
-                    })
-                },
-            );
+            columns = columns
+                .number("auto ratio", |s| hundredths(s.automatic()))
+                .number("% bytes", |s| shown(s.ours(), |r| apply_share(&r.traffic)));
         }
     }
     let mut sheet = columns.sheet(systems);

@@ -7,7 +7,7 @@ use crate::case::Trisolve;
 use crate::record::Record;
 use crate::report::Sheet;
 use crate::report::build::Columns;
-use crate::report::cells::{in_cache, levels, share, shown, speedup, time};
+use crate::report::cells::{apply_share, in_cache, levels, shown, speedup, time};
 
 use super::{METRICS, Side, System};
 
@@ -60,7 +60,6 @@ pub(super) fn sheet<'a>(
 /// Time and percent of the copy bandwidth: `186.0 µs (34 %)`.
 fn cell(record: &Record) -> String {
     let t = &record.traffic;
-    let share =
-        shown(t.percent_of_bandwidth, |p| format!(" ({} %)", share(t, Some(p), t.apply_bytes)));
+    let share = shown(t.percent_of_bandwidth, |_| format!(" ({} %)", apply_share(t)));
     shown(t.apply_s, |s| time(Some(s)) + &share)
 }
