@@ -7,6 +7,7 @@ use super::{Job, range, verdict};
 use crate::compute::Operations;
 use crate::compute::krylov::Outcome;
 use crate::matrix::Csr;
+use crate::matrix::equilibration::largest;
 use crate::methods::precond::Shape;
 use crate::methods::{precond, solver};
 
@@ -38,15 +39,13 @@ impl Job<'_> {
     /// The same of a solution in the order of the problem, which may have padding.
     pub(super) fn judge(&mut self, mut solution: Vec<f64>, outcome: &Outcome) {
         let Scaled { matrix, b, .. } = self.system;
-        // over ranks the system is a part
-        solution.truncate(self.given.map_or(b.len(), |given| given.b.len()));
-        let true_residual = match self.given {
-            Some(Given { matrix, b, equilibration }) => {
-                equilibration.solution(&mut solution);
-                relative_residual(matrix, &solution, b)
-            }
-            None => relative_residual(matrix, &solution, b),
-        };
+        // over ranks the system is a part, and the given one is whole
+        let (matrix, b) = self.given.map_or((&***matrix, &**b), |given| (given.matrix, given.b));
+        solution.truncate(b.len());
+        if let Some(Given { equilibration, .. }) = self.given {
+            equilibration.solution(&mut solution);
+        }
+        let true_residual = relative_residual(matrix, &solution, b);
         self.judged(true_residual, outcome);
         self.solved(solution);
     }
@@ -85,9 +84,7 @@ fn relative_residual(a: &Csr, x: &[f64], b: &[f64]) -> f64 {
     }
     let column =
         |v: &[f64], j: usize| -> Vec<f64> { v.iter().skip(j).step_by(columns).copied().collect() };
-    let residuals = (0..columns).map(|j| of_column(a, &column(x, j), &column(b, j)));
-    // what is no number is the worst
-    residuals.fold(0.0, |worst, of| if of > worst || of.is_nan() { of } else { worst })
+    largest((0..columns).map(|j| of_column(a, &column(x, j), &column(b, j))))
 }
 
 /// The same of one column; 0 for b = 0.

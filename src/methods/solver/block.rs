@@ -6,6 +6,7 @@ use crate::compute::Operations;
 use crate::compute::krylov::System;
 use crate::compute::multivectors::{MOST_COLUMNS, Multivectors, Own};
 use crate::compute::preconditioner::Form;
+use crate::matrix::equilibration::largest;
 
 /// Pivots up to this are of columns that one pass does not tell from dependent ones.
 const UNSURE: f64 = 1e-10;
@@ -127,13 +128,5 @@ impl<K: Operations> Block<K> {
 /// The largest ratio of residuals to initial ones; columns that were zero have none.
 pub(super) fn worst(norms: &[f64], initial: &[f64]) -> f64 {
     let ratios = norms.iter().zip(initial).filter(|(_, initial)| **initial > 0.0);
-    // what is no number is the worst
-    ratios
-        .map(|(norm, initial)| norm / initial)
-        .fold(0.0, |most, ratio| if ratio > most || ratio.is_nan() { ratio } else { most })
-}
-
-/// The largest of some norms; what is no number is larger.
-pub(super) fn largest(norms: &[f64]) -> f64 {
-    norms.iter().fold(0.0, |most: f64, &v| if v > most || v.is_nan() { v } else { most })
+    largest(ratios.map(|(norm, initial)| norm / initial))
 }

@@ -13,6 +13,7 @@ use crate::compute::Operations;
 use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::multivectors::Own;
+use crate::matrix::equilibration::largest;
 
 pub(crate) const METHOD: Method = Method {
     name: "block-cg",
@@ -63,7 +64,7 @@ impl<K: Operations> Solver<K> for BlockCg<K> {
         k.fill(x, 0.0);
         k.copy(s.b, &mut self.w);
         let initial = self.block.norms(k, &self.w);
-        let scale = block::largest(&initial);
+        let scale = largest(initial.iter().copied());
         let mut judge = ConvergenceMonitor::new(&stop, monitor, scale);
         let remark = self.block.remark(s);
         if let Some(end) = judge.first() {
@@ -99,7 +100,7 @@ impl<K: Operations> BlockCg<K> {
     ) -> SolveEnd {
         let Self { block, w, z, p, q, .. } = self;
         let (ops, columns) = (operations(k), block.columns);
-        let scale = block::largest(initial);
+        let scale = largest(initial.iter().copied());
         // R = W C, where C has no part in the first residuals
         let mut c = gram::identity(columns);
         let mut grams = vec![0.0; 2 * columns * columns];
@@ -151,6 +152,5 @@ impl<K: Operations> BlockCg<K> {
 fn residuals(g: &[f64], c: &[f64], columns: usize) -> Vec<f64> {
     let gc = gram::times(g, c, columns);
     let squared = |j: usize| (0..columns).map(|i| c[i * columns + j] * gc[i * columns + j]).sum();
-    let root = |v: f64| if v < 0.0 { 0.0 } else { v.sqrt() };
-    (0..columns).map(|j| root(squared(j))).collect()
+    (0..columns).map(|j| gram::root(squared(j))).collect()
 }

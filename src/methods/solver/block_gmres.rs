@@ -12,6 +12,7 @@ use crate::compute::krylov::stop::{ConvergenceMonitor, SolveEnd};
 use crate::compute::krylov::{Monitor, Outcome, Settings, Solver, System};
 use crate::compute::multivectors::Own;
 use crate::compute::{Coef, Operations};
+use crate::matrix::equilibration::largest;
 
 pub(crate) const METHOD: Method = Method {
     name: "block-gmres",
@@ -158,7 +159,7 @@ impl<K: Operations> Solver<K> for BlockGmres<K> {
         k.fill(x, 0.0);
         self.start(k, s, x);
         let initial = self.block.norms(k, &self.basis[0]);
-        let scale = block::largest(&initial);
+        let scale = largest(initial.iter().copied());
         let mut judge = ConvergenceMonitor::new(&stop, monitor, scale);
         if let Some(end) = judge.first() {
             return judge.outcome(end);

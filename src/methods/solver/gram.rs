@@ -27,9 +27,12 @@ pub(super) fn identity(s: usize) -> Vec<f64> {
 
 /// Square roots of the diagonal; 0 of what is negative by rounding.
 pub(super) fn norms(g: &[f64], s: usize) -> Vec<f64> {
-    // what is no number stays so
-    let root = |&v: &f64| if v < 0.0 { 0.0 } else { v.sqrt() };
-    g.iter().step_by(s + 1).map(root).collect()
+    g.iter().step_by(s + 1).map(|&v| root(v)).collect()
+}
+
+/// The square root; 0 of what is negative by rounding, and what is no number stays so.
+pub(super) fn root(v: f64) -> f64 {
+    if v < 0.0 { 0.0 } else { v.sqrt() }
 }
 
 /// What is done with columns that depend on the others.
