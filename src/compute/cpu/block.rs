@@ -302,6 +302,20 @@ macro_rules! with_block_size {
 }
 pub(super) use with_block_size;
 
+/// As [`with_block_size!`] for kernels that are not used enough to be compiled for all sizes.
+macro_rules! with_small_block_size {
+    ($b:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+        match $b {
+            1 => $f($crate::compute::cpu::block::Fixed::<1>, $($arg),*),
+            2 => $f($crate::compute::cpu::block::Fixed::<2>, $($arg),*),
+            3 => $f($crate::compute::cpu::block::Fixed::<3>, $($arg),*),
+            4 => $f($crate::compute::cpu::block::Fixed::<4>, $($arg),*),
+            b => $f($crate::compute::cpu::block::Runtime(b), $($arg),*),
+        }
+    };
+}
+pub(super) use with_small_block_size;
+
 /// Replaces a dense matrix of order n, by rows or by columns, by its inverse.
 ///
 /// # Errors

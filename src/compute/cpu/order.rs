@@ -212,6 +212,11 @@ impl Order {
         self.threads[thread].push(Task { rows: (start, self.rows.len() as u32), waits });
     }
 
+    /// Runs `work(rows)` as [`run_with`](Self::run_with) does. Compiled once, not for every kernel.
+    pub(super) fn run(&self, work: &(dyn Fn(&[u32]) + Sync)) {
+        self.run_with(|_| (), |(), rows| work(rows), |()| ());
+    }
+
     /// Runs `work(state, rows)` on slices that cover all rows, in an order that respects the
     /// pattern, on all threads of the current pool: as many as the order was made for. Thread t
     /// works with `state(t)`; returns `finish` of each.

@@ -55,28 +55,21 @@ impl<'a> From<&'a Bsr> for Rows<'a> {
 
 /// `y = A x`, or `y = b - A x` when `b` is given.
 pub(super) fn product<T: Lane>(a: Rows<T>, x: &[T], b: Option<&[T]>, y: &mut [T], parallel: bool) {
-    with_block_size!(a.block_size, sized(a, x, b, y, parallel));
+    assert_eq!(y.len(), (a.row_ptr.len() - 1) * a.block_size);
+    assert_eq!(x.len(), a.columns * a.block_size);
+    if parallel {
+        let tasks = y.par_chunks_mut(ROWS_PER_TASK * a.block_size).enumerate();
+        tasks.for_each(|(task, y)| some_rows(a, x, b, task * ROWS_PER_TASK, y));
+    } else {
+        some_rows(a, x, b, 0, y);
+    }
 }
 
-fn sized<K: BlockSize, T: Lane>(
-    size: K,
-    a: Rows<T>,
-    x: &[T],
-    b: Option<&[T]>,
-    y: &mut [T],
-    parallel: bool,
-) {
-    assert_eq!(y.len(), (a.row_ptr.len() - 1) * size.b());
-    assert_eq!(x.len(), a.columns * size.b());
-    let rows = |first: usize, y: &mut [T]| match b {
-        Some(b) => minus_rows(size, a, x, b, first, y),
-        None => plus_rows(size, a, x, &[], first, y),
-    };
-    if parallel {
-        let task = ROWS_PER_TASK * size.b();
-        y.par_chunks_mut(task).enumerate().for_each(|(t, y)| rows(t * ROWS_PER_TASK, y));
-    } else {
-        rows(0, y);
+/// Block rows from `first` on, of which `y` begins with the first.
+fn some_rows<T: Lane>(a: Rows<T>, x: &[T], b: Option<&[T]>, first: usize, y: &mut [T]) {
+    match b {
+        Some(b) => with_block_size!(a.block_size, minus_rows(a, x, b, first, y)),
+        None => with_block_size!(a.block_size, plus_rows(a, x, &[], first, y)),
     }
 }
 

@@ -9,7 +9,7 @@ mod rows;
 
 use std::ops::Range;
 
-use super::block::{BlockSize, with_block_size};
+use super::block::{BlockSize, with_block_size, with_small_block_size};
 use super::ilu::{BlockIlu, Plan, Supernodes};
 use super::multiversion::multiversion;
 use super::shared::Shared;
@@ -30,12 +30,14 @@ macro_rules! with_factors {
                 with_block_size!(b, $f(Factors::new(ilu, Uniform::plain(of)), $($arg),*));
             }
             Values::Bfloat16(of) => {
-                with_block_size!(b, $f(Factors::new(ilu, Uniform::scaled(of)), $($arg),*));
+                with_small_block_size!(b, $f(Factors::new(ilu, Uniform::scaled(of)), $($arg),*));
             }
             Values::Float16(of) => {
-                with_block_size!(b, $f(Factors::new(ilu, Uniform::scaled(of)), $($arg),*));
+                with_small_block_size!(b, $f(Factors::new(ilu, Uniform::scaled(of)), $($arg),*));
             }
-            Values::Adaptive(of) => with_block_size!(b, $f(Factors::new(ilu, of), $($arg),*)),
+            Values::Adaptive(of) => {
+                with_small_block_size!(b, $f(Factors::new(ilu, of), $($arg),*));
+            }
         }
     }};
 }
@@ -97,8 +99,8 @@ fn sized<K: BlockSize, N: Numbers>(
         return;
     };
     let z = Shared::new(z);
-    plan.lower.run_with(|_| (), |(), rows| forward_rows(size, f, r, z, rows), |()| ());
-    plan.upper.run_with(|_| (), |(), rows| backward_rows(size, f, z, rows), |()| ());
+    plan.lower.run(&|rows| forward_rows(size, f, r, z, rows));
+    plan.upper.run(&|rows| backward_rows(size, f, z, rows));
 }
 
 multiversion! { fn forward[K: BlockSize, N: Numbers](size: K, f: Factors<N>, rows: Range<usize>, r: &[f64], z: &mut [f64]) = forward_body }

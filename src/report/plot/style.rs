@@ -274,13 +274,17 @@ pub(super) fn text(pixels: f64, weight: FontStyle, colour: RGBColor) -> TextStyl
     style
 }
 
+/// The fonts that the program carries. Not inlined: every copy of their bytes adds 1.5 MB.
+#[inline(never)]
+pub(super) fn embedded_fonts() -> [(FontStyle, &'static [u8]); 2] {
+    [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())]
+}
+
 /// Gives the font to the layout of text, which knows no fonts of the system.
 fn register() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        for (style, bytes) in
-            [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())]
-        {
+        for (style, bytes) in embedded_fonts() {
             // without it text has no width, and a test of the layout fails
             let _ = register_font("sans-serif", style, bytes);
         }

@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "threads that write disjoint parts")]
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::super::block::{BlockSize, with_block_size};
@@ -57,7 +59,7 @@ pub(super) fn apply_then_multiply(f: &Dilu, r: &[f64], z: &mut [f64], az: &mut [
     let (z, az) = (whole(f, z), whole(f, az));
     with_block_size!(f.pattern.block_size(), solve_lower(f, r, z, None, alone));
     with_block_size!(f.pattern.block_size(), solve_upper(f, None, z, Some(az), alone));
-    with_block_size!(f.pattern.block_size(), multiply_lower(f, z, az, alone));
+    multiply_lower(f, z, az, alone);
 }
 
 /// `y = (D + L)^-1 r`, `dy = D y`.
@@ -93,8 +95,7 @@ fn solve_lower<K: BlockSize>(
     match f.plan.as_ref().filter(|_| !alone) {
         None => forward(size, blocks, r, z, dz, 0..f.pattern.rows() as u32),
         Some(plan) => {
-            let work = |rows: &[u32]| forward(size, blocks, r, z, dz, rows.iter().copied());
-            plan.forward.run_with(|_| (), |(), rows| work(rows), |()| ());
+            plan.forward.run(&|rows| forward(size, blocks, r, z, dz, rows.iter().copied()));
         }
     }
 }
@@ -112,23 +113,24 @@ fn solve_upper<K: BlockSize>(
     match f.plan.as_ref().filter(|_| !alone) {
         None => backward(size, blocks, y, z, w, (0..f.pattern.rows() as u32).rev()),
         Some(plan) => {
-            let work = |rows: &[u32]| backward(size, blocks, y, z, w, rows.iter().copied());
-            plan.backward.run_with(|_| (), |(), rows| work(rows), |()| ());
+            plan.backward.run(&|rows| backward(size, blocks, y, z, w, rows.iter().copied()));
         }
     }
 }
 
 /// `w += L z`.
-fn multiply_lower<K: BlockSize>(size: K, f: &Dilu, z: Shared, w: Shared, alone: bool) {
+fn multiply_lower(f: &Dilu, z: Shared, w: Shared, alone: bool) {
     let (blocks, rows) = (Blocks::new(f), f.pattern.rows() as u32);
+    let some =
+        |rows: Range<u32>| with_block_size!(f.pattern.block_size(), add_lower(blocks, z, w, rows));
     if alone || f.plan.is_none() {
-        add_lower(size, blocks, z, w, 0..rows);
+        some(0..rows);
         return;
     }
     let tasks = (0..rows.div_ceil(ROWS_PER_TASK)).into_par_iter();
     tasks.for_each(|task| {
         let first = task * ROWS_PER_TASK;
-        add_lower(size, blocks, z, w, first..rows.min(first + ROWS_PER_TASK));
+        some(first..rows.min(first + ROWS_PER_TASK));
     });
 }
 
@@ -145,15 +147,14 @@ fn multiply_and_solve_lower<K: BlockSize>(
     match f.plan.as_ref().filter(|_| !alone) {
         None => both(size, blocks, t, w, y, 0..f.pattern.rows() as u32),
         Some(plan) => {
-            let work = |rows: &[u32]| both(size, blocks, t, w, y, rows.iter().copied());
-            plan.forward.run_with(|_| (), |(), rows| work(rows), |()| ());
+            plan.forward.run(&|rows| both(size, blocks, t, w, y, rows.iter().copied()));
         }
     }
 }
 
 multiversion! { fn forward[K: BlockSize, I: Iterator<Item = u32>](size: K, f: Blocks, r: &[f64], z: Shared, dz: Option<Shared>, rows: I) = forward_body }
 multiversion! { fn backward[K: BlockSize, I: Iterator<Item = u32>](size: K, f: Blocks, y: Option<&[f64]>, z: Shared, w: Option<Shared>, rows: I) = backward_body }
-multiversion! { fn add_lower[K: BlockSize, I: Iterator<Item = u32>](size: K, f: Blocks, z: Shared, w: Shared, rows: I) = add_lower_body }
+multiversion! { fn add_lower[K: BlockSize](size: K, f: Blocks, z: Shared, w: Shared, rows: Range<u32>) = add_lower_body }
 multiversion! { fn both[K: BlockSize, I: Iterator<Item = u32>](size: K, f: Blocks, t: Shared, w: Shared, y: [Shared; 2], rows: I) = both_body }
 
 /// `y = d^-1 (r - L y)` in some rows.
@@ -234,13 +235,13 @@ fn backward_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
 
 /// `w += L z` in some rows.
 #[inline(always)]
-fn add_lower_body<K: BlockSize, I: Iterator<Item = u32>, S: Simd>(
+fn add_lower_body<K: BlockSize, S: Simd>(
     s: S,
     size: K,
     f: Blocks,
     z: Shared,
     w: Shared,
-    rows: I,
+    rows: Range<u32>,
 ) {
     let (b, bb) = (size.b(), size.b() * size.b());
     for i in rows {
