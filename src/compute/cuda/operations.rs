@@ -329,7 +329,8 @@ impl Storage for Cuda {
                 None => (1, PatternView { row_ptr: a.row_ptr(), col_ind: a.col_ind() }, a.values()),
             };
             let handle = self.library()?;
-            let pattern = cusparse::DevicePattern::new(handle, b, pattern)?;
+            let pattern =
+                cusparse::DevicePattern::rectangular(handle, b, pattern, a.cols().div_ceil(b))?;
             return Ok(Matrix::Vendor(Spmv::new(handle, &pattern, d.copied(values)?)?));
         }
         Ok(Matrix::Ours(match &bsr {

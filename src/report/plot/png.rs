@@ -14,9 +14,9 @@ pub fn png(svg: &str) -> Result<Vec<u8>> {
         |what: &dyn std::fmt::Display| Error::run(format!("cannot draw the image: {what}"));
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
-    super::style::embedded_fonts()
-        .into_iter()
-        .for_each(|(_, font)| fonts.load_font_data(font.to_vec()));
+    for (_, font) in super::style::embedded_fonts() {
+        fonts.load_font_data(font.to_vec());
+    }
     fonts.set_sans_serif_family("DejaVu Sans");
     let tree = Tree::from_str(svg, &options).map_err(|e| failed(&e))?;
     let size = tree.size().to_int_size().scale_by(ZOOM).ok_or_else(|| failed(&"it is empty"))?;

@@ -89,8 +89,7 @@ impl BsrSv2 {
         y: &mut CudaSlice<f64>,
     ) -> Result<()> {
         self.pattern.assert_values(values);
-        self.pattern.assert_vector(x);
-        self.pattern.assert_vector(y);
+        self.pattern.assert_vectors(x, y);
         let (info, workspace) = self.analysed.as_ref().expect("bsrsv2 is analysed first");
         let handle = &*self.handle;
         let descriptor = self.descriptor.raw();

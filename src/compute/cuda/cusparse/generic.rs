@@ -42,18 +42,18 @@ pub(super) struct Generic {
 }
 
 impl Generic {
-    /// Prepares `algorithm` for a square `matrix` of order `n`; with preprocessing, where the library
-    /// has it.
+    /// Prepares `algorithm` for a `matrix` of so many rows and columns; with preprocessing, where the
+    /// library has it.
     pub(super) fn new(
         handle: &Handle,
         matrix: Owned<sys::cusparseSpMatDescr_t>,
-        n: usize,
+        (rows, columns): (usize, usize),
         x: &CudaSlice<f64>,
         y: &mut CudaSlice<f64>,
         algorithm: Algorithm,
     ) -> Result<Self> {
-        let x = owned::dense_vector(n, handle.address(x))?;
-        let y = owned::dense_vector(n, handle.address_mut(y))?;
+        let x = owned::dense_vector(columns, handle.address(x))?;
+        let y = owned::dense_vector(rows, handle.address_mut(y))?;
         let mut bytes = 0usize;
         let with = (1.0, &matrix, &x, 0.0, &y, algorithm);
         spmv!(call cusparseSpMV_bufferSize(handle, with; &raw mut bytes))?;

@@ -136,6 +136,7 @@ pub(super) fn sparse_matrix(
     let index = sys::cusparseIndexType_t::CUSPARSE_INDEX_32I;
     let base = sys::cusparseIndexBase_t::CUSPARSE_INDEX_BASE_ZERO;
     let (rows, entries) = (pattern.rows() as i64, pattern.entries() as i64);
+    let columns = pattern.columns() as i64;
     let (row_ptr, col_ind) = pattern.indices(handle);
     let (b, order) = (pattern.block_size() as i64, sys::cusparseOrder_t::CUSPARSE_ORDER_COL);
     let mut raw = ptr::null_mut();
@@ -145,7 +146,7 @@ pub(super) fn sparse_matrix(
             call!($name(
                 &raw mut raw,
                 rows,
-                rows,
+                columns,
                 entries,
                 $($size,)*
                 row_ptr.cast(),

@@ -9,27 +9,42 @@ use super::{Handle, driver};
 use crate::base::error::{Error, Result};
 use crate::matrix::pattern::PatternView;
 
-/// Pattern of a square matrix of `b x b` blocks (CSR where b = 1) on the device, checked, so that
-/// the library can be trusted with it.
+/// Pattern of a matrix of `b x b` blocks (CSR where b = 1) on the device, checked, so that the library
+/// can be trusted with it.
 pub struct DevicePattern {
     block_size: usize,
     rows: usize,
+    columns: usize,
     entries: usize,
     row_ptr: CudaSlice<u32>,
     col_ind: CudaSlice<u32>,
 }
 
 impl DevicePattern {
-    /// Copies a pattern of block rows to the device; asynchronous.
+    /// Copies the pattern of a square matrix by block rows to the device; asynchronous.
+    ///
+    /// # Errors
+    /// Those of [`rectangular`](Self::rectangular).
+    pub fn new(handle: &Handle, block_size: usize, host: PatternView<'_>) -> Result<Rc<Self>> {
+        Self::rectangular(handle, block_size, host, host.row_ptr.len().saturating_sub(1))
+    }
+
+    /// The same with so many block columns.
     ///
     /// # Errors
     /// When it has no rows, rows do not follow each other, columns do not increase or lie outside,
     /// a count does not fit a 32-bit signed integer, or the device has no room.
-    pub fn new(handle: &Handle, block_size: usize, host: PatternView<'_>) -> Result<Rc<Self>> {
-        validate(block_size, host)?;
+    pub fn rectangular(
+        handle: &Handle,
+        block_size: usize,
+        host: PatternView<'_>,
+        columns: usize,
+    ) -> Result<Rc<Self>> {
+        validate(block_size, host, columns)?;
         Ok(Rc::new(Self {
             block_size,
             rows: host.row_ptr.len() - 1,
+            columns,
             entries: host.entries(),
             row_ptr: upload(handle, host.row_ptr)?,
             col_ind: upload(handle, host.col_ind)?,
@@ -46,14 +61,24 @@ impl DevicePattern {
         self.rows
     }
 
+    /// Number of block columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// Number of stored blocks.
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Length of vectors.
+    /// Length of vectors with a number for each row.
     pub fn unknowns(&self) -> usize {
         self.rows * self.block_size
+    }
+
+    /// Length of vectors with a number for each column.
+    pub fn inputs(&self) -> usize {
+        self.columns * self.block_size
     }
 
     /// Length of the values.
@@ -82,9 +107,9 @@ impl DevicePattern {
         assert!(values.len() >= self.numbers(), "fewer values than the pattern has places");
     }
 
-    /// Panics unless `vector` has a number for each unknown.
-    pub(super) fn assert_vector(&self, vector: &CudaSlice<f64>) {
-        assert!(vector.len() >= self.unknowns(), "the vector is shorter than the matrix");
+    /// Panics unless `x` has a number for each column, and `y` one for each row.
+    pub(super) fn assert_vectors(&self, x: &CudaSlice<f64>, y: &CudaSlice<f64>) {
+        assert!(x.len() >= self.inputs() && y.len() >= self.unknowns(), "vectors of the matrix");
     }
 }
 
@@ -101,15 +126,15 @@ fn upload(handle: &Handle, host: &[u32]) -> Result<CudaSlice<u32>> {
 
 /// What the library takes for granted: at least one row, rows that follow each other, columns that
 /// increase and lie inside, and counts that fit 32-bit signed integers.
-fn validate(block_size: usize, host: PatternView<'_>) -> Result<()> {
+fn validate(block_size: usize, host: PatternView<'_>, columns: usize) -> Result<()> {
     let rows = host.row_ptr.len().saturating_sub(1);
     let entries = host.entries();
     let wrong = |what: String| Err(Error::run(format!("pattern for cuSPARSE: {what}")));
-    if block_size == 0 || rows == 0 {
+    if block_size == 0 || rows == 0 || columns == 0 {
         return wrong(format!("{rows} rows of blocks of {block_size}"));
     }
     let most = i32::MAX as usize;
-    if entries > most || rows.saturating_mul(block_size) > most {
+    if entries > most || rows.max(columns).saturating_mul(block_size) > most {
         return wrong(format!("{rows} rows and {entries} entries do not fit 32-bit integers"));
     }
     if host.row_ptr[0] != 0 || host.row_ptr[rows] as usize != entries {
@@ -127,8 +152,8 @@ fn validate(block_size: usize, host: PatternView<'_>) -> Result<()> {
         if !row.is_sorted_by(|a, b| a < b) {
             return wrong(format!("columns of row {i} do not increase"));
         }
-        if row.last().is_some_and(|&j| j as usize >= rows) {
-            return wrong(format!("row {i} has a column outside 0..{rows}"));
+        if row.last().is_some_and(|&j| j as usize >= columns) {
+            return wrong(format!("row {i} has a column outside 0..{columns}"));
         }
     }
     Ok(())
@@ -139,12 +164,17 @@ mod tests {
     use super::*;
 
     fn refused(row_ptr: &[u32], col_ind: &[u32]) -> String {
-        validate(2, PatternView { row_ptr, col_ind }).unwrap_err().message().to_owned()
+        let rows = row_ptr.len().saturating_sub(1);
+        validate(2, PatternView { row_ptr, col_ind }, rows).unwrap_err().message().to_owned()
     }
 
     #[test]
     fn only_patterns_pass() {
-        assert_eq!(validate(1, PatternView { row_ptr: &[0, 2, 2], col_ind: &[0, 1] }), Ok(()));
+        let passes = |col_ind, columns| {
+            validate(1, PatternView { row_ptr: &[0, 2, 2], col_ind }, columns).is_ok()
+        };
+        assert!(passes(&[0, 1], 2) && passes(&[0, 6], 7));
+        assert!(!passes(&[0, 6], 6) && !passes(&[0, 1], 1));
         let at = "pattern for cuSPARSE: ";
         assert_eq!(refused(&[], &[]), format!("{at}0 rows of blocks of 2"));
         assert_eq!(refused(&[0, 1, 1], &[0, 1]), format!("{at}rows span 0..1 of 2 entries"));
@@ -157,7 +187,7 @@ mod tests {
     #[test]
     fn counts_must_fit_an_int() {
         let huge = PatternView { row_ptr: &[0, 0], col_ind: &[] };
-        let error = validate(1 << 31, huge).unwrap_err();
+        let error = validate(1 << 31, huge, 1).unwrap_err();
         assert_eq!(
             error.message(),
             "pattern for cuSPARSE: 1 rows and 0 entries do not fit 32-bit integers"

@@ -93,7 +93,7 @@ impl SpmvSell {
         })?;
         let (x, mut y) = (handle.zeros(n)?, handle.zeros(n)?);
         let algorithm = Algorithm::CUSPARSE_SPMV_SELL_ALG1;
-        let plan = Generic::new(handle, matrix, n, &x, &mut y, algorithm)?;
+        let plan = Generic::new(handle, matrix, (n, n), &x, &mut y, algorithm)?;
         let slices = offsets.len() - 1;
         Ok(Self { n, stored, slices, height, plan, arrays, handle: Rc::clone(handle) })
     }

@@ -109,7 +109,7 @@ impl Spmv {
         candidates: &[SpmvAlgorithm],
     ) -> Result<Self> {
         pattern.assert_values(&values);
-        let x = handle.zeros(pattern.unknowns())?;
+        let x = handle.zeros(pattern.inputs())?;
         let mut y = handle.zeros(pattern.unknowns())?;
         let (algorithm, plan) = timing::fastest(candidates, |&algorithm| {
             let plan = Plan::new(handle, pattern, &values, &x, &mut y, algorithm)?;
@@ -150,7 +150,8 @@ impl Spmv {
             Plan::Generic(product) => product.bytes(),
             Plan::Older(_) => 0,
         };
-        Bytes { held: matrix + workspace, moved: matrix + 16 * self.pattern.unknowns() }
+        let vectors = 8 * (self.pattern.inputs() + self.pattern.unknowns());
+        Bytes { held: matrix + workspace, moved: matrix + vectors }
     }
 
     /// `y = alpha A x + beta y`; with `beta` zero, `y` is not read. Asynchronous.
@@ -164,8 +165,7 @@ impl Spmv {
         beta: f64,
         y: &mut CudaSlice<f64>,
     ) -> Result<()> {
-        self.pattern.assert_vector(x);
-        self.pattern.assert_vector(y);
+        self.pattern.assert_vectors(x, y);
         self.plan.run(&self.handle, &self.pattern, &self.values, alpha, x, beta, y)
     }
 }
@@ -184,8 +184,8 @@ impl Plan {
             return Ok(Self::Older(owned::matrix_descriptor()?));
         };
         let matrix = owned::sparse_matrix(handle, pattern, handle.address(values))?;
-        let n = pattern.unknowns();
-        Ok(Self::Generic(Generic::new(handle, matrix, n, x, y, algorithm)?))
+        let shape = (pattern.unknowns(), pattern.inputs());
+        Ok(Self::Generic(Generic::new(handle, matrix, shape, x, y, algorithm)?))
     }
 
     #[allow(clippy::too_many_arguments, reason = "the operands of one product")]
@@ -204,13 +204,13 @@ impl Plan {
             Self::Older(descriptor) => {
                 let (x_at, y_at) = (handle.address(x), handle.address_mut(y));
                 let (row_ptr, col_ind) = pattern.indices(handle);
-                let rows = pattern.rows() as i32;
+                let (rows, columns) = (pattern.rows() as i32, pattern.columns() as i32);
                 call!(cusparseDbsrmv(
                     handle.raw(),
                     COLUMN,
                     AS_IS,
                     rows,
-                    rows,
+                    columns,
                     pattern.entries() as i32,
                     &raw const alpha,
                     descriptor.raw(),

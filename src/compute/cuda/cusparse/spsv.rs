@@ -145,8 +145,7 @@ impl Spsv {
         y: &mut CudaSlice<f64>,
     ) -> Result<()> {
         self.pattern.assert_values(values);
-        self.pattern.assert_vector(x);
-        self.pattern.assert_vector(y);
+        self.pattern.assert_vectors(x, y);
         let handle = &*self.handle;
         if self.is_identity() {
             return handle.copy(x, y, self.pattern.unknowns());
