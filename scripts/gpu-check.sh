@@ -211,7 +211,7 @@ sanitized() {
         summary+=("SKIP  $name (no compute-sanitizer; it comes with the CUDA toolkit)")
         return
     fi
-    step "$name" 180 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 \
+    step "$name" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 \
         "$bilu" doctor --self-test --quick --seed "$seed" "$@"
     # `ERROR SUMMARY: 0 errors`, `RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)`
     line="$(grep -h -o '[A-Z]* SUMMARY: .*' "$log" 2>/dev/null | tail -n 1 || true)"
