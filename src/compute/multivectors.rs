@@ -17,10 +17,9 @@ pub enum Own<'a> {
 }
 
 /// Operations on multivectors: vectors of a backend that hold n rows of `columns` numbers each, at most
-/// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows. Inner products that an operation
-/// gives beside its result read no vector again where the backend can avoid it.
+/// [`MOST_COLUMNS`]. Small matrices, of `columns` x `columns`, are on the host, by rows.
 pub trait Multivectors<K: Operations> {
-    /// `Y = A X`, or `Y = B - A X` when B is given; `gram = X' Y` where it is wanted.
+    /// `Y = A X`, or `Y = B - A X` when B is given.
     fn product(
         &self,
         a: &K::Matrix,
@@ -28,21 +27,12 @@ pub trait Multivectors<K: Operations> {
         x: &K::Vector,
         b: Option<&K::Vector>,
         y: &mut K::Vector,
-        gram: Option<&mut [f64]>,
     );
-    /// `Z = (L D U')^-1 R` with factors in the order of the vectors; `gram = Z' R` where it is wanted.
-    fn solve(
-        &self,
-        ilu: &K::BlockIlu,
-        columns: usize,
-        r: &K::Vector,
-        z: &mut K::Vector,
-        gram: Option<&mut [f64]>,
-    );
+    /// `Z = (L D U')^-1 R` with factors in the order of the vectors.
+    fn solve(&self, ilu: &K::BlockIlu, columns: usize, r: &K::Vector, z: &mut K::Vector);
     /// `out[i] = basis[i]' W`, one small matrix after the other.
     fn grams(&self, columns: usize, basis: &[&K::Vector], w: &K::Vector, out: &mut [f64]);
-    /// `W = own + sum_i basis[i] coef[i]`, where `coef` holds one small matrix after the other; `gram = W' W` where
-    /// it is wanted.
+    /// `W = own + sum_i basis[i] coef[i]`, where `coef` holds one small matrix after the other.
     fn update(
         &self,
         columns: usize,
@@ -50,7 +40,6 @@ pub trait Multivectors<K: Operations> {
         basis: &[&K::Vector],
         coef: &[f64],
         w: &mut K::Vector,
-        gram: Option<&mut [f64]>,
     );
     /// Copies column j to a vector.
     fn column(&self, columns: usize, j: usize, from: &K::Vector, to: &mut K::Vector);

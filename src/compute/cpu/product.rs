@@ -30,15 +30,13 @@ pub trait Product: Storage {
         None
     }
 
-    /// The same of multivectors, and `gram = X' Y` where it is wanted: one column after the other where a format
-    /// has nothing better.
+    /// The same of multivectors: one column after the other where a format has nothing better.
     fn multiproduct(
         &self,
         columns: usize,
         x: &[f64],
         b: Option<&[f64]>,
         y: &mut [f64],
-        gram: Option<&mut [f64]>,
         parallel: bool,
     ) {
         let (mut of_x, mut of_y) = (vec![0.0; x.len() / columns], vec![0.0; self.rows()]);
@@ -49,9 +47,6 @@ pub trait Product: Storage {
                 let at = i * columns + j;
                 y[at] = b.map_or(*v, |b| b[at] - v);
             }
-        }
-        if let Some(gram) = gram {
-            multi::grams(columns, &[x], y, parallel, gram);
         }
     }
 }
@@ -86,10 +81,9 @@ impl Product for Arc<Csr> {
         x: &[f64],
         b: Option<&[f64]>,
         y: &mut [f64],
-        gram: Option<&mut [f64]>,
         parallel: bool,
     ) {
-        multi::product(Rows::from(&**self), columns, x, b, y, gram, parallel);
+        multi::product(Rows::from(&**self), columns, x, b, y, parallel);
     }
 }
 
@@ -108,10 +102,9 @@ impl Product for Bsr {
         x: &[f64],
         b: Option<&[f64]>,
         y: &mut [f64],
-        gram: Option<&mut [f64]>,
         parallel: bool,
     ) {
-        multi::product(Rows::from(self), columns, x, b, y, gram, parallel);
+        multi::product(Rows::from(self), columns, x, b, y, parallel);
     }
 }
 

@@ -51,30 +51,14 @@ impl<K: Operations> Block<K> {
         k.vector(self.n * self.columns)
     }
 
-    /// `Z = M^-1 R`, and `gram = Z' R` where it is wanted; column by column with a preconditioner that has no
-    /// factors in the order of the vectors.
-    pub(super) fn precondition(
-        &mut self,
-        k: &K,
-        s: &System<K>,
-        r: &K::Vector,
-        z: &mut K::Vector,
-        gram: Option<&mut [f64]>,
-    ) {
+    /// `Z = M^-1 R`; column by column with a preconditioner that has no factors in the order of the vectors.
+    pub(super) fn precondition(&mut self, k: &K, s: &System<K>, r: &K::Vector, z: &mut K::Vector) {
         let (ops, columns) = (operations(k), self.columns);
         match s.m.form() {
-            Form::Identity => k.copy(r, z),
-            Form::Factors(ilu) => return ops.solve(ilu, columns, r, z, gram),
-            Form::Other => self.one_by_one(k, s, r, z),
+            Form::Identity => return k.copy(r, z),
+            Form::Factors(ilu) => return ops.solve(ilu, columns, r, z),
+            Form::Other => {}
         }
-        if let Some(gram) = gram {
-            ops.grams(columns, &[&*z], r, gram);
-        }
-    }
-
-    /// `Z = M^-1 R`, column by column.
-    fn one_by_one(&mut self, k: &K, s: &System<K>, r: &K::Vector, z: &mut K::Vector) {
-        let (ops, columns) = (operations(k), self.columns);
         if self.single.is_none() {
             let two = || Ok::<_, Error>([k.vector(self.n)?, k.vector(self.n)?]);
             self.single = two().ok();
@@ -107,7 +91,7 @@ impl<K: Operations> Block<K> {
 
     /// `W += X C`.
     pub(super) fn add(&self, k: &K, x: &K::Vector, c: &[f64], w: &mut K::Vector) {
-        operations(k).update(self.columns, Own::Kept, &[x], c, w, None);
+        operations(k).update(self.columns, Own::Kept, &[x], c, w);
     }
 
     /// Makes the columns of W orthonormal, or zero where they depend on others: Cholesky's factorisation of `W' W`,
@@ -130,7 +114,7 @@ impl<K: Operations> Block<K> {
             let dependent = if pass < PASSES { Dependent::Left } else { Dependent::Dropped };
             let Cholesky { factor, inverse, rank, smallest } =
                 gram::cholesky(&g, s, UNSURE, dependent);
-            operations(k).update(s, Own::Times(&inverse), &[], &[], w, None);
+            operations(k).update(s, Own::Times(&inverse), &[], &[], w);
             r = gram::times(&factor, &r, s);
             let complete = rank == g.iter().step_by(s + 1).filter(|v| **v > 0.0).count();
             if pass == PASSES || (complete && smallest >= SURE) {

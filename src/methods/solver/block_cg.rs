@@ -76,7 +76,7 @@ impl<K: Operations> Solver<K> for BlockCg<K> {
             if end != SolveEnd::Converged || stop.rtol == 0.0 {
                 break end;
             }
-            operations(k).product(s.a, self.block.columns, x, Some(s.b), &mut self.w, None);
+            operations(k).product(s.a, self.block.columns, x, Some(s.b), &mut self.w);
             let residual = block::worst(&self.block.norms(k, &self.w), &initial);
             // what was dropped, and what rounding has added, is left to solve for
             if residual.is_nan() || residual <= DRIFTED * stop.rtol || residual > before / 2.0 {
@@ -103,14 +103,15 @@ impl<K: Operations> BlockCg<K> {
         let scale = largest(initial.iter().copied());
         // R = W C, where C has no part in the first residuals
         let mut c = gram::identity(columns);
-        let small = || vec![0.0; columns * columns];
-        let (mut of_z, mut of_q, mut of_w) = (small(), small(), small());
+        let mut grams = vec![0.0; 2 * columns * columns];
         let mut first = true;
         loop {
             // Z = M^-1 W; F' F = W' Z; the residuals are W F^-1 (F C)
-            block.precondition(k, s, w, z, Some(&mut of_z));
+            block.precondition(k, s, w, z);
+            ops.grams(columns, &[&*z, &*w], w, &mut grams);
+            let (of_z, of_w) = grams.split_at(columns * columns);
             if !first {
-                let residual = block::worst(&residuals(&of_w, &c, columns), initial);
+                let residual = block::worst(&residuals(of_w, &c, columns), initial);
                 let end = judge.step(residual * scale);
                 let end = end.or_else(|| {
                     judge.iterations.is_multiple_of(LONG_CYCLE).then(|| judge.cycle()).flatten()
@@ -123,7 +124,7 @@ impl<K: Operations> BlockCg<K> {
                 return SolveEnd::Breakdown(NEGATIVE_RHO);
             }
             let Cholesky { factor, inverse, rank, .. } =
-                gram::cholesky(&of_z, columns, DEPENDENT, Dependent::Dropped);
+                gram::cholesky(of_z, columns, DEPENDENT, Dependent::Dropped);
             if rank == 0 {
                 return SolveEnd::Breakdown(NO_RHO);
             }
@@ -131,18 +132,18 @@ impl<K: Operations> BlockCg<K> {
             // P = Z F^-1 + P F'
             let of_p = transposed(&factor, columns);
             let own = if first { Own::Zero } else { Own::Times(&of_p) };
-            ops.update(columns, own, &[&*z], &inverse, p, None);
+            ops.update(columns, own, &[&*z], &inverse, p);
             first = false;
             // Q = A P; X += P (P' Q)^-1 C; W = W F^-1 - Q (P' Q)^-1
-            ops.product(s.a, columns, p, None, q, Some(&mut of_q));
+            ops.product(s.a, columns, p, None, q);
+            let of_q = block.gram(k, p, q);
             let diagonal = |of: &[f64], j: usize| of[j * (columns + 1)];
             if (0..columns).any(|j| diagonal(&of_q, j) <= 0.0 && diagonal(&factor, j) > 0.0) {
                 return SolveEnd::Breakdown(NO_PQ);
             }
             let delta = gram::inverse(&of_q, columns, DEPENDENT);
             block.add(k, p, &gram::times(&delta, &c, columns), x);
-            let own = Own::Times(&inverse);
-            ops.update(columns, own, &[&*q], &negated(&delta), w, Some(&mut of_w));
+            ops.update(columns, Own::Times(&inverse), &[&*q], &negated(&delta), w);
         }
     }
 }

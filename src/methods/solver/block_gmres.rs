@@ -62,13 +62,13 @@ impl<K: Operations> BlockGmres<K> {
         let Self { block, basis, work, .. } = self;
         let columns = block.columns;
         let residual = |to: &mut K::Vector| {
-            operations(k).product(s.a, columns, x, Some(s.b), to, None);
+            operations(k).product(s.a, columns, x, Some(s.b), to);
         };
         match self.settings.side {
             Side::Right => residual(&mut basis[0]),
             Side::Left => {
                 residual(work);
-                block.precondition(k, s, work, &mut basis[0], None);
+                block.precondition(k, s, work, &mut basis[0]);
             }
         }
     }
@@ -80,16 +80,16 @@ impl<K: Operations> BlockGmres<K> {
         let (v, w) = (&head[j], &mut tail[0]);
         let columns = block.columns;
         let product = |x: &K::Vector, y: &mut K::Vector| {
-            operations(k).product(s.a, columns, x, None, y, None);
+            operations(k).product(s.a, columns, x, None, y);
         };
         match self.settings.side {
             Side::Right => {
-                block.precondition(k, s, v, work, None);
+                block.precondition(k, s, v, work);
                 product(work, w);
             }
             Side::Left => {
                 product(v, work);
-                block.precondition(k, s, work, w, None);
+                block.precondition(k, s, work, w);
             }
         }
     }
@@ -103,7 +103,7 @@ impl<K: Operations> BlockGmres<K> {
         let pass = |w: &mut K::Vector| {
             let mut h = vec![0.0; v.len() * s * s];
             ops.grams(s, &v, w, &mut h);
-            ops.update(s, Own::Kept, &v, &negated(&h), w, None);
+            ops.update(s, Own::Kept, &v, &negated(&h), w);
             let r = block.orthonormalise(k, w);
             (h, r)
         };
@@ -135,11 +135,11 @@ impl<K: Operations> BlockGmres<K> {
         // the last block of the basis is rebuilt before it is next read
         let (v, last) = basis.split_at_mut(used);
         let v: Vec<&K::Vector> = v.iter().collect();
-        operations(k).update(block.columns, Own::Zero, &v, &y, work, None);
+        operations(k).update(block.columns, Own::Zero, &v, &y, work);
         match self.settings.side {
             Side::Left => k.axpby(Coef::ONE, work, Coef::ONE, x),
             Side::Right => {
-                block.precondition(k, s, work, &mut last[0], None);
+                block.precondition(k, s, work, &mut last[0]);
                 k.axpby(Coef::ONE, &last[0], Coef::ONE, x);
             }
         }

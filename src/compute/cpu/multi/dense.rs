@@ -15,102 +15,46 @@ const CHUNK: usize = 1024;
 /// Chunks that one task works on.
 const CHUNKS_PER_TASK: usize = 16;
 
-/// Numbers of a chunk of whole rows; its inner products are at most a sixteenth of them.
-pub(super) fn chunk(columns: usize) -> usize {
-    (CHUNK / columns).max(16 * columns) * columns
-}
-
-/// Adds up small matrices, one after the other.
-pub(super) fn sum(parts: &[f64], out: &mut [f64]) {
-    out.fill(0.0);
-    for part in parts.chunks_exact(out.len()) {
-        out.iter_mut().zip(part).for_each(|(out, part)| *out += part);
-    }
-}
-
-/// `X' W` of one chunk.
-pub(super) fn gram(columns: usize, x: &[f64], w: &[f64], out: &mut [f64]) {
-    for (strip, width) in strips(columns) {
-        with_lanes!(width, gram_strip(strip, x, w, out));
-    }
+/// Numbers of a chunk of whole rows.
+fn chunk(columns: usize) -> usize {
+    (CHUNK / columns).max(1) * columns
 }
 
 /// `out[i] = basis[i]' W`.
-pub(in crate::compute::cpu) fn grams(
-    columns: usize,
-    basis: &[&[f64]],
-    w: &[f64],
-    parallel: bool,
-    out: &mut [f64],
-) {
+pub(super) fn grams(columns: usize, basis: &[&[f64]], w: &[f64], parallel: bool, out: &mut [f64]) {
     let (chunk, small) = (chunk(columns), columns * columns);
     assert_eq!(out.len(), basis.len() * small);
     let part = |at: usize, w: &[f64], out: &mut [f64]| {
         for (x, out) in basis.iter().zip(out.chunks_exact_mut(small)) {
-            gram(columns, &x[at * chunk..][..w.len()], w, out);
+            let x = &x[at * chunk..][..w.len()];
+            for (strip, width) in strips(columns) {
+                with_lanes!(width, gram(strip, x, w, out));
+            }
         }
     };
+    out.fill(0.0);
+    let add = |out: &mut [f64], part: &[f64]| out.iter_mut().zip(part).for_each(|(o, p)| *o += p);
     let size = out.len();
     if parallel {
         let mut parts = vec![0.0; w.len().div_ceil(chunk) * size];
         let tasks = parts.par_chunks_mut(size).with_min_len(CHUNKS_PER_TASK);
         tasks.zip(w.par_chunks(chunk)).enumerate().for_each(|(at, (out, w))| part(at, w, out));
-        sum(&parts, out);
+        parts.chunks_exact(size).for_each(|part| add(out, part));
     } else {
         let mut sums = vec![0.0; size];
-        out.fill(0.0);
         for (at, w) in w.chunks(chunk).enumerate() {
+            sums.fill(0.0);
             part(at, w, &mut sums);
-            out.iter_mut().zip(&sums).for_each(|(out, sum)| *out += sum);
+            add(out, &sums);
         }
     }
 }
 
-/// Runs `part(i, piece, gram)` on pieces of so many numbers, with room for the inner products of each where their
-/// sum is wanted.
-pub(super) fn with_gram(
-    columns: usize,
-    numbers: usize,
-    w: &mut [f64],
-    gram: Option<&mut [f64]>,
-    parallel: bool,
-    part: impl Fn(usize, &mut [f64], Option<&mut [f64]>) + Sync,
-) {
-    let small = columns * columns;
-    let mut parts = vec![0.0; if gram.is_some() { w.len().div_ceil(numbers) * small } else { 0 }];
-    match (&gram, parallel) {
-        (None, false) => w.chunks_mut(numbers).enumerate().for_each(|(i, w)| part(i, w, None)),
-        (None, true) => {
-            let pieces = w.par_chunks_mut(numbers).with_min_len(CHUNKS_PER_TASK);
-            pieces.enumerate().for_each(|(i, w)| part(i, w, None));
-        }
-        (Some(_), false) => {
-            let pieces = w.chunks_mut(numbers).zip(parts.chunks_exact_mut(small));
-            pieces.enumerate().for_each(|(i, (w, gram))| part(i, w, Some(gram)));
-        }
-        (Some(_), true) => {
-            let pieces = w.par_chunks_mut(numbers).with_min_len(CHUNKS_PER_TASK);
-            let pieces = pieces.zip(parts.par_chunks_exact_mut(small));
-            pieces.enumerate().for_each(|(i, (w, gram))| part(i, w, Some(gram)));
-        }
-    }
-    if let Some(gram) = gram {
-        sum(&parts, gram);
-    }
-}
-
-multiversion! { fn gram_strip[L: Lanes](lanes: L, strip: Strip, x: &[f64], w: &[f64], out: &mut [f64]) = gram_strip_body }
+multiversion! { fn gram[L: Lanes](lanes: L, strip: Strip, x: &[f64], w: &[f64], out: &mut [f64]) = gram_body }
 
 /// The columns of the strip in `X' W`, four rows at a time.
 #[inline(always)]
-fn gram_strip_body<L: Lanes, S: Simd>(
-    s: S,
-    _: L,
-    strip: Strip,
-    x: &[f64],
-    w: &[f64],
-    out: &mut [f64],
-) {
+fn gram_body<L: Lanes, S: Simd>(s: S, _: L, strip: Strip, x: &[f64], w: &[f64], out: &mut [f64]) {
     let mut row = 0;
     while row + 4 <= strip.columns {
         gram_rows::<4, L, S>(s, strip, row, x, w, out);
@@ -143,25 +87,18 @@ fn gram_rows<const N: usize, L: Lanes, S: Simd>(
     }
 }
 
-/// What a multivector becomes: what stays of it, and small matrices that others are multiplied by.
-#[derive(Clone, Copy)]
-pub(super) struct Addends<'a> {
-    pub(super) own: Own<'a>,
-    pub(super) coef: &'a [f64],
-}
-
-/// `W = own + sum_i basis[i] coef[i]`; `gram = W' W` where it is wanted.
+/// `W = own + sum_i basis[i] coef[i]`.
 pub(super) fn update(
     columns: usize,
+    own: Own,
     basis: &[&[f64]],
-    Addends { own, coef }: Addends,
+    coef: &[f64],
     w: &mut [f64],
-    gram: Option<&mut [f64]>,
     parallel: bool,
 ) {
     let (chunk, small) = (chunk(columns), columns * columns);
     assert_eq!(coef.len(), basis.len() * small);
-    with_gram(columns, chunk, w, gram, parallel, |at, w, of_chunk| {
+    let part = |(at, w): (usize, &mut [f64])| {
         match own {
             Own::Kept => {}
             Own::Zero => w.fill(0.0),
@@ -173,10 +110,12 @@ pub(super) fn update(
                 with_lanes!(width, add(strip, x, c, w));
             }
         }
-        if let Some(of_chunk) = of_chunk {
-            self::gram(columns, w, w, of_chunk);
-        }
-    });
+    };
+    if parallel {
+        w.par_chunks_mut(chunk).with_min_len(CHUNKS_PER_TASK).enumerate().for_each(part);
+    } else {
+        w.chunks_mut(chunk).enumerate().for_each(part);
+    }
 }
 
 multiversion! { fn add[L: Lanes](lanes: L, strip: Strip, x: &[f64], c: &[f64], w: &mut [f64]) = add_body }

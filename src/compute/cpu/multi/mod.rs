@@ -11,8 +11,6 @@ mod solves;
 use super::{BlockIlu, Cpu, Matrix};
 use crate::base::memory::Buffer;
 use crate::compute::multivectors::{Multivectors, Own};
-use dense::Addends;
-pub(super) use dense::grams;
 pub(super) use rows::product;
 
 impl Multivectors<Self> for Cpu {
@@ -23,27 +21,19 @@ impl Multivectors<Self> for Cpu {
         x: &Buffer<f64>,
         b: Option<&Buffer<f64>>,
         y: &mut Buffer<f64>,
-        gram: Option<&mut [f64]>,
     ) {
         let b = b.map(|b| &**b);
-        self.on(a.stored(), |parallel| a.multiproduct(columns, x, b, y, gram, parallel));
+        self.on(a.stored(), |parallel| a.multiproduct(columns, x, b, y, parallel));
     }
 
-    fn solve(
-        &self,
-        ilu: &BlockIlu,
-        columns: usize,
-        r: &Buffer<f64>,
-        z: &mut Buffer<f64>,
-        gram: Option<&mut [f64]>,
-    ) {
+    fn solve(&self, ilu: &BlockIlu, columns: usize, r: &Buffer<f64>, z: &mut Buffer<f64>) {
         assert!(ilu.renumbered.is_none(), "factors in the order of the vectors");
         let pace = ilu.plan.as_ref().map(|plan| &plan.solving);
         self.paced(
             ilu.pattern.numbers(),
             pace,
             |all| all.solves += 1,
-            |alone| solves::apply(ilu, columns, r, z, gram, alone),
+            |alone| solves::apply(ilu, columns, r, z, alone),
         );
     }
 
@@ -59,10 +49,9 @@ impl Multivectors<Self> for Cpu {
         basis: &[&Buffer<f64>],
         coef: &[f64],
         w: &mut Buffer<f64>,
-        gram: Option<&mut [f64]>,
     ) {
-        let (basis, addends) = (slices(basis), Addends { own, coef });
-        self.on(w.len(), |parallel| dense::update(columns, &basis, addends, w, gram, parallel));
+        let basis = slices(basis);
+        self.on(w.len(), |parallel| dense::update(columns, own, &basis, coef, w, parallel));
     }
 
     fn column(&self, columns: usize, j: usize, from: &Buffer<f64>, to: &mut Buffer<f64>) {

@@ -5,37 +5,38 @@
     reason = "columns that the matrix vouches for, instruction sets chosen at run time"
 )]
 
+use rayon::prelude::*;
+
 use super::super::multiversion::multiversion;
 use super::super::simd::Simd;
-use super::super::spmv::Rows;
-use super::dense;
+use super::super::spmv::{ROWS_PER_TASK, Rows};
 use super::lanes::{Lanes, Strip, strips, with_lanes};
 
-/// `Y = A X`, or `Y = B - A X` when B is given; `gram = X' Y` where it is wanted.
+/// `Y = A X`, or `Y = B - A X` when B is given.
 pub(in crate::compute::cpu) fn product(
     a: Rows,
     columns: usize,
     x: &[f64],
     b: Option<&[f64]>,
     y: &mut [f64],
-    gram: Option<&mut [f64]>,
     parallel: bool,
 ) {
     let of_row = a.block_size * columns;
     assert_eq!(y.len(), (a.row_ptr.len() - 1) * of_row);
     assert_eq!(x.len(), a.columns * of_row);
     assert!(b.is_none_or(|b| b.len() == y.len()));
-    let rows = dense::chunk(columns).div_ceil(of_row);
-    dense::with_gram(columns, rows * of_row, y, gram, parallel, |piece, y, gram| {
-        let at = piece * rows * of_row..piece * rows * of_row + y.len();
-        for (strip, width) in strips(columns) {
-            let b = b.map(|b| &b[at.clone()]);
-            with_lanes!(width, some_rows(a, strip, x, b, piece * rows, y));
+    for (strip, width) in strips(columns) {
+        let rows = |first: usize, y: &mut [f64]| {
+            let b = b.map(|b| &b[first * of_row..][..y.len()]);
+            with_lanes!(width, some_rows(a, strip, x, b, first, y));
+        };
+        if parallel {
+            let tasks = y.par_chunks_mut(ROWS_PER_TASK * of_row).enumerate();
+            tasks.for_each(|(task, y)| rows(task * ROWS_PER_TASK, y));
+        } else {
+            rows(0, y);
         }
-        if let Some(gram) = gram {
-            dense::gram(columns, &x[at], y, gram);
-        }
-    });
+    }
 }
 
 multiversion! { fn some_rows[L: Lanes](lanes: L, a: Rows, strip: Strip, x: &[f64], b: Option<&[f64]>, first: usize, y: &mut [f64]) = some_rows_body }

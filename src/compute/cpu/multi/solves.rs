@@ -5,8 +5,6 @@
     reason = "instruction sets chosen at run time, threads that write disjoint parts"
 )]
 
-use std::ops::Range;
-
 use super::super::entry::Entry;
 use super::super::ilu::BlockIlu;
 use super::super::multiversion::multiversion;
@@ -15,45 +13,24 @@ use super::super::shared::Shared;
 use super::super::simd::Simd;
 use super::super::trsv;
 use super::super::values::Values;
-use super::dense;
 use super::lanes::{Lanes, Strip, strips, with_lanes};
 use super::{gather, scatter};
 use crate::matrix::pattern::PatternView;
 
-/// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`;
-/// `gram = Z' R` where it is wanted.
-pub(super) fn apply(
-    ilu: &BlockIlu,
-    columns: usize,
-    r: &[f64],
-    z: &mut [f64],
-    gram: Option<&mut [f64]>,
-    alone: bool,
-) {
+/// `Z = (L D U')^-1 R`, on the threads of the plan, where there is one, or on the calling thread `alone`.
+pub(super) fn apply(ilu: &BlockIlu, columns: usize, r: &[f64], z: &mut [f64], alone: bool) {
     let n = ilu.pattern.rows() * ilu.pattern.block_size() * columns;
     assert!(r.len() == n && z.len() == n);
-    let alone = alone || ilu.plan.is_none();
-    let mut parts = None;
-    if matches!(ilu.values, Values::Double(_) | Values::Single(_)) {
-        // rows that one thread has made of all columns are still in its cache
-        let together = alone && gram.is_some() && strips(columns).count() == 1;
-        parts = together.then(|| Parts::new(columns, n));
-        let z = Shared::new(z);
-        for (strip, width) in strips(columns) {
-            let args = (ilu, strip, alone);
-            match &ilu.values {
-                Values::Double(of) => with_lanes!(width, of_strip(args, of, r, z, &mut parts)),
-                Values::Single(of) => with_lanes!(width, of_strip(args, of, r, z, &mut parts)),
-                _ => unreachable!("looked at above"),
-            }
-        }
-    } else {
-        one_by_one(ilu, columns, r, z, alone);
+    if !matches!(ilu.values, Values::Double(_) | Values::Single(_)) {
+        return one_by_one(ilu, columns, r, z, alone);
     }
-    match (gram, parts) {
-        (Some(gram), Some(parts)) => parts.sum(gram),
-        (Some(gram), None) => dense::grams(columns, &[z], r, !alone, gram),
-        (None, _) => {}
+    let z = Shared::new(z);
+    for (strip, width) in strips(columns) {
+        match &ilu.values {
+            Values::Double(blocks) => with_lanes!(width, of_strip(ilu, blocks, strip, r, z, alone)),
+            Values::Single(blocks) => with_lanes!(width, of_strip(ilu, blocks, strip, r, z, alone)),
+            _ => unreachable!("solved above"),
+        }
     }
 }
 
@@ -92,66 +69,24 @@ impl<'a, T: Entry> Factors<'a, T> {
 
 fn of_strip<L: Lanes, T: Entry>(
     lanes: L,
-    (ilu, strip, alone): (&BlockIlu, Strip, bool),
+    ilu: &BlockIlu,
     blocks: &Blocks<T>,
+    strip: Strip,
     r: &[f64],
     z: Shared,
-    parts: &mut Option<Parts>,
+    alone: bool,
 ) {
     let (f, size) = (Factors::new(ilu, blocks), ilu.pattern.block_size());
     let rows = ilu.pattern.rows() as u32;
     let Some(plan) = ilu.plan.as_ref().filter(|_| !alone) else {
         forward(lanes, f, size, strip, r, z, 0..rows);
-        let piece = parts.as_ref().map_or(rows, |_| PIECE).max(1);
-        for first in (0..rows).step_by(piece as usize).rev() {
-            let end = rows.min(first + piece);
-            backward(lanes, f, size, strip, z, (first..end).rev());
-            if let Some(parts) = parts {
-                // SAFETY: nobody writes these any more.
-                let done = |range: Range<usize>| unsafe { z.read(range) };
-                parts.down_to(first as usize * size, done, r);
-            }
-        }
+        backward(lanes, f, size, strip, z, (0..rows).rev());
         return;
     };
     let ahead = |rows: &[u32]| forward(lanes, f, size, strip, r, z, rows.iter().copied());
     let back = |rows: &[u32]| backward(lanes, f, size, strip, z, rows.iter().copied());
-    plan.lower.run(&ahead);
-    plan.upper.run(&back);
-}
-
-/// Block rows of a backward solve between inner products.
-const PIECE: u32 = 64;
-
-/// `Z' R` by the chunks of [`dense::grams`], whose rows are made from the last to the first.
-struct Parts {
-    columns: usize,
-    /// Chunks that are still to come.
-    left: usize,
-    of_chunk: Vec<f64>,
-}
-
-impl Parts {
-    /// For so many columns and numbers.
-    fn new(columns: usize, numbers: usize) -> Self {
-        let left = numbers.div_ceil(dense::chunk(columns));
-        Self { columns, left, of_chunk: vec![0.0; left * columns * columns] }
-    }
-
-    /// Takes the chunks that are complete when rows from `row` on are.
-    fn down_to<'a>(&mut self, row: usize, z: impl Fn(Range<usize>) -> &'a [f64], r: &[f64]) {
-        let (chunk, small) = (dense::chunk(self.columns), self.columns * self.columns);
-        while self.left > 0 && (self.left - 1) * chunk >= row * self.columns {
-            self.left -= 1;
-            let range = self.left * chunk..r.len().min((self.left + 1) * chunk);
-            let part = &mut self.of_chunk[self.left * small..][..small];
-            dense::gram(self.columns, z(range.clone()), &r[range], part);
-        }
-    }
-
-    fn sum(&self, gram: &mut [f64]) {
-        dense::sum(&self.of_chunk, gram);
-    }
+    plan.lower.run_with(|_| (), |(), rows| ahead(rows), |()| ());
+    plan.upper.run_with(|_| (), |(), rows| back(rows), |()| ());
 }
 
 /// Block rows, one after the other.
