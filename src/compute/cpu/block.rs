@@ -288,21 +288,17 @@ in_one_register! { 8 F8, splat8, load8, store8, madd8, msub8: 5 6 7 8 }
 macro_rules! with_block_size {
     ($b:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
         match $b {
-            1 => $f($crate::compute::cpu::block::Fixed::<1>, $($arg),*),
-            2 => $f($crate::compute::cpu::block::Fixed::<2>, $($arg),*),
-            3 => $f($crate::compute::cpu::block::Fixed::<3>, $($arg),*),
-            4 => $f($crate::compute::cpu::block::Fixed::<4>, $($arg),*),
             5 => $f($crate::compute::cpu::block::Fixed::<5>, $($arg),*),
             6 => $f($crate::compute::cpu::block::Fixed::<6>, $($arg),*),
             7 => $f($crate::compute::cpu::block::Fixed::<7>, $($arg),*),
             8 => $f($crate::compute::cpu::block::Fixed::<8>, $($arg),*),
-            b => $f($crate::compute::cpu::block::Runtime(b), $($arg),*),
+            b => $crate::compute::cpu::block::with_small_block_size!(b, $f($($arg),*)),
         }
     };
 }
 pub(super) use with_block_size;
 
-/// As [`with_block_size!`] for kernels that are not used enough to be compiled for all sizes.
+/// The same with compile-time sizes up to 4, for kernels that are not used enough to be compiled for more.
 macro_rules! with_small_block_size {
     ($b:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
         match $b {

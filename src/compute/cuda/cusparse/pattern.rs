@@ -109,7 +109,10 @@ impl DevicePattern {
 
     /// Panics unless `x` has a number for each column, and `y` one for each row.
     pub(super) fn assert_vectors(&self, x: &CudaSlice<f64>, y: &CudaSlice<f64>) {
-        assert!(x.len() >= self.inputs() && y.len() >= self.unknowns(), "vectors of the matrix");
+        assert!(
+            x.len() >= self.inputs() && y.len() >= self.unknowns(),
+            "a vector is shorter than the matrix"
+        );
     }
 }
 
