@@ -1,11 +1,15 @@
 //! Tells the program which source revision and compiler made it, so that every result names them,
-//! embeds the experiments under `configs/` and the headers under `kernels/`, and collects what the algorithms of
-//! triangular solves say of themselves.
+//! embeds the experiments under `configs/`, the kernels and the fonts of figures, compressed, and collects what the
+//! algorithms of triangular solves say of themselves.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
 
 fn main() {
     for path in SOURCES {
@@ -17,8 +21,11 @@ fn main() {
     println!("cargo:rustc-env=BILU_BENCH_REVISION={}", revision(&root));
     println!("cargo:rustc-env=BILU_BENCH_COMPILER={compiler}");
     println!("cargo:rustc-env=BILU_BENCH_TARGET={}", env::var("TARGET").unwrap_or_default());
-    embed(&root.join("configs"), &["toml", "csv"], "configs.rs");
-    embed(&root.join("kernels"), &["cuh"], "headers.rs");
+    pack("configs", &below(&root.join("configs"), &["toml", "csv"]));
+    pack("kernels", &below(&root.join("kernels"), &["cu"]));
+    pack("headers", &below(&root.join("kernels"), &["cuh"]));
+    let fonts = [("regular", dejavu::sans::regular()), ("bold", dejavu::sans::bold())];
+    pack("fonts", &fonts.map(|(name, bytes)| (name.to_owned(), bytes.to_vec())));
     describe(&root.join("src/compute/cuda/sptrsv"), "trisolves.rs");
 }
 
@@ -62,20 +69,28 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Writes `list`: the path below `folder` and the text of every file there that ends in one of `endings`.
-fn embed(folder: &Path, endings: &[&str], list: &str) {
+/// The path below `folder` and the bytes of every file there that ends in one of `endings`.
+fn below(folder: &Path, endings: &[&str]) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     collect(folder, endings, &mut files);
     files.sort();
-    let mut code = String::from("&[\n");
-    for file in &files {
+    let read = |file: PathBuf| {
         let name = file.strip_prefix(folder).expect("collected below it");
         let name = name.to_str().expect("names in the repository are UTF-8").replace('\\', "/");
-        let path = file.to_str().expect("cargo builds in UTF-8 paths");
-        writeln!(code, "    ({name:?}, include_str!({path:?})),").expect("a string grows");
+        (name, fs::read(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display())))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Writes `list`, which `base::embedded` reads: of each file a line with its path, one with its length, its bytes,
+/// all compressed.
+fn pack(list: &str, files: &[(String, Vec<u8>)]) {
+    let mut packed = ZlibEncoder::new(Vec::new(), Compression::best());
+    for (name, bytes) in files {
+        write!(packed, "{name}\n{}\n", bytes.len()).expect("memory grows");
+        packed.write_all(bytes).expect("memory grows");
     }
-    code.push(']');
-    write(list, &code);
+    write(list, &packed.finish().expect("memory grows"));
 }
 
 /// Writes `list`: the `ABOUT` of every file in `folder` that the registry in its `mod.rs` names, and a constant
@@ -99,12 +114,12 @@ fn describe(folder: &Path, list: &str) {
             .expect("a string grows");
     }
     let descriptions = format!("const DESCRIPTIONS: &[Description] = &[\n{all}];\n");
-    write(list, &format!("{descriptions}impl Trisolve {{\n{constants}}}\n"));
+    write(list, format!("{descriptions}impl Trisolve {{\n{constants}}}\n").as_bytes());
 }
 
-fn write(list: &str, code: &str) {
+fn write(list: &str, content: &[u8]) {
     let target = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join(list);
-    fs::write(target, code).expect("OUT_DIR can be written");
+    fs::write(target, content).expect("OUT_DIR can be written");
 }
 
 fn collect(folder: &Path, endings: &[&str], files: &mut Vec<PathBuf>) {

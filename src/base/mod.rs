@@ -2,6 +2,7 @@
 
 pub mod choices;
 pub(crate) mod cores;
+pub(crate) mod embedded;
 pub mod error;
 pub mod external;
 pub(crate) mod files;

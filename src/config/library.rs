@@ -3,7 +3,9 @@
 //! A paper is a folder, a table of it a TOML file in that folder.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use crate::base::embedded::unpack_texts;
 use crate::base::error::{Error, Result};
 use crate::config::source::{self, Source};
 use crate::config::{Experiment, file};
@@ -15,7 +17,8 @@ pub(crate) const OBSTACLE: &str = "obstacle";
 pub(crate) const CLAIMS: &str = "claims";
 
 /// Path below `configs/` and text of every TOML and CSV file there.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/configs.rs"));
+static EMBEDDED: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| unpack_texts(include_bytes!(concat!(env!("OUT_DIR"), "/configs"))));
 
 /// Source of experiments.
 #[derive(Clone, Debug, Default)]

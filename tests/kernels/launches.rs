@@ -291,7 +291,7 @@ fn kernels() -> BTreeMap<String, Signatures> {
     let named = lines.filter_map(|(constant, rest)| Some((constant, rest.split_once('"')?.0)));
     let source = |(constant, name): (&str, &str)| {
         let source = sources::ALL.iter().find(|source| source.name == name)?;
-        Some((constant.to_owned(), kernels_of(name, source.text)))
+        Some((constant.to_owned(), kernels_of(name, source.text())))
     };
     named.filter_map(source).collect()
 }

@@ -251,7 +251,8 @@ fn every_source_compiles_for_other_gpus() {
 const SPILLING: Source = Source {
     name: "spilling",
     sizes: Some(1..=64),
-    text: r#"
+    text: Some(
+        r#"
 extern "C" __global__ void __launch_bounds__(1024, 2) spilling(double* x, int n) {
   int unused;
   double v[16 * BS];
@@ -261,6 +262,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) spilling(double* x, int n)
   for (int i = 0; i < 16 * BS; ++i) x[i * n + threadIdx.x] = v[i] * v[(i * 7 + 1) % (16 * BS)];
 }
 "#,
+    ),
 };
 
 #[test]
@@ -283,7 +285,7 @@ fn hashes_are_those_of_the_code() {
         return;
     }
     let line = |name, text: &str| {
-        let source = Source { name, text: text.to_owned().leak(), sizes: None };
+        let source = Source { name, text: Some(text.to_owned().leak()), sizes: None };
         let compiled = nvrtc::compile(&source, 0, ARCH).unwrap();
         code::line(&["k"], &0.into(), &compiled.cubin)
     };
@@ -300,7 +302,7 @@ fn errors_name_source_line_and_block_size() {
     }
     let source = |sized: bool| Source {
         name: "bad",
-        text: "// line 1\n__device__ int b = c;\n",
+        text: Some("// line 1\n__device__ int b = c;\n"),
         sizes: sized.then_some(1..=64),
     };
     let message = |sized, arch| nvrtc::compile(&source(sized), 4, arch).unwrap_err().to_string();

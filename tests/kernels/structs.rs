@@ -37,7 +37,7 @@ fn objections(source: &Source, variant: &Variant, assertions: &Assertions) -> Ve
     let headers: Vec<(&str, String)> =
         HEADERS.iter().map(|(name, text)| (*name, with(name, text))).collect();
     let headers: Vec<(&str, &str)> = headers.iter().map(|(n, text)| (*n, text.as_str())).collect();
-    let text = with(&format!("{}.cu", source.name), source.text);
+    let text = with(&format!("{}.cu", source.name), source.text());
     nvrtc::objections(source, &text, &headers, variant.clone(), ARCH).unwrap()
 }
 
@@ -102,7 +102,7 @@ fn a_field_that_one_side_lacks_is_found() {
     }
     // it has its place in what is padding without it
     let text = "struct S { unsigned a; double b; unsigned c, d; };";
-    let source = Source { name: "s", text, sizes: None };
+    let source = Source { name: "s", text: Some(text), sizes: None };
     let field = |(name, offset, size)| Field { name, offset, size };
     let fields = [("a", 0, 4), ("b", 8, 8), ("c", 16, 4), ("d", 20, 4)].map(field);
     let with = |count: usize| Layout {

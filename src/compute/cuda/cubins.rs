@@ -54,8 +54,8 @@ fn key(source: &Source, options: &[String], version: (i32, i32)) -> String {
     };
     part(&version);
     part(source.name);
-    part(source.text);
-    for (name, text) in HEADERS {
+    part(source.text());
+    for (name, text) in HEADERS.iter() {
         part(name);
         part(text);
     }
@@ -221,8 +221,11 @@ mod tests {
 
     #[test]
     fn everything_that_decides_the_code_is_in_the_key() {
-        let source =
-            |name, text, sized: bool| Source { name, text, sizes: sized.then_some(1..=64) };
+        let source = |name, text, sized: bool| Source {
+            name,
+            text: Some(text),
+            sizes: sized.then_some(1..=64),
+        };
         let of = |source: &Source, size, arch, version| {
             key(source, &nvrtc::options(source, size, arch), version)
         };

@@ -273,7 +273,7 @@ impl Drop for Owned<'_> {
 impl Nvrtc {
     /// Compiles, or tells the first error.
     fn compile(&self, source: &Source, options: &[String]) -> Result<Compiled, String> {
-        let (program, log, built) = self.build(source.name, source.text, HEADERS, options)?;
+        let (program, log, built) = self.build(source.name, source.text(), &HEADERS, options)?;
         built.map_err(|why| first_error(&log).map_or(why, str::to_owned))?;
         Ok(Compiled { cubin: program.read(self.cubin_size, self.cubin)?, log })
     }
@@ -470,7 +470,8 @@ ptxas info    : Used 128 registers, used 0 barriers, 40416 bytes cumulative stac
 
     #[test]
     fn only_sized_sources_know_the_block_size() {
-        let source = |sized: bool| Source { name: "k", text: "", sizes: sized.then_some(1..=64) };
+        let source =
+            |sized: bool| Source { name: "k", text: Some(""), sizes: sized.then_some(1..=64) };
         let common = ["-arch=sm_120", "--std=c++17", "-lineinfo", "--ptxas-options=-v"];
         assert_eq!(options(&source(false), 4, (12, 0)), common);
         assert_eq!(options(&source(true), 4, (12, 0)), [&common[..], &["-DBS=4"]].concat());

@@ -1,18 +1,28 @@
 //! The CUDA sources, embedded, one entry per file of `kernels/`.
 
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
 use crate::base::choices::FactorPrecision;
+use crate::base::embedded::unpack_texts;
 
 /// A file of kernels, compiled at run time.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     /// Path below `kernels/` without its ending.
     pub name: &'static str,
-    /// The file.
-    pub text: &'static str,
+    /// What is compiled in place of the file.
+    pub text: Option<&'static str>,
     /// Block sizes that it is compiled for, as the macro `BS`; `None` when it knows of none.
     pub sizes: Option<RangeInclusive<usize>>,
+}
+
+impl Source {
+    /// What is compiled; empty where there is no such file, which a test refuses.
+    pub fn text(&self) -> &'static str {
+        let is_this = |(path, _): &&(&str, &str)| path.strip_suffix(".cu") == Some(self.name);
+        self.text.unwrap_or_else(|| FILES.iter().find(is_this).map_or("", |(_, text)| text))
+    }
 }
 
 /// For what a source is compiled: a block size, and macros of the source's own.
@@ -49,7 +59,7 @@ macro_rules! sources {
             #[doc = concat!("`kernels/", $name, ".cu`.")]
             pub static $constant: Source = Source {
                 name: $name,
-                text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name, ".cu")),
+                text: None,
                 sizes: $sizes,
             };
         )*
@@ -96,5 +106,27 @@ sources! {
     OBSTACLE_BLOCKED, "obstacle/blocked", None;
 }
 
-/// Headers that the sources may include: their paths below `kernels/`, and their texts.
-pub static HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
+/// Path below `kernels/` and text.
+type Files = LazyLock<Vec<(&'static str, &'static str)>>;
+
+static FILES: Files =
+    LazyLock::new(|| unpack_texts(include_bytes!(concat!(env!("OUT_DIR"), "/kernels"))));
+
+/// Headers that the sources may include.
+pub static HEADERS: Files =
+    LazyLock::new(|| unpack_texts(include_bytes!(concat!(env!("OUT_DIR"), "/headers"))));
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kernel_file_is_a_source_and_every_source_a_file() {
+        let files: BTreeSet<&str> =
+            FILES.iter().filter_map(|(path, _)| path.strip_suffix(".cu")).collect();
+        assert_eq!(ALL.iter().map(|source| source.name).collect::<BTreeSet<_>>(), files);
+        assert!(ALL.iter().all(|source| source.text().contains("__global__")));
+    }
+}

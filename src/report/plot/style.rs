@@ -1,11 +1,12 @@
 //! Colours, markers, sizes and fonts of every figure.
 
-use std::sync::Once;
+use std::sync::{LazyLock, Once};
 
 use plotters::style::{
     Color, FontStyle, IntoFont, IntoTextStyle, RGBColor, ShapeStyle, TextStyle, register_font,
 };
 
+use crate::base::embedded::unpack;
 use crate::report::plot::Origin;
 
 /// Units of the drawing per pixel: shapes are placed at whole units, pixels would be too coarse.
@@ -274,10 +275,12 @@ pub(super) fn text(pixels: f64, weight: FontStyle, colour: RGBColor) -> TextStyl
     style
 }
 
-/// The fonts that the program carries. Not inlined: every copy of their bytes adds 1.5 MB.
-#[inline(never)]
-pub(super) fn embedded_fonts() -> [(FontStyle, &'static [u8]); 2] {
-    [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())]
+/// The fonts that the program carries.
+pub(super) fn embedded_fonts() -> impl Iterator<Item = (FontStyle, &'static [u8])> {
+    static FONTS: LazyLock<Vec<(&str, &[u8])>> =
+        LazyLock::new(|| unpack(include_bytes!(concat!(env!("OUT_DIR"), "/fonts"))));
+    let style = |name| if name == "bold" { FontStyle::Bold } else { FontStyle::Normal };
+    FONTS.iter().map(move |&(name, bytes)| (style(name), bytes))
 }
 
 /// Gives the font to the layout of text, which knows no fonts of the system.
