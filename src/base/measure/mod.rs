@@ -1,5 +1,6 @@
 //! Clock, statistics and memory.
 
+pub(crate) mod spans;
 mod stats;
 
 use std::sync::{Mutex, OnceLock, PoisonError};

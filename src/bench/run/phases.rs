@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::reuse::Of;
 use super::{Progress, Reuse, Stage};
-use crate::base::measure::{median, now, seconds_since};
+use crate::base::measure::{median, now, seconds_since, spans};
 use crate::compute::Operations;
 use crate::methods::precond::{Phase, Phases};
 use crate::record::schema::Times;
@@ -56,7 +56,11 @@ impl<'a, K: Operations> PhaseClock<'a, K> {
 
     fn end(&mut self) {
         if let Some((phase, stopwatch)) = self.running.take() {
-            self.charge(phase, stopwatch.seconds(self.k));
+            let seconds = stopwatch.seconds(self.k);
+            if spans::on() {
+                eprintln!("{phase:?} {:.3} ms", 1e3 * seconds);
+            }
+            self.charge(phase, seconds);
         }
     }
 

@@ -8,6 +8,7 @@ use super::storage::Triangles;
 use super::symbolic::schedule;
 use super::tiles::{LARGEST_BLOCK, Tile};
 use crate::base::error::Result;
+use crate::base::measure::spans::span;
 use crate::symbolic::{FillPattern, Schedule, Stencil};
 
 /// Compute capability with bulk copies.
@@ -58,8 +59,10 @@ impl Analysis {
     /// Schedules of the forward and the backward solve, found at the first call.
     pub(super) fn schedules(&self) -> &[Schedule; 2] {
         let p = &self.pattern;
-        self.schedules
-            .get_or_init(|| rayon::join(|| Schedule::lower(p), || Schedule::upper(p)).into())
+        self.schedules.get_or_init(|| {
+            let both = || rayon::join(|| Schedule::lower(p), || Schedule::upper(p));
+            span("schedules", both).into()
+        })
     }
 
     /// Levels of the forward and the backward solve, for which a grid needs no schedules.
@@ -80,7 +83,8 @@ impl Analysis {
 
     /// The stencils, looked for at the first call.
     pub(super) fn stencils(&self, d: &Device, block_size: usize) -> &Stencils {
-        self.stencils.get_or_init(|| stencils(d, &self.pattern, block_size))
+        let find = || span("stencils", || stencils(d, &self.pattern, block_size));
+        self.stencils.get_or_init(find)
     }
 }
 

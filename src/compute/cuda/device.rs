@@ -22,7 +22,7 @@ use super::staging::Staging;
 use super::{cubins, nvrtc};
 use crate::base::error::{Error, Kind, Result};
 use crate::base::input::say;
-use crate::base::measure::timed;
+use crate::base::measure::{spans, timed};
 use crate::base::memory::zeroed;
 use crate::compute::tune::store::Store;
 
@@ -370,8 +370,22 @@ impl Device {
     ) -> Result<()> {
         assert!(at + from.len() <= to.len(), "{} entries at {at} for {}", from.len(), to.len());
         let to = address(to) + (at * size_of::<T>()) as u64;
-        self.staged(|staging| staging.upload(&self.stream, bytemuck::cast_slice(from), to))
-            .map_err(|e| failed("cannot upload", e))
+        self.span("upload", || {
+            self.staged(|staging| staging.upload(&self.stream, bytemuck::cast_slice(from), to))
+        })
+        .map_err(|e| failed("cannot upload", e))
+    }
+
+    /// What `f` returns, its seconds printed as a span's, in which the device ends what it has to do.
+    pub(super) fn span<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
+        spans::span(name, || {
+            let result = f();
+            if spans::on() {
+                // an error comes up again
+                let _ = self.stream.synchronize();
+            }
+            result
+        })
     }
 
     /// A transfer through pinned memory.
@@ -397,8 +411,10 @@ impl Device {
     pub(crate) fn host_part(&self, from: &CudaSlice<u32>, count: usize) -> Result<Vec<u32>> {
         assert!(count <= from.len(), "{count} of {} entries", from.len());
         let mut copy = zeroed(count);
-        self.staged(|staging| {
-            staging.download(&self.stream, address(from), bytemuck::cast_slice_mut(&mut copy))
+        self.span("download", || {
+            self.staged(|staging| {
+                staging.download(&self.stream, address(from), bytemuck::cast_slice_mut(&mut copy))
+            })
         })
         .map_err(|e| failed("cannot download", e))?;
         Ok(copy)

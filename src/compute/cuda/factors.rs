@@ -67,11 +67,14 @@ impl BlockIlu {
         let (analysis, order) = match sets {
             Some(sets) => (Analysis::of_sets(pattern, sets), Some(&sets.rows[..])),
             None => match k.triangles_of(pattern) {
-                Some(triangles) => (Analysis::of_triangles(d, pattern, triangles)?, None),
+                Some(triangles) => {
+                    let found = || Analysis::of_triangles(d, pattern, triangles);
+                    (d.span("analysis of triangles", found)?, None)
+                }
                 None => (Analysis::new(pattern), None),
             },
         };
-        let levels = analysis.levels(d, block_size);
+        let levels = d.span("levels", || analysis.levels(d, block_size));
         let new = |trisolve, reason, by| {
             let pattern = Arc::clone(pattern);
             let knows = matches!(&by, By::Us(_, solve, _) if solve.in_order());
@@ -105,7 +108,9 @@ impl BlockIlu {
             // the diagonal is all there is
             (None, Trisolve::AUTO) if empty => (sptrsv::ANY, None, Vec::new()),
             (None, Trisolve::AUTO) => {
-                let all = choice::candidates(d, &analysis, pattern, block_size, precision);
+                let all = d.span("models", || {
+                    choice::candidates(d, &analysis, pattern, block_size, precision)
+                });
                 let reason = Some(predicted(&all));
                 // a measurement would choose for one rank what it does not for another
                 let rivals = if k.sharers.is_some() { &[] } else { choice::rivals(&all) };
@@ -113,9 +118,13 @@ impl BlockIlu {
             }
             (None, way) => (sptrsv::suited(way, block_size), None, Vec::new()),
         };
-        let f = Box::new(Factorisation::new(d, pattern, &analysis, block_size)?);
+        let f = d.span("plan of the factorisation", || {
+            Factorisation::new(d, pattern, &analysis, block_size).map(Box::new)
+        })?;
         let way_of = (trisolve != Trisolve::AUTO || !empty).then_some(way);
-        let solve = made(k, way_of, &f, (&analysis, order), (precision, resident.is_some()))?;
+        let solve = d.span("plan of the solves", || {
+            made(k, way_of, &f, (&analysis, order), (precision, resident.is_some()))
+        })?;
         // without triangles there is nothing to choose
         let tried = reason.is_some() && !rivals.is_empty();
         let trial = tried.then(|| Box::new(Trial { analysis, rivals }));
@@ -138,15 +147,18 @@ impl BlockIlu {
             }
             (By::Vendor(_), Factored::Device(_)) => unreachable!("it takes no rows on the device"),
             (By::Us(f, solve, trial), a) => {
-                let factors = match f.run(d, a, shift)? {
+                let factors = match d.span("factorisation", || f.run(d, a, shift))? {
                     Ok(factors) => factors,
                     Err(singular) => return Ok(Err(singular.into())),
                 };
-                let values = match Values::new(d, &f.structure, factors, self.precision)? {
+                let values = Values::new(d, &f.structure, factors, self.precision);
+                let values = match values? {
                     Ok(values) => values,
                     Err(range) => return Ok(Err(range)),
                 };
-                *uncounted += solve.set_values(d, &f.structure, values.clone())?;
+                *uncounted += d.span("values to their places", || {
+                    solve.set_values(d, &f.structure, values.clone())
+                })?;
                 self.diagonal = Some(Rc::clone(&values.diagonal));
                 if let Some(trial) = trial.take() {
                     let compiled = d.compile_seconds();

@@ -19,6 +19,7 @@ use super::storage::Factored;
 use super::{Cuda, Matrix, fgbilu, in_kernel, sptrsv};
 use crate::base::choices::{Execution, FactorPrecision, FgbiluStyle, Format, LevelRule};
 use crate::base::error::{Error, Result};
+use crate::base::measure::spans::span;
 use crate::compute::Trisolve;
 use crate::compute::krylov::{Persistent, Settings, Solver, System};
 use crate::matrix::pattern::{PatternView, TooLarge};
@@ -303,7 +304,7 @@ impl Products for Cuda {
 impl Storage for Cuda {
     fn matrix(&self, a: &Arc<Csr>, format: Format) -> Result<Matrix> {
         let (d, block_size) = (&self.device, a.block_size());
-        a.check_finite()?;
+        span("check", || a.check_finite())?;
         let format = format.stored(a);
         if !matches!(format, Format::Csr | Format::Bsr) {
             if self.vendor && format == Format::Sell {
@@ -318,7 +319,7 @@ impl Storage for Cuda {
         if self.sets_up && format == Format::Bsr {
             return Stored::blocks(d, a).map(Matrix::Ours);
         }
-        let bsr = (format == Format::Bsr).then(|| Bsr::from_csr(a));
+        let bsr = (format == Format::Bsr).then(|| span("blocks", || Bsr::from_csr(a)));
         if self.vendor {
             let (b, pattern, values) = match &bsr {
                 Some(a) => (

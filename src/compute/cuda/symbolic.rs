@@ -311,13 +311,13 @@ impl Cuda {
             let (row_ptr, col_ind) = (d.copied(a.row_ptr())?, d.copied(a.col_ind())?);
             Rows { pattern: Arc::new(DevicePattern { row_ptr, col_ind }), entries: a.nnz() }
         } else {
-            block_rows(d, a)?.0
+            d.span("block rows", || block_rows(d, a))?.0
         };
-        let filled = match Filled::new(d, &rows, fill, limit)? {
+        let filled = match d.span("pattern", || Filled::new(d, &rows, fill, limit))? {
             Ok(filled) => filled,
             Err(at) => return Ok(Err(at)),
         };
-        let pattern = Arc::new(filled.host(d, b)?);
+        let pattern = Arc::new(d.span("pattern to the host", || filled.host(d, b))?);
         let triangles = [filled.lower.pattern, filled.upper.pattern];
         self.pattern.replace(Some(Known { of: Arc::downgrade(&pattern), triangles }));
         Ok(Ok(pattern))

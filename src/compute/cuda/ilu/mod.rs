@@ -174,7 +174,7 @@ impl Factorisation {
     ) -> Result<Self> {
         let structure = match analysis.triangles.clone() {
             Some(triangles) => Structure::there(pattern, block_size, triangles),
-            None => Structure::new(d, pattern, block_size)?,
+            None => d.span("structure", || Structure::new(d, pattern, block_size))?,
         };
         let stencils = || analysis.stencils(d, block_size);
         let subject = Subject::new(pattern, block_size, &stencils, d.multiprocessors());
@@ -213,7 +213,7 @@ impl Factorisation {
             upper: d.alloc(pattern.upper.entries() * bb)?,
         };
         let error = d.copied(&[REGULAR])?;
-        if !by.take(d, a, s)? {
+        if !d.span("take", || by.take(d, a, s))? {
             *by = rows::new(d, s, &Schedule::lower(pattern))?;
             by.take(d, a, s)?;
         }

@@ -255,8 +255,8 @@ impl Plan {
         let (d, f) = (s.device, s.structure);
         let (b, p) = (f.block_size, &f.pattern);
         let split = split_for(p, b);
-        let (parts, scattered) = ranges_of(d, p, b, split);
-        let lengths = Lengths::of(p);
+        let (parts, scattered) = d.span("ranges", || ranges_of(d, p, b, split));
+        let lengths = s.device.span("lengths", || Lengths::of(p));
         let uneven = if scattered { None } else { uneven_each(b, split, lengths) };
         let variant = match uneven {
             Some(each) => uneven_variant(b, split, each, lengths.longest),
@@ -271,7 +271,7 @@ impl Plan {
         };
         let variant = variant.storing(s.precision);
         let most = d.multiprocessors().min(d.limits().resident) as usize;
-        let tiles = Tiles::of(p.lower.view(), most, parts, costs(p, b, split));
+        let tiles = d.span("tiles", || Tiles::of(p.lower.view(), most, parts, costs(p, b, split)));
         if let Some(tiles) = tiles.filter(Tiles::pay) {
             let owners = tiles.owners();
             return Self::new(p, [&owners, &owners], shape, variant);
@@ -327,7 +327,8 @@ fn in_halves(s: &System) -> Result<Box<dyn InHalves>> {
 
 fn pair(s: &System) -> Result<[Option<Triangle>; 2]> {
     let (d, f) = (s.device, s.structure);
-    let plan = if s.resident { Plan::resident(s)? } else { Plan::of_kernels(s)? };
+    let plan =
+        d.span("parts", || if s.resident { Plan::resident(s) } else { Plan::of_kernels(s) })?;
     let triangle = |p: &Partition, backward| {
         let mut triangle = Triangle::new(d, p, f.block_size, s.precision, &plan.variant, backward)?;
         triangle.resident = s.resident;

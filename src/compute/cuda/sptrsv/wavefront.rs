@@ -115,7 +115,8 @@ impl Triangle {
         )?;
         let layout = layout(d, variant)?;
         let which = usize::from(backward);
-        let mut plan = Plan::new(stencil, &march, &tile, layout.turn, layout.aligned)?;
+        let mut plan =
+            d.span("tiles", || Plan::new(stencil, &march, &tile, layout.turn, layout.aligned))?;
         solve
             .set_attribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, layout.shared as i32)
             .map_err(|e| failed("cannot prepare the wavefront", e))?;
